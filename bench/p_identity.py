@@ -102,7 +102,7 @@ def steps_against_dense(size: int = 1024, rows: int = 64, steps: int = 200) -> N
         return math.log(error), slope / error
 
     def dense(point: Reals) -> tuple[float, Reals]:
-        error, slope = dense_objective(full, support.spread(point, np.zeros((rows, size))))
+        error, slope = dense_objective(full, support.spread(point))
         return math.log(error), support.gather(slope) / error
 
     _descended(structured, start, 2)  # imports

@@ -7,9 +7,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache, singledispatch
+from functools import lru_cache
 from statistics import NormalDist
-from typing import Any
 
 from leastnoise._accounting import (
     ZCDP,
@@ -50,10 +49,9 @@ NOISES: dict[type[Budget], tuple[Noise, ...]] = {
 def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
     """Give the largest mu squared that an (epsilon, delta) budget covers, rounded down: ``gaussian_is_private`` was seen to be true."""
     # Source: Balle and Wang (ICML 2018), theorem 8; Dong, Roth, Su (JRSS-B 2022), corollary 2.13.
-    eps = exact("epsilon", epsilon)
+    eps, limit = exact("epsilon", epsilon), exact("delta", delta)
     if not eps >= 0:
         raise refuse("epsilon", epsilon, "a number of at least 0")
-    limit = exact("delta", delta)
     if not Fraction(1, 10**1000) <= limit < 1:
         raise refuse("delta", delta, "at least 1e-1000 and below 1 for Gaussian noise", "Choose for example '1e-9', or PureDP.")
     return _mu_squared(eps, limit)
@@ -81,42 +79,23 @@ def largest(accepts: Callable[[Fraction], bool], bits: int = 44) -> Fraction:
     return low
 
 
-@singledispatch
 def allowed_mu_squared(budget: Budget) -> Fraction:
     """The mu squared that Gaussian noise may have within a budget."""
-    raise InternalError(f"Gaussian noise cannot meet a {type(budget).__name__} budget.")
+    if isinstance(budget, PureDP):
+        raise InternalError("Gaussian noise cannot meet a PureDP budget.")
+    return 2 * budget.rho if isinstance(budget, ZCDP) else gaussian_mu_squared(budget.epsilon, budget.delta)
 
 
-@allowed_mu_squared.register
-def _(budget: ApproxDP) -> Fraction:
-    return gaussian_mu_squared(budget.epsilon, budget.delta)
-
-
-@allowed_mu_squared.register
-def _(budget: ZCDP) -> Fraction:
-    return 2 * budget.rho
-
-
-@singledispatch
-def allowed_epsilon(budget: Any) -> float:
+def allowed_epsilon(budget: Budget) -> float:
     """The epsilon that Laplace noise may have within a budget; under rho-zCDP epsilon^2 / 2 is rho."""
-    return float(budget.epsilon)
+    return math.sqrt(2 * float(budget.rho)) if isinstance(budget, ZCDP) else float(budget.epsilon)
 
 
-@allowed_epsilon.register
-def _(budget: ZCDP) -> float:
-    return math.sqrt(2 * float(budget.rho))
-
-
-@singledispatch
-def pure_share(budget: Any, part: Fraction) -> Fraction:
+def pure_share(budget: Budget, part: Fraction) -> Fraction:
     """The epsilon of a step of pure privacy that takes a part of a budget: of epsilon, or of rho, of which it takes epsilon^2 / 2."""
+    if isinstance(budget, ZCDP):
+        return Fraction(math.isqrt(math.floor(2 * budget.rho * part * _GRAIN**2)), _GRAIN)
     return Fraction(budget.epsilon * part)
-
-
-@pure_share.register
-def _(budget: ZCDP, part: Fraction) -> Fraction:
-    return Fraction(math.isqrt(math.floor(2 * budget.rho * part * _GRAIN**2)), _GRAIN)
 
 
 def round_up(value: Fraction, bits: int) -> Fraction:

@@ -58,7 +58,7 @@ def test_error_and_gradient_are_those_of_the_matrix(name: str, own: float) -> No
     values, above = rng.random(19), np.vstack([np.full(4, own), rng.random((2, 4))])
     asked = _asked(GRAMS[name], 12, 4)
     error, by_values, by_above = blocks_objective(asked, support, values, above)
-    theta = support.spread(values, np.zeros((2, 12)))
+    theta = support.spread(values)
     within, divisors = np.vstack([np.eye(12), theta]) / (1 + theta.sum(axis=0)), 1 + above.sum(axis=0)
     sums = np.vstack([np.diag(above[0]), above[1:]]) / divisors
     matrix = np.vstack([np.kron(np.diag(1 / divisors), within), np.kron(sums, np.ones(12))])

@@ -7,18 +7,18 @@ import pytest
 
 from families.grams import all_ranges_gram, prefix_gram, width_gram
 from leastnoise._check import InputError
-from leastnoise._families import Gram, dense_gram, summed
+from leastnoise._families import Gram, basis, dense_gram, fitted_to, gaussian_optimum, summed
 from leastnoise._families._dense import (
     _mirrored,
     _plain,
     _refined,
     _spectrum,
-    _tridiagonal,
     fit_gaussian_optimum,
     optimal_factor,
     singular_value_bound,
     strategy_rmse,
 )
+from leastnoise._linop import Prefix, column_sums
 
 # Numerical optima of the semidefinite programme; for the ranges of one width the best of hdmm.
 OPTIMA = [
@@ -66,12 +66,9 @@ def test_the_structured_spectra_agree_with_the_plain_one(gram: Gram) -> None:
     weights = np.random.default_rng(2).random(gram.size) + 0.1
     if gram.mirrored:
         weights += weights[::-1]
-    expected, vectors = _plain(gram.dense())(weights)
-    root = (vectors * expected) @ vectors.T
-    forms = [_tridiagonal(gram)] + ([_mirrored(gram.dense())] if gram.mirrored else [])
-    for form in forms:
-        values, columns = form(weights)
-        np.testing.assert_allclose((columns * values) @ columns.T, root, atol=1e-9)
+    expected, vectors = _plain(gram.dense(), weights)
+    for values, columns in [_spectrum(gram)(weights)] + ([_mirrored(gram.dense(), weights)] if gram.mirrored else []):
+        np.testing.assert_allclose((columns * values) @ columns.T, (vectors * expected) @ vectors.T, atol=1e-9)
 
 
 def test_workloads_of_low_rank_and_cells_never_asked_for() -> None:
@@ -109,3 +106,11 @@ def test_weights_of_fewer_cells_are_a_start_that_is_nearly_done(gram: Gram) -> N
     assert bound == pytest.approx(optimal_factor(gram)[1] ** 2, rel=2e-3)
     even = float(_spectrum(gram)(np.full(gram.size, 1 / gram.size))[0].sum()) ** 2 / gram.queries
     assert even < 0.99 * bound
+
+
+@pytest.mark.parametrize("weight", [0.25, 4.0])
+def test_the_bound_of_an_attribute_is_that_of_its_weighted_queries(weight: float) -> None:
+    fitted = fitted_to(gaussian_optimum, [(weight, Prefix(8))], 2, 20)
+    norm = column_sums(fitted.operator, np.ones(8, dtype=np.int64), 2).max()
+    error = weight * norm * basis(fitted.factor("a")).total_variance(Prefix(8))
+    assert fitted.bound <= error * (1 + 1e-6) <= fitted.bound * 1.002

@@ -45,7 +45,7 @@ def test_the_gradient_is_that_of_finite_differences(gram: Gram, windows: list[tu
         above, below = (p_identity_objective(gram, support, values + sign * shift)[0] for sign in (1, -1))
         slope = (above - below) / (2 * step)
         assert slope == pytest.approx(gradient[index], rel=1e-5, abs=1e-6 * error)
-    theta = support.spread(values, np.zeros((len(windows), 24)))
+    theta = support.spread(values)
     matrix = np.vstack([np.eye(24), theta]) / (1 + theta.sum(axis=0))
     assert math.sqrt(error / gram.queries) == pytest.approx(strategy_rmse(gram, matrix, 1), rel=1e-9)
 

@@ -135,7 +135,7 @@ def _times(coefficients: FloatArray, v: FloatArray) -> FloatArray:
 def blocks_objective(asked: _Asked, support: Support, values: FloatArray, above: FloatArray) -> tuple[float, FloatArray, FloatArray]:
     """The error of a strategy on two levels, and its gradients."""
     width = support.size
-    theta = support.spread(values, np.zeros((len(support.windows), width)))
+    theta = support.spread(values)
     sigma = 1 + theta.sum(axis=0)
     lifted = np.linalg.cholesky(positive_inverse(np.eye(len(theta)) + theta @ theta.T)).T @ (theta * sigma)
     v = sigma**2 - lifted.T @ lifted.sum(axis=1)
@@ -216,7 +216,7 @@ def _descend(gram: Gram, asked: _Asked, windows: Sequence[Window], above: FloatA
         return error, np.concatenate([by_values, by_rows.reshape(-1)])
 
     optimum, least = descended(objective, np.concatenate([values, above.reshape(-1)]), most, steps)
-    theta = _without_small(support.spread(optimum[: len(values)], np.zeros((len(windows), support.size))))
+    theta = _without_small(support.spread(optimum[: len(values)]))
     above = optimum[len(values) :].reshape(above.shape)
     sigma = 1 + theta.sum(axis=0)
     inner = PIdentity(diagonal=1 / sigma, rows=theta / sigma, rmse=math.nan)

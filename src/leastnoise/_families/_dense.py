@@ -26,7 +26,7 @@ profiles).
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -126,9 +126,8 @@ def smooth_norm(free: FloatArray, matrix: FloatArray, sharpness: float, width: f
     turned = left @ right @ matrix
     kinks = np.sqrt(turned**2 + width**2)
     columns = kinks.sum(axis=0)
-    top = float(columns.max())
-    shares = np.exp(sharpness * (columns - top))
-    value = top + math.log(float(shares.sum())) / sharpness
+    shares = np.exp(sharpness * (columns - columns.max()))
+    value = float(columns.max()) + math.log(float(shares.sum())) / sharpness
     by_turn = (turned / kinks * (shares / shares.sum())) @ matrix.T
     inner = left.T @ by_turn @ right.T
     gradient = left @ ((inner - inner.T) / np.add.outer(sizes, sizes)) @ right
@@ -136,22 +135,19 @@ def smooth_norm(free: FloatArray, matrix: FloatArray, sharpness: float, width: f
     return value, gradient + (outside @ right.T / sizes) @ right
 
 
-def reduce_l1_norm(matrix: FloatArray, restarts: int = 1) -> FloatArray:
+def reduce_l1_norm(matrix: FloatArray) -> FloatArray:
     """Look for a strategy with the same Gram matrix and a smaller L1 norm."""
     from scipy.optimize import minimize
 
-    scale, rows = column_norm(matrix, 1), 2 * matrix.shape[1]
-    _, singular, right = np.linalg.svd(matrix, full_matrices=False)
+    scale, rows, rng = column_norm(matrix, 1), 2 * matrix.shape[1], np.random.default_rng(0)
+    left, singular, right = np.linalg.svd(matrix, full_matrices=False)
     rank = int((singular > singular.max() * 1e-12).sum())
     # A compact factor of the same Gram matrix: Q then has as few columns as can be.
     factor = singular[:rank, None] * right[:rank] / scale
-    best, least = matrix, scale
-    rng = np.random.default_rng(0)
-    starts = [rng.standard_normal((rows, rank)) for _ in range(restarts)]
     given = np.zeros((rows, rank))
-    fitting = min(rows, len(matrix))
-    given[:fitting] = (np.linalg.svd(matrix, full_matrices=False)[0][:, :rank])[:fitting]
-    for start in [given + 1e-3 * rng.standard_normal(given.shape), *starts]:
+    given[: len(matrix)] = left[:rows, :rank]
+    other, best = rng.standard_normal((rows, rank)), matrix
+    for start in (given + 1e-3 * rng.standard_normal(given.shape), other):
         free = start
         for sharpness, width in _SHARPENING:
 
@@ -161,16 +157,14 @@ def reduce_l1_norm(matrix: FloatArray, restarts: int = 1) -> FloatArray:
 
             free = minimize(objective, free.reshape(-1), jac=True, method="L-BFGS-B", options={"maxiter": 200}).x.reshape(rows, rank)
             # Only the polar factor matters: go on from it, well conditioned.
-            left, _, across = np.linalg.svd(free, full_matrices=False)
-            free = left @ across
-        turned = free @ factor * scale
-        if column_norm(turned, 1) < least:
-            best, least = turned, column_norm(turned, 1)
+            before, _, across = np.linalg.svd(free, full_matrices=False)
+            free = before @ across
+        best = min(best, free @ factor * scale, key=lambda turned: column_norm(turned, 1))
     return best
 
 
 @lru_cache(maxsize=FITS)
-def _turned(gram: Gram) -> np.ndarray:
+def _turned(gram: Gram) -> FloatArray:
     return reduce_l1_norm(fit_eigen_design(gram, 1))
 
 
@@ -196,71 +190,58 @@ def _roots(values: FloatArray) -> FloatArray:
     return np.sqrt(np.where(values > values.max() * len(values) * np.finfo(float).eps, values, 0.0))
 
 
-def _tridiagonal(gram: Gram) -> Spectrum | None:
-    """Spectrum by the tridiagonal inverse of M, for ``M_ij = a_i b_j``."""
-    if len(gram.generators) != 1 or gram.size < 3:
-        return None
-    a, b = gram.generators[0]
-    jump = a[1:] * b[:-1] - a[:-1] * b[1:]
-    if not (jump > 0).all() or not (a[0] > 0 and b[-1] > 0):
-        return None
-    inner = (a[2:] * b[:-2] - a[:-2] * b[2:]) / (jump[:-1] * jump[1:])
-    main = np.concatenate([[a[1] / (a[0] * jump[0])], inner, [b[-2] / (b[-1] * jump[-1])]])
-
-    def spectrum(weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        from scipy.linalg import eigh_tridiagonal
-
-        values, vectors = eigh_tridiagonal(main / weights, -1 / (jump * np.sqrt(weights[1:] * weights[:-1])))
-        if not values[0] > _LOST * values[-1]:  # cells of very unlike weights: the large singular values would drown in rounding
-            return _plain(gram.dense())(weights)
-        return 1 / np.sqrt(values), vectors
-
-    return spectrum
+def _spectrum(gram: Gram) -> Spectrum:
+    """What gives for weights d the square roots of the eigenvalues of ``D^1/2 M D^1/2``, and the eigenvectors."""
+    if len(gram.generators) == 1 and gram.size > 2:
+        a, b = gram.generators[0]
+        jump = a[1:] * b[:-1] - a[:-1] * b[1:]
+        if (jump > 0).all() and a[0] > 0 and b[-1] > 0:
+            inner = (a[2:] * b[:-2] - a[:-2] * b[2:]) / (jump[:-1] * jump[1:])
+            return partial(_tridiagonal, gram, np.concatenate([[a[1] / (a[0] * jump[0])], inner, [b[-2] / (b[-1] * jump[-1])]]), jump)
+    return partial(_mirrored if gram.mirrored and gram.size > 1 else _plain, gram.dense())
 
 
-def _mirrored(full: FloatArray) -> Spectrum:
-    """Spectrum of a matrix that is unchanged by reversing the cells: symmetric and antisymmetric vectors apart."""
+def _tridiagonal(gram: Gram, main: FloatArray, jump: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """By the tridiagonal inverse of M, for ``M_ij = a_i b_j``: its diagonal, and minus one over the numbers beside it."""
+    from scipy.linalg import eigh_tridiagonal
+
+    values, vectors = eigh_tridiagonal(main / weights, -1 / (jump * np.sqrt(weights[1:] * weights[:-1])))
+    if not values[0] > _LOST * values[-1]:  # cells of very unlike weights: the large singular values would drown in rounding
+        return _plain(gram.dense(), weights)
+    return 1 / np.sqrt(values), vectors
+
+
+def _mirrored(full: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Of a matrix that is unchanged by reversing the cells: symmetric and antisymmetric vectors apart."""
+    from scipy.linalg import eigh
+
     size = len(full)
     half, odd = size // 2, size % 2
     near, far = full[:half, :half], full[:half, size - half :][:, ::-1]
-
-    def spectrum(weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        from scipy.linalg import eigh
-
-        root = np.sqrt((weights + weights[::-1]) / 2)
-        scale = np.outer(root[:half], root[:half])
-        even = np.empty((half + odd, half + odd))
-        even[:half, :half] = scale * (near + far)
-        if odd:
-            even[half, :half] = even[:half, half] = math.sqrt(2) * root[:half] * full[:half, half] * root[half]
-            even[half, half] = full[half, half] * root[half] ** 2
-        plus, even_vectors = eigh(even, driver="evd")
-        minus, odd_vectors = eigh(scale * (near - far), driver="evd") if half else (np.zeros(0), np.zeros((0, 0)))
-        vectors = np.zeros((size, size))
-        vectors[:half, : half + odd] = even_vectors[:half] / math.sqrt(2)
-        vectors[size - half :, : half + odd] = vectors[:half, : half + odd][::-1]
-        if odd:
-            vectors[half, : half + odd] = even_vectors[half]
-        vectors[:half, half + odd :] = odd_vectors / math.sqrt(2)
-        vectors[size - half :, half + odd :] = -vectors[:half, half + odd :][::-1]
-        return _roots(np.concatenate([plus, minus])), vectors
-
-    return spectrum
+    root = np.sqrt((weights + weights[::-1]) / 2)
+    scale = np.outer(root[:half], root[:half])
+    even = np.empty((half + odd, half + odd))
+    even[:half, :half] = scale * (near + far)
+    if odd:
+        even[half, :half] = even[:half, half] = math.sqrt(2) * root[:half] * full[:half, half] * root[half]
+        even[half, half] = full[half, half] * root[half] ** 2
+    plus, even_vectors = eigh(even, driver="evd")
+    minus, odd_vectors = eigh(scale * (near - far), driver="evd")
+    vectors = np.zeros((size, size))
+    vectors[:half, : half + odd] = even_vectors[:half] / math.sqrt(2)
+    vectors[half : half + odd, : half + odd] = even_vectors[half:]
+    vectors[:half, half + odd :] = odd_vectors / math.sqrt(2)
+    vectors[size - half :, : half + odd] = vectors[:half, : half + odd][::-1]
+    vectors[size - half :, half + odd :] = -vectors[:half, half + odd :][::-1]
+    return _roots(np.concatenate([plus, minus])), vectors
 
 
-def _plain(full: FloatArray) -> Spectrum:
-    def spectrum(weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        from scipy.linalg import eigh
+def _plain(full: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    from scipy.linalg import eigh
 
-        root = np.sqrt(weights)
-        values, vectors = eigh(root[:, None] * full * root, driver="evd")
-        return _roots(values), vectors
-
-    return spectrum
-
-
-def _spectrum(gram: Gram) -> Spectrum:
-    return _tridiagonal(gram) or (_mirrored if gram.mirrored and gram.size > 1 else _plain)(gram.dense())
+    root = np.sqrt(weights)
+    values, vectors = eigh(root[:, None] * full * root, driver="evd")
+    return _roots(values), vectors
 
 
 def _refined(small: FloatArray, size: int) -> FloatArray:
@@ -297,7 +278,13 @@ def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3) -> GaussianOptimum:
     """Find the strategy of least mean squared error for a Gaussian budget, to a given duality gap."""
     # A workload of rank below n (a total, say) has an optimum of that rank: the strategy then has fewer rows than columns.
     factor, lower, _ = optimal_factor(gram, gap=gap)
-    return GaussianOptimum(factor=factor, rmse=_rmse(gram, factor), lower=lower)
+    if len(factor) < gram.size or np.tril(factor, -1).any():
+        return GaussianOptimum(factor=factor, rmse=strategy_rmse(gram, factor, 2), lower=lower)
+    from scipy.linalg import solve_triangular
+
+    inverse = solve_triangular(factor, np.eye(gram.size)).T
+    rmse = column_norm(factor, 2) * math.sqrt(float(np.vdot(gram.rows(inverse), inverse)) / gram.queries)
+    return GaussianOptimum(factor=factor, rmse=rmse, lower=lower)
 
 
 def optimal_factor(gram: Gram, *, gap: float = 1e-3) -> tuple[FloatArray, float, FloatArray]:
@@ -332,16 +319,6 @@ def optimal_factor(gram: Gram, *, gap: float = 1e-3) -> tuple[FloatArray, float,
         seen = values > values[-1] * 1e-11
         upper = (vectors[:, seen] * np.sqrt(values[seen])).T
     return np.asarray(upper), total / math.sqrt(gram.queries), weights
-
-
-def _rmse(gram: Gram, factor: FloatArray) -> float:
-    """Unit RMSE of the factor; of a triangular one by its inverse."""
-    from scipy.linalg import solve_triangular
-
-    if len(factor) < gram.size or np.tril(factor, -1).any():
-        return strategy_rmse(gram, factor, 2)
-    inverse = solve_triangular(factor, np.eye(gram.size))
-    return column_norm(factor, 2) * math.sqrt(float(np.vdot(gram.rows(inverse.T), inverse.T)) / gram.queries)
 
 
 def gaussian_optimum(gram: Gram, norm: int, bits: int = 20) -> Fitted:

@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -117,8 +117,7 @@ def total_start(gram: Gram) -> list[Window]:
     return list(bumps(gram.size, 0, float(heights[np.argmin(error)]), 1))
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
+class _Layout(NamedTuple):
     """Where the values of a support lie, seen from the cells; what the structured step needs and can be computed once."""
 
     # ``row`` is that of each value; ``rank`` counts the rows, in the order ``by_start``, that start at or before its cell, ``passed``
@@ -149,19 +148,17 @@ class Support:
         self.offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
         self.cells = np.concatenate([np.arange(*window) for window in self.windows]) if lengths else np.zeros(0, np.int64)
 
-    def spread(self, values: FloatArray, into: FloatArray) -> FloatArray:
-        """Write the values into a zeroed p x n matrix."""
+    def spread(self, values: FloatArray) -> FloatArray:
+        """The values as a p x n matrix."""
         if self.full:
-            into[:] = values.reshape(into.shape)
-            return into
+            return values.reshape(-1, self.size)
+        matrix = np.zeros((len(self.windows), self.size))
         for row, (start, stop) in enumerate(self.windows):
-            into[row, start:stop] = values[self.offsets[row] : self.offsets[row + 1]]
-        return into
+            matrix[row, start:stop] = values[self.offsets[row] : self.offsets[row + 1]]
+        return matrix
 
     def gather(self, matrix: FloatArray) -> FloatArray:
         """Read the values back from a p x n matrix."""
-        if not self.windows:
-            return np.zeros(0)
         return np.concatenate([matrix[row, start:stop] for row, (start, stop) in enumerate(self.windows)])
 
     @cached_property
@@ -255,7 +252,7 @@ def p_identity_objective(gram: Gram, support: Support, values: FloatArray) -> tu
     p, pairs = len(support.windows), gram.generators
     if pairs and p >= _MANY_ROWS and len(support.cells) < _FEW_PER_CELL * support.size:
         return _windowed_objective(gram, pairs, support, values)
-    theta = support.spread(values, np.zeros((p, support.size)))
+    theta = support.spread(values)
     s = 1 + theta.sum(axis=0)
     weighted = theta * s
     moved = gram.rows(weighted)
@@ -350,40 +347,30 @@ def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values:
     return error, 2 * across(both, values) - 2 * here * s[cells] + per_cell[cells]
 
 
-def descend(gram: Gram, support: Support, values: FloatArray, steps: int) -> tuple[FloatArray, float]:
-    """At most ``steps`` steps of L-BFGS-B on log f from a start; returns Theta on the support and the unit RMSE."""
-    asked = gram.diagonal()
-
-    def objective(point: FloatArray) -> tuple[float, FloatArray]:
-        error, gradient = p_identity_objective(gram, support, point)
-        s = 1 + np.bincount(support.cells, weights=point, minlength=gram.size)
-        certain = float(s @ (s * asked))
-        # So far out that the error drowns in rounding: what is certain, the cells' own part, leads back.
-        if not error > _CERTAIN * certain:
-            return certain, 2 * (s * asked)[support.cells]
-        return error, gradient
-
-    theta, least = descended(objective, values, TALLEST, steps)
-    return theta, math.sqrt(least / gram.queries)
-
-
-@dataclass(slots=True)
 class _Run:
-    support: Support
-    values: FloatArray
-    rmse: float
+    """A strategy on its way: Theta on a support, and the unit RMSE."""
 
-    def further(self, gram: Gram, steps: float) -> None:
-        """Descend, ten steps at least."""
-        self.values, self.rmse = descend(gram, self.support, self.values, max(10, round(steps)))
+    def __init__(self, gram: Gram, rows: Iterable[Window]) -> None:
+        starts, stops, heights = zip(*rows, strict=True)
+        self.gram, self.support, self.values = gram, Support(gram.size, tuple(zip(starts, stops, strict=True))), np.concatenate(heights)
+        error, _ = p_identity_objective(gram, self.support, self.values)
+        self.rmse = math.sqrt(error / gram.queries) if error > 0 else math.inf
 
+    def further(self, steps: float) -> None:
+        """Some steps of descent, ten at least."""
+        asked = self.gram.diagonal()
 
-def _begun(gram: Gram, rows: Sequence[Window]) -> _Run:
-    """A start as it is."""
-    support = Support(gram.size, [(start, stop) for start, stop, _ in rows])
-    values = np.concatenate([height for *_, height in rows])
-    error, _ = p_identity_objective(gram, support, values)
-    return _Run(support, values, math.sqrt(error / gram.queries) if error > 0 else math.inf)
+        def objective(point: FloatArray) -> tuple[float, FloatArray]:
+            error, gradient = p_identity_objective(self.gram, self.support, point)
+            s = 1 + np.bincount(self.support.cells, weights=point, minlength=self.gram.size)
+            certain = float(s @ (s * asked))
+            # So far out that the error drowns in rounding: what is certain, the cells' own part, leads back.
+            if not error > _CERTAIN * certain:
+                return certain, 2 * (s * asked)[self.support.cells]
+            return error, gradient
+
+        self.values, least = descended(objective, self.values, TALLEST, max(10, round(steps)))
+        self.rmse = math.sqrt(least / self.gram.queries)
 
 
 def _in_time(many: Iterable[Start]) -> Iterator[Start]:
@@ -398,45 +385,44 @@ def _best(runs: Iterable[_Run], keep: int) -> list[_Run]:
     return sorted(runs, key=lambda run: run.rmse)[:keep]
 
 
-def _halve(gram: Gram, runs: list[_Run], rounds: Sequence[tuple[int, int]], scale: float) -> _Run:
+def _halve(runs: list[_Run], rounds: Sequence[tuple[int, int]], scale: float) -> _Run:
     """Give the best runs more steps, the fewer the more (successive halving); the last one all that are left at once."""
     for at, (keep, steps) in enumerate(rounds):
         runs = _best(runs, keep)
         if len(runs) == 1:
-            runs[0].further(gram, scale * sum(more for _, more in rounds[at:]))
+            runs[0].further(scale * sum(more for _, more in rounds[at:]))
             break
         for run in runs:
-            run.further(gram, steps * scale)
+            run.further(steps * scale)
     return _best(runs, 1)[0]
 
 
 def _from_bells(gram: Gram, effort: float) -> _Run:
     """From layers of bells: they are compared as they are, and only the best descend."""
     keep, last = (8, 250) if gram.size <= _MEDIUM else (4, 120) if gram.size <= LARGE else (1, 20)
-    middle = 18.0, 15.0, False
-    ends = min(_in_time(ENDS), key=lambda end: _begun(gram, layers_of_bells(gram.size, middle, end)).rmse)
+    ends = min(_in_time(ENDS), key=lambda end: _Run(gram, layers_of_bells(gram.size, (18.0, 15.0, False), end)).rmse)
 
     def best(shapes: Iterable[Shape]) -> tuple[_Run, Shape]:
-        tried = ((_begun(gram, layers_of_bells(gram.size, shape, ends)), shape) for shape in _in_time(shapes))
+        tried = ((_Run(gram, layers_of_bells(gram.size, shape, ends)), shape) for shape in _in_time(shapes))
         return min(tried, key=lambda pair: pair[0].rmse)
 
     groups = bell_shapes(gram.size)
     if effort < _ALL_STARTS and gram.size > 2 * _SHORT:  # the distance of the finest first, then what is above them
-        pair = best(group[0] for group in groups)
-        runs = [pair[0], best(next(group[1:] or group for group in groups if group[0] == pair[1]))[0]]
+        run, shape = best(group[0] for group in groups)
+        runs = [run, best(next(group[1:] or group for group in groups if group[0] == shape))[0]]
     else:
         runs = [best(group)[0] for group in _in_time(groups)]
-    return _halve(gram, runs, ((max(1, round(keep * effort)), 20), (max(1, round(keep * effort / 3)), 60), (1, last)), effort)
+    return _halve(runs, ((max(1, round(keep * effort)), 20), (max(1, round(keep * effort / 3)), 60), (1, last)), effort)
 
 
 def _from_others(gram: Gram, effort: float) -> _Run:
     """From blocks and random rows, which show what they are worth after some steps."""
     runs: list[_Run] = []
     for rows in _in_time(other_starts(gram.size)):
-        run = _begun(gram, rows)
-        run.further(gram, 25 * effort)
+        run = _Run(gram, rows)
+        run.further(25 * effort)
         runs = _best([*runs, run], 8)
-    return _halve(gram, runs, ((5, 75), (2, 300)) if gram.size <= 1024 else ((4, 40), (1, 300)), effort)
+    return _halve(runs, ((5, 75), (2, 300)) if gram.size <= 1024 else ((4, 40), (1, 300)), effort)
 
 
 def _tidy(theta: FloatArray) -> FloatArray:
@@ -461,13 +447,13 @@ def _fit(gram: Gram, effort: float) -> PIdentity:
     if gram.size > 1:
         if gram.by_matrix:
             gram, order = recognise(gram)
-        runs = [_from_bells(gram, effort), _begun(gram, total_start(gram))]
+        runs = [_from_bells(gram, effort), _Run(gram, total_start(gram))]
         if gram.size <= _SHORT or gram.by_matrix:
             runs.append(_from_others(gram, (2 if gram.size <= _SHORT else 1) * effort))
     best = min(runs, key=lambda run: run.rmse, default=None)
     theta = np.zeros((0, gram.size))
     if best is not None and best.rmse < math.sqrt(gram.diagonal().sum() / gram.queries):
-        theta = _tidy(best.support.spread(best.values, np.zeros((len(best.support.windows), gram.size))))
+        theta = _tidy(best.support.spread(best.values))
     s = 1 + theta.sum(axis=0)
     rmse = p_identity_rmse(gram, 1 / s, theta / s)
     back = np.argsort(order)
