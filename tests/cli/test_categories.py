@@ -27,6 +27,10 @@ outside = "other"
 categories = ["F", "M"]
 [[workload]]
 marginals = { ways = 2 }
+[plan]
+strategy = "identity"
+[output]
+formats = ["csv"]
 """
 KNOWN = "curl,wget,Firefox"
 KILLED = """
@@ -92,8 +96,27 @@ def test_one_command_finds_and_releases_within_the_budget(visits: Path, run: Run
     assert len(book.entries()) == 2
 
 
-def test_two_commands_are_the_same(visits: Path, run: Run) -> None:
+@pytest.mark.parametrize("command", [["release", "spec.toml", "--out", "out"], ["resume", "visits.ledger"]], ids=["again", "resume"])
+def test_a_killed_search_is_finished_by_the_same_command_or_by_resume(visits: Path, fork: Fork, run: Run, command: list[str]) -> None:
+    """Stops at other steps: tests/session/test_categories.py."""
+    assert fork("release", "spec.toml", "--out", "out", program=KILLED).wait(timeout=HANGS) == -signal.SIGKILL
+    book = Ledger.open("visits.ledger")
+    assert [entry.resumable for entry in book.entries()] == [True]
+    assert not (visits / "agent-categories").exists()
+    done = run(*command)
+    assert done.code == 0, done.err
+    assert {entry.state for entry in book.entries()} == {"sealed"}
+    assert read_spec("spec.toml").domain.kind("agent").size == 4
+    if command[0] == "resume":
+        assert "is finished: it is in agent-categories. Nothing was paid again." in done.out
+    else:
+        assert book.left().epsilon == 0
+
+
+def test_two_commands_are_the_same_and_a_check_leaves_out_what_is_not_found_yet(visits: Path, run: Run) -> None:
+    assert "agent: its categories are not found yet" in run("check", "spec.toml").out
     assert run("categories", "spec.toml").code == 0
+    assert "agent: 3,000 (98.4%) matched, 0 (0.0%) null, 50 (1.6%) outside" in run("check", "spec.toml").out
     assert [entry.state for entry in Ledger.open("visits.ledger").entries()] == ["sealed"]
     assert run("plan", "spec.toml", "--out", "plan.json").code == 0
     done = run("release", "spec.toml", "--out", "out", "--plan", "plan.json")
@@ -102,41 +125,12 @@ def test_two_commands_are_the_same(visits: Path, run: Run) -> None:
     assert Ledger.open("visits.ledger").left().epsilon == 0
 
 
-def test_a_killed_run_is_finished_by_the_same_command(visits: Path, fork: Fork, run: Run) -> None:
-    """Stops at other steps: tests/session/test_categories.py."""
-    assert fork("release", "spec.toml", "--out", "out", program=KILLED).wait(timeout=HANGS) == -signal.SIGKILL
-    assert [entry.resumable for entry in Ledger.open("visits.ledger").entries()] == [True]
-    assert not (visits / "agent-categories").exists()
-    done = run("release", "spec.toml", "--out", "out")
-    assert done.code == 0, done.err
-    book = Ledger.open("visits.ledger")
-    assert [entry.state for entry in book.entries()] == ["sealed", "sealed"]
-    assert book.left().epsilon == 0
-    assert (visits / "agent-categories/categories.csv").exists()
-
-
-def test_resume_finishes_a_search(visits: Path, fork: Fork, run: Run) -> None:
-    fork("release", "spec.toml", "--out", "out", program=KILLED).wait(timeout=HANGS)
-    done = run("resume", "visits.ledger")
-    assert done.code == 0, done.err
-    assert "is finished: it is in agent-categories. Nothing was paid again." in done.out
-    assert read_spec("spec.toml").domain.kind("agent").size == 4
-
-
 def test_a_seeded_release_pays_nothing_and_writes_no_list(visits: Path, run: Run) -> None:
     done = run("release", "spec.toml", "--out", "out", "--seed", "3")
     assert done.code == 0, done.err
     assert not (visits / "agent-categories").exists()
     assert not (visits / "visits.ledger").exists()
     assert "wget" in answers(visits)
-
-
-def test_a_check_leaves_out_what_is_not_found_yet(visits: Path, run: Run) -> None:
-    done = run("check", "spec.toml")
-    assert done.code == 0, done.err
-    assert "agent: its categories are not found yet" in done.out
-    assert run("categories", "spec.toml").code == 0
-    assert "agent: 3,000 (98.4%) matched, 0 (0.0%) null, 50 (1.6%) outside" in run("check", "spec.toml").out
 
 
 @pytest.mark.parametrize(

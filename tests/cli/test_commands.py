@@ -16,10 +16,9 @@ from click.testing import CliRunner
 from docs import site
 
 from cli.conftest import PROGRAM, Fork, Run, edit
-from leastnoise import _planning as planning
 from leastnoise import _progress as progress_module
 from leastnoise._cli import _demo as demo_module
-from leastnoise._cli import _main
+from leastnoise._cli import _main, _plan
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
 from leastnoise._planning import plan
@@ -36,7 +35,7 @@ PLAN_KEYS = {
 @pytest.fixture
 def compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The strategies are tried once for every spec, however often and in whatever form they are shown."""
-    compare, kept = planning.compare, {}
+    compare, kept = _plan.tried_on, {}
 
     def compared(*given: Any, **named: Any) -> Any:
         key = Path("people.toml").read_text(encoding="utf-8"), named.get("by_name")
@@ -44,19 +43,24 @@ def compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
             kept[key] = compare(*given, **named)
         return kept[key]
 
-    monkeypatch.setattr(planning, "compare", compared)
+    monkeypatch.setattr(_plan, "tried_on", compared)
 
 
 # --- plan and compare ---------------------------------------------------------------------------------------------------------
 
 
-def test_plan_as_json_is_one_object_with_stable_keys(folder: Path, run: Run) -> None:
+def test_a_plan_for_programs_and_for_people_needs_no_data(folder: Path, run: Run) -> None:
+    (folder / "people.csv").unlink()
     result = run("plan", "people.toml", "--json")
     assert (result.code, result.err) == (0, "")
     told = json.loads(result.out)
     assert set(told) == PLAN_KEYS
+    out = run("plan", "people.toml", "--out", "plan.json").out
+    assert [path.name for path in sorted(folder.iterdir())] == ["people.toml", "plan.json"]
     spec = read_spec("people.toml")
-    promise = plan(spec.workload, spec.privacy, strategy=spec.strategy).expected_error()
+    made = plan(spec.workload, spec.privacy, strategy=spec.strategy)
+    assert Plan.from_json((folder / "plan.json").read_text(encoding="utf-8")).digest() == made.digest()
+    promise = made.expected_error()
     assert told["expected_total_squared_error"] == pytest.approx(promise.total_squared_error)
     assert told["lower_bound"] == pytest.approx(promise.lower_bound)
     assert told["error_over_least_possible"] == pytest.approx(math.sqrt(promise.total_squared_error / promise.lower_bound))
@@ -74,34 +78,120 @@ def test_plan_as_json_is_one_object_with_stable_keys(folder: Path, run: Run) -> 
     # the total is the sum over the queries of weight squared times variance
     total = sum(table["queries"] * (table["weight"] * table["rmse"]) ** 2 for table in told["tables"])
     assert told["expected_total_squared_error"] == pytest.approx(total)
-    assert told["mechanism"] == "discrete_laplace"
-    assert told["cost"]["kind"] == "pure"
+    assert (told["mechanism"], told["cost"]["kind"]) == ("discrete_laplace", "pure")
     assert told["seconds"] >= 0
-
-
-def test_plan_needs_no_source_and_leaves_nothing(folder: Path, run: Run) -> None:
-    (folder / "people.csv").unlink()
-    assert run("plan", "people.toml").code == 0
-    assert [path.name for path in folder.iterdir()] == ["people.toml"]
-
-
-def test_plan_for_people(folder: Path, run: Run) -> None:
-    out = run("plan", "people.toml").out
-    for part in (
-        "Expected error",
-        "income:prefix",
-        "148",
-        "total squared error",
-        "lower bound",
-        "error / least possible",
-        "strategy",
-        "seconds",
-    ):
+    for part in ("Expected error", "income:prefix", "148", "total squared error", "lower bound", "error / least possible", "strategy"):
         assert part in out
-    assert re.search(r"^cost +epsilon = 1, with discrete Laplace noise$", out, flags=re.MULTILINE)
+    assert "The plan is in plan.json." in out
     assert re.search(r"^protects +one row \(add_remove\)$", out, flags=re.MULTILINE)
     assert "\x1b" not in out
     assert [line for line in out.split("\n") if line != line.rstrip()] == []
+
+
+def test_many_tables_are_summarised_and_those_of_one_name_keep_apart(folder: Path, run: Run) -> None:
+    domain = "".join(f"[domain.a{number}]\nsize = 2\n" for number in range(10))
+    (folder / "many.toml").write_text(
+        f"[privacy]\nrho = 1\n{domain}[[workload]]\nmarginals = {{ ways = 2 }}\n[plan]\nstrategy = 'marginals'", encoding="utf-8"
+    )
+    out = run("plan", "many.toml").out
+    assert "and 5 more tables, 20 queries, rmse " in out
+    assert out.count(" x ") == 40
+    assert len(json.loads(run("plan", "many.toml", "--json").out)["tables"]) == 45
+    tables = "".join(f"\n[[workload]]\nqueries = {{ age = {{ ranges = [[20, {high}]] }} }}" for high in (30, 40))
+    edit(folder, ("weight = 2.0", "weight = 2.0" + tables))
+    assert list(json.loads(run("plan", "people.toml", "--json").out)["rmse"])[-2:] == ["age:ranges", "age:ranges (2)"]
+
+
+@pytest.mark.parametrize(
+    ("privacy", "tables", "cost"),
+    [
+        ('epsilon = "1/3"', 2, "epsilon = 1/3, with discrete Laplace noise"),
+        ("rho = 0.125", 2, "rho = 0.125, with discrete Gaussian noise"),
+        # tables that every row is in: Gaussian noise is better than Laplace noise, unless delta is tiny
+        ('epsilon = "1"\ndelta = "1e-6"', 10, "epsilon = 1, delta = 0.000001, with rounded Gaussian"),
+        ('epsilon = "1"\ndelta = "1e-300"', 10, "epsilon = 1, with discrete Laplace"),
+    ],
+)
+def test_the_cost_is_of_the_budget_and_of_the_noise_that_is_chosen(folder: Path, run: Run, privacy: str, tables: int, cost: str) -> None:
+    domain = "".join(f"[domain.a{number}]\nsize = 10\n" for number in range(tables))
+    text = f'[privacy]\n{privacy}\n{domain}[[workload]]\nmarginals = {{ ways = 2 }}\n[plan]\nstrategy = "marginals"\n'
+    (folder / "ten.toml").write_text(text, encoding="utf-8")
+    assert cost in re.sub(r" +", " ", run("plan", "ten.toml").out)
+
+
+def test_compare_lists_the_least_error_first_and_the_unusable_with_a_reason(folder: Path, run: Run, compared_once: None) -> None:
+    edit(folder, ("[domain.income]", "[domain.zip]\nsize = 200000\n[domain.income]"))
+    edit(
+        folder, ("weight = 2.0", "weight = 2.0\n[[workload]]\nmarginals = { ways = 1, of = ['zip'] }"), ("[plan]", "[plan]\nseconds = 0.5")
+    )
+    told = json.loads(run("compare", "people.toml", "--json").out)
+    usable = [each for each in told["candidates"] if each["usable"]]
+    unusable = [each for each in told["candidates"] if not each["usable"]]
+    errors = [each["expected_total_squared_error"] for each in usable]
+    assert errors == sorted(errors)
+    assert errors[0] <= json.loads(run("plan", "people.toml", "--json").out)["expected_total_squared_error"]
+    assert {each["strategy"] for each in unusable} >= {"identity"}
+    assert all((each["reason"] or each["more_seconds"]) and each["expected_total_squared_error"] is None for each in unusable)
+    assert all(each["error_over_least_possible"] >= 1 for each in usable)
+    out = run("compare", "people.toml").out
+    assert "200,235 queries, epsilon = 1" in out
+    assert re.search(r"^identity +discrete Laplace +.*cells", out, flags=re.MULTILINE)
+    assert out.index(usable[0]["strategy"]) < out.index("cannot be used") < out.index("\nidentity")
+    # What there is no time for is listed with the time that it needs.
+    needed = {each["strategy"]: each["more_seconds"] for each in unusable if each["more_seconds"]}
+    assert needed
+    assert re.search(rf"^{min(needed)} +discrete Laplace +left out +\d", out, flags=re.MULTILINE)
+    edit(folder, ("seconds = 0.5", "seconds = 0"))
+    refused = run("compare", "people.toml")
+    assert (refused.code, "seconds must be a number above 0, such as 20; got 0" in refused.err) == (2, True)
+
+
+def test_compare_all_adds_what_is_used_by_name_alone_and_tables_fit_the_terminal(
+    folder: Path, run: Run, compared_once: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit(folder, ('[[workload]]\nqueries = { income = "prefix" }\nweight = 2.0\n', ""), ("integers = [17, 90]", "integers = [17, 40]"))
+    few, every = (json.loads(run("compare", "people.toml", "--json", *more).out)["candidates"] for more in ((), ("--all",)))
+    added = {each["strategy"]: each for each in every if each["strategy"] not in {each["strategy"] for each in few}}
+    assert set(added) == {name for name, planner in PLANNERS.items() if not planner.automatic}
+    assert added["fourier"]["usable"]
+    assert "Laplace noise is not spent evenly" in added["residual_max"]["reason"]  # the budget is pure
+    errors = [each["expected_total_squared_error"] for each in every if each["usable"]]
+    assert errors == sorted(errors)
+    assert errors[0] == few[0]["expected_total_squared_error"]
+    out = run("compare", "people.toml", "--all").out
+    assert out.index("fourier") < out.index("cannot be used") < out.index("residual_max")
+    (folder / "people.csv").write_text("sex,age,income\nF,20,1\n", encoding="utf-8")
+    run("release", "people.toml", "--out", "a-directory-with-quite-a-long-name/and-another-one-within/out")
+    for width in (80, 120):
+        monkeypatch.setenv("COLUMNS", str(width))
+        for command in (["plan", "people.toml"], ["compare", "people.toml"], ["ledger", "show", "people.ledger"]):
+            lines = run(*command).out.splitlines()
+            assert max(map(len, lines)) <= width
+            assert not any(line.endswith("…") for line in lines)
+
+
+def test_ledger_show_has_what_is_left_and_the_amounts_of_the_budget(folder: Path, run: Run) -> None:
+    assert "left      epsilon = 2 and delta = 1e-9" in run("ledger", "set", "people.ledger", "--epsilon", "2", "--delta", "1e-9").out
+    empty = run("ledger", "show", "people.ledger").out
+    assert ("No release yet." in empty, "implies" in empty) == (True, False)
+    edit(folder, ('epsilon = "1"', 'epsilon = "1/2"\ndelta = "1e-10"'))
+    assert run("release", "people.toml", "--out", "out").code == 0
+    out = run("ledger", "show", "people.ledger").out
+    for part in (
+        "data set  people",
+        "protects  one row (add_remove)",
+        "budget    epsilon = 2 and delta = 1e-9",
+        "published",
+        "out",
+        "5 tables",
+    ):
+        assert part in out
+    assert re.search(r"epsilon +delta +state", out)
+    assert re.search(r"^left +epsilon = 1\.5 and delta = 1e-9$", out, flags=re.MULTILINE), out
+    told = json.loads(run("ledger", "show", "people.ledger", "--json").out)
+    assert set(told) == {"ledger", "id", "dataset", "privacy", "spent", "left", "implied_epsilon", "releases"}
+    assert (told["dataset"], told["implied_epsilon"]) == ("people", None)
+    assert [(entry["number"], entry["state"], entry["output"]) for entry in told["releases"]] == [(1, "sealed", str(folder / "out"))]
 
 
 def test_errors_of_sums_are_in_amounts(folder: Path, run: Run) -> None:
@@ -111,98 +201,6 @@ def test_errors_of_sums_are_in_amounts(folder: Path, run: Run) -> None:
     cents = json.loads(run("plan", "people.toml", "--json").out)
     assert whole["tables"][5]["measure"] == "pay"
     assert cents["rmse"]["sum of pay"] == pytest.approx(whole["rmse"]["sum of pay"], rel=0.01)
-
-
-def test_different_tables_of_one_name_keep_their_names_apart(folder: Path, run: Run) -> None:
-    tables = "".join(f"\n[[workload]]\nqueries = {{ age = {{ ranges = [[20, {high}]] }} }}" for high in (30, 40))
-    edit(folder, ("weight = 2.0", "weight = 2.0" + tables))
-    assert list(json.loads(run("plan", "people.toml", "--json").out)["rmse"])[-2:] == ["age:ranges", "age:ranges (2)"]
-
-
-def test_many_tables_are_summarised(folder: Path, run: Run) -> None:
-    domain = "".join(f"[domain.a{number}]\nsize = 2\n" for number in range(10))
-    (folder / "many.toml").write_text(
-        f"[privacy]\nrho = 1\n{domain}[[workload]]\nmarginals = {{ ways = 2 }}\n[plan]\nstrategy = 'marginals'", encoding="utf-8"
-    )
-    out = run("plan", "many.toml").out
-    assert "and 5 more tables, 20 queries, rmse " in out
-    assert out.count(" x ") == 40
-    assert len(json.loads(run("plan", "many.toml", "--json").out)["tables"]) == 45
-
-
-def test_a_plan_file_is_the_plan(folder: Path, run: Run) -> None:
-    result = run("plan", "people.toml", "--out", "plan.json")
-    assert "The plan is in plan.json." in result.out
-    made = Plan.from_json((folder / "plan.json").read_text(encoding="utf-8"))
-    spec = read_spec("people.toml")
-    assert made.digest() == plan(spec.workload, spec.privacy, strategy=spec.strategy).digest()
-
-
-@pytest.mark.parametrize(
-    ("privacy", "cost"),
-    [
-        ('epsilon = "1/3"', "epsilon = 1/3, with discrete Laplace noise"),
-        ("rho = 0.125", "rho = 0.125, with discrete Gaussian noise"),
-    ],
-    ids=["pure", "concentrated"],
-)
-def test_the_cost_is_in_the_definition_of_the_budget(folder: Path, run: Run, privacy: str, cost: str) -> None:
-    cells = ('income = "prefix"', 'income = "identity", sex = "identity"')
-    edit(folder, ('epsilon = "1"', privacy), cells, ("marginals = { upto = 2", "marginals = { ways = 2"))
-    assert cost in re.sub(r" +", " ", run("plan", "people.toml").out)
-
-
-def test_the_cost_of_the_kind_of_noise_that_is_chosen(folder: Path, run: Run) -> None:
-    # 45 tables that every row is in: Gaussian noise is better than Laplace noise, unless delta is tiny
-    domain = "".join(f"[domain.a{number}]\nsize = 10\n" for number in range(10))
-    for delta, cost in (("1e-6", "epsilon = 1, delta = 0.000001, with rounded Gaussian"), ("1e-300", "epsilon = 1, with discrete Laplace")):
-        text = (
-            f'[privacy]\nepsilon = 1\ndelta = "{delta}"\n{domain}[[workload]]\nmarginals = {{ ways = 2 }}\n[plan]\nstrategy = "marginals"\n'
-        )
-        (folder / "ten.toml").write_text(text, encoding="utf-8")
-        assert cost in run("plan", "ten.toml").out
-
-
-def test_compare_lists_the_least_error_first_and_the_unusable_with_a_reason(folder: Path, run: Run, compared_once: None) -> None:
-    edit(folder, ("[domain.income]", "[domain.zip]\nsize = 200000\n[domain.income]"))
-    edit(folder, ("weight = 2.0", "weight = 2.0\n[[workload]]\nmarginals = { ways = 1, of = ['zip'] }"))
-    told = json.loads(run("compare", "people.toml", "--json").out)
-    usable = [one for one in told["candidates"] if one["usable"]]
-    unusable = [one for one in told["candidates"] if not one["usable"]]
-    errors = [one["expected_total_squared_error"] for one in usable]
-    assert errors == sorted(errors)
-    assert errors[0] <= json.loads(run("plan", "people.toml", "--json").out)["expected_total_squared_error"]
-    assert {one["strategy"] for one in unusable} >= {"identity"}
-    assert all(one["reason"] and one["expected_total_squared_error"] is None for one in unusable)
-    assert all(one["error_over_least_possible"] >= 1 for one in usable)
-    out = run("compare", "people.toml").out
-    assert "200,235 queries, epsilon = 1" in out
-    assert re.search(r"^identity +discrete Laplace +.*cells", out, flags=re.MULTILINE)
-    assert out.index(usable[0]["strategy"]) < out.index("cannot be used") < out.index("\nidentity")
-    # What there is no time for is listed with the time that it needs.
-    edit(folder, ("size = 200000", "size = 2000000"), ("[plan]", "[plan]\nseconds = 1"))
-    unusable = [one for one in json.loads(run("compare", "people.toml", "--json").out)["candidates"] if not one["usable"]]
-    needed = {one["strategy"]: one["more_seconds"] for one in unusable if one["more_seconds"]}
-    assert needed
-    assert re.search(rf"^{min(needed)} +discrete Laplace +left out +\d", run("compare", "people.toml").out, flags=re.MULTILINE)
-    edit(folder, ("seconds = 1", "seconds = 0"))
-    refused = run("compare", "people.toml")
-    assert refused.code == 2
-    assert "seconds must be a number above 0, such as 20; got 0" in refused.err
-
-
-def test_compare_all_adds_what_is_used_by_name_alone(folder: Path, run: Run, compared_once: None) -> None:
-    edit(folder, ('[[workload]]\nqueries = { income = "prefix" }\nweight = 2.0\n', ""))
-    few, every = (json.loads(run("compare", "people.toml", "--json", *more).out)["candidates"] for more in ((), ("--all",)))
-    added = {one["strategy"]: one for one in every if one["strategy"] not in {one["strategy"] for one in few}}
-    assert set(added) == {name for name, planner in PLANNERS.items() if not planner.automatic}
-    assert added["fourier"]["usable"]
-    assert "Laplace noise is not spent evenly" in added["residual_max"]["reason"]  # the budget is pure
-    errors = [one["expected_total_squared_error"] for one in every if one["usable"]]
-    assert errors == sorted(errors)
-    assert errors[0] == few[0]["expected_total_squared_error"]
-    out = run("compare", "people.toml", "--all").out
-    assert out.index("fourier") < out.index("cannot be used") < out.index("residual_max")
 
 
 # --- release and ledger ---------------------------------------------------------------------------------------------------------
@@ -221,14 +219,6 @@ def test_release_says_where_everything_is_and_what_is_left(folder: Path, run: Ru
     edit(folder, ("[plan]", '[plan]\nguard = "1/4"'))
     result = run("release", "people.toml", "--out", "guarded")
     assert "epsilon = 0.75, release 3 of the data set 'people' (its guard is 2)" in result.out
-
-
-def test_release_makes_a_ledger_beside_the_data(folder: Path, run: Run) -> None:
-    result = run("release", "people.toml", "--out", "out")
-    assert "epsilon = 0, of epsilon = 1" in result.out
-    assert "people.ledger, new, with the budget of this plan" in result.out
-    book = Ledger.open(folder / "people.ledger")
-    assert (book.dataset, [entry.state for entry in book.entries()]) == ("people", ["sealed"])
 
 
 def test_a_seeded_release_is_loud_and_costs_nothing(folder: Path, run: Run) -> None:
@@ -250,23 +240,6 @@ def test_source_ledger_and_dataset_from_the_command_line(folder: Path, run: Run)
     assert Ledger.open(folder / "survey.ledger").dataset == "survey"
 
 
-def test_ledger_show_lists_releases_states_and_what_is_left(folder: Path, run: Run) -> None:
-    assert "left      epsilon = 2" in run("ledger", "set", "people.ledger", "--epsilon", "2", "--dataset", "people").out
-    empty = run("ledger", "show", "people.ledger").out
-    assert "No release yet." in empty
-    assert "implies" not in empty
-    run("release", "people.toml", "--out", "out")
-    out = run("ledger", "show", "people.ledger").out
-    for part in ("data set  people", "protects  one row (add_remove)", "budget    epsilon = 2", "published", "out", "5 tables"):
-        assert part in out
-    assert re.search(r"^spent +epsilon = 1$", out, flags=re.MULTILINE)
-    assert re.search(r"^left +epsilon = 1$", out, flags=re.MULTILINE)
-    told = json.loads(run("ledger", "show", "people.ledger", "--json").out)
-    assert set(told) == {"ledger", "id", "dataset", "privacy", "spent", "left", "implied_epsilon", "releases"}
-    assert (told["dataset"], told["implied_epsilon"]) == ("people", None)
-    assert [(one["number"], one["state"], one["output"]) for one in told["releases"]] == [(1, "sealed", str(folder / "out"))]
-
-
 def test_ledger_show_converts_a_rho_budget_at_a_stated_delta(folder: Path, run: Run) -> None:
     options = ["--unit-column", "id", "--neighbours", "replace"]
     run("ledger", "set", "people.ledger", "--rho", "1/2", *options)
@@ -278,15 +251,6 @@ def test_ledger_show_converts_a_rho_budget_at_a_stated_delta(folder: Path, run: 
     # sqrt(4 rho log(1 / delta)) + rho is the classic bound; the tight one is below, and above rho
     assert 0.5 < float(told["budget"]) < 0.5 + (4 * 0.5 * 13.8156) ** 0.5
     assert f"epsilon <= {told['budget']}" in out
-
-
-def test_an_approximate_ledger_has_two_amounts(folder: Path, run: Run) -> None:
-    run("ledger", "set", "people.ledger", "--epsilon", "1", "--delta", "1e-9")
-    edit(folder, ('epsilon = "1"', 'epsilon = "1/2"\ndelta = "1e-10"'))
-    assert run("release", "people.toml", "--out", "out").code == 0
-    out = run("ledger", "show", "people.ledger").out
-    assert re.search(r"epsilon +delta +state", out)
-    assert "budget    epsilon = 1 and delta = 1e-9" in out
 
 
 # --- init: drafts; the way from there to a report is that of test_messy.py -----------------------------------------------------------
@@ -332,7 +296,9 @@ def test_the_demo_runs_and_refuses_to_overwrite(folder: Path, run: Run, monkeypa
     """With one strategy, which is quicker than all of them: `make wheel` runs the demo as it is."""
     assert 'strategy = "auto"' in demo_module._SPEC
     monkeypatch.setattr(demo_module, "_SPEC", demo_module._SPEC.replace('"auto"', '"hierarchy"'))
-    small = demo_module.survey(5_000)
+    small, again = demo_module.survey(5_000), demo_module.survey(5_000)
+    assert all((small[name] == again[name]).all() for name in small)
+    assert (small["income"] == 0).mean() > 0.04
     monkeypatch.setattr(demo_module, "survey", lambda: small)
     result = run("demo")
     assert result.code == 0, result.err
@@ -342,7 +308,7 @@ def test_the_demo_runs_and_refuses_to_overwrite(folder: Path, run: Run, monkeypa
         "Promised and realised error",
         "sum of pay by",
         "income:prefix",
-        "only" if False else "a release never does so",
+        "a release never does so",
     ):
         assert part in result.out
     share, within = re.search(r"(?m)^all +[\d,]+ +([\d.]+) +([\d.]+)%$", result.out).groups()
@@ -355,40 +321,10 @@ def test_the_demo_runs_and_refuses_to_overwrite(folder: Path, run: Run, monkeypa
     assert demo_module._new_folder(None) == Path("demo-release/2")
 
 
-def test_the_survey_is_the_same_every_time() -> None:
-    import numpy as np
-
-    first, second = demo_module.survey(1000), demo_module.survey(1000)
-    assert all(np.array_equal(first[name], second[name]) for name in first)
-    assert (first["income"] == 0).mean() > 0.04
-    assert np.mean(first["income"]) > 1.1 * np.median(first["income"])
-    assert len(np.unique(first["person_id"])) == 1000
-
-
-@pytest.mark.parametrize(
-    "command", [[], ["init"], ["plan"], ["compare"], ["release"], ["ledger"], ["ledger", "set"], ["ledger", "show"], ["demo"]]
-)
-def test_every_command_explains_itself(run: Run, command: list[str]) -> None:
-    result = run(*command, "--help")
-    assert result.code == 0
-    assert result.out.startswith(f"Usage: leastnoise {' '.join(command)}".rstrip())
-    assert max(map(len, result.out.splitlines())) <= 100
-
-
 def test_the_version_is_told(run: Run) -> None:
     import leastnoise
 
     assert run("--version").out.split() == ["leastnoise", leastnoise.__version__]
-
-
-def test_tables_fit_the_terminal(folder: Path, run: Run, compared_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    run("release", "people.toml", "--out", "a-directory-with-quite-a-long-name/and-another-one-within/out")
-    for width in (80, 120):
-        monkeypatch.setenv("COLUMNS", str(width))
-        for command in (["plan", "people.toml"], ["compare", "people.toml"], ["ledger", "show", "people.ledger"]):
-            lines = run(*command).out.splitlines()
-            assert max(map(len, lines)) <= width
-            assert not any(line.endswith("…") for line in lines)
 
 
 @pytest.mark.parametrize(("no_color", "colours"), [("", True), ("1", False)])
@@ -448,11 +384,6 @@ def test_progress_waits_as_long_as_the_environment_says(monkeypatch: pytest.Monk
     assert progress_module._patience() == seconds
 
 
-def test_a_run_that_is_quick_enough_says_nothing(folder: Path, fork: Fork) -> None:
-    _, said = fork("plan", "people.toml", LEASTNOISE_PROGRESS="3600").communicate(timeout=HANGS)
-    assert said == ""
-
-
 @pytest.mark.parametrize(("given", "used"), [("", "1"), ("2", "2")])
 def test_planning_does_not_wait_for_threads_unless_asked(given: str, used: str) -> None:
     program = (
@@ -502,7 +433,10 @@ def test_help_explains_every_word_of_the_glossary_that_it_has():
     seen = set()
     below = [[name, one] for name in _main._COMMANDS for one in getattr(_main.loaded(name), "commands", {})]
     for arguments in ([], *([name] for name in _main._COMMANDS), *below):
-        text, _, said = CliRunner().invoke(_main.program, [*arguments, "--help"]).output.partition("In plain words:")
+        output = CliRunner().invoke(_main.program, [*arguments, "--help"], prog_name="leastnoise").output
+        assert output.startswith(f"Usage: leastnoise {' '.join(arguments)}".rstrip())
+        assert max(map(len, output.splitlines())) <= 100
+        text, _, said = output.partition("In plain words:")
         there = {word for word in words if re.search(rf"\b{word}s?\b", text, re.IGNORECASE)}
         assert [word for word in there if f"{word} {words[word]}" not in " ".join(said.split())] == [], arguments
         seen |= there

@@ -99,25 +99,8 @@ def test_the_plan_tells_what_will_be_done_and_promises_nothing(spec: Path, run: 
     assert facts["rmse"] == {"age:prefix": None}
     assert facts["reference"]["rmse"]["age:prefix"] > 0
     assert [step["step"] for step in facts["steps"]] == ["levels", "buckets"]
-
-
-def test_compare_says_that_it_cannot_be_compared(spec: Path, run: Run) -> None:
-    (spec.parent / "few.toml").write_text(SPEC.replace("[17, 90]", "[17, 20]"), encoding="utf-8")
+    (spec.parent / "few.toml").write_text(SPEC.replace("[17, 90]", "[17, 18]"), encoding="utf-8")
     assert "Not comparable, because their errors depend on the data: dawa," in run("compare", "few.toml").out
-    assert "dawa" in json.loads(run("compare", "few.toml", "--json").out)["not_comparable"]
-
-
-def test_the_release_says_what_it_is(folder: Path, spec: Path, run: Run) -> None:
-    assert run("release", spec.name, "--out", "out").code == 0
-    manifest = json.loads((folder / "out" / "manifest.json").read_text(encoding="utf-8"))
-    assert manifest["expected_error"]["total_squared_error"] is None
-    assert "approximation_std" in manifest["answers"]["columns"]
-    assert "not promised" in manifest["expected_error"]["note"]
-    assert manifest["plan"]["outcome"]["regime"] == "adaptive"
-    assert "approximation_std" in min(folder.glob("out/answers/q1-*.csv")).read_text(encoding="utf-8").splitlines()[0]
-    page = (folder / "out" / "report.html").read_text(encoding="utf-8")
-    assert "no error was promised" in page
-    assert "unbiased least squares" not in page
 
 
 PLANE = """\
@@ -160,21 +143,17 @@ def test_from_the_plan_to_a_release_that_is_read_again(folder: Path, plane: Path
     outcome = manifest["plan"]["outcome"]
     assert outcome["regime"] in {"blocks", "independent"}
     assert "approximation_std" in manifest["answers"]["columns"]
-    assert "no error was promised" in (folder / "out" / "report.html").read_text("utf-8")
+    assert manifest["expected_error"]["total_squared_error"] is None
+    assert "not promised" in manifest["expected_error"]["note"]
+    page = (folder / "out" / "report.html").read_text("utf-8")
+    assert ("no error was promised" in page, "unbiased least squares" in page) == (True, False)
     again = read_release(folder / "out")
     for place, table in enumerate(again.tables, 1):
         (file,) = (folder / "out" / "answers").glob(f"q{place}-*.csv")
         written = pl.read_csv(file)
         for name in ("answer", "noise_std", "approximation_std", "low", "high"):
             assert written[name].to_numpy() == pytest.approx(getattr(table, name).reshape(-1), rel=1e-6)
-    second = run("release", plane.name, "--out", "second")
-    assert second.code != 0
-    assert not (folder / "second").exists()
-
-
-def test_other_budgets_are_refused_on_two_attributes(plane: Path, run: Run) -> None:
     plane.write_text(PLANE.replace('epsilon = "1"', 'rho = "1/10"'), encoding="utf-8")
-    told = run("release", plane.name, "--out", "out")
-    assert told.code == 2
-    assert "dawa on two attributes needs a budget of epsilon alone" in told.err
-    assert not Path("out").exists()
+    refused = run("release", plane.name, "--out", "second")
+    assert (refused.code, "dawa on two attributes needs a budget of epsilon alone" in refused.err) == (2, True)
+    assert not (folder / "second").exists()

@@ -115,7 +115,7 @@ def test_what_cannot_be_given_is_refused_before_anything_is_paid(
         assert old in text
         text = text.replace(old, new)
     Path("people.toml").write_text(f"{text}\n[output]\n{output}\n", encoding="utf-8")
-    for command in (["plan", "people.toml"], ["release", "people.toml", "--out", "out"]):
+    for command in (["release", "people.toml", "--out", "out"], *([] if change else [["plan", "people.toml"]])):
         done = run(*command)
         assert done.code == 2
         assert message.lower() in " ".join(done.err.split()).lower()

@@ -181,7 +181,7 @@ def test_a_level_is_picked_like_an_attribute(tmp_path):
     )
     rows = pd.DataFrame({"zone": list("aabc") * 50, "kids": [0, 1, 2, 3] * 50})
     asked = ln.queries(domain, zone="identity", kids="identity") + ln.cdf_queries(domain, "kids", by=[{"zone": ln.level("half")}])
-    release = ln.release(ln.plan(asked, ln.PureDP(2)), rows, seed=1, out=tmp_path / "release")
+    release = ln.release(ln.plan(asked, ln.PureDP(2), strategy="identity"), rows, seed=1, out=tmp_path / "release")
     with serving(tmp_path / "release") as client:
         page = client.enter()
         assert page.count('<option value="half">half</option>') == 1
@@ -194,8 +194,8 @@ def test_a_level_is_picked_like_an_attribute(tmp_path):
 
 
 WIDE = ln.Domain(
-    a=ln.Integers(0, 99),
-    b=ln.Categories([str(one) for one in range(99)], levels={"tens": {str(one): f"t{one // 10}" for one in range(99)}}),
+    a=ln.Integers(0, 64),
+    b=ln.Categories([str(number) for number in range(64)], levels={"tens": {str(number): f"t{number // 10}" for number in range(64)}}),
     measures={"pay": ln.Measure("pay", 0, 100)},
 )
 
@@ -203,16 +203,16 @@ WIDE = ln.Domain(
 @pytest.mark.parametrize(
     ("asked", "first", "cells"),
     [
-        (ln.marginals(WIDE, ways=2), {"a": "identity"}, 100),
-        (ln.queries(WIDE, a="all_ranges"), {"a": "identity"}, 100),
-        (ln.queries(WIDE, b=ln.level("tens")), {"b": "tens"}, 10),
-        (ln.queries(WIDE, a=ln.ranges([(0, 9)])) + ln.queries(WIDE, b="prefix"), {"b": "prefix"}, 99),
+        (ln.marginals(WIDE, ways=2), {"a": "identity"}, 65),
+        (ln.queries(WIDE, a="all_ranges"), {"a": "identity"}, 65),
+        (ln.queries(WIDE, b=ln.level("tens")), {"b": "tens"}, 7),
+        (ln.queries(WIDE, a=ln.ranges([(0, 9)])) + ln.queries(WIDE, b="prefix"), {"b": "prefix"}, 64),
         (ln.queries(WIDE, a=ln.ranges([(0, 9)])) + ln.queries(WIDE), {}, 1),
-        (ln.queries(WIDE, b=ln.level("tens"), sum="pay"), {"b": "tens"}, 10),
+        (ln.queries(WIDE, b=ln.level("tens"), sum="pay"), {"b": "tens"}, 7),
     ],
 )
 def test_a_page_opens_with_a_table_that_it_can_show(tmp_path, asked, first, cells):
-    rows = pd.DataFrame({"a": range(90), "b": [str(one) for one in range(90)], "pay": 1})
+    rows = pd.DataFrame({"a": range(60), "b": [str(number) for number in range(60)], "pay": 1})
     made = ln.release(ln.plan(asked, ln.PureDP(1), strategy="workload"), rows, seed=1, out=tmp_path / "release")
     with serving(tmp_path / "release") as client:
         page = client.enter()
