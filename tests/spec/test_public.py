@@ -118,7 +118,7 @@ def test_the_promised_error_is_that_of_releases(budget: str, strategy: str, aske
         table.answer for table in next(iter(releases(planned_spec(spec_of("", strategy, 'epsilon = "60"', asked)), ROWS_OF, [0]))).tables
     ]
     squares = np.zeros(len(truth))
-    tables = [releases_of.tables for releases_of in releases(plan, ROWS_OF, range(300))]
+    tables = [releases_of.tables for releases_of in releases(plan, ROWS_OF, range(150))]
     for made in tables:
         squares += [np.mean((table.answer - exact) ** 2) / len(tables) for table, exact in zip(made, truth, strict=True)]
     assert np.sqrt(squares) == pytest.approx([table.rmse for table in plan.expected_error().tables], rel=0.1)

@@ -51,7 +51,7 @@ path = "people.csv"
 [privacy]
 rho = "1/8"
 [domain.month]
-dates = { column = "day", from = "2024-01-01", to = "2024-06-30", by = "month" }  # half a year
+dates = { column = "day", from = "2024-01-01", to = "2024-04-30", by = "month" }  # a third of a year
 [domain.sex]
 categories = ["F", "M"]
 [measures.pay]
