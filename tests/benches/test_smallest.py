@@ -1,12 +1,11 @@
 """Every measurement of bench/ at its smallest size: that it runs and prints, not what it measures."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from cli.forked import Forked, server
+from cli.forked import Forked
 from waiting import HANGS
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
@@ -38,23 +37,16 @@ def test_every_measurement_has_a_smallest_size() -> None:
     assert {file.stem for file in BENCH.glob("*.py")} == {name for name, *_ in SMALLEST} | NOT_HERE
 
 
-@pytest.fixture(scope="module")
-def loaded() -> Iterator[str]:
-    """The address of a process that has loaded the program, and forks."""
-    with server() as address:
-        yield address
-
-
 # As `python bench/NAME.py` runs it.
 PROGRAM = "import runpy, sys; sys.argv[0] = {path!r}; sys.path[0] = {folder!r}; runpy.run_path({path!r}, run_name='__main__')"
 
 
 @pytest.mark.parametrize("run", SMALLEST, ids=" ".join)
-def test_it_runs(run: tuple[str, ...], loaded: str, tmp_path: Path) -> None:
+def test_it_runs(run: tuple[str, ...], tmp_path: Path) -> None:
     """In a process of its own: measurements start threads and servers, and change what pytest holds."""
     name, *said = run
     program = PROGRAM.format(path=str(BENCH / f"{name}.py"), folder=str(BENCH))
-    process = Forked(loaded, tmp_path, program, said, dict(os.environ))
+    process = Forked(tmp_path, program, said, dict(os.environ))
     out, err = process.communicate(timeout=HANGS)
     process.close()
     assert process.returncode == 0, err

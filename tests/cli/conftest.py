@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.forked import Forked, server
+from cli.forked import Forked
 from leastnoise import _progress
 from leastnoise._cli import main
 
@@ -123,22 +123,15 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     signal.signal(signal.SIGINT, interrupt)
 
 
-@pytest.fixture(scope="session")
-def loaded() -> Iterator[str]:
-    """The address of a process that has loaded the program, and forks."""
-    with server() as address:
-        yield address
-
-
 @pytest.fixture
-def fork(folder: Path, loaded: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fork]:
+def fork(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fork]:
     """Start the program, or a script that changes it first, in a process of its own: a fork of one that has loaded it."""
     started: list[Forked] = []
 
     def fork_there(*arguments: object, program: str = PROGRAM, **environment: str) -> Forked:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
         said = tmp_path_factory.mktemp("said")
-        started.append(Forked(loaded, said, program, [*map(str, arguments)], {**inherited, **environment}))
+        started.append(Forked(said, program, [*map(str, arguments)], {**inherited, **environment}))
         return started[-1]
 
     yield fork_there

@@ -1,76 +1,80 @@
-"""Processes that `server.py` forks, with what tests ask of `subprocess.Popen`."""
+"""Programs in forks of a process that has loaded the package already: each has its own number, signals, streams and end.
 
-import json
+Starting anew costs one to two seconds of loading, which is the same every time.
+"""
+
+import multiprocessing
 import os
-import select
-import socket
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import cache
+from multiprocessing.forkserver import ensure_running
 from pathlib import Path
 
-SERVER = Path(__file__).with_name("server.py")
+import pytest
+
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["cli.loaded"])
+
+
+@cache
+def _begun() -> None:
+    """Begin the process that forks, which finds the modules of the tests by its environment alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+        ensure_running()
+
+
+def _become(program: str, arguments: list[str], folder: str, environment: dict[str, str], out: Path, err: Path) -> None:
+    """Take the place, environment and streams that were asked for, and run the program as `python -c` does."""
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    for number, path in ((1, out), (2, err)):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
+    sys.argv = ["-c", *arguments]
+    exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})  # noqa: S102 - the test's own program
 
 
 class Forked:
-    """A program that runs in a fork of the server."""
+    """A program that runs in a fork, with what tests ask of `subprocess.Popen`."""
 
-    def __init__(self, address: str, said: Path, program: str, arguments: list[str], environment: dict[str, str]) -> None:
-        self.returncode: int | None = None
+    def __init__(self, said: Path, program: str, arguments: list[str], environment: dict[str, str]) -> None:
+        _begun()
         self._said = [said / "out", said / "err"]
-        self._connection = socket.socket(socket.AF_UNIX)
-        self._connection.connect(address)
-        self._lines = self._connection.makefile("rw")
-        out, err = map(str, self._said)
-        request = {"cwd": os.getcwd(), "program": program, "arguments": arguments, "environment": environment, "out": out, "err": err}  # noqa: PTH109
-        self._lines.write(json.dumps(request) + "\n")
-        self._lines.flush()
-        self.pid = int(self._lines.readline())
+        given = (program, arguments, str(Path.cwd()), environment, *self._said)
+        self._process = CONTEXT.Process(target=_become, args=given)
+        self._process.start()
+        self.pid = int(self._process.pid or 0)
+
+    @property
+    def returncode(self) -> int | None:
+        """How it ended, if it did: as `subprocess` has it, minus the number of the signal."""
+        return self._process.exitcode
 
     def wait(self, timeout: float) -> int:
-        """How it ended: as `subprocess` has it, minus the number of the signal."""
+        """How it ended."""
+        self._process.join(timeout)
         if self.returncode is None:
-            if not select.select([self._connection], [], [], timeout)[0]:
-                raise subprocess.TimeoutExpired("a forked program", timeout)
-            self.returncode = int(self._lines.readline())
+            raise subprocess.TimeoutExpired("a forked program", timeout)
         return self.returncode
 
     def poll(self) -> int | None:
         """How it ended, if it did."""
-        try:
-            return self.wait(0)
-        except subprocess.TimeoutExpired:
-            return None
+        return self.returncode
 
     def communicate(self, timeout: float) -> tuple[str, str]:
         """Wait for its end; what it wrote."""
         self.wait(timeout)
-        out, err = (path.read_text(encoding="utf-8") for path in self._said)
+        out, err = (path.read_text(encoding="utf-8") if path.exists() else "" for path in self._said)
         return out, err
 
     def send_signal(self, number: int) -> None:
         """Unless it has ended."""
-        if self.poll() is None:
+        if self.returncode is None:
             os.kill(self.pid, number)
 
     def close(self) -> None:
         """Let its number go."""
-        self._lines.close()
-        self._connection.close()
-
-
-@contextmanager
-def server() -> Iterator[str]:
-    """The address of a server that has loaded the program."""
-    with tempfile.TemporaryDirectory() as folder:
-        address = f"{folder}/door"
-        command = [sys.executable, str(SERVER), address]
-        environment = {**os.environ, "PYTHONPATH": str(SERVER.parents[2] / "src")}
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True) as process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-            yield address
-            process.stdin.close()
+        self._process.join()
+        self._process.close()

@@ -10,6 +10,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Container, Iterator
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 
@@ -17,8 +18,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 import trials
 from trials import MODES, Scenario, before_and_after, command, entered, entering, faulted, fresh, trial, with_ledger
-
-from cli.server import load
 
 ROOT = Path(__file__).parents[2]
 
@@ -111,7 +110,7 @@ def main() -> int:
     given = parser.parse_args()
     build = ROOT / "build" / "faults"
     trials.with_faults(build)
-    load()  # once, before the forks
+    import_module("cli.loaded")  # once, before the forks
     base = Path(tempfile.mkdtemp(prefix="faults-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))  # noqa: S108
     kept = build / "lines.jsonl" if given.out else Path(os.devnull)
     lines = [Line(**json.loads(text)) for text in (kept.read_text("utf-8").splitlines() if kept.is_file() else [])]

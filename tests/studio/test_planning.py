@@ -241,7 +241,7 @@ def test_missing_packages_and_missing_specs_are_said(tmp_path, monkeypatch):
 
 def test_the_first_plan_is_told_once_and_answers_every_table():
     told = []
-    text = SPEC.replace('strategy = "identity"', 'objective = "worst"').replace("upto = 2", "ways = 1")
+    text = SPEC.replace('strategy = "identity"', 'objective = "worst"\nseconds = 1').replace("upto = 2", "ways = 1")
     made(text, Path(), told.append, first=True)
     firsts = [one["first"] for one in told if "first" in one]
     (first,) = map(ln.Plan.from_json, firsts)

@@ -227,11 +227,12 @@ def dense_gram(array: FloatArray, queries: int) -> Gram:
 
 def gram_of(operator: Operator) -> Gram:
     """The Gram matrix of queries, with its structure where there is one."""
-    n, pair, ends = operator.size, gram_generators(operator), interval_ends(operator)
+    n, pair = operator.size, gram_generators(operator)
     if operator == Identity(n):
         return Gram(n, n, alone=1.0)
-    if pair is not None:
+    if pair is not None:  # of all ranges of a long attribute: their ends would not fit into memory
         return Gram(n, operator.rows, (pair,))
+    ends = interval_ends(operator)
     if ends is not None:
         low, high = ends
         for known in (Identity(n), Total(n), Prefix(n), AllRanges(n)):

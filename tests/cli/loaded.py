@@ -1,0 +1,19 @@
+"""What the program imports, and nothing that starts a thread: `forked.py` has it loaded once, for all of its forks."""
+
+import pkgutil
+from importlib import import_module
+
+import leastnoise
+from leastnoise._release import TEMPLATES, templates
+
+# What a release loads when it comes to it.
+LATER = """
+duckdb jinja2 platformdirs.unix pyarrow.compute pyarrow.csv resource rich.console rich.table scipy.optimize scipy.sparse.csgraph
+scipy.sparse.linalg scipy.special statistics"""
+
+for module in pkgutil.walk_packages(leastnoise.__path__, "leastnoise."):
+    if "__main__" not in module.name and "_studio" not in module.name:
+        import_module(module.name)
+for name in LATER.split():
+    import_module(name)
+templates(TEMPLATES).get_template("report.html")  # is compiled once, and not in every fork
