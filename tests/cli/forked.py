@@ -30,7 +30,10 @@ def _become(program: str, arguments: list[str], folder: str, environment: dict[s
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    for number, path in ((1, out), (2, err)):
+    for number, path in ((1, out), (2, err)):  # the streams are made of a pipe, which like what comes in its place has no position
+        os.dup2(os.pipe()[1], number)
+        stream = open(number, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        setattr(sys, "stdout" if number == 1 else "stderr", stream)
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
     sys.argv = ["-c", *arguments]
     exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})  # noqa: S102 - the test's own program
@@ -77,4 +80,3 @@ class Forked:
     def close(self) -> None:
         """Let its number go."""
         self._process.join()
-        self._process.close()

@@ -130,6 +130,11 @@ def plane(folder: Path) -> Path:
 
 
 def test_from_the_plan_to_a_release_that_is_read_again(folder: Path, plane: Path, run: Run) -> None:
+    plane.write_text(PLANE.replace('epsilon = "1"', 'rho = "1/10"'), encoding="utf-8")
+    refused = run("release", plane.name, "--out", "out")
+    assert (refused.code, "dawa on two attributes needs a budget of epsilon alone" in refused.err) == (2, True)
+    assert not (folder / "out").exists()
+    plane.write_text(PLANE, encoding="utf-8")
     told = run("plan", plane.name)
     assert told.code == 0, told.err
     assert "divide each block as its noisy count deserves" in told.out
@@ -153,7 +158,3 @@ def test_from_the_plan_to_a_release_that_is_read_again(folder: Path, plane: Path
         written = pl.read_csv(file)
         for name in ("answer", "noise_std", "approximation_std", "low", "high"):
             assert written[name].to_numpy() == pytest.approx(getattr(table, name).reshape(-1), rel=1e-6)
-    plane.write_text(PLANE.replace('epsilon = "1"', 'rho = "1/10"'), encoding="utf-8")
-    refused = run("release", plane.name, "--out", "second")
-    assert (refused.code, "dawa on two attributes needs a budget of epsilon alone" in refused.err) == (2, True)
-    assert not (folder / "second").exists()

@@ -111,7 +111,7 @@ def contrast_strength(factor: Factor) -> float | None:
     # elsewhere. Contrasts with noise in proportion to their norms have 1, the difference of two cells has 2, the non-constant signs of m
     # bits on their 2^m cells have 2^m.
     operator = factor.operator
-    if operator.size > 1 and operator == Contrasts(operator.size):
+    if type(operator) is Contrasts:
         return 1.0
     if not (leaves_out_total(operator) and factor.even):
         return None
