@@ -291,22 +291,22 @@ def test_a_table_that_others_crowd_out_is_named(
     alone = choose(queries(domain, a="identity"), privacy)[0].expected_error().tables[0].rmse
     for beside, is_crowded in (({"b": "prefix"}, True), ({"c": "identity"}, False)):
         asked = queries(domain, a="identity") + queries(domain, beside)
-        made = best_tried(asked, privacy, Search(now=Ticking(0.0)))
+        made = best_tried(asked, privacy, Search(seconds=5.0, now=Ticking(0.0)))
         ratio = made.expected_error().tables[0].rmse / alone / parts
         assert (ratio > 2) is is_crowded
         assert dict(made.details.get("crowded", {})) == (pytest.approx({"a": ratio}, rel=0.05) if is_crowded else {})
         assert ["alone: a (" in said for said in crowded_warnings(made)] == [True] * is_crowded
-        assert best_tried(asked, privacy, Search(now=Ticking(0.0))).details == made.details  # as it was kept
+        assert best_tried(asked, privacy, Search(seconds=5.0, now=Ticking(0.0))).details == made.details  # as it was kept
 
 
 @pytest.mark.parametrize("fit", [p_identity, gaussian_optimum, eigen_design], ids=lambda fit: fit.__name__)
 def test_a_search_whose_time_is_over_ends_with_what_it_has(fit: Fit) -> None:
-    gram, norm = gram_of(AllRanges(100)), 2 if fit is gaussian_optimum else 1
+    gram, norm = gram_of(AllRanges(40)), 2 if fit is gaussian_optimum else 1
     with running(Clock(0.0, lambda: 1.0)) as clock:
         ended = fit(gram, norm, 20).factor("a")
     assert clock.ended
     whole = fit(gram, norm, 20).factor("a")
-    errors = [norm_of(one, norm) ** 2 * basis(one).total_variance(AllRanges(100)) for one in (ended, whole)]
+    errors = [norm_of(one, norm) ** 2 * basis(one).total_variance(AllRanges(40)) for one in (ended, whole)]
     assert errors[1] <= errors[0] * 1.05 < math.inf  # of the eigen-design the weights are best for another bound
 
 

@@ -22,7 +22,7 @@ def domain(low: int = 0, high: int = 1000) -> Domain:
 
 
 def planned(workload: Workload, budget: Budget, strategy: str = "auto", neighbours: str = "add_remove") -> Plan:
-    plan, _ = choose(workload, Privacy(budget, neighbours), Search(strategy))  # type: ignore[arg-type]
+    plan, _ = choose(workload, Privacy(budget, neighbours), Search(strategy, 2.0))  # type: ignore[arg-type]
     measured = plan.measured()
     assert covers(budget, cost(measured))
     promise = plan.expected_error()
