@@ -126,9 +126,8 @@ def test_what_takes_long_is_left_out_where_a_bound_proves_that_it_gains_next_to_
 
 
 def test_where_no_bound_is_near_all_is_tried() -> None:
-    for every in (False, True):
-        tried = candidates(prefix(64), Privacy(PureDP("1/1000")), seconds=2.0, every=every)
-        assert not any(one.needless for one in tried)
+    tried = candidates(prefix(64), Privacy(PureDP("1/1000")), seconds=2.0, every=False)
+    assert not any(one.needless for one in tried)
 
 
 def test_what_would_find_more_in_more_time_is_said() -> None:

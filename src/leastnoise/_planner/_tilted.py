@@ -99,8 +99,13 @@ def tilted(task: Task) -> Strategy:
     for number, role in enumerate(roles):
         if number in chosen:
             whole = balanced_rounding(chosen[number], tops[number])
+            if not np.linalg.cond(whole[:, :-1] - whole[:, -1:].astype(float)) < 1e7:
+                raise NotApplicable(
+                    "the queries do not tell all cells apart, and there is no room for coefficients that would; choose another strategy"
+                )
+            unseen = np.linalg.svd(whole.astype(float))[2][-1]  # the tilt of the rounded rows, but for its sum
             operators[number], norms[number] = Dense(whole), math.sqrt(float((whole.astype(float) ** 2).sum(axis=0).max()))
-            _put(role, values, _unseen(whole), whole / norms[number])
+            _put(role, values, unseen / unseen.sum(), whole / norms[number])
         elif role.size > 1:
             operators[number], norms[number] = Contrasts(role.size), math.sqrt((role.size - 1) / role.size)
     blocks = []
@@ -179,16 +184,6 @@ def _put(role: _Role, values: FloatArray, mean: FloatArray, rows: FloatArray) ->
     end = role.slot + 2 * len(role.grams)
     values[role.slot : end : 2] = [mean @ gram @ mean for gram in role.grams]
     values[role.slot + 1 : end : 2] = spread(rows, role.grams)
-
-
-def _unseen(rows: IntArray) -> FloatArray:
-    """The tilt of rounded rows."""
-    if not np.linalg.cond(rows[:, :-1] - rows[:, -1:].astype(float)) < 1e7:
-        raise NotApplicable(
-            "the queries do not tell all cells apart, and there is no room for coefficients that would; choose another strategy"
-        )
-    unseen = np.linalg.svd(rows.astype(float))[2][-1]
-    return np.asarray(unseen / unseen.sum())
 
 
 def _tilts(roles: Sequence[_Role], terms: _Terms, values: FloatArray) -> dict[int, FloatArray]:
