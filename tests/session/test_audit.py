@@ -108,7 +108,7 @@ def test_bad_arguments_are_refused(arguments: dict[str, Any], message: str) -> N
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ApproxDP(1, "1e-6"), ln.ZCDP("1/4")])
 def test_plans_that_look_at_the_data_are_audited_with_their_guard(budget: Any) -> None:
     plan = ln.plan(ln.queries(DOMAIN, age="prefix"), budget, strategy="dawa_levels", guard="1/100")
-    found = ln.audit(plan, guard="1/100", trials=2000, entropy=SeededEntropy(8))
+    found = ln.audit(plan, guard="1/100", trials=1000, entropy=SeededEntropy(8))
     assert found.held
     assert 0.15 * found.claim < found.lower_bound <= found.claim
     assert found.measure == ("rho" if isinstance(budget, ln.ZCDP) else "epsilon")

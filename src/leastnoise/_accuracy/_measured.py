@@ -55,8 +55,10 @@ def measured_along(block: Block, leveled: str | None = None) -> tuple[Names, Nam
 
 def explained(names: Names, across: Names) -> Iterator[Names]:
     """The tau that such a block knows something about: all subsets with everything in ``across``."""
-    for chosen in subsets(tuple(name for name in names if name not in across)):
-        yield tuple(name for name in names if name in across or name in chosen) if across else chosen
+    if not across:
+        return subsets(names)
+    free = tuple(name for name in names if name not in across)
+    return (tuple(name for name in names if name in across or name in chosen) for chosen in subsets(free))
 
 
 def block_variance(plan: Measurements, block: Block) -> float:
