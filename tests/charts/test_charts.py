@@ -34,12 +34,32 @@ def specs():
     return [*found, ("dots", dots(DOTS))]
 
 
+def with_gaps(axes):
+    """A picture of which some answers were left out, among them all neighbours of others."""
+    whole = made(axes)
+    gone = np.zeros(whole.answer.shape, dtype=bool)
+    gone.reshape(-1)[[1, 3, 4, 6, -2]] = True
+    return replace(whole, **{name: np.where(gone, np.nan, getattr(whole, name)) for name in ("answer", "low", "high")})
+
+
+GAPS = [with_gaps((months("month", 12),)), with_gaps((SEX, up_to("income", 8, 10)))]
+WIDE_ROWS = (("a", "0.5", 5.0, 4.0, 6.0), ("a", "0.9", 8.0, 7.0, 9.0), ("b", "0.5", 50.0, 0.0, 100.0), ("b", "0.9", 8.0, 7.0, 9.0))
+WIDE = dots(Dots(title="pay", groups="region", rows=WIDE_ROWS, series="share"))
+DECIMALS = vega_lite(made(AXES["steps"][0], 0.25, 0.01))
+
+
 @pytest.fixture(scope="module")
-def drawn(specs):
-    """All of them as SVG, in one process."""
-    found = svg_of([spec for _, spec in specs], [(f"c{place}", "a <title>", "a & description") for place in range(len(specs))])
+def all_drawn(specs):
+    """All of them, and what single tests are about, as SVG in one process."""
+    every = [*(spec for _, spec in specs), *map(vega_lite, GAPS), WIDE, DECIMALS]
+    found = svg_of(every, [(f"c{place}", "a <title>", "a & description") for place in range(len(every))])
     assert None not in found
     return found
+
+
+@pytest.fixture(scope="module")
+def drawn(specs, all_drawn):
+    return all_drawn[: len(specs)]
 
 
 def test_every_chart_is_tried_and_is_the_one_meant():
@@ -113,11 +133,9 @@ def test_what_cannot_be_drawn_is_left_out(monkeypatch):
     assert svg_of([good], [text]) == [None]
 
 
-def test_decimals_follow_the_language():
-    spec = vega_lite(made(AXES["steps"][0], 0.25, 0.01))
-    english, german = (svg_of([spec], [("k", "t", "d")], language)[0] for language in ("en", "de"))
-    assert ">0.10<" in english
-    assert ">0,10<" in german
+def test_decimals_follow_the_language(all_drawn):
+    assert ">0.10<" in all_drawn[-1]
+    assert ">0,10<" in svg_of([DECIMALS], [("k", "t", "d")], "de")[0]
 
 
 def test_the_first_are_sure_only_where_nothing_else_reaches_them():
@@ -139,24 +157,14 @@ def test_two_colours_are_for_more_negative_cells_than_noise_makes(below, scheme)
     assert spec["layer"][0]["encoding"]["color"]["scale"]["scheme"] == scheme
 
 
-def with_gaps(axes):
-    """A picture of which some answers were left out, among them all neighbours of others."""
-    whole = made(axes)
-    gone = np.zeros(whole.answer.shape, dtype=bool)
-    gone.reshape(-1)[[1, 3, 4, 6, -2]] = True
-    return replace(whole, **{name: np.where(gone, np.nan, getattr(whole, name)) for name in ("answer", "low", "high")})
-
-
-def test_an_answer_between_others_that_are_left_out_is_drawn_with_its_interval():
+def test_an_answer_between_others_that_are_left_out_is_drawn_with_its_interval(all_drawn):
     steps = with_gaps((cells("income", 0, 29),))
     rows = vega_lite(steps)["data"]["values"]
     drawn = [(one["x"], two["x"]) for one, two in pairwise(rows) if None not in (one["answer"], two["answer"])]
     spans = [(start, end) for start, end in drawn if end > start]
     places = np.flatnonzero(~np.isnan(steps.answer)).tolist()
     assert spans == [(float(place), place + 1.0) for place in places]
-    gaps = [with_gaps((months("month", 12),)), with_gaps((SEX, up_to("income", 8, 10)))]
-    texts = svg_of([vega_lite(picture) for picture in gaps], [(f"gaps{place}", "t", "d") for place in range(2)])
-    for picture, text in zip(gaps, texts, strict=True):
+    for picture, text in zip(GAPS, all_drawn[-4:-2], strict=True):
         flat = np.isnan(picture.answer.reshape(-1, picture.answer.shape[-1]))
         gone = np.pad(flat, ((0, 0), (1, 1)), constant_values=True)
         alone = int((~flat & gone[:, :-2] & gone[:, 2:]).sum())
@@ -169,18 +177,15 @@ def test_an_answer_between_others_that_are_left_out_is_drawn_with_its_interval()
 def test_neighbouring_cells_of_large_numbers_have_places_of_their_own():
     spec = vega_lite(made((cells("number", 1_000_000, 1_000_030),)))
     assert [row["x"] for row in spec["data"]["values"]] == [1_000_000.0 + k for k in range(32)]
-    spec = vega_lite(made((up_to("number", 2_000_000, 1),)))
+    spec = vega_lite(made((up_to("number", 20_000, 100),)))
     assert len({row["x"] for row in spec["data"]["values"]}) == len(spec["data"]["values"])
 
 
-def test_several_values_of_a_group_are_drawn_apart_and_wide_intervals_end_in_arrows():
-    made_of = [("a", "0.5", 5.0, 4.0, 6.0), ("a", "0.9", 8.0, 7.0, 9.0), ("b", "0.5", 50.0, 0.0, 100.0), ("b", "0.9", 8.0, 7.0, 9.0)]
-    spec = dots(Dots(title="pay", groups="region", rows=tuple(made_of), series="share"))
-    assert spec["encoding"]["yOffset"]["field"] == "group"
-    ends = [(row["low"], row["from"], row["to"], row["high"]) for row in spec["data"]["values"]]
+def test_several_values_of_a_group_are_drawn_apart_and_wide_intervals_end_in_arrows(all_drawn):
+    assert WIDE["encoding"]["yOffset"]["field"] == "group"
+    ends = [(row["low"], row["from"], row["to"], row["high"]) for row in WIDE["data"]["values"]]
     assert ends == [(4, 4, 6, 6), (7, 7, 9, 9), (0, 46, 54, 100), (7, 7, 9, 9)]
-    text = svg_of([spec], [("k", "t", "d")])[0]
-    assert text.count("<path") >= 4 + 2  # four dots and two arrows
+    assert all_drawn[-2].count("<path") >= 4 + 2  # four dots and two arrows
 
 
 def test_a_line_whose_band_would_hide_the_others_is_named_and_not_drawn():

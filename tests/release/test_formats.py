@@ -210,7 +210,7 @@ def test_statistics_are_messages_with_their_intervals(published):
 def test_another_program_reads_the_messages_by_their_structures(published):
     out, _ = published
     pysdmx.read_sdmx(out / "structure.sdmx.xml", validate=True)
-    for path in (out / "answers").glob("*.sdmx.csv"):
+    for path in (min((out / "answers").glob(f"{start}-*.sdmx.csv")) for start in ("q01", "q02", "s1", "s3")):
         (data,) = pysdmx.get_datasets(path, out / "structure.sdmx.xml")
         with path.open(encoding="utf-8", newline="") as file:
             assert len(data.data) == len(list(csv.reader(file))) - 1

@@ -179,15 +179,11 @@ def test_terminals_act_on_nothing(name: str, released: Path) -> None:
     answers = json.loads(said("answer", "--cells", "agent", "--json"))["answers"]
     known = labels(released / name)
     assert [row["cell"][-len(label) :] for row, label in zip(answers, known, strict=True)] == known
-    command = [
-        sys.executable,
-        "-c",
-        "from leastnoise._cli import main; main()",
-        "answer",
-        str(released / name),
-        "--where",
-        "agent=\x1b[2J\u202e",
-    ]
+
+
+def test_what_is_refused_is_said_without_what_a_terminal_acts_on(released: Path) -> None:
+    where = ["answer", str(released / "given"), "--where", "agent=\x1b[2J\u202e"]
+    command = [sys.executable, "-c", "from leastnoise._cli import main; main()", *where]
     refused = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, timeout=HANGS)
     assert (refused.returncode, ACTED_ON.findall(refused.stderr)) == (2, [])
 

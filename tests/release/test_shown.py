@@ -83,7 +83,7 @@ def test_sums_of_cells_are_sums_with_the_error_of_a_sum(making):
     exact = cells[None].reshape(2, 5)[1, 1:4].sum()
     random = np.random.default_rng(1)
     errors = []
-    for _ in range(400):
+    for _ in range(150):
         release = build(making.observe(made, cells, random))
         found = release.sum("sex x age", {"sex": "M", "age": (18, 20)})
         errors.append(found.answer.item() - exact)
@@ -93,7 +93,7 @@ def test_sums_of_cells_are_sums_with_the_error_of_a_sum(making):
     chosen = np.zeros((2, 5))
     chosen[1, 1:4] = 1
     assert found.noise_std.item() ** 2 == pytest.approx(chosen.reshape(-1) @ covariance @ chosen.reshape(-1))
-    assert np.std(errors) == pytest.approx(found.noise_std.item(), rel=0.12)
+    assert np.std(errors) == pytest.approx(found.noise_std.item(), rel=0.2)
     assert release.sum("sex x age").answer.item() == pytest.approx(cells_of.sum())
     assert release.sum("sex x age", {"sex": ["F", "M"]}).answer.item() == pytest.approx(cells_of.sum())
 
