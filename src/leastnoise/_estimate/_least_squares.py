@@ -6,6 +6,7 @@ measured and what was chosen on the way: all that its answers are computed from.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from typing import Any, ClassVar, Protocol, TypeAlias
 
@@ -266,7 +267,7 @@ class Finding:
         return Estimate(observation)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Outcome:
     """What came of carrying a plan out."""
 
@@ -274,9 +275,13 @@ class Outcome:
     observation: Observation
     finding: Finding = Finding()
 
-    def least_squares(self) -> Estimate:
-        """Least squares of what was measured and what is public."""
+    @cached_property
+    def _least_squares(self) -> Estimate:
         return Estimate(self.observation, public_of(self.plan))
+
+    def least_squares(self) -> Estimate:
+        """Least squares of what was measured and what is public: one estimate, whose covariance is found once for all that is asked."""
+        return self._least_squares
 
     def estimator(self) -> Estimator:
         """The estimate of the answers."""
