@@ -52,7 +52,7 @@ NOT_BY_PERIOD = (
 NO_PRIVATE_FILE = (
     "The private file {file} is not there, is damaged, or is not of this series as the ledger has it. Later periods need its "
     "counts of the closed ones, which rows that changed since cannot give again. Restore it. Without it nothing later can be "
-    "drawn; what was drawn can still be published, by `leastnoise resume`."
+    "drawn; what was drawn and is not published yet can still be, by `leastnoise resume`."
 )
 STRANGE_TERMS = "Domain, Privacy, three str, Measurements or None"
 

@@ -31,6 +31,11 @@ GUARD = "(guard)"
 """The output of a guard, which is whole in the ledger itself."""
 
 
+def is_series_plan(text: str) -> bool:
+    """Whether the text of a plan is that of a series."""
+    return text.startswith('{"format":1,"strategy":"series",')
+
+
 @dataclass(frozen=True, slots=True)
 class Account:
     """The state of a payment (nothing, guard, whole, resumable, absent, entered or unknown), and a sentence or two that say it."""
@@ -62,6 +67,12 @@ def account(ledger: Path, run: str) -> Account:
         return Account("whole", f"{paid} and is whole{'' if mine.output == IN_MEMORY else f' in {mine.output}'}.")
     if whole is None:
         return Account("unknown", f"{paid}; whether it is whole in {mine.output} cannot be told now.")
+    series = False
+    with suppress(LeastNoiseError, OSError):
+        series = mine.resumable and is_series_plan(book.pending(mine).plan)
+    if series:
+        said = f"`leastnoise ledger show {ledger}` says which periods of it are drawn and published"
+        return Account("resumable", f"{paid}, and nothing of it is paid again: {said}.")
     if mine.resumable:
         return Account("resumable", f"{paid} and can be finished without paying again: `leastnoise resume {ledger}`.")
     return Account("absent", f"{paid} and is absent: its noise may have been drawn, so the budget stays spent.")

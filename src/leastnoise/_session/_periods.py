@@ -23,7 +23,7 @@ from leastnoise._release import check_target, draft, write_series_page
 from leastnoise._session._finish import Asked, RowProgress, read_table, room_for, written_of
 from leastnoise._session._guard import guarded
 from leastnoise._session._ledgers import ledger_for, ledger_made
-from leastnoise._session._payments import check_affordable, check_writable, paying, receipt_of, settle
+from leastnoise._session._payments import check_affordable, check_writable, is_series_plan, paying, receipt_of, settle
 from leastnoise._spec import Spec, other_parts
 from leastnoise._threads import one_thread
 
@@ -67,11 +67,6 @@ def period_state(book: Ledger, entry: Entry) -> PeriodState | None:
     first = min(int(last_cells(operator).min()) for operator in asked)  # what ends earlier is no release
     missing = tuple(label for label in labels[first:drawn] if not (target / label).exists())
     return PeriodState(labels, drawn, dates.over(_today()), missing)
-
-
-def is_series_plan(text: str) -> bool:
-    """Whether the text of a plan is that of a series."""
-    return text.startswith('{"format":1,"strategy":"series",')
 
 
 def is_unfinished(book: Ledger, entry: Entry) -> bool:

@@ -51,13 +51,14 @@ from leastnoise._session._payments import (
     check_searched,
     csv_blocks,
     given_or_kept,
+    is_series_plan,
     paid_before,
     paying,
     receipt_of,
     settle,
     warn_of_unfinished,
 )
-from leastnoise._session._periods import finish_series, is_series_plan, is_unfinished, release_due
+from leastnoise._session._periods import finish_series, is_unfinished, release_due
 from leastnoise._spec import Spec
 from leastnoise._threads import one_thread
 
