@@ -45,11 +45,13 @@ def draw_lines(picture: Picture) -> Spec:
     hidden = vague(picture)
     drawn = [index for index, name in enumerate(names) if name not in hidden]
     at = (axis.moments or axis.labels) if axis.kind == "times" or axis.high is None else axis.high.tolist()
-    rows = [
-        {"x": at[point], "group": name, "answer": short(answer[g][i]), "low": short(low[g][i]), "high": short(high[g][i]), **alone}
-        for g, name in ((index, names[index]) for index in drawn)
-        for i, (point, alone) in enumerate(zip(points, _alone(answer[g]), strict=True))
-    ]
+    rows: list[Spec] = []
+    for g in drawn:
+        gone = [True, *map(math.isnan, answer[g]), True]
+        for i, point in enumerate(points):
+            numbers = {"answer": short(answer[g][i]), "low": short(low[g][i]), "high": short(high[g][i])}
+            alone = {"alone": True} if gone[i] and gone[i + 2] and not gone[i + 1] else {}  # both of its neighbours are left out
+            rows.append({"x": at[point], "group": names[g], **numbers, **alone})
     x: Spec = {"field": "x", "type": "temporal" if axis.kind == "times" else "quantitative", "title": picture.heading(axis)}
     x |= {"axis": {"grid": False, "tickCount": 6}, "scale": {"zero": False, "nice": False}}
     if axis.kind == "times":
@@ -85,12 +87,6 @@ def vague(picture: Picture) -> tuple[str, ...]:
     # of alike groups none hides another
     wide = (widths > (np.nanmax(picture.answer) - np.nanmin(picture.answer)) / 2) & (widths > 4 * widths.min())
     return tuple(name for name, is_wide in zip(groups.labels, wide, strict=True) if is_wide)
-
-
-def _alone(answer: list[float]) -> list[Spec]:
-    """A mark for every answer whose neighbours are both left out."""
-    gone = [True, *map(math.isnan, answer), True]
-    return [{"alone": True} if before and after and not here else {} for before, here, after in zip(gone, gone[1:], gone[2:], strict=False)]
 
 
 def suits_steps(picture: Picture) -> bool:

@@ -254,11 +254,17 @@ class Release:
         [[6.07]]
         """
         product = self.workload.products[self.tables.position(table_id)]
-        wanted = dict(where or {})
-        for name in wanted:
+        sets: dict[str, QuerySet] = {}
+        for name, values in (where or {}).items():
             if name not in product.attributes:
                 raise refuse("an attribute of where", name, "one of " + ", ".join(product.attributes))
-        sets = {name: _added_up(values) for name, values in wanted.items()}
+            if isinstance(values, tuple) and len(values) == 2 and not any(isinstance(value, str) for value in values):
+                sets[name] = ranges([values])
+                continue
+            labels = list(values) if isinstance(values, (list, tuple, set, frozenset)) else [values]
+            if not labels:
+                raise refuse("the labels of where", labels, "at least one label, or a pair (low, high) of numbers")
+            sets[name] = predicates([labels])
         (table,) = self.answer(queries(self.plan.domain, sets, sum=product.measure), level=level)
         return table
 
@@ -368,16 +374,6 @@ class Release:
             exact = [known.block for known in public_of(self.plan)]
             self._structures[measure] = structure(self.measurements, measure, exact)
         return in_unit(first, in_unit(first, covariances(self._structures[measure], first, second)))
-
-
-def _added_up(values: Any) -> QuerySet:
-    """The query set that adds up some cells: a pair of numbers is a range, anything else labels."""
-    if isinstance(values, tuple) and len(values) == 2 and not any(isinstance(value, str) for value in values):
-        return ranges([values])
-    labels = list(values) if isinstance(values, (list, tuple, set, frozenset)) else [values]
-    if not labels:
-        raise refuse("the labels of where", labels, "at least one label, or a pair (low, high) of numbers")
-    return predicates([labels])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
