@@ -331,7 +331,7 @@ def test_a_plan_of_a_series_is_no_plan_of_one_release(office: Office) -> None:
         (('late = "drop"', 'late = "never"'), "late must be one of"),
         (('by = "month"', 'by = "weekday"'), "an attribute with dates"),
         (('by = "month" }', 'by = "month" }\noutside = "clip"'), "null and outside"),
-        (('to = "2024-06-30"', 'to = "2024-01-30"'), "at least 2"),
+        (('to = "2024-06-30"', 'to = "2024-01-30"', "rolling = 3", "rolling = 1"), "at least 2"),
         (('{ month = "prefix" }', '{ sex = "identity" }'), "sex has none"),
         (('{ month = "prefix" }', '{ month = { level = "quarter" } }'), "what a series asks along month"),
         (("rolling = 3 }", "rolling = 9 }"), "from 1 to 6"),
