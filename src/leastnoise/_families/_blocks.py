@@ -17,7 +17,7 @@ Source: ours; the inner step is that of OPT_0 (McKenna et al., PVLDB 2018), the 
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,7 +29,7 @@ from leastnoise._families._inverse import Basis, basis, largest_between, structu
 from leastnoise._families._p_identity import TALLEST, PIdentity, Support, Window, bumps, p_identity_objective, positive_inverse
 from leastnoise._families._queries import MOST_DENSE, row_space, weighted_gram
 from leastnoise._families._search import NotApplicable, descended
-from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Nested, Prefix, Ranges
+from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Nested, Ranges
 from leastnoise._measurements import Factor
 
 _FINEST = 18.0  # cells from bump to bump of the finest layer
@@ -193,19 +193,7 @@ def fit_blocks(gram: Gram, *, steps: int = 100) -> BlockPIdentity:
     for start, stop, height in layers:
         above = np.vstack([above, np.zeros(blocks)])
         above[-1, start:stop] = height
-    return _descend(gram, asked, windows, above, steps)
-
-
-def _layers(size: int, finest: float, coarser: float, height: float) -> Iterator[Window]:
-    """Layers of bumps, from the spacing of the finest one on; one flat row where that is too wide."""
-    spacing = finest
-    while size / spacing >= 1.5 or spacing == finest:
-        yield from bumps(size, max(0, round(size / spacing - 1)), height, 1.25)
-        spacing *= coarser
-
-
-def _descend(gram: Gram, asked: _Asked, windows: Sequence[Window], above: FloatArray, steps: int) -> BlockPIdentity:
-    support = Support(block_width(gram.size), [(start, stop) for start, stop, _ in windows])
+    support = Support(width, [(start, stop) for start, stop, _ in windows])
     values = np.concatenate([height for *_, height in windows])
     most = np.full(len(values) + above.size, TALLEST)
     if not above[0].any():
@@ -222,6 +210,14 @@ def _descend(gram: Gram, asked: _Asked, windows: Sequence[Window], above: FloatA
     inner = PIdentity(diagonal=1 / sigma, rows=theta / sigma, rmse=math.nan)
     rmse = math.sqrt(least / gram.queries)
     return BlockPIdentity(inner=inner, divisors=1 + above.sum(axis=0), diagonal=above[0], rows=_without_small(above[1:]), rmse=rmse)
+
+
+def _layers(size: int, finest: float, coarser: float, height: float) -> Iterator[Window]:
+    """Layers of bumps, from the spacing of the finest one on; one flat row where that is too wide."""
+    spacing = finest
+    while size / spacing >= 1.5 or spacing == finest:
+        yield from bumps(size, max(0, round(size / spacing - 1)), height, 1.25)
+        spacing *= coarser
 
 
 def _without_small(rows: FloatArray) -> FloatArray:
@@ -250,21 +246,16 @@ class NestedInverse(Basis):
     @cached_property
     def _prefixes(self) -> tuple[IntArray, FloatArray, FloatArray]:
         """Of the first 0, 1, ..., n cells: the block that the last of them is in, their share of its mean, and what R adds."""
-        block, shares, spread = [], [], []
+        block, shares, spread, within = [], [], [], []
+        for base in (self.inner, self.last):
+            share = np.cumsum(base.mean)
+            within.append((share, np.maximum(base.prefix_variances - base.kappa * share**2, 0.0)))
         for index, height in enumerate(self.heights):
-            share, added = self._within[index == len(self.heights) - 1]
+            share, added = within[index == len(self.heights) - 1]
             block.append(np.full(len(share), index))
             shares.append(share)
             spread.append(added / height**2)
         return np.append(0, np.concatenate(block)), np.append(0.0, np.concatenate(shares)), np.append(0.0, np.concatenate(spread))
-
-    @cached_property
-    def _within(self) -> tuple[tuple[FloatArray, FloatArray], ...]:
-        answer = []
-        for base in (self.inner, self.last):
-            share = np.cumsum(base.mean)
-            answer.append((share, np.maximum(base.variances(Prefix(base.size)) - base.kappa * share**2, 0.0)))
-        return tuple(answer)
 
     @cached_property
     def _corners(self) -> tuple[FloatArray, FloatArray]:

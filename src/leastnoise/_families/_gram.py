@@ -27,13 +27,6 @@ MOST_KEPT, FITS = 256, 64
 _AT_ONCE = 2**22  # numbers
 
 
-def _running(matrix: FloatArray) -> FloatArray:
-    """Sums of the first 0, 1 ... numbers of every row."""
-    sums = np.zeros((matrix.shape[0], matrix.shape[1] + 1))
-    np.cumsum(matrix, axis=1, out=sums[:, 1:])
-    return sums
-
-
 def _covered(size: int, amounts: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
     """What the ranges low..high, those that are empty left out, put on each cell."""
     some = low <= high
@@ -111,7 +104,9 @@ class Gram:
         if self.alone:
             parts.append(self.alone * matrix)
         if self.given is not None:
-            parts.append(np.asarray(_running(matrix) @ self._edges)[:, :0:-1].cumsum(axis=1)[:, ::-1])
+            sums = np.zeros((len(matrix), self.size + 1))  # of the first 0, 1 ... numbers of every row
+            np.cumsum(matrix, axis=1, out=sums[:, 1:])
+            parts.append(np.asarray(sums @ self._edges)[:, :0:-1].cumsum(axis=1)[:, ::-1])
         if self.array is not None:
             parts.append(matrix @ self.array)
         total = parts[0]

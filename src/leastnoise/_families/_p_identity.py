@@ -425,14 +425,6 @@ def _from_others(gram: Gram, effort: float) -> _Run:
     return _halve(runs, ((5, 75), (2, 300)) if gram.size <= 1024 else ((4, 40), (1, 300)), effort)
 
 
-def _tidy(theta: FloatArray) -> FloatArray:
-    """Leave out the rows that have vanished, and give a row that has shrunk to one cell to that cell's own query, which is better."""
-    theta = np.where(theta > 1e-9, theta, 0.0)
-    single = (theta > 0).sum(axis=1) == 1
-    diagonal = 1 + theta[single].sum(axis=0)
-    return np.asarray(theta[~single & theta.any(axis=1)] / diagonal)
-
-
 def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
     """Find a p-Identity strategy of small error: bells, the total, and on short attributes blocks and random rows as starts."""
     strategy = kept_fit(gram, effort) if gram.size <= MOST_KEPT else _fit(gram, effort)
@@ -453,7 +445,10 @@ def _fit(gram: Gram, effort: float) -> PIdentity:
     best = min(runs, key=lambda run: run.rmse, default=None)
     theta = np.zeros((0, gram.size))
     if best is not None and best.rmse < math.sqrt(gram.diagonal().sum() / gram.queries):
-        theta = _tidy(best.support.spread(best.values))
+        # Without the rows that have vanished, and a row that has shrunk to one cell given to that cell's own query, which is better.
+        theta = best.support.spread(np.where(best.values > 1e-9, best.values, 0.0))
+        single = (theta > 0).sum(axis=1) == 1
+        theta = theta[~single & theta.any(axis=1)] / (1 + theta[single].sum(axis=0))
     s = 1 + theta.sum(axis=0)
     rmse = p_identity_rmse(gram, 1 / s, theta / s)
     back = np.argsort(order)

@@ -199,18 +199,14 @@ def causal_strategies(name: str, gram: Gram, bits: int) -> list[Factor]:
     factor = optimal_factor(gram)[0]
     optimum = factor.T @ factor
     for beside in (0.0, _BESIDE):
-        rounded = to_dyadic(_lower_twin((1 - beside) * optimum + beside * np.eye(gram.size)), min(bits, 20))
+        try:  # C, lower triangular, with C'C the optimum
+            twin = np.asarray(np.linalg.cholesky(((1 - beside) * optimum + beside * np.eye(gram.size))[::-1, ::-1]).T[::-1, ::-1])
+        except np.linalg.LinAlgError:  # it is not positive definite
+            continue
+        rounded = to_dyadic(twin, min(bits, 20))
         if rounded.shape == optimum.shape and rounded.diagonal().min() >= _LEAST:
             return [Factor((name,), Dense(rounded))]
     return [Factor((name,), Identity(gram.size))]
-
-
-def _lower_twin(gram: FloatArray) -> FloatArray:
-    """C, lower triangular, with C'C the given matrix; next to nothing where that is not positive definite."""
-    try:
-        return np.asarray(np.linalg.cholesky(gram[::-1, ::-1]).T[::-1, ::-1])
-    except np.linalg.LinAlgError:
-        return np.eye(len(gram)) * 2.0**-20
 
 
 def causal_hierarchy(name: str, asked: Asked) -> Factor:
