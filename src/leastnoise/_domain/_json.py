@@ -105,16 +105,11 @@ def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
 
 @parts_of.register(object)
 def _(value: object) -> tuple[list[tuple[str, Kind]], dict[str, Measure]]:
-    table = known_keys("a domain in JSON", value, ["attributes", "measures"])
-    kinds = [kind_from_json(item) for item in _items("attributes", table)]
-    measures = [measure_from_json(item) for item in _items("measures", table)]
+    table: dict[str, Any] = known_keys("a domain in JSON", value, ["attributes", "measures"])
+    for key in ("attributes", "measures"):
+        if not isinstance(table.get(key), (list, tuple)):
+            raise refuse(f"{key!r} of a domain in JSON", table.get(key), "a list")
+    kinds, measures = list(map(kind_from_json, table["attributes"])), list(map(measure_from_json, table["measures"]))
     if len(dict(measures)) != len(measures):
         raise InputError("a measure must be named once; got a name twice in 'measures'.")
     return kinds, dict(measures)
-
-
-def _items(key: str, table: Mapping[str, Any]) -> list[Any]:
-    items = table.get(key)
-    if not isinstance(items, (list, tuple)):
-        raise refuse(f"{key!r} of a domain in JSON", items, "a list")
-    return list(items)

@@ -117,6 +117,8 @@ class Kind(ABC):
         reading: how values are read.
         levels: public maps to coarser cells.
         regular: the number of cells, ``other`` not included.
+        has_other: whether there is a last cell ``other``.
+        size: the number of cells, ``other`` included.
     """
 
     null: str | None = "drop"
@@ -124,6 +126,8 @@ class Kind(ABC):
     reading: Reading = READ_AS_IT_IS
     levels: Any = ()
     regular: int = field(init=False, compare=False)
+    has_other: bool = field(init=False, compare=False)
+    size: int = field(init=False, compare=False)
 
     @property
     @abstractmethod
@@ -134,16 +138,6 @@ class Kind(ABC):
     def implied_levels(self) -> tuple[Level, ...]:
         """Levels that the attribute has without their being declared."""
         return ()
-
-    @property
-    def has_other(self) -> bool:
-        """Whether there is a last cell ``other``."""
-        return OTHER in (self.null, self.outside)
-
-    @property
-    def size(self) -> int:
-        """Number of cells, ``other`` included."""
-        return self.regular + self.has_other
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -173,7 +167,8 @@ class Kind(ABC):
         """Set the fields of a kind that is being made: its own, checked, what every kind has, and levels over its labels."""
         policies = {"null": "drop" if self.null is None else one_of("null", self.null, LISTED)}
         policies["outside"] = one_of("outside", self.outside, allowed)
-        cells = regular + (OTHER in policies.values())
+        has_other = OTHER in policies.values()
+        cells = regular + has_other
         if not cells <= MOST_CELLS:
             advice = "Choose a coarser attribute, for example Bins."
             what = message("the number of cells of {kind}", kind=type(self).__name__)
@@ -184,7 +179,8 @@ class Kind(ABC):
             reading = Reading(**known)
         if not isinstance(reading, Reading):
             raise refuse("reading", reading, "a Reading")
-        for name, value in {**parameters, **policies, "reading": reading, "regular": regular}.items():
+        counts = {"regular": regular, "has_other": has_other, "size": cells}
+        for name, value in {**parameters, **policies, "reading": reading, **counts}.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "levels", levels_of(self.regular_labels, self.levels) if self.levels else ())
 

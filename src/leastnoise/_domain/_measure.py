@@ -1,8 +1,9 @@
 """Numeric columns that may be summed, and a bound on the rows of a unit in one cell of some attributes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from leastnoise._check import Exact, InputError, exact, message, number_text, plain, refuse, short, whole
 from leastnoise._domain._cells import MOST, READ_AS_IT_IS
@@ -58,6 +59,11 @@ class Measure:
         unit: what one counts, exact and above 0: ``"0.01"`` sums cents, ``"1000"`` thousands.
         reading: how its numbers are read where they are text.
 
+    Attributes:
+        low_units: the lower bound in units.
+        high_units: the upper bound in units.
+        largest: the greatest amount, in units, that one row can add to or take from a sum.
+
     Raises:
         InputError: a bound that is not finite or not a multiple of the unit, ``low`` not below ``high``, or a bound of more than 2^53 -
             1 units.
@@ -76,39 +82,31 @@ class Measure:
     high: Fraction
     unit: Fraction
     reading: Reading = READ_AS_IT_IS
+    low_units: int = field(init=False, compare=False)
+    high_units: int = field(init=False, compare=False)
+    largest: int = field(init=False, compare=False)
 
     def __init__(self, column: str, low: Exact, high: Exact, unit: Exact = "1", *, reading: Reading = READ_AS_IT_IS) -> None:
         if type(reading) is not Reading or reading.column is not None:
             raise refuse("reading", reading, "a Reading without a column", "The column of a measure is its first argument.")
-        name = attribute_name("the column of a measure", column)
+        source = attribute_name("the column of a measure", column)
         first, last, step = exact("low", low), exact("high", high), exact("unit", unit)
         if not LEAST_UNIT <= step <= 1 / LEAST_UNIT:
             raise refuse("unit", unit, "a number above 0, between 1e-100 and 1e100")
         if not first < last:
             raise InputError(message("low must be below high; got low {low} and high {high}.", low=first, high=last))
-        for field, value in (("low", first), ("high", last)):
+        for name, value in (("low", first), ("high", last)):
             shown = number_text(value)
             if (value / step).denominator != 1:
-                raise refuse(field, shown, message("a whole multiple of the unit {unit}", unit=step), "Choose another bound or unit.")
+                raise refuse(name, shown, message("a whole multiple of the unit {unit}", unit=step), "Choose another bound or unit.")
             if not abs(value / step) <= MOST:
-                raise refuse(field, shown, f"at most 2^53 - 1 units of {number_text(step)}, for exact sums", "Choose a larger unit.")
-        for field, content in {"column": name, "low": first, "high": last, "unit": step, "reading": reading}.items():
-            object.__setattr__(self, field, content)
+                raise refuse(name, shown, f"at most 2^53 - 1 units of {number_text(step)}, for exact sums", "Choose a larger unit.")
+        self._have(column=source, low=first, high=last, unit=step, reading=reading)
 
-    @property
-    def low_units(self) -> int:
-        """The lower bound in units."""
-        return int(self.low / self.unit)
-
-    @property
-    def high_units(self) -> int:
-        """The upper bound in units."""
-        return int(self.high / self.unit)
-
-    @property
-    def largest(self) -> int:
-        """The greatest amount, in units, that one row can add to or take from a sum."""
-        return max(abs(self.low_units), abs(self.high_units))
+    def _have(self, **facts: Any) -> None:
+        low, high = int(facts["low"] / facts["unit"]), int(facts["high"] / facts["unit"])
+        for name, fact in {**facts, "low_units": low, "high_units": high, "largest": max(abs(low), abs(high))}.items():
+            object.__setattr__(self, name, fact)
 
     def __repr__(self) -> str:
         unit = [] if self.unit == 1 else [f"unit={short(self.unit)}"]
@@ -152,9 +150,8 @@ class UnitCount(Measure):
     attributes: tuple[str, ...] = ()
 
     def __init__(self, attributes: Sequence[str] = ()) -> None:
-        flag = {"column": "units", "low": Fraction(0), "high": Fraction(1), "unit": Fraction(1), "reading": READ_AS_IT_IS}
-        for field, content in {**flag, "attributes": PerCell(1, attributes).attributes if attributes else ()}.items():
-            object.__setattr__(self, field, content)
+        names = PerCell(1, attributes).attributes if attributes else ()
+        self._have(column="units", low=Fraction(0), high=Fraction(1), unit=Fraction(1), reading=READ_AS_IT_IS, attributes=names)
 
     def __repr__(self) -> str:
         return f"UnitCount({list(self.attributes)})"

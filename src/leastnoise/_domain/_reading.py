@@ -63,11 +63,6 @@ class Reading:
         if texts != {str} or kinds != [tuple, tuple, bool, bool]:
             raise InternalError("a reading must be made of texts and of true or false; please report this.")
 
-    @property
-    def plain_numbers(self) -> bool:
-        """Whether numbers that are text are read as everywhere, without marks of their own."""
-        return (self.decimal, self.thousands, self.currency) == (".", "", ())
-
     def form(self, text: str) -> str:
         """The text that is compared.
 
