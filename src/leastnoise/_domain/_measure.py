@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
 from leastnoise._check import Exact, InputError, exact, message, number_text, plain, refuse, short, whole
 from leastnoise._domain._cells import MOST, READ_AS_IT_IS
@@ -101,11 +100,8 @@ class Measure:
                 raise refuse(name, shown, message("a whole multiple of the unit {unit}", unit=step), "Choose another bound or unit.")
             if not abs(value / step) <= MOST:
                 raise refuse(name, shown, f"at most 2^53 - 1 units of {number_text(step)}, for exact sums", "Choose a larger unit.")
-        self._have(column=source, low=first, high=last, unit=step, reading=reading)
-
-    def _have(self, **facts: Any) -> None:
-        low, high = int(facts["low"] / facts["unit"]), int(facts["high"] / facts["unit"])
-        for name, fact in {**facts, "low_units": low, "high_units": high, "largest": max(abs(low), abs(high))}.items():
+        units = {"low_units": int(first / step), "high_units": int(last / step), "largest": int(max(abs(first), abs(last)) / step)}
+        for name, fact in {"column": source, "low": first, "high": last, "unit": step, "reading": reading, **units}.items():
             object.__setattr__(self, name, fact)
 
     def __repr__(self) -> str:
@@ -131,7 +127,7 @@ class ValueCount(Measure):
         super().__init__(of.column, 0, 1, reading=of.reading)
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@dataclass(frozen=True, init=False, repr=False)
 class UnitCount(Measure):
     """The number of privacy units, summed like a measure: one row of a unit in each cell of some attributes is worth 1, its others 0.
 
@@ -150,8 +146,8 @@ class UnitCount(Measure):
     attributes: tuple[str, ...] = ()
 
     def __init__(self, attributes: Sequence[str] = ()) -> None:
-        names = PerCell(1, attributes).attributes if attributes else ()
-        self._have(column="units", low=Fraction(0), high=Fraction(1), unit=Fraction(1), reading=READ_AS_IT_IS, attributes=names)
+        super().__init__("units", 0, 1)
+        object.__setattr__(self, "attributes", PerCell(1, attributes).attributes if attributes else ())
 
     def __repr__(self) -> str:
         return f"UnitCount({list(self.attributes)})"
