@@ -39,29 +39,6 @@ def test_answers_are_those_of_dense_least_squares(case: Case) -> None:
         np.testing.assert_allclose(estimate.values(product), expected, rtol=1e-8, atol=1e-6)
 
 
-@every
-def test_noiseless_observations_give_the_truth(case: Case) -> None:
-    rng = np.random.default_rng(7)
-    truth = {m: rng.integers(0, 99, DOMAIN.size) for m in case.workload.measures}
-    exact = {m: (case.strategy(m)[0] @ cells).round().astype(int) * case.plan.grid for m, cells in truth.items()}
-    estimate = Estimate(observe(case, exact))
-    for product in case.workload:
-        np.testing.assert_allclose(estimate.values(product).reshape(-1), dense_product(product) @ truth[product.measure], atol=1e-6)
-
-
-@every
-def test_tables_that_share_attributes_agree(case: Case) -> None:
-    rng = np.random.default_rng(8)
-    estimate = Estimate(observe(case, {m: rng.integers(-99, 99, len(case.strategy(m)[0])) for m in case.workload.measures}))
-    for product in case.workload:
-        if product.is_marginal and len(product.attributes) == 2:
-            left, right = product.attributes
-            both = estimate.marginal((left, right), product.measure)
-            np.testing.assert_allclose(both.sum(axis=1), estimate.marginal((left,), product.measure), atol=1e-6)
-            np.testing.assert_allclose(both.sum(axis=0), estimate.marginal((right,), product.measure), atol=1e-6)
-            np.testing.assert_allclose(both.sum(), estimate.marginal((), product.measure), atol=1e-6)
-
-
 def test_what_was_not_measured_is_refused() -> None:
     case = CASES[0]
     estimate = Estimate(observe(case, {None: np.zeros(10, dtype=int)}))

@@ -133,13 +133,3 @@ def test_a_table_that_shares_nothing_with_public_counts_keeps_its_own_total():
 def test_whole_prefix_sums_stay_monotone():
     product = queries(DOMAIN, age="prefix").products[0]
     assert whole_numbers(product, np.array([0.4, 0.6, 1.5, 2.5])).tolist() == [0, 1, 2, 2]
-
-
-def test_projection_comes_closer_to_the_truth_and_keeps_the_total():
-    rng = np.random.default_rng(3)
-    product = queries(DOMAIN, sex="identity", age="identity", size="identity").products[0]
-    truth = rng.poisson(0.4, size=product.shape).astype(float)
-    for _ in range(50):
-        noisy = truth + rng.laplace(scale=3.0, size=product.shape)
-        noisy += (truth.sum() - noisy.sum()) / truth.size  # a known total, so that the truth is in the set
-        assert ((non_negative(product, noisy) - truth) ** 2).sum() <= ((noisy - truth) ** 2).sum() + 1e-9

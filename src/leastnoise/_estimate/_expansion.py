@@ -40,7 +40,7 @@ from leastnoise._linop import Coarse, Operator, Ranges, Total, Tree, apply, appl
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._workload import Product, queries
 
-_AT_ONCE, _MOST_EDGES, _ROWS = 2**22, 2**12 + 1, 2**9
+_AT_ONCE, _MOST_EDGES, _ROWS = 2**22, 2**12 + 1, 2**7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
