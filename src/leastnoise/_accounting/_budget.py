@@ -16,7 +16,11 @@ _LIMIT = 10**MAX_DIGITS
 
 
 def short_exact(name: str, value: Exact) -> Fraction:
-    """Read a number exactly, and refuse one that needs more than 1000 digits above or below the fraction bar."""
+    """Read a number exactly, and refuse one that needs more than 1000 digits above or below the fraction bar.
+
+    >>> short_exact("epsilon", "0.1")
+    Fraction(1, 10)
+    """
     number = exact(name, value)
     if not (abs(number.numerator) < _LIMIT and number.denominator < _LIMIT):
         raise InputError(
@@ -86,16 +90,28 @@ class _Definition:
         return f"{type(self).__name__}({', '.join(f'{name}={str(number)!r}' for name, number in parameters(self).items())})"
 
     def share(self, part: Fraction) -> Self:
-        """Give a part of this budget, of epsilon and of delta alike: steps whose parts add up to 1 together satisfy it."""
+        """Give a part of this budget, of epsilon and of delta alike: steps whose parts add up to 1 together satisfy it.
+
+        >>> ln.ApproxDP(1, "1e-9").share(Fraction(1, 2))
+        ApproxDP(epsilon='1/2', delta='1/2000000000')
+        """
         return replace(self, **{name: number * part for name, number in parameters(self).items()})
 
     def without(self, epsilon: Fraction | int) -> Self:
-        """Give what a step of pure privacy leaves of this budget: all of delta."""
+        """Give what a step of pure privacy leaves of this budget: all of delta.
+
+        >>> ln.PureDP(1).without(Fraction(1, 4))
+        PureDP(epsilon='3/4')
+        """
         numbers = parameters(self)
         return replace(self, **(numbers | {"epsilon": numbers["epsilon"] - epsilon}))
 
     def to_json(self) -> Json:
-        """Give the values for a JSON object; `budget_from_json` reads them back."""
+        """Give the values for a JSON object; `budget_from_json` reads them back.
+
+        >>> ln.ApproxDP(1, "1e-3").to_json()
+        {'definition': 'ApproxDP', 'epsilon': '1', 'delta': '1/1000'}
+        """
         return {"definition": type(self).__name__, **{name: fraction_to_text(name, number) for name, number in parameters(self).items()}}
 
 
@@ -183,7 +199,11 @@ class ZCDP(_Definition):
         object.__setattr__(self, "rho", _positive("rho", rho))
 
     def without(self, epsilon: Fraction | int) -> Self:
-        """Give what a step of pure privacy leaves of this budget, which is charged epsilon^2 / 2."""
+        """Give what a step of pure privacy leaves of this budget, which is charged epsilon^2 / 2.
+
+        >>> ln.ZCDP(1).without(1)
+        ZCDP(rho='1/2')
+        """
         return replace(self, rho=self.rho - Fraction(epsilon) ** 2 / 2)
 
 
@@ -258,7 +278,11 @@ class Privacy:
 
     @property
     def distance(self) -> int:
-        """By how many rows neighbours differ at most: the rows of a unit, twice that where one unit becomes another."""
+        """By how many rows neighbours differ at most: the rows of a unit, twice that where one unit becomes another.
+
+        >>> ln.Privacy(ln.PureDP(1), "replace", "id", 5).distance
+        10
+        """
         return self.max_rows * (2 if self.neighbours == "replace" else 1)
 
     @property
@@ -272,7 +296,11 @@ class Privacy:
         return many * ((self.max_rows - rest) // many) ** 2 + rest**2
 
     def within(self, budget: Budget) -> "Privacy":
-        """Give the same unit and neighbours with another budget."""
+        """Give the same unit and neighbours with another budget.
+
+        >>> ln.Privacy(ln.PureDP(1), "replace").within(ln.PureDP("1/2"))
+        Privacy(budget=PureDP(epsilon='1/2'), neighbours='replace', unit_column=None, max_rows=1, max_per_cell=None)
+        """
         return Privacy(budget, self.neighbours, self.unit_column, self.max_rows, self.max_per_cell)
 
     def share(self, part: Fraction) -> "Privacy":
@@ -284,11 +312,18 @@ class Privacy:
 
         How many rows of a unit are counted, in all and in a cell, is no part of that: each cost holds for all rows that a unit may have in
         the source, counted or not (theorem 6 of PROOFS-accounting.md).
+
+        >>> ln.Privacy(ln.PureDP(1)).same_unit(ln.Privacy(ln.PureDP(2), neighbours="replace"))
+        False
         """
         return (self.neighbours, self.unit_column) == (other.neighbours, other.unit_column)
 
     def to_json(self) -> dict[str, Any]:
-        """Give the values for a JSON object; `privacy_from_json` reads them back."""
+        """Give the values for a JSON object; `privacy_from_json` reads them back.
+
+        >>> ln.Privacy(ln.ZCDP(1)).to_json()
+        {'budget': {'definition': 'ZCDP', 'rho': '1'}, 'neighbours': 'add_remove', 'unit_column': None, 'max_rows': 1}
+        """
         return {
             "budget": self.budget.to_json(),
             "neighbours": self.neighbours,

@@ -28,7 +28,11 @@ class _Amount:
         return f"{name.replace('_', ' ')} = {readable(value)} ({self.noise} noise)"
 
     def to_json(self) -> Json:
-        """Give the values for a JSON object; `cost_from_json` reads them back."""
+        """Give the values for a JSON object; `cost_from_json` reads them back.
+
+        >>> PureCost(1).to_json(), GaussianCost(1).to_json()
+        ({'kind': 'pure', 'epsilon': '1'}, {'kind': 'gaussian', 'mu_squared': '1'})
+        """
         return {"kind": self.kind, **{name: fraction_to_text(name, value) for name, value in parameters(self).items()}}
 
 
@@ -96,7 +100,11 @@ class SeriesCost:
         return f"a series of steps within {', '.join(f'{name} = {readable(part)}' for name, part in parameters(self.budget).items())}"
 
     def to_json(self) -> dict[str, Json | str]:
-        """Give the values for a JSON object; `cost_from_json` reads them back."""
+        """Give the values for a JSON object; `cost_from_json` reads them back.
+
+        >>> SeriesCost(PureDP(1)).to_json()
+        {'kind': 'series', 'budget': {'definition': 'PureDP', 'epsilon': '1'}}
+        """
         return {"kind": "series", "budget": self.budget.to_json()}
 
 
@@ -217,11 +225,19 @@ class Charge:
         return ", ".join(f"{name} = {readable(part)}" for name, part in parameters(self).items() if part) or "nothing"
 
     def within(self, other: "Charge") -> bool:
-        """Tell whether no part of this charge is above that part of the other."""
+        """Tell whether no part of this charge is above that part of the other.
+
+        >>> Charge(rho=Fraction(1)).within(Charge(rho=Fraction(2)))
+        True
+        """
         return not any(parameters(missing(self, other)).values())
 
     def to_json(self) -> Json:
-        """Give the values for a JSON object; `charge_from_json` reads them back."""
+        """Give the values for a JSON object; `charge_from_json` reads them back.
+
+        >>> Charge(rho=Fraction(1, 2)).to_json()
+        {'epsilon': '0', 'delta': '0', 'rho': '1/2'}
+        """
         return {name: fraction_to_text(name, part) for name, part in parameters(self).items()}
 
 

@@ -47,30 +47,50 @@ class Rounding:
     up: Context
 
     def fraction(self, value: Fraction) -> Between:
-        """Enclose a fraction."""
+        """Enclose a fraction.
+
+        >>> rounding(3).fraction(Fraction(-2, 3))
+        (Decimal('-0.667'), Decimal('-0.666'))
+        """
         top, bottom = Decimal(value.numerator), Decimal(value.denominator)
         return self.down.divide(top, bottom), self.up.divide(top, bottom)
 
     def sqrt(self, value: Fraction) -> Between:
-        """Enclose the square root of a fraction of at least zero."""
+        """Enclose the square root of a fraction of at least zero.
+
+        >>> rounding(3).sqrt(Fraction(2))
+        (Decimal('1.40'), Decimal('1.42'))
+        """
         if value == 0:
             return Decimal(0), Decimal(0)
         low, high = self.fraction(value)
         return self.down.next_minus(self.down.sqrt(low)), self.up.next_plus(self.up.sqrt(high))
 
     def exp(self, value: Fraction) -> Between:
-        """Enclose the exponential of a fraction."""
+        """Enclose the exponential of a fraction.
+
+        >>> rounding(3).exp(Fraction(1))
+        (Decimal('2.71'), Decimal('2.73'))
+        """
         low, high = self.fraction(value)
         return self.down.next_minus(self.down.exp(low)), self.up.next_plus(self.up.exp(high))
 
     def ln(self, value: Fraction) -> Between:
-        """Enclose the natural logarithm of a fraction above zero."""
+        """Enclose the natural logarithm of a fraction above zero.
+
+        >>> rounding(3).ln(Fraction(2))
+        (Decimal('0.692'), Decimal('0.694'))
+        """
         low, high = self.fraction(value)
         return self.down.next_minus(self.down.ln(low)), self.up.next_plus(self.up.ln(high))
 
 
 def rounding(digits: int) -> Rounding:
-    """Make the two contexts, with exponents so wide that nothing the accounting computes underflows."""
+    """Make the two contexts, with exponents so wide that nothing the accounting computes underflows.
+
+    >>> rounding(7).digits
+    7
+    """
 
     def context(mode: str) -> Context:
         traps = [InvalidOperation, DivisionByZero, Overflow]

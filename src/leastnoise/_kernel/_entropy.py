@@ -34,5 +34,15 @@ class SystemEntropy:
     __slots__ = ()
 
     def words(self, count: int) -> Words:
-        """Return ``count`` fresh words of the operating system, a uint64 array of shape (count,)."""
+        """Return ``count`` fresh words of the operating system.
+
+        Args:
+            count: number of words, at least 0.
+
+        Returns:
+            A uint64 array of shape (count,).
+
+        >>> SystemEntropy().words(0).size
+        0
+        """
         return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)

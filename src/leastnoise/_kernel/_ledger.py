@@ -303,7 +303,15 @@ class Ledger:
         return self._content().entries[number - 1]
 
     def check(self, cost: Cost, privacy: Privacy) -> None:
-        """Refuse what `reserve` would refuse now, by the same errors; nothing is written."""
+        """Refuse what `reserve` would refuse now; nothing is written.
+
+        Args:
+            cost: of the plan.
+            privacy: of the plan, whose budget it declares.
+
+        Raises:
+            BudgetError, InputError, LedgerError: as `reserve`.
+        """
         request = self._request(cost, privacy)
         check_left(self._content(), request, self.share, today())
 
@@ -354,6 +362,15 @@ class Ledger:
 
         Raises:
             LedgerError: as `begin` and `record`; then nothing of the outcome is in the ledger.
+
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
+        >>> receipt = ledger.reserve(cost=PureCost(1), privacy=ledger.privacy, plan_digest="ab12", output="out", plan="{}")
+        >>> ledger.draw(receipt, 1, "counts", lambda: 7, lambda seven: [str(seven)])
+        7
+        >>> ledger.pending(receipt).steps[0].outcome
+        '7'
+        >>> folder.cleanup()
         """
         free_room(self.path, receipt.run)
         with writing(self.path, self.timeout) as connection:
@@ -367,6 +384,10 @@ class Ledger:
 
         Raises:
             LedgerError: the receipt is not of this ledger, another process finishes its release, or the file cannot be read.
+
+        >>> ln.Ledger.open("/nowhere/x").entry_of(None)
+        Traceback (most recent call last):
+        leastnoise._check._errors.LedgerError: There is no ledger at /nowhere/x. ...
         """
         with connected(self.path, self.timeout) as connection:
             connection.execute("BEGIN")
@@ -459,20 +480,36 @@ class Ledger:
             connection.execute(f"DELETE FROM {table} WHERE id = ?", (entry_id,))  # noqa: S608 - three constants
 
     def entries(self) -> tuple[Entry, ...]:
-        """List every release that was paid for, and what the data holder entered, in that order."""
+        """List every release that was paid for, and what the data holder entered, in that order.
+
+        Raises:
+            LedgerError: the file cannot be read.
+        """
         return self._content().entries
 
     def spent(self) -> Charge:
-        """Add up all charges, in whatever state; exact. Where the budget is for a period, those of the present one; of a share, its own."""
+        """Add up all charges, in whatever state; exact. Where the budget is for a period, those of the present one; of a share, its own.
+
+        Raises:
+            LedgerError: the file cannot be read.
+        """
         return self.limits()[-1].spent
 
     def left(self) -> Charge:
-        """What a release can take now: what is left of the budget, and of the share; exact, and no part is below zero."""
+        """What a release can take now: what is left of the budget, and of the share; exact, and no part is below zero.
+
+        Raises:
+            LedgerError: the file cannot be read.
+        """
         parts = [limit.left for limit in self.limits()]
         return Charge(epsilon=min(p.epsilon for p in parts), delta=min(p.delta for p in parts), rho=min(p.rho for p in parts))
 
     def limits(self) -> tuple[Limit, ...]:
-        """The budget in force, then the share's: each with what is spent of it now."""
+        """The budget in force, then the share's: each with what is spent of it now.
+
+        Raises:
+            LedgerError: the file cannot be read.
+        """
         return tuple(limits(self._content(), self.share, today()))
 
     def _checked_receipt(self, connection: sqlite3.Connection, receipt: Receipt) -> Entry:

@@ -83,6 +83,9 @@ class Entry:
         kind: a "release", what was "spent" before or elsewhere, or a "budget" that holds from here on.
         share: that paid, or that the budget is for; "" for none.
         period: of a budget: "day", "week", "month" or "year" if it is anew for each; "" if it is for all times.
+
+    >>> Entry.__slots__[:3]
+    ('number', 'id', 'state')
     """
 
     number: int
@@ -372,7 +375,10 @@ def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
 
 
 def flush_folder(folder: Path) -> None:
-    """Make the name of a new file durable too."""
+    """Make the name of a new file durable too.
+
+    >>> flush_folder(Path("/nowhere"))
+    """
     with suppress(OSError):  # a file system that cannot flush a folder
         handle = os.open(folder, os.O_RDONLY)
         try:

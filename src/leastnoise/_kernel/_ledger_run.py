@@ -36,6 +36,9 @@ class Receipt:
         number: of its entry.
         head: digest of its entry and of all before it.
         run: the process that makes it; see `Ledger.running`.
+
+    >>> Receipt.__slots__
+    ('id', 'dataset', 'plan_digest', 'output', 'charge', 'number', 'head', 'run')
     """
 
     id: str

@@ -60,6 +60,13 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
     Raises:
         InputError: a block without a factor on that attribute alone, a sum with limits, one of rows that count on arrival, or a count of
             units in all periods together; units whose rows in a period have no bound of their own, or count on arrival.
+
+    >>> domain = ln.Domain(month=[1, 2])
+    >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
+    >>> check_along(made, "month", "drop")
+    >>> check_along(made, "month", "later")
+    Traceback (most recent call last):
+    leastnoise._check._errors.InputError: what late rows do must be one of 'drop', 'arrival'; got 'later'.
     """
     one_of("what late rows do", late, ("drop", "arrival"))
     domain, privacy, bound = measurements.domain, measurements.privacy, measurements.privacy.max_per_cell
@@ -77,7 +84,7 @@ def close(measurements: Measurements, along: str, late: str, table: Table, befor
     """Close the next period: freeze its counts (P2), and draw the noise of its rows without a look at any count (P3).
 
     Args:
-        measurements: as all others here the whole, of all periods; `check_along` has accepted them, with ``along`` and ``late``.
+        measurements: the whole, of all periods; `check_along` has accepted them.
         along: the attribute whose cells are the periods.
         late: "drop" or "arrival".
         table: the rows as they are now, over the domain of the measurements.
@@ -86,6 +93,12 @@ def close(measurements: Measurements, along: str, late: str, table: Table, befor
 
     Returns:
         What is closed then; private.
+
+    >>> domain = ln.Domain(month=[1, 2])
+    >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
+    >>> close(made, "month", "drop", Table(domain, {"month": [0, 0, 1]}), Closed(), SeededEntropy(1)).tables
+    {(None, ('month',)): array([[2, 0],
+           [0, 0]])}
     """
     period, tables = before.number, {}
     # on arrival one table of all attributes, so that a row arrives in one period in all of them
@@ -109,8 +122,19 @@ def close(measurements: Measurements, along: str, late: str, table: Table, befor
 def answers(measurements: Measurements, along: str, closed: Closed) -> tuple[SignedArray, ...]:
     """The rows of the last closed period, with their noise: a function of what is closed, so the same however often it is asked (P3).
 
+    Args:
+        measurements: the whole, of all periods.
+        along: the attribute whose cells are the periods.
+        closed: private.
+
     Returns:
         For every block its rows of that period in order, in multiples of 1 / grid.
+
+    >>> domain = ln.Domain(month=[1, 2])
+    >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
+    >>> closed = close(made, "month", "drop", Table(domain, {"month": [0, 0, 1]}), Closed(), SeededEntropy(1))
+    >>> [len(values) for values in answers(made, "month", closed)]
+    [1]
     """
     frozen = Table.counted(measurements.domain, *measurements.columns(), {key: counts for key, (counts, _) in closed.tables.items()})
     exact = dict(exact_answers(measurements, frozen))  # later periods are 0 there (P1)
@@ -121,7 +145,21 @@ def answers(measurements: Measurements, along: str, closed: Closed) -> tuple[Sig
 
 
 def fingerprint(measurements: Measurements, along: str, late: str) -> str:
-    """Tell measurements apart by what they do: their answers to numbers that differ, and their noise (P4); no text is believed. SHA-256."""
+    """Tell measurements apart by what they do: their answers to numbers that differ, and their noise (P4); no text is believed.
+
+    Args:
+        measurements: the whole, of all periods.
+        along: the attribute whose cells are the periods.
+        late: "drop" or "arrival".
+
+    Returns:
+        SHA-256 in hexadecimal.
+
+    >>> domain = ln.Domain(month=[1, 2])
+    >>> first, second = (ln.plan(ln.queries(domain, month=asked), ln.ZCDP(1)).measured() for asked in ("identity", "total"))
+    >>> fingerprint(first, "month", "drop") == fingerprint(second, "month", "drop")
+    False
+    """
     domain, columns = measurements.domain, measurements.columns()
     trial = {key: np.arange(1, math.prod(map(domain.cells, key[1])) + 1) * 7919 % 65521 for key in measured_tables(measurements)}
     exact = dict(exact_answers(measurements, Table.counted(domain, *columns, trial)))
@@ -179,6 +217,11 @@ def write_closed(file: Path, owner: str, closed: Closed) -> None:
 
     Raises:
         OSError: it cannot be written; the old file is as it was.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_closed(Path(folder, "state"), "ab12", Closed())
+    ...     read_closed(Path(folder, "state"), "ab12", 0).number
+    0
     """
     tables = [[*key, *map(_text, counts)] for key, counts in closed.tables.items()]
     body = json.dumps([owner, closed.number, tables, [*map(_text, closed.noise)]])

@@ -63,6 +63,9 @@ class LeastCost:
 
         Raises:
             InputError: too many cells, or a penalty or an epsilon with which sums would not be exact. A series asks before it charges.
+
+        >>> LeastCost(attributes=("age",), epsilon=1, penalty=2).on_grid(4, 1)
+        (8192, 1048576, 256)
         """
         if not size <= MOST_CELLS:
             raise refuse("the cells of a private choice", size, f"at most {MOST_CELLS}")
@@ -163,7 +166,11 @@ def largest_count(size: int) -> int:
 
 
 def cut_counts(x: IntArray) -> IntArray:
-    """Counts within [0, largest_count]: cell by cell, so neighbours stay neighbours, whatever the rows (C1)."""
+    """Counts within [0, largest_count]: cell by cell, so neighbours stay neighbours, whatever the rows (C1).
+
+    >>> cut_counts(np.array([-3, 5, 2**62])).tolist() == [0, 5, largest_count(3)]
+    True
+    """
     return np.clip(x, 0, largest_count(len(x)))
 
 
@@ -183,7 +190,11 @@ def noise_scale(sensitivity: int, epsilon: Fraction, size: int) -> tuple[int, in
 
 
 def read_penalty(penalty: Exact, size: int) -> int:
-    """A penalty in records, at least 0, on the grid."""
+    """A penalty in records, at least 0, on the grid.
+
+    >>> read_penalty("0.5", 4)
+    2048
+    """
     number = exact("penalty", penalty)
     if not 0 <= number * GRID <= Fraction(2**58, size):
         raise refuse("penalty", penalty, f"from 0 to {float(Fraction(2**58, GRID * size)):.3g} records")

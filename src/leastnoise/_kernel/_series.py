@@ -412,7 +412,11 @@ def _checked(ledger: Ledger) -> Ledger:
 
 
 def request_of(selection: object) -> str:
-    """Fingerprint of a selection, from its public numbers."""
+    """Fingerprint of a selection, from its public numbers.
+
+    >>> request_of("a") == request_of("b")
+    False
+    """
     return hashlib.sha256(repr(selection).encode()).hexdigest()
 
 

@@ -288,6 +288,12 @@ class Table(Immutable):
 def code_dtype(size: int) -> np.dtype[np.unsignedinteger[Any]]:
     """The smallest unsigned type that holds the codes of an attribute.
 
+    Args:
+        size: the number of cells, at least 1.
+
+    Returns:
+        One of uint8, uint16, uint32 and uint64.
+
     >>> code_dtype(256), code_dtype(257)
     (dtype('uint8'), dtype('uint16'))
     """
