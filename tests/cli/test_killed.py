@@ -99,7 +99,7 @@ STEPS: list[tuple[str, str, str]] = [
     ("after the mark that drawing begins", "change(Ledger, 'begin', after=die)", "absent"),
     ("after the noise is drawn", "change(kernel, '_add_noise', after=die)", "absent"),
     ("after the record", "change(Ledger, 'record', after=die)", "resumable"),
-    ("before the files are made durable", "change(directory, '_make_durable', before=die)", "resumable"),
+    ("before the files are made durable", "change(directory, '_sync', before=die)", "resumable"),
     ("before the rename", "change(directory, '_rename', before=die)", "resumable"),
     ("after the rename", "change(directory, '_rename', after=die)", "whole"),
     ("after seal", "change(Ledger, 'seal', after=die)", "whole"),
@@ -231,7 +231,7 @@ def test_a_fault_says_what_was_paid_and_shows_no_value(folder: Path, ledger: Pat
 
 
 def test_a_full_disk_after_paying_says_so_and_loses_nothing(folder: Path, ledger: Path, fork: Fork, run: Run) -> None:
-    process = fork("release", "people.toml", "--out", "out", program=changed("change(directory, '_make_durable', before=full)"))
+    process = fork("release", "people.toml", "--out", "out", program=changed("change(directory, '_sync', before=full)"))
     _, said = process.communicate(timeout=HANGS)
     assert process.returncode == 3
     assert re.fullmatch(r"leastnoise: [^\n]*no space left on device[^\n]*paid \(epsilon = [^\n]*can be finished[^\n]*\n", said), said
