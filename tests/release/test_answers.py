@@ -123,14 +123,6 @@ def test_tables_are_taken_by_place_id_name_and_slice(observation):
         tables["sex"]
 
 
-def test_tables_of_a_release_agree_with_each_other(observation):
-    tables = build(observation).tables
-    assert tables["q3"].answer.sum() == pytest.approx(float(tables["q1"].answer))
-    assert tables["q3"].answer.sum(axis=1) == pytest.approx(tables["q2"].answer)
-    assert tables["q5"].answer[:, -1] == pytest.approx(tables["q2"].answer)
-    assert tables["q2"].answer.tolist() == tables["q9"].answer.tolist()
-
-
 def test_columns_of_a_table(observation):
     columns = build(observation, Options(non_negative=True, integer=True)).tables["q5"].columns()
     assert list(columns) == ["query", "sex", "age", "answer", "noise_std", "low", "high", "answer_non_negative", "answer_integer"]

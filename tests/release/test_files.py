@@ -23,10 +23,8 @@ from leastnoise._accounting import cost_from_json
 from leastnoise._check import InputError
 from leastnoise._plan import Plan, versions
 from leastnoise._release import Options, _directory, _writing, build, check_target
-from leastnoise._release._writing import manifest
 from leastnoise._session import outcome_from_json
 from leastnoise._session import read_release as read
-from leastnoise._workload import marginals
 from release.conftest import write
 from waiting import HANGS
 
@@ -232,19 +230,6 @@ def test_the_manifest_lists_every_other_file_with_its_digest(written):
     for entry in value["files"]:
         content = files[entry["path"]].read_bytes()
         assert (entry["bytes"], entry["sha256"]) == (len(content), hashlib.sha256(content).hexdigest())
-
-
-def test_limits_name_the_unit(making):
-    from leastnoise._accounting import Privacy, PureDP
-
-    workload = marginals(making.domain, ways=1)
-    plan = making.plan(workload, Privacy(PureDP(40), unit_column="person", max_rows=5))
-    value = manifest(build(making.observe(plan, making.cells(), np.random.default_rng(0))), [], [])
-    limits = " ".join(value["intervals"]["does_not_cover"])
-    assert "Of every value of the column 'person' at most 5 rows were used" in limits
-    assert "clipped" not in limits
-    assert value["receipt"] is None
-    assert value["post_processing"]["columns"] == []
 
 
 def test_a_promise_that_is_not_kept_is_said(rich, tmp_path):

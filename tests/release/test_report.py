@@ -164,15 +164,6 @@ def test_numbers_and_dates_are_drawn_in_order_though_there_is_a_cell_for_other_v
     assert axis in json.dumps(release.plot(table.id).to_dict()) or "largest" in chart
 
 
-def test_labels_are_escaped(page):
-    assert "<b>a" not in page
-    assert "&lt;b&gt;a &amp; b&lt;/b&gt;" in page
-    assert "a &amp; &lt;b&gt;" in page
-    parsed = Page(page)
-    assert "b" not in parsed.tags
-    assert "<b>a & b</b>" in parsed.text
-
-
 def test_the_page_says_what_was_promised_and_what_is_not_covered(page):
     text = Page(page).text
     for words in (
