@@ -40,7 +40,7 @@ from leastnoise._linop import Coarse, Operator, Ranges, Total, Tree, apply, appl
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._workload import Product, queries
 
-_AT_ONCE, _MOST_EDGES, _ROWS = 2**22, 2**12 + 1, 2**7
+_AT_ONCE, _MOST_EDGES, _ROWS = 2**22, 2**12 + 1, 2**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +84,11 @@ def starts_of(operator: Operator) -> IntArray:
     return operator.starts if isinstance(operator, Coarse) else np.arange(operator.size)
 
 
-def variances_of(product: Product, size: int, up_to: Callable[[IntArray], Any], covariance: Callable[[Any], FloatArray]) -> FloatArray:
-    """Variances of answers along one attribute: ``up_to`` has the sums of the first t cells as rows, whose covariance the other gives."""
+Spread = Callable[[Any], FloatArray]
+
+
+def variances_of(product: Product, size: int, up_to: Callable[[IntArray], Any], variances: Spread, covariance: Spread) -> FloatArray:
+    """Variances of answers along one attribute, from those of rows of queries, and the covariance of all sums of the first t cells."""
     operator = operator_of(product, size)
     ends = interval_ends(operator)
     if ends is None:
@@ -99,7 +102,7 @@ def variances_of(product: Product, size: int, up_to: Callable[[IntArray], Any], 
             alone = np.diag(of_edges)
             return np.maximum(alone[first] + alone[last] - 2 * of_edges[first, last], 0.0).reshape(product.shape)
         parts = (up_to(high[part]) - up_to(low[part]) for part in chunks(len(low), _ROWS))
-    return np.maximum(np.concatenate([np.diag(covariance(rows)) for rows in parts]), 0.0).reshape(product.shape)
+    return np.maximum(np.concatenate([variances(rows) for rows in parts]), 0.0).reshape(product.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +165,10 @@ class Expanded:
 
     def variances(self, product: Product) -> FloatArray:
         """Given the partition: of least squares, before any bounds."""
-        return variances_of(product, self.buckets.size, self._up_to, lambda rows: rows @ self.covariance @ rows.T)
+        known = self.covariance
+        return variances_of(
+            product, self.buckets.size, self._up_to, lambda rows: np.vecdot(rows @ known, rows), lambda rows: rows @ known @ rows.T
+        )
 
     def _unevenness(self, product: Product, square: FloatArray) -> FloatArray:
         """Squared errors of answers where each bucket has its deviation in one cell: its square times the variance of a query's entries."""
@@ -246,13 +252,20 @@ class Posterior:
         fitted, real = self.rows.multiply(self.first.variances).T.tocsc(), self.rows.multiply(errors).T.tocsc()
         spread = (self.rows @ real).toarray() + np.diag(self.noise)
 
-        def covariance(sums: Any) -> FloatArray:
+        def parts(sums: Any) -> tuple[Any, FloatArray, FloatArray]:
             sums = csr_matrix(sums)
-            gain = cho_solve(self.inner, (sums @ fitted).toarray().T).T
-            turned = (sums @ real).toarray() @ gain.T
+            return sums, cho_solve(self.inner, (sums @ fitted).toarray().T).T, (sums @ real).toarray()
+
+        def variances(rows: Any) -> FloatArray:
+            sums, gain, turned = parts(rows)
+            return np.asarray(sums.multiply(errors).multiply(sums).sum(axis=1)).reshape(-1) + np.vecdot(gain @ spread - 2 * turned, gain)
+
+        def covariance(rows: Any) -> FloatArray:
+            sums, gain, turned = parts(rows)
+            turned = turned @ gain.T
             return np.asarray((sums.multiply(errors) @ sums.T).toarray() - turned - turned.T + gain @ spread @ gain.T)
 
-        return variances_of(product, self.halving.size, self.halving.up_to, covariance)
+        return variances_of(product, self.halving.size, self.halving.up_to, variances, covariance)
 
 
 _FREE = 4  # blocks of a level: no prior can be learned from so few
