@@ -194,18 +194,18 @@ def _index(release: Release, seen: "Seen", said: Texts) -> dict[str, Any]:
     bounded = release.finding.linear and len(seen.entries) <= _MOST_BOUNDS
     rows: list[tuple[str, ...]] = []
     leasts: list[str] = []
-    gives_way = False
+    gives_way = bounds = False
     for table, entry in zip(seen.summaries, seen.entries, strict=False):
         product, least = table.product, None
         if bounded and all(operator.size <= _MOST_CELLS_OF_A_BOUND for operator in product.operators):
             bound = lower_bound(Workload(product.domain, (product,)), release.plan.privacy, release.measurements.noise)
             least = math.sqrt(bound / (product.importance * product.rows)) * product.unit
-            gives_way = gives_way or entry.rmse > 2 * least
+            gives_way, bounds = gives_way or entry.rmse > 2 * least, bounds or least > 0
         margins = said.error(table.margin), said.error(table.largest_margin)
         rows.append((entry.query, table.name, said.plain(entry.answers), *margins))
         leasts.append("" if least is None else said.error(times * least + half * product.unit + rounded))
     heads, notes = ["col_id", "col_table", "col_answers", "col_typical", "col_largest"], ["index_note"]
-    if any(leasts):
+    if bounds:
         rows, heads, notes = (
             [(*row, alone) for row, alone in zip(rows, leasts, strict=True)],
             [*heads, "col_alone"],
