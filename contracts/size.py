@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 49_750, "files": 206, "functions": 3_470, "code": 29_620}
+CEILINGS = {"lines": 46_750, "files": 206, "functions": 3_005, "code": 27_900}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:

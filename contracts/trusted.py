@@ -112,7 +112,7 @@ ASKED = {
 # What the parts of a rule are: of exact classes, copied and sealed (34).
 # What a list of files and an encoding must be, whoever made them (10).
 # Series drawn period by period: what is frozen, its private file, and the noise of a period, drawn before it meets a count (133).
-CEILING = 5_500
+CEILING = 5_400
 
 
 def lines_of_code(folder: Path = FOLDER) -> Iterator[tuple[str, int]]:
