@@ -16,8 +16,8 @@ from leastnoise._workload import Workload, marginals, queries
 DOMAIN = Domain(a=Coded(3), b=Integers(0, 5), c=Integers(0, 2), measures={"pay": Measure("pay", 0, 9)})
 WORKLOADS = {
     "tables": marginals(DOMAIN, upto=2),
-    "prefix": queries(DOMAIN, b="prefix"),
-    "product": queries(DOMAIN, b="all_ranges", c="prefix"),
+    "prefix": queries(DOMAIN, b="prefix", weight="1/2"),
+    "product": queries(DOMAIN, b="all_ranges", c="prefix", weight="1/3"),
     "mixed": marginals(DOMAIN, ways=2) + queries(DOMAIN, b="prefix", weight=2) + queries(DOMAIN, a="identity", c="all_ranges"),
     "cells and sums of ranges": queries(DOMAIN, a="identity") + queries(DOMAIN, b="prefix", sum="pay"),
     "sums": marginals(DOMAIN, ways=1) + marginals(DOMAIN, ways=1, of=["a", "c"], sum="pay"),
@@ -43,7 +43,7 @@ def test_what_is_proposed_keeps_the_budget_and_has_the_error_that_is_promised(na
         assert strategy.name == name
         measured = fit(DOMAIN, Privacy(budget), noise, strategy.blocks)
         assert covers(budget, cost(measured))
-        promise = promised(workload, measured, name).expected_error()
+        promise = promised(workload, measured, name, details=strategy.details).expected_error()
         assert promise.lower_bound <= promise.total_squared_error * (1 + 1e-9)
         assert promise.total_squared_error == pytest.approx(dense_error(workload, measured), rel=2e-3)
 
