@@ -43,7 +43,10 @@ def open_parquet(path: Path) -> Source:
 PARQUET_FILES = FileKind(name="Parquet", endings=(".parquet",), open=open_parquet)
 
 
-KINDS = (CSV_FILES, PARQUET_FILES)
+KINDS = (
+    CSV_FILES,
+    PARQUET_FILES,
+)
 
 
 def open_files(path: str | os.PathLike[str] | CSV) -> Source:

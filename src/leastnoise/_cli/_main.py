@@ -122,7 +122,8 @@ def loaded(name: str) -> click.Command:
     module, function, _ = _COMMANDS[name]
     command: click.Command = getattr(import_module(f"leastnoise._cli.{module}"), function)
     for each in (command, *getattr(command, "commands", {}).values()):
-        _help(each)
+        if not any("--help" in parameter.opts for parameter in each.params):
+            _help(each)
     return command
 
 
