@@ -40,7 +40,7 @@ ALLOWED: Mapping[str, Mapping[str, str]] = LISTS["allowed"]
 BUILTINS = LISTS["builtins"].split()
 IMPORTS = {name: {*words.split()} for name, words in LISTS["imports"].items()}
 DUNDERS = {"__doc__", "__getitem__", "__mul__", "__name__", "__version__"}
-MAKERS = {"__init__", "__post_init__", "_freeze_weights", "_keep"}  # methods that set the fields of a frozen value that is being made
+MAKERS = {"__init__", "__post_init__", "_keep"}  # methods that set the fields of a frozen value that is being made
 # And to functions of the session.
 SOURCE_GOES_TO = {
     "_adapters.check_source", "_adapters.dataset_name", "_adapters.join_facts", "_adapters.located", "_adapters.location",

@@ -5,6 +5,7 @@ The label (E2) refers to PROOFS-adapters.md.
 
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -57,10 +58,15 @@ def to_column(array: Any) -> Column:
         lengths = np.diff(ends.clip(max=len(array)), prepend=0)
         return _repeated(to_column(array.values.slice(first, count)), np.repeat(np.arange(count), lengths))
     name = str(kind).partition("[")[0].partition("(")[0]
-    if name in {"decimal32", "decimal64"}:  # which Arrow does not encode by their distinct values
-        return Column(array.to_pylist())
-    if name in _TEXTS or name in {"decimal128", "decimal256"}:
-        encoded = (array.cast(pa.large_binary()) if name in _TEXTS else array).dictionary_encode()
+    if name.startswith("decimal"):
+        # exact, from the whole numbers that they are stored as, little-endian; not by arithmetic, which would round to the digits of the
+        # context, nor by Arrow's texts, which are no numbers at some scales
+        stored = to_column(array.view(pa.binary(kind.bit_width // 8)))
+        numbers = [int.from_bytes(raw, "little", signed=True) for raw in stored.data]  # type: ignore[arg-type]  # of a binary array
+        exact = [Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -kind.scale)) for number in numbers]
+        return Column(exact, None, stored.index)
+    if name in _TEXTS:
+        encoded = array.cast(pa.large_binary()).dictionary_encode()
         return Column(encoded.dictionary.to_pylist(), None, _numbers(encoded.indices, -1).astype(np.int64))
     if name in {"date32", "date64", "timestamp"}:
         unit = {"date32": "D", "date64": "ms"}.get(name) or kind.unit
@@ -123,7 +129,8 @@ def _of_dictionary(array: Any) -> Column:
     import pyarrow as pa
 
     codes, values = _numbers(array.indices.cast("int64"), -1), array.dictionary
-    if pa.types.is_run_end_encoded(values.type):  # cannot be taken from
+    stored = getattr(values.type, "storage_type", values.type)
+    if pa.types.is_run_end_encoded(stored) or (stored is not values.type and str(stored).endswith("_view")):  # cannot be taken from
         return _repeated(to_column(values), codes)
     # only values that occur in the chunk: there may be many more
     used, index = np.unique(codes, return_inverse=True)

@@ -68,11 +68,7 @@ class CSV:
         return None if self.encoding == "utf-8" else _characters(self.encoding)
 
     def located(self) -> dict[str, object]:
-        """The source that `location` wrote down; a path where the data are by now has the same layout, and the same second table beside it.
-
-        >>> located("/data/people.csv"), located(location(ln.CSV("/data/people.csv", ";"))).delimiter
-        ('/data/people.csv', ';')
-        """
+        """All of it as plain values, with the absolute path; `CSV` takes them back."""
         full = str(Path(self.path).expanduser().absolute())
         header = self.header if isinstance(self.header, bool) else list(self.header)
         return {"path": full, "delimiter": self.delimiter, "encoding": self.encoding, "header": header}
