@@ -62,8 +62,8 @@ def to_column(array: Any) -> Column:
         # exact, from the whole numbers that they are stored as, little-endian; not by arithmetic, which would round to the digits of the
         # context, nor by Arrow's texts, which are no numbers at some scales
         stored = to_column(array.view(pa.binary(kind.bit_width // 8)))
-        numbers = [int.from_bytes(raw, "little", signed=True) for raw in stored.data]  # type: ignore[arg-type]  # of a binary array
-        exact = [Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -kind.scale)) for number in numbers]
+        wholes = [int.from_bytes(raw, "little", signed=True) for raw in stored.data]  # type: ignore[arg-type]  # of a binary array
+        exact = [Decimal((int(whole < 0), tuple(map(int, str(abs(whole)))), -kind.scale)) for whole in wholes]
         return Column(exact, None, stored.index)
     if name in _TEXTS:
         encoded = array.cast(pa.large_binary()).dictionary_encode()
