@@ -65,11 +65,11 @@ async function horizons() {
   const facts = () => page.$$eval("#facts dt, #facts dd", (parts) => parts.map((part) => part.textContent));
   const planned = (periods) => page.waitForFunction((start) => !document.body.classList.contains("waiting")
     && [...document.querySelectorAll("#facts dd")].some((part) => part.textContent.startsWith(start)), patience, `${periods}, `);
-  await planned(6);
+  await planned(4);
   found.first = await facts();
   found.reached = [await reach("#horizon")];
   for (let step = 0; step < 3; step += 1) await page.keyboard.press("ArrowRight");
-  await planned(9);
+  await planned(7);
   found.longer = await facts();
   await page.keyboard.press("Home");
   await planned(2);
