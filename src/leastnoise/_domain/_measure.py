@@ -146,7 +146,7 @@ class UnitCount(Measure):
     attributes: tuple[str, ...] = ()
 
     def __init__(self, attributes: Sequence[str] = ()) -> None:
-        Measure.__init__(self, "units", 0, 1)  # a class with slots is made anew, and has no `super()`
+        super(UnitCount, self).__init__("units", 0, 1)  # noqa: UP008 - a class with slots is made anew, and is not that of `super()`
         object.__setattr__(self, "attributes", PerCell(1, attributes).attributes if attributes else ())
 
     def __repr__(self) -> str:
