@@ -127,7 +127,7 @@ class ValueCount(Measure):
         super().__init__(of.column, 0, 1, reading=of.reading)
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+@dataclass(frozen=True, init=False, repr=False)
 class UnitCount(Measure):
     """The number of privacy units, summed like a measure: one row of a unit in each cell of some attributes is worth 1, its others 0.
 
@@ -146,7 +146,7 @@ class UnitCount(Measure):
     attributes: tuple[str, ...] = ()
 
     def __init__(self, attributes: Sequence[str] = ()) -> None:
-        super(UnitCount, self).__init__("units", 0, 1)  # noqa: UP008 - a class with slots is made anew, and is not that of `super()`
+        super().__init__("units", 0, 1)
         object.__setattr__(self, "attributes", PerCell(1, attributes).attributes if attributes else ())
 
     def __repr__(self) -> str:
