@@ -1,7 +1,7 @@
 """What a data holder enters into a ledger: another budget, shares of it, a period that it is for, and what was spent elsewhere."""
 
 import re
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 
 import pytest
@@ -117,6 +117,7 @@ def test_a_release_is_recorded_once_with_its_own_cost(tmp_path) -> None:
     [
         (PureDP(1), {"on": date.today() + timedelta(days=2)}, "on must be a day that is not to come"),  # noqa: DTZ011
         (PureDP(1), {"on": "2024-01-01"}, "on must be a day that is not to come"),
+        (PureDP(1), {"on": datetime(2024, 1, 1, tzinfo=UTC)}, "on must be a day that is not to come"),
         (ZCDP(1), {}, "The data set has a PureDP budget"),
         (Privacy(PureDP(1), "replace"), {}, "such costs cannot be added"),
         (PureDP(1), {"cost": PureCost(2)}, "is not proved to cover its cost"),

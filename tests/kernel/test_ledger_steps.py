@@ -5,6 +5,7 @@ import re
 import sqlite3
 import stat
 import tracemalloc
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -119,6 +120,14 @@ def test_what_another_process_makes_is_neither_settled_nor_taken_over(ledger) ->
             ledger.take_over(ledger.entries()[0], other)
     assert not ledger.is_running(ledger.entries()[0])
     assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
+
+
+def test_an_entry_that_is_not_in_the_ledger_is_not_taken_over(ledger) -> None:
+    with ledger.running() as run:
+        steps_of(ledger, run=run)
+    for number in (1, 9):
+        with ledger.running() as other, pytest.raises(LedgerError, match=f"Release {number} in the ledger .* is finished"):
+            ledger.take_over(replace(ledger.entries()[0], id="cd" * 16, number=number), other)
 
 
 def test_a_running_release_is_seen_through_a_link_in_another_folder(ledger, tmp_path_factory) -> None:

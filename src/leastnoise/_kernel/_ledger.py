@@ -289,7 +289,7 @@ class Ledger:
         price = SeriesCost(privacy.budget) if cost is None else cost
         request = self._request(price, privacy)
         day = today() if on is None else on
-        if not isinstance(day, date) or day > today():
+        if type(day) is not date or day > today():  # a time of day is no day, though Python has it as one
             raise refuse("on", str(on), "a day that is not to come, as a datetime.date")
         identity = checked_text("receipt", receipt) or secrets.token_hex(16)
         texts = (checked_text("plan_digest", plan_digest), checked_text("output", output), checked_text("note", note))
@@ -415,8 +415,8 @@ class Ledger:
             LedgerError: another process makes or finishes it, or it is not resumable any more.
         """
         with writing(self.path, self.timeout) as connection:
-            current = self._content(connection).entries[entry.number - 1]
-            if current.id != entry.id or not current.resumable or is_running(self.path, current.run):
+            current = next((known for known in self._content(connection).entries if known.id == entry.id), None)
+            if current is None or not current.resumable or is_running(self.path, current.run):
                 raise LedgerError(f"Release {entry.number} in the ledger {self.path} is being finished by another process, or is finished.")
             connection.execute("UPDATE entry SET run = ? WHERE id = ?", (run, entry.id))
         return Receipt(
