@@ -12,6 +12,7 @@ from adapters.encoders import columns_of_chunks
 from adapters.pools import ARROW, DUCKDB, PANDAS, POLARS
 from adapters.sources import CONNECTION
 from leastnoise._adapters import Wanted, _postgres, read
+from leastnoise._adapters._arrow import strange_types, to_column
 from leastnoise._adapters._column import STRANGE
 from leastnoise._adapters._engine import values_of
 from leastnoise._adapters._read import open_source
@@ -138,3 +139,12 @@ def test_booleans_of_eight_bits_are_what_their_bytes_say():
 def test_rows_are_counted_where_no_column_is_read():
     table = read(pd.DataFrame({"a": ["F", "M", None]}), Domain(a=["F", "M"]), wanted=Wanted(attributes=[], measures=[]))
     assert (columns_of(table).rows, dict(columns_of(table).codes)) == (3, {})
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.json_(pa.string_view())], ids=str)
+def test_values_of_a_dictionary_that_cannot_be_taken_from_are_found_by_their_codes(kind):
+    texts = pa.array(["F", None, "M"], pa.string_view())
+    values = texts if kind == texts.type else pa.ExtensionArray.from_storage(kind, texts)
+    column = to_column(pa.DictionaryArray.from_arrays(pa.array([2, 0, None, 1], pa.int8()), values))
+    assert [None if at < 0 else column.data[at] for at in column.index.tolist()] == [b"M", b"F", None, None]
+    assert strange_types(pa.schema({"a": pa.dictionary(pa.int8(), kind)})) == {}

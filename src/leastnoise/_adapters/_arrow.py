@@ -130,13 +130,11 @@ def _of_dictionary(array: Any) -> Column:
 
     codes, values = _numbers(array.indices.cast("int64"), -1), array.dictionary
     stored = getattr(values.type, "storage_type", values.type)
-    if pa.types.is_run_end_encoded(stored) or (stored is not values.type and str(stored).endswith("_view")):  # cannot be taken from
+    if pa.types.is_run_end_encoded(stored) or str(stored).endswith("_view"):  # cannot be taken from
         return _repeated(to_column(values), codes)
     # only values that occur in the chunk: there may be many more
     used, index = np.unique(codes, return_inverse=True)
     missing = int(len(used) > 0 and used[0] < 0)
-    if str(values.type) in {"string_view", "binary_view"}:
-        values = values.cast(pa.large_binary())  # nor can views
     return _repeated(to_column(values.take(used[missing:])), index.reshape(-1) - missing)
 
 

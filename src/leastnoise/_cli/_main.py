@@ -11,7 +11,6 @@ import sys
 import tomllib
 import traceback
 from contextlib import suppress
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -116,7 +115,6 @@ class _Commands(click.Group):
         return name, command and loaded(str(command.name)), rest
 
 
-@cache
 def loaded(name: str) -> click.Command:
     """A command, from its module, with its option for help."""
     module, function, _ = _COMMANDS[name]
