@@ -21,7 +21,8 @@ from leastnoise._kernel import _series as kernel
 from leastnoise._mechanisms import Search, terms_of
 from leastnoise._plan import Plan
 from leastnoise._planning import AlongTime, period_errors, series_plan, up_to
-from leastnoise._session._finish import Asked, read_table
+from leastnoise._release import build
+from leastnoise._session._finish import read_table
 from leastnoise._session._periods import outcome_up_to
 
 START = dt.date(2024, 1, 1)
@@ -46,7 +47,7 @@ def planned(asked: ln.Workload, budget: ln.PureDP | ln.ZCDP | ln.ApproxDP, late:
 def published(plan: Plan, values: Sequence[tuple[np.ndarray, ...]]) -> pd.DataFrame:
     """The answers of the release up to what was drawn."""
     part = up_to(plan, len(values))
-    return pd.DataFrame() if part is None else Asked(ln.Options()).build(outcome_up_to(plan, part, values, "")).answers
+    return pd.DataFrame() if part is None else build(outcome_up_to(plan, part, values, "")).answers
 
 
 def errors(periods: Sequence[int]) -> None:

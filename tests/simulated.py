@@ -14,8 +14,8 @@ from leastnoise._kernel._measure import verify
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import Plan
-from leastnoise._release import Options, Release
-from leastnoise._session._finish import Asked, read_table
+from leastnoise._release import Options, Release, build
+from leastnoise._session._finish import read_table
 from leastnoise._table import Table
 from leastnoise._workload import Workload
 
@@ -45,9 +45,9 @@ def simulations(measurements: Measurements, table: Table, count: int, seed: int)
 
 def releases(plan: Plan, rows: Any, seeds: Iterable[int], options: Options | None = None) -> Iterator[Release]:
     """What `release` makes of each seed: the plan is checked, and the rows are read and encoded, once."""
-    run, terms, table, asked = mechanism_of(plan).ready(plan), terms_of(plan), read_table(plan, rows), Asked(options or Options())
+    run, terms, table = mechanism_of(plan).ready(plan), terms_of(plan), read_table(plan, rows)
     for seed in seeds:
-        yield asked.build(run(UnpaidSeries(terms, table, SeededEntropy(seed))))
+        yield build(run(UnpaidSeries(terms, table, SeededEntropy(seed))), options or Options())
 
 
 def numbers(observation: Observation, measure: str | None) -> np.ndarray:

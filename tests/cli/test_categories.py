@@ -36,8 +36,8 @@ KNOWN = "curl,wget,Firefox"
 KILLED = """
 import os, signal
 from leastnoise._cli import main
-from leastnoise._session import _session
-_session.write_categories = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+from leastnoise._session import _finish
+_finish.write_categories = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 main()
 """
 

@@ -9,14 +9,18 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._kernel import KeySearch
+from leastnoise._kernel import KeySearch, Series
 from leastnoise._plan import CategoryPlan
 from leastnoise._release import read_categories
-from leastnoise._session import _session, enter_release
+from leastnoise._session import _finish, enter_release
 
 WHOLE = ln.Privacy(ln.ApproxDP(1, "1e-6"))
 PLAN = ln.plan_categories("agent", ln.Unknown(9, outside="other"), ln.ApproxDP("1/2", "1e-9"))
 PEOPLE = pd.DataFrame({"agent": ["curl"] * 200 + ["wget"] * 150 + ["rare"] * 3 + [f"alone {number}" for number in range(300)]})
+
+
+def stopped(*_: object, **__: object) -> None:
+    raise MemoryError
 
 
 @pytest.fixture
@@ -92,7 +96,7 @@ def test_a_search_that_was_stopped_after_its_draw_is_finished_with_what_was_draw
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(_session, "write_categories", full)
+        patched.setattr(_finish, "write_categories", full)
         with pytest.raises(ln.PaidError, match="can be finished without paying again"):
             ln.find_categories(PLAN, people, ledger=tmp_path / "people.ledger", out=tmp_path / "agents", whole=WHOLE)
     assert not (tmp_path / "agents").exists()
@@ -108,7 +112,7 @@ def test_a_search_that_was_stopped_after_its_draw_is_finished_with_what_was_draw
 def test_the_same_command_again_finishes_what_was_paid(tmp_path: Path, people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stopped between payment and draw: nothing was drawn, so the data are read again and drawn once."""
     with monkeypatch.context() as patched:
-        patched.setattr(_session, "_search", lambda _: (_ for _ in ()).throw(MemoryError()))
+        patched.setattr(Series, "find", stopped)
         with pytest.raises(ln.PaidError, match="can be finished"):
             ln.find_categories(PLAN, people, ledger=tmp_path / "people.ledger", out=tmp_path / "agents", whole=WHOLE)
     found = ln.find_categories(PLAN, people, ledger=tmp_path / "people.ledger", out=tmp_path / "agents", whole=WHOLE)
@@ -119,7 +123,7 @@ def test_the_same_command_again_finishes_what_was_paid(tmp_path: Path, people: P
 def test_a_search_in_memory_that_was_paid_needs_its_data_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     book = ln.Ledger.create(tmp_path / "people.ledger", "people", WHOLE)
     with monkeypatch.context() as patched:
-        patched.setattr(_session, "_search", lambda _: (_ for _ in ()).throw(MemoryError()))
+        patched.setattr(Series, "find", stopped)
         with pytest.raises(ln.PaidError):
             ln.find_categories(PLAN, PEOPLE, ledger=book)
     with pytest.raises(ln.PaidError, match="its data were not in a file"):
@@ -129,9 +133,6 @@ def test_a_search_in_memory_that_was_paid_needs_its_data_again(tmp_path: Path, m
 
 
 def test_a_search_that_was_stopped_while_it_drew_is_absent(tmp_path: Path, people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stopped(self: KeySearch, *_: object) -> None:
-        raise MemoryError
-
     with monkeypatch.context() as patched:
         patched.setattr(KeySearch, "draw", stopped)
         with pytest.raises(ln.PaidError, match="absent"):
@@ -143,11 +144,12 @@ def test_a_search_that_was_stopped_while_it_drew_is_absent(tmp_path: Path, peopl
 def test_a_search_is_not_resumed_with_another_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     book = ln.Ledger.create(tmp_path / "people.ledger", "people", WHOLE)
     with monkeypatch.context() as patched:
-        patched.setattr(_session, "_published", lambda *_: (_ for _ in ()).throw(MemoryError()))
+        patched.setattr(_finish, "FoundCategories", stopped)
         with pytest.raises(ln.PaidError):
             ln.find_categories(PLAN, PEOPLE, ledger=book)
         other = KeySearch(attribute="agent", rule=PLAN.rule, most=10)
-        patched.setattr(_session, "_search", lambda _: other)
+        patched.undo()
+        patched.setattr(_finish, "KeySearch", lambda **_: other)
         with pytest.raises(ln.PaidError, match="other steps than those that were recorded"):
             ln.resume(book)
 
@@ -212,7 +214,5 @@ def test_what_is_found_how_often_is_as_planned(epsilon: str, max_rows: int) -> N
     assert plan.threshold < plan.often
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "5"])
-def test_what_the_ledger_holds_of_a_search_is_checked(text: str) -> None:
-    with pytest.raises(ln.LedgerError, match="holds of this search is unreadable"):
-        _session._kept(text)
+def test_what_earlier_versions_kept_of_a_search_is_read() -> None:
+    assert _finish.Asked.from_json('{"source": "a.csv", "joined": {"table": "b"}}') == _finish.Asked(address="a.csv", joined={"table": "b"})

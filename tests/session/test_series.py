@@ -16,6 +16,7 @@ import leastnoise as ln
 from leastnoise._kernel import SeededEntropy, UnpaidSeries
 from leastnoise._mechanisms import Search, terms_of
 from leastnoise._planning import AlongTime, period_errors, series_plan, up_to
+from leastnoise._release import build
 from leastnoise._session import _finish, _periods, planned_spec, release_due
 from leastnoise._session._finish import read_table
 from leastnoise._session._periods import outcome_up_to
@@ -396,7 +397,7 @@ def test_under_a_pure_budget_hierarchies_are_measured_when_they_are_over_and_lat
         for place, periods in enumerate((10, 12)):
             part = up_to(plan, periods)
             assert part is not None
-            ends[seed, place] = _finish.Asked(ln.Options()).build(outcome_up_to(plan, part, values[:periods], "")).answers["answer"][9]
+            ends[seed, place] = build(outcome_up_to(plan, part, values[:periods], "")).answers["answer"][9]
     assert abs(ends - 800).max() < 60
     assert np.sqrt(((ends[:, 0] - 800) ** 2).mean()) == pytest.approx(promised[9], rel=0.4)
 
@@ -431,7 +432,7 @@ def test_sums_have_the_error_that_was_promised_for_their_period(tmp_path: Path, 
             values.append(series.period(tmp_path / f"{seed}.private"))
             part = up_to(plan, period + 1)
             assert part is not None
-            tables = _finish.Asked(ln.Options()).build(outcome_up_to(plan, part, values, "")).tables
+            tables = build(outcome_up_to(plan, part, values, "")).tables
             for place, right in enumerate((truth[period], truth[: period + 1].sum(axis=0))):
                 name = f"sum of pay by day{':prefix' * place} x group"
                 squares[period, place] += ((tables[name].answer[-1] - right) ** 2).mean() / seeds
@@ -461,7 +462,7 @@ def test_intervals_cover_at_every_period(tmp_path: Path, budget: Any) -> None:
             values.append(series.period(tmp_path / f"{seed}.private"))
             part = up_to(plan, period + 1)
             assert part is not None
-            answers = _finish.Asked(ln.Options(level=0.95)).build(outcome_up_to(plan, part, values, "")).answers
+            answers = build(outcome_up_to(plan, part, values, ""), ln.Options(level=0.95)).answers
             right = np.concatenate([truth[: period + 1].cumsum(axis=0).ravel(), truth[: period + 1].ravel()])
             covered[period] += ((answers["low"] <= right) & (right <= answers["high"])).mean() / seeds
     assert covered.min() > 0.92  # 480 to 3840 answers; those of later periods have the earlier ones among them

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 import leastnoise as ln
 from leastnoise._cli._main import program
 from leastnoise._exports import EXPORTS
-from leastnoise._kernel import _keys, _series
-from leastnoise._session import _finish, _session
+from leastnoise._kernel import Series, _keys, _series
+from leastnoise._session import _finish
 
 DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 90))
 FORMATS = ("csv", "parquet", "xlsx", "sdmx")
@@ -79,13 +79,14 @@ def test_all_that_is_published_is_younger_than_the_first_noise(rows, tmp_path, f
 
 
 @pytest.mark.parametrize("rows", [10**3, 10**6])
-@pytest.mark.parametrize("stopped", ["", "_search", "write_categories"], ids=["at once", "resumed before its draw", "resumed after it"])
+@pytest.mark.parametrize("stopped", ["", "find", "write_categories"], ids=["at once", "resumed before its draw", "resumed after it"])
 def test_found_categories_are_younger_than_their_noise(rows, stopped, tmp_path, first_draw, monkeypatch):
     plan = ln.plan_categories("agent", ln.Unknown(9, outside="other"), ln.ApproxDP("1/2", "1e-9"))
     out, asked = tmp_path / "new" / "agents", {"ledger": tmp_path / "people.ledger", "whole": ln.Privacy(ln.ApproxDP(1, "1e-6"))}
     if stopped:
         with monkeypatch.context() as patch:
-            patch.setattr(_session, stopped, lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+            owner = Series if stopped == "find" else _finish
+            patch.setattr(owner, stopped, lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
             with pytest.raises(ln.PaidError):
                 ln.find_categories(plan, people(rows), out=out, **asked)
         assert first_draw.exists() == (stopped == "write_categories")

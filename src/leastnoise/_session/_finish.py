@@ -1,4 +1,4 @@
-"""From a measurement to a published release: the first time, again after it was stopped without paying again, and back from its files."""
+"""From what was drawn to a published release or search, also after a run was stopped, without paying again; and releases read back."""
 
 import json
 import os
@@ -7,21 +7,33 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from leastnoise import _adapters
 from leastnoise._accounting import Cost, SeriesCost
 from leastnoise._check import InputError, LeastNoiseError, LedgerError, one_of, quoted, refuse
 from leastnoise._estimate import Outcome
 from leastnoise._exports import EXPORTS, Published
-from leastnoise._kernel import Entry, Ledger, NeedsData, Receipt, Series, Terms, measured_tables
+from leastnoise._frames import several
+from leastnoise._kernel import Entry, KeySearch, Ledger, NeedsData, Receipt, Series, Terms, measured_tables
 from leastnoise._measurements import Observation
 from leastnoise._measurements import cost as guard_cost
 from leastnoise._mechanisms import mechanism_of, terms_of
-from leastnoise._plan import Plan, guard_share, measurements_from_value, read, read_json, values_from_json, versions
+from leastnoise._plan import (
+    CategoryPlan,
+    Plan,
+    guard_share,
+    is_category_plan,
+    measurements_from_value,
+    read,
+    read_json,
+    values_from_json,
+    versions,
+)
 from leastnoise._release import (
     FORMAT,
     Draft,
+    FoundCategories,
     Options,
     Release,
     build,
@@ -31,38 +43,40 @@ from leastnoise._release import (
     holds_categories,
     read_categories,
     sha256,
+    write_categories,
 )
 from leastnoise._session._guard import guard_measurements
 from leastnoise._session._ledgers import receipt_in
-from leastnoise._session._payments import IN_MEMORY, given_or_kept, paying, receipt_of
+from leastnoise._session._payments import IN_MEMORY, given_or_kept, paying
 from leastnoise._stopped import note_run
 
 if TYPE_CHECKING:
     from leastnoise._table import Table
 
 
-_Drawn = TypeVar("_Drawn")
 RowProgress = Callable[[int, int | None], None] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the ledger keeps of a release, beside its plan, until it is published: so another process can finish it."""
+    """What the ledger keeps of a release or a search beside its plan, so that another process can finish it.
 
-    options: Options
+    Attributes:
+        options: of the release.
+        address: where the data are, from `_adapters.location`.
+        guard: what the guard counted, from `guarded`; empty without one.
+        joined: what the receipt says of a second table; empty without one.
+        library: of the data frames that the data came in, for the answers; the ledger does not keep it.
+    """
+
+    options: Options = field(default_factory=Options)
     address: Any = None
     guard: Mapping[str, Any] = field(default_factory=dict)
     joined: Mapping[str, Any] = field(default_factory=dict)
     library: str | None = None
 
-    def build(self, outcome: Outcome, receipt: Mapping[str, Any] | None = None) -> Release:
-        """Answer, from what was measured."""
-        guard = {f"guard_{name}": value for name, value in self.guard.items()}
-        joined = {"joined": dict(self.joined)} if self.joined else {}
-        return build(outcome, self.options, {**(receipt or {}), **guard, **joined}, self.library)
-
     def to_json(self) -> str:
-        """The text that the ledger keeps."""
+        """Return the text that the ledger keeps."""
         version = versions()["leastnoise"]
         beside = {"source": self.address, "guard": dict(self.guard), "joined": dict(self.joined)}
         return json.dumps({"version": version, "options": self.options.to_json(), **beside})
@@ -72,10 +86,31 @@ class Asked:
         """Read what `to_json` wrote."""
         try:
             value = json.loads(text)
+            if value.keys() <= {"source", "joined"}:  # earlier versions kept no more of a search for categories
+                value |= {"options": {}, "guard": {}}
             return cls(Options(**value["options"]), value["source"], dict(value["guard"]), dict(value.get("joined", {})))
         except (ValueError, KeyError, TypeError, AttributeError, InputError):
             message = "What the ledger holds of this release's options is unreadable. Restore the ledger from a copy."
             raise LedgerError(message) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is paid for and carried out: a release, or a search for categories.
+
+    Attributes:
+        plan: of it.
+        terms: what the series may do, and costs.
+        draw: takes the steps of the plan with a series, and returns an `Outcome`, or the keys that were found.
+        room: bytes that the ledger and its journal need for what is drawn, from public sizes.
+        description: one line for people, for the ledger.
+    """
+
+    plan: Plan | CategoryPlan
+    terms: Terms
+    draw: Callable[[Series], Any]
+    room: int
+    description: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,22 +122,44 @@ class Finished:
     out: Path | None
 
 
-def read_table(plan: Plan, source: Any, progress: RowProgress = None, *, usage: bool = False) -> "Table":
-    """Encode the rows that a plan is about."""
+def work_of(plan: Plan | CategoryPlan) -> Work:
+    """Return what a plan asks for; raise the errors of a plan that this version cannot carry out."""
+    if isinstance(plan, CategoryPlan):
+        terms = Terms(domain=plan.domain, privacy=plan.privacy, attributes=(plan.attribute,), text=plan.to_json())
+        search = KeySearch(attribute=plan.attribute, rule=plan.rule, most=plan.kind.most)
+        room = 2**20 + 500 * plan.kind.most  # for categories of 30 characters
+        return Work(plan, terms, lambda series: series.find(search), room, f"categories of {plan.attribute!r}")
+    described = f"{several(len(plan.workload.products), 'table')}, {plan.strategy}"
+    return Work(plan, terms_of(plan), mechanism_of(plan).ready(plan), room_for(plan), described)
+
+
+def room_for(plan: Plan) -> int:
+    """Return how many bytes the ledger and its journal need for the measurements of a plan."""
+    numbers = 2**16 if plan.measurements is None else sum(block.rows for block in plan.measurements.blocks)
+    return 2**20 + 3 * len(plan.to_json()) + 36 * numbers
+
+
+def read_table(plan: Plan | CategoryPlan, source: Any, progress: RowProgress = None, *, usage: bool = False) -> "Table":
+    """Encode the rows, or count the keys, that a plan is about; ``usage`` also counts the rows used and not used."""
+    unit = plan.privacy
+    if isinstance(plan, CategoryPlan):
+        return _adapters.read_keys(
+            source, plan.domain, plan.attribute, unit_column=unit.unit_column, max_rows=unit.max_rows, progress=progress
+        )
     attributes, measures = plan.used()
     return _adapters.read(
         source,
         plan.domain,
         wanted=_adapters.Wanted(attributes=attributes, measures=measures, tables=_tables(plan), usage=usage),
-        unit_column=plan.privacy.unit_column,
-        max_rows=plan.privacy.max_rows,
-        max_per_cell=plan.privacy.max_per_cell,
+        unit_column=unit.unit_column,
+        max_rows=unit.max_rows,
+        max_per_cell=unit.max_per_cell,
         progress=progress,
     )
 
 
 def _tables(plan: Plan) -> dict[str | None, list[tuple[str, ...]]] | None:
-    """The marginals that are measured, by measure, where the plan says all of them."""
+    """Return the attributes of the marginals that are measured, by measure; None where the plan does not name all of them."""
     if plan.measurements is None or any(block.limits is not None for block in plan.measurements.blocks):
         return None
     if plan.details.get("series", {}).get("late") == "arrival":  # one table, so that a row arrives in one period in all
@@ -113,55 +170,66 @@ def _tables(plan: Plan) -> dict[str | None, list[tuple[str, ...]]] | None:
     return tables
 
 
-def room_for(plan: Plan) -> int:
-    """Bytes that the ledger needs for what will be measured, from public sizes, with its journal."""
-    numbers = 2**16 if plan.measurements is None else sum(block.rows for block in plan.measurements.blocks)
-    return 2**20 + 3 * len(plan.to_json()) + 36 * numbers
+def publish(plan: Plan | CategoryPlan, asked: Asked, drawn: Any, folder: Draft | None, receipt: Mapping[str, Any]) -> Any:
+    """Make a release of an outcome, or found categories of keys, and write it.
 
-
-def publish(outcome: Outcome, book: Ledger, asked: Asked, folder: Draft | None, series: Series) -> Release:
-    """Answer, write and seal."""
-    receipt = receipt_of(series)
-    made = written_of(outcome, book, asked, folder, receipt)
-    book.seal(receipt)
-    return made
-
-
-def written_of(outcome: Outcome, book: Ledger, asked: Asked, folder: Draft | None, receipt: Receipt) -> Release:
-    """Answer and write what a receipt paid for."""
-    made = asked.build(outcome, receipt_facts(book, receipt))
+    Args:
+        plan: a search's; a release takes that of its outcome.
+        asked: the options, and what the receipt says besides.
+        drawn: what `Work.draw` returned.
+        folder: where to write; None to write nothing.
+        receipt: from `receipt_facts`; empty if nothing was paid.
+    """
+    guard = {f"guard_{name}": value for name, value in asked.guard.items()}
+    facts = {**receipt, **guard, **({"joined": dict(asked.joined)} if asked.joined else {})}
+    made: Any
+    write: Callable[[Any, Draft], None]
+    if isinstance(plan, CategoryPlan):
+        units = tuple(drawn.units.tolist())
+        made = FoundCategories(plan=plan, texts=drawn.keys, units=units, private=bool(receipt), receipt=facts)
+        write = write_categories
+    else:
+        made, write = build(drawn, asked.options, facts, asked.library), fill_draft
     if folder is not None:
-        fill_draft(made, folder)
+        write(made, folder)
         folder.publish()
     return made
 
 
 def receipt_facts(book: Ledger, receipt: Receipt) -> dict[str, Any]:
-    """What a manifest says of a payment."""
+    """Return what a manifest says of a payment."""
     facts = {"dataset": receipt.dataset, "ledger": book.path.name, "ledger_id": book.id, "charge": str(receipt.charge)}
     return {"id": receipt.id, **facts, "number": receipt.number, "head": receipt.head}
 
 
-def finish_release(
+def finish_paid(
     book: Ledger, entry: Entry, source: Any = None, *, options: Options | None = None, out: Any = None, progress: RowProgress = None
 ) -> Finished:
-    """Finish one release that was paid."""
+    """Finish one release or search that was paid; the data are read only if something is left to draw."""
     pending = book.pending(entry)
     with _of_its_version(book, entry, pending.options):
-        kept, plan = Asked.from_json(pending.options), Plan.from_json(pending.plan)
-        run = mechanism_of(plan).ready(plan)
-    asked = kept if options is None else replace(kept, options=options)
+        asked = Asked.from_json(pending.options)
+        work = work_of((CategoryPlan if is_category_plan(pending.plan) else Plan).from_json(pending.plan))
     target = None if out is None and entry.output == IN_MEMORY else check_target(out or entry.output)
-    with nullcontext() if target is None else draft(target) as folder, paying(book, room_for(plan)) as process:
+    with nullcontext() if target is None else draft(target) as folder, paying(book, work.room) as process:
         receipt = book.take_over(entry, process)
-        data = given_or_kept(source, kept.address, kept.joined)
-        outcome, series = resumed(terms_of(plan), book, receipt, run, data, lambda: read_table(plan, data, progress))
-        return Finished(entry, publish(outcome, book, asked, folder, series), target)
+        data, drawn = given_or_kept(source, asked.address, asked.joined), None
+        with suppress(NeedsData):
+            drawn = work.draw(Series.resumed(work.terms, None, book, receipt))
+        if drawn is None:
+            if data is None:
+                raise InputError("What was paid has steps left to draw, and its data were not in a file. Give them as source.")
+            table = read_table(work.plan, data, progress)
+            drawn = work.draw(Series.resumed(work.terms, table, book, receipt))
+        asked = asked if options is None else replace(asked, options=options)
+        made = publish(work.plan, asked, drawn, folder, receipt_facts(book, receipt))
+        book.seal(receipt)
+        return Finished(entry, made, target)
 
 
 @contextmanager
 def _of_its_version(book: Ledger, entry: Entry, options: str) -> Iterator[None]:
-    """What cannot be read of a release is no damage if another version paid for it: that one can finish it."""
+    """Tell what another version of the program recorded, and can finish, from what is damaged."""
     try:
         yield
     except LeastNoiseError as error:
@@ -180,20 +248,6 @@ def _of_its_version(book: Ledger, entry: Entry, options: str) -> Iterator[None]:
             f"Release {entry.number} in the ledger {book.path} was paid with {by}, and leastnoise {running} cannot read what it recorded. "
             "Finish it with that version; nothing is paid again."
         ) from None
-
-
-def resumed(
-    terms: Terms, book: Ledger, receipt: Receipt, carry_out: Callable[[Series], _Drawn], source: Any, read: Callable[[], Any]
-) -> tuple[_Drawn, Series]:
-    """What was drawn; the data are read only if something is left to draw."""
-    try:
-        series = Series.resumed(terms, None, book, receipt)
-        return carry_out(series), series
-    except NeedsData:
-        if isinstance(source, type(None)):  # noqa: FURB168 - a source is handed on, never compared
-            raise InputError("What was paid has steps left to draw, and its data were not in a file. Give them as source.") from None
-    series = Series.resumed(terms, read(), book, receipt)
-    return carry_out(series), series
 
 
 def read_release(directory: str | os.PathLike[str]) -> Release:
@@ -239,7 +293,7 @@ def read_release(directory: str | os.PathLike[str]) -> Release:
 
 
 def _earlier_options(value: Mapping[str, Any]) -> Options:
-    """The options of a release of an earlier version, whose manifest does not list them."""
+    """Return the options of a release of an earlier version, whose manifest does not list them."""
     columns, page = list(value["post_processing"]["columns"]), value.get("report", {})
     return Options(
         level=value["intervals"]["level"],
@@ -254,7 +308,7 @@ def _earlier_options(value: Mapping[str, Any]) -> Options:
 
 
 def outcome_from_json(plan: str, observation: str) -> Outcome:
-    """Read the two texts that a release keeps of its measurements."""
+    """Read the texts of the plan and the observation that a release keeps."""
     made = Plan.from_json(plan)
     return read(lambda: _outcome(made, read_json(observation)), "observation", "Use an intact copy of the release.")
 

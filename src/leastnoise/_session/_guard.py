@@ -11,7 +11,6 @@ chosen with P(M - N > q) <= ``WRONG``, whatever the rows, their number and the b
 """
 
 import math
-from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -22,7 +21,7 @@ from leastnoise._fitting import fit
 from leastnoise._frames import several
 from leastnoise._kernel import Ledger, Series, Terms
 from leastnoise._linop import Identity
-from leastnoise._measurements import Block, Factor, Measurements
+from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._planning import protected
 from leastnoise._session._payments import GUARD, paying, receipt_of
 
@@ -31,41 +30,25 @@ WRONG = 1 / 2000
 _ROOM = 2**16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Guarded:
-    """What a guard found, public because it was paid for: about how many rows are used, kept and cut, with standard errors."""
-
-    share: str
-    charge: str
-    number: int
-    used: int
-    kept: int
-    noise_std: float
-    cut: int | None = None
-    cut_std: float | None = None
-
-    def facts(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
-
-
 def guard_measurements(privacy: Privacy, share: Fraction) -> Measurements:
-    """What a guard measures: rows used and rows not, by themselves; and, where some are cut, how many, for half of the price.
+    """Return what a guard measures: rows used and rows not used; with a unit also rows cut, for half of the price.
 
     Guarantees: all rows of a unit may be in one of the two cells; a bound on its rows in cells of the plan's domain says nothing of these.
         A kept row stands for at most ``MOST_CUT`` that were cut, so that the cost is that of a sum.
     """
     budget, part = privacy.budget, share / (1 - share)
-    pure = not isinstance(budget, ZCDP)
-    promise = protected(privacy).within(PureDP(budget.epsilon * part) if not isinstance(budget, ZCDP) else ZCDP(budget.rho * part))
-    noise = Noise.DISCRETE_LAPLACE if pure else Noise.DISCRETE_GAUSSIAN
+    paid, noise = (
+        (ZCDP(budget.rho * part), Noise.DISCRETE_GAUSSIAN)
+        if isinstance(budget, ZCDP)
+        else (PureDP(budget.epsilon * part), Noise.DISCRETE_LAPLACE)
+    )
     blocks = [(Block((Factor((ROWS,), Identity(2)),), Fraction(1)), 1.0)]
     blocks += [] if privacy.unit_column is None else [(Block((), Fraction(1), CUT), 1 / MOST_CUT)]
-    return fit(USAGE, promise, noise, blocks)
+    return fit(USAGE, protected(privacy).within(paid), noise, blocks)
 
 
 def most_by_chance(noise: Noise, scale: float) -> int:
-    """The least q with P(M - N > q) <= ``WRONG``; see above."""
+    """Return the least q with P(M - N > q) <= ``WRONG``, as the head of this file has it."""
     if noise is Noise.DISCRETE_GAUSSIAN:
         return math.floor(2 * scale * math.sqrt(-math.log(WRONG))) + 1
     low, high = 0, math.ceil(20 * scale) + 20
@@ -76,45 +59,47 @@ def most_by_chance(noise: Noise, scale: float) -> int:
 
 
 def laplace_tail(least: int, scale: float) -> float:
-    """P(M - N >= least) of two draws of discrete Laplace noise, for least of 1 and more."""
+    """Return P(M - N >= least) for two draws of discrete Laplace noise and least >= 1."""
     p, rest = math.exp(-1 / scale), -math.expm1(-1 / scale)
     return math.exp(-least / scale) / (1 + p) ** 2 * (least * rest + (1 + p * p) / (1 + p) + p)
 
 
 def guard_terms(measured: Measurements) -> Terms:
-    """What a guard may do, and costs."""
+    """Return the terms of a guard's series."""
     return Terms(domain=USAGE, privacy=measured.privacy, attributes=(ROWS,), measures=(CUT,), only=measured)
 
 
-def guarded(book: Ledger, table: Any, privacy: Privacy, share: Fraction) -> Guarded:
-    """Pay for the guard, count, and stop if too few rows are used."""
+def guarded(book: Ledger, table: Any, privacy: Privacy, share: Fraction) -> dict[str, Any]:
+    """Pay for the guard, count, and return what `judged` does."""
     measured = guard_measurements(privacy, share)
     with paying(book, _ROOM) as run:
         series = Series.paid(guard_terms(measured), table.usage, book, output=GUARD, description="guard: rows read and used", run=run)
-        values = _values(series, measured)
-        receipt = receipt_of(series)
+        observation, receipt = series.measure(measured), receipt_of(series)
         book.seal(receipt)
-    return judged(measured, share, values, str(receipt.charge), receipt.number)
+    return judged(measured, share, observation, str(receipt.charge), receipt.number)
 
 
-def rehearsed(series: Series, measured: Measurements, share: Fraction) -> Guarded:
-    """The guard of a run that is not private."""
-    return judged(measured, share, _values(series, measured), "nothing", 0)
+def judged(measured: Measurements, share: Fraction, observation: Observation, charge: str, number: int) -> dict[str, Any]:
+    """Return what a guard counted, which is public because it was paid for; or stop the release.
 
+    Args:
+        measured: from `guard_measurements`.
+        share: of the whole budget.
+        observation: of ``measured``.
+        charge: what the guard cost.
+        number: of its payment in the ledger; 0 if nothing was paid.
 
-def _values(series: Series, measured: Measurements) -> tuple[int, ...]:
-    return tuple(int(value) // measured.grid for block in series.measure(measured).values for value in block)
+    Returns:
+        Plain JSON values: share, charge and number, about how many rows are used, kept and, with a unit, cut, and their standard errors.
 
-
-def judged(measured: Measurements, share: Fraction, values: tuple[int, ...], charge: str, number: int) -> Guarded:
-    """Say what was found, or stop."""
-    scale = float(measured.blocks[0].scale)
+    Raises:
+        GuardError: with confidence fewer than half of the rows are used.
+    """
     std, *of_cut = (float(block.scale) * (1 if measured.noise is Noise.DISCRETE_GAUSSIAN else math.sqrt(2)) for block in measured.blocks)
-    used, unused, *cut = values
-    counts = Guarded(share=str(share), charge=charge, number=number, used=used, kept=used + unused, noise_std=std)
-    counts = replace(counts, cut=cut[0], cut_std=of_cut[0]) if cut else counts
-    if unused - used > most_by_chance(measured.noise, scale):
-        rows = f"{several(max(counts.kept, 0), 'row')}{' that count for their unit' * bool(cut)}"
+    used, unused, *cut = (int(value) // measured.grid for block in observation.values for value in block)
+    kept = used + unused
+    if unused - used > most_by_chance(measured.noise, float(measured.blocks[0].scale)):
+        rows = f"{several(max(kept, 0), 'row')}{' that count for their unit' * bool(cut)}"
         spent, again = "Nothing was spent", "and release again"
         if number:
             spent = f"Only the guard was paid, {charge}: {share} of the budget. The rest is left"
@@ -124,4 +109,5 @@ def judged(measured: Measurements, share: Fraction, values: tuple[int, ...], cha
             f"error of about {std:,.0f}), with confidence fewer than half. {spent}. `leastnoise check` shows the data holder why; mend "
             f"the spec, {again}."
         )
-    return counts
+    facts = {"share": str(share), "charge": charge, "number": number, "used": used, "kept": kept, "noise_std": std}
+    return {**facts, **({"cut": cut[0], "cut_std": of_cut[0]} if cut else {})}

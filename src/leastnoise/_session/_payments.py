@@ -19,7 +19,7 @@ from leastnoise._accounting import ApproxDP, Cost, PureCost, SeriesCost
 from leastnoise._accuracy import require_memory
 from leastnoise._check import InputError, InternalError, LeastNoiseError, PaidError
 from leastnoise._kernel import Entry, Ledger, Receipt, Series
-from leastnoise._plan import Plan, is_category_plan, with_guard
+from leastnoise._plan import CategoryPlan, Plan, is_category_plan, with_guard
 from leastnoise._planning import SMALL, smallest
 from leastnoise._release import Options, check_formats, finishing_seconds, written
 from leastnoise._session._ledgers import ledger_for, receipt_in
@@ -117,7 +117,7 @@ def warn_of_unfinished(book: Ledger) -> None:
             warnings.warn(
                 f"Release {entry.number} of {entry.reserved_on} ({entry.charge}; {entry.output}) was stopped before it was published: "
                 f"leastnoise.resume({str(book.path)!r}) finishes it without paying again.",
-                stacklevel=3,
+                stacklevel=6,  # of who called the public function, through its decorators
             )
 
 
@@ -164,13 +164,11 @@ def check_writable(what: Spec) -> None:
     check_formats(what.options.formats, written(what.workload.products) if known else ())
 
 
-def check_affordable(book: Ledger, plan: Plan, share: Fraction | None = None) -> None:
-    """Refuse early what the ledger would refuse to pay, before the data are read."""
-    if share is None:
-        book.check(plan.cost(), plan.privacy)
-    else:
-        whole = with_guard(plan.privacy, share)
-        book.check(SeriesCost(whole.budget), whole)
+def check_affordable(book: Ledger, plan: Plan | CategoryPlan, share: Fraction | None = None) -> None:
+    """Refuse, before the data are read, a plan and a guard of this share of the whole that the ledger would refuse to pay."""
+    whole = with_guard(plan.privacy, share)
+    cost: Cost = plan.cost() if isinstance(plan, Plan) and share is None else SeriesCost(whole.budget)
+    book.check(cost, whole)
 
 
 def paid_before(book: Ledger, digest: str, output: str) -> Entry | None:

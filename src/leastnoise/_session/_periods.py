@@ -20,7 +20,7 @@ from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import Plan, guard_share, with_guard
 from leastnoise._planning import period_errors, series_of, up_to
 from leastnoise._release import check_target, draft, write_series_page
-from leastnoise._session._finish import Asked, RowProgress, read_table, room_for, written_of
+from leastnoise._session._finish import Asked, RowProgress, publish, read_table, receipt_facts, room_for
 from leastnoise._session._guard import guarded
 from leastnoise._session._ledgers import ledger_for, ledger_made
 from leastnoise._session._payments import check_affordable, check_writable, is_series_plan, paying, receipt_of, settle
@@ -135,7 +135,7 @@ def release_due(
     if book is None:
         book = ledger_made(ledger, dataset or _adapters.dataset_name(source) or "data", with_guard(made.privacy, share))
     if share is not None:
-        kept = replace(kept, guard=guarded(book, table, made.privacy, share).facts())
+        kept = replace(kept, guard=guarded(book, table, made.privacy, share))
     with paying(book, room_for(made)) as process:
         if entry is None:
             described = f"series of {len(what.series.dates(what.domain).labels)} periods along {what.series.along}, "
@@ -194,7 +194,8 @@ def _publish(
         part = None if (target / label).exists() else up_to(plan, periods)
         if part is not None:
             with draft(check_target(target / label)) as folder:
-                written_of(outcome_up_to(plan, part, values[:periods], receipt.id), book, asked, folder, receipt)
+                outcome = outcome_up_to(plan, part, values[:periods], receipt.id)
+                publish(part, asked, outcome, folder, receipt_facts(book, receipt))
             written.append(target / label)
     if target.is_dir():
         write_series_page(target, asked.options, plan.workload.products, period_errors(plan))

@@ -1,48 +1,34 @@
-"""Searches and releases, made and resumed: the one place that wires adapters, planner, kernel, estimate and release together."""
+"""The public functions that make and resume releases and searches: they wire adapters, planner, kernel, estimate and release together."""
 
-import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 from leastnoise import _adapters
-from leastnoise._accounting import Privacy, SeriesCost
+from leastnoise._accounting import Privacy
 from leastnoise._audit import Audit, audited
-from leastnoise._check import Exact, InputError, InternalError, LeastNoiseError, LedgerError, refuse
-from leastnoise._frames import library_of, several
-from leastnoise._kernel import Entry, FoundKeys, KeySearch, Ledger, SeededEntropy, Series, Terms, UnpaidSeries
-from leastnoise._mechanisms import Run, mechanism_of, terms_of
-from leastnoise._plan import CategoryPlan, Plan, guard_share, is_category_plan, with_guard
+from leastnoise._check import Exact, InputError, LeastNoiseError, LedgerError, refuse
+from leastnoise._frames import library_of
+from leastnoise._kernel import Entry, Ledger, SeededEntropy, Series, UnpaidSeries
+from leastnoise._plan import CategoryPlan, Plan, guard_share, with_guard
 from leastnoise._planning import expected_seconds, series_of
 from leastnoise._progress import rows_shown
-from leastnoise._release import (
-    Draft,
-    FoundCategories,
-    Options,
-    Release,
-    check_options,
-    check_target,
-    draft,
-    fill_draft,
-    finishing_seconds,
-    write_categories,
-)
+from leastnoise._release import FoundCategories, Options, Release, check_options, check_target, draft, finishing_seconds
 from leastnoise._session._finish import (
     Asked,
     Finished,
     RowProgress,
-    finish_release,
+    Work,
+    finish_paid,
     publish,
     read_release,
     read_table,
     receipt_facts,
-    resumed,
-    room_for,
+    work_of,
 )
-from leastnoise._session._guard import guard_measurements, guard_terms, guarded, rehearsed
+from leastnoise._session._guard import guard_measurements, guard_terms, guarded, judged
 from leastnoise._session._ledgers import ledger_for, ledger_made
 from leastnoise._session._payments import (
     IN_MEMORY,
@@ -50,7 +36,6 @@ from leastnoise._session._payments import (
     check_memory,
     check_searched,
     csv_blocks,
-    given_or_kept,
     is_series_plan,
     paid_before,
     paying,
@@ -61,9 +46,6 @@ from leastnoise._session._payments import (
 from leastnoise._session._periods import finish_series, is_unfinished, release_due
 from leastnoise._spec import Spec
 from leastnoise._threads import one_thread
-
-if TYPE_CHECKING:
-    from leastnoise._table import Table
 
 
 @one_thread()
@@ -114,112 +96,12 @@ def find_categories(
     """
     if not isinstance(plan, CategoryPlan):
         raise refuse("plan", type(plan).__name__, "a plan from leastnoise.plan_categories")
-    target = None if out is None else check_target(out)
+    target, work, options = None if out is None else check_target(out), work_of(plan), Options()
+    categories: FoundCategories
     if seed is not None:
-        if ledger is not None:
-            raise InputError("A seeded search pays nothing, because its noise protects nobody; leave out the ledger or the seed.")
-        unpaid = UnpaidSeries(_terms(plan), _keys(plan, source, progress), SeededEntropy(seed))
-        keys = unpaid.find(_search(plan))
-        with nullcontext() if target is None else draft(target) as folder:
-            return _written(plan, keys, folder, {}, _adapters.join_facts(source), private=False)
-    book = ledger_for(ledger, source, dataset, [] if target is None else [target.parent])
-    if book is not None:
-        settle(book)
-        paid = None if target is None else paid_before(book, plan.digest(), str(target))
-        if paid is not None:
-            return finish_search(book, paid, source, progress=progress)
-        book.check(SeriesCost(plan.privacy.budget), plan.privacy)
-    elif whole is None:
-        raise LedgerError(
-            f"There is no ledger at {ledger}. Make it with the budget of the search and of the releases after it: `leastnoise ledger set`, "
-            "leastnoise.Ledger.create, or the argument whole. Nothing was spent."
-        )
-    with nullcontext() if target is None else draft(target) as folder:
-        table = _keys(plan, source, progress)
-        if book is None and whole is not None:
-            name = dataset or _adapters.dataset_name(source) or "data"
-            book = ledger_made(ledger, name, whole)
-        if book is None:
-            raise InternalError("A search has no ledger; please report this.")
-        with paying(book, _room(plan)) as run:
-            series = Series.paid(
-                _terms(plan),
-                table,
-                book,
-                output=IN_MEMORY if target is None else str(target),
-                description=f"categories of {plan.attribute!r}",
-                options=json.dumps({"source": _adapters.location(source), "joined": _adapters.join_facts(source)}),
-                run=run,
-            )
-            return _published(plan, series.find(_search(plan)), book, folder, series, _adapters.join_facts(source))
-
-
-def finish_search(book: Ledger, entry: Entry, source: Any = None, *, out: Any = None, progress: RowProgress = None) -> FoundCategories:
-    """Finish one search that was paid."""
-    pending = book.pending(entry)
-    plan = CategoryPlan.from_json(pending.plan)
-    kept, joined = _kept(pending.options)
-    data = given_or_kept(source, kept, joined)
-    target = None if out is None and entry.output == IN_MEMORY else check_target(out or entry.output)
-    with nullcontext() if target is None else draft(target) as folder, paying(book, _room(plan)) as run:
-        receipt = book.take_over(entry, run)
-        read = partial(_keys, plan, data, progress)
-        keys, series = resumed(_terms(plan), book, receipt, lambda series: series.find(_search(plan)), data, read)
-        return _published(plan, keys, book, folder, series, joined)
-
-
-def _keys(plan: CategoryPlan, source: Any, progress: RowProgress) -> "Table":
-    return _adapters.read_keys(
-        source,
-        plan.domain,
-        plan.attribute,
-        unit_column=plan.privacy.unit_column,
-        max_rows=plan.privacy.max_rows,
-        progress=progress,
-    )
-
-
-def _terms(plan: CategoryPlan) -> Terms:
-    return Terms(domain=plan.domain, privacy=plan.privacy, attributes=(plan.attribute,), text=plan.to_json())
-
-
-def _search(plan: CategoryPlan) -> KeySearch:
-    return KeySearch(attribute=plan.attribute, rule=plan.rule, most=plan.kind.most)
-
-
-def _room(plan: CategoryPlan) -> int:
-    """Bytes that the ledger needs for what may be found, with its journal, where a category has 30 characters."""
-    return 2**20 + 500 * plan.kind.most
-
-
-def _kept(options: str) -> tuple[Any, dict[str, Any]]:
-    """Where the data were, and what was said of a second table."""
-    try:
-        value = json.loads(options)
-        return value["source"], dict(value.get("joined", {}))
-    except (ValueError, KeyError, TypeError):
-        raise LedgerError("What the ledger holds of this search is unreadable. Restore the ledger from a copy.") from None
-
-
-def _published(
-    plan: CategoryPlan, keys: FoundKeys, book: Ledger, folder: Draft | None, series: Series, joined: Mapping[str, Any]
-) -> FoundCategories:
-    """Write and seal; what was found is on the ledger's disk by now."""
-    receipt = receipt_of(series)
-    made = _written(plan, keys, folder, receipt_facts(book, receipt), joined, private=True)
-    book.seal(receipt)
-    return made
-
-
-def _written(
-    plan: CategoryPlan, keys: FoundKeys, folder: Draft | None, receipt: Mapping[str, Any], joined: Mapping[str, Any], *, private: bool
-) -> FoundCategories:
-    """What was found, written where that was asked for."""
-    receipt = {**receipt, "joined": dict(joined)} if joined else receipt
-    categories = FoundCategories(plan=plan, texts=keys.keys, units=tuple(keys.units.tolist()), private=private, receipt=receipt)
-    if folder is not None:
-        write_categories(categories, folder)
-        folder.publish()
+        categories = _simulated(work, source, _seeded(seed, ledger, "search"), options, target, progress)
+    else:
+        categories = _paid(work, source, ledger, target, options=options, whole=whole, dataset=dataset, progress=progress)
     return categories
 
 
@@ -285,42 +167,95 @@ def release(
         raise refuse("plan", type(plan).__name__, "a plan, from leastnoise.plan or Plan.from_json")
     if series_of(plan) is not None:
         raise InputError("This plan is of a series, which is published period by period: `release_series` does it.")
-    run = mechanism_of(plan).ready(plan)
-    asked = Options() if options is None else options
-    if not isinstance(asked, Options):
-        raise refuse("options", type(asked).__name__, "leastnoise.Options(...)")
-    check_options(plan, asked)
+    work = work_of(plan)
+    options = Options() if options is None else options
+    if not isinstance(options, Options):
+        raise refuse("options", type(options).__name__, "leastnoise.Options(...)")
+    check_options(plan, options)
     target = None if out is None else check_target(out)
     check_memory(plan, in_files=target is not None)
+    made: Release
     if seed is not None:
-        if ledger is not None:
-            raise InputError("A seeded release pays nothing, because its noise protects nobody; leave out the ledger or the seed.")
-        return _simulated(plan, run, source, SeededEntropy(seed), asked, target, progress)
-    share = guard_share(asked.guard)
+        made = _simulated(work, source, _seeded(seed, ledger, "release"), options, target, progress)
+    else:
+        whole = with_guard(plan.privacy, guard_share(options.guard))
+        made = _paid(work, source, ledger, target, options=options, whole=whole, dataset=dataset, progress=progress)
+    return made
+
+
+def _seeded(seed: int, ledger: object, kind: str) -> SeededEntropy:
+    if ledger is not None:
+        raise InputError(f"A seeded {kind} pays nothing, because its noise protects nobody; leave out the ledger or the seed.")
+    return SeededEntropy(seed)
+
+
+def _simulated(work: Work, source: Any, entropy: SeededEntropy, options: Options, target: Path | None, progress: RowProgress) -> Any:
+    """Make a release or search with noise that protects nobody."""
+    plan, share, guard = work.plan, guard_share(options.guard), dict[str, Any]()
+    with nullcontext() if target is None else draft(target) as folder:
+        table = read_table(plan, source, progress, usage=share is not None)
+        if share is not None and table.usage is not None:
+            measured = guard_measurements(plan.privacy, share)
+            series: Series = UnpaidSeries(guard_terms(measured), table.usage, entropy)
+            guard = judged(measured, share, series.measure(measured), "nothing", 0)
+        asked = Asked(options, None, guard, _adapters.join_facts(source), library_of(type(source)))
+        return publish(plan, asked, work.draw(UnpaidSeries(work.terms, table, entropy)), folder, {})
+
+
+def _paid(
+    work: Work,
+    source: Any,
+    ledger: object,
+    target: Path | None,
+    *,
+    options: Options,
+    whole: Privacy | None,
+    dataset: str | None,
+    progress: RowProgress,
+) -> Any:
+    """Pay for a release or a search, carry it out and publish it; or finish the same one, which was paid and stopped.
+
+    Args:
+        work: what is paid for.
+        source: the private data.
+        ledger: that pays, or its file.
+        target: the directory to write; None to write nothing.
+        options: of the release.
+        whole: the budget of a ledger that is made now; None to refuse to make one.
+        dataset: the name of the data in the ledger; None for the source's file name.
+        progress: called with the rows read so far.
+    """
+    plan, share = work.plan, guard_share(options.guard)
     book = ledger_for(ledger, source, dataset, [] if target is None else [target.parent])
     if book is not None:
         settle(book)
         if target is None:
             warn_of_unfinished(book)
-        paid = None if target is None else paid_before(book, plan.digest(), str(target))
-        if paid is not None:
-            return finish_release(book, paid, source, options=asked, progress=progress).release
+        elif (paid := paid_before(book, plan.digest(), str(target))) is not None:
+            return finish_paid(book, paid, source, options=options, progress=progress).release
         check_affordable(book, plan, share)
+    elif whole is None:
+        raise LedgerError(
+            f"There is no ledger at {ledger}. Make it with the budget of the search and of the releases after it: `leastnoise ledger set`, "
+            "leastnoise.Ledger.create, or the argument whole. Nothing was spent."
+        )
     name = dataset or _adapters.dataset_name(source) or "data" if book is None else book.dataset
-    check_searched(asked.searches, name)
-    _adapters.check_source(source, plan.domain, *plan.used(), plan.privacy.unit_column)
+    check_searched(options.searches, name)
+    if isinstance(plan, Plan):
+        _adapters.check_source(source, plan.domain, *plan.used(), plan.privacy.unit_column)
     with nullcontext() if target is None else draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
         if book is None:  # another process may have made it meanwhile
-            book = ledger_made(ledger, name, with_guard(plan.privacy, share))
-        guard = {} if share is None else guarded(book, table, plan.privacy, share).facts()
-        kept = Asked(asked, _adapters.location(source), guard, _adapters.join_facts(source), library_of(type(source)))
-        with paying(book, room_for(plan)) as process:
-            output = IN_MEMORY if target is None else str(target)
-            described = f"{several(len(plan.workload.products), 'table')}, {plan.strategy}"
-            facts = {"output": output, "description": described, "options": kept.to_json(), "run": process}
-            series = Series.paid(terms_of(plan), table, book, **facts)
-            return publish(run(series), book, kept, folder, series)
+            book = ledger_made(ledger, name, cast(Privacy, whole))
+        guard = {} if share is None else guarded(book, table, plan.privacy, share)
+        asked = Asked(options, _adapters.location(source), guard, _adapters.join_facts(source), library_of(type(source)))
+        with paying(book, work.room) as process:
+            facts = {"output": IN_MEMORY if target is None else str(target), "description": work.description}
+            series = Series.paid(work.terms, table, book, options=asked.to_json(), run=process, **facts)
+            receipt = receipt_of(series)
+            made = publish(plan, asked, work.draw(series), folder, receipt_facts(book, receipt))
+            book.seal(receipt)
+            return made
 
 
 def release_series(
@@ -355,30 +290,6 @@ def release_series(
     if paying is None:
         raise InputError("A series must have a ledger: give its file, or name it in [ledger] of the spec.")
     return release_due(what, source, Path(out), Path(paying), lambda: planned_spec(what), through=through).releases
-
-
-def _simulated(
-    plan: Plan,
-    run: Run,
-    source: Any,
-    entropy: SeededEntropy,
-    options: Options,
-    target: Path | None,
-    progress: Callable[[int, int | None], None] | None,
-) -> Release:
-    """A release that protects nobody."""
-    share, guard = guard_share(options.guard), {}
-    with nullcontext() if target is None else draft(target) as folder:
-        table = read_table(plan, source, progress, usage=share is not None)
-        if share is not None and table.usage is not None:
-            measured = guard_measurements(plan.privacy, share)
-            guard = rehearsed(UnpaidSeries(guard_terms(measured), table.usage, entropy), measured, share).facts()
-        kept = Asked(options, guard=guard, joined=_adapters.join_facts(source), library=library_of(type(source)))
-        made = kept.build(run(UnpaidSeries(terms_of(plan), table, entropy)))
-        if folder is not None:
-            fill_draft(made, folder)
-            folder.publish()
-        return made
 
 
 def _expected(plan: Any, source: Any, *, options: Any = None, out: Any = None, **_: Any) -> tuple[int, float]:
@@ -455,10 +366,7 @@ def _finished(book: Ledger, entry: Entry, source: Any, out: Any, progress: RowPr
             raise InputError("The releases of a series are in the directory that it was paid for; leave out the other one.")
         written = finish_series(book, entry)
         return Finished(entry, read_release(written[-1]) if written else None, Path(entry.output))
-    if not is_category_plan(text):
-        return finish_release(book, entry, source, out=out, progress=progress)
-    categories = finish_search(book, entry, source, out=out, progress=progress)
-    return Finished(entry, categories, None if out is None and entry.output == IN_MEMORY else Path(out or entry.output))
+    return finish_paid(book, entry, source, out=out, progress=progress)
 
 
 @one_thread()
