@@ -188,7 +188,7 @@ def test_the_same_release_again_is_the_one_that_was_paid(folder: Path, ledger: P
         ("change(directory, '_rename', after=twice)", "and is whole in "),
         ("change(said, 'show_release', before=interrupt)", "and is whole in "),
         ("change(said, 'show_facts', after=twice)", "and is whole in "),
-        ("change(session, 'room_for', before=lambda: interrupt_as_duckdb_says())", "Nothing was spent."),
+        ("change(session, 'read_table', before=lambda: interrupt_as_duckdb_says())", "Nothing was spent."),
     ],
 )
 def test_one_interruption_or_two_say_truthfully_whether_something_was_paid(
