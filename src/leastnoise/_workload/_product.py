@@ -1,11 +1,11 @@
-"""What a workload is made of: products of query sets over attributes, of rows or of a measure, their targets, and statistics."""
+"""The parts of a workload: products of query sets, which count rows or sum a measure, their targets, and statistics."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import chain
-from typing import Any, Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -28,30 +28,27 @@ class Target:
         object.__setattr__(self, "most", exact_positive(self.kind, self.most))
 
     def to_json(self) -> dict[str, str]:
-        """A JSON value."""
+        """Return a JSON value."""
         return {self.kind: str(self.most)}
 
 
 def target(
     *, margin: Exact | None = None, relative: Exact | None = None, size: Exact | None = None, rmse: Exact | None = None
 ) -> Target | None:
-    """The target of a table, said in one of three ways."""
-    said: dict[str, Any] = {"margin": margin, "relative": relative, "rmse": rmse}
-    given = [name for name, value in said.items() if value is not None]
+    """Return the target that is given by a margin, by a share of a size, or by a root mean square; None if none of them is given."""
+    given = {name: value for name, value in (("margin", margin), ("relative", relative), ("rmse", rmse)) if value is not None}
     if relative is not None and size is None:
         raise InputError("A relative target needs a size: it is a share of a public number, for example relative 0.05 with size 10000.")
     if len(given) > 1:
         raise refuse("a target", " and ".join(given), "one of margin, relative and rmse")
-    if not given:
-        return None
     if relative is not None and size is not None:
         return Target("margin", exact_positive("relative", relative) * exact_positive("size", size))
-    return Target("rmse", exact_positive("rmse", rmse)) if rmse is not None else Target("margin", exact_positive("margin", margin))  # type: ignore[arg-type]
+    return next((Target("rmse" if name == "rmse" else "margin", exact_positive(name, value)) for name, value in given.items()), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """One table of queries: the product of query sets on some attributes; along all others the sum is taken."""
+    """One table of queries: the product of query sets on some attributes, summed over all other attributes."""
 
     domain: Domain
     attributes: tuple[str, ...]
@@ -71,14 +68,14 @@ class Product:
 
     @property
     def operators(self) -> tuple[Operator, ...]:
-        """One operator an attribute, made once."""
+        """The operator of each attribute; made at the first call."""
         if not self._operators:
             operators = tuple(q.operator(name, self.domain.kind(name)) for name, q in zip(self.attributes, self.query_sets, strict=True))
             self._operators.append(operators)
         return self._operators[0]
 
     def knowing(self, operators: tuple[Operator, ...]) -> "Product":
-        """Itself, with its operators, which many products may share."""
+        """Return this product, which from now on has these operators instead of making its own."""
         self._operators.append(operators)
         return self
 
@@ -89,7 +86,7 @@ class Product:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What the columns of its labels are called."""
+        """The names of the columns of its labels."""
         return tuple(q.key_along(name) for name, q in zip(self.attributes, self.query_sets, strict=True))
 
     @property
@@ -106,7 +103,7 @@ class Product:
     def is_marginal(self) -> bool:
         """Whether it asks for every cell of a marginal."""
         cells = identity()
-        return all(q is cells or q == cells for q in self.query_sets)
+        return all(q is cells or q == cells for q in self.query_sets)  # of very many tables: `is` is faster
 
     @property
     def of_units(self) -> bool:
@@ -120,19 +117,19 @@ class Product:
 
     @property
     def values_of(self) -> str | None:
-        """The measure whose values it counts; None if it does not count values."""
+        """The measure whose values it counts, else None."""
         if self.measure is None or self.of_values or self.of_units:
             return None
         return next(name for name in self.domain.measures if name != self.measure and self.domain.count_of(name) == self.measure)
 
     @property
     def question(self) -> tuple[object, ...]:
-        """What is asked, without its weight; products with equal ones are one table."""
+        """What identifies the table: products with equal questions are one table, whatever their weights and targets."""
         return self.measure, self.attributes, self.query_sets
 
     @property
     def spec(self) -> dict[str, object]:
-        """What is asked along each attribute, as `queries` of a spec has it."""
+        """The query sets by attribute, as `queries` of a spec has them."""
         return {name: asked.to_spec() for name, asked in zip(self.attributes, self.query_sets, strict=True)}
 
     @property
@@ -145,12 +142,12 @@ class Product:
 
     @property
     def unit(self) -> float:
-        """What one unit of an answer is worth: 1 row, or an amount of the measure."""
+        """The amount of one unit of an answer: 1 row, or so much of the measure."""
         return 1.0 if self.measure is None else float(self.domain.measure(self.measure).unit)
 
     @property
     def name(self) -> str:
-        """A short name that is unique within a workload but for repetitions."""
+        """A short name, different for different questions."""
         parts = [q.name_along(name) for name, q in zip(self.attributes, self.query_sets, strict=True)]
         table = " x ".join(parts) or "total"
         if self.of_units:
@@ -161,48 +158,49 @@ class Product:
         return f"{what} by {table}" if parts else what
 
 
-@dataclass(frozen=True, slots=True)
-class Along:
+class Along(NamedTuple):
     """What is asked along one attribute."""
 
     name: str
-    position: int
+    position: int  # of the attribute in the domain
     query_set: QuerySet
     operator: Operator
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Numbered:
-    """Products by their number of attributes."""
+class Numbered(NamedTuple):
+    """What products ask along attributes: the distinct pairs of an attribute and a query set.
+
+    ``widths`` has for each number of attributes the indices of the products with so many, and of shape (products, attributes) the indices
+    in ``along`` of what they ask.
+    """
 
     along: tuple[Along, ...]
     widths: tuple[tuple[IntArray, IntArray], ...]
 
 
 def numbered(products: Sequence[Product]) -> Numbered:
-    """Number what products ask: their query sets are looked at once an object, not once a product."""
-    domain = products[0].domain
-    positions = {name: position for position, name in enumerate(domain.names)}
+    """Number what products over one domain ask along their attributes, in order of first appearance."""
+    positions = {name: position for position, name in enumerate(products[0].domain.names)}
     sets = list(chain.from_iterable(product.query_sets for product in products))
-    equal: dict[QuerySet, int] = {}
-    kinds = {identifier: equal.setdefault(q, len(equal)) for identifier, q in {id(q): q for q in sets}.items()}
-    where = np.fromiter((positions[name] for product in products for name in product.attributes), np.int64, len(sets))
-    what = np.fromiter(map(kinds.__getitem__, map(id, sets)), np.int64, len(sets))
-    _, first, every = np.unique(where * max(1, len(equal)) + what, return_index=True, return_inverse=True)
+    operators = chain.from_iterable(product.operators for product in products)
+    # Few query sets make very many tables: each object is looked at once.
+    keys = list(zip(chain.from_iterable(product.attributes for product in products), map(id, sets), strict=True))
+    along: dict[tuple[str, QuerySet], tuple[int, Along]] = {}
+    numbers: dict[tuple[str, int], int] = {}
+    for (name, identifier), (asked, operator) in dict(zip(keys, zip(sets, operators, strict=True), strict=True)).items():
+        entry = len(along), Along(name, positions[name], asked, operator)
+        numbers[name, identifier], _ = along.setdefault((name, asked), entry)
+    every = np.fromiter(map(numbers.__getitem__, keys), np.int64, len(keys))
     widths = np.fromiter((len(product.attributes) for product in products), np.int64, len(products))
-    begins = np.cumsum(widths) - widths
-    owners: list[int] = np.atleast_1d(np.searchsorted(begins, first, side="right")).tolist()
-    # A product without attributes begins where the next one does.
-    along = []
-    for at, owner in zip(first.tolist(), owners, strict=True):
-        first, column = products[owner - 1], at - int(begins[owner - 1])
-        name = first.attributes[column]
-        along.append(Along(name, positions[name], first.query_sets[column], first.operators[column]))
-    return Numbered(tuple(along), tuple((chosen, every.reshape(-1)[at]) for _, chosen, at in by_width(widths)))
+    return Numbered(tuple(pair for _, pair in along.values()), tuple((rows, every[at]) for _, rows, at in by_width(widths)))
 
 
 def by_width(widths: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
-    """Rows of several widths, that stand one after the other in one array, a width at a time."""
+    """Find the rows of each width in an array that holds rows of several widths one after the other.
+
+    Yields:
+        a width, the indices of the rows that have it, and of shape (rows, width) the indices of their elements in the array.
+    """
     begins = np.cumsum(widths) - widths
     for width in np.unique(widths).tolist():
         rows = np.flatnonzero(widths == width)
@@ -215,13 +213,13 @@ Cell = tuple[Fraction | int, Fraction | int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticForm:
-    """One kind of statistics."""
+    """The facts about one kind of statistics."""
 
-    noun: str
-    column: str
-    of_measure: bool = False
-    at_shares: bool = False
-    along: bool = False
+    noun: str  # in files and reports
+    column: str  # of its values
+    of_measure: bool = False  # not of an attribute
+    at_shares: bool = False  # one value for each given share
+    along: bool = False  # one value for each cell of the attribute
 
 
 FORMS: Mapping[str, StatisticForm] = {
@@ -259,31 +257,31 @@ class Statistic:
 
     @property
     def form(self) -> StatisticForm:
-        """What is known of statistics of this kind."""
+        """The facts about statistics of this kind."""
         return FORMS[self.kind]
 
     @property
     def name(self) -> str:
-        """What it is called in files and reports."""
+        """Its name in files and reports."""
         return f"{self.form.noun} of {self.of}" + (f" by {self.groups_name}" if self.by else "")
 
     @property
     def groups_name(self) -> str:
-        """What its groups are called, such as ``sex x store:region``."""
+        """The name of its groups, such as ``sex x store:region``."""
         return " x ".join(asked.name_along(name) for name, asked in self.along.items())
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What the columns of its groups are called."""
+        """The names of the columns of its groups."""
         return tuple(asked.key_along(name) for name, asked in self.along.items())
 
     @property
     def along(self) -> dict[str, QuerySet]:
-        """The groups along each attribute."""
+        """The query set of its groups by attribute."""
         return dict(zip(self.by, self.groups, strict=True))
 
     def questions(self, domain: Domain) -> tuple[tuple[object, ...], ...]:
-        """The tables that it follows from, as `Product.question` says what a product asks."""
+        """Return the `Product.question` of each table that it is computed from."""
         if self.form.of_measure:
             return (domain.count_of(self.of), self.by, self.groups), (self.of, self.by, self.groups)
         asked = {**self.along, self.of: prefix()}
@@ -291,12 +289,16 @@ class Statistic:
         return ((None, names, tuple(asked[name] for name in names)),)
 
     def to_json(self) -> dict[str, object]:
-        """A JSON value."""
-        at = {"at": [str(share) for share in self.at]} if self.at else {}
-        size = {} if self.size is None else {"size": str(self.size)}
-        wanted = {} if self.target is None else self.target.to_json()
-        by = [name if asked == identity() else {name: asked.to_spec()} for name, asked in self.along.items()]
-        return {self.kind: {"of": self.of, **at, "by": by, **size, **wanted}}
+        """Return a JSON value."""
+        return {
+            self.kind: {
+                "of": self.of,
+                **({"at": [str(share) for share in self.at]} if self.at else {}),
+                "by": [name if asked == identity() else {name: asked.to_spec()} for name, asked in self.along.items()],
+                **({} if self.size is None else {"size": str(self.size)}),
+                **({} if self.target is None else self.target.to_json()),
+            }
+        }
 
 
 def checked_statistic(
@@ -308,16 +310,15 @@ def checked_statistic(
     size: Exact | None,
     wanted: Target | None = None,
 ) -> Statistic:
-    """Check what is asked for against the domain."""
+    """Return a statistic that fits the domain, or refuse it."""
     of_measure = FORMS[kind].of_measure
-    if of_measure:
-        if not isinstance(of, str) or of not in domain.measures:
-            known = ", ".join(domain.measures) or "none is declared"
-            raise refuse("of", of, f"a measure of the domain ({known})", MEASURES_ARE_DECLARED)
-    else:
-        if isinstance(of, str) and of in domain.measures and of not in domain.names:
-            advice = f"{of} is a measure: for its quantiles declare an attribute of the same column in bins."
-            raise refuse("of", of, f"an attribute of numbers ({', '.join(_numbers(domain)) or 'none is declared'})", advice)
+    is_measure = isinstance(of, str) and of in domain.measures
+    if of_measure and not is_measure:
+        raise refuse("of", of, f"a measure of the domain ({', '.join(domain.measures) or 'none is declared'})", MEASURES_ARE_DECLARED)
+    if not of_measure and is_measure and of not in domain.names:
+        advice = f"{of} is a measure: for its quantiles declare an attribute of the same column in bins."
+        raise refuse("of", of, f"an attribute of numbers ({', '.join(_numbers(domain)) or 'none is declared'})", advice)
+    if not of_measure:
         number_cells(domain, of)
     groups = groups_of(domain, by, "by")
     if not of_measure and of in groups:
@@ -329,16 +330,8 @@ def checked_statistic(
     return Statistic(kind=kind, of=str(of), by=(*groups,), groups=(*groups.values(),), at=shares, size=known_size, target=wanted)
 
 
-def statistic_from_json(domain: Domain, value: Mapping[str, Any]) -> Statistic:
-    """Read what `Statistic.to_json` wrote."""
-    ((kind, asked),) = value.items()
-    one_of("the kind of a statistic", kind, tuple(FORMS))
-    wanted = target(margin=asked.get("margin"), rmse=asked.get("rmse"))
-    return checked_statistic(domain, kind, asked["of"], asked.get("at"), asked["by"], asked.get("size"), wanted)
-
-
 def number_cells(domain: Domain, attribute: object) -> tuple[Cell, ...]:
-    """Lower and upper end of every cell that is a number, exact; as a range of the attribute has them."""
+    """Return the exact lower and upper end of every cell of an attribute of numbers but ``other``; as a range of the attribute has them."""
     kind = domain.kind(attribute) if isinstance(attribute, str) else None
     if isinstance(kind, (Bins, Edges)):
         return tuple(zip(kind.edges[:-1], kind.edges[1:], strict=True))
@@ -351,5 +344,5 @@ def number_cells(domain: Domain, attribute: object) -> tuple[Cell, ...]:
     raise refuse("the attribute of a distribution function", attribute, allowed)
 
 
-def _numbers(domain: Domain) -> Iterator[str]:
-    return (name for name in domain.names if isinstance(domain.kind(name), (Bins, Edges, Integers, Decimals)))
+def _numbers(domain: Domain) -> list[str]:
+    return [name for name in domain.names if isinstance(domain.kind(name), (Bins, Edges, Integers, Decimals))]

@@ -1,198 +1,49 @@
-"""Query sets on one attribute: what is asked along it, as a name with arguments that becomes an operator when the attribute is known.
+"""Query sets: what is asked along one attribute, as a word with arguments that becomes an operator once the attribute is known.
 
-Each kind of them is a record of `FORMS`, which has what is known of its queries.
+`FORMS` has the facts about each kind of query set; `QuerySet.operator` and `QuerySet.labels` say what its queries are.
 """
 
 from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from leastnoise._check import InputError, exact, number_text, one_of, refuse, whole
+from leastnoise._check.arrays import IntArray
 from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Kind, Label
 from leastnoise._linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Total, all_range_ends
 
 By = Iterable[str | Mapping[str, object]] | Mapping[str, object]
 """Groups: names of attributes, or mappings from an attribute to a query set such as ``level("region")``."""
-Arguments = tuple[tuple[Any, ...], ...]
+_MOST_NAMED = 20
+_GROUPS = ("identity", "level", "ranges", "predicates")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """One kind of query sets."""
+    """The facts about one kind of query set."""
 
-    operator: Callable[[str, Kind, Arguments], Operator]
-    labels: Callable[[str, Kind, Arguments], tuple[Label, ...]]
-    argument: str = ""
-    named: bool = False
-    numbered: bool = False
-    intervals: bool = False
-    structured: bool = False
-    axis: str = "spans"
-
-
-def _whole(make: Callable[[int], Operator]) -> Callable[[str, Kind, Arguments], Operator]:
-    """An operator that the number of cells decides."""
-    return lambda attribute, kind, arguments: make(kind.size)  # noqa: ARG005 - the form of all
-
-
-def _ranges(attribute: str, kind: Kind, arguments: Arguments) -> Ranges:
-    ends = [_cells(attribute, kind, pair) for pair in arguments]
-    return Ranges(kind.size, np.array([low for low, _ in ends]), np.array([high for _, high in ends]))
-
-
-def _predicates(attribute: str, kind: Kind, arguments: Arguments) -> Operator:
-    return _as_ranges(np.array([_indicator(attribute, kind, labels) for labels in arguments]))
-
-
-def _matrix(attribute: str, kind: Kind, arguments: Arguments) -> Operator:
-    if any(len(row) != kind.size for row in arguments):
-        lengths = sorted({len(row) for row in arguments})
-        raise refuse(f"every row of the matrix on {attribute}", f"rows of length {lengths}", f"{kind.size} whole numbers, one a cell")
-    return _as_ranges(np.array(arguments))
-
-
-def _level(attribute: str, kind: Kind, arguments: Arguments) -> Operator:
-    """One query a group; the groups are numbered in the order in which they first occur."""
-    groups = np.array(kind.level(arguments[0][0]).cells)
-    if (np.diff(groups) >= 0).all():
-        starts = np.flatnonzero(np.diff(groups, prepend=-1))
-        return Ranges(len(groups), starts, np.append(starts[1:], len(groups)) - 1)
-    return Dense((groups == np.arange(groups.max() + 1)[:, None]).astype(np.int64))
-
-
-def _change(attribute: str, kind: Kind, arguments: Arguments) -> Dense:
-    """Each period less the one so many periods before, from the first that has one."""
-    if not isinstance(kind, Dates):
-        raise refuse(f"a change on {attribute}", type(kind).__name__, "between periods of dates", "Give a matrix of rows such as [-1, 1].")
-    behind = whole(f"the periods of a change on {attribute}", arguments[0][0], 1, kind.regular - 1)
-    cells = np.eye(kind.size, dtype=np.int64)
-    return Dense(cells[behind : kind.regular] - cells[: kind.regular - behind])
-
-
-def _spans(kind: Kind, low: np.ndarray, high: np.ndarray) -> tuple[Label, ...]:
-    cells, ends = kind.labels, zip(low.tolist(), high.tolist(), strict=True)
-    return tuple(str(cells[a]) if a == b else f"{cells[a]} .. {cells[b]}" for a, b in ends)
-
-
-def _of_ranges(attribute: str, kind: Kind, arguments: Arguments) -> tuple[Label, ...]:
-    operator = _ranges(attribute, kind, arguments)
-    return _spans(kind, operator.low, operator.high)
-
-
-def _of_predicates(attribute: str, kind: Kind, arguments: Arguments) -> tuple[Label, ...]:
-    """The cells of each set; where cells have an order, those that follow each other as one span."""
-    if isinstance(kind, (Categories, Coded)):
-        return tuple(" or ".join(map(str, labels)) for labels in arguments)
-    made = []
-    for labels in arguments:
-        row = np.array(_indicator(attribute, kind, labels))
-        edges = np.diff(row[: kind.regular], prepend=0, append=0)
-        other = [str(label) for label, inside in zip(kind.labels[kind.regular :], row[kind.regular :], strict=True) if inside]
-        made.append(" or ".join([*map(str, _spans(kind, np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1)), *other]))
-    return tuple(made)
-
-
-def _as_ranges(matrix: np.ndarray) -> Operator:
-    """The rows of a matrix as ranges, which are answered and planned much faster, if each of them is one."""
-    edges = np.diff(matrix, axis=1, prepend=0, append=0)
-    starts, stops = edges == 1, edges == -1
-    if ((matrix == 0) | (matrix == 1)).all() and (starts.sum(axis=1) == 1).all():
-        return Ranges(matrix.shape[1], starts.argmax(axis=1), stops.argmax(axis=1) - 1)
-    return Dense(matrix)
-
-
-def _up_to(kind: Kind, cell: int, label: Label) -> str:
-    if isinstance(kind, (Bins, Edges)) and cell < kind.regular:
-        sign = "<" if kind.closed == "left" and cell < kind.regular - 1 else "<="
-        # The upper edge is what a reader of a CDF looks for, not the text of the bin.
-        return f"{sign} {str(label).rsplit(', ', 1)[1].rstrip(')]')}"
-    return f"<= {label}"
-
-
-def _cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, int]:
-    """First and last cell of a range given in the attribute's own values."""
-    if len(pair) != 2:
-        raise refuse(f"a range on {attribute}", list(pair), "a pair [low, high]")
-    if isinstance(kind, (Bins, Edges)):
-        edges = kind.edges
-        bounds = [exact(f"a bound of a range on {attribute}", value) for value in pair]
-        if not bounds[0] < bounds[1] or any(bound not in edges for bound in bounds):
-            wide = f"The bins are {number_text((kind.high - kind.low) / kind.count)} wide. " if isinstance(kind, Bins) else ""
-            allowed = "two different edges of its bins, the lower first"
-            raise refuse(f"a range on {attribute}", list(pair), allowed, wide + _nearest("edges", edges, bounds))
-        return edges.index(bounds[0]), edges.index(bounds[1]) - 1
-    if not isinstance(kind, (Integers, Categories, Coded)):
-        return _labelled(attribute, kind, pair)
-    first, last = (kind.low, kind.high) if isinstance(kind, Integers) else (0, kind.size - 1)
-    allowed = f"two whole numbers with {first} <= low <= high <= {last}"
-    if (
-        any(isinstance(value, bool) or not isinstance(value, (int, np.integer)) for value in pair)
-        or not first <= pair[0] <= pair[1] <= last
-    ):
-        raise refuse(f"a range on {attribute}", list(pair), allowed)
-    return int(pair[0]) - first, int(pair[1]) - first
-
-
-def _nearest(what: str, known: Sequence[Fraction], given: Iterable[Fraction]) -> str:
-    """The numbers on either side of those that are not known, as a sentence."""
-    positions = {bisect(known, number) for number in given if number not in known}
-    near = {number for position in positions for number in known[max(0, position - 1) : position + 1]}
-    return f"The nearest {what} are {', '.join(map(number_text, sorted(near)))}." if near else ""
-
-
-def _labelled(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, int]:
-    """The cells of a range between two labels, both included: values of Decimals, periods of Dates."""
-    labels = [str(label) for label in kind.regular_labels]
-    bounds = [exact(f"a bound of a range on {attribute}", end) for end in pair] if isinstance(kind, Decimals) else []
-    ends = [number_text(bound) for bound in bounds] or [str(end) for end in pair]
-    if any(end not in labels for end in ends) or not labels.index(ends[0]) <= labels.index(ends[1]):
-        allowed = f"two of its cells ({labels[0]} to {labels[-1]}), the lower first"
-        nearest = _nearest("values", [Fraction(label) for label in labels] if bounds else [], bounds)
-        raise refuse(f"a range on {attribute}", list(pair), allowed, nearest)
-    return labels.index(ends[0]), labels.index(ends[1])
-
-
-def _indicator(attribute: str, kind: Kind, labels: Iterable[Label]) -> list[int]:
-    cells = {str(label): cell for cell, label in enumerate(kind.labels)}
-    row = [0] * kind.size
-    for label in labels:
-        if str(label) not in cells:
-            some = ", ".join(list(cells)[:5]) + (", ..." if len(cells) > 5 else "")
-            raise refuse(f"a predicate on {attribute}", label, f"made of its cells ({some})")
-        row[cells[str(label)]] = 1
-    return row
+    argument: str = ""  # what it needs at least one of; empty if it takes none
+    named: bool = False  # its one argument is the name of a level
+    numbered: bool = False  # its one argument is a number of periods
+    intervals: bool = False  # each query counts one interval of cells
+    structured: bool = False  # its Gram matrix has a closed form
+    axis: str = "spans"  # of a chart: "cells", sums "up_to" a cell, or "spans"
 
 
 FORMS: Mapping[str, Form] = {
-    "identity": Form(operator=_whole(Identity), labels=lambda _, kind, __: kind.labels, intervals=True, structured=True, axis="cells"),
-    "total": Form(operator=_whole(Total), labels=lambda _, __, ___: ("(all)",), intervals=True),
-    "prefix": Form(
-        operator=_whole(Prefix),
-        labels=lambda _, kind, __: tuple(_up_to(kind, cell, label) for cell, label in enumerate(kind.labels)),
-        intervals=True,
-        structured=True,
-        axis="up_to",
-    ),
-    "all_ranges": Form(
-        operator=_whole(AllRanges), labels=lambda _, kind, __: _spans(kind, *all_range_ends(kind.size)), intervals=True, structured=True
-    ),
-    "ranges": Form(operator=_ranges, labels=_of_ranges, argument="range", intervals=True),
-    "predicates": Form(operator=_predicates, labels=_of_predicates, argument="predicate"),
-    "matrix": Form(operator=_matrix, labels=lambda _, __, rows: tuple(f"row {number}" for number in range(len(rows))), argument="matrix"),
-    "change": Form(
-        operator=_change,
-        labels=lambda _, kind, sets: tuple(map("{1} - {0}".format, kind.regular_labels, kind.regular_labels[sets[0][0] :])),
-        argument="number of periods",
-        numbered=True,
-    ),
-    "level": Form(
-        operator=_level, labels=lambda _, kind, names: kind.level(names[0][0]).labels, argument="level", named=True, axis="cells"
-    ),
+    "identity": Form(intervals=True, structured=True, axis="cells"),
+    "total": Form(intervals=True),
+    "prefix": Form(intervals=True, structured=True, axis="up_to"),
+    "all_ranges": Form(intervals=True, structured=True),
+    "ranges": Form(argument="range", intervals=True),
+    "predicates": Form(argument="predicate"),
+    "matrix": Form(argument="matrix"),
+    "change": Form(argument="number of periods", numbered=True),
+    "level": Form(argument="level", named=True, axis="cells"),
 }
 
 
@@ -212,40 +63,169 @@ class QuerySet:
 
     @property
     def form(self) -> Form:
-        """What is known of queries of this kind."""
+        """The facts about query sets of this kind."""
         return FORMS[self.kind]
 
     @property
     def word(self) -> str:
-        """What names of tables call it: a level by its own name, a change with its periods."""
+        """Its word in the names of tables: the name of a level, "change 12", or its kind."""
         return str(self.arguments[0][0]) if self.form.named else f"{self.kind} {self.arguments[0][0]}" if self.form.numbered else self.kind
 
     def name_along(self, attribute: str) -> str:
-        """What names of tables call it along an attribute: ``store``, or ``store:region`` for a level."""
+        """Return its part of the name of a table: ``store``, or ``store:region`` for a level."""
         return attribute if self.kind == "identity" else f"{attribute}:{self.word}"
 
     def key_along(self, attribute: str) -> str:
-        """What the column of its labels is called: the attribute, or ``store:region`` for a level, whose groups are no cells of it."""
+        """Return the name of the column of its labels: ``store``, or ``store:region`` for a level."""
         return self.name_along(attribute) if self.form.named else attribute
 
     def to_spec(self) -> object:
-        """As a spec writes it and `query_set` reads it."""
+        """Return it as a spec has it and `query_set` reads it."""
         if not self.arguments:
             return self.kind
         single = self.form.named or self.form.numbered
         return {self.kind: self.arguments[0][0] if single else [list(argument) for argument in self.arguments]}
 
     def operator(self, attribute: str, kind: Kind) -> Operator:
-        """The queries as an operator over the cells of an attribute."""
-        return self.form.operator(attribute, kind, self.arguments)
+        """Return the queries as an operator over the cells of an attribute.
+
+        Raises:
+            InputError: the arguments do not fit the attribute.
+        """
+        match self.kind:
+            case "identity":
+                return Identity(kind.size)
+            case "total":
+                return Total(kind.size)
+            case "prefix":
+                return Prefix(kind.size)
+            case "all_ranges":
+                return AllRanges(kind.size)
+            case "ranges":
+                return Ranges(kind.size, *np.array([_range_cells(attribute, kind, pair) for pair in self.arguments]).T)
+            case "predicates":
+                return _as_ranges(np.array([_indicator(attribute, kind, labels) for labels in self.arguments]))
+            case "level":
+                groups = np.array(kind.level(self.arguments[0][0]).cells)  # numbered in the order in which they first occur
+                if (np.diff(groups) >= 0).all():
+                    starts = np.flatnonzero(np.diff(groups, prepend=-1))
+                    return Ranges(kind.size, starts, np.append(starts[1:], kind.size) - 1)
+                return Dense((groups == np.arange(groups.max() + 1)[:, None]).astype(np.int64))
+            case "change":
+                if not isinstance(kind, Dates):
+                    advice = "Give a matrix of rows such as [-1, 1]."
+                    raise refuse(f"a change on {attribute}", type(kind).__name__, "between periods of dates", advice)
+                periods = whole(f"the periods of a change on {attribute}", self.arguments[0][0], 1, kind.regular - 1)
+                cells = np.eye(kind.size, dtype=np.int64)
+                return Dense(cells[periods : kind.regular] - cells[: kind.regular - periods])
+        if any(len(row) != kind.size for row in self.arguments):
+            lengths = sorted({len(row) for row in self.arguments})
+            raise refuse(f"every row of the matrix on {attribute}", f"rows of length {lengths}", f"{kind.size} whole numbers, one a cell")
+        return _as_ranges(np.array(self.arguments))
 
     def labels(self, attribute: str, kind: Kind) -> tuple[Label, ...]:
-        """One label for every row of the operator, as a release prints them."""
-        return self.form.labels(attribute, kind, self.arguments)
+        """Return one label for every row of the operator, as a release prints them."""
+        match self.kind:
+            case "identity":
+                return kind.labels
+            case "total":
+                return ("(all)",)
+            case "prefix":
+                return tuple(_up_to(kind, cell, label) for cell, label in enumerate(kind.labels))
+            case "all_ranges":
+                return _spans(kind, *all_range_ends(kind.size))
+            case "ranges":
+                return _spans(kind, *np.array([_range_cells(attribute, kind, pair) for pair in self.arguments]).T)
+            case "predicates":
+                return tuple(_predicate_label(attribute, kind, labels) for labels in self.arguments)
+            case "level":
+                return kind.level(self.arguments[0][0]).labels
+            case "change":
+                periods = kind.regular_labels
+                return tuple(f"{later} - {first}" for first, later in zip(periods, periods[self.arguments[0][0] :], strict=False))
+        return tuple(f"row {number}" for number in range(len(self.arguments)))
 
     def to_json(self) -> dict[str, object]:
-        """A JSON value."""
+        """Return a JSON value."""
         return {"kind": self.kind, "arguments": [list(argument) for argument in self.arguments]}
+
+
+def _as_ranges(matrix: IntArray) -> Operator:
+    """Return the rows of a matrix as ranges, which are answered and planned much faster, if each row is one."""
+    edges = np.diff(matrix, axis=1, prepend=0, append=0)
+    starts, stops = edges == 1, edges == -1
+    if ((matrix == 0) | (matrix == 1)).all() and (starts.sum(axis=1) == 1).all():
+        return Ranges(matrix.shape[1], starts.argmax(axis=1), stops.argmax(axis=1) - 1)
+    return Dense(matrix)
+
+
+def _spans(kind: Kind, first: IntArray, last: IntArray) -> tuple[Label, ...]:
+    """Return the labels of intervals of cells, both ends included."""
+    cells = kind.labels
+    return tuple(str(cells[a]) if a == b else f"{cells[a]} .. {cells[b]}" for a, b in zip(first.tolist(), last.tolist(), strict=True))
+
+
+def _up_to(kind: Kind, cell: int, label: Label) -> str:
+    if isinstance(kind, (Bins, Edges)) and cell < kind.regular:
+        sign = "<" if kind.closed == "left" and cell < kind.regular - 1 else "<="
+        # The upper edge is what a reader of a CDF looks for, not the text of the bin.
+        return f"{sign} {str(label).rsplit(', ', 1)[1].rstrip(')]')}"
+    return f"<= {label}"
+
+
+def _predicate_label(attribute: str, kind: Kind, labels: Sequence[Label]) -> str:
+    """Return the cells of a predicate; where cells have an order, neighbouring cells are one span."""
+    if isinstance(kind, (Categories, Coded)):
+        return " or ".join(map(str, labels))
+    row = _indicator(attribute, kind, labels)
+    edges = np.diff(row[: kind.regular], prepend=0, append=0)
+    other = [str(label) for label, inside in zip(kind.labels[kind.regular :], row[kind.regular :], strict=True) if inside]
+    return " or ".join([*map(str, _spans(kind, np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1)), *other])
+
+
+def _indicator(attribute: str, kind: Kind, labels: Iterable[Label]) -> list[int]:
+    """Return 1 for every cell that is named, else 0."""
+    cells = {str(label): cell for cell, label in enumerate(kind.labels)}
+    row = [0] * kind.size
+    for label in labels:
+        if str(label) not in cells:
+            some = ", ".join(list(cells)[:5]) + (", ..." if len(cells) > 5 else "")
+            raise refuse(f"a predicate on {attribute}", label, f"made of its cells ({some})")
+        row[cells[str(label)]] = 1
+    return row
+
+
+def _range_cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, int]:
+    """Return the first and the last cell of a range, which is given in the attribute's own values."""
+    what, numbers = f"a range on {attribute}", isinstance(kind, (Bins, Edges, Decimals))
+    if len(pair) != 2:
+        raise refuse(what, list(pair), "a pair [low, high]")
+    known: Sequence[Any]
+    ends: list[Any]
+    if numbers:
+        known = kind.edges if isinstance(kind, (Bins, Edges)) else kind.values  # type: ignore[attr-defined]
+        ends = [exact(f"a bound of {what}", end) for end in pair]
+    elif isinstance(kind, (Integers, Categories, Coded)):
+        known = range(kind.low, kind.high + 1) if isinstance(kind, Integers) else range(kind.size)
+        ends = [int(end) if isinstance(end, (int, np.integer)) and not isinstance(end, bool) else None for end in pair]
+    else:
+        known, ends = [str(label) for label in kind.regular_labels], [str(end) for end in pair]
+    edges = isinstance(kind, (Bins, Edges))  # between which the cells are
+    if all(end in known for end in ends) and known.index(ends[0]) <= known.index(ends[1]) - edges:
+        return known.index(ends[0]), known.index(ends[1]) - edges
+    advice = ""
+    if edges:
+        allowed = "two different edges of its bins, the lower first"
+        advice = f"The bins are {number_text((kind.high - kind.low) / kind.count)} wide. " if isinstance(kind, Bins) else ""
+    elif isinstance(known, range):
+        allowed = f"two whole numbers with {known[0]} <= low <= high <= {known[-1]}"
+    else:
+        allowed = f"two of its cells ({kind.regular_labels[0]} to {kind.regular_labels[-1]}), the lower first"
+    places = {bisect(known, end) for end in ends if end not in known} if numbers else ()
+    near: list[Any] = sorted({number for place in places for number in known[max(0, place - 1) : place + 1]})
+    if near:
+        advice += f"The nearest {'edges' if edges else 'values'} are {', '.join(map(number_text, near))}."
+    raise refuse(what, list(pair), allowed, advice)
 
 
 @cache
@@ -354,15 +334,6 @@ def change(periods: int) -> QuerySet:
     return QuerySet("change", ((whole("the periods of a change", periods, 1),),))
 
 
-_READ: Mapping[str, Callable[[Any], QuerySet]] = {
-    "ranges": ranges,
-    "predicates": predicates,
-    "matrix": matrix,
-    "change": change,
-    "level": level,
-}
-
-
 def query_set(attribute: str, value: object) -> QuerySet:
     """Read a query set as a spec writes it: a word, or a table with one key and its arguments."""
     if isinstance(value, QuerySet):
@@ -373,8 +344,15 @@ def query_set(attribute: str, value: object) -> QuerySet:
     if isinstance(value, Mapping) and len(value) == 1:
         ((kind, arguments),) = value.items()
         listed = isinstance(arguments, (list, tuple)) and all(isinstance(row, (list, tuple)) for row in arguments)
-        if kind in _READ and (listed or FORMS[kind].named or FORMS[kind].numbered):
-            return _READ[kind](arguments)
+        makers: Mapping[str, Callable[[Any], QuerySet]] = {
+            "ranges": ranges,
+            "predicates": predicates,
+            "matrix": matrix,
+            "change": change,
+            "level": level,
+        }
+        if kind in makers and (listed or FORMS[kind].named or FORMS[kind].numbered):
+            return makers[kind](arguments)
     words = ", ".join(f"'{word}'" for word in plain)
     raise refuse(
         f"the query set on {attribute}",
@@ -384,19 +362,19 @@ def query_set(attribute: str, value: object) -> QuerySet:
 
 
 def level_names(kind: Kind) -> tuple[str, ...]:
-    """The levels of an attribute, those that its dates have included."""
+    """Return the names of the levels of an attribute, declared ones and those that dates always have."""
     return tuple(level.name for level in (*kind.levels, *kind.implied_levels))
 
 
 def cells_of(kind: Kind, wanted: object) -> list[Label]:
-    """The cells that are meant by a label, a list of labels, or groups of levels such as ``{"region": "north"}``."""
+    """Return the labels of the cells that a label, a list of labels, or groups of levels such as ``{"region": "north"}`` stand for."""
     if not isinstance(wanted, Mapping):
         return list(wanted) if isinstance(wanted, (list, tuple)) else [wanted]  # type: ignore[list-item]  # checked with the cells
     labels: list[Label] = []
     for name, groups in wanted.items():
         level = kind.level(name)
+        known = [str(label) for label in level.labels]
         for group in groups if isinstance(groups, (list, tuple)) else [groups]:
-            known = [str(label) for label in level.labels]
             if str(group) not in known:
                 listed = ", ".join(known[:_MOST_NAMED]) + ", ..." * (len(known) > _MOST_NAMED)
                 raise refuse(f"a group of the level {name!r}", group, f"one of {listed}")
@@ -404,14 +382,16 @@ def cells_of(kind: Kind, wanted: object) -> list[Label]:
     return labels
 
 
-_MOST_NAMED = 20
-_GROUPS = ("identity", "level", "ranges", "predicates")
-
-
 def groups_of(domain: Domain, by: object, what: str) -> dict[str, QuerySet]:
-    """The groups along each attribute, in the order of the domain: cells, or those of a level, ranges or predicates.
+    """Return the query set of the groups along each attribute, in the order of the domain.
 
-    They are given as `queries` has them, or as a list of names of attributes and such mappings.
+    Args:
+        domain: the domain.
+        by: a mapping as `queries` takes it, or a list of names of attributes and of such mappings.
+        what: the name of the argument in messages.
+
+    Raises:
+        InputError: an unknown or repeated attribute, or a query set other than cells, a level, ranges or predicates.
     """
     listed: list[Any] = [by] if isinstance(by, Mapping) else [None] if isinstance(by, str) or not isinstance(by, Iterable) else list(by)
     if not all(isinstance(entry, (str, Mapping)) for entry in listed):

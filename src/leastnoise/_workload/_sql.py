@@ -1,15 +1,15 @@
-"""SQL as a way to ask: a SELECT with GROUP BY becomes tables, means and quantiles, and says how its answer is laid out.
+"""SQL as a way to ask: a SELECT with GROUP BY becomes tables, means and quantiles, and a `Statement` that lays out their answers.
 
-What a statement says of one column (a condition, CASE, date_trunc) is computed by DuckDB over the public values of that column's cells, in
-an empty database that reaches no file, so it means what it means there. A cell whose values disagree is refused. What cannot be answered
-is refused by the name of its clause.
+DuckDB computes an expression of one column (a condition, CASE, date_trunc) over the public values of that column's cells, in an empty
+database that reaches no file, so SQL has its usual meaning. An expression that differs within a cell is refused. A clause that cannot be
+answered is refused by its name.
 """
 
 import datetime as dt
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import chain, combinations, pairwise
@@ -22,9 +22,9 @@ from leastnoise._workload._query_sets import QuerySet, identity, level, level_na
 from leastnoise._workload._workload import Workload, mean_queries, quantile_queries, queries, together
 
 Node = Any
-"""A part of a statement, as sqlglot has it; its base class has had several names."""
+"""A node of sqlglot's syntax tree; its base class is called otherwise in some versions."""
 Cells = Mapping[str, frozenset[int]]
-"""The cells that count, by attribute; every cell of an attribute that is not in it."""
+"""The cells that are kept, by attribute; of an attribute that is left out, all."""
 Key = tuple[object, ...]
 
 _COMPARED = "Column|Identifier|Literal|Boolean|Null|Neg|Paren|And|Or|Not|N?EQ|[GL]TE?|Between|In|Is|Case|If"
@@ -54,13 +54,13 @@ _MOST_STATEMENTS, _MOST_GROUPS = 200, 200_000
 
 
 def refused(clause: str, advice: str) -> InputError:
-    """What cannot be answered, by the name of its clause, and what to do."""
+    """Return the error for a clause that cannot be answered, with advice."""
     return InputError(f"{clause} cannot be answered. {advice}.")
 
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """A column of groups: what it is called, and its value in every cell of an attribute."""
+    """A column of groups: its name, and its value in every cell of an attribute."""
 
     name: str
     attribute: str
@@ -69,29 +69,29 @@ class Grouped:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A column of answers: a count (of rows, units or values), sum (perhaps weighted), mean or quantile, of the rows in some cells."""
+    """A column of answers, computed from the rows in some cells."""
 
     name: str
-    kind: str
-    of: str = ""
+    kind: str  # "rows", "units", "values", "sum", "weighted", "mean" or "quantile"
+    of: str = ""  # the measure; of a quantile the attribute
     share: Fraction = Fraction(0)
-    cells: tuple[tuple[str, frozenset[int]], ...] = ()
-    weight: str = ""
+    cells: Cells = field(default_factory=dict)  # those that FILTER and CASE keep
+    weight: str = ""  # the measure by which rows are weighted
 
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """A SELECT that can be answered: its columns, the sets of groups (by place), the cells that WHERE keeps, and how rows are sorted."""
+    """A SELECT that can be answered."""
 
     text: str
     domain: Domain
     columns: tuple[Grouped | Aggregate, ...]
-    groups: tuple[Grouped, ...]
-    sets: tuple[tuple[int, ...], ...]
-    cells: Cells
-    order: tuple[tuple[int, bool], ...] = ()
+    groups: tuple[Grouped, ...]  # the columns of GROUP BY
+    sets: tuple[tuple[int, ...], ...]  # the grouping sets, as indices of `groups`
+    cells: Cells  # those that WHERE keeps
+    order: tuple[tuple[int, bool], ...] = ()  # indices of `columns`, and whether the largest comes first
     limit: int | None = None
-    of_unit: tuple[str, ...] = ()
+    of_unit: tuple[str, ...] = ()  # attributes in which the rows of a unit agree
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
@@ -99,7 +99,7 @@ class Statement:
         return tuple(column for column in self.columns if isinstance(column, Aggregate))
 
     def along(self, grouping: Sequence[int], cells: Cells) -> dict[str, tuple[QuerySet, tuple[Key, ...]]]:
-        """What is asked along every attribute for a set of groups, and the values of its columns in every group."""
+        """Return by attribute the query set of a grouping set, and of each of its queries the values of the columns of groups."""
         groups = [self.groups[at] for at in grouping]
         names = {group.attribute for group in groups} | {*cells}
         return {
@@ -109,16 +109,25 @@ class Statement:
         }
 
     def kept(self, aggregate: Aggregate) -> Cells:
-        """The cells that a column of answers counts."""
-        return both(self.cells, dict(aggregate.cells))
+        """Return the cells whose rows a column of answers counts."""
+        return both(self.cells, aggregate.cells)
 
     def asked(self, aggregate: Aggregate, grouping: Sequence[int], weight: Exact = 1) -> Workload:
-        """What one column asks for one set of groups."""
+        """Return what one column asks for one grouping set."""
+        kind, of = aggregate.kind, aggregate.of
         sets = {name: asked for name, (asked, _) in self.along(grouping, self.kept(aggregate)).items()}
-        return _ASKED[aggregate.kind](self, aggregate, sets, weight)
+        if kind == "mean":
+            return mean_queries(self.domain, of, by=sets, weight=weight)
+        if kind == "quantile":
+            return quantile_queries(self.domain, of, [aggregate.share], by=sets, weight=weight)
+        if kind in ("sum", "weighted"):
+            sums = queries(self.domain, sets, sum=of, weight=weight)
+            return sums.weighted_by(aggregate.weight) if kind == "weighted" else sums
+        count = of if kind == "values" else kind
+        return queries(self.domain, sets, count=count, of_unit=self.of_unit if kind == "units" else (), weight=weight)
 
     def workload(self, weight: Exact = 1) -> Workload:
-        """All that it asks, of as many groups as a table of its own can have."""
+        """Return all that it asks; too many groups are refused."""
         groups = sum(math.prod(len(keys) for _, keys in self.along(grouping, self.cells).values()) for grouping in self.sets)
         if groups > _MOST_GROUPS:
             raise refused(
@@ -128,12 +137,12 @@ class Statement:
 
 
 def both(cells: Cells, others: Cells) -> Cells:
-    """The cells that two conditions keep."""
+    """Return the cells that two conditions keep."""
     return {name: cells.get(name, others.get(name, _NONE)) & others.get(name, cells.get(name, _NONE)) for name in {**cells, **others}}
 
 
 def _groups(kind: Kind, keys: Sequence[Sequence[object]], kept: frozenset[int] | None) -> tuple[QuerySet, tuple[Key, ...]]:
-    """The query set whose rows are the groups of cells with equal keys, and these keys, both in the order of the cells."""
+    """Return the query set whose queries are the groups of cells with equal keys, and these keys, both in the order of the cells."""
     cells_by_key: dict[Key, list[int]] = {}
     for cell in range(kind.size) if kept is None else sorted(kept):
         cells_by_key.setdefault(tuple(of_cells[cell] for of_cells in keys), []).append(cell)
@@ -148,17 +157,6 @@ def _groups(kind: Kind, keys: Sequence[Sequence[object]], kept: frozenset[int] |
             return level(name), tuple(cells_by_key)
     labels = kind.labels
     return predicates([[labels[cell] for cell in part] for part in parts]), tuple(cells_by_key)
-
-
-_ASKED: Mapping[str, Callable[[Statement, Aggregate, dict[str, QuerySet], Exact], Workload]] = {
-    "rows": lambda said, _, sets, weight: queries(said.domain, sets, weight=weight),
-    "units": lambda said, _, sets, weight: queries(said.domain, sets, count="units", of_unit=said.of_unit, weight=weight),
-    "values": lambda said, column, sets, weight: queries(said.domain, sets, count=column.of, weight=weight),
-    "sum": lambda said, column, sets, weight: queries(said.domain, sets, sum=column.of, weight=weight),
-    "weighted": lambda said, column, sets, weight: queries(said.domain, sets, sum=column.of, weight=weight).weighted_by(column.weight),
-    "mean": lambda said, column, sets, weight: mean_queries(said.domain, column.of, by=sets, weight=weight),
-    "quantile": lambda said, column, sets, weight: quantile_queries(said.domain, column.of, [column.share], by=sets, weight=weight),
-}
 
 
 def sql(domain: Domain, *statements: str, unit: str | None = None, of_unit: Sequence[str] = (), weight: Exact = 1) -> Workload:
@@ -187,39 +185,35 @@ def sql(domain: Domain, *statements: str, unit: str | None = None, of_unit: Sequ
 
 
 def read_statements(domain: Domain, texts: Sequence[str], unit: str | None = None, of_unit: Sequence[str] = ()) -> tuple[Statement, ...]:
-    """The statements of some texts, over one domain."""
-    split = [statement for text in texts for statement in _parsed(text)]
+    """Return the statements of some texts over one domain."""
+    import sqlglot
+
+    split: list[tuple[Node, str]] = []
+    for text in texts:
+        if not isinstance(text, str):
+            raise InputError(f"SQL must be a text; got {type(text).__name__}.")
+        try:
+            trees = [tree for tree in sqlglot.parse(text, read="duckdb") if tree is not None]
+        except sqlglot.errors.SqlglotError as error:
+            raise InputError(f"The SQL cannot be read: {str(error).splitlines()[0].strip(' .')}.") from None
+        split += [(tree, text.strip().rstrip(";") if len(trees) == 1 else tree.sql("duckdb")) for tree in trees]
     if not 0 < len(split) <= _MOST_STATEMENTS:
         raise InputError(f"SQL must have 1 to {_MOST_STATEMENTS} statements; got {len(split)}.")
     return tuple(_Reader(domain, unit, tree, text).statement(tuple(of_unit)) for tree, text in split)
 
 
-def _parsed(text: str) -> list[tuple[Node, str]]:
-    """The statements of a text, each with what was written."""
-    import sqlglot
-
-    if not isinstance(text, str):
-        raise InputError(f"SQL must be a text; got {type(text).__name__}.")
-    try:
-        trees = [tree for tree in sqlglot.parse(text, read="duckdb") if tree is not None]
-    except sqlglot.errors.SqlglotError as error:
-        raise InputError(f"The SQL cannot be read: {str(error).splitlines()[0].strip(' .')}.") from None
-    return [(tree, text.strip().rstrip(";") if len(trees) == 1 else tree.sql("duckdb")) for tree in trees]
-
-
 def with_levels(statements: Sequence[Statement]) -> tuple[Statement, ...]:
-    """The statements over their domain with a level for every named column of groups that is none yet."""
+    """Return the statements over their domain with a level for every named column of groups that is none yet."""
     domain = statements[0].domain
     value = domain.to_json()
     entries = {entry["name"]: entry for entry in value["attributes"]}
     for group in chain.from_iterable(statement.groups for statement in statements):
         kind, levels = domain.kind(group.attribute), entries[group.attribute].setdefault("levels", [])
         known = {*domain.names, *RESERVED, *(each["name"] for each in levels)}
-        if _groups(kind, [group.keys], None)[0].kind != "predicates" or group.name in known or not group.name.isidentifier():
-            continue
-        labels = ["(none)" if key is None else str(key) for key in group.keys[: kind.regular]]
-        numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
-        levels.append({"name": group.name, "labels": [*numbers], "cells": [numbers[label] for label in labels]})
+        if _groups(kind, [group.keys], None)[0].kind == "predicates" and group.name not in known and group.name.isidentifier():
+            labels = ["(none)" if key is None else str(key) for key in group.keys[: kind.regular]]
+            numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
+            levels.append({"name": group.name, "labels": [*numbers], "cells": [numbers[label] for label in labels]})
     made = Domain.from_json(value)
     return tuple(replace(statement, domain=made) for statement in statements)
 
@@ -228,23 +222,28 @@ class _Reader:
     """Reads one statement over a domain."""
 
     def __init__(self, domain: Domain, unit: str | None, tree: Node, text: str) -> None:
-        self._domain, self._unit, self._tree, self._text = domain, unit, tree, text
-
-    def statement(self, of_unit: tuple[str, ...]) -> Statement:
-        """What it asks; a clause that cannot be answered is refused."""
         from sqlglot import exp
 
+        self._domain, self._unit, self._tree, self._text = domain, unit, tree, text
+        self._exp: Any = exp  # loaded only where SQL is read
+
+    def statement(self, of_unit: tuple[str, ...]) -> Statement:
+        """Return the statement; a clause that cannot be answered is refused."""
         tree = self._tree
-        if not isinstance(tree, exp.Select):
+        if not isinstance(tree, self._exp.Select):
             raise refused(type(tree).__name__.upper(), "Write a SELECT with GROUP BY, and each part of a set operation as its own")
         for clause, value in tree.args.items():
             if value and clause not in _ACCEPTED:
                 name = clause.rstrip("_").removesuffix("s")
                 raise refused(name.upper(), _ADVICE.get(name, "Leave it out"))
-        if len([*tree.find_all(exp.Select)]) > 1:
+        if len([*tree.find_all(self._exp.Select)]) > 1:
             raise refused("A subquery", _ADVICE["with"])
         table = tree.args.get("from_") or tree.args.get("from")
-        if table is None or not isinstance(table.this, exp.Table) or any(table.this.args.get(key) for key in ("sample", "joins", "pivots")):
+        if (
+            table is None
+            or not isinstance(table.this, self._exp.Table)
+            or any(table.this.args.get(key) for key in ("sample", "joins", "pivots"))
+        ):
             raise refused("FROM with more than the name of a table", _ADVICE["with"])
         where = tree.args.get("where")
         cells = self._cells("WHERE", where.this) if where else {}
@@ -272,71 +271,65 @@ class _Reader:
         )
 
     def _column(self, node: Node) -> Grouped | Aggregate:
-        from sqlglot import exp
-
-        named = isinstance(node, exp.Alias)
-        inner, name = (node.this, node.alias) if named else (node, node.name if isinstance(node, exp.Column) else node.sql("duckdb"))
-        if isinstance(inner, exp.Star):
+        inner, name = node.unalias(), node.alias or (node.name if isinstance(node, self._exp.Column) else node.sql("duckdb"))
+        if isinstance(inner, self._exp.Star):
             raise refused("SELECT *", "Rows are never given; name the groups, and COUNT(*)")
-        if inner.find(exp.Window):
+        if inner.find(self._exp.Window):
             raise refused("A window function (OVER)", _ADVICE["window"])
-        return self._aggregate(inner, name) if inner.find(exp.AggFunc) else Grouped(name, *self._values("SELECT", inner))
+        return self._aggregate(inner, name) if inner.find(self._exp.AggFunc) else Grouped(name, *self._values("SELECT", inner))
 
     def _aggregate(self, node: Node, name: str) -> Aggregate:
-        from sqlglot import exp
-
-        if isinstance(node, exp.Filter):
+        if isinstance(node, self._exp.Filter):
             inner = self._aggregate(node.this, name)
-            return replace(inner, cells=_items(both(dict(inner.cells), self._cells("FILTER", node.expression.this))))
-        if isinstance(node, exp.WithinGroup):
+            return replace(inner, cells=both(inner.cells, self._cells("FILTER", node.expression.this)))
+        if isinstance(node, self._exp.WithinGroup):
             (ordered,) = node.expression.expressions
             share = _number(node.this.key.upper(), node.this.this)
             if name == node.sql("duckdb"):  # no name of its own: that of DuckDB
                 name = f"quantile_{node.this.key[-4:]}({node.this.this.sql('duckdb')} {node.expression.sql('duckdb').strip()})"
             return self._quantile(name, ordered.this, 1 - share if ordered.args.get("desc") else share)
-        if isinstance(node, (exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile, exp.Median)):
+        if isinstance(
+            node, (self._exp.PercentileCont, self._exp.PercentileDisc, self._exp.Quantile, self._exp.ApproxQuantile, self._exp.Median)
+        ):
             at = node.args.get("quantile") or node.args.get("expression")
             return self._quantile(name, node.this, Fraction(1, 2) if at is None else _number(node.key.upper(), at))
         what, cells = self._of_some(node)
-        rows = isinstance(what, (exp.Star, exp.Literal)) and what.name in ("*", "1")
-        if isinstance(node, (exp.Count, exp.CountIf, exp.Sum)) and rows and not (isinstance(node, exp.Sum) and isinstance(what, exp.Star)):
+        is_one = isinstance(what, self._exp.Literal) and what.name == "1"
+        counts = isinstance(node, (self._exp.Count, self._exp.CountIf))
+        if (counts and isinstance(what, self._exp.Star)) or (is_one and (counts or isinstance(node, self._exp.Sum))):
             return Aggregate(name, "rows", cells=cells)
-        if isinstance(node, exp.Count) and isinstance(what, exp.Distinct):
-            return Aggregate(name, "units", self._counted_unit(what), cells=cells)
-        if isinstance(node, exp.Sum) and isinstance(what, exp.Mul):
+        if isinstance(node, self._exp.Count) and isinstance(what, self._exp.Distinct):
+            counted = [column.name for column in what.expressions]
+            if self._unit is None or [column.lower() for column in counted] != [self._unit.lower()]:
+                known = f"that is {self._unit}" if self._unit else "none is declared: every row is a unit"
+                advice = f"Units alone are counted, by the column of [privacy] unit; {known}"
+                raise refused(f"COUNT(DISTINCT {', '.join(counted)})", advice)
+            return Aggregate(name, "units", self._unit, cells=cells)
+        if isinstance(node, self._exp.Sum) and isinstance(what, self._exp.Mul):
             factors = [self._measure("SUM", part) for part in (what.left, what.right)]
             weight = next((factor for factor in factors if self._domain.measure(factor).low >= 0), factors[0])
             return Aggregate(name, "weighted", factors[weight == factors[0]], cells=cells, weight=weight)
-        kinds = {exp.Count: "values", exp.Sum: "sum", exp.Avg: "mean"}
+        kinds = {self._exp.Count: "values", self._exp.Sum: "sum", self._exp.Avg: "mean"}
         if type(node) not in kinds:
             advice = "Answers are COUNT, SUM, AVG, PERCENTILE_CONT and MEDIAN, each of one column; compute with them afterwards"
             raise refused(node.sql("duckdb"), advice)
         return Aggregate(name, kinds[type(node)], self._measure(node.key.upper(), what), cells=cells)
 
-    def _of_some(self, node: Node) -> tuple[Node, tuple[tuple[str, frozenset[int]], ...]]:
-        """What is aggregated, and in which cells, where CASE says so: SUM(CASE WHEN ... THEN ... ELSE 0 END) is of some rows."""
-        from sqlglot import exp
-
+    def _of_some(self, node: Node) -> tuple[Node, Cells]:
+        """Return what is aggregated, and the cells that CASE keeps: SUM(CASE WHEN ... THEN ... ELSE 0 END) is of some rows."""
         what, clause = node.this, f"{node.key.upper()} of CASE"
-        if isinstance(node, exp.CountIf):
-            return exp.Literal.number(1), _items(self._cells("COUNT_IF", what))
-        if not isinstance(what, (exp.Case, exp.If)):
-            return what, ()
+        if isinstance(node, self._exp.CountIf):
+            return self._exp.Literal.number(1), self._cells("COUNT_IF", what)
+        if not isinstance(what, (self._exp.Case, self._exp.If)):
+            return what, {}
         (branch, *others) = what.args.get("ifs") or [what]
         rest = what.args.get("default") or what.args.get("false")
-        nothing = rest is None or isinstance(rest, exp.Null) or (isinstance(node, exp.Sum) and rest.sql() == "0")
-        if others or (what.args.get("ifs") and what.this is not None) or not nothing or isinstance(node, exp.Avg):
+        nothing = rest is None or isinstance(rest, self._exp.Null) or (isinstance(node, self._exp.Sum) and rest.sql() == "0")
+        if others or (what.args.get("ifs") and what.this is not None) or not nothing or isinstance(node, self._exp.Avg):
             share = "A share is the mean of a column of zeros and ones: AVG of it, with clip = [0, 1]; or group by the CASE"
             advice = "One condition stands in it: CASE WHEN ... THEN ... END (of a sum: ELSE 0); or group by the CASE"
-            raise refused(clause, share if isinstance(node, exp.Avg) else advice)
-        return branch.args["true"], _items(self._cells(clause, branch.this))
-
-    def _counted_unit(self, what: Node) -> str:
-        names = [column.name for column in what.expressions]
-        if len(names) != 1 or self._unit is None or names[0].lower() != self._unit.lower():
-            known = f"that is {self._unit}" if self._unit else "none is declared: every row is a unit"
-            raise refused(f"COUNT(DISTINCT {', '.join(names)})", f"Units alone are counted, by the column of [privacy] unit; {known}")
-        return self._unit
+            raise refused(clause, share if isinstance(node, self._exp.Avg) else advice)
+        return branch.args["true"], self._cells(clause, branch.this)
 
     def _quantile(self, name: str, what: Node, share: Fraction) -> Aggregate:
         attribute, level_name = self._found("A quantile", what)
@@ -345,9 +338,7 @@ class _Reader:
         return Aggregate(name, "quantile", attribute, share)
 
     def _measure(self, clause: str, what: Node) -> str:
-        from sqlglot import exp
-
-        if not isinstance(what, exp.Column):
+        if not isinstance(what, self._exp.Column):
             raise refused(f"{clause} of an expression", "Declare a measure of a column that holds it: [measures.NAME] with column and clip")
         wanted, measures = what.name.lower(), {name: measure for name, measure in self._domain.measures.items() if type(measure) is Measure}
         fitting = [name for name in measures if name.lower() == wanted]
@@ -360,47 +351,45 @@ class _Reader:
         return fitting[0]
 
     def _found(self, clause: str, column: Node) -> tuple[str, str | None]:
-        """The attribute, and perhaps its level, that a column is: by its name, that of a level, or that of the column that is read."""
-        from sqlglot import exp
-
-        if not isinstance(column, exp.Column):
+        """Look up a column by the name of an attribute, a level or the column that is read; return the attribute, and perhaps its level."""
+        if not isinstance(column, self._exp.Column):
             raise refused(f"{clause} of {column.sql('duckdb')}", "Name one column")
-        names = self._domain.names
-        kinds = {name: self._domain.kind(name) for name in names}
-        ways = [(name, (name, None)) for name in names], [(level, (name, level)) for name in names for level in level_names(kinds[name])]
-        for pairs in (*ways, [(str(kind.reading.column), (name, None)) for name, kind in kinds.items() if kind.reading.column]):
-            fitting = [pair for pair in pairs if pair[0].lower() == column.name.lower()]
-            fitting = [pair for pair in fitting if pair[0] == column.name] or fitting
-            if len(fitting) == 1:
-                return fitting[0][1]
+        names, known = self._domain.names, {name: self._domain.kind(name) for name in self._domain.names}
+        for triples in (
+            [(name, name, None) for name in names],
+            [(of_level, name, of_level) for name, kind in known.items() for of_level in level_names(kind)],
+            [(str(kind.reading.column), name, None) for name, kind in known.items() if kind.reading.column],
+        ):
+            fitting = [triple for triple in triples if triple[0].lower() == column.name.lower()]
+            fitting = [triple for triple in fitting if triple[0] == column.name] or fitting
+            if len(fitting) > 1:
+                several = " and ".join(attribute for _, attribute, _ in fitting)
+                raise InputError(f"{clause} names {column.name}, which {several} have; name one of these.")
             if fitting:
-                both_named = " and ".join(attribute for _, (attribute, _) in fitting)
-                raise InputError(f"{clause} names {column.name}, which {both_named} have; name one of these.")
-        near, known = did_you_mean(column.name, names), ", ".join(names)
-        raise InputError(f"{clause} names {column.name}, which is no attribute of the domain ({known}), nor a level. {near}".strip())
+                return fitting[0][1:]
+        near = did_you_mean(column.name, names)
+        raise InputError(
+            f"{clause} names {column.name}, which is no attribute of the domain ({', '.join(names)}), nor a level. {near}".strip()
+        )
 
     def _cells(self, clause: str, node: Node) -> Cells:
-        """The cells that a condition keeps: all its parts that AND joins, each about one attribute."""
-        from sqlglot import exp
-
+        """Return the cells that a condition keeps, whose parts between AND are each about one attribute."""
         kept: Cells = {}
-        for part in node.flatten() if isinstance(node, exp.And) else [node]:
+        for part in node.flatten() if isinstance(node, self._exp.And) else [node]:
             inner = part.unnest()
-            if isinstance(inner, exp.And):
+            if isinstance(inner, self._exp.And):
                 kept = both(kept, self._cells(clause, inner))
-                continue
-            attribute, values = self._values(clause, inner)
-            kept = both(kept, {attribute: frozenset(cell for cell, value in enumerate(values) if value is True)})
+            else:
+                attribute, values = self._values(clause, inner)
+                kept = both(kept, {attribute: frozenset(cell for cell, value in enumerate(values) if value is True)})
         for name, cells in kept.items():
             if not cells:
                 raise InputError(f"{clause} keeps no value that {name} may have. Compare with values of [domain.{name}].")
         return kept
 
     def _values(self, clause: str, node: Node) -> tuple[str, tuple[object, ...]]:
-        """The attribute that an expression is about, and its value in every cell; OTHER in the cell of other values."""
-        from sqlglot import exp
-
-        columns = {id(column_node): self._found(clause, column_node) for column_node in node.find_all(exp.Column)}
+        """Return the attribute that an expression is about, and its value in every cell; OTHER in the cell of other values."""
+        columns = {id(column_node): self._found(clause, column_node) for column_node in node.find_all(self._exp.Column)}
         attributes = sorted({name for name, _ in columns.values()})
         if len(attributes) > 1:
             advice = "Name both in GROUP BY, or ask for each in a statement of its own"
@@ -409,7 +398,7 @@ class _Reader:
             raise refused(f"A constant in {clause} ({node.sql('duckdb')})", "Leave it out")
         (name,) = attributes
         kind = self._domain.kind(name)
-        if isinstance(node, exp.Column):
+        if isinstance(node, self._exp.Column):
             ((_, of_level),) = columns.values()
             level = None if of_level is None else kind.level(of_level)
             return name, kind.labels if level is None else tuple(level.labels[cell] for cell in level.cells)
@@ -423,15 +412,14 @@ class _Reader:
         return name, self._computed(clause, name, node)
 
     def _computed(self, clause: str, name: str, written: Node) -> tuple[object, ...]:
-        """The value of an expression in every cell, by an empty database that reaches no file."""
+        """Compute the value of an expression in every cell, in an empty database that reaches no file."""
         import duckdb
-        from sqlglot import exp
 
         def called(node: Node) -> Node:
-            return exp.column(self._found(clause, node)[1] or _VALUE, quoted=True) if isinstance(node, exp.Column) else node
+            return self._exp.column(self._found(clause, node)[1] or _VALUE, quoted=True) if isinstance(node, self._exp.Column) else node
 
         kind, text = self._domain.kind(name), written.transform(called).sql("duckdb")
-        compared = [Fraction(literal.name) for literal in written.find_all(exp.Literal) if not literal.is_string]
+        compared = [Fraction(literal.name) for literal in written.find_all(self._exp.Literal) if not literal.is_string]
         held, pairs = _stand_ins(kind, compared)
         if len(pairs) > _MOST_ROWS:
             raise refused(f"{clause} of {name}, which has {len(pairs)} values,", "Give the attribute coarser cells")
@@ -458,8 +446,8 @@ class _Reader:
         return tuple(results[cell].pop() if cell in results else OTHER for cell in range(kind.size))
 
     def _sets(self, columns: Sequence[Grouped | Aggregate]) -> tuple[list[Grouped], list[tuple[int, ...]]]:
-        """The columns that GROUP BY names, and the sets of them that ROLLUP, CUBE and GROUPING SETS make."""
-        group, groups = self._tree.args.get("group"), []
+        """Return the columns that GROUP BY names, and the grouping sets of ROLLUP, CUBE and GROUPING SETS as indices of them."""
+        group, groups = self._tree.args.get("group"), list[Grouped]()
         plain = [column for column in columns if isinstance(column, Grouped)]
         if group is None:
             if plain:
@@ -468,73 +456,62 @@ class _Reader:
         if group.args.get("all"):
             return plain, [tuple(range(len(plain)))]
 
-        def position(node: Node) -> int:
-            grouped = self._group(node, columns)
-            if grouped not in groups:
-                groups.append(grouped)
-            return groups.index(grouped)
-
         sets: list[tuple[int, ...]] = [()]
         further = [group.args.get(key) for key in ("rollup", "cube", "grouping_sets")]
         for part in (*group.expressions, *chain.from_iterable(parts for parts in further if isinstance(parts, list))):
-            sets = [tuple(dict.fromkeys((*members, *more))) for members in sets for more in _sets_of(part, position)]
+            sets = [tuple(dict.fromkeys((*members, *more))) for members in sets for more in self._sets_of(part, columns, groups)]
         if len(sets) > _MOST_STATEMENTS:
             raise refused(f"GROUP BY with {len(sets)} grouping sets", f"At most {_MOST_STATEMENTS} stand in a statement")
         return groups, list(dict.fromkeys(sets))
 
-    def _group(self, node: Node, columns: Sequence[Grouped | Aggregate]) -> Grouped:
-        """A column of GROUP BY: that of SELECT which it names, numbers or repeats, or else one that SELECT has not."""
-        from sqlglot import exp
+    def _sets_of(self, part: Node, columns: Sequence[Grouped | Aggregate], groups: list[Grouped]) -> list[tuple[int, ...]]:
+        """Return the grouping sets that one element of GROUP BY stands for; columns that are new are added to ``groups``."""
+        nested = isinstance(part, (self._exp.GroupingSets, self._exp.Rollup, self._exp.Cube))
+        sets = [members for inner in part.expressions for members in self._sets_of(inner, columns, groups)] if nested else []
+        if isinstance(part, self._exp.GroupingSets):
+            return sets
+        if nested:
+            if not sets:
+                raise refused("GROUP BY ... WITH ROLLUP", "Write GROUP BY ROLLUP (a, b)")
+            rolled = isinstance(part, self._exp.Rollup)
+            chosen = [[sets[:size]] if rolled else combinations(sets, size) for size in range(len(sets), -1, -1)]
+            return [tuple(chain.from_iterable(members)) for members in chain.from_iterable(chosen)]
+        places = []
+        inner = part.expressions if isinstance(part, self._exp.Tuple) else [part.this if isinstance(part, self._exp.Paren) else part]
+        for group in [self._group(node, columns) for node in inner]:
+            if group not in groups:
+                groups.append(group)
+            places.append(groups.index(group))
+        return [tuple(places)]
 
-        grouped, named = [column for column in columns if isinstance(column, Grouped)], None
-        if isinstance(node, exp.Literal) and not node.is_string:
+    def _group(self, node: Node, columns: Sequence[Grouped | Aggregate]) -> Grouped:
+        """Return a column of GROUP BY: the column of SELECT that it names, numbers or repeats, or else a new one."""
+        grouped = [column for column in columns if isinstance(column, Grouped)]
+        if isinstance(node, self._exp.Literal) and not node.is_string:
             at = _number("GROUP BY", node, int)
-            named = columns[at - 1] if 0 < at <= len(columns) else None
-            if not isinstance(named, Grouped):
+            numbered = columns[at - 1] if 0 < at <= len(columns) else None
+            if not isinstance(numbered, Grouped):
                 raise refused(f"GROUP BY {at}", "The number is that of a column of SELECT that is no answer")
-        elif isinstance(node, exp.Column) and not node.table:
-            named = next((column for column in grouped if column.name.lower() == node.name.lower()), None)
-        if isinstance(named, Grouped):
-            return named
-        made = Grouped(node.name if isinstance(node, exp.Column) else node.sql("duckdb"), *self._values("GROUP BY", node))
+            return numbered
+        is_column = isinstance(node, self._exp.Column)
+        for column in grouped if is_column and not node.table else ():
+            if column.name.lower() == node.name.lower():
+                return column
+        made = Grouped(node.name if is_column else node.sql("duckdb"), *self._values("GROUP BY", node))
         return next((column for column in grouped if (column.attribute, column.keys) == (made.attribute, made.keys)), made)
 
     def _order(self, columns: Sequence[Grouped | Aggregate]) -> Iterator[tuple[int, bool]]:
-        """The columns that ORDER BY names, numbers or repeats, and whether the largest comes first."""
-        from sqlglot import exp
-
+        """Yield the index of each column that ORDER BY names, numbers or repeats, and whether the largest comes first."""
         order = self._tree.args.get("order")
         names = [column.name.lower() for column in columns]
-        written = [(node.this if isinstance(node, exp.Alias) else node).sql("duckdb").lower() for node in self._tree.expressions]
+        written = [node.unalias().sql("duckdb").lower() for node in self._tree.expressions]
         for term in order.expressions if order else ():
-            text, number = term.this.sql("duckdb").lower(), term.this.name if isinstance(term.this, exp.Literal) else ""
+            text, number = term.this.sql("duckdb").lower(), term.this.name if isinstance(term.this, self._exp.Literal) else ""
             named = [at for at, pair in enumerate(zip(names, written, strict=True)) if text in pair]
             at = int(number) - 1 if number.isdecimal() else (*named, -1)[0]
             if not 0 <= at < len(columns):
                 raise refused(f"ORDER BY {term.this.sql('duckdb')}", "Order by columns of SELECT")
             yield at, bool(term.args.get("desc"))
-
-
-def _sets_of(part: Node, position: Callable[[Node], int]) -> list[tuple[int, ...]]:
-    """The sets of columns that one element of GROUP BY stands for."""
-    from sqlglot import exp
-
-    if isinstance(part, exp.GroupingSets):
-        return [members_of for inner in part.expressions for members_of in _sets_of(inner, position)]
-    if isinstance(part, (exp.Rollup, exp.Cube)):
-        members = [members_of for inner in part.expressions for members_of in _sets_of(inner, position)]
-        if not members:
-            raise refused("GROUP BY ... WITH ROLLUP", "Write GROUP BY ROLLUP (a, b)")
-        rolled = isinstance(part, exp.Rollup)
-        chosen = [[members[:size]] if rolled else combinations(members, size) for size in range(len(members), -1, -1)]
-        return [tuple(chain.from_iterable(members_of)) for members_of in chain.from_iterable(chosen)]
-    if isinstance(part, (exp.Tuple, exp.Paren)):
-        return [tuple(position(members_of) for members_of in (part.expressions if isinstance(part, exp.Tuple) else [part.this]))]
-    return [(position(part),)]
-
-
-def _items(cells: Cells) -> tuple[tuple[str, frozenset[int]], ...]:
-    return tuple(sorted(cells.items()))
 
 
 def _number(clause: str, node: Node, kind: Callable[[str], Any] = Fraction) -> Any:
@@ -545,7 +522,7 @@ def _number(clause: str, node: Node, kind: Callable[[str], Any] = Fraction) -> A
 
 
 def _plain(value: object) -> object:
-    """A value as keys have it: whole numbers without a point, days and hours as texts."""
+    """Return a value of DuckDB as a key: whole numbers without a point, days and hours as texts."""
     if isinstance(value, dt.datetime):
         return value.date().isoformat() if value.time() == dt.time() else value.isoformat(" ", "minutes")
     if isinstance(value, dt.date):
@@ -556,9 +533,9 @@ def _plain(value: object) -> object:
 
 
 def _stand_ins(kind: Kind, compared: Sequence[Fraction]) -> tuple[str, list[tuple[int, Any]]]:
-    """Public values of every cell, and what they are in SQL: all of them, or, of bins, enough for whatever is compared with these numbers.
+    """Return a type of SQL, and pairs of a cell and a public value of it that together decide every expression.
 
-    A combination of comparisons changes at numbers that are compared alone, so that these, and one number between every two, tell all.
+    These are all values; of bins, every edge and compared number and one number between each two: comparisons change nowhere else.
     """
     if isinstance(kind, (Bins, Edges)):
         cuts = sorted({*compared, *(-number for number in compared)})

@@ -1,4 +1,4 @@
-"""What is asked: a union of products of per-attribute query sets, each with a weight, and what is to be made of them."""
+"""Workloads: unions of products of query sets, each with a weight, and the statistics that are computed from their answers."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from leastnoise._check import Exact, InputError, exact_positive, html_facts, mes
 from leastnoise._domain import Domain, Measure, UnitCount, ValueCount, Weighted
 from leastnoise._frames import several
 from leastnoise._linop import Operator
-from leastnoise._workload._product import MEASURES_ARE_DECLARED, Product, Statistic, checked_statistic, statistic_from_json, target
+from leastnoise._workload._product import FORMS, MEASURES_ARE_DECLARED, Product, Statistic, checked_statistic, numbered, target
 from leastnoise._workload._query_sets import By, QuerySet, groups_of, identity, prefix, query_set, total
 
 MOST_SHOWN = 20  # tables of a workload in a notebook
@@ -76,8 +76,9 @@ class Workload:
 
     @property
     def has_targets(self) -> bool:
-        """Whether a table, or means, have a target."""
-        return any(part.target is not None for part in self.products) or any(part.target is not None for part in self.statistics)
+        """Whether a table or a statistic has a target."""
+        parts: Sequence[Product | Statistic] = (*self.products, *self.statistics)
+        return any(part.target is not None for part in parts)
 
     @cached_property
     def rows(self) -> int:
@@ -92,24 +93,18 @@ class Workload:
 
     @property
     def beyond_cells(self) -> tuple[str, ...]:
-        """Those that are asked about by more than their cells."""
-        beyond = {name for name, asked, _ in self.along if asked != identity()}
-        return tuple(name for name in self.domain.names if name in beyond)
+        """The attributes along which more is asked than their cells, in the order of the domain."""
+        asked = {name for name, queries_of, _ in self.along if queries_of != identity()}
+        return tuple(name for name in self.domain.names if name in asked)
 
     @cached_property
     def along(self) -> tuple[tuple[str, QuerySet, Operator], ...]:
-        """What is asked along every attribute, each once: its name, the query set, and that over its cells."""
-        # Few query sets make very many tables: each object is looked at once.
-        sets = list(chain.from_iterable(product.query_sets for product in self.products))
-        keys = zip(chain.from_iterable(product.attributes for product in self.products), map(id, sets), strict=True)
-        operators = chain.from_iterable(product.operators for product in self.products)
-        sets_of = dict(zip(keys, zip(sets, operators, strict=True), strict=True))
-        distinct = {(name, asked): operator for (name, _), (asked, operator) in sets_of.items()}
-        return tuple((name, asked, operator) for (name, asked), operator in distinct.items())
+        """The distinct pairs of an attribute and a query set, each with its operator, in order of first appearance."""
+        return tuple((along.name, along.query_set, along.operator) for along in numbered(self.products).along)
 
     @cached_property
     def tables(self) -> Mapping[str | None, Sequence[tuple[str, ...]]]:
-        """The sets of attributes that are asked about, by measure."""
+        """The distinct sets of attributes of the tables, by measure."""
         return {measure: tuple(dict.fromkeys(product.attributes for product in self.of(measure))) for measure in self.measures}
 
     @cached_property
@@ -118,29 +113,30 @@ class Workload:
         return {measure: frozenset(chain.from_iterable(sets)) for measure, sets in self.tables.items()}
 
     def of(self, measure: str | None) -> Sequence[Product]:
-        """The tables of one measure, or those of counts."""
+        """Return the tables of a measure; of None those that count rows."""
         if len(self.measures) == 1 and measure in self.measures:
             return self.products
         return tuple(product for product in self.products if product.measure == measure)
 
     @cached_property
     def measures(self) -> tuple[str | None, ...]:
-        """The measures asked about, None for counts, in order of first appearance."""
+        """The measures of the tables, None for counts of rows, in order of first appearance."""
         return tuple(dict.fromkeys(product.measure for product in self.products))
 
     @cached_property
     def counted_sums(self) -> tuple[str, ...]:
-        """The measures whose sums are asked for by a table that is asked for as counts too: of their values, or else of rows."""
+        """The measures with a table of sums that is also asked for as counts, of their values if the domain has these, else of rows."""
         if len(self.measures) == 1:
             return ()
-        summed = [(name, self.domain.measure(name), self.domain.count_of(name)) for name in self.measures if name is not None]
         tables = {name: {product.question[1:] for product in self.of(name)} for name in self.measures}
-        return tuple(
-            name
-            for name, kind, counted in summed
-            # a row without a value has the value 0 where rows are counted
-            if type(kind) is Measure and (counted or kind.low_units <= 0 <= kind.high_units) and tables[name] & tables.get(counted, set())
-        )
+        found = []
+        for name in filter(None, self.measures):
+            kind, count = self.domain.measure(name), self.domain.count_of(name)
+            # Beside counts of rows, a row without a value has the value 0.
+            has_zero = count is not None or (type(kind) is Measure and kind.low_units <= 0 <= kind.high_units)
+            if type(kind) is Measure and has_zero and tables[name] & tables.get(count, set()):
+                found.append(name)
+        return tuple(found)
 
     def within(
         self, *, margin: Exact | None = None, relative: Exact | None = None, size: Exact | None = None, rmse: Exact | None = None
@@ -219,7 +215,7 @@ class Workload:
 
 
 def _counting(count: str, of_unit: Sequence[str], workload: Workload) -> Workload:
-    """The same tables, of rows, of values of a measure, or of privacy units: once in a cell, or once in all by attributes of a unit."""
+    """Return the tables with counts of rows, of values of a measure or of privacy units in place of counts of rows."""
     sums = [name for name, kind in workload.domain.measures.items() if type(kind) is Measure]
     if one_of("count", count, ("rows", "units", *sums)) == "rows":
         return workload
@@ -238,11 +234,10 @@ def _counting(count: str, of_unit: Sequence[str], workload: Workload) -> Workloa
 
 
 def _with(workload: Workload, counts: Mapping[str, Measure]) -> Workload:
-    """The same over a domain that has these counts of units or of values."""
+    """Return the workload over its domain with these measures, which are no sums, added at the end."""
     known = workload.domain.measures
     if taken := [name for name in counts if known.get(name, counts[name]) != counts[name]]:
         raise refuse("the name of a measure", taken[0], "another one, as a count of units or of values has it")
-    # in one order, whatever was asked first
     measures = {name: measure for name, measure in known.items() if name not in counts} | {**counts}
     if [*measures] == [*known]:
         return workload
@@ -252,24 +247,23 @@ def _with(workload: Workload, counts: Mapping[str, Measure]) -> Workload:
 
 
 def together(asked: Sequence[Workload]) -> Workload:
-    """All that several workloads ask, as ``+`` says it."""
+    """Return all that several workloads ask, as ``+`` does; a table that is asked for twice gets the sum of its weights."""
     counts = {name: kind for part in asked for name, kind in part.domain.measures.items() if type(kind) is not Measure}
     parts = [_with(part, counts) for part in asked] if counts else asked
     known: dict[tuple[object, ...], Product] = {}
-    for product in (product for part in parts for product in part.products):
-        before = known.get(product.question)
-        known[product.question] = product if before is None else _together(before, product)
-    return Workload(
-        parts[0].domain, tuple(known.values()), tuple(dict.fromkeys(statistic for part in parts for statistic in part.statistics))
-    )
-
-
-def _together(first: Product, other: Product) -> Product:
-    """A table asked for twice: the sum of the weights, and the one target and the one size that there are."""
-    targets, sizes = ({first.target, other.target} - {None}, {first.size, other.size} - {None})
-    if max(len(targets), len(sizes)) > 1:
-        raise InputError(message("The table {name!r} is asked for twice with two targets or two sizes; give it one.", name=first.name))
-    return replace(first, weight=first.weight + other.weight, target=next(iter(targets), None), size=next(iter(sizes), None))
+    for product in chain.from_iterable(part.products for part in parts):
+        if same := known.get(product.question):
+            targets, sizes = ({same.target, product.target} - {None}, {same.size, product.size} - {None})
+            if max(len(targets), len(sizes)) > 1:
+                raise InputError(
+                    message("The table {name!r} is asked for twice with two targets or two sizes; give it one.", name=same.name)
+                )
+            weight, target_of = same.weight + product.weight, next(iter(targets), None)
+            known[product.question] = replace(same, weight=weight, target=target_of, size=next(iter(sizes), None))
+        else:
+            known[product.question] = product
+    statistics = dict.fromkeys(chain.from_iterable(part.statistics for part in parts))
+    return Workload(parts[0].domain, tuple(known.values()), tuple(statistics))
 
 
 def from_json(domain: Domain, value: Iterable[Mapping[str, Any]], statistics: Iterable[Mapping[str, Any]] = ()) -> Workload:
@@ -280,10 +274,16 @@ def from_json(domain: Domain, value: Iterable[Mapping[str, Any]], statistics: It
         product = _product(domain, sets, entry["weight"], entry["measure"])
         size = None if "size" not in entry else exact_positive("size", entry["size"])
         products.append(replace(product, target=target(**entry.get("target", {})), size=size))
-    return Workload(domain, tuple(products), tuple(statistic_from_json(domain, entry) for entry in statistics))
+    made = []
+    for ((kind, asked),) in (entry.items() for entry in statistics):
+        wanted = target(margin=asked.get("margin"), rmse=asked.get("rmse"))
+        one_of("the kind of a statistic", kind, tuple(FORMS))
+        made.append(checked_statistic(domain, kind, asked["of"], asked.get("at"), asked["by"], asked.get("size"), wanted))
+    return Workload(domain, tuple(products), tuple(made))
 
 
 def _product(domain: Domain, sets: Mapping[str, object], weight: Exact, measure: str | None) -> Product:
+    """Return a product of what is asked along attributes, without those that are summed over, or refuse what does not fit."""
     for name in sets:
         if name not in domain.names:
             raise refuse("an attribute of a query", name, "one of " + ", ".join(domain.names))
