@@ -225,23 +225,23 @@ class _Reader:
         from sqlglot import exp
 
         self._domain, self._unit, self._tree, self._text = domain, unit, tree, text
-        self._exp: Any = exp  # loaded only where SQL is read
+        self.exp: Any = exp  # loaded only where SQL is read
 
     def statement(self, of_unit: tuple[str, ...]) -> Statement:
         """Return the statement; a clause that cannot be answered is refused."""
         tree = self._tree
-        if not isinstance(tree, self._exp.Select):
+        if not isinstance(tree, self.exp.Select):
             raise refused(type(tree).__name__.upper(), "Write a SELECT with GROUP BY, and each part of a set operation as its own")
         for clause, value in tree.args.items():
             if value and clause not in _ACCEPTED:
                 name = clause.rstrip("_").removesuffix("s")
                 raise refused(name.upper(), _ADVICE.get(name, "Leave it out"))
-        if len([*tree.find_all(self._exp.Select)]) > 1:
+        if len([*tree.find_all(self.exp.Select)]) > 1:
             raise refused("A subquery", _ADVICE["with"])
         table = tree.args.get("from_") or tree.args.get("from")
         if (
             table is None
-            or not isinstance(table.this, self._exp.Table)
+            or not isinstance(table.this, self.exp.Table)
             or any(table.this.args.get(key) for key in ("sample", "joins", "pivots"))
         ):
             raise refused("FROM with more than the name of a table", _ADVICE["with"])
@@ -271,45 +271,45 @@ class _Reader:
         )
 
     def _column(self, node: Node) -> Grouped | Aggregate:
-        inner, name = node.unalias(), node.alias or (node.name if isinstance(node, self._exp.Column) else node.sql("duckdb"))
-        if isinstance(inner, self._exp.Star):
+        inner, name = node.unalias(), node.alias or (node.name if isinstance(node, self.exp.Column) else node.sql("duckdb"))
+        if isinstance(inner, self.exp.Star):
             raise refused("SELECT *", "Rows are never given; name the groups, and COUNT(*)")
-        if inner.find(self._exp.Window):
+        if inner.find(self.exp.Window):
             raise refused("A window function (OVER)", _ADVICE["window"])
-        return self._aggregate(inner, name) if inner.find(self._exp.AggFunc) else Grouped(name, *self._values("SELECT", inner))
+        return self._aggregate(inner, name) if inner.find(self.exp.AggFunc) else Grouped(name, *self._values("SELECT", inner))
 
     def _aggregate(self, node: Node, name: str) -> Aggregate:
-        if isinstance(node, self._exp.Filter):
+        if isinstance(node, self.exp.Filter):
             inner = self._aggregate(node.this, name)
             return replace(inner, cells=both(inner.cells, self._cells("FILTER", node.expression.this)))
-        if isinstance(node, self._exp.WithinGroup):
+        if isinstance(node, self.exp.WithinGroup):
             (ordered,) = node.expression.expressions
             share = _number(node.this.key.upper(), node.this.this)
             if name == node.sql("duckdb"):  # no name of its own: that of DuckDB
                 name = f"quantile_{node.this.key[-4:]}({node.this.this.sql('duckdb')} {node.expression.sql('duckdb').strip()})"
             return self._quantile(name, ordered.this, 1 - share if ordered.args.get("desc") else share)
         if isinstance(
-            node, (self._exp.PercentileCont, self._exp.PercentileDisc, self._exp.Quantile, self._exp.ApproxQuantile, self._exp.Median)
+            node, (self.exp.PercentileCont, self.exp.PercentileDisc, self.exp.Quantile, self.exp.ApproxQuantile, self.exp.Median)
         ):
             at = node.args.get("quantile") or node.args.get("expression")
             return self._quantile(name, node.this, Fraction(1, 2) if at is None else _number(node.key.upper(), at))
         what, cells = self._of_some(node)
-        is_one = isinstance(what, self._exp.Literal) and what.name == "1"
-        counts = isinstance(node, (self._exp.Count, self._exp.CountIf))
-        if (counts and isinstance(what, self._exp.Star)) or (is_one and (counts or isinstance(node, self._exp.Sum))):
+        is_one = isinstance(what, self.exp.Literal) and what.name == "1"
+        counts = isinstance(node, (self.exp.Count, self.exp.CountIf))
+        if (counts and isinstance(what, self.exp.Star)) or (is_one and (counts or isinstance(node, self.exp.Sum))):
             return Aggregate(name, "rows", cells=cells)
-        if isinstance(node, self._exp.Count) and isinstance(what, self._exp.Distinct):
+        if isinstance(node, self.exp.Count) and isinstance(what, self.exp.Distinct):
             counted = [column.name for column in what.expressions]
             if self._unit is None or [column.lower() for column in counted] != [self._unit.lower()]:
                 known = f"that is {self._unit}" if self._unit else "none is declared: every row is a unit"
                 advice = f"Units alone are counted, by the column of [privacy] unit; {known}"
                 raise refused(f"COUNT(DISTINCT {', '.join(counted)})", advice)
             return Aggregate(name, "units", self._unit, cells=cells)
-        if isinstance(node, self._exp.Sum) and isinstance(what, self._exp.Mul):
+        if isinstance(node, self.exp.Sum) and isinstance(what, self.exp.Mul):
             factors = [self._measure("SUM", part) for part in (what.left, what.right)]
             weight = next((factor for factor in factors if self._domain.measure(factor).low >= 0), factors[0])
             return Aggregate(name, "weighted", factors[weight == factors[0]], cells=cells, weight=weight)
-        kinds = {self._exp.Count: "values", self._exp.Sum: "sum", self._exp.Avg: "mean"}
+        kinds = {self.exp.Count: "values", self.exp.Sum: "sum", self.exp.Avg: "mean"}
         if type(node) not in kinds:
             advice = "Answers are COUNT, SUM, AVG, PERCENTILE_CONT and MEDIAN, each of one column; compute with them afterwards"
             raise refused(node.sql("duckdb"), advice)
@@ -318,17 +318,17 @@ class _Reader:
     def _of_some(self, node: Node) -> tuple[Node, Cells]:
         """Return what is aggregated, and the cells that CASE keeps: SUM(CASE WHEN ... THEN ... ELSE 0 END) is of some rows."""
         what, clause = node.this, f"{node.key.upper()} of CASE"
-        if isinstance(node, self._exp.CountIf):
-            return self._exp.Literal.number(1), self._cells("COUNT_IF", what)
-        if not isinstance(what, (self._exp.Case, self._exp.If)):
+        if isinstance(node, self.exp.CountIf):
+            return self.exp.Literal.number(1), self._cells("COUNT_IF", what)
+        if not isinstance(what, (self.exp.Case, self.exp.If)):
             return what, {}
         (branch, *others) = what.args.get("ifs") or [what]
         rest = what.args.get("default") or what.args.get("false")
-        nothing = rest is None or isinstance(rest, self._exp.Null) or (isinstance(node, self._exp.Sum) and rest.sql() == "0")
-        if others or (what.args.get("ifs") and what.this is not None) or not nothing or isinstance(node, self._exp.Avg):
+        nothing = rest is None or isinstance(rest, self.exp.Null) or (isinstance(node, self.exp.Sum) and rest.sql() == "0")
+        if others or (what.args.get("ifs") and what.this is not None) or not nothing or isinstance(node, self.exp.Avg):
             share = "A share is the mean of a column of zeros and ones: AVG of it, with clip = [0, 1]; or group by the CASE"
             advice = "One condition stands in it: CASE WHEN ... THEN ... END (of a sum: ELSE 0); or group by the CASE"
-            raise refused(clause, share if isinstance(node, self._exp.Avg) else advice)
+            raise refused(clause, share if isinstance(node, self.exp.Avg) else advice)
         return branch.args["true"], self._cells(clause, branch.this)
 
     def _quantile(self, name: str, what: Node, share: Fraction) -> Aggregate:
@@ -338,7 +338,7 @@ class _Reader:
         return Aggregate(name, "quantile", attribute, share)
 
     def _measure(self, clause: str, what: Node) -> str:
-        if not isinstance(what, self._exp.Column):
+        if not isinstance(what, self.exp.Column):
             raise refused(f"{clause} of an expression", "Declare a measure of a column that holds it: [measures.NAME] with column and clip")
         wanted, measures = what.name.lower(), {name: measure for name, measure in self._domain.measures.items() if type(measure) is Measure}
         fitting = [name for name in measures if name.lower() == wanted]
@@ -352,7 +352,7 @@ class _Reader:
 
     def _found(self, clause: str, column: Node) -> tuple[str, str | None]:
         """Look up a column by the name of an attribute, a level or the column that is read; return the attribute, and perhaps its level."""
-        if not isinstance(column, self._exp.Column):
+        if not isinstance(column, self.exp.Column):
             raise refused(f"{clause} of {column.sql('duckdb')}", "Name one column")
         names, known = self._domain.names, {name: self._domain.kind(name) for name in self._domain.names}
         for triples in (
@@ -375,9 +375,9 @@ class _Reader:
     def _cells(self, clause: str, node: Node) -> Cells:
         """Return the cells that a condition keeps, whose parts between AND are each about one attribute."""
         kept: Cells = {}
-        for part in node.flatten() if isinstance(node, self._exp.And) else [node]:
+        for part in node.flatten() if isinstance(node, self.exp.And) else [node]:
             inner = part.unnest()
-            if isinstance(inner, self._exp.And):
+            if isinstance(inner, self.exp.And):
                 kept = both(kept, self._cells(clause, inner))
             else:
                 attribute, values = self._values(clause, inner)
@@ -389,7 +389,7 @@ class _Reader:
 
     def _values(self, clause: str, node: Node) -> tuple[str, tuple[object, ...]]:
         """Return the attribute that an expression is about, and its value in every cell; OTHER in the cell of other values."""
-        columns = {id(column_node): self._found(clause, column_node) for column_node in node.find_all(self._exp.Column)}
+        columns = {id(column_node): self._found(clause, column_node) for column_node in node.find_all(self.exp.Column)}
         attributes = sorted({name for name, _ in columns.values()})
         if len(attributes) > 1:
             advice = "Name both in GROUP BY, or ask for each in a statement of its own"
@@ -398,7 +398,7 @@ class _Reader:
             raise refused(f"A constant in {clause} ({node.sql('duckdb')})", "Leave it out")
         (name,) = attributes
         kind = self._domain.kind(name)
-        if isinstance(node, self._exp.Column):
+        if isinstance(node, self.exp.Column):
             ((_, of_level),) = columns.values()
             level = None if of_level is None else kind.level(of_level)
             return name, kind.labels if level is None else tuple(level.labels[cell] for cell in level.cells)
@@ -416,10 +416,10 @@ class _Reader:
         import duckdb
 
         def called(node: Node) -> Node:
-            return self._exp.column(self._found(clause, node)[1] or _VALUE, quoted=True) if isinstance(node, self._exp.Column) else node
+            return self.exp.column(self._found(clause, node)[1] or _VALUE, quoted=True) if isinstance(node, self.exp.Column) else node
 
         kind, text = self._domain.kind(name), written.transform(called).sql("duckdb")
-        compared = [Fraction(literal.name) for literal in written.find_all(self._exp.Literal) if not literal.is_string]
+        compared = [Fraction(literal.name) for literal in written.find_all(self.exp.Literal) if not literal.is_string]
         held, pairs = _stand_ins(kind, compared)
         if len(pairs) > _MOST_ROWS:
             raise refused(f"{clause} of {name}, which has {len(pairs)} values,", "Give the attribute coarser cells")
@@ -466,18 +466,18 @@ class _Reader:
 
     def _sets_of(self, part: Node, columns: Sequence[Grouped | Aggregate], groups: list[Grouped]) -> list[tuple[int, ...]]:
         """Return the grouping sets that one element of GROUP BY stands for; columns that are new are added to ``groups``."""
-        nested = isinstance(part, (self._exp.GroupingSets, self._exp.Rollup, self._exp.Cube))
+        nested = isinstance(part, (self.exp.GroupingSets, self.exp.Rollup, self.exp.Cube))
         sets = [members for inner in part.expressions for members in self._sets_of(inner, columns, groups)] if nested else []
-        if isinstance(part, self._exp.GroupingSets):
+        if isinstance(part, self.exp.GroupingSets):
             return sets
         if nested:
             if not sets:
                 raise refused("GROUP BY ... WITH ROLLUP", "Write GROUP BY ROLLUP (a, b)")
-            rolled = isinstance(part, self._exp.Rollup)
+            rolled = isinstance(part, self.exp.Rollup)
             chosen = [[sets[:size]] if rolled else combinations(sets, size) for size in range(len(sets), -1, -1)]
             return [tuple(chain.from_iterable(members)) for members in chain.from_iterable(chosen)]
         places = []
-        inner = part.expressions if isinstance(part, self._exp.Tuple) else [part.this if isinstance(part, self._exp.Paren) else part]
+        inner = part.expressions if isinstance(part, self.exp.Tuple) else [part.this if isinstance(part, self.exp.Paren) else part]
         for group in [self._group(node, columns) for node in inner]:
             if group not in groups:
                 groups.append(group)
@@ -487,13 +487,13 @@ class _Reader:
     def _group(self, node: Node, columns: Sequence[Grouped | Aggregate]) -> Grouped:
         """Return a column of GROUP BY: the column of SELECT that it names, numbers or repeats, or else a new one."""
         grouped = [column for column in columns if isinstance(column, Grouped)]
-        if isinstance(node, self._exp.Literal) and not node.is_string:
+        if isinstance(node, self.exp.Literal) and not node.is_string:
             at = _number("GROUP BY", node, int)
             numbered = columns[at - 1] if 0 < at <= len(columns) else None
             if not isinstance(numbered, Grouped):
                 raise refused(f"GROUP BY {at}", "The number is that of a column of SELECT that is no answer")
             return numbered
-        is_column = isinstance(node, self._exp.Column)
+        is_column = isinstance(node, self.exp.Column)
         for column in grouped if is_column and not node.table else ():
             if column.name.lower() == node.name.lower():
                 return column
@@ -506,7 +506,7 @@ class _Reader:
         names = [column.name.lower() for column in columns]
         written = [node.unalias().sql("duckdb").lower() for node in self._tree.expressions]
         for term in order.expressions if order else ():
-            text, number = term.this.sql("duckdb").lower(), term.this.name if isinstance(term.this, self._exp.Literal) else ""
+            text, number = term.this.sql("duckdb").lower(), term.this.name if isinstance(term.this, self.exp.Literal) else ""
             named = [at for at, pair in enumerate(zip(names, written, strict=True)) if text in pair]
             at = int(number) - 1 if number.isdecimal() else (*named, -1)[0]
             if not 0 <= at < len(columns):
