@@ -221,8 +221,8 @@ def _range_cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, 
         allowed = f"two whole numbers with {known[0]} <= low <= high <= {known[-1]}"
     else:
         allowed = f"two of its cells ({kind.regular_labels[0]} to {kind.regular_labels[-1]}), the lower first"
-    places = {bisect(known, end) for end in ends if end not in known} if numbers else ()
-    near: list[Any] = sorted({number for place in places for number in known[max(0, place - 1) : place + 1]})
+    positions = {bisect(known, end) for end in ends if end not in known} if numbers else ()
+    near: list[Any] = sorted({number for at in positions for number in known[max(0, at - 1) : at + 1]})
     if near:
         advice += f"The nearest {'edges' if edges else 'values'} are {', '.join(map(number_text, near))}."
     raise refuse(what, list(pair), allowed, advice)

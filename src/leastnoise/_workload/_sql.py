@@ -476,13 +476,13 @@ class _Reader:
             rolled = isinstance(part, self.exp.Rollup)
             chosen = [[sets[:size]] if rolled else combinations(sets, size) for size in range(len(sets), -1, -1)]
             return [tuple(chain.from_iterable(members)) for members in chain.from_iterable(chosen)]
-        places = []
+        indices = []
         inner = part.expressions if isinstance(part, self.exp.Tuple) else [part.this if isinstance(part, self.exp.Paren) else part]
         for group in [self._group(node, columns) for node in inner]:
             if group not in groups:
                 groups.append(group)
-            places.append(groups.index(group))
-        return [tuple(places)]
+            indices.append(groups.index(group))
+        return [tuple(indices)]
 
     def _group(self, node: Node, columns: Sequence[Grouped | Aggregate]) -> Grouped:
         """Return a column of GROUP BY: the column of SELECT that it names, numbers or repeats, or else a new one."""

@@ -129,14 +129,14 @@ class Workload:
         if len(self.measures) == 1:
             return ()
         tables = {name: {product.question[1:] for product in self.of(name)} for name in self.measures}
-        found = []
+        summed = []
         for name in filter(None, self.measures):
             kind, count = self.domain.measure(name), self.domain.count_of(name)
             # Beside counts of rows, a row without a value has the value 0.
             has_zero = count is not None or (type(kind) is Measure and kind.low_units <= 0 <= kind.high_units)
             if type(kind) is Measure and has_zero and tables[name] & tables.get(count, set()):
-                found.append(name)
-        return tuple(found)
+                summed.append(name)
+        return tuple(summed)
 
     def within(
         self, *, margin: Exact | None = None, relative: Exact | None = None, size: Exact | None = None, rmse: Exact | None = None
