@@ -1,14 +1,10 @@
-"""Descriptions of tables by other tools, one reader each.
+"""Descriptions of tables by other tools, with a reader for each.
 
-CSV on the Web, with the vocabulary CSVW-EO for what is public: keys, partitions, bounds, the privacy unit and its contributions.
-
-``domain.json`` of mbi (private-pgm): the number of codes of every attribute.
-
-The domain of an OpenDP context, as ``opendp.prelude.serialize`` writes it: the columns with their types, bounds and categories.
-
-A context itself holds the data and cannot be a file; of what it says beside its domain, margins and lengths are no part of a spec.
-
-Metadata of SmartNoise SQL (YAML): a database, a schema, a table, and of every column its type and bounds.
+- CSV on the Web with the vocabulary CSVW-EO for public facts: keys, partitions, bounds, the privacy unit and its contributions.
+- ``domain.json`` of mbi (private-pgm): the number of codes of every attribute.
+- The domain of an OpenDP context as ``opendp.prelude.serialize`` writes it: columns with types, bounds and categories. The context itself
+  holds the data and cannot be a file; its margins and lengths are no part of a spec.
+- Metadata of SmartNoise SQL (YAML): a database, a schema, a table, and the type and bounds of every column.
 """
 
 import json
@@ -16,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +25,7 @@ _BINS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """A described table."""
+    """A table as another tool describes it: the parts [domain] and [measures] of a spec, and the unit of privacy."""
 
     tool: str
     attributes: Mapping[str, Mapping[str, Any]]
@@ -41,7 +38,7 @@ class Description:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A described column: what it holds (whole, number, date, truth or text), and what is public of its values; or why it is left out."""
+    """A described column: its type (whole, number, date, truth or text) and what is public of its values, or why it is left out."""
 
     name: str
     holds: str = ""
@@ -53,7 +50,7 @@ class Column:
     left_out: str = "of a type which cannot be published"
 
     def attribute(self) -> dict[str, Any]:
-        """What a spec says of it, with blanks where nothing is known; numbers outside go to the nearest cell, as the tools clamp them."""
+        """Return the table [domain.NAME] of a spec, with blanks for what is unknown; numbers are clipped, as the tools clamp them."""
         rest = {} if self.complete else {"outside": "other"}
         if self.values and self.holds in {"text", "whole"}:
             return {"categories": list(self.values), **rest}
@@ -75,7 +72,7 @@ class Column:
         return {"bins": {"low": _plain(first), "high": _plain(last), "count": _BINS}, "outside": "clip"}
 
     def measure(self) -> dict[str, Any] | None:
-        """A measure between its bounds, in the coarsest unit of which both are multiples; None where there are none."""
+        """Return the table [measures.NAME]: clipped to the bounds, in the coarsest unit that both are multiples of; None without bounds."""
         ends = _ends(self.low, self.high) if self.holds in {"whole", "number"} else None
         if ends is None:
             return None
@@ -84,7 +81,6 @@ class Column:
 
 
 def _described(tool: str, columns: Iterable[Column], **further: Any) -> Description:
-    """A table of some columns."""
     listed = list(columns)
     return Description(
         tool=tool,
@@ -96,6 +92,7 @@ def _described(tool: str, columns: Iterable[Column], **further: Any) -> Descript
 
 
 def _ends(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
+    """Return both bounds exactly; None if one is missing or they are in the wrong order."""
     if low is None or high is None:
         return None
     first, last = exact("a lower bound", low), exact("an upper bound", high)
@@ -118,7 +115,7 @@ _CSVW = {"boolean": "truth", **{datatype: kind for kind, datatypes in _KINDS.ite
 
 
 def from_csvw(value: Any) -> Description | None:
-    """The table of metadata that have a table schema with columns."""
+    """Read CSVW-EO: an object with a table schema."""
     schema = value.get("tableSchema") if isinstance(value, Mapping) else None
     if not (isinstance(schema, Mapping) and isinstance(schema.get("columns"), list)):
         return None
@@ -135,10 +132,9 @@ def from_csvw(value: Any) -> Description | None:
 
 
 def _csvw_column(column: Mapping[str, Any], unit: object) -> Column:
-    """A column, whose datatype may be a text, or an object with the bounds.
+    """Read a column, whose datatype is a text or an object with bounds.
 
-    The public values are given as such or as partitions of one value each; edges are those of partitions that follow each other without a
-    gap.
+    Public values are listed, or are partitions of one value each; partitions that follow each other without a gap give edges.
     """
     name, given = str(column.get("name") or column.get("titles") or ""), column.get("datatype", "string")
     if column.get("privacyId") is True or (unit is not None and name == unit):
@@ -150,8 +146,9 @@ def _csvw_column(column: Mapping[str, Any], unit: object) -> Column:
     parts = [predicate for predicate in listed if isinstance(predicate, Mapping)]
     values, edges = column.get("keyValues"), None
     if parts and all(part.get(end) is not None for part in parts for end in ("lowerBound", "upperBound")):
-        lows, highs = (sorted((part[end] for part in parts), key=_bound) for end in ("lowerBound", "upperBound"))
-        if [*map(_bound, lows[1:])] == [*map(_bound, highs[:-1])]:
+        bound = partial(exact, "a bound of a partition")
+        lows, highs = (sorted((part[end] for part in parts), key=bound) for end in ("lowerBound", "upperBound"))
+        if [*map(bound, lows[1:])] == [*map(bound, highs[:-1])]:
             edges = [str(lows[0]), *map(str, highs)]
     return Column(
         name=name,
@@ -165,12 +162,8 @@ def _csvw_column(column: Mapping[str, Any], unit: object) -> Column:
     )
 
 
-def _bound(value: Any) -> Fraction:
-    return exact("a bound of a partition", value)
-
-
 def from_mbi(value: Any) -> Description | None:
-    """Codes 0 to size - 1, as mbi's data have them, of an object of sizes."""
+    """Read mbi: an object with the size of each attribute, whose codes are 0 to size - 1."""
     if not (isinstance(value, Mapping) and value and all(type(size) is int and size > 0 for size in value.values())):
         return None
     note = "mbi numbers the values of an attribute from 0; where the data have other values, write categories, integers or bins instead."
@@ -178,7 +171,7 @@ def from_mbi(value: Any) -> Description | None:
 
 
 def from_opendp(value: Any) -> Description | None:
-    """The columns of a frame's domain."""
+    """Read OpenDP: the domain of a frame."""
     note = "The unit and the budget of an OpenDP context are not in its domain: write [privacy] anew."
     columns = [*_calls(value, "series_domain")]
     return _described("OpenDP", map(_opendp_column, columns), notes=(note,)) if columns else None
@@ -199,7 +192,7 @@ def _opendp_column(column: Mapping[str, Any]) -> Column:
 
 
 def _calls(value: Any, function: str) -> Iterator[Mapping[str, Any]]:
-    """The arguments of every call of a constructor, wherever it stands."""
+    """Find all calls of a constructor in a serialized value, and yield their arguments."""
     if isinstance(value, list):
         for inner in value:
             yield from _calls(inner, function)
@@ -215,7 +208,7 @@ _TYPES = {"int": "whole", "float": "number", "string": "text", "boolean": "truth
 
 
 def from_smartnoise(value: Any) -> Description | None:
-    """The one table of metadata that have tables whose columns have types."""
+    """Read SmartNoise metadata, which must have exactly one table whose columns have types."""
     tables = list(_tables(value))
     if not tables:
         return None
@@ -240,7 +233,7 @@ def from_smartnoise(value: Any) -> Description | None:
 
 
 def _tables(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every mapping of columns with types, with its path."""
+    """Yield each mapping of columns with types, with its path."""
     if not isinstance(value, Mapping) or depth > 4:
         return
     columns = [column for column in value.values() if isinstance(column, Mapping) and str(column.get("type")) in _TYPES]
@@ -252,12 +245,12 @@ def _tables(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, M
 
 
 READERS: tuple[Callable[[Any], Description | None], ...] = (from_csvw, from_mbi, from_opendp, from_smartnoise)
-"""Each gives None for what is not its own."""
+"""Each returns None for a description of another tool."""
 _KNOWN = "CSVW-EO (JSON), SmartNoise metadata (YAML), domain.json of mbi, and a domain that OpenDP serialized"
 
 
 def read_description(path: Path) -> Description:
-    """Read a description by what it holds, not by its name."""
+    """Read a description; the tool is recognised by the contents of the file, not by its name."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

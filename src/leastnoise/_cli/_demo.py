@@ -1,4 +1,4 @@
-"""``leastnoise demo``: a full release of a generated survey; and ``leastnoise experiments``, of a source checkout."""
+"""``leastnoise demo``, a full release of a generated survey, and ``leastnoise experiments``, which needs a source checkout."""
 
 import importlib
 import inspect
@@ -12,7 +12,7 @@ import click
 
 from leastnoise._check import InputError, one_of
 from leastnoise._check.arrays import IntArray
-from leastnoise._cli._output import FILE, number, planned_shown, show_facts, show_table, shown, write_new
+from leastnoise._cli._output import FILE, number, plan_with_progress, show_facts, show_table, shown, write_new
 from leastnoise._cli._plan import expected, show_plan
 from leastnoise._cli._release import carry_out, show_release
 from leastnoise._linop import along, apply
@@ -99,7 +99,7 @@ def demo(out: Path | None) -> None:
     write_new(spec, _SPEC, "Choose another directory.")
     click.echo(f"A survey of {PEOPLE:,} generated people is in {shown(folder)}/people.parquet, its spec in {shown(spec)}.\n")
     what = read_spec(spec)
-    made, seconds = planned_shown(what)
+    made, seconds = plan_with_progress(what)
     show_plan(made, seconds, what.options.level)
     release = carry_out(what, made, folder / "release", ledger=folder / "people.ledger")
     click.echo()
@@ -122,7 +122,7 @@ def demo(out: Path | None) -> None:
 
 
 def _new_folder(out: Path | None) -> Path:
-    """Make a directory that did not exist."""
+    """Make a new directory and return it: ``out``, or the next free number in demo-release."""
     tried = [out] if out is not None else (Path("demo-release") / str(number) for number in count(1))
     for folder in tried:
         try:
@@ -139,7 +139,7 @@ def _new_folder(out: Path | None) -> Path:
 
 
 def survey(people: int = PEOPLE, seed: int = SEED) -> dict[str, IntArray]:
-    """Generate a survey: the same people every time."""
+    """Generate a survey; the same seed gives the same people."""
     import numpy as np
 
     random = np.random.default_rng(seed)
@@ -176,7 +176,7 @@ def write_survey(people: Mapping[str, IntArray], path: Path) -> None:
 
 
 def truth(product: Product, people: Mapping[str, IntArray]) -> IntArray:
-    """The true answers to one product of the workload; the demo may know them because its people are generated."""
+    """Compute the true answers to a table of the workload, which the demo may know because its people are generated."""
     import numpy as np
 
     income = np.clip(people["income"], 0, TOP_INCOME)
@@ -195,7 +195,7 @@ def truth(product: Product, people: Mapping[str, IntArray]) -> IntArray:
 
 
 def promised_and_realised(release: Release, people: Mapping[str, IntArray]) -> list[list[str]]:
-    """One row a table: what the plan promised and what came."""
+    """Return a row for each table with its promised and its realised error, and a last row for all of them."""
     import numpy as np
 
     rows: list[list[str]] = []
@@ -220,7 +220,7 @@ _ROOT = Path(__file__).resolve().parents[3]
 
 
 def available(root: Path) -> dict[str, str]:
-    """The experiments of a checkout: what one types, and the module."""
+    """Return the experiments of a checkout: the name that one types, and the module."""
     files = sorted((root / "experiments").glob("*.py"))
     return {file.stem.replace("_", "-"): file.stem for file in files if "\ndef run(" in file.read_text(encoding="utf-8")}
 

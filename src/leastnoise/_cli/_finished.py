@@ -52,7 +52,7 @@ _ADVICE = "Choose another file with --out."
 
 
 def _opened(directory: Path) -> Release:
-    """Read a release with a line of progress, as large ones take seconds."""
+    """Read a release, with a line of progress because large ones take seconds."""
     files = [file for file in (directory / "measurements").glob("*.json") if file.is_file()]
     with Progress(f"opening {directory.name}", about=sum(file.stat().st_size for file in files) / _BYTES_A_SECOND):
         return read_release(directory)
@@ -103,11 +103,11 @@ def show(release: Path, table: str | None) -> None:
 
 
 def _show_table(release: Release, table: Table) -> None:
-    """A table with a bar a row, as far as it fits; the shaded end of a bar is its interval."""
+    """Print the first rows of a table, each with a bar whose shaded end is its interval."""
     answers, lows, highs = (values.reshape(-1)[:_MOST_ROWS].tolist() for values in (table.answer, table.low, table.high))
     top = max(*(abs(end) for end in (*lows, *highs) if not math.isnan(end)), 1e-300, 0.0)
     rows = [
-        (cell, ENGLISH.number(answer, (high - answer) / 4), ENGLISH.error(high - answer), bar(low, answer, high, top))
+        (cell, ENGLISH.number(answer, (high - answer) / 4), ENGLISH.error(high - answer), _bar(low, answer, high, top))
         for cell, answer, low, high in zip(table.cell_names(), answers, lows, highs, strict=False)
     ]
     columns = [("cell", "fold"), ("answer", "right"), (f"± {ENGLISH.percent(release.level)}", "right"), ("", "left")]
@@ -117,7 +117,7 @@ def _show_table(release: Release, table: Table) -> None:
 
 
 def _show_statistic(release: Release, statistic: StatisticTable, most: int) -> None:
-    """Means, quantiles or a distribution function: a line a value, with its interval."""
+    """Print means, quantiles or a distribution function: a line for each value with its interval."""
     interval = f"{ENGLISH.percent(release.level)} interval"
     columns = [*((name, "fold") for name in statistic.attributes), (statistic.value_name, "right"), (interval, "right")]
     show_table(f"{statistic.id} {statistic.name}", columns, statistic.written(ENGLISH, most))
@@ -126,8 +126,8 @@ def _show_statistic(release: Release, statistic: StatisticTable, most: int) -> N
         click.echo(f"The first {most} of {statistic.cells:,}; {more}\n")
 
 
-def bar(low: float, answer: float, high: float, top: float) -> str:
-    """A bar of block letters: full up to the lower end of the interval, shaded up to the answer, light up to the upper end."""
+def _bar(low: float, answer: float, high: float, top: float) -> str:
+    """Draw a bar in block letters: dark up to the lower end of the interval, medium up to the answer, light up to the upper end."""
     if math.isnan(answer):
         return ""
     sure, middle, end = (max(0, math.ceil(_BAR_WIDTH * value / top - 0.5)) for value in (low, answer, high))
@@ -167,14 +167,14 @@ def answer(release: Path, as_json: bool, level: float | None, **asked: Any) -> N
         return
     if len(rows) > _MOST_ANSWERS:
         click.echo(f"The first {_MOST_ANSWERS} of {len(rows):,} answers; --json gives all.")
-    lines = list(zip(*(_written([row[name] for row in rows[:_MOST_ANSWERS]]) for name in rows[0]), strict=True))
+    lines = zip(*(_written([row[name] for row in rows[:_MOST_ANSWERS]]) for name in rows[0]), strict=True)
     show_table(heading, [(name, "right" if isinstance(value, float) else "left") for name, value in rows[0].items()], lines)
     for note in notes:
         click.echo(click.wrap_text(note, 100))
 
 
 def _written(values: Sequence[Any]) -> list[str]:
-    """A column for people: whole numbers as such, shares that were asked for as they were, else four digits that count."""
+    """Write a column for people: whole numbers without decimals, shares with up to three decimals as they are, others with four digits."""
     numbers = [value for value in values if isinstance(value, float)]
     form = ",.0f" if all(value.is_integer() for value in numbers) else ""
     if all(0 < value == round(value, 3) < 1 for value in numbers):
@@ -184,7 +184,7 @@ def _written(values: Sequence[Any]) -> list[str]:
 
 
 def _answered(release: Release, level: float, asked: Mapping[str, Any]) -> Answers:
-    """The answers of the kind that is asked for, with a heading."""
+    """Return a heading and the rows of the one kind of answer that the options ask for."""
     kinds = [name for name in _ANSWERS if asked.get(name)]
     if asked["ranges"] or asked["measure"] or (asked["cells"] and kinds in ([], ["covariances"])) or (asked["where"] and not kinds):
         kinds.append("counts")
@@ -213,7 +213,7 @@ def _counts(release: Release, level: float, asked: Mapping[str, Any], where: Whe
         if not dots:
             raise InputError(f"--ranges must be NAME=LOW..HIGH, such as age=20..39; got {text!r}.")
         pair: tuple[Any, ...] = (low.strip(), high.strip())
-        if not isinstance(domain.kind(name), Dates):  # a whole number as such, another as messages quote it
+        if not isinstance(domain.kind(name), Dates):  # whole numbers as int; others stay texts, which messages quote as they were typed
             numbers = [exact(f"an end of a range on {name}", end) for end in pair]
             pair = tuple(int(value) if value.denominator == 1 else end for value, end in zip(numbers, pair, strict=True))
         ends.setdefault(name, []).append(pair)
@@ -238,7 +238,7 @@ def _cdf(release: Release, level: float, asked: Mapping[str, Any], where: Where,
     for group, labels in enumerate(product(*function.labels)):
         curves = [curve.reshape(-1, len(function.values))[group].tolist() for curve in (function.share, function.low, function.high)]
         for value, share, low, high in zip(function.values.tolist(), *curves, strict=True):
-            rows.append({**_group(function.by, labels), name: value, "share": share, "low": low, "high": high})
+            rows.append({**_cell(function.by, labels), name: value, "share": share, "low": low, "high": high})
     return f"share of rows up to each {name}, a {ENGLISH.percent(level)} band that holds everywhere at once", rows
 
 
@@ -250,12 +250,11 @@ def _quantiles(release: Release, level: float, asked: Mapping[str, Any], where: 
     except ValueError:
         raise InputError(f"--quantiles must be NAME=SHARE,... with numbers, such as age=0.25,0.5,0.75; got {text!r}.") from None
     made = quantiles(release, name, shares, where=where, by=by, level=level)
-    rows = [{**_group(made.by, each.group), "share": each.share, name: each.value, "low": each.low, "high": each.high} for each in made]
+    rows = [{**_cell(made.by, each.group), "share": each.share, name: each.value, "low": each.low, "high": each.high} for each in made]
     return f"quantiles of {name}, {ENGLISH.percent(level)} intervals", rows
 
 
-def _group(names: Sequence[str], labels: Sequence[str | int]) -> dict[str, Any]:
-    """The group of a row, where there are groups."""
+def _cell(names: Sequence[str], labels: Sequence[str | int]) -> dict[str, Any]:
     return {"cell": ", ".join(f"{name}={label}" for name, label in zip(names, labels, strict=True))} if names else {}
 
 
@@ -265,10 +264,8 @@ def _means(release: Release, level: float, asked: Mapping[str, Any], where: Wher
         raise InputError("Means cannot be restricted with --where; say --cells NAME for means by the values of an attribute.")
     if not release.plan.domain.measures:
         raise InputError(f"--means must be a measure that the release sums, and it sums none; got {measure!r}. {_NO_MEASURES}")
-    rows = means(release, measure, by=by, level=level).rows()
-    return f"means of {measure}, {ENGLISH.percent(level)} intervals", [
-        dict(zip(("cell", "mean", "low", "high"), row, strict=True)) for row in rows
-    ]
+    rows = [dict(zip(("cell", "mean", "low", "high"), row, strict=True)) for row in means(release, measure, by=by, level=level).rows()]
+    return f"means of {measure}, {ENGLISH.percent(level)} intervals", rows
 
 
 def _covariances(release: Release, _level: float, asked: Mapping[str, Any], _where: Where, _by: By) -> Answers:
@@ -289,13 +286,13 @@ _ANSWERS: dict[str, Callable[[Release, float, Mapping[str, Any], Where, By], Ans
 
 
 def _level_of(domain: Domain, text: str) -> tuple[str, str] | None:
-    """The attribute and the level that a name such as store:region means; None for an attribute of this name."""
+    """Split a name such as store:region into an attribute and its level; None if it is the name of an attribute, or no level at all."""
     name = max((name for name in domain.names if text.startswith(f"{name}:")), key=len, default=None)
     return None if text in domain.names or name is None else (name, text[len(name) + 1 :])
 
 
 def _named(domain: Domain, option: str, text: str, form: str) -> tuple[str, str]:
-    """The attribute and the rest of NAME=...; of attributes with such a sign in their name the longest that fits."""
+    """Split NAME=... into the attribute and the rest; names may hold "=", so the longest attribute that fits is taken."""
     name = max((name for name in domain.names if text.startswith(f"{name}=")), key=len, default=None)
     if name is None:
         near = did_you_mean(text.partition("=")[0], domain.names)

@@ -1,4 +1,4 @@
-"""``leastnoise init``: drafts a spec file from column names and types alone, or from another tool's description of the data."""
+"""``leastnoise init``: draft a spec file from the names and types of columns, or from another tool's description of the data."""
 
 import json
 import re
@@ -147,7 +147,7 @@ def init(file: Path | None, out: Path | None, delimiter: str | None, encoding: s
 
 
 def _drafted(file: Path, spec: Path, layout: Mapping[str, str]) -> str:
-    """The text of a spec from names and types of columns."""
+    """Return the text of a spec from names and types of columns."""
     listed = source_columns(columns(CSV(file, layout.get("delimiter"), layout.get("encoding", "utf-8")) if layout else file))
     naming = [column.name for column in listed if column.names_person]
     untyped = not all(column.typed for column in listed)
@@ -171,7 +171,7 @@ def _drafted(file: Path, spec: Path, layout: Mapping[str, str]) -> str:
 
 
 def described(description: Description, described_in: Path, spec: Path, data: Path | None) -> str:
-    """The text of a spec from another tool's description."""
+    """Return the text of a spec from another tool's description."""
     head = _DESCRIBED % {"tool": description.tool, "file": _comment(described_in.name), "spec": shown(spec)}
     parts = [head, *(f"#\n# {_comment(note)}\n" for note in description.notes)]
     parts.append('\n# [source]\n# path = "people.csv"\n' if data is None else f"\n[source]\npath = {_path(data, spec)}\n")
@@ -187,12 +187,11 @@ def described(description: Description, described_in: Path, spec: Path, data: Pa
 
 
 def _key(name: str) -> str:
-    """A key, in quotation marks where it needs them."""
     return name if _BARE_KEY.fullmatch(name) else _value(name)
 
 
 def _value(given: Any) -> str:
-    """A value on one line; a text as in JSON, but for the one control character that JSON does not escape."""
+    """Write a value of TOML on one line; a text is written as in JSON, with the one control character escaped that JSON leaves."""
     if isinstance(given, Mapping):
         return "{ " + ", ".join(f"{_key(name)} = {_value(entry)}" for name, entry in given.items()) + " }"
     if isinstance(given, (list, tuple)):
@@ -200,17 +199,16 @@ def _value(given: Any) -> str:
     return json.dumps(given, ensure_ascii=False).replace("\x7f", "\\u007f") if isinstance(given, (str, bool)) else str(given)
 
 
-def _comment(said: str) -> str:
-    """A text without what would end a comment."""
-    return "".join(character if character.isprintable() else "?" for character in said)
+def _comment(text: str) -> str:
+    """Replace the characters that would end a comment, or cannot be printed."""
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def _left_out(name: str, why: str) -> str:
-    """A comment in the place of a column."""
     return f"\n# The column {_comment(_value(name))} was left out: {_comment(why)}.\n"
 
 
 def _path(file: Path, spec: Path) -> str:
-    """The path of the data as the spec file needs it: relative to its own folder where that is simple."""
+    """Write the path of the data for the spec file: relative to the folder of the spec if the data are below it, else absolute."""
     data, folder = Path(file).absolute(), Path(spec).absolute().parent
     return _value(str(data.relative_to(folder)) if data.is_relative_to(folder) else str(data))

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, parameters, whole_budget
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, parameters
 from leastnoise._check import InputError
 from leastnoise._cli._output import FILE, amount, amounts, as_json, options, show_facts, show_json, show_table, shown, warn
 from leastnoise._cli._release import drawn_words
@@ -28,7 +28,7 @@ _amount = options(
     ("--delta", str, "With --epsilon."),
     ("--rho", str, "Zero-concentrated differential privacy."),
 )
-_note = click.option("--note", default="", help="Why; kept in the ledger.")
+_note = click.option("--note", default="", help="Why: a remark that the ledger keeps.")
 
 
 @click.group()
@@ -102,7 +102,7 @@ def share(file: Path, name: str, note: str, **amount: str | None) -> None:
 @click.option("--share", default="", help="The share that it counts to.")
 @click.option("--note", default="", help="What it was; kept in the ledger.")
 def spent(file: Path, release: Path | None, on: Any, share: str, note: str, **amount: str | None) -> None:
-    """Enter what was spent before this ledger, or elsewhere, of the same people.
+    """Enter what was spent on the same people before this ledger, or elsewhere.
 
     It is added up like a release, also beyond the budget.
     """
@@ -118,14 +118,14 @@ def spent(file: Path, release: Path | None, on: Any, share: str, note: str, **am
 
 
 def _noted(book: Ledger) -> str:
-    """The receipt of a new entry: whatever happens to it, the last message says whether it was made."""
+    """Draw the receipt of a new entry and note it, so that the program's last message says whether the entry was made."""
     receipt = secrets.token_hex(16)
     note_run(book.path.absolute(), receipt)
     return receipt
 
 
 def _budget(amount: dict[str, str | None], book: Ledger | None = None) -> Budget:
-    """The budget that the options say; of the definition that the entries of a ledger are added up in, where there is one."""
+    """Return the budget that the options give; with a ledger, it must be of the definition in which the ledger adds up its entries."""
     given = {name: value for name, value in amount.items() if value is not None}
     names = [f"--{name}" for name in given]
     wanted = [] if book is None else [f"--{name}" for name in parameters(book.privacy.budget)]
@@ -143,18 +143,17 @@ def _budget(amount: dict[str, str | None], book: Ledger | None = None) -> Budget
 
 
 def _show_left(book: Ledger) -> None:
-    """Print what a ledger allows, and what is left of it."""
     show_facts([*_head(book), ("left", amounts(book.privacy.budget, book.left(), up=False))])
 
 
 def _head(book: Ledger) -> list[tuple[str, str]]:
-    limits = [("share" if limit.share else "budget", _limit(amounts(limit.budget, up=False), limit)) for limit in book.limits()]
+    limits = [("share" if limit.share else "budget", _limit(limit.budget, limit)) for limit in book.limits()]
     return [("ledger", shown(book.path)), ("data set", book.dataset), ("protects", book.privacy.protected), *limits]
 
 
-def _limit(budget: str, limit: Limit | Entry) -> str:
-    """A budget, for whom and for which period."""
-    return budget + (f" a {limit.period}" if limit.period else "") + (f" for {limit.share}" if limit.share else "")
+def _limit(budget: Budget, limit: Limit | Entry) -> str:
+    """Write a budget with its period and the share it is for: "epsilon = 1 a month for ann"."""
+    return amounts(budget, up=False) + (f" a {limit.period}" if limit.period else "") + (f" for {limit.share}" if limit.share else "")
 
 
 @ledger.command()
@@ -175,11 +174,8 @@ def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
         return
     names = dict.fromkeys(entry.share for entry in entries if entry.kind == "budget" and entry.share)
     limits = [Ledger.open(book.path, share=name).limits()[-1] for name in names]
-    shares = [
-        ("share", f"{_limit(amounts(limit.budget, up=False), limit)}; {amounts(limit.budget, limit.left, up=False)} is left")
-        for limit in limits
-    ]
-    show_facts([*_head(book), *shares])
+    left = [f"{_limit(limit.budget, limit)}; {amounts(limit.budget, limit.left, up=False)} is left" for limit in limits]
+    show_facts([*_head(book), *(("share", words) for words in left)])
     parts = tuple(parameters(budget))
     columns = [("#", "right"), ("day (UTC)", "left"), *((part, "right") for part in parts), ("state", "fold"), ("release", "fold")]
     rows: list[list[str | tuple[str, ...]]] = []
@@ -188,7 +184,13 @@ def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
         series = period_state(book, entry) if state == "resumable" else None
         costs = ["" if entry.kind == "budget" else amount(getattr(entry.charge, part), up=True) for part in parts]
         words = _STATES[state] if series is None else f"paid; {drawn_words(series)}"
-        rows.append([f"{entry.number:,}", str(entry.reserved_on), *costs, words, _what(book, entry)])
+        if entry.kind == "budget":
+            subject = _limit(entry.declared, entry)
+        else:
+            where = shown(Path(entry.output)) if entry.output.startswith("/") else entry.output
+            subject = " ".join(filter(None, [where, entry.share and f"(share {entry.share})"]))
+        release = tuple(filter(None, (subject, entry.description)))
+        rows.append([f"{entry.number:,}", str(entry.reserved_on), *costs, words, release])
     click.echo()
     if rows:
         show_table("", columns, rows)
@@ -202,7 +204,7 @@ def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
 
 
 def _state(book: Ledger, entry: Entry) -> str:
-    """The state in the ledger, and of what is not settled there, whether it is under way or can be finished."""
+    """Return the state of an entry: that in the ledger, and for a paid release whether it is running or can be finished."""
     if entry.kind != "release":
         return entry.kind
     if entry.state != "reserved":
@@ -210,18 +212,8 @@ def _state(book: Ledger, entry: Entry) -> str:
     return "running" if book.is_running(entry) else "resumable" if entry.resumable else "reserved"
 
 
-def _what(book: Ledger, entry: Entry) -> tuple[str, ...]:
-    """What an entry is, for people."""
-    if entry.kind == "budget":
-        head = _limit(amounts(book.privacy.budget, whole_budget(entry.declared), up=False), entry)
-    else:
-        where = shown(Path(entry.output)) if entry.output.startswith("/") else entry.output
-        head = " ".join(filter(None, [where, f"(share {entry.share})" if entry.share else ""]))
-    return tuple(filter(None, (head, entry.description)))
-
-
 def _implied(book: Ledger, delta: str) -> dict[str, str] | None:
-    """For a rho budget: the epsilon of the whole and of what is spent, at a delta; decimals of four places that are rounded up."""
+    """For a budget of rho, return the epsilons at a delta of the whole budget and of what is spent, rounded up to four decimals."""
     if not isinstance(book.privacy.budget, ZCDP):
         return None
     implied = {"delta": delta}

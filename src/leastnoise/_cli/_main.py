@@ -1,6 +1,6 @@
-"""The program ``leastnoise``: its commands, and what an error becomes.
+"""The program ``leastnoise``: the list of its commands, and what it prints and returns after an error.
 
-The module of a command, and all that it needs, is loaded when the command is used, so that ``leastnoise --help`` is quick.
+The module of a command is loaded when the command is used, so that ``leastnoise --help`` is quick.
 """
 
 import io
@@ -31,7 +31,7 @@ _interrupted: list[int] = []
 
 
 def listen() -> None:
-    """Turn the first interruption into KeyboardInterrupt; later ones are ignored, so that the last sentence is said whole.
+    """Turn the first interruption into KeyboardInterrupt, and ignore later ones, so that the last message is printed whole.
 
     A run that was started with interruptions ignored, as in the background, keeps ignoring them.
     """
@@ -47,7 +47,7 @@ def listen() -> None:
 
 
 def what_was_paid(since: int) -> tuple[str, str]:
-    """Ask the ledgers about all payments of this run, at this moment."""
+    """Ask the ledgers about the payments of this run; return the worst state of one, and a sentence about all of them."""
     if len(runs()) == since:
         return "nothing", "Nothing was spent."
     try:
@@ -82,11 +82,11 @@ _COMMANDS = {
     "demo": ("_demo", "demo", "Plan and release a generated survey of 200,000 people."),
     "experiments": ("_demo", "experiments", "Repeat a paper's figures and tables; without NAME, list them."),
 }
-"""In the order in which one needs them: of each the module, the function, and the first line of its help."""
+"""The module, the function and the first line of the help of each command, in the order in which one needs them."""
 
 
 def _explain(context: click.Context, _option: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - the signature is click's
-    """Show the help and, below it, what each word of the glossary means that stands in it."""
+    """Show the help and, below it, an explanation of each of its words that is in the glossary."""
     if not wanted or context.resilient_parsing:
         return
     text, formatter = context.get_help(), context.make_formatter()
@@ -103,20 +103,20 @@ _help = click.help_option("-h", "--help", callback=_explain)
 
 
 class _Commands(click.Group):
-    """The commands: their names and first lines, until one is used."""
+    """The commands, of which each has only its name and the first line of its help until it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is click's
-        """Give the names in the order of definition."""
+        """Return the names in the order of definition."""
         return list(self.commands)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        """Load the module of a command."""
+        """Load the module of the command that is used."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, command and loaded(str(command.name)), rest
 
 
 def loaded(name: str) -> click.Command:
-    """A command, from its module, with its option for help."""
+    """Return a command from its module, with its option for help."""
     module, function, _ = _COMMANDS[name]
     command: click.Command = getattr(import_module(f"leastnoise._cli.{module}"), function)
     for each in (command, *getattr(command, "commands", {}).values()):
@@ -159,7 +159,7 @@ def main() -> None:
     except BaseException as error:  # noqa: BLE001 - the last frame of the program: whatever it was becomes one sentence
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         code = _report(error, paid_before)
-    for stream in (sys.stdout, sys.stderr):  # what cannot be written was reported by now; Python would complain once more when it ends
+    for stream in (sys.stdout, sys.stderr):  # a failure to write was reported by now; Python would report it again when it ends
         try:
             stream.flush()
         except (OSError, ValueError):
@@ -169,7 +169,7 @@ def main() -> None:
 
 
 def _open_streams() -> None:
-    """Closed streams become empty ones: else the next file that is opened, such as the ledger, would take their place."""
+    """Replace closed standard streams by empty ones; else the next file that is opened, such as the ledger, would take their number."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
@@ -185,7 +185,7 @@ def _open_streams() -> None:
 
 
 def _report(error: BaseException, paid_before: int) -> int:
-    """Say what happened in one sentence and what was paid in another, and choose the exit code."""
+    """Print what happened in one sentence and what was paid in another, and return the exit code."""
     if isinstance(error, (SystemExit, BrokenPipeError)) and not _interrupted:
         return BROKEN_PIPE  # stdout was closed; click turns that, and only that, into SystemExit
     if isinstance(error, click.exceptions.Exit):
@@ -195,15 +195,15 @@ def _report(error: BaseException, paid_before: int) -> int:
         _say(f"interrupted. {paid}")
         return INTERRUPTED
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        asked = error.ctx.parent is None  # the program alone asks what there is; a command alone is a question, not a mistake to be folded
-        click.echo(error.ctx.get_help(), err=not asked)
-        return 0 if asked else BAD_INPUT
+        alone = error.ctx.parent is None  # `leastnoise` alone asks for the list of commands; a command without arguments is a mistake
+        click.echo(error.ctx.get_help(), err=not alone)
+        return 0 if alone else BAD_INPUT
     if isinstance(error, click.ClickException):
         text, context = error.format_message().strip().rstrip(".?").replace("\n", " "), getattr(error, "ctx", None)
         _say(f"{text[:1].lower()}{text[1:]}. See `{context.command_path if context else 'leastnoise'} --help`.")
         return BAD_INPUT
     fault, sentence = False, str(error)
-    if isinstance(error, PaidError):  # its message has what was paid, and so has that of a guard
+    if isinstance(error, PaidError):  # its message says what was paid, and so does that of a guard
         fault = error.cause is not None and cause(error.cause)[1]
     elif not isinstance(error, GuardError) and (
         state != "nothing" or not isinstance(error, LeastNoiseError) or isinstance(error, InternalError)

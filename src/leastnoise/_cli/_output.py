@@ -1,4 +1,4 @@
-"""What commands share: options, the spec they read, numbers for people, tables and JSON on standard output, and files that are new."""
+"""What commands share: options, reading the spec, writing numbers for people, tables and JSON on standard output, and new files."""
 
 import json
 import os
@@ -25,20 +25,20 @@ from leastnoise._release import FoundCategories
 from leastnoise._session import planned_spec, spec_seconds
 from leastnoise._spec import Spec, read_spec
 
-_WIDE = 160  # where there is no terminal, nothing is cut to a width
+_WIDE = 160  # columns where there is no terminal
 FILE = click.Path(path_type=Path)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 
 
 def options(*rows: tuple[str, Any, str]) -> Callable[[Any], Any]:
-    """Give a command several options: each by its name, type and help."""
+    """Return a decorator that gives a command several options, each with a name, a type and a help text."""
 
-    def given(command: Any) -> Any:
+    def decorated(command: Any) -> Any:
         for name, kind, text in reversed(rows):
             command = click.option(name, type=kind, help=text)(command)
         return command
 
-    return given
+    return decorated
 
 
 # For commands that plan; the same as LEASTNOISE_CACHE=off in the environment.
@@ -60,7 +60,7 @@ of_spec = click.option(
 
 
 def read_asked(path: Path, categories: Mapping[str, FoundCategories] | None = None) -> Spec:
-    """The spec of a command, or that beside its SQL."""
+    """Read the spec of a command; where its argument is a file of SQL, read the spec that --spec names, which asks these statements."""
     beside = click.get_current_context().meta.get("spec")
     if (path.suffix == ".sql") != (beside is not None):
         raise InputError(
@@ -71,25 +71,25 @@ def read_asked(path: Path, categories: Mapping[str, FoundCategories] | None = No
     return read_spec(path, categories or {}) if beside is None else read_spec(beside, categories or {}, path)
 
 
-def planned_shown(spec: Spec) -> tuple[Plan, float]:
-    """The plan that a spec asks for, and the seconds that it took, with a line of progress."""
+def plan_with_progress(spec: Spec) -> tuple[Plan, float]:
+    """Plan what a spec asks for, with a line of progress; return the plan and the seconds that it took."""
     with within_memory(), Progress("planning", about=spec_seconds(spec)) as progress:
         return planned_spec(spec, progress.trying), progress.seconds
 
 
 def number(value: float) -> str:
-    """Write a number for people: four digits that count."""
+    """Write a number for people, with four significant digits."""
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:#.4g}"
 
 
 def noise(mechanism: str) -> str:
-    """The kind of noise in words."""
+    """Write the name of a kind of noise for people: "discrete Laplace"."""
     kind, name = mechanism.split("_")
     return f"{kind} {name.capitalize()}"
 
 
 def amount(value: Fraction, *, up: bool) -> str:
-    """Write a part of a budget for people: exactly where that is short, else six digits, rounded to the safe side."""
+    """Write an epsilon, delta or rho for people: exactly where that is short, else with six digits, rounded up or down."""
     text = readable(value)
     if not text.startswith("about"):
         return text
@@ -99,7 +99,7 @@ def amount(value: Fraction, *, up: bool) -> str:
 
 
 def amounts(budget: Budget, charge: Charge | None = None, *, up: bool) -> str:
-    """Write a charge, or else the whole budget, for people, with the parts that the definition of the budget has."""
+    """Write a charge (without one, the whole budget) for people, with the parameters of the budget's definition."""
     charge = charge or whole_budget(budget)
     return " and ".join(f"{name} = {amount(getattr(charge, name), up=up)}" for name in parameters(budget))
 
@@ -107,13 +107,20 @@ def amounts(budget: Budget, charge: Charge | None = None, *, up: bool) -> str:
 def show_table(
     title: str, columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str | tuple[str, ...]]], bold: int | None = None
 ) -> None:
-    """Print a table and an empty line; a cell of several lines is a tuple of them."""
+    """Print a table and an empty line.
+
+    Args:
+        title: a line above it, or an empty text.
+        columns: of each its heading, and "left", "right" or "fold" (left, and broken into lines where the screen is narrow).
+        rows: their cells; a cell of several lines is a tuple of them.
+        bold: the number of a row in bold letters.
+    """
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
 
     def text(lines: str | tuple[str, ...]) -> Text:
         return Text("\n".join(map(visible, (lines,) if isinstance(lines, str) else lines)))
 
-    for heading, side in columns:  # of our own words, or names, which have no ends of lines
+    for heading, side in columns:  # a heading has ends of lines only where we wrote them: names of tables and attributes have none
         justify: Any = "right" if side == "right" else "left"
         table.add_column(text(tuple(heading.split("\n"))), justify=justify, no_wrap=side != "fold", overflow="fold")
     for number_of_row, row in enumerate(rows):
@@ -125,7 +132,7 @@ def show_table(
 
 
 def show_facts(facts: Iterable[tuple[str, str]]) -> None:
-    """Print names and values, one a line."""
+    """Print a line for each name and its value."""
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
@@ -135,7 +142,7 @@ def show_facts(facts: Iterable[tuple[str, str]]) -> None:
 
 
 def _print(what: RenderableType) -> None:
-    """Print in colours on a terminal only, and none under NO_COLOR; elsewhere without spaces at the ends of lines."""
+    """Print with colours on a terminal unless NO_COLOR is set; elsewhere without them and without spaces at the ends of lines."""
     screen = Console(highlight=False, soft_wrap=False)
     if not (screen.is_terminal or os.environ.get("COLUMNS")):
         screen = Console(highlight=False, width=_WIDE)
@@ -157,7 +164,7 @@ def warn(sentences: Iterable[str]) -> None:
 
 
 def shown(path: Path) -> str:
-    """The shorter of a path's relative and absolute form."""
+    """Return a path relative to the current directory where it is below it, else the absolute path."""
     whole_path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links, and show another name than was typed
     return str(whole_path.relative_to(Path.cwd())) if whole_path.is_relative_to(Path.cwd()) else str(whole_path)
 
@@ -175,7 +182,7 @@ def check_new(path: Path, advice: str) -> None:
 
 @contextmanager
 def new_file(path: Path, advice: str) -> Iterator[Path]:
-    """Where to write a file that does not exist yet; it gets its name when all is written, and else nothing is left."""
+    """Give the path to write a new file at; the file gets its name when all is written, and nothing is left after an error."""
     check_new(path, advice)
     part = path.with_name(f".{os.getpid()}.part.{path.name}")
     try:
@@ -192,6 +199,6 @@ def new_file(path: Path, advice: str) -> Iterator[Path]:
 
 
 def write_new(path: Path, text: str, advice: str) -> None:
-    """Write a text file that does not exist yet, whole or not at all."""
+    """Write a new text file, whole or not at all."""
     with new_file(path, advice) as part:
         part.write_text(text, encoding="utf-8")

@@ -22,7 +22,7 @@ from leastnoise._cli._output import (
     noise,
     number,
     of_spec,
-    planned_shown,
+    plan_with_progress,
     read_asked,
     show_facts,
     show_json,
@@ -118,7 +118,7 @@ def plan(spec: Path, as_json: bool, out: Path | None, epsilon: str | None, **fur
     warn_of_bias(what)
     warnings = spec_warnings(what)
     warn(warnings)
-    made, seconds = planned_shown(what)
+    made, seconds = plan_with_progress(what)
     check_options(made, what.options)
     if out is not None:
         write_new(out, made.to_json() + "\n", _EXISTS)
@@ -155,7 +155,7 @@ def plan(spec: Path, as_json: bool, out: Path | None, epsilon: str | None, **fur
 def _compared(
     made: Plan, what: Spec, budgets: str | None, rows: str | None, *, prices: bool
 ) -> tuple[dict[str, Plan], dict[str, Plan], tuple[Price, ...]]:
-    """The same strategy under other budgets, the best plans where other numbers of rows of a unit count, and what every table costs."""
+    """Return the same strategy under other budgets, plans for other numbers of rows of a unit, and what every table costs."""
     by_budget, by_rows, priced = dict[str, Plan](), dict[str, Plan](), tuple[Price, ...]()
     if rows is not None:
         specs = {size: replace(what, privacy=with_max_rows(what.privacy, size)) for size in _sizes("--max-rows", rows)}
@@ -188,10 +188,10 @@ def _check_promised(option: str, *plans: Plan) -> None:
 
 
 def expected(plan: Plan, level: float = 0.95) -> list[dict[str, Any]]:
-    """What is promised for every table, by name; None where the error depends on the data.
+    """Return the expected error of every table as JSON objects, with null where the error depends on the data.
 
-    Errors of counts are in rows, those of sums in the measure's own amounts. A table with a target also has it, what the plan makes of it,
-    and whether it is kept.
+    Errors of counts are in rows, those of sums in amounts of the measure. A table with a target has the target, the error that is compared
+    with it, and whether the target is kept.
     """
     products, seen, tables = plan.workload.products, Counter[str](), []
     promised = [None] * len(products) if plan.promise is None else plan.promise.tables
@@ -215,9 +215,7 @@ def expected(plan: Plan, level: float = 0.95) -> list[dict[str, Any]]:
 
 
 def _expected_statistics(plan: Plan, level: float) -> list[dict[str, Any]]:
-    """What is promised for every mean, quantile and distribution function: the error of its counts, and what follows at a public size."""
-    if plan.promise is None:
-        return []
+    """Return the expected error of means, quantiles and distribution functions: that of their counts, and their own at a public size."""
     return [
         {
             "name": error.statistic.name,
@@ -230,7 +228,7 @@ def _expected_statistics(plan: Plan, level: float) -> list[dict[str, Any]]:
             "method": _BY_DELTA if error.statistic.form.of_measure else _BY_SHARE,
             **_target_facts(target),
         }
-        for error, target in zip(statistic_errors(plan), reached_by_means(plan, level), strict=True)
+        for error, target in (() if plan.promise is None else zip(statistic_errors(plan), reached_by_means(plan, level), strict=True))
     ]
 
 
@@ -239,7 +237,7 @@ def _target_facts(target: Reached | None) -> dict[str, Any]:
 
 
 def _facts(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
-    """What is promised, as a JSON object with stable keys; null for what depends on the data."""
+    """Return what a plan promises as a JSON object with stable keys, with null where it depends on the data."""
     promise, tables, explanation = plan.promise, expected(plan, level), mechanism_of(plan).explain(plan)
     looks: dict[str, Any] = {}
     if explanation.steps:
@@ -272,14 +270,13 @@ def _facts(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
 
 
 def show_plan(plan: Plan, seconds: float, level: float) -> None:
-    """Print the expected error of every table, and of all together; or what will be done, where the error depends on the data."""
+    """Print the expected errors of a plan; where they depend on the data, print the steps that will be done."""
     tables, explanation = expected(plan, level), mechanism_of(plan).explain(plan)
     totals = _show_steps(explanation, tables) if plan.promise is None else _show_promise(plan, tables)
     _show_statistics(_expected_statistics(plan, level))
     budget = plan.privacy.budget
     paid, most = parameters(charge(budget, budget, plan.cost())), parameters(whole_budget(budget))
-    # Where scales were rounded and cost a millionth less than the budget, the budget.
-    near = Fraction(10**6 - 1, 10**6)
+    near = Fraction(10**6 - 1, 10**6)  # rounded scales may cost a millionth less than the budget, which is shown then
     costs = Charge(**{name: most[name] if part >= near * most[name] else part for name, part in paid.items()})
     rest = ", all of it" if plan.measurements is None else ""
     show_facts(
@@ -298,7 +295,7 @@ def show_plan(plan: Plan, seconds: float, level: float) -> None:
 
 
 def _show_promise(plan: Plan, tables: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Print a row a table; of columns, those that say something of these tables."""
+    """Print a row for each table, without columns that say the same of all tables; return the facts about their total error."""
     units = [str(product.measure) if product.of_values else "units" if product.of_units else "rows" for product in plan.workload]
     columns: list[tuple[str, str, Callable[[dict[str, Any], str], str], bool]] = [
         ("table", "fold", lambda table, _: table["name"], True),
@@ -309,9 +306,9 @@ def _show_promise(plan: Plan, tables: Sequence[dict[str, Any]]) -> list[tuple[st
         ("weight", "right", lambda table, _: f"{table['weight']:g}", any(table["weight"] != 1 for table in tables)),
         ("target", "left", lambda table, _: _target(table), any("target" in table for table in tables)),
     ]
-    there = [column for column in columns if column[3]]
-    rows = [[cell(*pair) for _, _, cell, _ in there] for pair in zip(tables[:_MOST_TABLES], units, strict=False)]
-    show_table("Expected error", [column[:2] for column in there], rows)
+    used = [column for column in columns if column[3]]
+    rows = [[cell(*pair) for _, _, cell, _ in used] for pair in zip(tables[:_MOST_TABLES], units, strict=False)]
+    show_table("Expected error", [column[:2] for column in used], rows)
     if rest := tables[_MOST_TABLES:]:
         errors = [table["rmse"] for table in rest]
         queries = several(sum(table["queries"] for table in rest), "query", "queries")
@@ -329,7 +326,7 @@ def _ratio(value: float | None) -> str:
 
 
 def _show_statistics(statistics: Sequence[dict[str, Any]]) -> None:
-    """What can be said beforehand of means (at a public size), and of quantiles and distribution functions (the error of their counts)."""
+    """Print what is known beforehand of the errors of means, quantiles and distribution functions."""
     rows = []
     for asked in statistics:
         if "means" in asked["asked"]:
@@ -348,7 +345,7 @@ def _show_statistics(statistics: Sequence[dict[str, Any]]) -> None:
 
 
 def _target(table: dict[str, Any]) -> str:
-    """What is made of a target: "margin 50: 48.2", with a mark if it is missed."""
+    """Write a target and the error that is compared with it: "margin 50: 48.2", and ", missed" if it is above."""
     if "target" not in table:
         return ""
     ((kind, most),) = table["target"].items()
@@ -356,7 +353,7 @@ def _target(table: dict[str, Any]) -> str:
 
 
 def _show_steps(explanation: Explanation, tables: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """Print what will be done with which part of the budget, and the error of the best plan that does not look at the data."""
+    """Print the steps of a plan that looks at the data with their parts of the budget, and the error of the best plan that does not."""
     show_table("What will be done", [("step", "left"), ("part of the budget", "left")], _step_lines(explanation.steps))
     click.echo(
         "Which queries are measured is decided on the way, by noisy values that are paid for. So the error depends on the data,\n"
@@ -375,7 +372,7 @@ def _show_steps(explanation: Explanation, tables: Sequence[Mapping[str, Any]]) -
 
 
 def _step_lines(steps: Sequence[Mapping[str, Any]], indent: str = "") -> list[tuple[str, str]]:
-    """One line a step, alternatives below each other."""
+    """Return a line for each step with its part of the budget; alternatives are indented below each other."""
     lines: list[tuple[str, str]] = []
     for step in steps:
         if step["step"] == "one of":
@@ -391,7 +388,7 @@ def _step_lines(steps: Sequence[Mapping[str, Any]], indent: str = "") -> list[tu
 
 
 def _shares(plan: Plan) -> list[tuple[str, str]]:
-    """What share of the cost is for rows and sums, and for each count of units, which add up; nothing where no units are counted."""
+    """Return which share of the cost is for rows and sums and which for each count of units; nothing where no units are counted."""
     units = {product.measure for product in plan.workload if product.of_units}
     if not units:
         return []
@@ -401,7 +398,7 @@ def _shares(plan: Plan) -> list[tuple[str, str]]:
 
 
 def _show_periods(plan: Plan) -> None:
-    """The errors that are promised for each period of a series; nothing of other plans."""
+    """Print the expected errors for periods of a series; for other plans, print nothing."""
     if not (errors := [*period_errors(plan).items()]):
         return
     step = -(-len(errors) // _MOST_PERIODS)
@@ -412,7 +409,7 @@ def _show_periods(plan: Plan) -> None:
 
 
 def _search_facts(what: Spec) -> list[dict[str, Any]]:
-    """What the searches of a spec cost and find, as JSON objects with stable keys."""
+    """Return what the searches for categories of a spec cost and find as JSON objects with stable keys."""
     plans = search_plans(what.searches, what.privacy)
     return [
         {
@@ -428,7 +425,6 @@ def _search_facts(what: Spec) -> list[dict[str, Any]]:
 
 
 def _search_words(fact: Mapping[str, Any]) -> str:
-    """What a search costs and finds, for people."""
     price, name = amounts(budget_from_json(fact["budget"]), up=True), fact["attribute"]
     if fact["found"] is not None:
         return f"The categories of {name} are found and paid ({price}): {fact['found']:,}. The cost above is for the rest."
@@ -440,19 +436,15 @@ def _search_words(fact: Mapping[str, Any]) -> str:
 
 
 def _errors_json(plan: Plan) -> dict[str, Any]:
-    total = plan.expected_error().total_squared_error
-    return {"privacy": plan.privacy.to_json(), "expected_total_squared_error": total, "rmse": _errors(plan)}
-
-
-def _errors(plan: Plan) -> dict[str, float]:
-    return {table["name"]: table["rmse"] for table in expected(plan)}
+    total, rmse = plan.expected_error().total_squared_error, {table["name"]: table["rmse"] for table in expected(plan)}
+    return {"privacy": plan.privacy.to_json(), "expected_total_squared_error": total, "rmse": rmse}
 
 
 def _show_errors(title: str, plans: dict[str, Plan], *, budgets: bool = False) -> None:
-    """A row a table and a column a plan; the budgets too where they differ, being the least that keep every target."""
+    """Print a row for each table and a column for each plan, and below them the budgets if these are asked for and differ."""
     if not plans:
         return
-    errors = [_errors(plan) for plan in plans.values()]
+    errors = [_errors_json(plan)["rmse"] for plan in plans.values()]
     rows = [[name, *(number(by_table[name]) for by_table in errors)] for name in errors[0]]
     sizes = [amounts(plan.privacy.budget, up=True) for plan in plans.values()]
     if budgets and len({*sizes}) > 1:
@@ -461,7 +453,7 @@ def _show_errors(title: str, plans: dict[str, Plan], *, budgets: bool = False) -
 
 
 def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click passes flags by name
-    """The strategies of the registry, which is not read for ``--help``: it needs the libraries."""
+    """Print all strategies and stop. The planners are loaded here, and not for ``--help``, which shall be quick."""
     if wanted:
         from leastnoise._planner import PLANNERS
 
@@ -529,9 +521,9 @@ def _candidate_json(candidate: Candidate) -> dict[str, Any]:
         "mechanism": candidate.noise.value,
         "usable": made is not None,
         "reason": candidate.reason,
-        "expected_total_squared_error": None if made is None else candidate.total,
-        "lower_bound": None if made is None else made.lower_bound(),
-        "error_over_least_possible": None if made is None else made.expected_error().times_least,
+        "expected_total_squared_error": made and candidate.total,
+        "lower_bound": made and made.lower_bound(),
+        "error_over_least_possible": made and made.expected_error().times_least,
         "seconds": round(candidate.seconds, 3),
         "more_seconds": candidate.more or None,
     }

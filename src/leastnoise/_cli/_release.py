@@ -1,4 +1,4 @@
-"""``leastnoise release``, ``categories`` and ``resume``: paid first, then measured, estimated and written; a series period by period."""
+"""The commands that pay: ``leastnoise release``, ``categories`` and ``resume``."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from leastnoise._cli._output import (
     amounts,
     of_spec,
     options,
-    planned_shown,
+    plan_with_progress,
     read_asked,
     show_facts,
     shown,
@@ -76,7 +76,7 @@ def categories(spec: Path, **payment: Any) -> None:
     what = read_asked(spec)
     if not what.searches:
         raise InputError("This spec has no unknown categories; say for example [domain.agent] unknown = { most = 10000 }.")
-    what, ledger = _completed("search", what, **payment)
+    what, ledger = _with_payment("search", what, **payment)
     settle_earlier(ledger)
     for search in what.searches:
         if search.found is not None:
@@ -84,7 +84,7 @@ def categories(spec: Path, **payment: Any) -> None:
             click.echo(f"The categories of {search.attribute} were found before: {len(search.found.texts):,}, in {where}.")
     if any(search.found is None for search in what.searches):
         check_before(ledger, what, spec.parent.absolute())
-        _with_categories(what, spec, ledger)
+        _find_categories(what, spec, ledger)
 
 
 @click.command()
@@ -108,7 +108,7 @@ def release(spec: Path, out: Path, made: Path | None, seed: int | None, through:
         raise InputError("A plan is for categories that are known. Find them first, with `leastnoise categories`, and plan again.")
     plan = None if made is None else read_plan(made, what)
     warn_of_bias(what)
-    what, ledger = _completed("release", what, **payment)
+    what, ledger = _with_payment("release", what, **payment)
     if what.series is None and through is not None:
         raise InputError("--through is for a spec with [series], whose periods are published one after the other.")
     if what.series is not None:
@@ -116,7 +116,7 @@ def release(spec: Path, out: Path, made: Path | None, seed: int | None, through:
             raise InputError("A series has no seeded run; leave out --seed.")
         settle_earlier(ledger)
         warn(spec_warnings(what))
-        _publish_due(what, out, ledger, lambda: plan or planned_shown(what)[0], through)
+        _publish_due_periods(what, out, ledger, lambda: plan or plan_with_progress(what)[0], through)
         return
     target = check_target(out)
     known = settle_earlier(ledger) if seed is None else frozenset[str]()
@@ -125,8 +125,8 @@ def release(spec: Path, out: Path, made: Path | None, seed: int | None, through:
     if seed is not None:
         click.echo(_NOT_PRIVATE, err=True)
     new = not ledger.exists()
-    what = _with_categories(what, spec, ledger, seed)
-    plan = plan or planned_shown(what)[0]
+    what = _find_categories(what, spec, ledger, seed)
+    plan = plan or plan_with_progress(what)[0]
     check_options(plan, what.options)
     warn(plan_warnings(what, plan))
     published = carry_out(what, plan, out, ledger=ledger, seed=seed, known=known)
@@ -134,16 +134,16 @@ def release(spec: Path, out: Path, made: Path | None, seed: int | None, through:
 
 
 def warn_of_bias(what: Spec) -> None:
-    """Say what answers without negative cells are not, wherever they are asked for."""
+    """Warn that answers without negative cells are biased, if the spec asks for them."""
     for asked, sentence in ((what.options.nnls, _NNLS), (what.options.local_non_negative, _LOCAL)):
         if asked:
             click.echo(sentence, err=True)
 
 
-def _completed(
+def _with_payment(
     doing: str, what: Spec, source: Path | None, ledger: Path | None, dataset: str | None, share: str | None
 ) -> tuple[Spec, Path]:
-    """A spec with what the options of a command say of data and payment, and the ledger that pays."""
+    """Return the spec with what the options of a command say of data and payment, and the path of the ledger that pays."""
     data = source or what.source
     if data is None:
         raise InputError(f'A {doing} must have data; add [source] path = "people.csv" to the spec file, or say --source people.csv.')
@@ -152,22 +152,22 @@ def _completed(
 
 
 def release_name(entry: Entry) -> str:
-    """How an entry of the ledger is called in messages."""
+    """Return the name of a release of the ledger in messages."""
     return f"Release {entry.number} of {entry.reserved_on} ({entry.charge})"
 
 
 def settle_earlier(ledger: Path, *, hint: bool = True) -> frozenset[str]:
-    """Settle earlier releases that were not finished, and write the state of each."""
+    """Settle earlier releases that were stopped, print the state of each, and return the identifiers of all entries."""
     if not ledger.exists():
         return frozenset()
     book = Ledger.open(ledger)
     for entry in settle(book):
         where = shown(Path(entry.output))
         if entry.state == "sealed":
-            state = f"it was published: paid and whole, in {where}."
+            state = f"after it was published: paid and whole, in {where}."
         else:
-            state = f"it was measured: paid and absent. Nothing is at {where}, and its budget stays spent."
-        click.echo(f"{release_name(entry)} was stopped {'after' if entry.state == 'sealed' else 'while'} {state}", err=True)
+            state = f"while it was measured: paid and absent. Nothing is at {where}, and its budget stays spent."
+        click.echo(f"{release_name(entry)} was stopped {state}", err=True)
     entries = book.entries()
     for entry in entries if hint else ():
         if is_unfinished(book, entry):
@@ -181,53 +181,45 @@ def settle_earlier(ledger: Path, *, hint: bool = True) -> frozenset[str]:
 
 @contextmanager
 def _reading(what: Spec, then: str, about: float = 0.0) -> Iterator[tuple[Any, Callable[[int, int | None], None]]]:
-    """The data of a spec, and what is told of the rows that are read, with a line of progress."""
+    """Give the data of a spec and the function that is told how many rows are read, while a line of progress is shown."""
     data = what.source and what.data(what.source)
-    doing, blocks = f"reading {what.data_name}", csv_blocks(data)
+    doing = f"reading {what.data_name}"
     with Progress(f"{doing}, {then}") as progress:
-        yield data, lambda done, among: progress.rows(doing, then, done, among, blocks, about)
+        yield data, partial(progress.rows, doing, then, blocks=csv_blocks(data), about=about)
 
 
-def _paying(what: Spec, ledger: Path, seed: int | None) -> Path | Ledger | None:
-    """The ledger that pays, or the share of it."""
-    return None if seed is not None else Ledger.open(ledger, share=what.share) if what.share else ledger
+def _terms(what: Spec, ledger: Path, seed: int | None) -> dict[str, Any]:
+    """Return the arguments of a release that say who pays: the ledger or its share, or nobody where a seed makes the noise."""
+    paying = None if seed is not None else Ledger.open(ledger, share=what.share) if what.share else ledger
+    return {"ledger": paying, "dataset": what.dataset, "seed": seed}
 
 
-def _with_categories(what: Spec, spec: Path, ledger: Path, seed: int | None = None) -> Spec:
-    """Find what a spec does not know yet, and read it again."""
+def _find_categories(what: Spec, spec: Path, ledger: Path, seed: int | None = None) -> Spec:
+    """Find the categories that the spec does not know yet, and return the spec that knows them."""
     plans, made = search_plans(what.searches, what.privacy), dict[str, FoundCategories]()
     for search in [search for search in what.searches if search.found is None]:
-        about = f"the categories of {search.attribute}"
+        about, out = f"the categories of {search.attribute}", search.directory if seed is None else None
         with _reading(what, f"finding {about}") as (data, report):
-            known = find_categories(
-                plans[search.attribute],
-                data,
-                ledger=_paying(what, ledger, seed),
-                out=None if seed is not None else search.directory,
-                whole=stated(what.privacy),
-                dataset=what.dataset,
-                seed=seed,
-                progress=report,
-            )
-        spent = "nothing, because this is NOT PRIVATE" if seed is not None else str(known.receipt["charge"])
-        files = [] if seed is not None else [("list", shown(search.directory / "categories.csv"))]
+            terms = {**_terms(what, ledger, seed), "progress": report, "out": out}
+            known = find_categories(plans[search.attribute], data, whole=stated(what.privacy), **terms)
+        files = [] if out is None else [("list", shown(out / "categories.csv"))]
+        spent = "nothing, because this is NOT PRIVATE" if out is None else str(known.receipt["charge"])
         show_facts([(about, f"{len(known.texts):,} found"), *files, ("spent", spent)])
         made[search.attribute] = known
     return replace(read_asked(spec, made), source=what.source, dataset=what.dataset, share=what.share) if made else what
 
 
 def carry_out(what: Spec, plan: Plan, out: Path, *, ledger: Path, seed: int | None = None, known: frozenset[str] = frozenset()) -> Release:
-    """Make a release with progress."""
+    """Make a release, with a line of progress; ``known`` are the entries that the ledger had before."""
     with _reading(what, "measuring, estimating and writing", finishing_seconds(plan, what.options)) as (data, report):
-        terms: dict[str, Any] = {"ledger": _paying(what, ledger, seed), "dataset": what.dataset, "seed": seed}
-        made = released(plan, data, out=out, options=what.options, progress=report, **terms)
+        made = released(plan, data, out=out, options=what.options, progress=report, **_terms(what, ledger, seed))
     if made.observation.receipt in known:
         click.echo("This release was paid and measured before, and stopped; it is finished now, and nothing was paid again.", err=True)
     return made
 
 
 def show_release(made: Release, out: Path, ledger: Path | None, *, new: bool, notes: Sequence[str] = ()) -> None:
-    """Print where everything is, what was spent and what is left."""
+    """Print where the files of a release are, what was spent and what is left."""
     counts = guard_words(made)
     guard = 'none: [plan] guard = "1/100" would stop a release of which few rows are used'
     facts = [
@@ -244,19 +236,18 @@ def show_release(made: Release, out: Path, ledger: Path | None, *, new: bool, no
     entry = next(entry for entry in book.entries() if entry.id == made.observation.receipt)
     guard_number = made.receipt.get("guard_number")
     beside = "" if guard_number is None else f" (its guard is {guard_number})"
-    new_or_not = f"{shown(ledger)}{', new, with the budget of this plan' if new else ''}"
-    show_facts([*facts, *_spent(book, entry, f"{amounts(book.privacy.budget, entry.charge, up=True)}", beside), ("ledger", new_or_not)])
+    where = f"{shown(ledger)}{', new, with the budget of this plan' if new else ''}"
+    show_facts([*facts, *_spent(book, entry, amounts(book.privacy.budget, entry.charge, up=True), beside), ("ledger", where)])
 
 
 def _spent(book: Ledger, entry: Entry, spent: str, beside: str = "") -> list[tuple[str, str]]:
-    """What was spent for a release, and what is left in the ledger."""
     budget = book.privacy.budget
     left = f"{amounts(budget, book.left(), up=False)}, of {amounts(budget, up=False)}"
     return [("spent", f"{spent}, release {entry.number} of the data set {book.dataset!r}{beside}"), ("left", left)]
 
 
-def _publish_due(what: Spec, out: Path, ledger: Path, plan: Callable[[], Plan], through: str | None) -> None:
-    """Pay for a series if that was not done, publish what became due, and say where everything is."""
+def _publish_due_periods(what: Spec, out: Path, ledger: Path, plan: Callable[[], Plan], through: str | None) -> None:
+    """Pay for a series if that was not done before, publish the periods that became due, and print where everything is."""
     with _reading(what, "drawing, estimating and writing") as (data, report):
         done = release_due(what, data, out, ledger, plan, through=through, progress=report)
     book = Ledger.open(ledger)
@@ -274,7 +265,7 @@ def _publish_due(what: Spec, out: Path, ledger: Path, plan: Callable[[], Plan], 
 
 
 def drawn_words(state: PeriodState) -> str:
-    """How far a series has come, for people."""
+    """Return a sentence that says which periods of a series are drawn, due and not yet published."""
     drawn, all_of = state.drawn, len(state.labels)
     words = f"{drawn} of {all_of} periods drawn" + (f", up to {state.labels[drawn - 1]}" if drawn else "")
     due = state.labels[drawn : state.due]
@@ -326,7 +317,7 @@ def resume(context: click.Context, ledger: Path | None, number: int | None, out:
 
 
 def _finish(book: Ledger, number: int, source: Path | None, out: Path | None, *, alone: bool) -> int:
-    """Finish a release, with a line of progress; the exit code if others are to be finished and this one cannot be."""
+    """Finish a release and return 0; if it cannot be finished, raise if it is alone, else print why and return the exit code."""
     about, doing = resuming_seconds(book, number), f"finishing release {number}"
     try:
         with Progress(doing, about=about) as progress:

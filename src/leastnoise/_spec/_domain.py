@@ -1,4 +1,4 @@
-"""Where a spec says the data are and what columns they have: files, layout, a joined table, attributes, measures, lists of categories."""
+"""The parts of a spec about the data: where they are, their layout, a joined table, attributes, measures, and public files."""
 
 import csv
 import re
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, pairwise
-from itertools import product as combinations
+from itertools import product as product_of
 from pathlib import Path
 from typing import Any
 
@@ -51,57 +51,52 @@ WHERE_JOINED = "[source.join]"
 
 
 def text_of(name: str, value: object) -> str:
-    """A text that is not empty."""
+    """Return the value if it is a text that is not empty."""
     if not isinstance(value, str) or not value:
         raise refuse(name, value, "a text that is not empty")
     return value
 
 
-def file_of(folder: Path, value: object, name: str) -> Path | None:
-    """The file that a spec names; None if it names none."""
-    return None if value is None else folder / text_of(name, value)
-
-
-def place_of(folder: Path, said: Mapping[str, Any], where: str) -> tuple[Path | None, DatabaseTable | None]:
-    """The files or the table of a database that are named; neither if nothing is."""
-    data = file_of(folder, said.get("path"), f"{where} path")
-    given = [key for key in ("table", "connection") if key in said]
-    if given and (given != ["table", "connection"] or "path" in said):
+def place_of(folder: Path, table: Mapping[str, Any], where: str) -> tuple[Path | None, DatabaseTable | None]:
+    """Return the path of the files or the table of a database that a part of the spec names; both are None if it names nothing."""
+    path = folder / text_of(f"{where} path", table["path"]) if "path" in table else None
+    given = [key for key in ("table", "connection") if key in table]
+    if given and (given != ["table", "connection"] or path is not None):
         raise InputError(
             f'{where} must have path, or table and connection. A connection is "env:" and the name of an environment variable.'
         )
-    return data, DatabaseTable(said["table"], said["connection"]) if given else None
+    return path, DatabaseTable(table["table"], table["connection"]) if given else None
 
 
-def layout_of(said: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """What is said of CSV files, checked."""
-    layout = {key: said[key] for key in LAYOUT if key in said}
+def layout_of(table: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return what a part of the spec says about the layout of CSV files, checked."""
+    layout = {key: table[key] for key in LAYOUT if key in table}
     with within(f"{where}: "):
         CSV("data.csv", **layout)
     return layout
 
 
-def joined_with(folder: Path, first: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said of a second table, checked, as the arguments of `Joined`; empty if there is none."""
-    if "join" not in first:
+def joined_with(folder: Path, source: Mapping[str, Any], first: Path | None) -> dict[str, Any]:
+    """Return the arguments of `Joined` for the second table that [source] says beside the file ``first``; empty if it says none."""
+    if "join" not in source:
         return {}
-    said = known_keys(WHERE_JOINED, first["join"], [*PLACE, *LAYOUT, *_JOIN])
-    if "table" in said and "connection" in first:
-        said.setdefault("connection", first["connection"])
-    data, stored = place_of(folder, said, WHERE_JOINED)
-    if (data is None and stored is None) or "on" not in said:
+    table = known_keys(WHERE_JOINED, source["join"], [*PLACE, *LAYOUT, *_JOIN])
+    if "table" in table and "connection" in source:
+        table.setdefault("connection", source["connection"])
+    path, stored = place_of(folder, table, WHERE_JOINED)
+    if (path is None and stored is None) or "on" not in table:
         raise InputError(f'{WHERE_JOINED} must name a table and what both have, such as path = "patients.csv" and on = "patient_id".')
-    layout = layout_of(said, WHERE_JOINED)
-    second: Any = CSV(data, **layout) if layout and data is not None else stored or data
-    join = {"second": second, **{key: said[key] for key in _JOIN if key in said}}
+    layout = layout_of(table, WHERE_JOINED)
+    second: Any = CSV(path, **layout) if layout and path is not None else stored or path
+    join = {"second": second, **{key: table[key] for key in _JOIN if key in table}}
     with within(f"{WHERE_JOINED}: "):
-        Joined(file_of(folder, first.get("path"), "[source] path"), **join)
+        Joined(first, **join)
     return join
 
 
 @contextmanager
 def within(part: str) -> Iterator[None]:
-    """Messages begin with the part of the spec that they are about."""
+    """Put the part of the spec that a message is about before it."""
     try:
         yield
     except InputError as error:
@@ -123,7 +118,10 @@ _DATE_NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SourceColumn:
-    """A column of the data: ``kind`` is text, whole, number, date or truth, or empty where ``unusable`` says why it cannot be published."""
+    """A column of the data: ``kind`` is text, whole, number, date or truth, or empty where ``unusable`` says why it cannot be published.
+
+    ``attribute`` is the name of its tables, ``typed`` whether the data have a type for it.
+    """
 
     name: str
     attribute: str
@@ -134,7 +132,7 @@ class SourceColumn:
 
 
 def source_columns(columns: Iterable[tuple[str, str]]) -> tuple[SourceColumn, ...]:
-    """What names and types suggest of each column."""
+    """Return what the name and the type of each column suggest."""
     listed = list(columns)
     names = [name for name, _ in listed]
     readable = [name for name in names if names.count(name) == 1 and name.isprintable()]
@@ -165,7 +163,7 @@ _KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split
 
 
 def _kind(column: str, written: str) -> str:
-    """What a type of DuckDB is for us, or what a name suggests where there is no type."""
+    """Return the kind that a type of DuckDB stands for, or that the name suggests where there is no type; empty for other types."""
     if written == UNTYPED:
         known = (("date", _DATE_NAME), ("whole", _WHOLE_NAME), ("number", _NUMBER_NAME))
         return next((kind for kind, pattern in known if pattern.search(column.lower())), "text")
@@ -185,18 +183,18 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class PublicFiles:
-    """The CSV files beside a spec, of which none may be the data themselves."""
+    """Reads the public CSV files that a spec names, and refuses the private data themselves."""
 
     folder: Path
     private: Sequence[object] = ()
 
     def categories(self, value: Mapping[str, Any]) -> tuple[str, ...]:
-        """The values of a column, each once, in the order of the file."""
+        """Return the values of a column, each once, in the order of the file."""
         table = known_keys("categories", value, ["file", "column", *_LAYOUT])
         return tuple(dict.fromkeys(chain.from_iterable(self.columns("categories", table, "column"))))
 
     def pairs(self, what: str, value: Mapping[str, Any]) -> dict[str, str]:
-        """The map that two columns are."""
+        """Return the map from the values of one column to those of another."""
         values: dict[str, str] = {}
         for key, group in self.columns(what, known_keys(what, value, ["file", "key", "value", *_LAYOUT]), "key", "value"):
             if values.setdefault(key, group) != group:
@@ -204,12 +202,12 @@ class PublicFiles:
         return values
 
     def counts(self, what: str, value: Mapping[str, Any], product: Product) -> list[int]:
-        """Whole numbers of a column, in the order of a table's cells, whose labels stand in the columns that its attributes are called."""
+        """Return the counts of a table in the order of its cells; the file has a column of labels for each attribute, and one of counts."""
         table, along = known_keys(what, value, ["file", "column", *_LAYOUT]), [*zip(product.attributes, product.query_sets, strict=True)]
         names = [f"{name}:{sets.arguments[0][0]}" if sets.kind == "level" else name for name, sets in along]
         rows = self.columns(what, {**{name: name for name in names}, **table}, *names, "column")
         labels = [[str(label) for label in sets.labels(name, product.domain.kind(name))] for name, sets in along]
-        cells = dict.fromkeys(combinations(*labels), "")
+        cells = dict.fromkeys(product_of(*labels), "")
         for *cell, text in rows:
             if cells.get(tuple(cell), "-") or not text.strip().isdigit():
                 raise InputError(f"{what} must have one whole number for every cell of {product.name}; got {text!r} for {', '.join(cell)}.")
@@ -219,7 +217,7 @@ class PublicFiles:
         return [*map(int, cells.values())]
 
     def columns(self, what: str, table: Mapping[str, Any], *wanted: str) -> list[tuple[str, ...]]:
-        """The columns of a file that a table names under these keys, row by row."""
+        """Return the rows of a file, reduced to the columns that the table names under the wanted keys."""
         for key in ("file", *wanted):
             if not isinstance(table.get(key), str) or not table[key]:
                 raise refuse(message("{key} of {what}", key=key, what=what), table.get(key), "a text that is not empty")
@@ -244,7 +242,7 @@ class PublicFiles:
         return [tuple(row[position] for position in positions) for row in rows if len(row) > max(positions)]
 
 
-# What may be said of how values are read: for all in [source], and for one attribute or measure beside it.
+# How values are read, said in [source] for all columns or beside one attribute or measure.
 READING = ("nulls", "decimal", "thousands", "currency", "trim", "ignore_case")
 _NO_FILES = PublicFiles(Path())
 
@@ -265,8 +263,7 @@ def domain_from_spec(
 
 _BINS = "bins = { low = 0, high = 200000, count = 500 }; or, for widths of your own, edges = [0, 10, 100] in its place"
 _DATES = 'dates = { from = "2024-01-01", to = "2025-12-31", by = "month" }'
-# Kinds that are written as a table: the keys that are needed, in the order of the arguments, those that may be left out, those that are
-# read elsewhere, and an example.
+# Kinds that are written as a table: needed keys in the order of the arguments, optional keys, keys that are read elsewhere, and an example.
 _TABLES: Mapping[str, tuple[Callable[..., Kind], str, str, str, str]] = {
     "decimals": (Decimals, "low high step", "", "", 'decimals = { low = "120", high = "220", step = "0.5" }'),
     "bins": (Bins, "low high count", "closed", "", _BINS),
@@ -288,9 +285,9 @@ def kind_from_spec(name: str, table: object, files: PublicFiles = _NO_FILES, rea
         words = ", ".join(repr(key) for key in _SHAPES[:-1])
         raise InputError(f"{where} must have exactly one of {words} and 'size'; got {listed}.")
     shape = shapes[0]
-    for key, kind in _BESIDE.items():
-        if key in settings and kind != shape:
-            raise InputError(f"{where} has {key!r}, which belongs to {kind!r} alone; it has {shape!r}.")
+    for key, owner in _BESIDE.items():
+        if key in settings and owner != shape:
+            raise InputError(f"{where} has {key!r}, which belongs to {owner!r} alone; it has {shape!r}.")
     more = {key: settings[key] for key in ("outside", "null", *_BESIDE) if key in settings}
     with within(message("[domain.{name}]: ", name=name)):
         value = settings[shape]
@@ -300,13 +297,13 @@ def kind_from_spec(name: str, table: object, files: PublicFiles = _NO_FILES, rea
         said = {**(reading or {}), **{key: settings[key] for key in READING if key in settings}}
         more["reading"] = Reading(column=None if column == name else column, **said)
         if shape == "unknown" and "levels" in settings:
-            more["levels"] = settings["levels"]  # which it refuses: there are no categories yet
-        made = _made(shape, value, more, files)
-        return made.with_levels(_levels(settings["levels"], made, files)) if "levels" in settings else made
+            more["levels"] = settings["levels"]  # `Unknown` refuses them: there are no categories yet
+        kind = _kind_of_shape(shape, value, more, files)
+        return kind.with_levels(_levels(settings["levels"], kind, files)) if "levels" in settings else kind
 
 
-def _made(shape: str, value: Any, more: Mapping[str, Any], files: PublicFiles) -> Kind:
-    """The kind that one of the shapes says, with what is said beside it."""
+def _kind_of_shape(shape: str, value: Any, more: Mapping[str, Any], files: PublicFiles) -> Kind:
+    """Return the kind from its shape, such as "bins", the value of that key, and further arguments."""
     if shape == "categories":
         value = files.categories(value) if isinstance(value, Mapping) else value
         if not isinstance(value, (list, tuple)):
@@ -326,7 +323,7 @@ def _made(shape: str, value: Any, more: Mapping[str, Any], files: PublicFiles) -
 
 
 def _levels(value: object, kind: Kind, files: PublicFiles) -> dict[str, Mapping[Any, Any] | list[str]]:
-    """The levels as maps from cells to groups, as the groups of the cells in order, or as widths."""
+    """Return each level as a map from cells to groups, as the list of the cells' groups, or as a width."""
     if not isinstance(value, Mapping):
         raise refuse("levels", value, "a table of tables, such as levels.region = { file = 'stores.csv', key = 'name', value = 'region' }")
     levels: dict[str, Mapping[Any, Any] | list[str]] = {}
@@ -351,7 +348,7 @@ def _levels(value: object, kind: Kind, files: PublicFiles) -> dict[str, Mapping[
 
 
 def _by_edges(what: str, kind: Kind, given: object) -> list[str]:
-    """The group of every cell from edge to edge, the last of them open: 0-17, 18-64, 65+."""
+    """Return the group of every cell, where edges divide the numbers into groups and the last group is open: 0-17, 18-64, 65+."""
     if not isinstance(kind, (Integers, Decimals, Bins, Edges)):
         raise refuse(what, given, "given where cells are numbers (integers, decimals, bins or edges)")
     whole_numbers = isinstance(kind, Integers)
@@ -377,7 +374,7 @@ def _by_edges(what: str, kind: Kind, given: object) -> list[str]:
 
 
 def _by_digits(what: str, kind: Kind, given: object) -> list[str]:
-    """The group of every code by its first digits or letters."""
+    """Return the group of every code: its first digits or letters."""
     digits, codes = whole(what, given, 1), [str(label) for label in kind.regular_labels]
     lengths, listed = {*map(len, codes)}, isinstance(kind, Categories)
     if not isinstance(kind, (Categories, Integers)) or min(lengths) < digits or (len(lengths) > 1 and not listed):
@@ -389,7 +386,10 @@ _SHORT: Mapping[str, Callable[[str, Kind, object], list[str]]] = {"edges": _by_e
 
 
 def impossible_from_spec(domain: Domain, value: object) -> tuple[dict[str, tuple[int, ...]], ...]:
-    """Read ``[[impossible]]``: by attribute the codes of values that do not go together; of numbers and dates a first and a last one."""
+    """Read ``[[impossible]]``: for each entry, by attribute, the codes of values that do not occur together.
+
+    Values of numbers and dates are a first and a last one, others a list.
+    """
     if not isinstance(value, list) or not all(isinstance(entry, Mapping) and entry for entry in value):
         raise refuse("[[impossible]]", value, "tables of attributes with values that do not go together, such as age = [0, 14]")
     stated = []
@@ -405,7 +405,7 @@ def impossible_from_spec(domain: Domain, value: object) -> tuple[dict[str, tuple
 
 
 def public_from_spec(domain: Domain, value: object, files: PublicFiles) -> tuple[dict[str, Any], ...]:
-    """Read ``[[public]]``: tables of queries whose counts are known, as the details of a plan have them."""
+    """Read ``[[public]]``: tables whose counts are known, in the form that the details of a plan have."""
     if not isinstance(value, list) or not all(isinstance(entry, Mapping) for entry in value):
         raise refuse("[[public]]", value, 'tables with counts, such as queries = { sex = "identity" } and counts = [120, 130]')
     stated = []
@@ -424,12 +424,12 @@ def public_from_spec(domain: Domain, value: object, files: PublicFiles) -> tuple
 
 
 def _flat(counts: object) -> list[object]:
-    """Numbers of lists in lists."""
+    """Return the numbers in nested lists."""
     return [count for inner in counts for count in _flat(inner)] if isinstance(counts, list) else [counts]
 
 
 def labels_from_spec(attributes: Mapping[str, Any], domain: Domain, files: PublicFiles) -> dict[str, dict[str, str]]:
-    """By attribute the texts of its codes, and of those of its levels, as pages show them."""
+    """Return the texts by code that pages show for the values of each attribute and the groups of its levels."""
     labels_of: dict[str, dict[str, str]] = {}
     for name, table in attributes.items():
         if "labels" not in table:

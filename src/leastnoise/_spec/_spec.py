@@ -1,10 +1,11 @@
-"""The spec file: source, privacy, domain, workload, plan and output in one TOML text, and the searches that it asks for."""
+"""The spec file as a value: source, privacy, domain, workload, plan and output from one TOML text, and its searches for categories."""
 
 import os
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,19 +64,15 @@ class Searched:
     directory: Path
     found: FoundCategories | None = None
 
-    def plan(self, whole: Privacy) -> CategoryPlan:
-        """How it will be found."""
-        return plan_categories(self.attribute, self.kind, whole.share(self.share))
-
 
 def searches_of(domain: Domain, tables: Any, folder: Path, known: Mapping[str, FoundCategories]) -> tuple[Domain, tuple[Searched, ...]]:
-    """The searches of a spec, with what was found before, and the domain with the categories that are known by now."""
-    made, kinds = [], {name: domain.kind(name) for name in domain.names}
+    """Return the domain with the categories that are known by now, and the searches of a spec with what they found before."""
+    searches, kinds = [], {name: domain.kind(name) for name in domain.names}
     for name, kind in kinds.items():
         if not isinstance(kind, Unknown):
             continue
-        said = tables[name]["unknown"]
-        share, directory = exact_positive(f"[domain.{name}] share", said.get("share", SHARE)), said.get("found", f"{name}-categories")
+        table = tables[name]["unknown"]
+        share, directory = exact_positive(f"[domain.{name}] share", table.get("share", SHARE)), table.get("found", f"{name}-categories")
         if not isinstance(directory, str) or not directory:
             raise refuse(f"[domain.{name}] found", directory, "the name of a directory")
         where = folder / directory
@@ -85,25 +82,29 @@ def searches_of(domain: Domain, tables: Any, folder: Path, known: Mapping[str, F
             if not categories.private:
                 why = "were found with a seed, which protects nobody. Move them away, and find them again."
                 raise InputError(f"The categories in {where} {why}")
-        made.append(Searched(attribute=name, kind=kind, share=share, directory=where, found=categories))
+        searches.append(Searched(attribute=name, kind=kind, share=share, directory=where, found=categories))
         kinds[name] = kind if categories is None else categories.kind()
-    if not sum(search.share for search in made) < 1:
+    if not sum(search.share for search in searches) < 1:
         raise InputError("The shares of the budget that searches for categories cost must leave some of it. Give them smaller shares.")
-    return Domain(kinds, measures=domain.measures) if made else domain, tuple(made)
+    return Domain(kinds, measures=domain.measures) if searches else domain, tuple(searches)
 
 
 def search_plans(searches: Sequence[Searched], privacy: Privacy | Least) -> dict[str, CategoryPlan]:
-    """How each search of a spec finds, or found, what it is for."""
-    said = stated(privacy)
-    return {search.attribute: search.plan(said) for search in searches if said is not None}
+    """Return the plan of each search by its attribute; empty where the budget is the least that keeps targets."""
+    whole = stated(privacy)
+    return {
+        search.attribute: plan_categories(search.attribute, search.kind, whole.share(search.share))
+        for search in searches
+        if whole is not None
+    }
 
 
 def check_searches(searches: Sequence[Searched], privacy: Privacy | Least) -> None:
-    """Refuse a budget that cannot pay for searches, and what other searches found."""
-    said = stated(privacy)
+    """Refuse a budget that cannot pay for searches, and categories that another search found."""
+    whole = stated(privacy)
     for search in searches:
         what, needed = "[privacy] with unknown categories", "a budget of epsilon and delta, each a number"
-        if said is None:
+        if whole is None:
             why = message(
                 "The categories of {name} are found first, with a share of the budget, and how many there are decides what the tables "
                 "need. Give epsilon a number, such as '1', or list them: [domain.{name}] categories = [...], "
@@ -111,11 +112,11 @@ def check_searches(searches: Sequence[Searched], privacy: Privacy | Least) -> No
                 name=search.attribute,
             )
             raise refuse(what, "least", needed, why)
-        if not isinstance(said.budget, ApproxDP):
-            raise refuse(what, said.budget, needed)
+        if not isinstance(whole.budget, ApproxDP):
+            raise refuse(what, whole.budget, needed)
         if search.found is None:
             continue
-        known, asked = search.found.plan, search.plan(said)
+        known, asked = search.found.plan, search_plans([search], whole)[search.attribute]
         if (known.attribute, known.kind, known.privacy) != (asked.attribute, asked.kind, asked.privacy):
             raise InputError(
                 f"The categories in {search.directory} were found by another search than that of [domain.{search.attribute}]: its budget, "
@@ -163,29 +164,29 @@ class Spec:
 
     @property
     def planned_privacy(self) -> Privacy | Least:
-        """What a plan is made for: the budget without the shares of searches and guard, or the least, to which the guard's share comes."""
-        said = stated(self.privacy)
-        return self.privacy if said is None else without_guard(_without(said, self.searches), guard_share(self.options.guard))
+        """The budget of the plan: without the shares of searches and guard, or the least, to which the guard's share is added later."""
+        whole = stated(self.privacy)
+        return self.privacy if whole is None else without_guard(_without(whole, self.searches), guard_share(self.options.guard))
 
     @property
     def unpaid_privacy(self) -> Privacy | Least:
-        """What is still to be paid: the budget without the shares of the searches that found something before."""
-        said = stated(self.privacy)
-        return self.privacy if said is None else _without(said, [search for search in self.searches if search.found is not None])
+        """The budget without the shares of the searches that found something before."""
+        whole = stated(self.privacy)
+        return self.privacy if whole is None else _without(whole, [search for search in self.searches if search.found is not None])
 
     def search(self, progress: Callable[[str], None] | None = None) -> Search:
-        """Which strategies are tried, and how long."""
+        """Return which strategies are tried and for how long; ``progress`` is told the name of each."""
         return Search(self.strategy, self.seconds, progress, impossible=self.impossible, public=self.public)
 
     def plan(self, search: Search) -> Plan:
-        """What is planned with a search: a series, or one release."""
+        """Plan a series if the spec has one, else one release."""
         privacy = self.planned_privacy
         if self.series is not None and isinstance(privacy, Privacy):
             return series_plan(self.workload, privacy, self.series, search)
         return planned(self.workload, privacy, search, self.objective, self.options.level)
 
     def data(self, source: Path | DatabaseTable) -> Any:
-        """The data at a place, with the layout and the second table that the spec says."""
+        """Return the data at a place with the layout and the second table of the spec."""
         data = CSV(source, **self.layout) if self.layout and isinstance(source, Path) else source
         return Joined(data, **self.join) if self.join else data
 
@@ -196,7 +197,7 @@ class Spec:
 
     @property
     def data_name(self) -> str:
-        """What a line of progress calls the data."""
+        """The name of the data in a line of progress."""
         return self.source.name if isinstance(self.source, Path) else "the data"
 
 
@@ -227,7 +228,7 @@ def read_spec(path: str | Path, found: Mapping[str, FoundCategories] = _NOTHING,
 
 
 def read_spec_text(file: Path) -> str:
-    """What stands in a spec file, with its ends of lines."""
+    """Return the text of a spec file, with its ends of lines as they are."""
     try:
         with file.open(encoding="utf-8", newline="") as opened:
             return opened.read()
@@ -242,15 +243,11 @@ def parse_spec(text: str, folder: Path) -> Spec:
     return spec_from_table(read_toml(text), folder)
 
 
-def _words(*allowed: str) -> _Reader:
-    return lambda name, value: one_of(name, value, allowed)
-
-
-# The parts whose keys are read one by one: of each key how it is read, by its name in messages, and what it is where it is not said.
+# For each key of these parts: how its value is read, given its name in messages, and its default.
 _GRAMMAR: Mapping[str, Mapping[str, tuple[_Reader, Any]]] = {
     "[plan]": {
-        "strategy": (_words("auto", *PLANNERS, *BY_NAME), "auto"),
-        "objective": (_words("total", *OBJECTIVES), "total"),
+        "strategy": (partial(one_of, allowed=("auto", *PLANNERS, *BY_NAME)), "auto"),
+        "objective": (partial(one_of, allowed=("total", *OBJECTIVES)), "total"),
         "seconds": (lambda _, value: Search(seconds=value).seconds, SECONDS),
         "guard": (lambda _, value: guard_share(value), None),
     },
@@ -258,17 +255,24 @@ _GRAMMAR: Mapping[str, Mapping[str, tuple[_Reader, Any]]] = {
 }
 
 
-def _said(where: str, value: object) -> dict[str, Any]:
-    """What a part says of each of its keys."""
+def _settings(where: str, value: object) -> dict[str, Any]:
+    """Read a part by its grammar; keys that are not given have their defaults."""
     given = known_keys(where, value, _GRAMMAR[where])
     keys = _GRAMMAR[where].items()
-    return {key: read(f"{where} {key}", given[key]) if key in given else usual for key, (read, usual) in keys}
+    return {key: read(f"{where} {key}", given[key]) if key in given else default for key, (read, default) in keys}
 
 
 def spec_from_table(
     table: Mapping[str, Any], folder: Path, name: str = "the spec", categories: Mapping[str, FoundCategories] = _NOTHING
 ) -> Spec:
-    """Read a spec that is no text any more."""
+    """Read a spec from its table of TOML.
+
+    Args:
+        table: the parts by their names.
+        folder: where relative paths begin.
+        name: how messages call the spec.
+        categories: by attribute, categories that a search found and did not write.
+    """
     _refuse_blanks(name, table)
     parts: dict[str, Any] = known_keys(name, table, _PARTS)
     for key in ("privacy", "domain", "workload"):
@@ -276,8 +280,8 @@ def spec_from_table(
             raise InputError(f"{name} must have a part [{key}]; it has {', '.join(parts) or 'nothing'}. See docs/spec.md for an example.")
     source: dict[str, Any] = known_keys("[source]", parts.get("source", {}), [*PLACE, "join", "null", *LAYOUT, *READING])
     data, stored = place_of(folder, source, "[source]")
-    join = joined_with(folder, source)
-    plan, ledger = _said("[plan]", parts.get("plan", {})), _said("[ledger]", parts.get("ledger", {}))
+    join = joined_with(folder, source, data)
+    plan, ledger = _settings("[plan]", parts.get("plan", {})), _settings("[ledger]", parts.get("ledger", {}))
     output: dict[str, Any] = known_keys("[output]", parts.get("output", {}), _OUTPUT)
     protected: dict[str, Any] = known_keys("[privacy]", parts["privacy"], ["epsilon", "delta", "rho", "neighbours", "unit", "rows"])
     reading = {"nulls" if key == "null" else key: source[key] for key in ("null", *READING) if key in source}
@@ -292,7 +296,7 @@ def spec_from_table(
         options = Options(**output, guard=plan["guard"], labels=labels, searches=paid, statements=statements)
     privacy = _privacy(protected, options.level, workload)
     series, privacy = _series(parts, domain, privacy, searches)
-    if join:  # before any data are there: a unit that rows of the second table need not belong to
+    if join:  # the second table must be of the unit's own rows, or public; that is checked although no data are there
         with within(f"{WHERE_JOINED}: "):
             check_unit(Joined(None, **join), privacy.unit_column)
     check_searches(searches, privacy)
@@ -324,14 +328,14 @@ def spec_from_table(
 def _series(
     parts: Mapping[str, Any], domain: Domain, privacy: Privacy | Least, searches: Sequence[Searched]
 ) -> tuple[AlongTime | None, Privacy | Least]:
-    """What [series] says, and what protects a unit in all periods together; what a series does not have yet is refused."""
+    """Read [series]; return it, and the budget that protects a unit in all periods together. Refuse what a series cannot have."""
     if "series" not in parts:
         return None, privacy
-    said: dict[str, Any] = known_keys("[series]", parts["series"], ["along", "late"])
-    if "along" not in said:
+    table: dict[str, Any] = known_keys("[series]", parts["series"], ["along", "late"])
+    if "along" not in table:
         raise InputError("[series] must have along = the attribute of dates whose periods are published one after the other.")
     with within("[series] "):
-        series = AlongTime(**said)
+        series = AlongTime(**table)
         series.dates(domain)
     if isinstance(privacy, Least):
         raise refuse("the budget of a spec with [series]", LEAST, "rho, or epsilon and delta", "Give the budget of all periods together.")
@@ -350,7 +354,7 @@ def _series(
 
 
 def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:
-    r"""Read TOML that anybody may have written."""
+    """Read TOML; refuse what is no TOML, nested too deeply, or has numbers of thousands of digits."""
     advice = f"A spec has numbers of at most {MOST_DIGITS} digits, and tables and lists at most {_MOST_NESTED} deep."
     try:
         table = tomllib.loads(text)
@@ -368,7 +372,7 @@ def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:
 
 
 def _refuse_blanks(name: str, table: Mapping[str, Any]) -> None:
-    """A draft is refused as long as it has a blank, and every place, such as domain.sex, is named."""
+    """Refuse a draft that still has blanks, and name the places of all of them, such as domain.sex."""
     blanks: dict[str, None] = {}
     ahead: list[tuple[tuple[str, ...], object]] = [((), table)]
     while ahead:
@@ -433,10 +437,10 @@ def _of_unit(domain: Domain, unit: object) -> _Unit:
 
 
 def _asked(domain: Domain, value: object, unit: _Unit) -> tuple[list[Workload], tuple[str, ...]]:
-    """What every part asks, all over one domain, which has the levels that statements of SQL make; and these statements."""
+    """Return the workload of every part, and the statements of SQL; all are over one domain with the levels that the statements make."""
     if not isinstance(value, list) or not value:
         raise InputError("The workload is empty; add at least one part [[workload]] with marginals = { ways = 1 } or queries = { ... }.")
-    parts: list[tuple[str, object, int]] = []  # its name, what it says, and how many statements of SQL
+    parts: list[tuple[str, object, int]] = []  # of each part its name, its table, and its number of statements of SQL
     read: list[Statement] = []
     for number, entry in enumerate(value, 1):
         where, before = message("[[workload]] number {place}", place=number), len(read)
@@ -488,7 +492,7 @@ def _part(domain: Domain, value: object, unit: _Unit, where: str, statements: Se
 
 
 def _windows(domain: Domain, name: str, value: Any) -> Any:
-    """What is asked along an attribute; windows of so many periods, as { rolling = 3 } asks for them, as ranges."""
+    """Replace { rolling = 3 } on an attribute of dates by the ranges of all windows of 3 periods; return anything else as it is."""
     if not (isinstance(value, Mapping) and [*value] == ["rolling"]):
         return value
     kind = domain.kind(one_of("an attribute of a query", name, domain.names))
@@ -500,24 +504,24 @@ def _windows(domain: Domain, name: str, value: Any) -> Any:
 
 
 def _statistic_part(domain: Domain, kind: str, table: Mapping[str, Any], where: str) -> Workload:
-    """Means, quantiles or a distribution function."""
-    said = ["weight", "size", *(["margin", "rmse", "weighted_by"] if kind == "means" else [])]
-    foreign = [name for name in table if name not in (kind, *said)]
+    """Return the workload of a part that asks for means, quantiles or a distribution function."""
+    allowed = ["weight", "size", *(["margin", "rmse", "weighted_by"] if kind == "means" else [])]
+    foreign = [name for name in table if name not in (kind, *allowed)]
     if foreign:
         advice = "Other targets, and sums, are of tables: give them to queries that ask for the same table."
-        raise refuse(f"a key of {where}, which asks for {kind},", foreign[0], f"one of {', '.join([kind, *said])}", advice)
+        raise refuse(f"a key of {where}, which asks for {kind},", foreign[0], f"one of {', '.join([kind, *allowed])}", advice)
     keys = ["of", "at", "by"] if kind == "quantiles" else ["of", "by"]
     with within(message("{where}: ", where=where)):
         asked: dict[str, Any] = {"by": [], **known_keys(kind, table[kind], keys)}
         for name in keys:
             if name not in asked:
                 raise InputError(f"{kind} must have {name}; it has {', '.join(table[kind]) or 'nothing'}.")
-        made = _STATISTICS[kind](domain, **asked, **{name: table[name] for name in said if name in table and name != "weighted_by"})
+        made = _STATISTICS[kind](domain, **asked, **{name: table[name] for name in allowed if name in table and name != "weighted_by"})
         return made.weighted_by(table["weighted_by"]) if "weighted_by" in table else made
 
 
 def asked_about(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The attributes and measured columns that a release of a spec, a plan or a workload reads, in the order of the domain."""
+    """Return the attributes and the measures that a release of a spec, a plan or a workload reads, in the order of the domain."""
     if isinstance(what, Plan):
         return what.used()
     workload = what.workload if isinstance(what, Spec) else what
@@ -525,7 +529,7 @@ def asked_about(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
         raise refuse("what to check", type(what).__name__, "a spec, a plan or a workload")
     names = {name for product in workload for name in product.attributes}
     if isinstance(what, Spec) and looks(what.strategy):
-        from leastnoise._mechanisms import mechanism_for  # with all that carries such plans out
+        from leastnoise._mechanisms import mechanism_for  # loads all mechanisms, which is slow
 
         names.update(mechanism_for(what.strategy, workload).decides_along(workload))
     read = {part for name in workload.measures if name is not None for part in parts(workload.domain.measure(name))}
@@ -536,7 +540,7 @@ def asked_about(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def read_plan(path: Path, what: Spec) -> Plan:
-    """Read a plan that was made from a spec."""
+    """Read a plan from a file, and refuse one that was made from another spec."""
     made = plan_in(path)
     if other := other_parts(made, what):
         raise InputError(
@@ -546,7 +550,7 @@ def read_plan(path: Path, what: Spec) -> Plan:
 
 
 def other_parts(made: Plan, what: Spec) -> list[str]:
-    """The parts of a spec that a plan was not made for."""
+    """Return the names of the parts of a spec that differ from what a plan was made for."""
     asked = what.planned_privacy
     wanted = smallest(asked)
     same = made.privacy.within(wanted.budget) == wanted and type(made.privacy.budget) is type(wanted.budget)

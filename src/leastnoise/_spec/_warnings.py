@@ -27,7 +27,7 @@ _LISTED = 3
 
 
 def budget_warnings(privacy: Privacy, rows: int | None, said: Texts, *, of_targets: bool = False) -> Iterator[str]:
-    """One sentence for each part of a budget that protects hardly anybody; a budget that nobody chose is told earlier."""
+    """Warn of each part of a budget that protects hardly anybody; a budget that follows from targets is warned of at a lower epsilon."""
     most = MOST_OF_TARGETS if of_targets else MOST_EPSILON
     advice = said.say("st_w_much" if of_targets else "st_w_hardly")
     budget = privacy.budget
@@ -42,13 +42,13 @@ def budget_warnings(privacy: Privacy, rows: int | None, said: Texts, *, of_targe
 
 
 def early_warnings(plan: Plan, said: Texts = ENGLISH) -> Iterator[str]:
-    """One sentence if the clock ended the search of strategies."""
+    """Warn if planning ran out of time before all strategies were tried."""
     if ended := plan.details.get("ended_early", ()):
         yield said.say("st_early", names=", ".join(ended))
 
 
 def crowded_warnings(plan: Plan, said: Texts = ENGLISH) -> Iterator[str]:
-    """One sentence if tables have much larger errors than they would have alone."""
+    """Warn if tables have much larger errors than they would have alone."""
     if known := sorted(plan.details.get("crowded", {}).items(), key=lambda pair: -pair[1]):
         called = {product.name: _called(product, said) for product in plan.workload}
         times = (said.say("st_times", name=called.get(name, name), ratio=said.local(f"{ratio:.2g}")) for name, ratio in known)
@@ -56,12 +56,12 @@ def crowded_warnings(plan: Plan, said: Texts = ENGLISH) -> Iterator[str]:
 
 
 def _called(product: Product, said: Texts) -> str:
-    """A table in a warning: commands and files have one name for it, pages in another language theirs."""
+    """Name a table as commands and files do, and on pages in another language in that language."""
     return product.name if said is ENGLISH else table_words(product, said)
 
 
 def error_warnings(plan: Plan, level: float, rows: int | None = None, said: Texts = ENGLISH) -> Iterator[str]:
-    """One sentence if answers are expected to be smaller than their margins, by what is public of them."""
+    """Warn of tables whose answers are probably smaller than their margins: public sizes and numbers of rows bound the answers."""
     if plan.promise is None:
         return
     measured, warnings = plan.measured(), []
@@ -71,7 +71,7 @@ def error_warnings(plan: Plan, level: float, rows: int | None = None, said: Text
         known = product.size or (groups.get(product.question) if product.measure is None else None)
         cells = [operator.rows for operator, asked in zip(product.operators, product.query_sets, strict=True) if asked.form.axis == "cells"]
         most = (MOST_ROWS if rows is None else rows) * plan.domain.largest_value(product.measure) / math.prod(cells)
-        size = most if known is None else float(known) / product.unit  # of cells on average, of sums of cells at most
+        size = most if known is None else float(known) / product.unit  # the mean of cells, or the most that sums of cells can be
         margin = times * table.largest_std + step
         if margin > size:
             values = {"margin": said.error(margin * product.unit), "typical": said.plain(size * product.unit)}
@@ -86,7 +86,7 @@ _SHARE_NAME = re.compile(r"share|rate|ratio|fraction|probability|quote|anteil", 
 
 
 def spec_warnings(what: Spec, said: Texts = ENGLISH) -> tuple[str, ...]:
-    """One sentence for each part of a spec that is likely wrong."""
+    """Return a warning for each part of a spec that is likely wrong."""
     attributes, measures = asked_about(what)
     warnings = [sentence for name in attributes for sentence in _of_kind(name, what.domain.kind(name), what, said)]
     for name in measures:
@@ -105,12 +105,12 @@ def spec_warnings(what: Spec, said: Texts = ENGLISH) -> tuple[str, ...]:
 
 
 def plan_warnings(what: Spec, made: Plan, said: Texts = ENGLISH) -> tuple[str, ...]:
-    r"""One sentence for each mistake that only the plan of a spec shows: large errors, and a large budget where it was to be found."""
+    """Return a warning for each mistake that only the plan of a spec shows: large errors, and a large least budget."""
     least, pure = stated(what.privacy) is None, isinstance(made.privacy.budget, PureDP)
-    noise = noises(made.privacy)[0] if made.measurements is None else made.measurements.noise  # what chooses as it goes takes the usual
+    noise = noises(made.privacy)[0] if made.measurements is None else made.measurements.noise  # without measurements, the usual noise
     return (
         *(budget_warnings(made.privacy, what.rows, said, of_targets=True) if least else ()),
-        *(_without_target(what, said) if least else ()),
+        *(_untargeted(what, said) if least else ()),
         *([said.say("st_w_cells_pure" if pure else "st_w_cells")] if made.privacy.max_per_cell is not None and noise.norm == 1 else ()),
         *early_warnings(made, said),
         *crowded_warnings(made, said),
@@ -118,8 +118,8 @@ def plan_warnings(what: Spec, made: Plan, said: Texts = ENGLISH) -> tuple[str, .
     )
 
 
-def _without_target(what: Spec, said: Texts) -> Iterator[str]:
-    """Where the budget is the least that keeps targets, tables that are part of none have what is left over."""
+def _untargeted(what: Spec, said: Texts) -> Iterator[str]:
+    """Warn of tables without a target where the budget is the least that keeps the targets: their errors are whatever that leaves."""
     goals = goals_of(what.workload, what.options.level)
     without = [product.name for product, goal in zip(what.workload, goals, strict=True) if not goal.wanted]
     if without:
