@@ -1,4 +1,4 @@
-"""Progress of whatever takes over a second: a line for commands, and below the cell of a notebook; programs see none."""
+"""Progress of whatever takes over a second: commands show a line, notebooks a line below the cell, and programs nothing."""
 
 import os
 import sys
@@ -17,18 +17,23 @@ _R = TypeVar("_R")
 
 
 class Display(NamedTuple):
-    """Where a line of progress is shown, and every how many seconds."""
+    """How a line of progress is shown, and the seconds between two lines."""
 
     every: float
     show: Callable[[str], None]
 
 
 class Progress:
-    """A line that appears after a second and says what is being done; use it in a ``with`` statement.
+    """A line that appears after a second and says what is being done, for a ``with`` statement.
 
     On a terminal the line is redrawn and removed at the end. Elsewhere it is printed when it appears and every ten seconds.
     The number of rows may be private, so it is never shown, only the share that has been read. ``LEASTNOISE_PROGRESS`` in the environment
-    is the number of seconds after which the line appears in the place of one, or ``never``.
+    is the number of seconds after which the line appears, in place of one, or ``never``.
+
+    Args:
+        doing: the text of the line.
+        display: where it is shown; else on the standard error stream.
+        about: how many seconds everything will probably take; 0 if that is not known.
     """
 
     def __init__(self, doing: str, display: Display | None = None, about: float = 0.0) -> None:
@@ -53,24 +58,33 @@ class Progress:
 
     @property
     def seconds(self) -> float:
-        """Time since the start."""
+        """The seconds since the start."""
         return time.perf_counter() - self._start
 
     def say(self, text: str, share: float = 0.0) -> None:
-        """Change what is being done, and the share of it that is done where that is counted."""
+        """Change the text, and the share that is done if that is known."""
         self._text, self._share = text, share
 
     def trying(self, name: str) -> None:
-        """Tell which strategy is tried."""
+        """Show which strategy is tried."""
         self.say(f"planning, trying {name}")
 
     def step(self, text: str, among: int) -> None:
-        """Tell which of a known number of steps is begun: the time that is left follows from those that are done."""
+        """Begin the next of a known number of steps; the time left follows from the steps that are done."""
         self.say(text, self._steps / among)
         self._steps += 1
 
     def rows(self, doing: str, then: str, done: int, among: int | None, blocks: int = 0, about: float = 0.0) -> None:
-        """Tell how far the reading of rows is; after the last one something else begins, whose time is counted anew."""
+        """Show how far reading is, by rows or (where their number is unknown) by blocks; after the last one the text ``then`` begins.
+
+        Args:
+            doing: the text while rows are read.
+            then: the text afterwards, whose time is counted anew.
+            done: how many rows are read.
+            among: how many there are, if that is known.
+            blocks: how many calls there will be, if that is known.
+            about: how many seconds the rest will probably take.
+        """
         self._blocks += 1
         part, whole = (done, among) if among else (self._blocks, blocks)
         if whole and part >= whole:
@@ -80,7 +94,7 @@ class Progress:
             self.say(f"{doing}: {100 * part // whole}%", part / whole)
 
     def _done_share(self, seconds: float) -> float:
-        """The share of what is done after so many seconds: what was counted, or else what was estimated beforehand."""
+        """Return the share that is done after so many seconds: what was counted, else what follows from the estimate."""
         return self._share or (min((seconds - self._begun) / self._about, 1.0) if self._about else 0.0)
 
     def _show(self) -> None:
@@ -96,7 +110,7 @@ class Progress:
 
 
 def _error_stream() -> Display:
-    """A line on the standard error stream: on a terminal each takes the place of the one before."""
+    """Show lines on the standard error stream; on a terminal each replaces the one before."""
     terminal, widths = sys.stderr.isatty(), [0]
 
     def show(line: str) -> None:
@@ -108,7 +122,7 @@ def _error_stream() -> Display:
 
 
 def time_words(seconds: float, share: float, begun: float = 0.0) -> str:
-    """How long something has taken, and about how long the rest will."""
+    """Write how long something has taken, and about how long the rest will take."""
     if not 0.02 <= share < 1:
         return f"{seconds:.0f} s"
     rest = (seconds - begun) * (1 - share) / share
@@ -116,7 +130,7 @@ def time_words(seconds: float, share: float, begun: float = 0.0) -> str:
 
 
 def _patience() -> float | None:
-    """Seconds until the line appears; None if it never does."""
+    """Return the seconds until the line appears; None if it never does."""
     given = os.environ.get("LEASTNOISE_PROGRESS", "")
     if given == "never":
         return None
@@ -125,7 +139,7 @@ def _patience() -> float | None:
 
 @contextmanager
 def planning_shown(given: _Names, about: Callable[[], float] | None = None) -> Iterator[_Names]:
-    """What a planner tells the names of strategies to: what a caller gave, or else a line below the cell, in a notebook."""
+    """Give the function that is told the strategy which is tried: the caller's, or in a notebook one that shows a line of progress."""
     if given is not None or not _in_notebook():
         yield given
         return
@@ -134,7 +148,12 @@ def planning_shown(given: _Names, about: Callable[[], float] | None = None) -> I
 
 
 def rows_shown(then: str, expected: Callable[..., tuple[int, float]] | None = None) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Let a function that reads rows tell a notebook how far it is, where its caller gave no ``progress``."""
+    """Return a decorator for functions that read rows: in a notebook they show a line of progress if no ``progress`` is given.
+
+    Args:
+        then: the text after the last row.
+        expected: with the arguments of the function, returns how many blocks there are and how many seconds the rest takes.
+    """
 
     def shown(reads: Callable[_P, _R]) -> Callable[_P, _R]:
         @wraps(reads)
@@ -152,7 +171,7 @@ def rows_shown(then: str, expected: Callable[..., tuple[int, float]] | None = No
 
 
 def _in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook; IPython is never loaded to find out."""
+    """Return whether this process is the kernel of a notebook, without loading IPython."""
     if "IPython" not in sys.modules:
         return False
     from IPython import get_ipython
@@ -161,7 +180,7 @@ def _in_notebook() -> bool:
 
 
 def _cell() -> Display:
-    """A line of plain text below the cell, which is emptied at the end."""
+    """Show lines of plain text below the cell, each in place of the one before."""
     from IPython.display import display
 
     handles: list[Any] = []

@@ -1,6 +1,6 @@
-"""The pages to begin with: which data, then what columns may hold, what to publish, how exact or how private; from there to a spec as TOML.
+"""The pages to begin with: forms for the data, the values of columns, the tables and the budget, and the spec that they make.
 
-They know names and types of columns alone.
+They know the names and types of columns, and no value.
 """
 
 import os
@@ -28,10 +28,10 @@ from leastnoise._studio._pages import Page, action, assets, chart, get, shown
 from leastnoise._studio._planning import Planning, margins, planning_page, view
 
 Form = Mapping[str, str]
-"""The fields of the page by name, empty where nothing is filled in or ticked: ``c3.low`` is of column 3, ``a1.what`` of question 1."""
+"""The fields of the form by name, empty where nothing is filled in: ``c3.low`` belongs to column 3, ``a1.what`` to question 1."""
 FORMS = {"text": "list", "whole": "whole", "number": "number", "date": "dates", "truth": "truth"}
 """The form that is suggested for each kind of column."""
-# What a column becomes by the form that is chosen for it; $ before what is filled in.
+# The keys of [domain.NAME] for each form of a column, with $ before the names of fields.
 _COLUMNS: Mapping[str, Mapping[str, Any]] = {
     "list": {"categories": "$codes"},
     "file": {"categories": {"file": "$file", "column": "$file_column"}},
@@ -41,7 +41,7 @@ _COLUMNS: Mapping[str, Mapping[str, Any]] = {
     "unknown": {"unknown": {"most": "$most"}},
     "truth": {"categories": [True, False]},
 }
-# What a question asks: $groups are the columns that are ticked, and $by the same as a list.
+# The part of the workload for each question: $groups are the columns that are ticked, $by the same as a list.
 _QUESTIONS: Mapping[str, Mapping[str, Any]] = {
     "counts": {"queries": "$groups"},
     "top": {"queries": "$groups"},
@@ -53,10 +53,10 @@ _QUESTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 _STATISTICS = ("means", "quantiles", "cdf")
 WEIGHTED = ("counts", "top", "means", "sums")
-"""What rows may count for as often as their weight says."""
+"""The questions in which rows may count as often as their weight says."""
 PERIODS = ("year", "quarter", "month", "week", "day", "hour", "weekday")
 NUMBERS = {"1234.56": ("", ""), "1234,56": (",", ""), "1.234,56": (",", "."), "1,234.56": ("", ",")}
-"""How a file of texts may write numbers: the marks of decimals and of thousands, where they are not those of specs."""
+"""The settings ``decimal`` and ``thousands`` of [source] for each way to write numbers in a text file."""
 DAYS = {"2025-12-31": "", "31.12.2025": "%d.%m.%Y", "31/12/2025": "%d/%m/%Y", "12/31/2025": "%m/%d/%Y"}
 _NUMBERS = {"low", "high", "step", "epsilon", "margin", "delta", "size", "max_rows", "most"}  # fields of numbers
 _HEAD = """\
@@ -70,18 +70,18 @@ _MOST_DRAWN = 4
 _MOST_VALUES = 10**6
 _INVENTED_ROWS = 10_000
 Lead = Callable[[Page], Mapping[str, str]]
-"""Shows another page; what the browser is told, which then asks for it."""
+"""Shows another page, and returns the reply to the browser, which then asks for that page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """Where the data are, and what is known of them without a look at a value.
+    """The place of the data and the names and types of their columns.
 
     Args:
         name: how pages call them.
         folder: where the spec will be: beside a file, or the current folder.
-        table: the part ``[source]`` of a spec.
-        columns: by their names and types.
+        table: the part ``[source]`` of the spec.
+        columns: with what their names and types suggest.
     """
 
     name: str
@@ -89,14 +89,9 @@ class Data:
     table: Mapping[str, Any]
     columns: tuple[SourceColumn, ...]
 
-    @property
-    def is_text(self) -> bool:
-        """Whether numbers and days are texts, of which the form has to be said."""
-        return not any(column.typed for column in self.columns)
-
 
 def looked_at(source: Path | DatabaseTable, layout: Mapping[str, str]) -> Data:
-    """Names and types of the columns of some data; no value is read."""
+    """Read the names and types of columns; no value is read."""
     if isinstance(source, DatabaseTable):
         table, name, folder = {"table": source.table, "connection": source.connection}, source.table, Path.cwd()
     else:
@@ -108,13 +103,13 @@ def looked_at(source: Path | DatabaseTable, layout: Mapping[str, str]) -> Data:
 
 
 def spec_of(data: Data, form: Form, language: str, *, in_sql: bool = False) -> str:
-    """The text of the spec that a form says, checked; numbers have a comma where the language writes one.
+    """Return the text of the spec that a form describes, checked; numbers are written with a comma in German.
 
-    Where SQL may ask in place of the form, nothing has to be asked: the spec says then what all columns may hold.
+    If SQL is to ask in place of the form (``in_sql``), the form may ask nothing; the spec then describes all columns.
     """
-    form = {key: _pointed(text) if language == "de" and key.rpartition(".")[2] in _NUMBERS else text for key, text in form.items()}
+    form = {key: _with_point(text) if language == "de" and key.rpartition(".")[2] in _NUMBERS else text for key, text in form.items()}
     questions = {int(part.group(1)) for key in form if (part := re.fullmatch(r"a(\d{1,3})\.what", key)) and form[key]}
-    numbers = {}  # of columns by attribute, which is called as the column, with the unit of measure behind it
+    numbers = {}  # the number of each column by its attribute, which has the name of the column and its unit of measure: "pay (EUR)"
     for number, column in enumerate(data.columns):
         if kind := form.get(f"c{number}.kind"):
             unit = form.get(f"c{number}.unit", "") if kind == "number" and questions else ""  # SQL calls a column by its name
@@ -128,7 +123,7 @@ def spec_of(data: Data, form: Form, language: str, *, in_sql: bool = False) -> s
         raise InputError("Say how far a number may be from the truth, such as 500; or give a budget.")
     used, measured, weights = _used(asked) if asked else ({*numbers}, {name for name in kinds if kinds[name] in ("whole", "number")}, {*()})
     privacy: dict[str, Any] = {"epsilon": "least" if within else form.get("epsilon", "")}
-    if any(kinds[name] == "unknown" for name in used):  # categories that nobody can list are found under a delta
+    if any(kinds[name] == "unknown" for name in used):  # finding categories privately needs a delta
         privacy["delta"] = form.get("delta", "")
     unit = form.get("unit", "")
     if unit and not (unit.isdecimal() and int(unit) < len(data.columns)):
@@ -137,7 +132,7 @@ def spec_of(data: Data, form: Form, language: str, *, in_sql: bool = False) -> s
     decimal, thousands = NUMBERS[one_of("how numbers are written", form.get("numbers") or "1234.56", NUMBERS)]
     written = {"encoding": form.get("encoding", "").replace("utf-8", ""), "decimal": decimal, "thousands": thousands}
     table: dict[str, Any] = {"source": {**data.table, **{key: text for key, text in written.items() if text}}, "privacy": privacy}
-    described = used | measured | weights if asked else used  # a domain has an attribute, though none is asked about
+    described = used | measured | weights if asked else used
     table["domain"] = {name: _attribute(data.columns[number], number, name, form) for name, number in numbers.items() if name in described}
     for name in sorted(measured | weights):
         low, high, step = (form.get(f"c{numbers[name]}.{field}", "") for field in ("low", "high", "step"))
@@ -154,15 +149,15 @@ def spec_of(data: Data, form: Form, language: str, *, in_sql: bool = False) -> s
     return text
 
 
-def _pointed(text: str) -> str:
-    """A number with a decimal point, as specs have it."""
+def _with_point(text: str) -> str:
+    """Replace the decimal comma of a number by the point of specs."""
     if re.search(r"\.\d{3}(\D|$)", text):
         raise InputError(message("A number must be written without separators of thousands; got {text}.", text=text))
     return text.replace(",", ".")
 
 
 def _filled(template: Any, fields: Mapping[str, Any]) -> Any:
-    """A part of a spec with what is filled in at its places."""
+    """Fill the fields into a part of a spec."""
     if isinstance(template, Mapping):
         return {key: _filled(entry, fields) for key, entry in template.items()}
     if isinstance(template, list):
@@ -171,9 +166,9 @@ def _filled(template: Any, fields: Mapping[str, Any]) -> Any:
 
 
 def _asked(question: int, names: Mapping[int, str], form: Form) -> dict[str, Any]:
-    """One part of the workload, and its columns that are ticked, each with its values or with the groups of a level."""
-    said = {field: form.get(f"a{question}.{field}", "") for field in ("what", "of", "size", "weight")}
-    kind = one_of("what is published", said["what"], _QUESTIONS)
+    """Return the part of the workload that a question asks for; each ticked column is split by its values or by the groups of a level."""
+    given = {field: form.get(f"a{question}.{field}", "") for field in ("what", "of", "size", "weight")}
+    kind = one_of("what is published", given["what"], _QUESTIONS)
     groups: dict[str, Any] = {}
     for number, name in names.items():
         ways = [way for way in ("cells", "group", "level") if form.get(f"a{question}.by.{number}.{way}")]
@@ -183,58 +178,61 @@ def _asked(question: int, names: Mapping[int, str], form: Form) -> dict[str, Any
             level = form.get(f"c{number}.level", "") if ways == ["level"] else "group"
             groups[name] = "identity" if ways == ["cells"] else {"level": level}
     fields: dict[str, Any] = {"groups": groups, "by": [name if sets == "identity" else {name: sets} for name, sets in groups.items()]}
-    weighted = kind in WEIGHTED and bool(said["weight"])
+    weighted = kind in WEIGHTED and bool(given["weight"])
     wanted = [("weight", "Weights")] if weighted else []
     wanted += [] if kind in ("counts", "top") else [("of", "Means, medians, distributions and sums")]
     for field, words in wanted:
-        if not said[field].isdecimal() or int(said[field]) not in names:
+        if not given[field].isdecimal() or int(given[field]) not in names:
             raise InputError(message("{what} must be of a column of numbers that is published; choose one.", what=words))
-        fields[field] = names[int(said[field])]
+        fields[field] = names[int(given[field])]
     if kind == "top" and len(groups) != 1:
         raise InputError("The largest groups must be of one column; tick one.")
-    made = _filled(_QUESTIONS[kind], fields)
-    made |= {"size": said["size"]} if said["size"] and "queries" not in made else {}
-    return {**made, **({"weighted_by": fields["weight"]} if weighted else {})}
+    part = _filled(_QUESTIONS[kind], fields)
+    part |= {"size": given["size"]} if given["size"] and "queries" not in part else {}
+    return {**part, **({"weighted_by": fields["weight"]} if weighted else {})}
 
 
 def _used(asked: Sequence[Mapping[str, Any]]) -> tuple[set[str], set[str], set[str]]:
-    """The attributes that are asked about, what is summed, and what rows are weighted by."""
+    """Return the attributes that parts of the workload ask about, the columns that they sum, and the columns of weights."""
     used, measured = set[str](), set[str]()
     for entry in asked:
-        kind, said = next(iter(entry.items()))
+        kind, table = next(iter(entry.items()))
         if kind == "queries":
-            used |= {*said}
+            used |= {*table}
             measured |= {entry["sum"]} if "sum" in entry else {*()}
         else:
-            used |= {name for part in said["by"] for name in ([part] if isinstance(part, str) else part)}
-            (measured if kind == "means" else used).add(said["of"])
+            used |= {name for part in table["by"] for name in ([part] if isinstance(part, str) else part)}
+            (measured if kind == "means" else used).add(table["of"])
     return used, measured, {entry["weighted_by"] for entry in asked if "weighted_by" in entry}
 
 
 def _within(margin: str, asked: Sequence[Mapping[str, Any]], measures: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What is asked with its targets: of statistics the tables that they follow from have them, a sum as many times as a row adds."""
-    made = [{**entry, "margin": margin} if "queries" in entry else dict(entry) for entry in asked]
-    for kind, said, entry in [(kind, entry[kind], entry) for entry in asked for kind in _STATISTICS if kind in entry]:
-        of, groups = said["of"], {name: "identity" for name in said["by"] if isinstance(name, str)}
-        groups |= {name: sets for part in said["by"] if not isinstance(part, str) for name, sets in part.items()}
+    """Return the parts of the workload with a margin as their target.
+
+    A statistic has no such target, so the tables that it is made of are added with one; for a sum it is the margin times the largest value.
+    """
+    parts = [{**entry, "margin": margin} if "queries" in entry else dict(entry) for entry in asked]
+    for kind, table, entry in [(kind, entry[kind], entry) for entry in asked for kind in _STATISTICS if kind in entry]:
+        of, groups = table["of"], {name: "identity" for name in table["by"] if isinstance(name, str)}
+        groups |= {name: sets for part in table["by"] if not isinstance(part, str) for name, sets in part.items()}
         if kind != "means":
-            made.append({"queries": {**groups, of: "prefix"}, "margin": margin})
+            parts.append({"queries": {**groups, of: "prefix"}, "margin": margin})
             continue
         weighted = {"weighted_by": entry["weighted_by"]} if "weighted_by" in entry else {}
-        made.append({"queries": groups, "count": of, **weighted, "margin": margin})
-        if {"queries": groups, "sum": of, **weighted, "margin": margin} not in made:
+        parts.append({"queries": groups, "count": of, **weighted, "margin": margin})
+        if {"queries": groups, "sum": of, **weighted, "margin": margin} not in parts:
             most = max(abs(exact(message("a bound of {name}", name=of), end)) for end in measures[of]["clip"])
-            made.append({"queries": groups, "sum": of, **weighted, "margin": str(exact("the distance", margin) * most)})
-    return made
+            parts.append({"queries": groups, "sum": of, **weighted, "margin": str(exact("the distance", margin) * most)})
+    return parts
 
 
 def _attribute(column: SourceColumn, number: int, name: str, form: Form) -> dict[str, Any]:
-    """The part ``[domain.NAME]`` of a column."""
-    said = {key.partition(".")[2]: text.strip() for key, text in form.items() if key.startswith(f"c{number}.")}
-    texts = {field: said.get(field, "") for field in ("file", "file_column", "low", "high", "step", "from", "to", "by", "most")}
-    kind = one_of(message("what {name} may hold", name=name), said["kind"], ("list", "file", *FORMS.values(), "unknown"))
+    """Return the table ``[domain.NAME]`` of a column."""
+    given = {key.partition(".")[2]: text.strip() for key, text in form.items() if key.startswith(f"c{number}.")}
+    texts = {field: given.get(field, "") for field in ("file", "file_column", "low", "high", "step", "from", "to", "by", "most")}
+    kind = one_of(message("what {name} may hold", name=name), given["kind"], ("list", "file", *FORMS.values(), "unknown"))
     fields: dict[str, Any] = {key: _number(text) if key in _NUMBERS else text for key, text in texts.items()}
-    codes, count = [code.strip() for code in said.get("list", "").splitlines() if code.strip()], 0
+    codes, count = [code.strip() for code in given.get("list", "").splitlines() if code.strip()], 0
     fields["codes"] = [*dict.fromkeys(map(_number, codes) if column.kind == "whole" else codes)]
     if kind == "whole" and isinstance(fields["low"], int) and isinstance(fields["high"], int):
         count = fields["high"] - fields["low"]
@@ -245,29 +243,29 @@ def _attribute(column: SourceColumn, number: int, name: str, form: Form) -> dict
         if steps.denominator != 1 or steps < 1:
             raise InputError(message(_NO_STEPS, name=name, low=texts["low"], high=texts["high"], step=texts["step"]))
         count = fields["count"] = int(steps)
-    if count > _MOST_VALUES:  # more than a page can show the groups of while somebody waits
+    if count > _MOST_VALUES:  # their groups could not be shown without a wait
         raise InputError(message(_TOO_MANY, name=name, count=count, most=_MOST_VALUES))
     table = {**({} if name == column.name else {"column": column.name}), **_filled(_COLUMNS[kind], fields)}
     if kind == "dates" and (days := DAYS[one_of("how days are written", form.get("days") or "2025-12-31", DAYS)]):
         table["dates"]["format"] = days
-    if said.get("other") or kind == "unknown":  # without it a row whose text is not found would be in no table
+    if given.get("other") or kind == "unknown":  # a row whose text is not found would be in no table otherwise
         table |= {"outside": "other", "null": "other"}
     levels: dict[str, Any] = {}
-    if said.get("edges") and kind in ("whole", "number"):
-        levels["group"] = {"edges": [_number(edge) for edge in re.split(r"[\s,;]+", said["edges"])]}
-    if (level := said.get("level")) and kind in ("list", "file", "whole"):
-        key = said.get("level_key") or texts["file_column"]
-        levels[level] = {"file": said.get("level_file") or texts["file"], "key": key, "value": said.get("level_value") or level}
+    if given.get("edges") and kind in ("whole", "number"):
+        levels["group"] = {"edges": [_number(edge) for edge in re.split(r"[\s,;]+", given["edges"])]}
+    if (level := given.get("level")) and kind in ("list", "file", "whole"):
+        key = given.get("level_key") or texts["file_column"]
+        levels[level] = {"file": given.get("level_file") or texts["file"], "key": key, "value": given.get("level_value") or level}
     return {**table, **({"levels": levels} if levels else {})}
 
 
 def _number(text: str) -> int | str:
-    """A whole number, or the text as it is, which is exact."""
+    """Return a whole number as int, and any other text as it is, which is exact."""
     return int(text) if re.fullmatch(r"-?\d{1,18}", text.strip()) else text.strip()
 
 
 def _written(table: Mapping[str, Any]) -> str:
-    """TOML with a line a key."""
+    """Write a spec as TOML, with a line for each key."""
     document = tomlkit.document()
     for part, entry in table.items():
         if isinstance(entry, list):
@@ -284,7 +282,7 @@ def _written(table: Mapping[str, Any]) -> str:
 
 
 def commands(path: Path, *, in_sql: bool = False) -> Sequence[str]:
-    """What releases by a spec, as it is typed where the studio was started; of one that asks nothing, with a file of questions."""
+    """Return the commands that plan and release a saved spec, to be typed where the studio was started; ``in_sql`` adds a file of SQL."""
     import shlex
 
     typed = shlex.quote(os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path))
@@ -293,7 +291,7 @@ def commands(path: Path, *, in_sql: bool = False) -> Sequence[str]:
 
 
 def choosing_page(lead: Lead, language: str = "en") -> Page:
-    """The page that asks which data: a file, or a table of a database."""
+    """Return the page that asks for the data: a file, or a table of a database."""
     said = texts(language)
 
     def page() -> str:
@@ -322,13 +320,13 @@ def choosing_page(lead: Lead, language: str = "en") -> Page:
 
 
 def beginning_page(data: Data, lead: Lead, language: str = "en") -> Page:
-    """The page that makes a spec of some data from names and types of their columns."""
+    """Return the page that makes a spec from the names and types of columns."""
     said = texts(language)
-    planned: list[Planning] = []
+    planned: list[Planning] = []  # the form that was planned last, if one was
 
     def end() -> None:
         while planned:
-            planned.pop().close()
+            planned.pop().background.stop()
 
     def plan(asked: dict[str, Any]) -> Any:
         text = spec_of(data, _form(asked), language)
@@ -382,12 +380,13 @@ def _language(asked: Mapping[str, Any]) -> str:
 
 
 def _choices(data: Data, said: Texts) -> dict[str, Any]:
-    """What the forms offer; what the name and the type of a column suggest is marked so."""
+    """Return what the template needs: the choices of the forms, and what names and types of columns suggest."""
     return {
         "forms": [(form, said.say(f"be_{form}")) for form in _COLUMNS],
         "suggested": {number: FORMS[column.kind] for number, column in enumerate(data.columns) if column.kind},
         "person": next((number for number, column in enumerate(data.columns) if column.names_person), None),
-        "asked": [(kind, said.say(f"be_ask_{kind}")) for kind in ("counts", "top", "means", "median", "quartiles", "cdf", "sums")],
+        "asked": [(kind, said.say(f"be_ask_{kind}")) for kind in _QUESTIONS],
+        "is_text": not any(column.typed for column in data.columns),
         "weighted": WEIGHTED,
         "periods": [(period, said.say(f"by_{period}")) for period in PERIODS],
         "files": sorted(file.name for file in data.folder.iterdir() if file.suffix.lower() == ".csv" and file.name != data.name),
@@ -399,7 +398,7 @@ def _choices(data: Data, said: Texts) -> dict[str, Any]:
 
 
 def _invented(plan: Plan, level: float, said: Texts) -> list[dict[str, Any]]:
-    """The first tables of a plan with invented counts and the margins that the plan promises: hills over many values, steps over few."""
+    """Return charts of the first tables with invented counts and the promised margins; counts are a hill over many values, else steps."""
     promised = margins(plan, level)
     tables = [product for product in plan.workload if product.attributes and product.rows <= MOST_CELLS and not product.of_values]
     made = []

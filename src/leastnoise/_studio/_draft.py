@@ -1,7 +1,7 @@
-"""A spec that is being worked on: its text, what was changed since, and writing it; and the process that plans it.
+"""A draft of a spec, which the studio changes and saves, and the process that plans it.
 
-The process has what to do as one JSON line on its standard input, and tells what came of it as JSON lines on its standard output. It plans
-from the very text that would be saved, and ends when its input does, so that it does not outlive the studio.
+The process reads its request as one JSON line on standard input, and writes its results as JSON lines on standard output. It plans from the
+very text that would be saved, and ends when its input ends, so that it does not outlive the studio.
 """
 
 import json
@@ -33,14 +33,13 @@ from leastnoise._workload import Product, Statistic, Workload, groups_of
 OBJECTIVES = ("total", "worst", "relative")
 TARGETS = ("margin", "relative", "rmse")
 MOST_PERIODS = 3650
-SETTINGS = ("on", "weight", "target", "most", "size_of")  # of a row
-_SAID = ("weight", "size", *TARGETS)  # of a part of the workload, by its settings
+_SET = ("weight", "size", *TARGETS)  # keys of a part of the workload that its setting writes
 Question = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a person can change of one row."""
+    """What a person can change in one row of the page, as it is typed."""
 
     on: bool = True
     weight: str = "1"
@@ -51,7 +50,14 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is switched on and off as one: a table, or the tables of a part of the workload that can only be asked together."""
+    """A row of the page: one table, or the tables of a part of the workload that can only be asked for together.
+
+    Args:
+        part: the number of the part of the workload.
+        entry: the part without the keys that a setting writes.
+        products: its tables.
+        statistic: the mean, quantiles or distribution function that they are for.
+    """
 
     part: int
     entry: Mapping[str, Any]
@@ -59,19 +65,22 @@ class Row:
     statistic: Statistic | None = None
 
     def name(self, said: Texts) -> str:
-        """Of its tables, behind what they are asked for."""
+        """Name the row: its tables, behind the statistic that they are for."""
         tables = ", ".join(table_words(product, said) for product in self.products)
         return tables if self.statistic is None else f"{statistic_words(self.statistic, said)} ({tables})"
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """What it asks, by which its tables are found in a workload."""
+        """The questions of its tables, by which these are found in another workload."""
         return tuple(product.question for product in self.products)
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A spec that is being worked on."""
+    """A spec that is being worked on: the text that was opened, its rows, and the settings as they are now.
+
+    ``of`` is "epsilon" or "rho", ``size`` its amount, ``periods`` the number of periods of a series (0 without one).
+    """
 
     text: str
     folder: Path
@@ -87,40 +96,41 @@ class Draft:
 
     @cached_property
     def spec(self) -> Spec:
-        """The spec that it stands for."""
+        """The spec with all settings."""
         return parse_spec(spec_text(self), self.folder)
 
     @property
     def horizon(self) -> str:
-        """How many periods a series has, and its last day."""
+        """The number of periods of a series and its last day; empty without a series."""
         return "" if self.dates is None else f"{self.periods}, {self.dates.reaching(self.periods).end}"
 
 
 def drafted(text: str, folder: Path, name: str = "the spec") -> Draft:
-    r"""A draft without changes."""
+    """Make a draft without changes from the text of a spec."""
     table = read_toml(text, name)
     spec = spec_from_table(table, folder, name)
     rows, settings = [], []
     for part, (entry, products) in enumerate(zip(table["workload"], spec.parts, strict=True)):
-        alone = {key: value for key, value in entry.items() if key not in _SAID}
-        made = [(alone, products)]
-        if "marginals" in alone:  # each is asked for by itself
-            more = {key: value for key, value in alone.items() if key != "marginals"}
-            made = [({"queries": product.spec, **more}, (product,)) for product in products]
+        unset = {key: value for key, value in entry.items() if key not in _SET}
+        entries = [(unset, products)]
+        if "marginals" in unset:  # each marginal becomes a row
+            more = {key: value for key, value in unset.items() if key != "marginals"}
+            entries = [({"queries": product.spec, **more}, (product,)) for product in products]
         statistic = _statistic(entry, spec.workload)
-        rows += [Row(part, of_row, asked, statistic) for of_row, asked in made]
+        rows += [Row(part, of_row, asked, statistic) for of_row, asked in entries]
         target = next((name for name in TARGETS if name in entry), "")
-        weight, most, size = (str(entry.get(key, usual)) for key, usual in (("weight", "1"), (target, ""), ("size", "")))
-        settings += [Setting(True, weight, target, most, size)] * len(made)
+        weight, most, size = (str(entry.get(key, default)) for key, default in (("weight", "1"), (target, ""), ("size", "")))
+        settings += [Setting(True, weight, target, most, size)] * len(entries)
     privacy = table["privacy"]
     of = "rho" if "rho" in privacy else "epsilon"
     dates = None if spec.series is None else spec.series.dates(spec.domain)
-    said = of, str(privacy[of]), str(privacy.get("delta", "")), spec.objective, spec.options.level
-    return Draft(text, folder, tuple(rows), tuple(settings), *said, dates, 0 if dates is None else dates.size)
+    budget = of, str(privacy[of]), str(privacy.get("delta", ""))
+    periods = 0 if dates is None else dates.size
+    return Draft(text, folder, tuple(rows), tuple(settings), *budget, spec.objective, spec.options.level, dates, periods)
 
 
 def _statistic(entry: Mapping[str, Any], workload: Workload) -> Statistic | None:
-    """The statistic of a workload that one of its parts asks for; None for tables."""
+    """Return the statistic of the workload that one of its parts asks for; None for tables."""
     for statistic in workload.statistics:
         part = entry.get(statistic.kind)
         if isinstance(part, Mapping):
@@ -132,16 +142,16 @@ def _statistic(entry: Mapping[str, Any], workload: Workload) -> Statistic | None
 
 
 def changed(draft: Draft, changes: Mapping[str, object], rows: Sequence[int] = ()) -> Draft:
-    r"""A draft with something changed."""
-    values = {what: _READ[one_of("what is changed", what, _READ)](value) for what, value in changes.items()}
-    of_rows = {what: value for what, value in values.items() if what in SETTINGS}
+    """Return a draft with some values changed: fields of the whole draft, or of the settings of the rows with these numbers."""
+    values = {field: _READ[one_of("what is changed", field, _READ)](value) for field, value in changes.items()}
+    of_rows = {field: value for field, value in values.items() if field in Setting.__dataclass_fields__}
     settings = list(draft.settings)
     for row in rows if of_rows else ():
         number = whole("a row", row, 0, len(settings) - 1)
         settings[number] = replace(settings[number], **of_rows)
-    of_all: dict[str, Any] = {what: value for what, value in values.items() if what not in of_rows}
+    of_all: dict[str, Any] = {field: value for field, value in values.items() if field not in of_rows}
     new = replace(draft, **of_all, settings=tuple(settings))
-    new.spec  # noqa: B018 - refuses what cannot be used
+    new.spec  # noqa: B018 - making the spec refuses values that cannot be used
     return new
 
 
@@ -157,7 +167,7 @@ def _flag(value: object) -> bool:
     return value
 
 
-# What can be changed, and how it is read: of the whole, and of a row.
+# The fields that can be changed and how each is read: first those of the whole draft, then those of a row.
 _READ: Mapping[str, Callable[[object], Any]] = {
     "size": _text,
     "delta": _text,
@@ -173,13 +183,13 @@ _READ: Mapping[str, Callable[[object], Any]] = {
 
 
 def spec_text(draft: Draft) -> str:
-    """The spec as a text: what differs is changed in the text as it was, and all else keeps its comments and its form."""
+    """Return the text of the spec with all settings: only what differs is changed, and the rest keeps its comments and form."""
     document: Any = tomlkit.parse(draft.text)
     _put(document["privacy"], draft.of, draft.size)
     if draft.delta or "delta" in document["privacy"]:
         _put(document["privacy"], "delta", draft.delta)
-    for table, key, value, usual in (("plan", "objective", draft.objective, "total"), ("output", "level", draft.level, 0.95)):
-        if value != document.get(table, {}).get(key, usual):
+    for table, key, value, default in (("plan", "objective", draft.objective, "total"), ("output", "level", draft.level, 0.95)):
+        if value != document.get(table, {}).get(key, default):
             document.setdefault(table, {})[key] = value
     if draft.dates is not None and draft.periods != draft.dates.size:
         last = draft.dates.reaching(draft.periods).end
@@ -200,10 +210,10 @@ def spec_text(draft: Draft) -> str:
 
 
 def _with_setting(entry: Any, setting: Setting) -> Any:
-    """A part of the workload, which gets a setting."""
-    said = {"size": setting.size_of, "weight": setting.weight, setting.target: setting.most}
+    """Write a setting into a part of the workload, and return the part."""
+    texts_by_key = {"size": setting.size_of, "weight": setting.weight, setting.target: setting.most}
     for key in (*TARGETS, "size", "weight"):
-        text = said.get(key, "")
+        text = texts_by_key.get(key, "")
         if not text:
             entry.pop(key, None)
         elif (key, text) != ("weight", "1") or key in entry:
@@ -212,13 +222,13 @@ def _with_setting(entry: Any, setting: Setting) -> Any:
 
 
 def _put(table: Any, key: str, text: str) -> None:
-    """A number as a text, unless it is the one that is there already."""
+    """Write a number as a text, unless it is there already in any form."""
     if key not in table or text != str(table.unwrap()[key]):
         table[key] = text
 
 
 def lines(value: Any, *, inline: bool = False) -> Any:
-    """A table of TOML with a line a key; tables and lists in it are on one line."""
+    """Make a table of TOML with a line for each key, where inner tables and lists are on one line."""
     if isinstance(value, list):
         return [lines(entry, inline=True) for entry in value]
     if not isinstance(value, Mapping):
@@ -230,7 +240,10 @@ def lines(value: Any, *, inline: bool = False) -> Any:
 
 
 def save(opened: Path, before: str, name: str, text: str) -> Path:
-    """Write the text of a spec beside one that was opened, or in its place; whole or not at all."""
+    """Write the text of a spec to a new file beside the one that was opened, or in its place if it still holds ``before``.
+
+    The file is written whole or not at all.
+    """
     if not name.endswith(".toml") or name != Path(name).name or name.startswith(".") or not name.isprintable() or "\\" in name:
         raise InputError(
             message("A spec must have the name of a file in {folder}, such as people.toml; got {name!r}.", folder=opened.parent, name=name)
@@ -265,14 +278,14 @@ Tell = Callable[[Mapping[str, Any]], None]
 
 
 def made(text: str, folder: Path, tell: Tell, *, first: bool) -> None:
-    r"""Plan a spec; tell of every step, of the first plan that answers all where that is wanted, and of the plan."""
+    """Plan a spec; tell each strategy that is tried, if ``first`` the first plan that answers all tables, and the best plan."""
     spec = parse_spec(text, folder)
     wanted = first and stated(spec.planned_privacy) is not None
 
     def on_plan(plan: Plan) -> None:
         nonlocal wanted
         if wanted:
-            with suppress(InputError):  # it is of some of the tables alone
+            with suppress(InputError):  # the plan does not answer all tables
                 tell({"first": answering(spec.workload, plan).to_json()})
                 wanted = False
 
@@ -282,7 +295,7 @@ def made(text: str, folder: Path, tell: Tell, *, first: bool) -> None:
 
 @one_thread()
 def done(asked: Mapping[str, Any], tell: Tell) -> None:
-    r"""Plan a spec, or find what some of its rows cost; tell why not, in the language of the page."""
+    """Carry out a request: plan a spec, or find the price of some of its rows; tell why if that fails, in the language of the page."""
     fault = ""
     try:
         if "price" not in asked:
@@ -302,7 +315,7 @@ def done(asked: Mapping[str, Any], tell: Tell) -> None:
 
 
 def plan_for_parent() -> None:
-    """What the process of the studio does that plans: as the first line says, until it is done or its input ends."""
+    """Be the process that plans for the studio: carry out the request in the first line, and end early if the input ends."""
 
     def tell(message: Mapping[str, Any]) -> None:
         sys.stdout.write(json.dumps(message) + "\n")

@@ -1,4 +1,4 @@
-"""The page that explores a release: tables of any attributes, and sums of their cells, from the measurements alone."""
+"""The page that explores a release: tables of any attributes and sums of their cells, computed from the measurements alone."""
 
 import math
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ Question = tuple[tuple[str, str], ...]
 
 
 class Exploring:
-    """Answers from one release; what was asked last is kept."""
+    """Answers from one release; the last tables and covariances are kept."""
 
     def __init__(self, release: Release) -> None:
         self.release = release
@@ -35,13 +35,13 @@ class Exploring:
         self._covariances = lru_cache(maxsize=2)(release.covariances)
 
     def first(self) -> tuple[Question, str | None]:
-        """The first that can be shown of the tables that were asked for, each attribute alone, and the total."""
+        """Return the first table to show: one that the workload has if the page can show it, else one attribute, else the total."""
         products, domain = self.release.workload.products, self.release.plan.domain
         offered: list[tuple[Question, str | None]] = []
         for product in products:
-            sets = tuple(zip(product.attributes, product.query_sets, strict=True))
-            if sets and all(queries_of.form.named or queries_of.kind in KINDS for _, queries_of in sets):
-                offered.append((tuple((name, queries_of.word) for name, queries_of in sets), product.measure))
+            along = tuple(zip(product.attributes, product.query_sets, strict=True))
+            if along and all(sets.form.named or sets.kind in KINDS for _, sets in along):
+                offered.append((tuple((name, sets.word) for name, sets in along), product.measure))
         alone = [((name, kind),) for name in domain.names for kind in (*KINDS, *level_names(domain.kind(name)))]
         for measure in dict.fromkeys(product.measure for product in products):
             offered += [(asked, measure) for asked in (*alone, ())]
@@ -63,7 +63,7 @@ class Exploring:
         return table
 
     def sum(self, asked: Question, measure: str | None, cells: Sequence[int]) -> Table:
-        """The sum of some cells of a table as a table of one answer, with its exact error."""
+        """Return the sum of some cells of a table as a table of one answer with its exact error."""
         table = self.table(asked, measure)
         chosen = [whole("a cell", cell, 0, table.cells - 1) for cell in cells]
         if not chosen:
@@ -81,7 +81,7 @@ class Exploring:
 
 
 def exploring_page(path: Path) -> Page:
-    """The page for one release."""
+    """Return the page for one release."""
     exploring = Exploring(read_release(path))
     release = exploring.release
     said, names = texts(release.options.language), release.plan.domain.names
@@ -134,7 +134,7 @@ def exploring_page(path: Path) -> Page:
 
 
 def _choices(exploring: Exploring, said: Texts) -> dict[str, Any]:
-    """What the page offers, and the means, quantiles and distribution functions of the release as texts."""
+    """Return what the template needs: the choices of the form, notices, and the statistics of the release as texts."""
     release, domain = exploring.release, exploring.release.plan.domain
     first, measure = exploring.first()
     warnings = [] if release.private else [said.say("not_private")]

@@ -1,13 +1,13 @@
-"""What every page of the studio stands on: who is answered, templates and files that are shipped, actions, and their errors.
+"""What all pages of the studio share: the guard of the server, templates and shipped files, actions, and their errors.
 
-The browser that brought the one-time token is answered, asking this very server from its own page. Everybody else gets nothing:
+The server answers only the browser that brought the one-time token, and only requests from its own page:
 
-- Host must be this address: another name that was made to lead here (DNS rebinding) gets nothing.
-- Origin, where a browser says one, must be this page; and whatever changes something must say one.
-- The token in the address is good for one visit. That visit gets a session in a cookie that only this browser has and that it sends from
-  this page alone (HttpOnly, SameSite=Strict).
+- Host must be this address, so that another name that was made to lead here (DNS rebinding) gets nothing.
+- Origin must be this page where a browser sends it, and every request that changes something must send it.
+- The token in the address is good for one visit. That visit gets a session in a cookie, which only this browser has and sends from this
+  page alone (HttpOnly, SameSite=Strict).
 
-What is refused is refused with status 403 and not a byte more.
+Everything else is refused with status 403 and an empty body.
 """
 
 import threading
@@ -45,7 +45,7 @@ _MOST_BYTES = 1_000_000
 
 
 class Guard:
-    """Stands before an application."""
+    """Stands before an application, and lets the requests of its own page through."""
 
     def __init__(self, app: ASGIApp, port: int, token: str) -> None:
         self.app = app
@@ -56,7 +56,7 @@ class Guard:
         self._lock = threading.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer what is meant for this server, comes from its page, and brings the token or the session; refuse all else."""
+        """Pass on a request that is meant for this server, comes from its page, and brings the token or the session; refuse others."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
@@ -83,7 +83,7 @@ class Guard:
         await self.app(scope, receive, sent)
 
     def _visit(self, request: Request) -> bool:
-        """Whether it brings the token, which is then used up."""
+        """Return whether a request brings the token, which is used up then."""
         given = request.query_params.get("token", "").encode()
         with self._lock:
             good = self._token is not None and request.url.path == "/" and request.method == "GET"
@@ -93,7 +93,7 @@ class Guard:
 
 
 class Page(NamedTuple):
-    """One mode of the studio."""
+    """One page of the studio with its addresses, and what is done when it is opened and left."""
 
     routes: Sequence[Route]
     begin: Callable[[], None] = lambda: None
@@ -101,12 +101,12 @@ class Page(NamedTuple):
 
 
 def shown(template: str, **values: Any) -> str:
-    """A page as HTML; every text is escaped."""
+    """Render a page as HTML; every text is escaped."""
     return str(templates(ASSETS).get_template(template).render(**values))
 
 
 def get(path: str, make: Callable[[], Any], response: Callable[[Any], Response] = HTMLResponse) -> Route:
-    """What is shown at an address: a page, or another form of response."""
+    """Return the route of an address that shows a page, or responds in another form."""
 
     async def answer(_: Request) -> Response:
         return response(await run_in_threadpool(make))
@@ -115,7 +115,7 @@ def get(path: str, make: Callable[[], Any], response: Callable[[Any], Response] 
 
 
 def assets(script: str, *, charts: bool = False) -> Iterator[Route]:
-    """The files that a page needs, which are shipped, and what draws its charts."""
+    """Yield the routes of the style sheet and the scripts that a page needs."""
     for name in ("studio.css", "asking.js", script):
         content = (ASSETS / name).read_text(encoding="utf-8")
         yield get(f"/{name}", partial(str, content), partial(Response, media_type=_TYPES[Path(name).suffix]))
@@ -125,7 +125,7 @@ def assets(script: str, *, charts: bool = False) -> Iterator[Route]:
 
 @cache
 def _vega_script() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script, which the package that makes the report's pictures has with it."""
+    """Return Vega, Vega-Lite and Vega-Embed as one script; it comes with the package that draws the report's pictures."""
     import vl_convert
 
     script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
@@ -135,14 +135,15 @@ def _vega_script() -> str:
 
 
 def chart(spec: dict[str, Any] | None, said: Texts, alt: str) -> dict[str, Any]:
-    """A chart in the language of a page, and what it is called."""
+    """Return a chart in the language of a page with its alternative text."""
     return {"chart": spec and spoken(spec, said.language), "alt": alt}
 
 
 def action(path: str, do: Callable[[dict[str, Any]], Any], said: Texts) -> Route:
-    """What a person does: a JSON object comes, a JSON value goes; of what cannot be done, ``refused`` with the sentence that says why.
+    """Return the route of an action, which takes a JSON object and answers with a JSON value.
 
-    That is an answer as others are: browsers write a request that fails into their consoles, and nothing failed.
+    If the action cannot be done, the answer is ``refused`` with a sentence, and its status is 200, because browsers report other statuses on
+    their consoles.
     """
 
     async def answer(request: Request) -> Response:

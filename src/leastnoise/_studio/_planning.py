@@ -1,4 +1,4 @@
-"""The page that plans: a draft, the plan that a background process makes for it meanwhile, and a kept plan to compare with."""
+"""The page that plans: a draft of a spec, the plan that a background process makes for it, and a kept plan to compare it with."""
 
 import json
 import math
@@ -34,7 +34,11 @@ _LEVELS = (0.8, 0.9, 0.95, 0.99, 0.999)
 
 
 class Background:
-    """Runs one request at a time; a new one ends the one before, and nothing more is heard of that."""
+    """Runs one request at a time in another process; a new request ends the one before.
+
+    Args:
+        hear: called with the number of a request and each message of its process, and with None when the process has ended.
+    """
 
     def __init__(self, hear: Callable[[int, Mapping[str, Any] | None], None]) -> None:
         self._hear = hear
@@ -43,7 +47,7 @@ class Background:
         self._lock = threading.Lock()
 
     def start(self, number: int, request: Callable[[], Mapping[str, Any]], after: float = 0.0) -> None:
-        """Begin, and end what runs."""
+        """End the request that runs, and begin another one after so many seconds."""
         self.stop()
         with self._lock:
             self._waiting = threading.Timer(after, self._run, (number, request))
@@ -51,7 +55,7 @@ class Background:
             self._waiting.start()
 
     def stop(self) -> None:
-        """End what runs."""
+        """End the request that runs."""
         with self._lock:
             if self._waiting is not None:
                 self._waiting.cancel()
@@ -67,7 +71,7 @@ class Background:
                 [sys.executable, *_COMMAND], stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
             )
             self._process = process
-        # Ended before it has read its request, it leaves a pipe that can neither be written nor closed without an error.
+        # A process that ended before it read its request leaves a pipe that can neither be written nor closed without an error.
         with suppress(OSError, ValueError), process:
             process.stdin.write(json.dumps(request()) + "\n")  # type: ignore[union-attr]
             process.stdin.flush()  # type: ignore[union-attr]
@@ -77,7 +81,10 @@ class Background:
 
 
 class Margin(NamedTuple):
-    """What is promised for one table, in rows or in the amounts of its measure."""
+    """The margins that a plan promises for one table, in rows or in amounts of its measure.
+
+    ``share`` is the typical margin over the public size of the table; ``is_bound`` says that ``largest`` is only a bound.
+    """
 
     typical: float
     largest: float
@@ -87,10 +94,10 @@ class Margin(NamedTuple):
 
 
 def scaled(plan: Plan, spec: Spec) -> Plan | None:
-    r"""The measurements of a plan at the budget of a spec, and what they promise for those of its tables that they answer.
+    """Return a plan with the measurements of ``plan`` at the budget of ``spec``, for those tables of the spec that they answer.
 
-    Exact for these measurements: their noise is fitted to the budget anew, as a plan's is. Where that multiplies all their variances by one
-    number, it multiplies those of least squares too; else the error is computed anew.
+    None if there is no such plan. Its errors are exact: the noise is fitted to the new budget. If that multiplies all variances of the
+    measurements by one number, it multiplies those of least squares by the same; else the errors are computed anew.
     """
     if plan.measurements is None or plan.promise is None or plan.domain != spec.domain:
         return None
@@ -110,12 +117,12 @@ def scaled(plan: Plan, spec: Spec) -> Plan | None:
         try:
             return answering(Workload(spec.domain, products), plan, privacy) if products else None
         except InputError:
-            continue  # a table that these measurements do not determine
+            continue  # these measurements do not determine one of the tables
     return None
 
 
 def _multiplied(plan: Plan, asked: Workload, measured: Measurements, by: float, known: Mapping[Question, TableError]) -> Plan:
-    """The plan for tables that are known, all of whose variances are multiplied by one number."""
+    """Return the plan for tables whose errors are known, with all variances multiplied by one number."""
     root = math.sqrt(by)
     tables = []
     for product in asked:
@@ -130,7 +137,7 @@ def _multiplied(plan: Plan, asked: Workload, measured: Measurements, by: float, 
 
 
 def margins(plan: Plan | None, level: float) -> dict[Question, Margin]:
-    """What a plan promises for each of its tables, by what they ask; nothing where the error depends on the data."""
+    """Return the margins of each table of a plan by its question; empty where the errors depend on the data."""
     if plan is None or plan.promise is None:
         return {}
     measured = plan.measured()
@@ -144,7 +151,7 @@ def margins(plan: Plan | None, level: float) -> dict[Question, Margin]:
 
 
 class Kept(NamedTuple):
-    """A plan that others are compared with, and the draft that it was made for."""
+    """A plan to compare others with, and the draft that it was made for."""
 
     draft: Draft
     plan: Plan
@@ -152,7 +159,11 @@ class Kept(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a page shows at one moment; ``version`` counts the changes of the draft, ``number`` what was asked of the background."""
+    """The state that a page shows.
+
+    ``number`` counts the requests to the background, ``version`` the changes of the draft. ``ready`` says that the plan is for exactly this
+    draft, ``prices`` has the shares of the budget that a row needs alone and that leaving it out saves.
+    """
 
     number: int
     draft: Draft
@@ -161,56 +172,52 @@ class Seen:
     doing: str = ""
     trying: str = ""
     error: str = ""
-    prices: Mapping[int, tuple[float, float]] = field(default_factory=dict)  # alone, and what is saved
+    prices: Mapping[int, tuple[float, float]] = field(default_factory=dict)
     kept: Kept | None = None
     version: int = 0
 
     @property
     def promised(self) -> Plan | None:
-        """The plan, where it is for all tables, and its error is known."""
+        """The plan if it is for exactly this draft and its error is known."""
         return self.plan if self.ready and self.plan is not None and self.plan.promise is not None else None
 
 
 class Planning:
-    """What one person does with one spec, from several threads: `seen` is what there is to be seen now."""
+    """The work of one person on one spec; pages and the background call it from several threads. `seen` is the state to show."""
 
     def __init__(self, path: Path, text: str) -> None:
         self.path = path
         self.seen = Seen(0, drafted(text, path.parent, str(path)))
         self._saved = text
         self._lock = threading.RLock()
-        self._base: Plan | None = None
-        self._background = Background(self._hear)
+        self._base: Plan | None = None  # the measurements that a changed draft is shown with until it is planned
+        self.background = Background(self._hear)
 
     def begin(self) -> None:
         """Plan the draft as it is."""
         with self._lock:
             self._plan_for(self.seen.draft)
 
-    def close(self) -> None:
-        """End what runs in the background."""
-        self._background.stop()
-
     def act(self, name: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Do what a page asks that says which version of the settings it shows; what it shows then, and a word of what was done."""
+        """Carry out an action of a page that shows the newest version of the settings; return the new view and a message."""
         with self._lock:
             if asked.get("version") != self.seen.version:
                 raise InputError(
                     "These settings were changed on another page of this studio, and nothing was done. They are shown here as they are "
                     "now; look at them, and do it again."
                 )
-            word = _ACTIONS[name](self, asked)
-            return {**view(self.seen), "done": word}
+            done = _ACTIONS[name](self, asked)
+            return {**view(self.seen), "done": done}
 
     def change(self, asked: Mapping[str, Any]) -> None:
-        """Change the draft, and begin to plan it; as `changed`."""
+        """Change the draft as `changed` does, and begin to plan it."""
         rows, changes = asked.get("rows", []), asked.get("changes")
         if not isinstance(rows, list) or not isinstance(changes, dict):
             raise InputError("A change must have an object of changes, and a list of rows.")
         self._plan_for(changed(self.seen.draft, changes, rows))
 
     def price(self, asked: Mapping[str, Any]) -> None:
-        """Find what rows cost, one after the other."""
+        """Begin to compute the prices of rows, one after the other."""
         rows, seen = asked.get("rows"), self.seen
         if not isinstance(rows, list) or not all(isinstance(row, int) for row in rows):
             raise InputError("A price must have a list of rows.")
@@ -221,10 +228,10 @@ class Planning:
         priced = [(row, [numbers[question] for question in seen.draft.rows[row].questions]) for row in known]
         request = {"plan": seen.promised.to_json(), "price": priced}
         self.seen = replace(seen, number=seen.number + 1, doing="pricing", trying="", error="")
-        self._background.start(self.seen.number, lambda: {**_request(seen.draft), **request})
+        self.background.start(self.seen.number, lambda: {**_request(seen.draft), **request})
 
     def keep(self, _: Mapping[str, Any] | None = None) -> None:
-        """Keep the plan that is ready, to compare others with it; where none is, forget the one that is kept."""
+        """Keep the plan that is ready, to compare others with it; if none is ready, forget the kept one."""
         plan = self.seen.promised
         self.seen = replace(self.seen, kept=None if plan is None else Kept(self.seen.draft, plan))
 
@@ -233,14 +240,14 @@ class Planning:
         kept, seen = self.seen.kept, self.seen
         if kept is None:
             raise InputError("No plan is kept to go back to.")
-        self._background.stop()
+        self.background.stop()
         self.keep()
         self._base = kept.plan
         other = self.seen.kept or kept
         self.seen = Seen(seen.number + 1, kept.draft, kept.plan, ready=True, kept=other, version=seen.version + 1)
 
     def save(self, asked: Mapping[str, Any]) -> str:
-        """Write the spec; as `save`."""
+        """Write the spec as `save` does."""
         text = spec_text(self.seen.draft)
         written = save(self.path, self._saved, str(asked.get("name", "")), text)
         if written.name == self.path.name:
@@ -252,14 +259,14 @@ class Planning:
         before = self.seen
         self.seen = Seen(before.number + 1, draft, plan, doing="planning", kept=before.kept, version=before.version + 1)
         first = not self._covers(plan)
-        self._background.start(self.seen.number, lambda: {**_request(draft), "first": first}, 0.0 if self._base is None else _PATIENCE)
+        self.background.start(self.seen.number, lambda: {**_request(draft), "first": first}, 0.0 if self._base is None else _PATIENCE)
 
     def _covers(self, plan: Plan | None) -> bool:
-        """Whether the margins of all tables are known."""
+        """Return whether a plan answers all tables of the draft."""
         return plan is not None and len(plan.workload.products) == len(self.seen.draft.spec.workload.products)
 
     def _hear(self, number: int, message: Mapping[str, Any] | None) -> None:
-        """What the background says."""
+        """Take over a message of the background into the state."""
         with self._lock:
             seen = self.seen
             if number != seen.number:
@@ -291,7 +298,7 @@ def _request(draft: Draft) -> dict[str, Any]:
 
 
 def view(seen: Seen) -> dict[str, Any]:
-    """The page as a JSON object."""
+    """Return a state as the JSON object that the page shows."""
     draft, said = seen.draft, texts(seen.draft.spec.options.language)
     now, planned = margins(seen.plan, draft.level), seen.plan if seen.ready else None
     before = {} if seen.kept is None else margins(seen.kept.plan, seen.kept.draft.level)
@@ -350,7 +357,7 @@ def _facts(draft: Draft, plan: Plan | None, said: Texts) -> list[tuple[str, str]
 
 
 def _of_periods(draft: Draft, plan: Plan | None, said: Texts) -> Iterator[tuple[str, str]]:
-    """How long a series is, the margins of answers that end in some of its periods, and the error of all beside the least possible."""
+    """Yield the facts about a series: its length, the margins of answers that end in some of its periods, and the error of all answers."""
     if draft.dates is None:
         return
     yield said.say("st_periods"), draft.horizon
@@ -374,7 +381,7 @@ def _row_texts(
     price: tuple[float, float] | None,
     said: Texts,
 ) -> dict[str, Any]:
-    """The settings of a row, and one text a column."""
+    """Return the settings of a row of the page, and a text for each of its columns."""
     known = [now[question] for question in row.questions if question in now] if setting.on else []
     kept = [before[question] for question in row.questions if question in before]
     ratio = known[0].typical / kept[0].typical if known and kept else None
@@ -399,7 +406,7 @@ def _row_texts(
 
 
 def _promised(row: Row, statistics: list[Any], times: float, said: Texts) -> dict[str, Any]:
-    """What is promised for means, quantiles or a distribution function, in the path of the verdict on a target; nothing for tables."""
+    """Return the verdict on a mean, quantiles or a distribution function, which says the promised margin; nothing for tables."""
     if row.statistic is None:
         return {}
     asked = replace(row.statistic, size=None, target=None)
@@ -417,7 +424,7 @@ def _promised(row: Row, statistics: list[Any], times: float, said: Texts) -> dic
 
 
 def planning_page(path: Path) -> Page:
-    """The page for one spec."""
+    """Return the page for one spec."""
     planning = Planning(path, read_spec_text(path))
     said = texts(planning.seen.draft.spec.options.language)
 
@@ -447,5 +454,5 @@ def planning_page(path: Path) -> Page:
             *(action(f"/{name}", partial(planning.act, name), said) for name in _ACTIONS),
         ],
         begin=planning.begin,
-        close=planning.close,
+        close=planning.background.stop,
     )

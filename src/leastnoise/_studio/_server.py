@@ -15,7 +15,10 @@ from leastnoise._studio._planning import planning_page
 
 
 class Studio:
-    r"""Listens on a free port of 127.0.0.1, and shows a page; that may lead to another, which is there when the browser asks again.
+    """A server on a free port of 127.0.0.1 that shows one page at a time.
+
+    Args:
+        path: a spec, the directory of a release, or data for a new spec; None asks for the data.
 
     Guarantees: reads the spec and the public files that it names, the release, or names and types of columns; never a value of the data.
     """
@@ -35,14 +38,14 @@ class Studio:
         )
         config.timeout_graceful_shutdown = 1
         self._listening = config.bind_socket()
-        self._listening.listen()  # who is quick waits until it is served
+        self._listening.listen()  # a browser that is quicker than the server waits
         port = self._listening.getsockname()[1]
         config.app = Guard(self, port, token)
         self._server = uvicorn.Server(config)
         self.address = f"http://{HOST}:{port}/?token={token}"
 
     def show(self, page: Page) -> dict[str, str]:
-        """Show a page in the place of the one before, which ends."""
+        """Show a page in place of the one before, which is closed; return the empty reply to the browser, which then asks again."""
         before, self._page, self.app = self._page, page, Starlette(routes=page.routes)
         page.begin()
         if before is not page:
@@ -50,7 +53,7 @@ class Studio:
         return {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as the page does that is shown."""
+        """Let the page that is shown answer."""
         await self.app(scope, receive, send)
 
     def run(self) -> None:
