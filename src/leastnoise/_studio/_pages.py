@@ -142,8 +142,8 @@ def chart(spec: dict[str, Any] | None, said: Texts, alt: str) -> dict[str, Any]:
 def action(path: str, do: Callable[[dict[str, Any]], Any], said: Texts) -> Route:
     """Return the route of an action, which takes a JSON object and answers with a JSON value.
 
-    If the action cannot be done, the answer is ``refused`` with a sentence, and its status is 200, because browsers report other statuses on
-    their consoles.
+    If the action cannot be done, the answer is ``refused`` with a sentence, and its status is 200, because browsers report others on their
+    consoles.
     """
 
     async def answer(request: Request) -> Response:
