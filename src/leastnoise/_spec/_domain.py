@@ -76,13 +76,13 @@ def layout_of(table: Mapping[str, Any], where: str) -> dict[str, Any]:
     return layout
 
 
-def joined_with(folder: Path, source: Mapping[str, Any], first: Path | None) -> dict[str, Any]:
+def joined_with(folder: Path, settings: Mapping[str, Any], first: Path | None) -> dict[str, Any]:
     """Return the arguments of `Joined` for the second table that [source] says beside the file ``first``; empty if it says none."""
-    if "join" not in source:
+    if "join" not in settings:
         return {}
-    table = known_keys(WHERE_JOINED, source["join"], [*PLACE, *LAYOUT, *_JOIN])
-    if "table" in table and "connection" in source:
-        table.setdefault("connection", source["connection"])
+    table = known_keys(WHERE_JOINED, settings["join"], [*PLACE, *LAYOUT, *_JOIN])
+    if "table" in table and "connection" in settings:
+        table.setdefault("connection", settings["connection"])
     path, stored = place_of(folder, table, WHERE_JOINED)
     if (path is None and stored is None) or "on" not in table:
         raise InputError(f'{WHERE_JOINED} must name a table and what both have, such as path = "patients.csv" and on = "patient_id".')

@@ -33,6 +33,7 @@ from leastnoise._workload import Product, Statistic, Workload, groups_of
 OBJECTIVES = ("total", "worst", "relative")
 TARGETS = ("margin", "relative", "rmse")
 MOST_PERIODS = 3650
+SETTINGS = ("on", "weight", "target", "most", "size_of")  # the fields of a setting
 _SET = ("weight", "size", *TARGETS)  # keys of a part of the workload that its setting writes
 Question = tuple[object, ...]
 
@@ -144,7 +145,7 @@ def _statistic(entry: Mapping[str, Any], workload: Workload) -> Statistic | None
 def changed(draft: Draft, changes: Mapping[str, object], rows: Sequence[int] = ()) -> Draft:
     """Return a draft with some values changed: fields of the whole draft, or of the settings of the rows with these numbers."""
     values = {field: _READ[one_of("what is changed", field, _READ)](value) for field, value in changes.items()}
-    of_rows = {field: value for field, value in values.items() if field in Setting.__dataclass_fields__}
+    of_rows = {field: value for field, value in values.items() if field in SETTINGS}
     settings = list(draft.settings)
     for row in rows if of_rows else ():
         number = whole("a row", row, 0, len(settings) - 1)
