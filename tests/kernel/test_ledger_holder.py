@@ -8,17 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel.ledgers import ONE, edit, opened, take
+from kernel.ledgers import ONE, take
 from leastnoise._accounting import ZCDP, ApproxDP, Charge, GaussianCost, Privacy, PureCost, PureDP
 from leastnoise._check import BudgetError, InputError, LedgerError
 from leastnoise._fitting import gaussian_mu_squared
 from leastnoise._kernel import _ledger
 from leastnoise._kernel._ledger import Ledger
-
-
-@pytest.fixture
-def ledger(tmp_path) -> Ledger:
-    return opened(tmp_path)
 
 
 def on(monkeypatch, day: str) -> None:
@@ -270,28 +265,3 @@ def test_whatever_is_entered_a_payment_is_within_every_limit(tmp_path_factory, s
                 assert shares
                 assert name not in shares
     assert sum((entry.charge.epsilon for entry in ledger.entries()), Fraction(0)) == sum((one[0] for one in paid), Fraction(0))
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE entry SET kind = 'release' WHERE number = 1",
-        "UPDATE entry SET kind = 'spent' WHERE number = 1",
-        "UPDATE entry SET kind = 'budget' WHERE number = 3",
-        "UPDATE entry SET kind = 'release', share = '', period = '' WHERE number = 1",
-        "UPDATE entry SET share = 'bob' WHERE number = 2",
-        "UPDATE entry SET share = '' WHERE number = 3",
-        "UPDATE entry SET period = 'day' WHERE number = 1",
-        "UPDATE entry SET declared = replace(declared, '2', '3') WHERE number = 1",
-        "DELETE FROM entry WHERE number = 4",
-        "DELETE FROM entry WHERE number = 1",
-    ],
-)
-def test_what_was_entered_is_in_the_chain(ledger, statement) -> None:
-    ledger.set_budget(PureDP(2), period="month")
-    ledger.set_budget(PureDP(1), share="ann")
-    take(Ledger.open(ledger.path, share="ann"), "1/4")
-    ledger.add_spent(PureDP("1/4"))
-    edit(ledger, statement)
-    with pytest.raises(LedgerError, match="is damaged"):
-        Ledger.open(ledger.path)

@@ -5,209 +5,198 @@
 
 import json
 import os
+import resource
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import textwrap
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import leastnoise
-from leastnoise._accounting import Privacy, PureCost, PureDP
-from leastnoise._check import LedgerError
-from leastnoise._kernel._ledger import Ledger
+from kernel.ledgers import ONE, take
+from leastnoise._accounting import PureDP
+from leastnoise._check import BudgetError, LedgerError
+from leastnoise._kernel import Ledger, Receipt
 from waiting import HANGS
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes are made with fork")
 
-SOURCE = Path(leastnoise.__file__).parents[1]
-ONE = Privacy(PureDP(1))
 
-# What every child knows: how to make a release. Handing out is a line in a file, written as soon as the receipt is there.
-PREAMBLE = """
-    import json, os, shutil, signal, sqlite3, sys
-    from pathlib import Path
-    from leastnoise._check import BudgetError, InputError, LedgerError
-    from leastnoise._accounting import ApproxDP, GaussianCost, Privacy, PureCost, PureDP, gaussian_is_private
-    from leastnoise._kernel._ledger import Ledger
-    ONE = Privacy(PureDP(1))
-    folder = Path(sys.argv[1])
+def started(work: Callable[[], Any]) -> Callable[[], Any]:
+    """Run in a new process; call the result to wait for what the work gave, as JSON, or for None if the process was killed."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.close(reading)
+            os.write(writing, json.dumps(work()).encode())
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(writing)
 
-    def die_at(n):  # before the n-th statement
-        connect, left = sqlite3.connect, [n]
-        def count(statement):
+    def result() -> Any:
+        with os.fdopen(reading) as pipe:
+            text = pipe.read()
+        assert os.waitpid(child, 0)[1] in {0, signal.SIGKILL}
+        return json.loads(text) if text else None
+
+    return result
+
+
+def refused(use: Callable[[], object]) -> str | None:
+    try:
+        use()
+    except (BudgetError, LedgerError) as error:
+        return str(error)
+    return None
+
+
+def watched(monkeypatch: pytest.MonkeyPatch, watch: Callable[[str], object]) -> None:
+    """Let every connection tell its statements before it executes them."""
+    connect = sqlite3.connect
+
+    def connected(*arguments: Any, **more: Any) -> sqlite3.Connection:
+        connection = connect(*arguments, **more)
+        connection.set_trace_callback(watch)
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", connected)
+
+
+def killed_before_every_statement(work: Callable[[int], object], look: Callable[[int], Any], step: int = 1) -> list[Any]:
+    """What is there after each process that was killed before its n-th statement, and after the last one, which got through."""
+
+    def until(n: int) -> bool:
+        left = [n]
+
+        def count(_statement: str) -> None:
             left[0] -= 1
             if left[0] == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
-        def watched(*arguments, **more):
-            connection = connect(*arguments, **more)
-            connection.set_trace_callback(count)
-            return connection
-        sqlite3.connect = watched
 
-    def killed_at_every_statement(work, look, step=1):  # for each n until the child gets through: whether it was killed, and what is there
-        rounds = []
-        for n in range(1, 200, step):
-            child = os.fork()
-            if child == 0:
-                die_at(n)
-                work(n)
-                os._exit(0)
-            rounds.append([os.WIFSIGNALED(os.waitpid(child, 0)[1]), look(n)])
-            if not rounds[-1][0]:
-                break
-        print(json.dumps(rounds))
+        with pytest.MonkeyPatch.context() as patch:
+            watched(patch, count)
+            work(n)
+        return True
 
-    def reserve(ledger, epsilon="1/100", output="out"):
-        return ledger.reserve(cost=PureCost(epsilon), privacy=ONE.within(PureDP(epsilon)), plan_digest="ab", output=output)
-
-    def hand_out(receipt):
-        line = os.open(folder / "handed", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
-        os.write(line, (receipt.id + "\\n").encode())
-        os.close(line)
-
-    def refused(use):
-        try:
-            use()
-        except (BudgetError, InputError, LedgerError) as error:
-            return error
-"""
+    found = []
+    for n in range(1, 200, step):
+        through = started(lambda n=n: until(n))()
+        found.append(look(n))
+        if through:
+            return found
+    pytest.fail("more statements than expected")
 
 
-def start(program: str, folder: Path, *flags: str, **more) -> subprocess.Popen:
-    code = textwrap.dedent(PREAMBLE) + textwrap.dedent(program)
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    return subprocess.Popen([sys.executable, *flags, "-c", code, str(folder)], env=environment, text=True, stdout=subprocess.PIPE, **more)
+def hand_out(receipt: Receipt, file: Path) -> None:
+    """Write the receipt's identification at once, as a release would be seen."""
+    line = os.open(file, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+    os.write(line, f"{receipt.id}\n".encode())
+    os.close(line)
 
 
-def run(program: str, folder: Path, *flags: str) -> str:
-    process = start(program, folder, *flags)
-    out, _ = process.communicate(timeout=HANGS)
-    assert process.returncode == 0
-    return out
-
-
-def killed(program: str, folder: Path) -> list[object]:
-    """What was there after each child that was killed, and after the last one, which got through."""
-    rounds = json.loads(run(program, folder))
-    assert [dead for dead, _ in rounds] == [True] * (len(rounds) - 1) + [False]
-    return [found for _, found in rounds]
-
-
-def test_killed_before_every_statement_of_reserve_and_seal(tmp_path) -> None:
+def test_killed_before_every_statement_of_reserve_and_seal(ledger: Ledger, tmp_path: Path) -> None:
     """After each the books are right: what was handed out is paid, and nothing is sealed that was not handed out."""
-    Ledger.create(tmp_path / "x", "x", ONE)
-    program = """
-        def work(n):
-            ledger = Ledger.open(folder / "x")
-            receipt = reserve(ledger)
-            hand_out(receipt)
-            ledger.seal(receipt)
-        def look(n):
-            entries = {entry.id: entry for entry in Ledger.open(folder / "x").entries()}
-            ids = (folder / "handed").read_text().split() if (folder / "handed").exists() else []
-            wrong = [one for one in ids if one not in entries]
-            wrong += [entry.id for entry in entries.values() if entry.state == "sealed" and entry.id not in ids]
-            return [len(entries), len(ids), wrong]
-        killed_at_every_statement(work, look)
-    """
-    rounds = killed(program, tmp_path)
+    handed = tmp_path / "handed"
+    handed.touch()
+
+    def work(_n: int) -> None:
+        hand_out(receipt := take(ledger, "1/100"), handed)
+        ledger.seal(receipt)
+
+    def look(_n: int) -> tuple[int, int]:
+        entries, ids = ledger.entries(), handed.read_text().split()
+        assert {*ids} <= {entry.id for entry in entries}
+        assert {entry.id for entry in entries if entry.state == "sealed"} <= {*ids}
+        return len(entries), len(ids)
+
+    rounds = killed_before_every_statement(work, look)
     assert len(rounds) > 15
-    assert [wrong for _, _, wrong in rounds if wrong] == []
-    assert rounds[0][0] == 0
+    assert rounds[0] == (0, 0)
     assert 1 < rounds[-1][1] <= rounds[-1][0] < len(rounds)  # some died unpaid, some paid
 
 
-def test_killed_before_every_statement_of_what_a_data_holder_enters(tmp_path) -> None:
+def test_killed_before_every_statement_of_what_a_data_holder_enters(ledger: Ledger, tmp_path: Path) -> None:
     """What is entered is there whole or not at all."""
-    program = """
-        ledger = Ledger.create(folder / "x", "x", ONE)
-        ledger.seal(reserve(ledger, "1/2"))
-        shutil.copy(folder / "x", folder / "old")
-        def work(n):
-            shutil.copy(folder / "old", folder / "x")
-            ledger = Ledger.open(folder / "x")
-            ledger.set_budget(PureDP(3), period="month")
-            ledger.set_budget(PureDP(2), share="ann")
-            ledger.add_spent(PureDP(1))
-        def look(n):
-            ledger = Ledger.open(folder / "x")
-            return [[one.kind for one in ledger.entries()], str(ledger.left().epsilon)]
-        killed_at_every_statement(work, look, 4)
-    """
-    rounds = killed(program, tmp_path)
-    kinds, left = ["release", "budget", "budget", "spent"], {1: "1/2", 2: "5/2", 3: "5/2", 4: "3/2"}
-    assert all(found == kinds[: len(found)] and rest == left[len(found)] for found, rest in rounds)
+    ledger.seal(take(ledger, "1/2"))
+    shutil.copy(ledger.path, tmp_path / "old")
+
+    def work(_n: int) -> None:
+        shutil.copy(tmp_path / "old", ledger.path)
+        ledger.set_budget(PureDP(3), period="month")
+        ledger.set_budget(PureDP(2), share="ann")
+        ledger.add_spent(PureDP(1))
+
+    rounds = killed_before_every_statement(work, lambda _: [[one.kind for one in ledger.entries()], ledger.left().epsilon], step=4)
+    kinds, left = ["release", "budget", "budget", "spent"], {1: Fraction(1, 2), 2: Fraction(5, 2), 3: Fraction(5, 2), 4: Fraction(3, 2)}
     numbers = [len(found) for found, _ in rounds]
+    assert rounds == [[kinds[:number], left[number]] for number in numbers]
     assert (numbers, {*numbers}) == (sorted(numbers), {1, 2, 3, 4})
 
 
-def test_killed_while_the_ledger_is_made(tmp_path) -> None:
+def test_killed_while_the_ledger_is_made(tmp_path: Path) -> None:
     """Before the link there is no ledger, after it a whole one; never half a ledger, or one without its budget."""
-    program = """
-        def look(n):
-            found = refused(lambda: Ledger.open(folder / str(n), timeout=0))
-            return str(found or Ledger.open(folder / str(n)).left().epsilon)
-        killed_at_every_statement(lambda n: Ledger.create(folder / str(n), "x", ONE), look)
-    """
-    rounds = killed(program, tmp_path)
+
+    def look(n: int) -> str:
+        file = tmp_path / str(n)
+        return refused(lambda: Ledger.open(file, timeout=0)) or str(Ledger.open(file).left().epsilon)
+
+    rounds = killed_before_every_statement(lambda n: Ledger.create(tmp_path / str(n), "x", ONE), look)
     assert len(rounds) > 8
     assert all(one == "1" or one.startswith("There is no ledger at") for one in rounds)
     assert rounds[0] != "1" == rounds[-1]
 
 
-def test_spenders_at_once_cannot_overspend(tmp_path) -> None:
-    ledger = Ledger.create(tmp_path / "x", "x", ONE)
-    out = run(
-        f"""
-        begin, go = os.pipe()
-        for _ in range(6):
-            if os.fork() == 0:
-                os.close(go)
-                ledger = Ledger.open(folder / "x", timeout={HANGS})
-                os.read(begin, 1)  # until the parent has closed its end
-                count = 0
-                while not isinstance(refused(lambda: hand_out(reserve(ledger, "1/12"))), BudgetError):
-                    count += 1
-                os.write(1, f"{{count}}\\n".encode())
-                os._exit(0)
+def test_spenders_at_once_cannot_overspend(ledger: Ledger, tmp_path: Path) -> None:
+    begin, go = os.pipe()
+
+    def spend() -> int:
         os.close(go)
-        for _ in range(6):
-            os.wait()
-        """,
-        tmp_path,
-    )
-    counts = [int(line) for line in out.split()]
-    assert len(counts) == 6
+        mine, count = Ledger.open(ledger.path, timeout=HANGS), 0
+        os.read(begin, 1)  # until the parent has closed its end
+        while not refused(lambda: hand_out(take(mine, "1/12"), tmp_path / "handed")):
+            count += 1
+        return count
+
+    children = [started(spend) for _ in range(6)]
+    os.close(go)
+    counts = [child() for child in children]
+    os.close(begin)
     assert sum(counts) == 12 == len({entry.id for entry in ledger.entries()}) == len((tmp_path / "handed").read_text().split())
     assert ledger.left().epsilon == 0
 
 
 @pytest.mark.parametrize("statement", ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
-def test_a_lock_held_too_long_is_one_sentence(tmp_path, statement) -> None:
-    Ledger.create(tmp_path / "x", "x", ONE)
-    ledger = Ledger.open(tmp_path / "x", timeout=0.2)
-    holder = start(
-        f"""
-        connection = sqlite3.connect(folder / "x", isolation_level=None)
-        connection.execute({statement!r})
-        print("held", flush=True)
-        sys.stdin.readline()
-        """,
-        tmp_path,
-        stdin=subprocess.PIPE,
-    )
-    assert holder.stdout.readline() == "held\n"
-    with pytest.raises(
-        LedgerError, match=r"was locked by another process for more than 0\.2 seconds\. Try again when that process is done\."
-    ):
-        ledger.reserve(cost=PureCost(1), privacy=ONE, plan_digest="", output="")
-    holder.communicate("\n", timeout=HANGS)
+def test_a_lock_held_too_long_is_one_sentence(ledger: Ledger, statement: str) -> None:
+    hasty = Ledger.open(ledger.path, timeout=0.2)
+    (held, tell), (wait, release) = os.pipe(), os.pipe()
+
+    def hold() -> None:
+        os.close(release)
+        connection = sqlite3.connect(ledger.path, isolation_level=None)
+        connection.execute(statement)
+        os.write(tell, b"1")
+        os.read(wait, 1)
+
+    holder = started(hold)
+    os.read(held, 1)
+    with pytest.raises(LedgerError, match=r"was locked by another process for more than 0\.2 seconds\. Try again when"):
+        take(hasty)
+    os.close(release)
+    holder()
     assert ledger.left().epsilon == 1
+    for end in (held, tell, wait):
+        os.close(end)
 
 
 @pytest.mark.parametrize(
@@ -218,89 +207,81 @@ def test_a_lock_held_too_long_is_one_sentence(tmp_path, statement) -> None:
         (0, 0o755, "cannot be opened", "cannot be opened. Check that the file is there"),
     ],
 )
-def test_a_ledger_that_cannot_be_written_can_be_read_and_makes_no_release(file_mode, folder_mode, left, words) -> None:
+def test_a_ledger_that_cannot_be_written_can_be_read_and_makes_no_release(file_mode: int, folder_mode: int, left: str, words: str) -> None:
     """As another user, since an administrator may write anywhere."""
     folder = Path(tempfile.mkdtemp(prefix="ledger-"))
+
+    def use() -> list[str | None]:
+        if os.geteuid() == 0:
+            os.setresuid(65534, 65534, 65534)
+        return [refused(lambda: Ledger.open(file)) or str(Ledger.open(file).left().epsilon), refused(lambda: take(ledger))]
+
     try:
-        Ledger.create(folder / "x", "x", ONE).path.chmod(file_mode)
+        file = folder / "x"
+        ledger = Ledger.create(file, "x", ONE)
+        file.chmod(file_mode)
         folder.chmod(folder_mode)
-        out = run(
-            """
-            if os.geteuid() == 0:
-                os.setresuid(65534, 65534, 65534)
-            print(refused(lambda: Ledger.open(folder / "x")) or Ledger.open(folder / "x").left().epsilon)
-            print(refused(lambda: reserve(Ledger.open(folder / "x"))))
-            """,
-            folder,
-        )
-        first, message = out.splitlines()
-        assert left in first
-        assert f"The ledger {folder / 'x'} cannot be" in message
+        read, message = started(use)()
+        assert left in read
+        assert f"The ledger {file} cannot be" in message
         assert words in message
     finally:
         folder.chmod(0o755)
         shutil.rmtree(folder)
 
 
-def test_a_full_disk_makes_no_release(tmp_path) -> None:
+def test_a_full_disk_makes_no_release(ledger: Ledger) -> None:
     """A limit on the size of files stands for the disk; the journal and the file both meet it."""
-    ledger = Ledger.create(tmp_path / "x", "x", ONE)
     size = ledger.path.stat().st_size
-    out = run(
-        f"""
-        import resource
-        ledger = Ledger.open(folder / "x")
-        for limit in (0, 600, {size // 2}, {size}):
+
+    def fill() -> tuple[int, list[str]]:
+        paid, messages = 0, []
+        for limit in (0, 600, size // 2, size):
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
-            while not (error := refused(lambda: reserve(ledger, "1/99", "o" * 9999))):
-                print("handed")
-            print(error)
-        """,
-        tmp_path,
-    )
-    lines = out.splitlines()
-    assert sum("The disk of the ledger" in line and "Free space" in line for line in lines) == 4
-    assert len(ledger.entries()) >= lines.count("handed")
-    assert Ledger.open(ledger.path).spent().epsilon == Fraction(len(ledger.entries()), 99)
+            while not (message := refused(lambda: take(ledger, "1/99", output="o" * 9999))):
+                paid += 1
+            messages.append(message)
+        return paid, messages
+
+    paid, messages = started(fill)()
+    assert all("The disk of the ledger" in message and "Free space" in message for message in messages)
+    assert len(ledger.entries()) >= paid
+    assert ledger.spent().epsilon == Fraction(len(ledger.entries()), 99)
 
 
-def test_checks_hold_under_python_o(tmp_path) -> None:
-    Ledger.create(tmp_path / "x", "x", ONE)
-    out = run(
-        """
+def test_checks_hold_under_python_o(ledger: Ledger) -> None:
+    program = """
+        import os, sys
+        from leastnoise._accounting import ApproxDP, Privacy, PureCost, PureDP, gaussian_is_private
+        from leastnoise._kernel import Ledger
         assert False, "-O is on"
-        ledger = Ledger.open(folder / "x")
-        for use in (
-            lambda: reserve(ledger, "1.0001"),
-            lambda: ledger.reserve(cost=PureCost(1), privacy=ONE.within(PureDP("1/2")), plan_digest="", output=""),
-            lambda: ledger.reserve(cost=PureCost(1), privacy=Privacy(PureDP(1), "replace"), plan_digest="", output=""),
-            lambda: PureDP("nan"),
-            lambda: ApproxDP(1, 1),
-        ):
-            print(type(refused(use)).__name__)
+        one, ledger = Privacy(PureDP(1)), Ledger.open(sys.argv[1])
+
+        def tried(use):
+            try:
+                use()
+            except Exception as error:
+                print(type(error).__name__)
+
+        for cost, privacy in (("1.0001", Privacy(PureDP("1.0001"))), (1, Privacy(PureDP("1/2"))), (1, Privacy(PureDP(1), "replace"))):
+            tried(lambda: ledger.reserve(cost=PureCost(cost), privacy=privacy, plan_digest="", output=""))
+        tried(lambda: PureDP("nan"))
+        tried(lambda: ApproxDP(1, 1))
         print(gaussian_is_private(10, "4.26", "1e-5"), ledger.left().epsilon)
-        os.truncate(folder / "x", 5000)
-        print(type(refused(ledger.left)).__name__)
-        """,
-        tmp_path,
-        "-O",
-    )
+        os.truncate(sys.argv[1], 5000)
+        tried(ledger.left)
+        """
+    environment = {**os.environ, "PYTHONPATH": str(Path(leastnoise.__file__).parents[1])}
+    command = [sys.executable, "-O", "-c", textwrap.dedent(program), str(ledger.path)]
+    out = subprocess.run(command, env=environment, text=True, capture_output=True, check=True, timeout=HANGS).stdout
     assert out.split() == ["BudgetError", "InputError", "InputError", "InputError", "InputError", "False", "1", "LedgerError"]
 
 
-def test_the_file_is_flushed_fully(tmp_path, monkeypatch) -> None:
+def test_the_file_is_flushed_fully(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every connection that writes asks for the strictest flushing."""
-    ledger = Ledger.create(tmp_path / "x", "x", ONE)
-    seen = []
-    connect = sqlite3.connect
-
-    def watched(*arguments, **more):
-        connection = connect(*arguments, **more)
-        connection.set_trace_callback(seen.append)
-        return connection
-
-    monkeypatch.setattr(sqlite3, "connect", watched)
-    ledger.seal(ledger.reserve(cost=PureCost(1), privacy=ONE, plan_digest="", output=""))
+    seen: list[str] = []
+    watched(monkeypatch, seen.append)
+    ledger.seal(take(ledger))
     words = [one for one in seen if one.split()[0] in {"BEGIN", "COMMIT", "INSERT", "UPDATE"} or "synchronous" in one]
     assert [word.split()[0] for word in words] == [
         *["PRAGMA", "BEGIN", "INSERT", "UPDATE", "COMMIT"],  # the entry, and the head of the chain
