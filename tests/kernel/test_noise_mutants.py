@@ -1,4 +1,4 @@
-"""The battery sees mistakes: each mutant of the code must fail the chi-square test that the code passes, at the same sample size."""
+"""The chi-square test sees mistakes: each mutant of the code must fail where the code passes, with as many draws."""
 
 import inspect
 from functools import cache
@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from kernel.noise_oracle import SAMPLERS, Script, chi_square, mutant, scalar, uniformity
+from kernel.noise_oracle import SAMPLERS, chi_square, mutant
 from leastnoise._kernel import SeededEntropy, _draws, _noise
 
 ALARM = 1e-6
@@ -67,25 +67,10 @@ def test_a_mutant_is_caught(name):
     assert chi_square(law, p / q, draws) < ALARM
 
 
-def test_what_no_sample_sees_is_seen_by_enumeration():
-    """A bias of 1 in 300 or less in a part: the enumerations of test_noise_coins.py see it, chi-square does not."""
-    words = np.arange(1 << 16, dtype=np.uint16).view(np.uint64).tolist()
-    careless = mutant(_draws, "quotient < blocks", "quotient >= 0").uniform_below
-    for function, fair in ((_draws.uniform_below, True), (careless, False)):
-        values, accepted = function(scalar(200), 200, 1 << 16, Script(words, then=None))
-        assert (np.ptp(np.bincount(values[accepted].astype(np.int64))) == 0) == fair
-    tied = {"numerators": scalar(1), "denominators": scalar(3)}  # digits 85, 85, ...
-    careless = mutant(_draws, "np.flatnonzero(drawn == digits)", "np.flatnonzero(drawn != drawn)").Ratios
-    for coins, right in ((_draws.Ratios, True), (careless, False)):
-        assert coins(**tied).toss(np.array([0]), Script([85, 84], then=0)).tolist() == [right]
 
 
 @pytest.mark.parametrize("law", SAMPLERS)
-def test_the_unchanged_copy_passes_and_a_lost_low_bit_is_caught(law):
+def test_the_unchanged_copy_is_the_code(law):
     for module in (_draws, _noise):
         copy = changed_sampler(law, module, "Integer arithmetic", "Integer  arithmetic")
         np.testing.assert_array_equal(copy(3, 2, 1000, SeededEntropy(5)), SAMPLERS[law](3, 2, 1000, SeededEntropy(5)))
-    draws = SAMPLERS[law](2**40, 1, DRAWS, SeededEntropy(79))
-    assert uniformity((draws & 15), 16) > ALARM
-    assert uniformity((draws & ~1 & 15), 16) < ALARM
-    assert uniformity(((draws | (draws >> 7) & 1) & 15), 16) < ALARM

@@ -1,39 +1,24 @@
 """The cost of both ends, over every value between them and not the ends alone, and over rows without a value."""
 
-import itertools
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from leastnoise._accounting import ZCDP, ConcentratedCost, Noise, Privacy, PureCost, PureDP
+from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._domain import Coded, Domain, Measure, ValueCount
-from leastnoise._linop import Identity, dense
-from leastnoise._measurements import Block, Factor, Measurements, cost, measurements_digest, measurements_value
+from leastnoise._linop import Identity
+from leastnoise._measurements import Block, Factor, Measurements, measurements_digest, measurements_value
 from leastnoise._plan import measurements_from_value
+from measurements.brute import claimed, rows_of, worst
 
 TIPS = Measure("tips", 2, 4)
 DOMAIN = Domain(a=Coded(2), measures={"pay": Measure("pay", -2, 3), "tips": TIPS, "count of tips": ValueCount(TIPS)})
 CELLS, EVEN = Factor(("a",), Identity(2), np.array([1, 3])), Factor(("a",), Identity(2))
 
 
-def columns(plan: Measurements) -> np.ndarray:
-    """What every row adds in noise scales: all its values are tried, and a row outside the domain."""
-    found = [np.zeros(sum(block.rows for block in plan.blocks))]
-    for cell, pay, tips in itertools.product(range(2), range(-2, 4), [None, *range(2, 5)]):
-        value, parts = {"pay": pay, "tips": tips or 0, "count of tips": int(tips is not None)}, []
-        for block in plan.blocks:
-            own = np.ones(1) if not block.factors else dense(block.factors[0].operator)[:, cell] * block.factors[0].scaling
-            measure = DOMAIN.measures.get(block.measure or "")
-            if measure is None:
-                told = [1]
-            else:
-                at = value[str(block.measure)]
-                told = [at - measure.low_units, measure.high_units - at] if block.ends else [at]
-                told = [0, 0] if block.ends and block.measure == "tips" and tips is None else told
-            parts.append(np.kron(np.array(told), own) / float(block.scale))
-        found.append(np.concatenate(parts))
-    return np.array(found)
+def every_value(measure: Measure) -> tuple[int | None, ...]:
+    return None, *range(measure.low_units, measure.high_units + 1)
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
@@ -53,14 +38,10 @@ def test_the_cost_is_the_largest_loss_over_all_values(neighbours: str, rows: int
     privacy = ("id", rows) if rows > 1 else ()
     laplace = Measurements(domain=DOMAIN, privacy=Privacy(PureDP(999), neighbours, *privacy), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
     gaussian = Measurements(domain=DOMAIN, privacy=Privacy(ZCDP(999), neighbours, *privacy), noise=Noise.DISCRETE_GAUSSIAN, blocks=blocks)
-    every = columns(laplace)
-    apart = every[:, None] - every if neighbours == "replace" else every
-    first, second = cost(laplace), cost(gaussian)
-    assert isinstance(first, PureCost)
-    assert isinstance(second, ConcentratedCost)
-    # k equal rows replaced by k equal ones (R0) attain the largest
-    assert float(first.epsilon) == pytest.approx(rows * np.abs(apart).sum(axis=-1).max())
-    assert float(second.rho) == pytest.approx(rows**2 * (apart**2).sum(axis=-1).max() / 2)
+    columns = [row.column for row in rows_of(laplace, every_value)]
+    units = rows * np.array([np.zeros_like(columns[0]), *columns])  # equal rows lose the most (R0)
+    for plan in (laplace, gaussian):
+        assert claimed(plan) == pytest.approx(worst(plan, units))
 
 
 def test_a_plan_file_says_that_both_ends_are_measured() -> None:

@@ -18,7 +18,7 @@ from leastnoise._linop import Contrasts, Dense, Identity, Operator, Prefix, Tota
 from leastnoise._measurements import Block, Factor, Limits, Measurements, column_norm, cost, row_scales
 from leastnoise._measurements._measurements import _root_up
 from leastnoise._measurements._sensitivity import sum_up
-from leastnoise._workload import marginals, queries
+from leastnoise._workload import marginals
 from measurements.brute import claimed, worst
 from planner.proposals import proposal
 
@@ -58,20 +58,13 @@ def test_cost_is_never_below_the_worst_change(measured: list[Block], neighbours:
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(blocks(), min_size=1, max_size=3))
-def test_cost_of_counts_is_exact_for_added_rows(measured: list[Block]) -> None:
-    counts = [Block(block.factors, block.scale) for block in measured]
-    laplace = plan_of(Noise.DISCRETE_LAPLACE, *counts)
-    assert claimed(laplace) == pytest.approx(worst(laplace), rel=1e-9)
-
-
-@settings(max_examples=40, deadline=None)
-@given(blocks(), st.sampled_from([Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN]))
-def test_cost_of_limited_sums_is_exact_for_added_rows(block: Block, noise: Noise) -> None:
-    """One block of a measure from 0 up: the extreme rows attain the norm, whatever the limits."""
-    block = Block(block.factors, block.scale, "tips", block.limits)
-    plan = plan_of(noise, block)
-    assert claimed(plan) == pytest.approx(worst(plan), rel=1e-9)
+@given(st.lists(blocks(), min_size=1, max_size=3), st.sampled_from([Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN]))
+def test_cost_of_added_rows_is_exact_for_counts_and_for_a_limited_sum(measured: list[Block], noise: Noise) -> None:
+    """Of a measure from 0 up the extreme rows attain the norm, whatever the limits."""
+    counts = plan_of(Noise.DISCRETE_LAPLACE, *(Block(block.factors, block.scale) for block in measured))
+    summed = plan_of(noise, Block(measured[0].factors, measured[0].scale, "tips", measured[0].limits))
+    for plan in (counts, summed):
+        assert claimed(plan) == pytest.approx(worst(plan), rel=1e-9)
 
 
 def test_known_costs_of_limited_sums() -> None:
@@ -97,16 +90,6 @@ def test_known_costs_of_limited_sums() -> None:
     joint = Factor(("a", "b"), Identity(6))
     assert norm(Block((joint,), Fraction(100), "pay", steps)) == 5
     assert norm(Block((joint,), Fraction(100), "pay", Limits([3, 4], "a"))) == Fraction(4, 100)
-
-
-def test_blocks_that_are_alike_and_limited_are_not_counted_by_one_of_them() -> None:
-    """Along one attribute the limits make the columns even, along the other they do not: the second block costs more than the first."""
-    domain = Domain(a=Coded(2), b=Coded(2), measures={"pay": Measure("pay", 0, 10)})
-    twice = Dense([[2, 0], [0, 1]])
-    blocks = [Block((Factor((name,), twice),), Fraction(1), "pay", Limits([1, 2], "a")) for name in ("a", "b")]
-    plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=tuple(blocks))
-    assert [len(group) for group in plan.alike] == [2]
-    assert column_norm(plan, 1) == 2 + 4
 
 
 def test_blocks_that_are_alike_are_found_by_what_they_measure() -> None:
@@ -209,12 +192,6 @@ def test_known_costs_of_replaced_rows() -> None:
     assert cost(plan_of(Noise.DISCRETE_LAPLACE, Block((Factor(("b",), Prefix(3)),), Fraction(1)), neighbours="replace")) == PureCost(3)
 
 
-def test_columns_of_uneven_blocks_are_added_where_they_meet() -> None:
-    left = Block((Factor(("b",), Dense([[-3, 0, 0]])),), Fraction(1))  # absolute values are summed
-    right = Block((Factor(("b",), Dense([[0, 2, 0]])),), Fraction(1))
-    assert column_norm(plan_of(Noise.DISCRETE_LAPLACE, left, right), 1) == 3
-
-
 def test_costs_of_many_different_scales_stay_short() -> None:
     """The denominators of 46 fractions of 44 bits would fill a page, and no ledger would take it; rounded up, and only a little."""
     terms = [(1, Fraction(1, 3 * n + 1)) for n in range(500)]
@@ -228,16 +205,6 @@ def test_costs_of_many_different_scales_stay_short() -> None:
         text = json.dumps(cost(plan).to_json())
         assert len({block.scale for block in plan.blocks}) > 30
         assert len(text) < 400
-
-
-@pytest.mark.parametrize("epsilon", ["1", "0.3"])
-def test_uneven_blocks_can_be_fitted_at_any_budget(epsilon: str) -> None:
-    """Sums that are rounded up do not scale exactly; a plan must still meet its budget."""
-    domain = Domain(a=Integers(0, 4), b=Integers(0, 2), s=["F", "M"])
-    workload = queries(domain, a="prefix") + queries(domain, s="prefix") + queries(domain, b="prefix", a="identity")
-    strategy = proposal("workload", workload, PureDP(epsilon))
-    plan = fit(domain, Privacy(PureDP(epsilon)), Noise.DISCRETE_LAPLACE, strategy.blocks)
-    assert Fraction(epsilon) * (1 - Fraction(1, 2**20)) < cost(plan).epsilon <= Fraction(epsilon)
 
 
 def test_every_row_of_contrasts_gets_its_exact_scale() -> None:
@@ -260,13 +227,6 @@ def test_numpy_integers_in_scales_become_pythons_own() -> None:
     assert isinstance(column_norm(plan_of(Noise.DISCRETE_LAPLACE, Block((), 3)), 1), Fraction)  # type: ignore[arg-type]
 
 
-def test_lists_inside_plans_are_copied() -> None:
-    blocks = [Block((), Fraction(1))]
-    plan = Measurements(domain=DOMAIN, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)  # type: ignore[arg-type]
-    blocks.append(Block((), Fraction(1, 99)))
-    assert len(plan.blocks) == 1
-
-
 def test_joint_tables_that_are_too_large_are_bounded_by_their_maxima() -> None:
     domain = Domain(a=Integers(0, 999), b=Integers(0, 999))
     rows = np.zeros((1, 1000), dtype=int)
@@ -275,20 +235,6 @@ def test_joint_tables_that_are_too_large_are_bounded_by_their_maxima() -> None:
     plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=measured)
     assert column_norm(plan, 1) == Fraction(15, 2)
     assert math.isclose(column_norm(plan, 2), 25 + 6.25)
-
-
-def test_an_operator_that_only_looks_like_one_seen_before_is_refused() -> None:
-    class Alike(Identity):
-        def __eq__(self, other: object) -> bool:
-            return isinstance(other, Identity)
-
-        __hash__ = Identity.__hash__
-
-    domain = Domain(a=Coded(2))
-    blocks = tuple(Block((Factor(("a",), operator),), Fraction(1)) for operator in (Identity(2), Alike(2)))
-    assert blocks[0].factors == blocks[1].factors
-    with pytest.raises(InputError, match=r"the operator of a factor must be .*; got 'Alike'"):
-        Measurements(domain=domain, privacy=Privacy(PureDP(2)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
 
 
 @pytest.mark.parametrize(
@@ -304,10 +250,3 @@ def test_scales_are_fractions_of_numbers_that_samplers_take(operator: Operator, 
     for scale in (Fraction(2**above), Fraction(1, 2**below)):
         with pytest.raises(InputError, match="scale must be a fraction whose terms, with grid and row weights, stay below 2\\^56"):
             plan_of(Noise.DISCRETE_GAUSSIAN, Block((factor,), scale))
-
-
-def test_a_factor_shows_what_it_was_made_of() -> None:
-    factor = Factor(("b",), Contrasts(3), None)
-    assert repr(factor) == "Factor(attributes=('b',), operator=Contrasts(size=3), row_weights=None)"
-    with pytest.raises(TypeError):
-        Factor(("b",), Identity(3), None, 1)  # type: ignore[call-arg]  # no more than that: what follows from it is found

@@ -13,10 +13,8 @@ import pytest
 import leastnoise
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Noise, Privacy, PureDP
 from leastnoise._domain import Domain, Integers, Measure, PerCell
-from leastnoise._kernel import SeededEntropy, _measure
 from leastnoise._linop import Dense, Identity, Prefix, Tree, dense
 from leastnoise._measurements import Block, Factor, Limits, Measurements, column_norm, cost, measurements_digest
-from leastnoise._table import Table
 from measurements.brute import worst
 
 MEASURES = {"pay": Measure("pay", -2, 3), "tips": Measure("tips", 0, 4), "fees": Measure("fees", 0, 4)}
@@ -87,40 +85,6 @@ def test_blocks_that_differ_in_one_field_cost_what_each_adds(seed: int, power: i
     for family in families(seed):
         for one, two in itertools.combinations(family, 2):
             assert column_norm(measured([one, two, one], noise), power) == norm_alone([one, two, one], power), (one, two)
-
-
-def test_scales_of_one_numerator_are_not_one_scale() -> None:
-    plan = measured([block(scale=scale) for scale in (Fraction(1, 2), Fraction(1, 1000))], Noise.DISCRETE_LAPLACE)
-    assert cost(plan).epsilon == 1002
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_blocks_that_differ_in_one_field_are_measured_as_each_is_alone(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without noise, what is drawn is the exact answer; the scales that noise is asked for are listed."""
-    asked: list[list[Fraction]] = []
-
-    def silent(numerators, denominators, count, _entropy):
-        asked.append(
-            [Fraction(int(n), int(d)) for n, d in zip(*(np.broadcast_to(x, count) for x in (numerators, denominators)), strict=True)]
-        )
-        return np.zeros(count, dtype=np.int64)
-
-    monkeypatch.setattr(_measure, "SAMPLERS", dict.fromkeys(Noise, silent))
-    table = Table(DOMAIN, ROWS, AMOUNTS)
-    for family in families(seed):
-        asked.clear()
-        together = [values.tolist() for values in _measure.draw(measured(family), table, SeededEntropy(1))]
-        scales = [scale for some in asked for scale in some]
-        asked.clear()
-        alone = [_measure.draw(measured([one]), table, SeededEntropy(1))[0].tolist() for one in family]
-        assert together == alone
-        rows = iter(scales)
-        by_block = {}  # the order of noise is that of measures; within one it is that of the blocks
-        for one in sorted(
-            family, key=lambda one: [(b.measure, b.limits, b.ends) for b in family].index((one.measure, one.limits, one.ends))
-        ):
-            by_block[id(one)] = list(itertools.islice(rows, one.rows))
-        assert sorted(map(sorted, by_block.values())) == sorted(sorted(some) for some in asked)
 
 
 @pytest.mark.parametrize(("seed", "neighbours"), [*enumerate(["add_remove", "replace"])])

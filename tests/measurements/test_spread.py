@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Measure, PerCell
-from leastnoise._fitting import fit
 from leastnoise._linop import Contrasts, Dense, Identity, Prefix, Total, Tree, dense
-from leastnoise._measurements import Block, Factor, Measurements, _sensitivity, column_norm, cost
-from measurements.brute import worst
+from leastnoise._measurements import Block, Factor, Measurements, _sensitivity, cost
+from measurements.brute import claimed, worst
 
 SIZES = {"a": 3, "b": 2, "c": 2}
 DOMAIN = Domain({name: Coded(size) for name, size in SIZES.items()}, measures={"pay": Measure("pay", -2, 3), "tips": Measure("tips", 0, 4)})
@@ -84,35 +83,24 @@ def test_cost_of_cells_and_of_contrasts_is_what_added_rows_can_do(most: int, bou
     assert float(2 * cost(plan).rho) == pytest.approx(worst(plan), rel=1e-6)
 
 
-def test_a_unit_in_k_cells_costs_the_root_of_k() -> None:
-    domain = Domain(month=Coded(24), store=Coded(5))
-    block = [(Block((Factor(("month",), Identity(24)), Factor(("store",), Identity(5))), Fraction(1)), 1.0)]
-    std = {}
-    for name, bound in (("none", None), ("month", PerCell(1, "month")), ("two", PerCell(2, "month"))):
-        plan = fit(domain, Privacy(ZCDP("1/2"), "add_remove", "id", 12, bound), Noise.DISCRETE_GAUSSIAN, block)
-        std[name] = float(plan.blocks[0].scale)
-    assert std["none"] == pytest.approx(12, rel=1e-5)
-    assert std["month"] == pytest.approx(12**0.5, rel=1e-5)
-    assert std["two"] == pytest.approx(24**0.5, rel=1e-5)
-
-
-def test_the_bound_in_the_cells_of_all_attributes_does_nothing_for_a_coarser_table() -> None:
-    """The naive reading, one row in a cell of all attributes, leaves all rows of a unit in one cell of a table on some of them."""
-    plan = plan_of([Block(cells("a"), Fraction(1))], 2, PerCell(1, ["a", "b", "c"]))
-    assert 2 * cost(plan).rho == 4 == pytest.approx(worst(plan))
-
-
-def test_laplace_noise_gains_nothing() -> None:
-    for bound in (None, PerCell(1, "a")):
-        privacy = Privacy(PureDP(1), "add_remove", "id", 3, bound)
-        plan = Measurements(domain=DOMAIN, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=(Block(cells("a"), Fraction(1)),))
-        assert cost(plan).epsilon == 3 == 3 * column_norm(plan, 1)
-
-
-def test_the_rounded_gaussian_gains_as_the_discrete_one_does() -> None:
-    privacy = Privacy(ApproxDP(1, "1e-6"), "add_remove", "id", 3, PerCell(1, "a"))
-    plan = Measurements(domain=DOMAIN, privacy=privacy, noise=Noise.ROUNDED_GAUSSIAN, blocks=(Block(cells("a"), Fraction(1)),))
-    assert cost(plan).mu_squared == 3
+@pytest.mark.parametrize(
+    ("noise", "bound", "claim"),
+    [
+        (Noise.DISCRETE_LAPLACE, None, 3),
+        (Noise.DISCRETE_LAPLACE, PerCell(1, "a"), 3),
+        (Noise.DISCRETE_GAUSSIAN, None, 9),
+        (Noise.DISCRETE_GAUSSIAN, PerCell(1, "a"), 3),
+        (Noise.DISCRETE_GAUSSIAN, PerCell(2, "a"), 5),
+        (Noise.DISCRETE_GAUSSIAN, PerCell(1, ["a", "b", "c"]), 9),  # all rows of a unit may be in one cell of the table
+        (Noise.ROUNDED_GAUSSIAN, PerCell(1, "a"), 3),
+    ],
+)
+def test_what_a_bound_in_the_cells_of_a_table_is_worth(noise: Noise, bound: PerCell | None, claim: int) -> None:
+    """Of three rows of a unit; Laplace noise gains nothing."""
+    budget = {Noise.DISCRETE_LAPLACE: PureDP(1), Noise.DISCRETE_GAUSSIAN: ZCDP(1), Noise.ROUNDED_GAUSSIAN: ApproxDP(1, "1e-6")}[noise]
+    privacy = Privacy(budget, "add_remove", "id", 3, bound)
+    plan = Measurements(domain=DOMAIN, privacy=privacy, noise=noise, blocks=(Block(cells("a"), Fraction(1)),))
+    assert claimed(plan) == claim == pytest.approx(worst(plan))
 
 
 @pytest.mark.parametrize(

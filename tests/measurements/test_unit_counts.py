@@ -1,9 +1,7 @@
 """What a unit can lose where rows and units are counted together, against brute force: all that a unit may hold on a small domain."""
 
-import itertools
 from fractions import Fraction
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,8 +9,9 @@ from hypothesis import strategies as st
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Measure, PerCell, UnitCount
-from leastnoise._linop import Contrasts, Dense, Identity, Prefix, dense
-from leastnoise._measurements import Block, Factor, Limits, Measurements, cost
+from leastnoise._linop import Contrasts, Dense, Identity, Prefix
+from leastnoise._measurements import Block, Factor, Limits, Measurements
+from measurements.brute import claimed, worst
 
 SIZES = {"a": 2, "b": 2}
 UNITS = {"units": (), "units by a": ("a",), "units by a x b": ("a", "b")}
@@ -26,54 +25,6 @@ ALONG = {"a": [None, Identity(2), Prefix(2), Contrasts(2)], "b": [None, Identity
 def plan_of(blocks: list[Block], noise: Noise, neighbours: str, most: int, bound: PerCell | None = None) -> Measurements:
     budget = PureDP(1) if noise is Noise.DISCRETE_LAPLACE else ZCDP(1)
     return Measurements(domain=DOMAIN, privacy=Privacy(budget, neighbours, "id", most, bound), noise=noise, blocks=tuple(blocks))
-
-
-def lost(plan: Measurements) -> float:
-    """What the cost says in a norm: |shift|_1, or |shift|_2^2."""
-    found = cost(plan)
-    return float(found.epsilon if plan.noise.norm == 1 else 2 * found.rho)
-
-
-def shifts(plan: Measurements) -> np.ndarray:
-    """What every unit that keeps to the bounds adds to all queries, in noise scales, whichever of its rows are worth 1."""
-    rows = list(itertools.product(range(2), range(2)))
-    columns = {}
-    for (place, block), row in itertools.product(enumerate(plan.blocks), rows):
-        own = np.ones(1)
-        for factor in block.factors:
-            at = row["ab".index(factor.attributes[0])]
-            own = np.kron(own, dense(factor.operator)[:, at] * factor.scaling)
-        columns[place, row] = own / float(block.scale)
-    bound, found = plan.privacy.max_per_cell, set()
-    for held in itertools.chain.from_iterable(itertools.product(rows, repeat=count) for count in range(plan.privacy.max_rows + 1)):
-        if bound and any([row[0] for row in held].count(cell) > bound.rows for cell in (0, 1)):
-            continue
-        worths = {}
-        for name, own in UNITS.items():
-            cells = [tuple(row["ab".index(one)] for one in own) for row in held]
-            chosen = [[place for place, cell in enumerate(cells) if cell == one] for one in dict.fromkeys(cells)]
-            worths[name] = list(itertools.product(*chosen))
-        pays = itertools.product((-1, 2), repeat=len(held)) if any(block.measure == "pay" for block in plan.blocks) else [(0,) * len(held)]
-        used = [name for name in UNITS if any(block.measure == name for block in plan.blocks)]
-        for pay, *worth in itertools.product(pays, *(worths[name] for name in used)):
-            one = dict(zip(used, worth, strict=True))
-            shift = []
-            for place, block in enumerate(plan.blocks):
-                values = [
-                    1 if block.measure is None else pay[at] if block.measure == "pay" else at in one[block.measure]
-                    for at in range(len(held))
-                ]
-                zero = np.zeros_like(columns[place, rows[0]])
-                shift.append(sum((value * columns[place, row] for value, row in zip(values, held, strict=True)), zero))
-            found.add(tuple(np.concatenate(shift).round(9)))
-    return np.array(sorted(found))
-
-
-def worst(plan: Measurements) -> float:
-    units = shifts(plan)
-    others = units if plan.privacy.neighbours == "replace" else units[:1] * 0
-    power = plan.noise.norm
-    return float(max((abs(units - other) ** power).sum(axis=1).max() for other in others))
 
 
 @st.composite
@@ -98,7 +49,7 @@ def test_the_cost_is_never_below_the_worst_change(
     noise: Noise, neighbours: str, most: int, bound: PerCell | None, data: st.DataObject
 ) -> None:
     plan = plan_of(data.draw(measured(noise)), noise, neighbours, most, bound)
-    assert lost(plan) >= worst(plan) * (1 - 1e-7)
+    assert claimed(plan) >= worst(plan) * (1 - 1e-7)
 
 
 CELLS = {(): (), ("a",): (Factor(("a",), Identity(2)),), ("a", "b"): tuple(Factor((name,), Identity(2)) for name in "ab")}
@@ -109,18 +60,18 @@ def test_rows_and_units_together_cost_the_sum_of_both_and_units_of_their_own_att
     """Two rows of a unit in tables of rows of the scale 1, and the units of each cell beside them: attained under Laplace noise."""
     tables = [Block(CELLS["a", "b"], Fraction(1)), Block(CELLS[UNITS[of] or ("a",)], Fraction(1), of)]
     pure = plan_of(tables, Noise.DISCRETE_LAPLACE, "add_remove", 2)
-    assert (lost(pure), worst(pure)) == (laplace, laplace)
+    assert (claimed(pure), worst(pure)) == (laplace, laplace)
     normal = plan_of(tables, Noise.DISCRETE_GAUSSIAN, "add_remove", 2)
-    assert lost(normal) == (5 if of == "units" else 6)
+    assert claimed(normal) == (5 if of == "units" else 6)
     alone = plan_of(tables[1:], Noise.DISCRETE_GAUSSIAN, "add_remove", 2)
-    assert lost(alone) == worst(alone) == gaussian
+    assert claimed(alone) == worst(alone) == gaussian
 
 
 def test_rows_that_count_apart_may_share_a_cell_of_fewer_attributes() -> None:
     """A unit counts once in each of two cells of a x b, which are one cell of a: its bound there is that of all its attributes."""
     for noise, largest in ((Noise.DISCRETE_LAPLACE, 2), (Noise.DISCRETE_GAUSSIAN, 4)):
         plan = plan_of([Block(CELLS["a",], Fraction(1), "units by a x b")], noise, "add_remove", 2)
-        assert lost(plan) == worst(plan) == largest
+        assert claimed(plan) == worst(plan) == largest
 
 
 @pytest.mark.parametrize(
