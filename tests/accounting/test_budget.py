@@ -20,10 +20,6 @@ from leastnoise._fitting import pure_share
 POSITIVE = st.fractions(min_value=Fraction(1, 10**9), max_value=10**9)
 BELOW_ONE = st.fractions(min_value=Fraction(1, 10**12), max_value=Fraction(10**12 - 1, 10**12))
 BUDGETS = st.one_of(POSITIVE.map(PureDP), POSITIVE.map(ZCDP), st.builds(ApproxDP, POSITIVE, BELOW_ONE))
-PRIVACIES = st.one_of(
-    st.builds(Privacy, BUDGETS, st.sampled_from(["add_remove", "replace"])),
-    st.builds(Privacy, BUDGETS, st.sampled_from(["add_remove", "replace"]), st.just("person id"), st.integers(1, 10**6)),
-)
 
 
 @pytest.mark.parametrize("value", [1, "1", 1.0, Fraction(1), Decimal(1), "2/2", "1e0", np.float64(1), np.int64(1)])
@@ -75,16 +71,13 @@ def test_numbers_too_long_to_be_written_to_a_file_are_refused_and_the_longest_ar
     assert budget_from_json(json.loads(json.dumps(budget.to_json()))) == budget
 
 
-@given(BUDGETS)
-def test_budgets_survive_json_pickle_and_repr(budget) -> None:
+@given(BUDGETS, st.sampled_from(["add_remove", "replace"]), st.one_of(st.just(()), st.tuples(st.just("person id"), st.integers(1, 10**6))))
+def test_budgets_and_units_survive_json_pickle_and_repr(budget, neighbours, unit) -> None:
     assert budget_from_json(json.loads(json.dumps(budget.to_json()))) == budget
     assert pickle.loads(pickle.dumps(budget)) == budget
     assert eval(repr(budget)) == budget  # noqa: S307 - our own text
     assert hash(budget) == hash(budget_from_json(budget.to_json()))
-
-
-@given(PRIVACIES)
-def test_privacy_survives_json(privacy) -> None:
+    privacy = Privacy(budget, neighbours, *unit)
     assert privacy_from_json(json.loads(json.dumps(privacy.to_json()))) == privacy
 
 

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -81,25 +82,14 @@ def test_long_costs_become_short_charges_not_below_them_nor_above_what_was_decla
     assert taken.denominator.bit_length() <= 130
 
 
-@given(CHARGES)
-def test_charges_survive_json(amount) -> None:
-    assert charge_from_json(json.loads(json.dumps(amount.to_json()))) == amount
-
-
-@given(st.lists(CHARGES, max_size=8))
-def test_totals_do_not_depend_on_order_or_grouping(charges) -> None:
-    half = len(charges) // 2
-    assert total(charges) == total(reversed(charges)) == total(charges[:half]) + total(charges[half:])
-    assert all(one.within(total(charges)) for one in charges)
-
-
-@given(CHARGES, st.fractions(Fraction(1, 100), 100))
-def test_left_and_spent_make_the_whole(spent, epsilon) -> None:
-    budget = PureDP(epsilon)
-    rest = left(budget, spent)
-    assert rest.epsilon == max(Fraction(0), epsilon - spent.epsilon)
-    assert rest.within(whole_budget(budget))
-    assert missing(spent, whole_budget(budget)).epsilon == max(Fraction(0), spent.epsilon - epsilon)
+@given(st.lists(CHARGES, max_size=8), st.fractions(Fraction(1, 100), 100))
+def test_charges_survive_json_and_add_up_in_any_order_and_what_is_left_makes_the_whole(charges, epsilon) -> None:
+    assert [charge_from_json(json.loads(json.dumps(one.to_json()))) for one in charges] == charges
+    half, spent, whole = len(charges) // 2, total(charges), whole_budget(PureDP(epsilon))
+    assert spent == total(reversed(charges)) == total(charges[:half]) + total(charges[half:])
+    assert all(one.within(spent) for one in charges)
+    assert left(PureDP(epsilon), spent) == Charge(epsilon=max(Fraction(0), epsilon - spent.epsilon))
+    assert missing(spent, whole) == replace(spent, epsilon=max(Fraction(0), spent.epsilon - epsilon))
 
 
 @pytest.mark.parametrize("value", [Fraction(-1), 0.5, 1, None])

@@ -63,14 +63,10 @@ def test_the_largest_costs_are_covered_and_little_more_is_not(epsilon, delta) ->
 
 
 @given(COSTS)
-def test_rho_of_is_covered_by_that_zcdp_budget(cost) -> None:
+def test_costs_survive_json_and_are_covered_by_their_rho(cost) -> None:
+    assert cost_from_json(json.loads(json.dumps(cost.to_json()))) == cost
     assert covers(ZCDP(rho_of(cost)), cost)
     assert not covers(ZCDP(rho_of(cost) * (1 - HAIR)), cost)
-
-
-@given(COSTS)
-def test_costs_survive_json(cost) -> None:
-    assert cost_from_json(json.loads(json.dumps(cost.to_json()))) == cost
 
 
 @pytest.mark.parametrize(

@@ -106,26 +106,16 @@ def test_mills_ratio_is_enclosed_by_both_ways(x, digits) -> None:
 
 
 @pytest.mark.parametrize("digits", [3, 4, 5, 6])
-def test_mills_ratio_of_a_root_is_enclosed(digits) -> None:
-    """Of the root both neighbours are taken, and of the ratio at each the side that is farther."""
+def test_with_few_digits_every_second_rounding_in_the_wrong_direction_would_show(digits) -> None:
+    """Of Mills' ratio by the continued fraction; and of a root, both of whose neighbours are taken, with the farther side of each."""
+    way = rounding(digits)
     for k in range(1, 400, 3):
-        low, high = _mills_between(Fraction(k, 7), rounding(digits))
         with mp.workdps(30):
-            x = mp.sqrt(mp.mpf(k) / 7)
-            true = mp.exp(x * x / 2) * mp.erfc(x / mp.sqrt(2)) * mp.sqrt(mp.pi / 2)
-            assert mp.mpf(str(low)) <= true <= mp.mpf(str(high))
-
-
-@pytest.mark.parametrize("digits", [3, 4, 5, 6])
-def test_the_continued_fraction_rounds_outwards(digits) -> None:
-    """With few digits every second rounding in the wrong direction would show."""
-    for k in range(10, 400, 3):
-        x = decimal.Decimal(k) / 10
-        low, high = _mills_by_fraction(x, rounding(digits))
-        with mp.workdps(30):
-            at = mp.mpf(str(x))
-            true = mp.exp(at * at / 2) * mp.erfc(at / mp.sqrt(2)) * mp.sqrt(mp.pi / 2)
-            assert mp.mpf(str(low)) <= true <= mp.mpf(str(high))
+            for x, found in ((decimal.Decimal(k) / 10, _mills_by_fraction), (Fraction(k, 7), _mills_between)):
+                at = mp.sqrt(mp.mpf(k) / 7) if isinstance(x, Fraction) else mp.mpf(str(x))
+                low, high = found(x, way)
+                true = mp.exp(at * at / 2) * mp.erfc(at / mp.sqrt(2)) * mp.sqrt(mp.pi / 2)
+                assert mp.mpf(str(low)) <= true <= mp.mpf(str(high))
 
 
 @pytest.mark.parametrize("digits", [1, 5, 40, 333])
@@ -182,15 +172,11 @@ def test_what_the_digits_do_not_decide_is_not_private(monkeypatch) -> None:
     assert not gaussian_is_private(1, "0.0718", "1e-5")
 
 
-@pytest.mark.parametrize("epsilon", [math.nan, -1, "x"])
-def test_an_unusable_epsilon_is_refused(epsilon) -> None:
-    with pytest.raises(InputError, match="epsilon must be"):
-        gaussian_delta(epsilon, 1)
-    with pytest.raises(InputError, match="epsilon must be"):
-        gaussian_mu_squared(epsilon, "1e-9")
-
-
-def test_an_unusable_mu_or_delta_is_refused() -> None:
+def test_unusable_arguments_are_refused() -> None:
+    for refused in (gaussian_delta, gaussian_mu_squared):
+        for epsilon in (math.nan, -1, "x"):
+            with pytest.raises(InputError, match="epsilon must be"):
+                refused(epsilon, "1e-9")
     with pytest.raises(InputError, match="mu_squared must be a number above 0; got 0"):
         gaussian_delta(1, 0)
     for delta in (0, 1, -1, Fraction(1, 10**1001)):

@@ -26,8 +26,3 @@ def measure(made: Measurements, table: Table, ledger: Ledger, **how: Any) -> tup
     series = Series.paid(one_step(made), table, ledger, **how)
     assert series.receipt is not None
     return series.measure(made), series.receipt
-
-
-def finish(made: Measurements, table: Table | None, ledger: Ledger, receipt: Receipt) -> Observation:
-    """What was paid for, drawn before or now."""
-    return Series.resumed(one_step(made), table, ledger, receipt).measure(made)

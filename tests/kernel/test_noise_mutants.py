@@ -67,8 +67,6 @@ def test_a_mutant_is_caught(name):
     assert chi_square(law, p / q, draws) < ALARM
 
 
-
-
 @pytest.mark.parametrize("law", SAMPLERS)
 def test_the_unchanged_copy_is_the_code(law):
     for module in (_draws, _noise):

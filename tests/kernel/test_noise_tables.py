@@ -83,8 +83,6 @@ def test_ties_with_a_threshold_are_settled_by_its_further_digits(name, agreeing)
             assert not script.left
 
 
-
-
 def test_tables_cannot_be_changed():
     for table in (geometric_table(), half_normal_table(1), half_normal_table(8)):
         with pytest.raises(ValueError, match="read-only"):

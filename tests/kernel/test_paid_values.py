@@ -93,12 +93,6 @@ def test_nobody_looks_at_the_memory_of_a_paid_array_in_another_way(name: str, va
     assert {type(one) for one in (made.matrix + 1, np.abs(made.matrix), made.matrix @ [1, 2])} == {np.ndarray}
 
 
-def test_a_sealed_array_keeps_shape_type_and_values():
-    given = np.arange(6, dtype=np.int32).reshape(2, 3).T
-    assert sealed(given).dtype == np.int32
-    assert np.array_equal(sealed(given), given)
-
-
 def written(value: object) -> list[str]:
     """What can be written of all that is reached from a value: arrays that do not end in ``bytes``, lists, dictionaries and sets."""
     everything = [*reachable(value)]

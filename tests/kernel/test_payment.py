@@ -1,6 +1,6 @@
 """Nothing is drawn but what the ledger's file says was paid, whatever the receipt, the plan or the ledger claims to be."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from pathlib import Path
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernel.series import finish, many_steps, measure, one_step
+from kernel.series import many_steps, measure, one_step
 from leastnoise._accounting import ZCDP, ApproxDP, KeyRule, Noise, Privacy, PureCost, PureDP, SeriesCost, keys_are_private
 from leastnoise._check import BudgetError, InputError, LedgerError
 from leastnoise._domain import Domain, Measure, Unknown, _domain
@@ -53,19 +53,13 @@ def reserved(ledger: Ledger, made: Terms, paid: Fraction):
     return ledger.reserve(cost=cost, privacy=made.privacy.within(PureDP(paid)), plan_digest=made.digest(), output="out", plan=made.text)
 
 
-@pytest.mark.usefixtures("never")
-def test_a_plan_is_not_finished_for_a_smaller_charge_or_for_that_of_another_plan(ledger: Ledger) -> None:
-    forged = replace(reserved(ledger, one_step(plan(TINY)), TINY), plan_digest=one_step(plan(ALL)).digest())
-    for receipt in (reserved(ledger, one_step(plan(ALL)), TINY), forged):
+@pytest.mark.parametrize("made", [lambda epsilon: one_step(plan(epsilon)), aware], ids=["one step", "many steps"])
+def test_a_release_goes_on_only_with_what_was_paid_for_it(ledger: Ledger, made: Callable[[Fraction], Terms]) -> None:
+    forged = replace(reserved(ledger, made(TINY), TINY), plan_digest=made(ALL).digest())
+    for receipt in (reserved(ledger, made(ALL), TINY), forged):
         with pytest.raises(InputError, match="is not the payment of this plan"):
-            finish(plan(ALL), TABLE, ledger, receipt)
-
-
-def test_a_series_goes_on_only_with_what_was_paid(ledger: Ledger) -> None:
-    for receipt in (reserved(ledger, aware(ALL), TINY), replace(reserved(ledger, aware(TINY), TINY), plan_digest=aware(ALL).digest())):
-        with pytest.raises(InputError, match="is not the payment of this plan"):
-            Series.resumed(aware(ALL), TABLE, ledger, receipt)
-    assert Series.resumed(aware(TINY), TABLE, ledger, reserved(ledger, aware(TINY), TINY)).left().epsilon == TINY
+            Series.resumed(made(ALL), TABLE, ledger, receipt)
+    assert Series.resumed(made(TINY), TABLE, ledger, reserved(ledger, made(TINY), TINY)).left().epsilon == TINY
 
 
 @pytest.mark.parametrize("settle", ["sealed", "absent"])
@@ -115,18 +109,11 @@ def test_what_was_recorded_is_given_to_nothing_but_the_step_that_asked_for_it(le
     series = Series.paid(aware(ALL), TABLE, ledger, output="out")
     found = series.choose(selection)
     series.measure(plan(ALL / 2))
-
-    def again() -> Series:
-        return Series.resumed(aware(ALL), None, ledger, series.receipt)
-
-    assert again().choose(selection) == found
-    for other in (lambda made: made.choose(replace(selection, penalty=Fraction(2))), lambda made: made.measure(plan(ALL / 2))):
+    again, other = (Series.resumed(aware(ALL), None, ledger, series.receipt) for _ in range(2))
+    assert again.choose(selection) == found
+    for asked, epsilon in ((again, ALL / 4), (other, ALL / 2)):  # another second step, and another first one
         with pytest.raises(InputError, match="other steps than those that were recorded"):
-            other(again())
-    second = again()
-    second.choose(selection)
-    with pytest.raises(InputError, match="other steps than those that were recorded"):
-        second.measure(plan(ALL / 4))
+            asked.measure(plan(epsilon))
 
 
 PLANE = Domain(sex=["F", "M"], zone=["N", "S"])

@@ -171,14 +171,6 @@ def test_nothing_overflows_at_the_largest_counts(n):
     assert block_costs(cut, [*interval_tree(n).starts])[0][0] == GRID * largest_count(n) * (n // 2)
 
 
-def test_neighbours_that_differ_by_more_records_get_more_noise():
-    """Group privacy: at distance 2 the draws are those of half the epsilon."""
-    x = np.random.default_rng(1).integers(0, 40, (8, 8))
-    for seed in range(5):
-        assert least_cost(x, 1, seed, penalty=1, distance=2) == least_cost(x, "0.5", seed, penalty=1)
-    assert noise_scale(GRID, Fraction(1, 2), 4)[0] == 2 * GRID * 256
-
-
 @given(st.integers(1, 2 * GRID), st.fractions(Fraction(1, 900), 50, max_denominator=997))
 @settings(max_examples=100, deadline=None)
 def test_scales_are_rounded_up_and_only_a_little(sensitivity, epsilon):

@@ -56,20 +56,19 @@ def test_steps_on_columns_that_were_not_read_are_refused_unpaid() -> None:
         UnpaidSeries(asked, Table(domain, {"sex": [0, 1]}), SeededEntropy(1))
 
 
-def test_a_series_pays_its_whole_budget_before_its_first_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(PureDP(1)))
+def test_a_series_pays_its_whole_budget_before_its_first_step(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = aware()
-    series = Series.paid(plan, TABLE, book, output="out", description="two steps")
-    (entry,) = book.entries()
+    series = Series.paid(plan, TABLE, ledger, output="out", description="two steps")
+    (entry,) = ledger.entries()
     assert series.receipt is not None
     assert (entry.id, entry.plan_digest, entry.charge) == (series.receipt.id, plan.digest(), whole_budget(PureDP(1)))
-    assert book.left().epsilon == 0
+    assert ledger.left().epsilon == 0
     series.choose(least("1/4"))
     observation = series.measure(step(PureDP("3/4")))
     assert (observation.private, observation.receipt, series.left().epsilon) == (True, entry.id, 0)
-    assert len(book.entries()) == 1
+    assert len(ledger.entries()) == 1
     with pytest.raises(BudgetError, match=r"only (epsilon = )?0 is left"):
-        Series.paid(plan, TABLE, book, output="again")
+        Series.paid(plan, TABLE, ledger, output="again")
 
     drawn: list[int] = []
     monkeypatch.setattr(SystemEntropy, "words", lambda self, count: drawn.append(count))
@@ -118,9 +117,8 @@ def test_a_choice_that_cannot_be_made_is_refused_before_it_is_charged(public: di
         LeastCost(attributes=(), epsilon=Fraction(1))
 
 
-def test_a_class_of_somebodys_own_has_no_part_in_what_a_series_keeps(tmp_path: Path) -> None:
-    book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(PureDP(1)))
-    paid = Series.paid(aware(), TABLE, book, output="out")
+def test_a_class_of_somebodys_own_has_no_part_in_what_a_series_keeps(ledger: Ledger) -> None:
+    paid = Series.paid(aware(), TABLE, ledger, output="out")
 
     class Twin(Series):
         __slots__ = ()
@@ -174,7 +172,7 @@ class Known(SeededEntropy):
         super().__init__(0)
 
 
-def test_the_wall_round_a_series(tmp_path: Path) -> None:
+def test_the_wall_round_a_series(ledger: Ledger) -> None:
     series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
     assert repr(series) == "<Series on private rows, 0 steps>"
     with pytest.raises(TypeError, match="is not pickled"):
@@ -192,15 +190,14 @@ def test_the_wall_round_a_series(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="got another source"):
         simulate(step(PureDP(1)), TABLE, Known())  # type: ignore[arg-type]
     other = Table(Domain(age=Integers(0, 8)), {"age": [1]})
-    book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(PureDP(1)))
     with pytest.raises(InputError, match="over another domain"):
-        Series.paid(aware(), other, book, output="out")
+        Series.paid(aware(), other, ledger, output="out")
     for unit in ({}, {"unit_column": "id", "max_rows": 3}, {"unit_column": "id", "max_rows": 2, "max_per_cell": PerCell(1, "age")}):
         with pytest.raises(InputError, match="another privacy unit"):
             UnpaidSeries(aware(unit_column="id", max_rows=2), Table(DOMAIN, {"age": [0]}, **unit), SeededEntropy(1))
     with pytest.raises(InputError, match="has a PureDP budget"):
-        Series.paid(aware(ZCDP(1)), TABLE, book, output="out")
-    assert book.entries() == ()
+        Series.paid(aware(ZCDP(1)), TABLE, ledger, output="out")
+    assert ledger.entries() == ()
     with pytest.raises(InputError, match="A step protects one row"):
         series.measure(step(PureDP("1/2"), neighbours="replace"))
     with pytest.raises(InputError, match="cost more than the budget they declare"):
@@ -254,26 +251,6 @@ def test_a_forked_process_cannot_spend_the_budget_again() -> None:
     assert series.left().epsilon == 1
 
 
-PLANE = Domain(age=Integers(0, 4), sex=["F", "M"])
-ON_PLANE = LeastCost(attributes=("age", "sex"), epsilon=Fraction(1, 2), penalty=Fraction(2))
-
-
-@pytest.mark.parametrize(
-    ("privacy", "distance"), [({}, 1), ({"neighbours": "replace"}, 2), ({"neighbours": "replace", "unit_column": "id", "max_rows": 3}, 6)]
-)
-def test_a_choice_is_told_the_table_and_the_distance_of_neighbours(
-    privacy: dict[str, object], distance: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[tuple[list[Any], int]] = []
-    monkeypatch.setattr(LeastCost, "draw", lambda self, cells, distance, entropy: seen.append((cells.tolist(), distance)))
-    unit = {key: value for key, value in privacy.items() if key != "neighbours"}
-    table = Table(PLANE, {"age": [0, 0, 3], "sex": [1, 1, 0]}, **unit)  # type: ignore[arg-type]
-    series = UnpaidSeries(many_steps(PLANE, Privacy(PureDP(1), **privacy)), table, SeededEntropy(1))  # type: ignore[arg-type]
-    series.choose(ON_PLANE)
-    series.choose(least("1/2"))
-    assert seen == [([[0, 2], [0, 0], [0, 0], [1, 0], [0, 0]], distance), ([2, 0, 0, 1, 0], distance)]
-
-
 def test_series_on_made_up_rows_draw_from_the_given_source_and_each_have_the_whole_budget() -> None:
     def drawn(entropy: SeededEntropy) -> list[list[int]]:
         made = (on_rows(aware(), {"age": [0, 0, 5]}, {}, entropy) for _ in range(2))
@@ -284,11 +261,10 @@ def test_series_on_made_up_rows_draw_from_the_given_source_and_each_have_the_who
     assert first != second
 
 
-def test_what_is_paid_for_has_no_way_to_another_source_of_noise(tmp_path: Path) -> None:
+def test_what_is_paid_for_has_no_way_to_another_source_of_noise(ledger: Ledger) -> None:
     for maker in (Series.paid, Series.resumed, UnpaidSeries.paid, UnpaidSeries.resumed):
         assert "entropy" not in inspect.signature(maker).parameters
-    book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(PureDP(1)))
-    assert type(UnpaidSeries.paid(aware(), TABLE, book, output="out")) is Series  # and not of the class that it was asked of
+    assert type(UnpaidSeries.paid(aware(), TABLE, ledger, output="out")) is Series  # and not of the class that it was asked of
 
 
 MU_SQUARED = Fraction(1, 16)
