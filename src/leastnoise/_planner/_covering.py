@@ -1,35 +1,31 @@
-"""Which marginals to measure with a pure budget: covering designs.
+"""Which marginals to measure under a pure budget: covering designs.
 
-A few tables larger than those asked, which between them contain every asked one, beat anything inside the workload's downward closure by
-far: the budget is split over fewer tables. The problem is not convex, and a weight of 0 stays 0 under every descent, so families of tables
-are tried, and the best one is weighted:
-
-1. starts: the workload's own tables, pairs of them merged, greedily chosen cuboids, and block designs of finite geometry
-   with attributes laid on their points, with and without the most asked attribute added to every block;
-2. the best weights of the best start.
-
-Nothing here is of size N or 2^d, and nothing is searched (docs/decisions/planning.md).
+A few tables larger than the asked ones, which contain every asked one between them, are far better than any weights inside the workload's
+downward closure: the budget is split over fewer tables. The problem is not convex, and a weight of 0 stays 0 under every descent. So
+several families of tables ("starts") are tried with rough weights, and only the best one is weighted exactly. The starts are the asked
+tables, their closure, pairs of them merged, greedily chosen cuboids, and block designs with attributes laid on their points, each with and
+without the most asked attribute in every block. Nothing here is of size N or 2^d, and tables are not searched one by one
+(docs/decisions/planning.md).
 
 A strategy along an attribute acts like an attribute of kappa cells, as the total of marginals has the variance of as many cells as they
-have; kappa is rounded to a whole number for the design alone, and the weights are exact afterwards.
+have; kappa is rounded to a whole number for the choice of tables alone, and the final weights are exact.
 
-Source: the idea of strategy C of Ding et al. (SIGMOD 2011) and of PriView (SIGMOD 2014).
+A block design is a family of blocks of points in which every pair or triple of points lies in a block. With more attributes than points
+several attributes share a point; with fewer some points stay empty.
 
-Block designs: families of blocks of points in which every pair or triple of points meets, the best known ones from finite geometry.
-Attributes are laid on the points: several on one point when there are more attributes than points, none on some when there are fewer.
+`greedy_cover` keeps the largest cell variance small (problem BMAX of Ding et al.). Every asked marginal is answered by adding up cells of
+one measured marginal that contains it. With s measured marginals, each of noise variance s^2 (pure) or s (Gaussian) in units of the noise
+of a single one, the variance is that times the number of cells added up. This is strategy C of Cormode et al.; with budgets by cube roots
+instead of equal ones it is C+.
 
-Cuboids: the largest cell variance is kept small (problem BMAX of Ding et al.). Every asked marginal is answered by adding up cells of one
-measured marginal that contains it. With s measured marginals, each of noise variance s^2 (pure) or s (Gaussian) in units of the noise of a
-single one, the variance is that times the number of cells added up. This is strategy C of Cormode et al.; with budgets by cube roots
-instead of equal ones it is C+. The threshold runs over its finitely many values instead of a bisection.
+Source: strategy C of Ding et al. (SIGMOD 2011), PriView (SIGMOD 2014); Handbook of Combinatorial Designs for cyclic designs.
 """
 
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -57,159 +53,107 @@ from leastnoise._planner._tables import Names, factor_along, residual_programme,
 from leastnoise._workload import Workload
 
 Blocks = tuple[tuple[int, ...], ...]
-# Field size -> (prime, degree, coefficients of x^degree as a combination of 1, x, ...).
-_FIELDS = {
-    2: (2, 1, ()),
-    3: (3, 1, ()),
-    4: (2, 2, (1, 1)),
-    5: (5, 1, ()),
-    7: (7, 1, ()),
-    8: (2, 3, (1, 1, 0)),
-    9: (3, 2, (1, 2)),
-    11: (11, 1, ()),
+# Base blocks of cyclic designs by their number of points n: the blocks of the design are all shifts of the base blocks modulo n.
+# Projective planes of orders 2 to 11: two points share exactly one line.
+PLANES = {
+    7: ((0, 1, 5),),
+    13: ((0, 1, 5, 11),),
+    21: ((0, 1, 6, 8, 18),),
+    31: ((0, 1, 6, 18, 22, 29),),
+    57: ((0, 1, 6, 15, 22, 26, 45, 55),),
+    73: ((0, 1, 11, 20, 38, 43, 59, 67, 71),),
+    91: ((0, 1, 11, 15, 31, 36, 43, 65, 83, 89),),
+    133: ((0, 1, 25, 30, 40, 46, 53, 96, 100, 114, 122, 131),),
 }
-FIELD_SIZES = tuple(_FIELDS)
+# Inversive planes of orders 3 to 9: three points share exactly one circle.
+CIRCLES = {
+    10: ((0, 1, 2, 6), (0, 1, 3, 4), (0, 2, 4, 7)),
+    17: ((0, 1, 2, 6, 13), (0, 1, 3, 9, 15), (0, 1, 4, 7, 8), (0, 2, 4, 9, 12)),
+    26: ((0, 1, 2, 6, 14, 22), (0, 1, 3, 9, 11, 12), (0, 1, 4, 7, 8, 17), (0, 2, 4, 9, 15, 21), (0, 2, 5, 12, 16, 23)),
+    50: (
+        *((0, 1, 2, 5, 17, 26, 35, 47), (0, 1, 3, 14, 30, 41, 43, 44), (0, 1, 6, 11, 12, 29, 31, 33), (0, 1, 9, 13, 15, 19, 27, 28)),
+        *((0, 2, 7, 11, 16, 18, 24, 44), (0, 3, 6, 16, 21, 28, 35, 40), (0, 3, 7, 17, 27, 31, 34, 42)),
+    ),
+    65: (
+        *((0, 1, 2, 5, 17, 27, 40, 50, 62), (0, 1, 3, 12, 21, 23, 24, 37, 52), (0, 1, 6, 7, 15, 19, 36, 53, 57)),
+        *((0, 1, 8, 22, 28, 34, 48, 55, 56), (0, 1, 20, 25, 31, 33, 35, 41, 46), (0, 2, 6, 9, 24, 39, 42, 46, 48)),
+        *((0, 2, 7, 12, 14, 30, 38, 41, 49), (0, 3, 6, 13, 17, 22, 49, 54, 58)),
+    ),
+    82: (
+        *((0, 1, 2, 11, 16, 24, 42, 60, 68, 73), (0, 1, 3, 14, 29, 49, 64, 75, 77, 78), (0, 1, 4, 13, 20, 27, 36, 39, 40, 61)),
+        *((0, 1, 7, 12, 28, 30, 46, 51, 57, 58), (0, 1, 9, 17, 18, 38, 48, 50, 52, 62), (0, 2, 5, 17, 20, 22, 26, 45, 59, 78)),
+        *((0, 2, 9, 15, 19, 27, 31, 37, 44, 46), (0, 3, 6, 16, 33, 40, 44, 48, 55, 72), (0, 3, 11, 17, 23, 31, 34, 53, 58, 63)),
+    ),
+}
 _MOST_PAIRS = 1 << 25  # candidates times asked marginals
 _MOST_TABLES = 400_000
-_LARGE = 10_000  # asked tables beyond which there are fewer starts, and those of the asked tables stay in their order
+_LARGE = 10_000  # asked tables beyond which fewer starts are tried, and the asked tables are not sorted
 _MOST_MERGED = 1200  # asked tables up to which pairs of them are merged greedily
 _MOST_CHOSEN = 1 << 25  # asked tables times candidates up to which cuboids are chosen greedily among all
-_KEY = 1 << 10  # tables up to which two starts are told apart by their tables, not by their names
-_STEPS = 15  # of the weights of a start, before starts are compared
-_SEED = 0  # of how attributes are laid on the points of a design
+_KEY = 1 << 10  # tables up to which two starts are compared by their tables, not by their names
+_STEPS = 15  # of the rough weights by which starts are compared
+_LAID = 100  # blocks of all layings of one design, of which there are at least three
+_SEED = 4  # of the random order in which attributes are laid on the points of a design
 
 
-@cache
-def _field(size: int) -> tuple[IntArray, IntArray]:
-    """Build the tables of addition and multiplication of a finite field; element 0 is zero."""
-    prime, degree, reduction = _FIELDS[size]
-    elements = list(itertools.product(range(prime), repeat=degree))
-    number = {element: i for i, element in enumerate(elements)}
-
-    def product(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
-        power = [0] * (2 * degree - 1)
-        for (i, a), (j, b) in itertools.product(enumerate(x), enumerate(y)):
-            power[i + j] += a * b
-        for k in range(2 * degree - 2, degree - 1, -1):
-            for i in range(degree):
-                power[k - degree + i] += power[k] * reduction[i]
-        return tuple(v % prime for v in power[:degree])
-
-    add = np.array([[number[tuple((a + b) % prime for a, b in zip(x, y, strict=True))] for y in elements] for x in elements])
-    multiply = np.array([[number[product(x, y)] for y in elements] for x in elements])
-    return add, multiply
-
-
-def _points(size: int, dimension: int) -> IntArray:
-    """List one vector for each point of a projective space: its first non-zero entry is the field's one."""
-    _, multiply = _field(size)
-    one = int(np.flatnonzero((multiply == np.arange(size)).all(axis=1))[0])
-    vectors = np.array(list(itertools.product(range(size), repeat=dimension + 1)))[1:]
-    leading = vectors[np.arange(len(vectors)), (vectors != 0).argmax(axis=1)]
-    return vectors[leading == one]
-
-
-def _planes(size: int, points: IntArray, dimension: int) -> Blocks:
-    """Cut a set of projective points with all hyperplanes; keep the cuts with two points or more."""
-    add, multiply = _field(size)
-    total = multiply[_points(size, dimension)[:, None, 0], points[None, :, 0]]
-    for i in range(1, dimension + 1):
-        total = add[total, multiply[_points(size, dimension)[:, None, i], points[None, :, i]]]
-    return tuple(block for row in total == 0 if len(block := tuple(np.flatnonzero(row).tolist())) > 1)
-
-
-@cache
-def projective_plane(size: int) -> tuple[int, Blocks]:
-    """Return q^2 + q + 1 points and as many lines of q + 1 points; two points share one line."""
-    points = _points(size, 2)
-    return len(points), _planes(size, points, 2)
-
-
-@cache
-def affine_plane(size: int) -> tuple[int, Blocks]:
-    """Return q^2 points and q^2 + q lines of q points; two points share one line."""
-    points = _points(size, 2)
-    points = points[points[:, 0] != 0]
-    return len(points), _planes(size, points, 2)
-
-
-@cache
-def inversive_plane(size: int) -> tuple[int, Blocks]:
-    """Return q^2 + 1 points and q^3 + q circles of q + 1 points; three points share one circle."""
-    # The points are the elliptic quadric x0 x1 + f(x2, x3) = 0 with f irreducible, the circles its plane sections.
-    add, multiply = _field(size)
-    space = _points(size, 3)
-    first, second = space[:, 2], space[:, 3]
-    for b, c in itertools.product(range(size), range(1, size)):
-        form = add[add[multiply[first, first], multiply[b, multiply[first, second]]], multiply[c, multiply[second, second]]]
-        if bool(np.all(form[(first != 0) | (second != 0)] != 0)):
-            on = add[multiply[space[:, 0], space[:, 1]], form] == 0
-            return int(on.sum()), _planes(size, space[on], 3)
-    raise AssertionError("every finite field has an irreducible quadratic form")
-
-
-@cache
-def parallel_planes(dimension: int) -> tuple[int, Blocks]:
-    """Return the 2^m bit strings and all quadruples that add up to zero; three points share one quadruple."""
-    count = 1 << dimension
-    return count, tuple((a, b, c, a ^ b ^ c) for a, b, c in itertools.combinations(range(count), 3) if a ^ b ^ c > c)
-
-
-# For a strength its designs: name, how it is made of what number, and how many points it has.
-_DESIGNS = {
-    2: [
-        design
-        for q in FIELD_SIZES
-        for design in (
-            (f"affine plane of order {q}", affine_plane, q, q**2),
-            (f"projective plane of order {q}", projective_plane, q, q**2 + q + 1),
-        )
-    ],
-    3: [
-        *((f"inversive plane of order {q}", inversive_plane, q, q**2 + 1) for q in FIELD_SIZES[:-1]),
-        *((f"parallel planes of dimension {m}", parallel_planes, m, 1 << m) for m in (3, 4, 5, 6)),
-    ],
-}
+def _shifted(points: int, base_blocks: Blocks) -> Blocks:
+    return tuple(tuple((at + shift) % points for at in block) for block in base_blocks for shift in range(points))
 
 
 def designs(strength: int, attributes: int) -> Iterator[tuple[str, int, Blocks]]:
-    """List covering designs for a number of attributes: name, points, blocks; every `strength` points lie together in a block."""
+    """Yield name, number of points and blocks of covering designs in which every ``strength`` points share a block."""
     for groups in range(strength, min(attributes, strength + 8) + 1):
         yield f"{strength} of {groups} groups", groups, tuple(itertools.combinations(range(groups), strength))
-    for name, make, number, points in _DESIGNS.get(strength, ()):
-        if points <= 2.5 * attributes + 2:
-            yield name, *make(number)
+    most = 2.5 * attributes + 2
+    for points, base_blocks in {2: PLANES, 3: CIRCLES}.get(strength, {}).items():
+        blocks, order = _shifted(points, base_blocks), len(base_blocks[0]) - 1
+        if strength == 2 and points - order - 1 <= most:  # without the points of one line
+            number = {at: rank for rank, at in enumerate(sorted({*range(points)} - {*blocks[0]}))}
+            lines = tuple(tuple(number[at] for at in block if at in number) for block in blocks[1:])
+            yield f"affine plane of order {order}", len(number), lines
+        if points <= most:
+            yield f"{'projective' if strength == 2 else 'inversive'} plane of order {order}", points, blocks
+    for points in (8, 16, 32, 64) if strength == 3 else ():  # bit strings: the quadruples that add up to zero
+        if points <= most:
+            yield f"{points} bit strings", points, zero_xor_blocks(points)
+
+
+def zero_xor_blocks(count: int) -> Blocks:
+    """Return all quadruples of the numbers below ``count``, a power of two, whose exclusive or is 0: three points share one quadruple."""
+    return tuple((a, b, c, a ^ b ^ c) for a, b, c in itertools.combinations(range(count), 3) if a ^ b ^ c > c)
 
 
 def zero_sum_blocks(count: int, size: int) -> IntArray:
-    """Return all blocks of `size` points out of 0 .. count - 1 whose sum is a multiple of count."""
-    # All but a few of the sets with one point less lie in exactly one block (those whose missing point is among them lie in none): close to
-    # a Steiner system for every number of points.
+    """Return all blocks of ``size`` points out of 0 .. count - 1 whose sum is a multiple of count, shape (blocks, size)."""
+    # Nearly every set of one point less lies in exactly one block, so this is close to a Steiner system for every number of points. The
+    # exceptions are sets whose missing point is already among them.
     smaller = np.array(list(itertools.combinations(range(count), size - 1)), dtype=np.int64).reshape(-1, size - 1)
     last = -smaller.sum(axis=1) % count
     keep = last > smaller[:, -1]
     return np.column_stack([smaller[keep], last[keep]])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Cover:
-    """Marginals to measure with equal budgets, and which of them answers what."""
+class Cover(NamedTuple):
+    """Marginals that are measured with equal budgets, and which of them answers each asked one."""
 
     tables: tuple[AttributeSet, ...]  # the measured marginals
-    source: IntArray  # for each asked marginal the position of the measured one it is added up from
-    # the largest cell variance at unit noise and privacy cost 1: times 2 / epsilon^2 for pure budgets, 1 / mu^2 for Gaussian
+    source: IntArray  # for each asked marginal the position of the measured one whose cells it is added up from
+    # The largest cell variance at unit noise and privacy cost 1: times 2 / epsilon^2 for pure budgets, 1 / mu^2 for Gaussian ones.
     largest: float
 
 
 def greedy_cover(shape: Sequence[float], targets: Sequence[AttributeSet], *, norm: int = 1) -> Cover:
-    """Choose the marginals to measure so that the largest cell variance of the asked ones is small."""
-    # For each number of cells that may be added up, marginals are taken greedily, the one that answers most of what is left first, until
-    # all is answered; the threshold with the least variance wins. Within (ln m + 1)^2 of the best choice for m asked marginals.
+    """Choose the marginals to measure so that the largest cell variance of the asked ones is small.
+
+    The variance is within (ln m + 1)^2 of the least possible for m asked marginals.
+    """
+    # For every number of cells that may be added up, take greedily the marginal that answers most of the asked ones that are left. Keep the
+    # number of cells that leads to the least variance.
     asked = list(targets)
     options, power = _candidates(asked), 2 if norm == 1 else 1
     added = _cells_added(shape, options, asked)
     least, best = math.inf, list[int]()
-    for threshold in np.unique(added[np.isfinite(added)]).tolist():  # the least answers all: every asked marginal is a candidate
+    for threshold in np.unique(added[np.isfinite(added)]).tolist():  # each suffices: every asked marginal is itself a candidate
         if not threshold < least:
             break
         chosen = _greedy(added <= threshold)
@@ -221,13 +165,13 @@ def greedy_cover(shape: Sequence[float], targets: Sequence[AttributeSet], *, nor
 
 def cover_errors(shape: Sequence[float], targets: Mapping[AttributeSet, float], cover: Cover) -> FloatArray:
     """Return for each measured marginal what one unit of its noise variance adds to the total squared error."""
-    # With equal budgets (strategy C) the total is s^2 (pure) or s (Gaussian) times their sum; `grouped_budgets` gives those of C+.
     weights = np.array([float(value) for value in targets.values()])
     result: FloatArray = table_sizes(shape, cover.tables) * np.bincount(cover.source, weights=weights, minlength=len(cover.tables))
     return result
 
 
 def _candidates(asked: list[AttributeSet]) -> list[AttributeSet]:
+    """Return the marginals that may be measured: all, or where they are too many the asked ones and unions of two of them."""
     used = sorted({i for attributes in asked for i in attributes})
     if len(asked) << len(used) <= _MOST_PAIRS:
         return [s for k in range(len(used) + 1) for s in itertools.combinations(used, k)]
@@ -238,8 +182,10 @@ def _candidates(asked: list[AttributeSet]) -> list[AttributeSet]:
 
 
 def _cells_added(shape: Sequence[float], options: list[AttributeSet], asked: list[AttributeSet]) -> NDArray[np.float32]:
-    """How many cells of each candidate make one cell of each asked marginal; infinite where the candidate does not contain it."""
-    # One row an asked marginal, one column a candidate.
+    """Return how many cells of each candidate add up to a cell of each asked marginal, shape (asked, candidates).
+
+    The entry is infinite where the candidate does not contain the asked marginal.
+    """
     if not len(options) * len(asked) <= _MOST_PAIRS:
         advice = "Choose the strategy covering."
         raise refuse("candidates", f"{len(options)} for {len(asked)} asked marginals", f"at most {_MOST_PAIRS} pairs of the two", advice)
@@ -255,7 +201,7 @@ def _cells_added(shape: Sequence[float], options: list[AttributeSet], asked: lis
 
 
 def _greedy(covers: BoolArray) -> list[int]:
-    """Take the candidate that covers most of what is left, the first of equals, until nothing more can be covered."""
+    """Take the column that covers most of the rows that are left, the first of equals, until no column covers another row."""
     left = np.ones(len(covers), dtype=bool)
     counts = np.count_nonzero(covers, axis=0)
     chosen: list[int] = []
@@ -268,18 +214,17 @@ def _greedy(covers: BoolArray) -> list[int]:
     return chosen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Design:
-    """Marginals to measure, their weights, and what they achieve."""
+class Design(NamedTuple):
+    """Marginals to measure, their weights and their error."""
 
     tables: tuple[AttributeSet, ...]  # measured attribute sets, largest weight first
     theta: FloatArray  # weights with sum 1: at budget epsilon a cell of table S gets Laplace noise of scale 1 / (epsilon theta_S)
     error: float  # total squared error at unit noise: multiply by 2 / epsilon^2
-    origin: str  # the start that led here
+    origin: str  # the name of the start
 
 
 def covering_design(closure: Closure, coefficient: FloatArray) -> Design:
-    """The best start of all, with the marginals and weights of the least total squared error under a pure budget that follow from it."""
+    """Return the marginals of the best start with the weights of least total squared error under a pure budget."""
     if not bool(np.any(coefficient > 0)):
         raise refuse("coefficient", 0.0, "above 0 for at least one attribute set", "Ask for something.")
     asked = [sets for sets, value in zip(attribute_sets(closure), (coefficient > 0).tolist(), strict=True) if value]
@@ -290,7 +235,7 @@ def covering_design(closure: Closure, coefficient: FloatArray) -> Design:
     best: tuple[float, _Start, Errors, FloatArray] | None = None
     for start in sorted(_proposed(closure, coefficient, asked, needed), key=lambda start: start.bound):
         if best is not None and start.bound >= best[0]:
-            continue  # what its bound shows to be worse is not weighted at all
+            continue
         errors, count = diagonal_errors(incidence(closure, start.tables), coefficient), len(start.tables)
         theta = improve_weights(np.full(count, 1 / count), errors, np.ones(count), 1, _STEPS)
         error = errors(theta**2)[0]
@@ -305,30 +250,30 @@ def covering_design(closure: Closure, coefficient: FloatArray) -> Design:
 
 
 class _Start(NamedTuple):
-    """Tables to start from, and what no weights of them are below."""
+    """A family of tables that is tried."""
 
     origin: str
     tables: list[AttributeSet]
-    bound: float
+    bound: float  # no weights of these tables have a smaller error
 
 
 def _proposed(closure: Closure, coefficient: FloatArray, asked: list[AttributeSet], needed: list[AttributeSet]) -> Iterator[_Start]:
-    """The starts that are worth a closer look, each once and completed."""
+    """Yield the starts that may be the best, each once, with the asked tables added that it does not contain."""
     at = locate(closure, needed)
-    # What only the table itself tells of an asked set has error c size / theta^2; the thetas add up to at most 1.
+    # A set of attributes that only its own table determines has error c size / theta^2, and the thetas add up to at most 1.
     each = np.cbrt(coefficient[at] * table_sizes(closure.shape, needed))
     seen: set[bytes] = set()
     most = math.inf
     for origin, proposed in _starts(closure, coefficient, asked, needed):
         if not proposed:
             continue
-        # Roughly the error if everything were covered once: not worth a closer look when far above that of the asked tables.
+        # Skip what is far worse than the asked tables by a rough guess of the error: if every asked set were covered once.
         guess = 2 * math.log(len(proposed)) + math.log(float(table_sizes(closure.shape, proposed[:1000]).mean()))
         if origin == "asked tables":
             most = guess + math.log(8.0)
         if not guess <= most:
             continue
-        given = proposed is asked or proposed is needed  # the largest of these are in no other table
+        given = proposed is asked or proposed is needed  # these contain all that is asked
         tables = proposed if given and len(asked) > _LARGE else sorted(set(proposed), key=lambda names: (-len(names), names))
         missing = np.ones(len(needed), dtype=bool)
         if not given:
@@ -343,7 +288,7 @@ def _proposed(closure: Closure, coefficient: FloatArray, asked: list[AttributeSe
 def _starts(
     closure: Closure, coefficient: FloatArray, asked: list[AttributeSet], needed: list[AttributeSet]
 ) -> Iterator[tuple[str, list[AttributeSet]]]:
-    """Tables by all ways to find some; of several thousand asked ones by fewer."""
+    """Yield every family of tables with its name; fewer families where many tables are asked for."""
     count, rng = len(closure.shape), np.random.default_rng(_SEED)
     used = sorted({i for attributes in needed for i in attributes})
     yield "asked tables", needed
@@ -363,7 +308,7 @@ def _starts(
         for strength in [full] if large else range(max(1, full - 1), full + 1):
             for name, points, blocks in designs(strength, len(others)):
                 if len(blocks) <= _MOST_TABLES // 4:
-                    for turn in range(1 if large else 3):
+                    for turn in range(1 if large else max(3, _LAID // len(blocks))):
                         yield name + suffix, _laid(closure.shape, others, hubs, (points, blocks), rng, turn)
         for size in (full + 1, full):
             if 2 <= size <= len(others) and math.comb(len(others), size - 1) <= _MOST_TABLES:
@@ -374,9 +319,11 @@ def _starts(
 
 
 def _merged(closure: Closure, coefficient: FloatArray, needed: list[AttributeSet]) -> list[AttributeSet]:
-    """Replace two tables by their union, the best pair first, while the error without recovery falls: for workloads without symmetry."""
-    # With budgets by cube roots that error is (sum of e_S^(1/3))^3, e_S being what a unit of noise on S adds to the error of all it
-    # answers.
+    """Replace two tables by their union, the best pair first, as long as the error without recovery falls.
+
+    With budgets by cube roots that error is (sum of e_S^(1/3))^3, where e_S is what a unit of noise on S adds to the error of the tables
+    that S answers. This is the best start for workloads without symmetry.
+    """
     log_values = np.log(np.array(closure.shape, dtype=np.float64))
     member = np.zeros((len(needed), len(closure.shape)))
     for row, attributes in zip(member, needed, strict=True):
@@ -418,7 +365,7 @@ def _laid(
     rng: np.random.Generator,
     turn: int,
 ) -> list[AttributeSet]:
-    """Lay attributes on the points of a design: at random (turn 0), or the larger attributes apart from each other."""
+    """Return the tables of a design with attributes laid on its points: at random (turn 0), or larger ones on emptier points."""
     points, blocks = design
     shuffled = rng.permutation(points)
     order = rng.permutation(len(attributes))
@@ -435,12 +382,12 @@ def _laid(
 
 
 def design_seconds(workload: Workload) -> float:
-    """Estimated CPU seconds of the choice of tables under Laplace noise: measured up to 100 attributes and 161,700 tables."""
+    """Estimate the CPU seconds of the choice of tables under Laplace noise, from measurements up to 100 attributes and 161,700 tables."""
     return sum(min(1.6, 0.03 + 0.05 * max(0, len(names) - 4)) for names in workload.used.values() if len(names) > 1)
 
 
 def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]) -> Strategy:
-    """Choose the tables to measure with Laplace noise, and their best weights."""
+    """Return the tables to measure with Laplace noise, and their best weights, for given strategies along the attributes."""
     domain = workload.domain
     if len(workload.attributes) < 2:
         return weighted_strategy(name, workload, along, workload.tables, 1)  # nothing to combine
@@ -455,7 +402,7 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
         weights = design.theta.tolist()
         if any(math.prod(domain.kind(axis).size for axis in names) > MOST_TABLE_CELLS for names in tables):
             tables, weights = [*sets], [1.0] * len(sets)
-        # Between measures the budget is split as between tables that share nothing; the optimiser goes on from there.
+        # The weights start from a split of the budget between measures as between tables that share nothing.
         share = (design.error * domain.largest_value(measure) ** 2) ** (1 / 3)
         norms = [block_norm(domain, Block(tuple(factors[axis] for axis in names), Fraction(1), measure), 1) for names in tables]
         chosen[measure] = tables
@@ -465,13 +412,13 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
 
 @lru_cache(maxsize=64)
 def _design(shape: tuple[int, ...], blocks: tuple[bytes, ...], coefficient: bytes) -> Design:
-    """Search once for what several strategies, budgets and neighbour relations ask for alike."""
+    """Return `covering_design`, cached by content: several strategies, budgets and neighbour relations need the same one."""
     rows = [np.frombuffer(block, dtype=np.int64).reshape(-1, size) for size, block in enumerate(blocks, 1)]
     return covering_design(Closure(shape, (np.zeros((1, 0), dtype=np.int64), *rows)), np.frombuffer(coefficient))
 
 
 def covering(task: Task) -> Strategy:
-    """Choose the tables to measure, and their best weights."""
+    """Return tables of cells that contain the asked ones, with their best weights."""
     workload = task.workload
     if all(len(sets) == 1 for sets in workload.tables.values()):
         raise NotApplicable("only one table is asked for")
