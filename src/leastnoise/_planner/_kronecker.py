@@ -58,7 +58,7 @@ _ALIKE = 0.02  # shares of query sets that differ by less have one best strategy
 
 
 def kronecker(name: str, fit: Fit, task: Task, first: Fit | None = None) -> Strategy:
-    """Fit a strategy along every attribute that is asked about by more than its cells, for the counts and for every measure by itself."""
+    """Fit a strategy along every attribute that is asked about by more than its cells, for the counts and for each measure separately."""
     workload = task.workload
     if not workload.beyond_cells:
         raise NotApplicable("along every attribute only cells are asked for, which marginals answer with the least error")
@@ -66,7 +66,7 @@ def kronecker(name: str, fit: Fit, task: Task, first: Fit | None = None) -> Stra
     strategies = [_of_part(name, fit, replace(task, workload=part), first) for part in parts]
     if len(strategies) == 1:
         return strategies[0]
-    # Counts and sums share nothing but the budget: parts s of it make the total that of error / s^(root - 1), which is least for these.
+    # Counts and sums share only the budget: with a share s of it each has the error E / s^(root - 1), so E^(1 / root) is the best share.
     root = 3 if task.norm == 1 else 2
     shares = [strategy.error ** (1 / root) for strategy in strategies]
     weighed: list[tuple[Block, float]] = []
@@ -77,18 +77,18 @@ def kronecker(name: str, fit: Fit, task: Task, first: Fit | None = None) -> Stra
 
 
 def _sweeps(workload: Workload) -> int:
-    """How often a strategy along each attribute is fitted, with those along the others fixed."""
+    """Return how often the strategy along each attribute is fitted while the others are fixed."""
     return 3 if len(workload.beyond_cells) > 1 else 1
 
 
 def _of_part(name: str, fit: Fit, task: Task, first: Fit | None) -> Strategy:
-    """The same for the counts, or the sums of one measure."""
+    """Return the strategy for the counts, or for the sums of one measure."""
     workload, norm = task.workload, task.norm
     attributes, (measure,) = workload.beyond_cells, workload.measures
     along: dict[str, Factor] = {}
     bounds: dict[str, float] = {}
     fitted_by: dict[str, tuple[Fit, FloatArray]] = {}
-    # The bits of all attributes of a table add up, and a sum of 2^32 rows times them, and a measure, must stay below 2^62.
+    # Coefficients along all attributes of a table are multiplied, also by the values of a measure, and sums of 2^32 rows stay below 2^62.
     room = _MOST_BITS - (workload.domain.largest_value(measure) - 1).bit_length()
     bits = max(1, min(20, room // max(1, len(attributes))))
     for left in reversed(range(_sweeps(workload))):
@@ -114,33 +114,34 @@ def _of_part(name: str, fit: Fit, task: Task, first: Fit | None) -> Strategy:
 
 
 def _asked(workload: Workload, attribute: str, along: Mapping[str, Factor], norm: int) -> list[tuple[float, Operator]]:
-    """What is asked along an attribute, weighted by the error that the other attributes' strategies multiply it with."""
+    """Return the queries along an attribute, each weighted by the variance that the strategies along the other attributes have for it."""
     merged: dict[QuerySet, float] = {}
     for product in workload:
         if attribute not in product.attributes:
             continue
         importance = product.importance
         for name, operator in zip(product.attributes, product.operators, strict=True):
-            if name != attribute:  # each at privacy cost 1: the coefficients of strategies are of any size
+            if name != attribute:  # scaled to privacy cost 1, as the coefficients of strategies may be of any size
                 factor = factor_along(workload.domain, name, along)
                 importance *= basis(factor).total_variance(operator) * block_norm(workload.domain, Block((factor,), Fraction(1)), norm) ** 2
         asked = product.query_sets[product.attributes.index(attribute)]
         merged[asked] = merged.get(asked, 0.0) + importance
     if len(merged) == 1 and len(workload.products) == 1 and len(workload.products[0].attributes) > 1:
-        merged = dict.fromkeys(merged, 1.0)  # a single product: the weight would only scale the bound
+        merged = dict.fromkeys(merged, 1.0)  # the weight of a single product would only scale the bound
     kind = workload.domain.kind(attribute)
     return [(weight, asked.operator(attribute, kind)) for asked, weight in merged.items()]
 
 
 def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
-    """A lower bound on the error of any Gaussian strategy at unit noise, if the attributes' bounds give one; else 0."""
-    # Where everything is asked along one attribute its bound is the workload's. For one product the dual solutions of its attributes make
-    # one of the product (their Kronecker product), whose value is the product of the values; every cell of an attribute has its size as
-    # value.
+    """Return a lower bound on the error of any Gaussian strategy at unit noise from the bounds of the attributes, or 0 where there is none.
+
+    Where all is asked along one attribute, its bound is that of the workload. For one product the Kronecker product of the attributes' dual
+    solutions is a dual solution, so the bounds are multiplied; the bound of cells alone is their number.
+    """
     asked = {product.attributes for product in workload}
     if any(product.measure is not None for product in workload):
         return 0.0
-    if len(asked) == 1 and asked <= {(name,) for name in bounds}:  # cells alone have no bound there, but the one of a product
+    if len(asked) == 1 and asked <= {(name,) for name in bounds}:
         return bounds[next(iter(asked))[0]]
     if len(workload.products) > 1:
         return 0.0
@@ -149,32 +150,32 @@ def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
 
 
 def _p_identity(task: Task) -> Strategy:
-    """p-Identity along every attribute with as many steps as the time is for by sizes alone; most of them are for the last sweep."""
+    """Fit p-Identity along every attribute, with as many steps as the estimates leave time for, most of them in the last sweep."""
     least, most = (seconds(task.workload, 1) for seconds in (P_IDENTITY.least_seconds, P_IDENTITY.most_seconds))
     effort = min(1.0, max(LEAST_EFFORT, (task.seconds - least) / max(most - least, LEAST_EFFORT)))
     return kronecker("p_identity", partial(p_identity, effort=effort), task, partial(p_identity, effort=LEAST_EFFORT))
 
 
 def _p_identity_whole(line: Line) -> float:
-    """Of all steps, in the last sweep."""
+    """Estimate the CPU seconds with all steps, which are taken in the last sweep only."""
     begin, whole = p_identity_seconds(line.cells, in_line=line.structured)
     return begin + (whole - begin) / line.fits
 
 
 def _optimum_step(line: Line) -> float:
-    """Of one structured set the eigenvectors are those of a tridiagonal matrix."""
+    """Estimate the CPU seconds of a step; it is fast for one structured query set, whose eigenvectors are those of a tridiagonal matrix."""
     if line.cells > MOST_DENSE:
         return 0.0
     return 0.005 + (0.1 * (line.cells / 1024) ** 2.5 if line.structured and line.one_set else 0.44 * (line.cells / 1024) ** 3)
 
 
 def joint_design_seconds(workload: Workload) -> float:
-    """Estimated CPU seconds of the choice of tables under Laplace noise, where more than two are asked for."""
+    """Estimate the CPU seconds of the choice of tables under Laplace noise; 0 where no measure has several."""
     return design_seconds(workload) if any(len(sets) > 1 for sets in workload.tables.values()) else 0.0
 
 
 def _chain_seconds(workload: Workload) -> float:
-    """Of more chains of levels that are compared under Laplace noise, and of the choice of tables."""
+    """Estimate the CPU seconds of the chains of levels that are compared under Laplace noise, and of the choice of tables."""
     return joint_design_seconds(workload) + 0.2 * sum(line.fits * (line.cells / 2**14) ** 0.5 for line in lines(workload).values())
 
 

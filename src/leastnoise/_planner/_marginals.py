@@ -1,12 +1,14 @@
 """Tables of cells and of levels: those that are asked about, with the best weights.
 
-Where one attribute is asked about by levels that lie in each other, and the others by their cells, every level by every asked set of the
-others may be measured. With the notation of ``_product`` in ``accuracy``: on every residual space tau of the others the levels have weights
-of their own, a(l) the sum over tables (l, S), S containing tau, of theta^2 prod over S without tau of 1 / n_i, and the error is that of the
-levels. Under Gaussian noise it is convex in theta^2, and for equal groups the optimum over all strategies (docs/mathematics.md, section 2);
-where groups are of many sizes each has a weight of its own if that gains over 1%.
-Under Laplace noise it is not, and a weight of 0 stays 0: beginning with one table that tells everything, those that gain most are added one
-by one. Most get nothing.
+Where one attribute is asked about by nested levels, and the others by their cells, a table of every level and every asked set of the others
+may be measured. With the notation of ``_product`` in ``accuracy``: on each residual space tau of the others the precision of level l is
+a(l), the sum over tables (l, S) with tau inside S of theta^2 times the product of 1 / n_i over S without tau, and the error is that of
+levels with these precisions.
+
+Under Gaussian noise the error is convex in theta^2, and for equal groups its minimum is the optimum over all strategies
+(docs/mathematics.md, section 2). Where groups are of many sizes each gets its own weight if that gains over 1%. Under Laplace noise the
+error is not convex, and a weight of 0 stays 0 in a descent: beginning with the best single table that determines everything, the tables
+that gain most are added one by one. Most tables get no weight.
 
 Source: Cormode et al. (arXiv 1207.6096), strategy Q+, here with weights that are best after recovery; levels are this project's own.
 """
@@ -14,7 +16,7 @@ Source: Cormode et al. (arXiv 1207.6096), strategy Q+, here with weights that ar
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
@@ -29,25 +31,27 @@ from leastnoise._planner._tables import Names, checked, factor_along, table_cost
 from leastnoise._workload import Workload
 
 _MOST_TABLES, _MOST_SPACES = 128, 256
-_ADDED = 0.15  # of the budget, to begin with, for a table that is added
+_ADDED = 0.15  # share of the budget with which a table is added
 _STEPS = 12
-_GAIN = 1e-3  # of the squared error, for which a table is added, or a search goes on
-_MOST_ORBITS, _MOST_CELLS = 2**12, 2**16  # up to which groups have weights of their own; of more cells columns are not added up
-_GROUP_GAIN = 0.01  # of the squared error, for which they do
+_GAIN = 1e-3  # relative gain of squared error for which a table is added, or a search goes on
+_MOST_ORBITS, _MOST_CELLS = 2**12, 2**16  # up to which groups get weights of their own; columns of more cells are not added up
+_GROUP_GAIN = 0.01  # relative gain of squared error for which groups get weights of their own
 _FIRST_STEPS, _MOST_STEPS, _HEAVIEST, _LEAST, _LEAST_SPENT = 30, 600, 2**12, 1e-9, 1e-8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Leveled:
-    """What a workload asks of levels along one attribute, by sets of others, for each measure."""
+class _LevelTables:
+    """What a workload asks of levels along one attribute, and the tables of levels that may be measured for it."""
 
-    name: str
+    name: str  # the attribute that has levels
     levels: Levels
-    tables: list[tuple[str | None, int, Names]]  # every asked level by every asked set of others
-    spaces: list[tuple[FloatArray, FloatArray]]  # for every measure and tau what is asked of each level, and what each table tells of it
+    tables: list[tuple[str | None, int, Names]]  # measure, level and other attributes of every table that may be measured
+    # For every measure and residual space of the others: the importance of each level, shape (levels,), and how much of its precision each
+    # table adds to each level, shape (levels, tables).
+    spaces: list[tuple[FloatArray, FloatArray]]
 
     def errors(self, squares: FloatArray) -> tuple[float, FloatArray]:
-        """See `Errors`."""
+        """Return the total squared error for squared weights of the tables, and minus its derivatives; see `Errors`."""
         total, gain = 0.0, np.zeros(len(squares))
         for wanted, known in self.spaces:
             error, slopes = self.levels.orbits.error((known @ squares).tolist(), wanted.tolist())
@@ -56,8 +60,8 @@ class _Leveled:
 
 
 @lru_cache(maxsize=4)
-def _leveled(workload: Workload) -> _Leveled | None:
-    """None where not levels along one attribute are asked, or by too many sets of others."""
+def _level_tables(workload: Workload) -> _LevelTables | None:
+    """Return the tables of levels, or None where other queries than nested levels of one attribute are asked, or too many tables."""
     if len(workload.beyond_cells) != 1 or len(workload.products) > _MOST_TABLES:
         return None
     (name,), domain = workload.beyond_cells, workload.domain
@@ -86,88 +90,82 @@ def _leveled(workload: Workload) -> _Leveled | None:
                 known[level, column] = math.prod(1 / domain.kind(other).size for other in names if other not in tau)
         if wanted.any():
             spaces.append((wanted, known))
-    return _Leveled(name, levels, tables, spaces) if len(spaces) <= _MOST_SPACES else None
+    return _LevelTables(name, levels, tables, spaces) if len(spaces) <= _MOST_SPACES else None
 
 
-@dataclass(frozen=True, eq=False)
-class _Groups:
-    """Tables of levels whose groups have weights of their own; groups that are alike have the same.
+class _GroupWeights:
+    """The search for weights of single groups; groups in one orbit are alike and have the same weight.
 
-    Every cell costs what the groups that it lies in do together. So of what its parent leaves a group gives a part to each table of its
-    level, and leaves the rest to what lies in it: all such parts are allowed, and all cells cost the same.
+    The privacy cost of a cell is the sum of the squared weights of all groups that it lies in, and all cells may have the cost 1. So from
+    the total downwards every group divides what its parent leaves to it between the tables of its level and the groups inside it. A point
+    of the search holds, level by level, a row of positive shares for every orbit: one for each table, and the last for the groups inside.
     """
 
-    asked: _Leveled
-    cost: FloatArray
-
-    @cached_property
-    def tables(self) -> list[list[int]]:
-        """Those of every level, the total first, up to the finest that has some."""
-        levels = [level for _, level, _ in self.asked.tables]
-        depth = len(self.asked.levels.groups)
-        return [[i for i, here in enumerate(levels) if here == level] for level in reversed(range(min(levels), depth))]
-
-    @cached_property
-    def information(self) -> list[tuple[list[float], list[FloatArray]]]:
-        """For every measure and tau what is asked of each level, and by how much the tables of each tell of it at cost 1."""
-        return [
-            (wanted.tolist(), [(known[:, tables] / self.cost[tables] ** 2).sum(axis=0) for tables in self.tables])
-            for wanted, known in self.asked.spaces
+    def __init__(self, asked: _LevelTables, cost: FloatArray) -> None:
+        self.orbits = asked.levels.orbits
+        self.numbers, self.parents = self.orbits.numbers[::-1], self.orbits.parents[::-1]  # from the total down, as all lists here
+        levels = [level for _, level, _ in asked.tables]
+        # The positions of the tables of every level down to the finest one that has any.
+        self.tables = [np.flatnonzero(np.equal(levels, level)) for level in reversed(range(min(levels), len(self.numbers)))]
+        # For every space the importance of the levels, and how much precision each table adds to its level at privacy cost 1.
+        self.information = [
+            (wanted.tolist(), [(known[:, tables] / cost[tables] ** 2).sum(axis=0) for tables in self.tables])
+            for wanted, known in asked.spaces
         ]
 
-    def spent(self, point: FloatArray) -> tuple[list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """Of every level what each orbit gives to each table and leaves, in no unit; what is left to each; what it gives to each table."""
-        orbits, last = self.asked.levels.orbits, len(self.tables) - 1
-        left, parts, spent, begin = [np.ones(1)], list[FloatArray](), list[FloatArray](), 0
-        for at, tables in enumerate(self.tables):
-            rows, columns = len(orbits.numbers[::-1][at]), len(tables) + (at < last)
-            parts.append(point[begin : begin + rows * columns].reshape(rows, columns))
-            begin += rows * columns
-            given = parts[-1] * (left[-1] / parts[-1].sum(axis=1))[:, None]
+    def divided(self, point: FloatArray) -> tuple[list[FloatArray], list[FloatArray], list[FloatArray]]:
+        """Return for every level the shares of the point, the budget that each orbit has, and what each orbit spends on each table."""
+        budgets, shares, spent, begin = [np.ones(1)], list[FloatArray](), list[FloatArray](), 0
+        for level, tables in enumerate(self.tables):
+            last = level == len(self.tables) - 1
+            end = begin + len(self.numbers[level]) * (len(tables) + (not last))
+            shares.append(point[begin:end].reshape(len(self.numbers[level]), -1))
+            given, begin = shares[-1] * (budgets[-1] / shares[-1].sum(axis=1))[:, None], end
             spent.append(given[:, : len(tables)])
-            if at < last:
-                left.append(given[:, -1][orbits.parents[::-1][at]])
-        return parts, left, spent
+            if not last:
+                budgets.append(given[:, -1][self.parents[level]])
+        return shares, budgets, spent
 
     def error(self, point: FloatArray) -> tuple[float, FloatArray]:
-        """The total squared error, and its derivatives."""
-        orbits, (parts, left, spent) = self.asked.levels.orbits, self.spent(point)
-        total, slopes, finer = 0.0, [np.zeros_like(given) for given in spent], len(orbits.numbers) - len(spent)
+        """Return the total squared error, and its derivatives."""
+        shares, budgets, spent = self.divided(point)
+        total, slopes, finer = 0.0, [np.zeros_like(given) for given in spent], len(self.numbers) - len(spent)
         for wanted, known in self.information:
             precisions = [given @ tells for given, tells in zip(spent, known, strict=True)]
-            error, gains = orbits.error([*[0.0] * finer, *precisions[::-1]], wanted)
+            error, gains = self.orbits.error([*[0.0] * finer, *precisions[::-1]], wanted)
             total += error
             slopes = [slope - np.outer(gain, tells) for slope, gain, tells in zip(slopes, reversed(gains), known, strict=False)]
-        worth, gradient = np.zeros(0), list[FloatArray]()
-        for at in reversed(range(len(spent))):  # what is left is worth what those below make of it
-            part, slope = parts[at], slopes[at]
-            if at < len(spent) - 1:
-                slope = np.column_stack([slope, np.bincount(orbits.parents[::-1][at], worth)])
-            whole = part.sum(axis=1)
-            worth = (slope * part).sum(axis=1) / whole
-            gradient.insert(0, ((slope - worth[:, None]) * (left[at] / whole)[:, None]).reshape(-1))
+        of_budget, gradient = np.zeros(0), list[FloatArray]()  # derivatives by the budgets of a level, and by the shares
+        for level in reversed(range(len(spent))):
+            share, slope = shares[level], slopes[level]
+            if level < len(spent) - 1:
+                slope = np.column_stack([slope, np.bincount(self.parents[level], of_budget)])
+            whole = share.sum(axis=1)
+            of_budget = (slope * share).sum(axis=1) / whole
+            gradient.insert(0, ((slope - of_budget[:, None]) * (budgets[level] / whole)[:, None]).reshape(-1))
         return total, np.concatenate(gradient)
 
     def least(self, shares: FloatArray, alike: float) -> tuple[float, list[FloatArray]]:
-        """The least error, and what every orbit gives to each table: a descent from shares of the tables where all groups are alike.
+        """Return the least error, and what every orbit spends on each table.
 
-        It goes on where its first steps gain something of the error of these.
+        The descent begins with the shares of the tables where all groups of a table are weighted alike, whose error is ``alike``. It
+        goes on only if its first steps gain something.
         """
-        point, rest, numbers = list[FloatArray](), 1.0, self.asked.levels.orbits.numbers[::-1]
-        for at, tables in enumerate(self.tables):
+        point, rest = list[FloatArray](), 1.0
+        for level, tables in enumerate(self.tables):
             rest = max(rest - shares[tables].sum(), 0.0)
-            given = np.append(shares[tables], rest) if at < len(self.tables) - 1 else shares[tables]
-            point.append(np.tile(given / given.sum() + _LEAST, len(numbers[at])))
+            given = np.append(shares[tables], rest) if level < len(self.tables) - 1 else shares[tables]
+            point.append(np.tile(given / given.sum() + _LEAST, len(self.numbers[level])))
         best, error = descended(self.error, np.concatenate(point), 1.0, _FIRST_STEPS)
         if error < alike * (1 - _GAIN):
             best, error = descended(self.error, best, 1.0, _MOST_STEPS)
-        given_to = zip(self.tables, self.spent(best)[2], strict=True)
-        columns = {table: spent[:, at] for tables, spent in given_to for at, table in enumerate(tables)}
+        spent = zip(self.tables, self.divided(best)[2], strict=True)
+        columns = {table: given[:, at] for tables, given in spent for at, table in enumerate(tables.tolist())}
         return error, [columns[table] for table in range(len(shares))]
 
 
-def _with_weights(asked: _Leveled, block: Block, squares: FloatArray) -> tuple[Block, float]:
-    """A table whose groups have whole weights, by what every orbit gives to it, and its weight."""
+def _with_weights(asked: _LevelTables, block: Block, squares: FloatArray) -> tuple[Block, float]:
+    """Return a table with whole weights of its groups, and the weight of the table, from the squared weight of every orbit."""
     heaviest, along = math.sqrt(squares.max()), {factor.attributes: factor for factor in block.factors}
     factor = along.get((asked.name,))
     if factor is None:
@@ -179,7 +177,7 @@ def _with_weights(asked: _Leveled, block: Block, squares: FloatArray) -> tuple[B
 
 
 def _added(errors: Errors, cost: FloatArray) -> Weights | None:
-    """The best weights of tables that are added one by one to one that tells everything, if there is one."""
+    """Return the best weights of tables that are added one by one to a table that determines everything; None if there is no such table."""
     alone = [Weights(theta=unit, error=errors(unit**2)[0]) for unit in np.diag(1 / cost)]
     best = min((weights for weights in alone if weights.error < math.inf), key=lambda weights: weights.error, default=None)
     while best is not None and not best.theta.all():
@@ -197,9 +195,9 @@ def _added(errors: Errors, cost: FloatArray) -> Weights | None:
 
 
 def marginals(task: Task) -> Strategy:
-    """The tables that are asked about, those of levels too."""
+    """Measure the tables that are asked about, of cells and of levels, with the best weights."""
     workload, norm, domain = task.workload, task.norm, task.workload.domain
-    asked = _leveled(workload)
+    asked = _level_tables(workload)
     if asked is None:
         return weighted_strategy("marginals", workload, {}, workload.tables, norm, privacy=task.privacy)
     blocks, total = [], len(asked.levels.groups) - 1
@@ -211,7 +209,7 @@ def marginals(task: Task) -> Strategy:
     cost = table_costs(domain, blocks, norm, task.privacy)
     weights = least_error(asked.errors, cost, 1 / cost, norm=norm)
     if norm == 2 and 1 < max(map(len, asked.levels.orbits.numbers)) <= _MOST_ORBITS and asked.levels.size <= _MOST_CELLS:
-        error, spent = _Groups(asked, cost).least((weights.theta * cost) ** 2, weights.error)
+        error, spent = _GroupWeights(asked, cost).least((weights.theta * cost) ** 2, weights.error)
         if error < weights.error * (1 - _GROUP_GAIN):
             tables = zip(blocks, spent, cost.tolist(), strict=True)
             kept = tuple(_with_weights(asked, block, squares / unit**2) for block, squares, unit in tables if squares.max() > _LEAST_SPENT)
@@ -221,14 +219,14 @@ def marginals(task: Task) -> Strategy:
 
 
 def _level_seconds(workload: Workload) -> float:
-    """Estimated CPU seconds of the weights of levels, of a descent."""
-    asked = _leveled(workload)
+    """Estimate the CPU seconds of the weights of tables of levels under Laplace noise."""
+    asked = _level_tables(workload)
     return 0.0 if asked is None else 0.1 * len(asked.spaces) * len(asked.levels.groups)
 
 
 def _group_seconds(workload: Workload) -> float:
-    """Of a search for the weights of groups, that of levels as a tenth of what it takes under Laplace noise."""
-    asked = _leveled(workload)
+    """Estimate the CPU seconds of the weights of tables of levels, and of groups, under Gaussian noise."""
+    asked = _level_tables(workload)
     orbits = 1 if asked is None else max(map(len, asked.levels.orbits.numbers))
     return 0.1 * _level_seconds(workload) + (0.5 if 2 < orbits <= _MOST_ORBITS else 0.0)
 

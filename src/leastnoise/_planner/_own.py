@@ -1,7 +1,7 @@
-"""A strategy of the user's own: what is measured along an attribute as an array, queries or an operator, or a function of the task.
+"""Strategies that users give: per attribute an array, queries or an operator, or a function from the task to these.
 
-It is planned like the families: cells along every other attribute, the best weights of the tables, exact scales, and the error of what is
-really measured. Real coefficients are scaled to norm 1 and rounded to a dyadic grid, as those of the families are.
+Such a strategy is planned like the families: cells along every other attribute, the best weights of the tables, exact scales, and the error
+of what is really measured. Real coefficients are scaled to norm 1 and rounded to a dyadic grid, as those of the families are.
 """
 
 from collections.abc import Mapping
@@ -31,14 +31,14 @@ _ALLOWED = (
 
 
 def own_planner(given: Own) -> Planner:
-    """The planner of a strategy that was given in place of a name; a function is called once a kind of noise."""
+    """Return the planner of a strategy that was given in place of a name; a function is called once for each kind of noise."""
     if given is None or isinstance(given, (str, bool, int, float)):
         raise refuse("strategy", given, _ALLOWED)
     return Planner(name=OWN, propose=lambda task: _proposed(given, task), measures="what was given", made_for="a strategy of one's own")
 
 
 def _proposed(given: Own, task: Task) -> Strategy:
-    """What was given, or what it says of the task, with the best weights."""
+    """Return the given strategy, or what the given function returns for the task, with the best weights."""
     known, names = given, task.workload.attributes
     if callable(given) and not _is_operator(given):
         try:
@@ -67,7 +67,7 @@ def _proposed(given: Own, task: Task) -> Strategy:
 
 
 def _weighted(task: Task, along: Mapping[str, Factor]) -> Strategy:
-    """The asked tables and the joint one with their best weights; where these do not tell every cell, the joint table alone."""
+    """Return the asked tables and the joint one with their best weights; the joint one alone where they do not determine all cells."""
     workload, domain = task.workload, task.workload.domain
     try:
         return weighted_strategy(OWN, workload, along, with_joint(workload, along), task.norm, privacy=task.privacy)
@@ -80,7 +80,7 @@ def _weighted(task: Task, along: Mapping[str, Factor]) -> Strategy:
 
 
 def _operator(task: Task, name: str, value: Any, bits: int) -> Operator:
-    """What is measured along an attribute, in whole numbers."""
+    """Return what is measured along an attribute as an operator with whole coefficients."""
     kind = task.workload.domain.kind(name)
     if isinstance(value, (str, QuerySet, Mapping)):
         value = query_set(name, value).operator(name, kind)
@@ -90,11 +90,11 @@ def _operator(task: Task, name: str, value: Any, bits: int) -> Operator:
         raise refuse(f"the strategy along {name}", f"{value.rows} x {value.size}", f"{kind.size} columns, one a cell")
     if value.size <= MOST_DENSE or len(starts := first_cells(value)) == value.size:
         return value
-    return Coarse(on_runs(value, starts), starts, value.size)  # the same queries over runs of cells that none of them tells apart
+    return Coarse(on_runs(value, starts), starts, value.size)  # the same queries, over runs of cells that none of them distinguishes
 
 
 def _matrix(name: str, value: object, norm: int, bits: int) -> Operator:
-    """An array as queries in whole numbers, over the runs of equal columns where there are many."""
+    """Return an array as an operator with whole coefficients, over its runs of equal columns where it has many columns."""
     try:
         array = np.asarray(value)
     except ValueError:  # rows of different lengths

@@ -12,6 +12,7 @@ All of them have the same part in the asked tables, so they share a weight; for 
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -43,9 +44,11 @@ _GAP, _STEPS = 1e-6, 5000  # of the largest variance over its bound
 
 
 def cuboids(task: Task, *, even: bool = False) -> Strategy:
-    """Measure a few tables, chosen greedily so that the largest variance of an asked cell is small; the budget split in closed form."""
-    # Source: Ding et al. (SIGMOD 2011), problem BMAX; the strategies C (``even``) and C+ of Cormode et al. (arXiv 1207.6096). Recovery by
-    # least squares comes on top.
+    """Measure a few tables, chosen greedily so that the largest variance of an asked cell is small; the budget split in closed form.
+
+    Source: Ding et al. (SIGMOD 2011), problem BMAX; the strategies C (``even``) and C+ of Cormode et al. (arXiv 1207.6096), here with
+    recovery by least squares.
+    """
     workload, norm, domain = task.workload, task.norm, task.workload.domain
     positions = {name: at for at, name in enumerate(domain.names)}
     blocks: list[Block] = []
@@ -53,7 +56,7 @@ def cuboids(task: Task, *, even: bool = False) -> Strategy:
     for measure in workload.measures:
         targets: dict[AttributeSet, float] = {}
         for product in workload.of(measure):
-            # A table's noise, per cell of it, in all queries about it.
+            # The squared error that unit noise on each cell of the table adds to all queries about it, over its cells.
             share = np.prod([gram_diagonal(operator).mean() for operator in product.operators])
             key = tuple(positions[name] for name in product.attributes)
             targets[key] = targets.get(key, 0.0) + product.importance * float(share)
@@ -69,7 +72,7 @@ def cuboids(task: Task, *, even: bool = False) -> Strategy:
 
 
 def _split(name: str, blocks: Sequence[Block], errors: Sequence[float], norms: Sequence[float], norm: int, *, even: bool) -> Strategy:
-    """Tables with the best split of the budget where each is used by itself, or all with the same noise."""
+    """Return tables with the best split of the budget without recovery by least squares, or (``even``) with equal noise."""
     weights = [1.0] * len(blocks) if even else grouped_budgets(errors, norms, norm).theta.tolist()
     return Strategy(f"{name}_even" if even else name, tuple(zip(blocks, weights, strict=True)))
 
@@ -83,23 +86,18 @@ CUBOIDS = Planner(
     limits="tables of 2^28 cells",
     automatic=False,
 )
-CUBOIDS_EVEN = Planner(
-    name="cuboids_even",
-    propose=partial(cuboids, even=True),
-    measures="the same tables, all with the same noise",
-    made_for="C",
-    limits="tables of 2^28 cells",
-    automatic=False,
+CUBOIDS_EVEN = replace(
+    CUBOIDS, name="cuboids_even", propose=partial(cuboids, even=True), measures="the same tables, all with the same noise", made_for="C"
 )
 
 
 def bits_of(size: int) -> int:
-    """The bits that a number of cells is coded on."""
+    """Return the number of bits that code so many cells."""
     return (size - 1).bit_length()
 
 
 def signs(size: int) -> IntArray:
-    """The non-constant Walsh functions of the binary coding, on the cells that exist: shape (2^m - 1, size)."""
+    """Return the non-constant Walsh functions of the binary coding on the cells that exist, shape (2^m - 1, size)."""
     common = np.arange(1, 1 << bits_of(size))[:, None] & np.arange(size)
     return np.asarray(1 - 2 * (np.bitwise_count(common).astype(np.int64) & 1))
 
@@ -123,7 +121,7 @@ def fourier(task: Task, *, even: bool = False) -> Strategy:
 
 
 def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], float]:
-    """What a unit of noise on a Fourier coefficient adds to the total squared error, for every measure and set of attributes."""
+    """Return how much unit noise variance on one Fourier coefficient adds to the total squared error, by measure and set of attributes."""
     known = {operator: _parts(operator) for operator in dict.fromkeys(operator for _, _, operator in workload.along)}
     added: dict[tuple[str | None, Names], float] = {}
     for product in workload:
@@ -136,8 +134,10 @@ def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], flo
 
 
 def _parts(operator: Operator) -> tuple[float, float]:
-    """What a unit of noise on the constant coefficient adds to the error of all queries along an attribute, and on one of the others."""
-    # A table is 2^-m times the sum of its coefficients with their signs; the others' mean stands for each.
+    """Return how much unit noise on the constant coefficient adds to the squared error of all queries along an attribute, and on another.
+
+    The second is the mean over all other coefficients. A table is 2^-m times the sum of its coefficients with their signs.
+    """
     if not operator.size <= _MOST_CELLS:
         raise NotApplicable(f"an attribute has {operator.size} cells; coded in bits at most {_MOST_CELLS} are allowed")
     ones, scale = np.ones(operator.size), 4.0 ** -bits_of(operator.size)
@@ -155,18 +155,17 @@ FOURIER = Planner(
     limits="attributes of 1024 cells",
     automatic=False,
 )
-FOURIER_EVEN = Planner(
+FOURIER_EVEN = replace(
+    FOURIER,
     name="fourier_even",
     propose=partial(fourier, even=True),
     measures="the same coefficients, all with the same noise",
     made_for="F",
-    limits="attributes of 1024 cells",
-    automatic=False,
 )
 
 
 def residual_max(task: Task) -> Strategy:
-    """Measure the residual spaces so that the largest variance of all asked cells, each times its weight squared, is least."""
+    """Measure the residual spaces so that the largest variance of an asked cell, times its weight squared, is least."""
     workload, domain = task.workload, task.workload.domain
     if any(product.measure is not None or not product.is_marginal for product in workload):
         raise NotApplicable("the largest variance is made least for cells of tables of counts alone; choose residual")
@@ -185,9 +184,12 @@ def residual_max(task: Task) -> Strategy:
 
 
 def residual_noise_max(closure: Closure, sets: Sequence[AttributeSet], scales: Sequence[float]) -> tuple[FloatArray, float, float]:
-    """The noise of the residual basis for Gaussian budgets with the least largest variance of a cell; that, and a bound below it."""
-    # The dual over convex combinations of the variances is concave, with gradient the variances at its optimal noise (ResidualPlanner).
-    # K has 1 / size already; a cell variance needs 1 / size^2.
+    """Return the noise variances of the residual spaces that make the largest cell variance least, that variance, and a lower bound of it.
+
+    The dual over convex combinations of the cell variances is concave; its gradient are the variances at the noise that is optimal for the
+    combination (ResidualPlanner). For Gaussian budgets, at privacy cost 1.
+    """
+    # `incidence` has 1 / size already, and a cell variance needs 1 / size^2.
     matrix, sizes = incidence(closure, sets), table_sizes(closure.shape, sets)
     per_cell, dims, bounds = np.asarray(scales, dtype=np.float64) / sizes, dimensions(closure), [0.0]
 

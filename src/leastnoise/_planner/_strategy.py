@@ -13,19 +13,19 @@ from leastnoise._domain import Domain
 from leastnoise._families import NotApplicable, first_cells
 from leastnoise._linop import Operator, column_sums
 from leastnoise._measurements import Block, Factor
-from leastnoise._workload import QuerySet, Workload
+from leastnoise._workload import Workload
 
-_MOST_GAIN = 16  # contrasts that seem to cost less would cost more: what they take from the cost of others is never more than there is
+_MOST_GAIN = 16  # the cost of contrasts is estimated at no less than 1/16 of that of cells: below, other contrasts bear the cost
 Seconds = Callable[[Workload], float]
-LEAST_EFFORT = 0.01  # of the steps of a search
-_FITS = 1.3  # of a strategy whose sets' shares change with those along other attributes
-_MOST_LISTED = 2**20  # queries along an attribute whose errors are listed
+LEAST_EFFORT = 0.01  # share of the steps of a full search
+_FITS = 1.3  # mean number of fits along an attribute where the weights of its query sets depend on the other attributes
+_MOST_LISTED = 2**20  # queries along an attribute whose errors are computed one by one
 _MOST_SEARCHED, _MOST_STRUCTURED = 1024, 4096  # cells
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """What to measure, with relative weights; the exact scales are fitted to the budget afterwards."""
+    """What to measure, with relative weights; `fit` turns the weights into exact noise scales for a budget."""
 
     name: str
     blocks: tuple[tuple[Block, float], ...]
@@ -35,7 +35,7 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a strategy is wanted for; public, as no planner sees data."""
+    """The public input of a planner: the questions, the budget, the kind of noise and the CPU seconds that the search may take."""
 
     workload: Workload
     privacy: Privacy
@@ -52,7 +52,7 @@ Propose = Callable[[Task], Strategy]
 
 
 def cells_along(workload: Workload) -> Mapping[str, int]:
-    """How many runs of cells the queries tell apart along every attribute that is asked about."""
+    """Return for every asked attribute the number of runs of cells that its queries distinguish."""
     asked: dict[str, list[Operator | None]] = {}
     for name, queries, operator in workload.along:
         asked.setdefault(name, []).append(None if queries.form.structured else operator)
@@ -66,47 +66,39 @@ def _runs(operators: Sequence[Operator]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What is asked along an attribute, as far as the time for a strategy along it depends on it."""
+    """What the time for fitting a strategy along an attribute depends on."""
 
-    cells: int  # how many runs of cells the queries tell apart
-    structured: bool  # whether only cells, prefix sums and all ranges are asked
-    one_set: bool  # whether one query set is asked alone
-    fits: float  # how often a strategy is fitted to it: again where the weights of several sets change with those along other attributes
+    cells: int  # runs of cells that the queries distinguish
+    structured: bool  # only cells, prefix sums and all ranges are asked
+    one_set: bool  # only one query set is asked
+    fits: float  # how often a strategy is fitted: again where the weights of several sets change with the other attributes' strategies
 
 
 def lines(workload: Workload) -> dict[str, Line]:
-    """The attributes that are asked about by more than their cells."""
-    cells, asked = cells_along(workload), {name: dict[QuerySet, int]() for name in workload.beyond_cells}
-    for name, queries, operator in workload.along:
-        if name in asked:
-            asked[name][queries] = operator.rows
-    again = _FITS if len(asked) > 1 else 1.0
-    return {
-        name: Line(
-            cells[name],
-            all(query_set.form.structured for query_set in sets)
-            or [*sets.values()] == [cells[name]],  # each run by itself, as the groups of a level
-            len(sets) == 1,
-            1.0 if len(sets) == 1 else again,
-        )
-        for name, sets in asked.items()
-    }
+    """Return a `Line` for every attribute that is asked about by more than its cells."""
+    known, cells = {}, cells_along(workload)
+    for name in workload.beyond_cells:
+        rows = {queries: operator.rows for attribute, queries, operator in workload.along if attribute == name}
+        # A single set with as many queries as runs asks for the runs themselves, as the groups of a level.
+        structured = all(queries.form.structured for queries in rows) or [*rows.values()] == [cells[name]]
+        known[name] = Line(cells[name], structured, len(rows) == 1, _FITS if min(len(rows), len(workload.beyond_cells)) > 1 else 1.0)
+    return known
 
 
 def shortly(workload: Workload) -> float:
-    """Estimated CPU seconds of what takes a few operations a cell, and a query, along every attribute; twice measured together more."""
+    """Estimate the CPU seconds of a strategy that takes a few operations for every cell and query along each attribute."""
     cells = sum(workload.domain.kind(name).size for name in workload.attributes)
     beyond = sum(max(0, min(operator.rows, _MOST_LISTED) - operator.size) for _, _, operator in workload.along)
     return 0.01 + 0.004 * len(workload.along) + 3e-7 * cells + 4e-7 * beyond + (0.05 if workload.counted_sums else 0.0)
 
 
 def tables_of_cells(workload: Workload) -> tuple[str, ...]:
-    """The planners that measure no more than tables of cells which are asked about."""
+    """Return the names of planners whose strategies are special cases of any covering or residual strategy for this workload."""
     return ("marginals",) if workload.beyond_cells else ("marginals", "workload")
 
 
 def each_attribute(seconds: Callable[[Line], float]) -> Seconds:
-    """Estimated CPU seconds of a strategy along every attribute, from those of one."""
+    """Return an estimate of the CPU seconds for fitting a strategy along every attribute, from that for one attribute."""
 
     def together(workload: Workload) -> float:
         return shortly(workload) + sum(line.fits * seconds(line) for line in lines(workload).values())
@@ -115,14 +107,32 @@ def each_attribute(seconds: Callable[[Line], float]) -> Seconds:
 
 
 def searched(workload: Workload) -> bool:
-    """Whether every attribute is so short that the best strategy along it is found in seconds; at the most cells in a minute."""
-    structured = all(asked.form.structured for _, asked, _ in workload.along)  # only cells, prefix sums and all ranges
+    """Return whether every attribute is so short that the best strategy along it is found within a minute."""
+    structured = all(asked.form.structured for _, asked, _ in workload.along)
     return max(cells_along(workload).values(), default=1) <= (_MOST_STRUCTURED if structured else _MOST_SEARCHED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planner:
-    """What is known of a planner: the automatic choice, ``compare``, the command line's help and the page of strategies read it here."""
+    """A planner, with what the automatic choice, ``compare``, the command line's help and the page of strategies say and need.
+
+    Attributes:
+        name: by which users ask for it.
+        propose: the function that makes its strategy.
+        measures: what it measures, in words.
+        made_for: the workloads that it suits.
+        norms: 1 for Laplace, 2 for Gaussian noise: the noise that it can plan for.
+        instead: what to choose under other noise, in words.
+        limits: the largest workload that it takes, in words.
+        automatic: whether the automatic choice tries it.
+        seconds: estimated CPU seconds that it needs for any strategy.
+        most: estimated CPU seconds in which it finds the best strategy that it can; None if more than ``seconds`` does not help.
+        contains: the planners whose strategies are never better.
+        laplace: estimated CPU seconds that it takes more under Laplace noise.
+        step: estimated CPU seconds of its longest step, which no clock ends.
+        likely: how likely it is to be the best, in proportion to others.
+        reference: whether it is mostly near the best, so that plans of data-aware mechanisms are compared with it.
+    """
 
     name: str
     propose: Propose
@@ -137,29 +147,32 @@ class Planner:
     contains: Callable[[Workload], Sequence[str]] = lambda _: ()
     laplace: Seconds = lambda _: 0.0
     step: Seconds = lambda _: 0.0
-    likely: Callable[[Workload], float] = lambda _: 1.0  # to be the best, in proportion to others
+    likely: Callable[[Workload], float] = lambda _: 1.0
     reference: Callable[[Workload], bool] = lambda _: False
 
     def least_seconds(self, workload: Workload, norm: int) -> float:
-        """About how many CPU seconds it takes at least, under noise of this norm; 0 where it is not made for it."""
+        """Estimate the least CPU seconds under noise of this norm; 0 where the planner does not support it."""
         if norm not in self.norms:
             return 0.0
         return self.seconds(workload) + (self.laplace(workload) if norm == 1 else 0.0)
 
     def most_seconds(self, workload: Workload, norm: int) -> float:
-        """With about how many it finds the best that it can."""
+        """Estimate the CPU seconds in which it finds the best strategy that it can."""
         least = self.least_seconds(workload, norm)
         return least if self.most is None or norm not in self.norms else least + self.most(workload) - self.seconds(workload)
 
     def strategy(self, task: Task) -> Strategy:
-        """What it proposes."""
+        """Return the proposed strategy, or raise NotApplicable."""
         if task.norm not in self.norms:
             raise NotApplicable(self.instead)
         return self.propose(task)
 
 
 def spread_share(privacy: Privacy, domain: Domain, names: Sequence[str], *, contrasts: bool = False) -> float:
-    """What a unit can change a block of cells by, squared, over the same for rows in one cell: below 1 where few may be in one."""
+    """Return the squared L2 sensitivity of a block of cells, relative to that of a unit with all its rows in one cell.
+
+    It is below 1 only under a bound on a unit's rows in each cell of the named attributes.
+    """
     bound = privacy.max_per_cell
     if bound is None or not {*bound.attributes} <= {*names}:
         return 1.0
@@ -169,7 +182,7 @@ def spread_share(privacy: Privacy, domain: Domain, names: Sequence[str], *, cont
 
 
 def block_norm(domain: Domain, block: Block, norm: int) -> float:
-    """The largest column norm of a block at scale 1, times the most that one row adds: under limits from 0, what they allow."""
+    """Return the largest column norm of a block at scale 1, times the largest value that a row adds to it (under its limits)."""
     height, along = 1.0, [factor.attributes for factor in block.factors]
     if block.limits is None or (block.limits.attribute,) not in along:
         height = float(domain.largest_value(block.measure) if block.limits is None else block.limits.values.max())
@@ -184,5 +197,5 @@ def block_norm(domain: Domain, block: Block, norm: int) -> float:
 
 @lru_cache(maxsize=256)
 def _factor_norm(factor: Factor, norm: int) -> float:
-    """Of one factor, worked out once for the many tables that have it."""
+    """Return the largest column norm of a factor, cached as many tables share it."""
     return float(np.max(column_sums(factor.operator, factor.weights**norm, norm))) ** (1 / norm)

@@ -27,6 +27,7 @@ Source: Cormode et al. (arXiv 1207.6096), section 3; the dual is Hoelder's inequ
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import chain
@@ -54,17 +55,17 @@ _LEAST_WEIGHT = 2**-20  # of the heaviest row
 
 
 def factor_along(domain: Domain, name: str, along: Mapping[str, Factor]) -> Factor:
-    """The strategy along an attribute: the given one, or every cell."""
+    """Return the strategy along an attribute: the given one, or its cells."""
     return along.get(name) or Factor((name,), Identity(domain.kind(name).size))
 
 
 def joint_table(workload: Workload, measure: str | None) -> Names:
-    """All attributes that counts, or sums of a measure, are asked about."""
+    """Return all attributes that counts (None) or sums of a measure are asked about, in the order of the domain."""
     return tuple(name for name in workload.domain.names if name in workload.used[measure])
 
 
 def with_joint(workload: Workload, along: Mapping[str, Factor]) -> dict[str | None, list[Names]]:
-    """The attribute sets that a workload asks about, by measure, and the joint one where it is not too large."""
+    """Return the attribute sets that a workload asks about, by measure, and the joint one where it is not too large."""
     tables = {measure: list(sets) for measure, sets in workload.tables.items()}
     for measure, sets in tables.items():
         joint = joint_table(workload, measure)
@@ -74,19 +75,20 @@ def with_joint(workload: Workload, along: Mapping[str, Factor]) -> dict[str | No
 
 
 def checked(block: Block) -> Block:
-    """A table that is not too large to be measured."""
-    if not max(block.rows, math.prod([factor.operator.size for factor in block.factors])) <= MOST_TABLE_CELLS:
-        raise NotApplicable(f"the table of {' x '.join(block.attributes)} has over {MOST_TABLE_CELLS} cells")
+    """Return the block, or raise NotApplicable where its table is too large to be measured."""
+    cells = max(block.rows, math.prod([factor.operator.size for factor in block.factors]))
+    if not cells <= MOST_TABLE_CELLS:
+        raise NotApplicable(f"the table of {' x '.join(block.attributes)} has {cells} cells; at most {MOST_TABLE_CELLS} are allowed")
     return block
 
 
 def residual_programme(products: Sequence[Product], factors: Mapping[str, Factor]) -> tuple[Closure, FloatArray]:
-    """The residual spaces of what is asked, an attribute having kappa cells, and c(tau) over the product of kappa over tau."""
+    """Return the residual spaces tau of the asked products, with kappa as sizes, and c(tau) over the product of kappa over tau."""
     domain, asked = products[0].domain, numbered(products)
     means, spreads = np.array([basis(factors[entry.name]).split_sums(entry.operator) for entry in asked.along]).reshape(-1, 2).T
     positions = np.array([entry.position for entry in asked.along], dtype=np.int64)
     importance = np.array([product.importance for product in products])
-    # An attribute of one cell has no differences, and a design may leave it out.
+    # An attribute of one cell has no contrasts, so a product without it has the same answers.
     single = np.array(domain.shape)[positions] == 1
     terms = []
     for where, rows in asked.widths:
@@ -114,7 +116,11 @@ def weighted_strategy(
     limits: Limits | None = None,
     privacy: Privacy | None = None,
 ) -> Strategy:
-    """The best weights of given tables, recovery by least squares included."""
+    """Return the given tables with the weights of least total squared error after recovery by least squares.
+
+    Raises:
+        NotApplicable: a table is too large.
+    """
     domain = workload.domain
     blocks: list[Block] = []
     matrices, coefficients = [], []
@@ -137,7 +143,7 @@ def weighted_strategy(
 
 
 def table_costs(domain: Domain, blocks: Sequence[Block], norm: int, privacy: Privacy | None) -> FloatArray:
-    """What a unit of weight on every table costs."""
+    """Return the privacy cost of a unit of weight on every table, shape (tables,)."""
     cost = np.array([block_norm(domain, block, norm) for block in blocks], dtype=np.float64)
     if privacy is not None and privacy.max_per_cell is not None and norm == 2:
         bare = [[f.attributes[0] for f in block.factors if f.operator == Identity(f.operator.size)] for block in blocks]
@@ -146,7 +152,7 @@ def table_costs(domain: Domain, blocks: Sequence[Block], norm: int, privacy: Pri
 
 
 def weighed(name: str, blocks: Sequence[Block], cost: FloatArray, weights: Weights) -> Strategy:
-    """Tables with their weights; one with next to none of the budget tells next to nothing, and its scale could not be drawn."""
+    """Return the weighted tables as a strategy, without those of a share of the budget so small that their noise could not be drawn."""
     shares = weights.theta * cost
     used = shares > _LEAST_SHARE * shares.max()
     kept = tuple((block, float(weight)) for block, weight, use in zip(blocks, weights.theta, used, strict=True) if use)
@@ -154,7 +160,11 @@ def weighed(name: str, blocks: Sequence[Block], cost: FloatArray, weights: Weigh
 
 
 def reweighted_strategy(name: str, workload: Workload, blocks: Sequence[Block], norm: int) -> Strategy:
-    """The best weights of the tables of a strategy for a workload with other weights, without a search for other tables."""
+    """Return the tables of a strategy with the best weights for another workload.
+
+    Raises:
+        NotApplicable: the tables have no common strategies along the attributes, or do not contain all that is asked.
+    """
     along: dict[str, Factor] = {}
     tables: dict[str | None, list[Names]] = {}
     start: dict[str | None, list[float]] = {}
@@ -173,16 +183,9 @@ def reweighted_strategy(name: str, workload: Workload, blocks: Sequence[Block], 
 
 
 def identity(task: Task) -> Strategy:
-    """The cells of the joint table, one table a measure.
-
-    Source: the strategy I of Cormode et al. (arXiv 1207.6096).
-    """
+    """Measure every cell of the joint table of each measure (strategy I of Cormode et al., arXiv 1207.6096)."""
     workload = task.workload
     tables = {measure: [joint_table(workload, measure)] for measure in workload.measures}
-    for (names,) in tables.values():
-        cells = math.prod(workload.domain.kind(name).size for name in names)
-        if not cells <= MOST_TABLE_CELLS:
-            raise NotApplicable(f"the joint table of {' x '.join(names)} has {cells} cells; at most {MOST_TABLE_CELLS} are allowed")
     return weighted_strategy("identity", workload, {}, tables, task.norm, privacy=task.privacy)
 
 
@@ -218,7 +221,7 @@ def residual(task: Task) -> Strategy:
 
 
 def contrasts(domain: Domain, taus: Sequence[Sequence[int]], measure: str | None) -> list[Block]:
-    """The contrasts along sets of attributes, of counts or of a measure: few factors make very many blocks."""
+    """Return a block of contrasts for every set of attributes, of counts (None) or of a measure."""
     factors = {at: Factor((domain.names[at],), Contrasts(domain.shape[at])) for at in {*chain.from_iterable(taus)}}
     return [Block(tuple([factors[at] for at in tau]), Fraction(1), measure) for tau in taus]
 
@@ -236,9 +239,9 @@ RESIDUAL = Planner(
 
 
 def measured_workload(task: Task, *, even: bool = False) -> Strategy:
-    """Every product of the workload as a measured table, with the best split of the budget between them, or all with the same noise.
+    """Measure every product of the workload, with the best split of the budget between them, or (``even``) all with the same noise.
 
-    Source: the strategies Q+ and Q of Cormode et al. (arXiv 1207.6096); recovery by least squares comes on top.
+    Source: the strategies Q+ and Q of Cormode et al. (arXiv 1207.6096), here with recovery by least squares.
     """
     workload, norm = task.workload, task.norm
     if not workload.rows <= _MOST_QUERIES:
@@ -261,7 +264,7 @@ def measured_workload(task: Task, *, even: bool = False) -> Strategy:
 
 
 def _weighted_rows(block: Block, norm: int) -> Block:
-    """A table along one attribute with the best weight for every query, where they are few."""
+    """Return a table along one attribute with the best weight for every query, where there are not too many."""
     factor = block.factors[0]
     if not factor.operator.rows * factor.operator.size <= _MOST_ENTRIES:
         return block
@@ -273,7 +276,10 @@ def _weighted_rows(block: Block, norm: int) -> Block:
 
 
 def _columns(domain: Domain, blocks: Sequence[Block], norm: int) -> FloatArray | None:
-    """The column norms of every block over the joint cells of the attributes along which they differ, if some do and they are few."""
+    """Return the column norms of every block, shape (blocks, cells of the attributes along which they differ).
+
+    None where they differ along no attribute, or there are too many cells.
+    """
     parts = []
     for block in blocks:
         sums = {f.attributes[0]: column_sums(f.operator, f.weights**norm, norm).astype(float) ** (1 / norm) for f in block.factors}
@@ -292,9 +298,9 @@ def _columns(domain: Domain, blocks: Sequence[Block], norm: int) -> FloatArray |
 
 
 def _inverse_seconds(workload: Workload) -> float:
-    """Estimated CPU seconds of the inverses that the error bars need, which no clock ends.
+    """Estimate the CPU seconds of the matrix inverses that standard errors need, which no clock ends.
 
-    Over the joint cells too, where an attribute is asked about in several ways.
+    Where an attribute is asked about in several ways, one of them is over the joint cells.
     """
     known = {operator for _, _, operator in workload.along if operator.rows > 1} - {
         Identity(workload.domain.kind(name).size) for name in workload.domain.names
@@ -304,12 +310,12 @@ def _inverse_seconds(workload: Workload) -> float:
     cells = math.prod(workload.domain.kind(name).size for name in workload.attributes)
     if len(ways) <= len(workload.attributes) or cells > MOST_DENSE:
         return inverses
-    tried = 6 if workload.counted_sums and cells <= 256 else 1  # shares of the budget of counts and sums together
+    tried = 6 if workload.counted_sums and cells <= 256 else 1  # splits of the budget between counts and sums
     return inverses + tried * (10 * (cells / 2880) ** 3 + 2.5e-10 * workload.rows * cells**2)
 
 
 def _workload_seconds(workload: Workload) -> float:
-    """Estimated CPU seconds: of the programme for single queries, and of the inverses that the error bars need."""
+    """Estimate the CPU seconds of the weights of single queries, and of the inverses for standard errors."""
     operators = workload.products[0].operators
     entries = operators[0].rows * operators[0].size if len(workload.products) == 1 == len(operators) else 0
     return shortly(workload) + (1.8 * entries / 2**20 if entries <= _MOST_ENTRIES else 0.0) + _inverse_seconds(workload)
@@ -325,18 +331,18 @@ WORKLOAD = Planner(
     step=_inverse_seconds,
     likely=lambda _: 1 / 8,
 )
-WORKLOAD_EVEN = Planner(
+WORKLOAD_EVEN = replace(
+    WORKLOAD,
     name="workload_even",
     propose=partial(measured_workload, even=True),
     measures="every query that is asked, all with the same noise",
     made_for="Q",
-    limits="2^22 queries",
     automatic=False,
 )
 
 
 def optimal_budgets(magnitudes: FloatArray, errors: FloatArray, norm: int, *, gap: float = 1e-6, steps: int = 20_000) -> FloatArray:
-    """The best weights of queries that are not recovered from each other, at privacy cost 1."""
+    """Return the best weights of queries without recovery by least squares, at privacy cost 1, shape (queries,)."""
     entries, root = (magnitudes, 3) if norm == 1 else (magnitudes**2, 2)
 
     def step(weights: FloatArray) -> tuple[FloatArray, float, FloatArray]:

@@ -1,9 +1,8 @@
 """Two tables, each for a part of what is asked: a strategy along every attribute and for each part, recovered together by least squares.
 
-Queries that need an attribute in detail and queries that need it only in groups are served badly by one strategy along it: measured in
-groups it says nothing of the detail, measured in detail a group has the noise of all its cells. So the products are parted in two, each
-part gets a table of its own (cells that none of its queries tells apart are merged along every attribute), and the budget is split for the
-least error of both together.
+One strategy along an attribute serves badly both queries about its cells and queries about groups of them: groups say nothing of their
+cells, and a sum of cells has the noise of all of them. So the products are divided into two parts, each part gets its own table (cells that
+its queries do not distinguish are merged along every attribute), and the budget is split for the least error of both together.
 
 Source: OPT_plus of McKenna et al. (PVLDB 2018), which answers each part by its own table alone; here everything is answered from both.
 """
@@ -35,15 +34,14 @@ from leastnoise._planner._strategy import LEAST_EFFORT, Planner, Strategy, Task,
 from leastnoise._workload import Product, QuerySet, Workload
 
 _MOST_BITS = 29
-_QUICK = partial(p_identity, effort=LEAST_EFFORT)  # the fewest steps, to begin with
+_QUICK = partial(p_identity, effort=LEAST_EFFORT)  # the fewest steps, for the first sweep
 _MOST_JOINT, _MOST_LONG = 2**22, 1024
-# What a parting must promise by the quick estimate, of what one table does, to be tried.
-_WORTH = 0.95
-_LEAST_RATIO, _RATIOS = 1e-2, 81
+_WORTH = 0.95  # two tables are tried only if the quick estimate of their error is below this share of that of one table
+_LEAST_RATIO, _RATIOS = 1e-2, 81  # the grid of ratios in which the budget is split
 
 
 def union(task: Task) -> Strategy:
-    """Part what is asked in two, and measure a table for each."""
+    """Divide the products into two parts, and measure a table for each."""
     workload, norm = task.workload, task.norm
     products = workload.products
     sizes = {name: workload.domain.kind(name).size for name in workload.attributes}
@@ -63,7 +61,7 @@ def union(task: Task) -> Strategy:
 
 
 def _partings(products: Sequence[Product], sizes: dict[str, int]) -> list[tuple[bool, ...]]:
-    """The products that ask the same along an attribute, or nothing, against all others."""
+    """Return divisions of the products: those that ask the same query set (or nothing) along an attribute, against all others."""
     sets: set[tuple[str, QuerySet | None]] = {
         (name, asked) for product in products for name, asked in zip(product.attributes, product.query_sets, strict=True)
     }
@@ -79,7 +77,7 @@ def _partings(products: Sequence[Product], sizes: dict[str, int]) -> list[tuple[
 
 
 def _quick_errors(products: Sequence[Product], sizes: dict[str, int], norm: int) -> Callable[[tuple[bool, ...]], float]:
-    """About the error of some of the products from a table of merged cells, to the exponent that makes the errors of tables add up."""
+    """Return an estimate of the error of chosen products from one table of merged cells, to the power at which errors of tables add up."""
     gram = cache(lambda operator: apply_gram(operator, np.eye(operator.size)))
 
     @cache
@@ -97,16 +95,16 @@ def _quick_errors(products: Sequence[Product], sizes: dict[str, int], norm: int)
 
 
 def _along(products: Sequence[Product], name: str, size: int) -> list[Operator]:
-    """What each product asks along an attribute."""
+    """Return the operator of each product along an attribute."""
     return [dict(zip(product.attributes, product.operators, strict=True)).get(name, Total(size)) for product in products]
 
 
 def _table(products: Sequence[Product], sizes: dict[str, int], sweeps: Sequence[Fit], norm: int) -> tuple[Factor, ...]:
-    """One table for some products: a strategy along every attribute, fitted in sweeps with those along the others fixed."""
+    """Return a table for some products: the strategy along every attribute is fitted in sweeps while the others are fixed."""
     asked = {name: _along(products, name, sizes[name]) for name in sizes if any(name in product.attributes for product in products)}
     bits = min(20, _MOST_BITS // max(1, len(asked)))
     factors: dict[str, Factor] = {}
-    # Along each attribute the error of every product, by which the others' Gram matrices are weighted.
+    # The error of every product along each attribute, by which its Gram matrices along the others are weighted.
     error = {name: np.ones(len(products)) for name in asked}
     for fit in sweeps:
         for name, operators in asked.items():
@@ -121,7 +119,7 @@ def _table(products: Sequence[Product], sizes: dict[str, int], sweeps: Sequence[
 
 
 def _strategy(workload: Workload, parting: tuple[bool, ...], sizes: dict[str, int], norm: int, sweeps: Sequence[Fit]) -> Strategy:
-    """Both tables with the best split of the budget."""
+    """Return both tables with the best split of the budget."""
     blocks, heights = [], []
     for chosen in (False, True):
         products = [product for product, side in zip(workload.products, parting, strict=True) if side is chosen]
@@ -148,7 +146,7 @@ def _strategy(workload: Workload, parting: tuple[bool, ...], sizes: dict[str, in
 
 
 def _seconds(workload: Workload) -> float:
-    """Estimated CPU seconds of the fits along every attribute, of two parts."""
+    """Estimate the CPU seconds of the fits along every attribute for both parts."""
     sizes = [workload.domain.kind(name).size for name in workload.attributes]
     made_for = len(workload.products) > 1 and math.prod(sizes) <= _MOST_JOINT and max(sizes, default=1) <= _MOST_LONG
     return shortly(workload) + (12 * sum((line.cells / 1024) ** 2.2 for line in lines(workload).values()) if made_for else 0.0)
