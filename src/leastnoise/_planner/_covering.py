@@ -55,7 +55,7 @@ from leastnoise._workload import Workload
 Blocks = tuple[tuple[int, ...], ...]
 # Base blocks of cyclic designs by their number of points n: the blocks of the design are all shifts of the base blocks modulo n.
 # Projective planes of orders 2 to 11: two points share exactly one line.
-PLANES = {
+PLANES: dict[int, Blocks] = {
     7: ((0, 1, 5),),
     13: ((0, 1, 5, 11),),
     21: ((0, 1, 6, 8, 18),),
@@ -66,7 +66,7 @@ PLANES = {
     133: ((0, 1, 25, 30, 40, 46, 53, 96, 100, 114, 122, 131),),
 }
 # Inversive planes of orders 3 to 9: three points share exactly one circle.
-CIRCLES = {
+CIRCLES: dict[int, Blocks] = {
     10: ((0, 1, 2, 6), (0, 1, 3, 4), (0, 2, 4, 7)),
     17: ((0, 1, 2, 6, 13), (0, 1, 3, 9, 15), (0, 1, 4, 7, 8), (0, 2, 4, 9, 12)),
     26: ((0, 1, 2, 6, 14, 22), (0, 1, 3, 9, 11, 12), (0, 1, 4, 7, 8, 17), (0, 2, 4, 9, 15, 21), (0, 2, 5, 12, 16, 23)),
