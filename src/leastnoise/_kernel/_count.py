@@ -13,7 +13,7 @@ from leastnoise._table import Codes, Columns, Counted, Table, Values, code_dtype
 
 # Rows combined at a time: the combined codes (8 bytes each) and a table of counts together stay in a few MiB of cache.
 _BLOCK = 2**17
-# A window of tables that are asked one after the other is counted together and then handed out in the order asked: 128 MiB of counts.
+# Marginals are counted in windows, each of which is returned in the order asked: 128 MiB of counts.
 WINDOW_CELLS = 2**24
 _OTHER_PLAN = "The table was counted for the tables of another plan. Read the source again for this plan."
 
@@ -25,22 +25,22 @@ def count(
 
     Args:
         table: the private rows.
-        attribute_sets: the attributes of each marginal, each once, in the order of its axes; may be a generator of any length. That the
-            table has them, and the measure, the caller has seen to by `Table.require`.
+        attribute_sets: the attributes of each marginal, each once, in the order of its axes; may be a generator of any length. The caller
+            has checked by `Table.require` that the table has these attributes and the measure.
         measure: the name of a measure to be summed; None counts rows.
-        limits: None, or an attribute and int64 limits, none below 0, one for each of its cells; or None and a single limit. A value
-            above the limit of its row's own cell is summed as the limit.
+        limits: None, or a pair: an attribute with one int64 limit of at least 0 for each of its cells, or None with a single limit. A value
+            above the limit of its row's cell is summed as the limit.
 
     Returns:
         An iterator, in the order asked, of the attributes and the int64 array of their marginal: flat, row-major in the order of the
         attributes, of length the product of their sizes, in rows or in units of the measure.
 
     Raises:
-        InputError: rows that were counted where they are, for tables of another plan, or limits that do not fit; never because of a row.
+        InputError: the rows were counted in a database for the tables of another plan, or the limits do not fit; never because of a row.
 
     Guarantees: the numbers are those of int64 addition, exact while (number of rows) x (largest amount of a row) < 2^63, which the caller
-    has checked from public bounds. Each is a function of the wanted set and the rows alone, not of the other sets asked. With limits a
-    row adds at most the limit of its cell, whatever it holds.
+    has checked from public bounds. Each marginal depends on its attributes and the rows alone, not on the other marginals that are
+    asked for. With limits a row adds at most the limit of its cell, whatever its value.
 
     Edge cases: the empty set gives the total, one number. A table without rows gives zeros. Memory is bounded by the largest single
     marginal and `WINDOW_CELLS`, whatever the number of marginals.
@@ -67,7 +67,7 @@ def count(
 def _looked_up(
     domain: Domain, counted: Counted, sets: Iterable[tuple[str, ...]], measure: str | None
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-    """Marginals of tables that were counted where the rows are (A5)."""
+    """Sum marginals out of tables that a database has counted (A5)."""
     for attributes in sets:
         within = [names for summed, names in counted.tables if summed == measure and set(attributes) <= set(names)]
         if not within:
@@ -94,7 +94,7 @@ def _count(
 
 
 def _windows(wanted: Iterable[tuple[int, ...]], sizes: Sequence[int]) -> Iterator[list[tuple[int, ...]]]:
-    """Cut a stream of attribute sets into lists with at most `WINDOW_CELLS` cells in all (or a single larger set)."""
+    """Cut a stream of attribute sets into lists of at most `WINDOW_CELLS` cells in total, or of one larger set."""
     window: list[tuple[int, ...]] = []
     cells = 0
     for attributes in wanted:
@@ -109,22 +109,22 @@ def _windows(wanted: Iterable[tuple[int, ...]], sizes: Sequence[int]) -> Iterato
 
 
 def _summed(whole: IntArray, axes: Sequence[Hashable], wanted: Sequence[Hashable]) -> IntArray:
-    """Sum out the axes that are not wanted, and put the others in the order wanted (A3).
+    """Sum out the axes that are not wanted, and transpose the others to the wanted order (A3).
 
     Raises:
-        InternalError: an axis that is wanted is not there.
+        InternalError: a wanted axis is missing.
     """
     if not {*wanted} <= {*axes}:
         raise InternalError("A marginal cannot be summed out of a table without its attributes; please report this.")
     gone = tuple(axis for axis, name in enumerate(axes) if name not in wanted)
     kept = [name for name in axes if name in wanted]
     part = whole.sum(axis=gone) if gone else whole
-    # always a copy of its own: a caller may add noise in place
+    # always a copy: a caller may add noise in place
     return np.array(np.transpose(part, [kept.index(name) for name in wanted]), dtype=np.int64, order="C").reshape(-1)
 
 
 def _histogram(columns: list[Codes], shape: tuple[int, ...], rows: int, values: Values | None) -> IntArray:
-    """One pass over the rows: the table on all the columns, in int64 throughout (A4)."""
+    """Count, or sum the values of, the rows in each cell of all the columns in one pass, in int64 throughout (A4)."""
     cells = math.prod(shape)
     total = np.zeros(cells, dtype=np.int64)
     if not columns:
@@ -142,7 +142,7 @@ def _histogram(columns: list[Codes], shape: tuple[int, ...], rows: int, values: 
 
 
 def _combined(columns: list[Codes], shape: tuple[int, ...]) -> npt.NDArray[np.intp]:
-    """The row-major cell of each row (A1), computed in the smallest type that holds it, which is what makes it fast."""
+    """Return the row-major cell of each row (A1), computed in the smallest type that holds it, which makes it fast."""
     codes, cells = columns[0], shape[0]
     for column, size in zip(columns[1:], shape[1:], strict=True):
         cells *= size

@@ -1,4 +1,4 @@
-"""Sources of uniform random bits: the operating system's, which alone draws what is paid for."""
+"""Sources of uniform random bits; paid series use that of the operating system alone."""
 
 import os
 from typing import Protocol
@@ -12,8 +12,8 @@ Words = npt.NDArray[np.uint64]
 class Entropy(Protocol):
     """A source of independent, uniform 64-bit words.
 
-    Guarantees: noise drawn from a source is private only if its words are unpredictable and never handed out twice. What is paid for
-    draws from `SystemEntropy` alone, whatever another source says of itself.
+    Guarantees: noise drawn from a source is private only if its words are unpredictable and never returned twice. Paid series draw from
+    `SystemEntropy` alone.
     """
 
     def words(self, count: int) -> Words:
@@ -24,7 +24,7 @@ class Entropy(Protocol):
 class SystemEntropy:
     """The operating system's cryptographic generator (``os.urandom``).
 
-    Guarantees: nothing is kept between calls, so neither a fork nor a copied process can hand the same word out twice.
+    Guarantees: nothing is kept between calls, so neither a fork nor a copied process can return the same word twice.
 
     >>> source = SystemEntropy()
     >>> source.words(3).shape, source.words(3).dtype.name

@@ -1,4 +1,4 @@
-"""Keys that nobody could list beforehand: those whose noisy number of units is at least a threshold. The proof is in PROOFS-keys.md."""
+"""Search for keys that nobody could list beforehand: those whose noisy number of units reaches a threshold (PROOFS-keys.md)."""
 
 from dataclasses import dataclass
 
@@ -19,8 +19,8 @@ class FoundKeys:
     """What a search found.
 
     Attributes:
-        keys: texts, the largest noisy number of units first; those of one number in the order of their texts.
-        units: int64, of the same length: the noisy numbers, each at least the threshold.
+        keys: texts, by falling noisy number of units; equal numbers in the order of the texts.
+        units: the noisy numbers, int64 of the same length, each at least the threshold.
     """
 
     keys: tuple[str, ...]
@@ -32,9 +32,9 @@ class KeySearch:
     """Find the keys of an attribute; the one step of a series whose budget has a delta.
 
     Args:
-        attribute: whose keys they are.
+        attribute: name of the attribute whose keys are searched for.
         rule: the noise, its scale, and the threshold.
-        most: at most so many keys get out, those of the largest noisy numbers.
+        most: the largest number of keys to release; those of the largest noisy numbers are kept.
 
     Raises:
         InputError: a part of another class, or ``most`` below 1.
@@ -53,13 +53,13 @@ class KeySearch:
         object.__setattr__(self, "most", whole("most", self.most, 1))
 
     def verify(self, privacy: Privacy) -> ApproxDP:
-        """(U1): the whole budget, which the rule with its own scale and threshold was proved to satisfy just now.
+        """Prove that the rule satisfies the whole budget of a series, and return that budget (U1).
 
         Args:
-            privacy: of the series.
+            privacy: the budget, unit and neighbours of the series.
 
         Raises:
-            InputError: it was not, or it has no delta.
+            InputError: this is not proved, or the budget has no delta.
         """
         budget = privacy.budget
         if not isinstance(budget, ApproxDP) or not keys_are_private(self.rule, privacy):
@@ -69,7 +69,7 @@ class KeySearch:
         return budget
 
     def draw(self, keyed: Keyed, privacy: Privacy, entropy: Entropy) -> FoundKeys:
-        """Noise on every key that is there, a unit being in at most ``max_rows`` (U0); and those at or above the threshold (U2)."""
+        """Add noise to the number of units of every key, a unit having at most ``max_rows`` keys (U0); keep those at the threshold (U2)."""
         self.verify(privacy)
         scale, number = self.rule.scale, len(keyed.keys)
         noise = _SAMPLERS[self.rule.noise](scale.numerator, scale.denominator, number, entropy)

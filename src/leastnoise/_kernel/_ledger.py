@@ -52,7 +52,7 @@ class Ledger:
         privacy: the budget when this was opened, the unit and the neighbours; see `set_budget`.
         timeout: seconds to wait for another process's lock.
         id: 128 random bits in hexadecimal, made with the ledger.
-        share: the name whose share of the budget releases take; "" if the budget is not shared out.
+        share: the name of the share from which releases are paid; "" if the budget is not shared out.
 
     Guarantees:
         A receipt is handed out only after its charge is on the disk, and only if all charges together are then within the budget in force
@@ -119,7 +119,7 @@ class Ledger:
 
         Args:
             path: the file.
-            share: the name whose share of the budget releases take; needed to release from a ledger that has shares.
+            share: the name of the share from which releases are paid; needed to release from a ledger that has shares.
             timeout: seconds to wait for another process's lock.
 
         Raises:
@@ -174,7 +174,7 @@ class Ledger:
             description: one line for people.
             plan: its JSON text, so that another process can finish the release; without it none can.
             options: of the release, for whoever finishes it.
-            run: from `running`.
+            run: identification of this process, from `running`.
 
         Returns:
             The receipt. The charge is on the disk by then.
@@ -217,12 +217,12 @@ class Ledger:
         """Change the budget, or give a name its share of it; recorded like a release.
 
         Args:
-            budget: from now on; of the definition that the ledger has.
-            share: a name. What is spent under it is then within this budget as well as within the whole; "" for the whole.
-            period: "day", "week", "month" or "year" if the budget and all shares are anew for each of these, by the day of payment (UTC);
-                "" if they are for all times; None to leave that as it is.
-            note: why, for people.
-            receipt: identification of the entry, by which to look for it if this does not end; made if there is none.
+            budget: the budget from now on; of the definition that the ledger has.
+            share: the name of a share. What is spent under it is then within this budget as well as within the whole; "" for the whole.
+            period: "day", "week", "month" or "year" if the budget and all shares begin anew with each, by the day of payment (UTC); "" if
+                they are for all times; None to leave that as it is.
+            note: the reason, for people.
+            receipt: identification of the entry, by which it can be found if this call is interrupted; made if there is none.
 
         Returns:
             The ledger as it is now.
@@ -265,12 +265,12 @@ class Ledger:
 
         Args:
             spent: what the other releases together promise: a budget for the ledger's unit, or a Privacy, which must have that unit.
-            cost: of a release whose plan is known; None for what a series of releases within ``spent`` costs.
+            cost: the exact cost of a release whose plan is known; None for a series of releases within ``spent``.
             receipt: identification of a release that another ledger, or a newer copy of this one, paid; it is recorded once.
             output: where that release is.
             plan_digest: fingerprint of its plan.
-            note: what it was, for people.
-            on: the day, which says the period; None for today.
+            note: a description for people.
+            on: the day of payment, which decides the period; None for today.
 
         Returns:
             The entry.
@@ -306,8 +306,8 @@ class Ledger:
         """Refuse what `reserve` would refuse now; nothing is written.
 
         Args:
-            cost: of the plan.
-            privacy: of the plan, whose budget it declares.
+            cost: the exact cost of the plan.
+            privacy: the unit, neighbours and declared budget of the plan.
 
         Raises:
             BudgetError, InputError, LedgerError: as `reserve`.
@@ -319,13 +319,13 @@ class Ledger:
         """Enter a step of a release, before its first random bit is drawn.
 
         Args:
-            receipt: of the release.
-            number: 1, 2, 3 ...
-            request: fingerprint of what is asked for.
+            receipt: receipt of the release.
+            number: number of the step: 1, 2, 3 ...
+            request: fingerprint of the step.
 
         Raises:
-            LedgerError: this step was begun before, by whatever process, or one before it has no outcome; the release is sealed or absent;
-                or the file cannot be written. Nothing may be drawn.
+            LedgerError: any process has begun this step before, or a step before it has no outcome; the release is sealed or absent; or
+                the file cannot be written. Nothing may be drawn.
         """
         with writing(self.path, self.timeout) as connection:
             self._check_drawable(connection, receipt)
@@ -335,9 +335,9 @@ class Ledger:
         """Put the outcome of a step on the disk, before anybody sees it.
 
         Args:
-            receipt: of the release.
-            number: of the step, which was begun.
-            outcome: as text, in parts.
+            receipt: receipt of the release.
+            number: number of the step, which was begun.
+            outcome: the outcome as text, in parts.
 
         Raises:
             LedgerError: the step is not under way, or the file cannot be written. The outcome must be thrown away.
@@ -348,14 +348,14 @@ class Ledger:
             steps.record(connection, receipt.id, number, outcome)
 
     def draw(self, receipt: Receipt, number: int, request: str, drawn: Callable[[], Any], text: Callable[[Any], Iterable[str]]) -> Any:
-        """Begin and record a step whose outcome is the same however often it is asked for: both or neither (PROOFS-periods.md).
+        """Begin and record, in one transaction, a step whose outcome is the same however often it is drawn (PROOFS-periods.md).
 
         Args:
-            receipt: of the release.
-            number: 1, 2, 3 ...
-            request: fingerprint of what is asked for.
-            drawn: gives the outcome, while no other process can write to the ledger.
-            text: of an outcome, in parts.
+            receipt: receipt of the release.
+            number: number of the step: 1, 2, 3 ...
+            request: fingerprint of the step.
+            drawn: returns the outcome; it is called while no other process can write to the ledger.
+            text: writes an outcome as text, in parts.
 
         Returns:
             The outcome.
@@ -380,7 +380,7 @@ class Ledger:
         return outcome
 
     def entry_of(self, receipt: Receipt) -> Entry:
-        """Read the entry that a receipt is of, as the file has it.
+        """Read the entry of a receipt from the file.
 
         Raises:
             LedgerError: the receipt is not of this ledger, another process finishes its release, or the file cannot be read.
@@ -408,8 +408,8 @@ class Ledger:
         """Become the one process that finishes a release.
 
         Args:
-            entry: resumable.
-            run: from `running`.
+            entry: a resumable entry.
+            run: identification of this process, from `running`.
 
         Raises:
             LedgerError: another process makes or finishes it, or it is not resumable any more.
@@ -444,11 +444,11 @@ class Ledger:
             self._settle(connection, receipt.id, "sealed")
 
     def reconcile(self, is_published: Callable[[Entry], bool | None]) -> tuple[Entry, ...]:
-        """Settle what earlier runs left unsealed: sealed if it was published, absent if it cannot be finished. No budget is given back.
+        """Settle the unsealed entries of earlier runs: sealed if published, absent if they cannot be finished. No budget is given back.
 
         Args:
-            is_published: tells for an unsealed entry whether its output is there and whole; None if that cannot be told. Called without a
-                lock held.
+            is_published: tells whether the output of an unsealed entry is there and whole; None if that is unknown. It is called without a
+                lock.
 
         Returns:
             The entries that changed, as they are now.
@@ -469,7 +469,7 @@ class Ledger:
         return tuple(entry for entry in self.entries() if entry.id in ended)
 
     def is_running(self, entry: Entry) -> bool:
-        """Whether a process is making or finishing this release now."""
+        """Tell whether a process is making or finishing this release now."""
         return is_running(self.path, entry.run)
 
     @staticmethod
@@ -488,7 +488,7 @@ class Ledger:
         return self._content().entries
 
     def spent(self) -> Charge:
-        """Add up all charges, in whatever state; exact. Where the budget is for a period, those of the present one; of a share, its own.
+        """Add up all charges, in whatever state; exact. For a budget by periods, those of the present period; for a share, its own.
 
         Raises:
             LedgerError: the file cannot be read.
@@ -496,7 +496,7 @@ class Ledger:
         return self.limits()[-1].spent
 
     def left(self) -> Charge:
-        """What a release can take now: what is left of the budget, and of the share; exact, and no part is below zero.
+        """Return what a release can take now from the budget and from the share; exact, and no part is below zero.
 
         Raises:
             LedgerError: the file cannot be read.
@@ -505,7 +505,7 @@ class Ledger:
         return Charge(epsilon=min(p.epsilon for p in parts), delta=min(p.delta for p in parts), rho=min(p.rho for p in parts))
 
     def limits(self) -> tuple[Limit, ...]:
-        """The budget in force, then the share's: each with what is spent of it now.
+        """Return the budget in force, then that of the share, each with what is spent of it now.
 
         Raises:
             LedgerError: the file cannot be read.
@@ -513,7 +513,7 @@ class Ledger:
         return tuple(limits(self._content(), self.share, today()))
 
     def _checked_receipt(self, connection: sqlite3.Connection, receipt: Receipt) -> Entry:
-        """The entry of a receipt that is of this ledger, and whose release nobody has taken over."""
+        """Return the entry of a receipt; refuse a receipt of another ledger, or of a release that another process has taken over."""
         entry = next((entry for entry in self._content(connection).entries if entry.id == receipt.id), None)
         if entry is None:
             raise LedgerError(f"The receipt {receipt.id} is not of the ledger {self.path}. Seal a release where it was reserved.")
@@ -527,17 +527,17 @@ class Ledger:
             raise LedgerError(f"Release {entry.number} in the ledger {self.path} is {entry.state}; nothing more is drawn for it.")
 
     def _content(self, connection: sqlite3.Connection | None = None) -> Content:
-        """The content, by its own connection if none is given, if it is still that of the ledger that was opened."""
+        """Read the content, by a new connection if none is given; refuse a file that replaced the ledger that was opened."""
         content = read(self.path, self.timeout) if connection is None else content_of(connection, self.path)
         if (content.dataset, content.id) != (self.dataset, self.id) or not content.privacy.same_unit(self.privacy):
             raise LedgerError(f"The ledger {self.path} was replaced by another one since it was opened. Open it again.")
         return content
 
     def _request(self, cost: Cost, privacy: Privacy) -> Charge:
-        """What a release of this cost takes from the ledger.
+        """Return the charge of a release of this cost.
 
         Raises:
-            InputError: another unit, or a definition that cannot be added up there.
+            InputError: the plan has another unit, or a definition that cannot be added up in this ledger.
         """
         if not isinstance(privacy, Privacy):
             raise refuse("privacy", privacy, "a Privacy, such as Privacy(PureDP(1))")

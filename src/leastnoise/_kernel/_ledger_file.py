@@ -1,4 +1,4 @@
-"""The ledger's file: one SQLite database, read strictly and written by one process at a time, and what may be spent by its entries.
+"""The ledger's file: one SQLite database, read strictly and written by one process at a time; and the limits that its entries imply.
 
 PROOFS-ledger.md has the argument. A rollback journal is used and not a write-ahead log: at rest everything is then in the one file, so that
 a copy of that file never lacks the latest charges. ``synchronous = EXTRA`` is FULL plus a flush of the folder after the journal is gone,
@@ -68,21 +68,21 @@ LONGEST_TEXT = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One release as the ledger holds it, or what its data holder entered.
+    """One entry of the ledger: a release, or a change that the data holder entered.
 
     Attributes:
         number: 1, 2, 3 ... in the order in which they were entered.
         state: "reserved" (paid, not known to be published), "sealed" (paid and published whole) or "absent" (paid, and found unpublished).
         charge: what was taken, in the definition of the data set's budget.
-        cost: what the kernel computed from the integers of the plan.
-        declared: what the plan promised; the budget that was set.
-        reserved_on: the day, UTC.
-        digest: of this entry and of all before it.
-        run: names the process that makes it, while one does.
-        resumable: whether it can be finished without paying again, if it is not published: no step was begun without its outcome.
-        kind: a "release", what was "spent" before or elsewhere, or a "budget" that holds from here on.
-        share: that paid, or that the budget is for; "" for none.
-        period: of a budget: "day", "week", "month" or "year" if it is anew for each; "" if it is for all times.
+        cost: the cost that the kernel computed from the integers of the plan.
+        declared: the budget that the plan declared, or that the data holder set.
+        reserved_on: the day of payment, UTC.
+        digest: digest of this entry and of all before it.
+        run: identification of the process that makes the release, while one does.
+        resumable: whether an unpublished release can be finished without paying again: every step that was begun has an outcome.
+        kind: a "release", an amount "spent" before or elsewhere, or a "budget" that holds from this entry on.
+        share: the share that paid, or whose budget was set; "" for none.
+        period: for a budget, "day", "week", "month" or "year" if it begins anew with each; "" if it is for all times.
 
     >>> Entry.__slots__[:3]
     ('number', 'id', 'state')
@@ -118,7 +118,7 @@ class Content:
 def append(
     connection: sqlite3.Connection, row: Sequence[object], before: str, state: State, run: str = "", added: Sequence[object] = OF_RELEASE
 ) -> str:
-    """Add an entry to the chain: its digest is also that of all entries before it, and the head is the last one's."""
+    """Add an entry to the chain, whose digest covers all entries before it too; update the head. Return the digest."""
     digest = _linked(before, row, added)
     values = (*row, digest, state, run, *added)
     connection.execute(f"INSERT INTO entry ({COLUMNS}) VALUES ({', '.join('?' * len(values))})", values)  # noqa: S608 - a constant
@@ -132,17 +132,17 @@ def _linked(before: str, row: Sequence[object], added: Sequence[object]) -> str:
 
 
 def today() -> date:
-    """The day, UTC."""
+    """Return the present day, UTC."""
     return datetime.now(UTC).date()
 
 
 def dump(value: Charge | Cost | Budget | Privacy) -> str:
-    """The text that a charge, cost, budget or promise has in the file."""
+    """Write a charge, cost, budget or promise as the file's text."""
     return json.dumps(value.to_json())
 
 
 def _read(text: object, reader: Callable[[object], Read]) -> Read:
-    """What was written as this text: the reader proposes, and what it gives must be of this package and be written so again."""
+    """Read a value that `dump` wrote: the untrusted reader's value must be of the package's classes and have the same text again."""
     value = reader(json.loads(cast(str, text)))
     if type(value) not in (Privacy, *get_args(Budget), Charge, *get_args(Cost)) or dump(value) != text:
         raise ValueError
@@ -150,7 +150,7 @@ def _read(text: object, reader: Callable[[object], Read]) -> Read:
 
 
 def digest_of(row: Sequence[object]) -> str:
-    """Sum up what must never change in a row, so that a flipped bit on the disk is noticed. It keeps no forger out."""
+    """Hash the parts of a row that never change, so that a flipped bit on the disk is noticed. It keeps no forger out."""
     return hashlib.sha256(json.dumps(list(row)).encode()).hexdigest()
 
 
@@ -174,7 +174,7 @@ def connected(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def writing(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
-    """Hold the one writer's lock; commit at the end, or roll back and pass the error on."""
+    """Hold the lock of the only writer; commit at the end, or roll back and raise the error."""
     with connected(path, timeout) as connection:
         mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
         if mode != "delete":
@@ -197,7 +197,7 @@ def read(path: Path, timeout: float) -> Content:
 
 
 def content_of(connection: sqlite3.Connection, path: Path) -> Content:
-    """Check the file and read it, refusing whatever is not as this module wrote it."""
+    """Check and read the file; refuse anything that this module did not write."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION:
@@ -262,10 +262,10 @@ class Limit:
     """One of the budgets that a release must be within.
 
     Attributes:
-        share: its name; "" for the whole.
-        budget: in force.
-        period: for which it is; "" for all times.
-        spent: of it, in the period of the day asked for.
+        share: name of the share; "" for the whole budget.
+        budget: the budget in force.
+        period: "day", "week", "month" or "year" if the budget begins anew with each; "" if it is for all times.
+        spent: the sum of its charges, in the period of the day asked for.
     """
 
     share: str
@@ -280,7 +280,7 @@ class Limit:
 
 
 def in_force(content: Content) -> tuple[dict[str, Budget], str]:
-    """The budget of the whole, under the name "", and of every share; and the period for which they hold."""
+    """Return the budgets in force by share, with the whole under "", and their period."""
     budgets, period = {"": content.privacy.budget}, ""
     for entry in content.entries:
         if entry.kind == "budget":
@@ -290,7 +290,7 @@ def in_force(content: Content) -> tuple[dict[str, Budget], str]:
 
 
 def spent_of(content: Content, share: str, period: str, day: date) -> Charge:
-    """(L2): all charges of a share, or of all with the name "", in the period that a day is in."""
+    """Add up the charges of a share, or of all for the name "", in the period of a day (L2)."""
     this = day.strftime(PERIODS[period])
     return total(
         entry.charge for entry in content.entries if share in ("", entry.share) and entry.reserved_on.strftime(PERIODS[period]) == this
@@ -298,7 +298,7 @@ def spent_of(content: Content, share: str, period: str, day: date) -> Charge:
 
 
 def limits(content: Content, share: str, day: date) -> Iterator[Limit]:
-    """The limit of the whole, then that of a share if it has a name.
+    """Give the limit of the whole budget, then that of the named share.
 
     Raises:
         InputError: there is no such share.
@@ -311,7 +311,7 @@ def limits(content: Content, share: str, day: date) -> Iterator[Limit]:
 
 
 def check_left(content: Content, request: Charge, share: str, day: date) -> None:
-    """(L1): refuse what is not within every limit.
+    """Refuse a request that is not within every limit (L1).
 
     Raises:
         BudgetError: less is left; the message says of what.
@@ -343,7 +343,7 @@ def check_not_below(content: Content, budget: Budget, share: str, period: str) -
 def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
     """Make an empty ledger and return its identification.
 
-    Made whole under a name that nobody else uses, then linked into place: no process ever sees half a ledger, or removes another's.
+    It is written under a unique name and then linked into place: no process ever sees half a ledger, or removes another's.
     """
     draft = file.parent / f".{file.name}.{secrets.token_hex(8)}"
     try:

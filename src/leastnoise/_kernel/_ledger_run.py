@@ -1,7 +1,7 @@
-"""Releases that are paid and not published: the steps that were begun and recorded.
+"""The steps of releases that are paid and not yet published.
 
-A step is entered before its first random bit is drawn, and its outcome before it is returned. A step that was entered and has no outcome is
-never drawn again; see (J1) to (J3) in PROOFS-ledger.md.
+A step is entered into the ledger before its first random bit is drawn, and its outcome before it is returned. A step that was entered and
+has no outcome is never drawn again; see (J1) to (J3) in PROOFS-ledger.md.
 """
 
 import hashlib
@@ -33,9 +33,9 @@ class Receipt:
         plan_digest: fingerprint of the plan that was paid for.
         output: where the release will be published.
         charge: what was taken, in the definition of the data set's budget.
-        number: of its entry.
+        number: number of its entry in the ledger.
         head: digest of its entry and of all before it.
-        run: the process that makes it; see `Ledger.running`.
+        run: identification of the process that makes the release; see `Ledger.running`.
 
     >>> Receipt.__slots__
     ('id', 'dataset', 'plan_digest', 'output', 'charge', 'number', 'head', 'run')
@@ -53,11 +53,11 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step whose outcome is known.
+    """A recorded step.
 
     Attributes:
-        request: fingerprint of what was asked for.
-        outcome: what it gave, as text.
+        request: fingerprint of what the step asked for.
+        outcome: what it returned, as text.
     """
 
     request: str
@@ -70,8 +70,8 @@ class Pending:
 
     Attributes:
         plan: its JSON text.
-        options: of the release, for whoever wrote them.
-        steps: whose outcomes are known, in order.
+        options: options of the release, in the form in which the caller gave them.
+        steps: the recorded steps, in order.
     """
 
     plan: str
@@ -80,7 +80,7 @@ class Pending:
 
 
 def begin(connection: sqlite3.Connection, entry_id: str, number: int, request: str) -> None:
-    """(J1): fails if this step, or a later one, was begun before, by whatever process."""
+    """Enter a step as begun; refuse it if any process has begun this step or a later one before (J1)."""
     begun = connection.execute("SELECT count(*), count(digest) FROM step WHERE id = ?", (entry_id,)).fetchone()
     if begun != (number - 1, number - 1):
         raise LedgerError(words.BEGUN.format(number=number, release=entry_id))
@@ -88,7 +88,7 @@ def begin(connection: sqlite3.Connection, entry_id: str, number: int, request: s
 
 
 def record(connection: sqlite3.Connection, entry_id: str, number: int, outcome: Iterable[str]) -> None:
-    """(J2): the outcome of a step that was begun and has none."""
+    """Store the outcome of a step that was begun and has none yet (J2)."""
     step = (entry_id, number)
     if connection.execute("SELECT count(*) FROM step WHERE id = ? AND number = ? AND digest IS NULL", step).fetchone() != (1,):
         raise LedgerError(f"Step {number} of the release {entry_id} is not under way. Let the process that makes this release finish it.")
@@ -101,7 +101,7 @@ def record(connection: sqlite3.Connection, entry_id: str, number: int, outcome: 
 
 
 def _parts(texts: Iterable[str]) -> Iterator[str]:
-    """The same text, in parts of ``_PART`` characters; the last may have fewer."""
+    """Cut the joined texts into parts of ``_PART`` characters; the last part may have fewer."""
     held: list[str] = []
     size = 0
     for text in texts:
@@ -119,7 +119,7 @@ def pending_of(connection: sqlite3.Connection, entry_id: str, path: Path) -> Pen
     """Read what is known of an unpublished release.
 
     Raises:
-        LedgerError: it has nothing to finish, or what there is was damaged.
+        LedgerError: the release has nothing to finish, or its rows are damaged.
     """
     head = connection.execute("SELECT plan, options, digest FROM pending WHERE id = ?", (entry_id,)).fetchone()
     if head is None:

@@ -1,6 +1,6 @@
-"""Signs that a process makes a release now: locked files beside the ledger, which also keep room on the disk for the measurement.
+"""Locked files beside the ledger, each of which says that a process is making a release; they also reserve disk space for its outcome.
 
-Not trusted: they decide who is asked to wait, and the ledger's own rows that nothing is drawn twice (theorem 4 of PROOFS-ledger.md).
+Not trusted: they only decide which process waits. That nothing is drawn twice follows from the ledger's rows (PROOFS-ledger.md, theorem 4).
 """
 
 import errno
@@ -17,14 +17,14 @@ from leastnoise._kernel._words import reason
 
 
 def run_file(ledger: Path, run: str) -> Path:
-    """The file of a sign; of all of them what their names begin with."""
-    real = Path(os.path.realpath(ledger))  # one place for all, by whatever link a process reached the ledger
+    """Return the file of a run; for an empty name, the beginning that the names of all such files share."""
+    real = Path(os.path.realpath(ledger))  # the same folder for all processes, by whatever link they reached the ledger
     return real.parent / f".{real.name[:64]}.run-{run}"
 
 
 @contextmanager
 def running(ledger: Path, room: int) -> Iterator[str]:
-    """Hold a new sign; the system frees its lock when the process ends, however it ends."""
+    """Hold the locked file of a new run; the system frees the lock when the process ends, however it ends."""
     handle, file, run = -1, ledger, ""
     try:
         try:
@@ -41,13 +41,13 @@ def running(ledger: Path, room: int) -> Iterator[str]:
         yield run
     finally:
         if handle >= 0:
-            with suppress(OSError):  # the next one that sweeps removes it
+            with suppress(OSError):  # else `settled` removes it later
                 file.unlink()
             os.close(handle)
 
 
 def _locked(file: Path) -> int:
-    """A handle of a new file that this process has locked; -1 if another one swept it away before."""
+    """Return a handle of a new file that this process has locked; -1 if another process has removed the file meanwhile."""
     handle = os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
     with suppress(BlockingIOError):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -58,7 +58,10 @@ def _locked(file: Path) -> int:
 
 
 def settled(ledger: Path, entries: Iterable[Any], is_published: Callable[[Any], bool | None]) -> dict[str, bool]:
-    """Of releases that no process makes whether they are published, or cannot be; the signs that dead processes left are removed."""
+    """Return, by entry, whether releases that no process makes any more are published; those that can still be finished are left out.
+
+    The files that dead processes left are removed.
+    """
     ended = {}
     for entry in entries:
         if entry.state == "sealed" or is_running(ledger, entry.run):
@@ -85,13 +88,13 @@ def _keep_room(handle: int, room: int) -> None:
 
 
 def free_room(ledger: Path, run: str) -> None:
-    """Give the room back, so that the measurement can be written there."""
+    """Free the reserved space, so that the outcome can be written."""
     with suppress(OSError):
         os.truncate(run_file(ledger, run), 0)
 
 
 def is_running(ledger: Path, run: str) -> bool:
-    """Whether a process holds this sign; what a dead process left is removed. Whatever cannot be told counts as running."""
+    """Tell whether a process holds the lock of this run, also where that is unknown; remove the file that a dead process left."""
     if not run:
         return False
     file = run_file(ledger, run)

@@ -1,4 +1,4 @@
-"""One measurement: checked against its claim, and then the only place where exact answers and noise meet.
+"""One measurement: it is checked against its claim, and then noise is added to its exact answers, here and nowhere else.
 
 PROOFS-kernel.md has the argument; its labels stand in the code, here and in ``_series.py``, which pays: (K1) what is measured and how far
 neighbours are apart, (K2) the table, (K3) paid before anything is drawn, (K4) noise of exactly the scales that ``cost`` used, and why an
@@ -25,7 +25,7 @@ _BATCH_ROWS = 2**18
 
 
 def check_table(domain: Domain, privacy: Privacy, table: Table) -> None:
-    """(K2): the table was encoded over this domain and was bounded for this unit."""
+    """Refuse a table that was encoded over another domain, or whose rows a unit were bounded for another privacy unit (K2)."""
     if table.domain != domain:
         raise InputError("The table was encoded over another domain than the plan's. Read the source again with the domain of the plan.")
     if (table.unit_column, table.max_rows, table.max_per_cell) != (privacy.unit_column, privacy.max_rows, privacy.max_per_cell):
@@ -33,7 +33,7 @@ def check_table(domain: Domain, privacy: Privacy, table: Table) -> None:
 
 
 def verify(measurements: Measurements, table: Table | None) -> Cost:
-    """(K1), (K2): the table is theirs, and the declared budget covers what the integers really cost, which is returned."""
+    """Check that the table belongs to the measurements (K2) and that their budget covers their exact cost (K1); return that cost."""
     if type(measurements) is not Measurements:
         raise refuse("what is measured", type(measurements).__name__, "Measurements")
     if table is not None:  # a resumed series asks for its recorded steps without the rows
@@ -48,7 +48,7 @@ def verify(measurements: Measurements, table: Table | None) -> Cost:
 
 
 def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[SignedArray, ...]:
-    """All blocks' answers plus noise; the caller has verified them and paid for it."""
+    """Return the noisy answers of every block; the caller has verified the measurements and paid for them."""
     values: list[SignedArray | None] = [None] * len(measurements.blocks)
     pending: list[tuple[int, IntArray]] = []
     kinds = _kinds(measurements)
@@ -64,20 +64,20 @@ def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[Si
 
 
 def _kinds(measurements: Measurements) -> list[int]:
-    """For every block the place of its group in ``alike``: one number, one scale a row and the same operators."""
+    """Return for every block the number of its group in ``alike``, whose blocks have the same operators and noise scales."""
     numbers = {id(block): number for number, group in enumerate(measurements.alike) for block in group}
     return [numbers[id(block)] for block in measurements.blocks]
 
 
 def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[int, IntArray]]:
-    """A x of every block in multiples of 1 / grid, exact; never leaves the kernel without noise.
+    """Compute the exact answers A x of every block, in multiples of 1 / grid; they never leave the kernel without noise.
 
     Args:
         measurements: what is measured.
         table: the private rows, which belong to it.
 
     Returns:
-        The place of every block and its answers, int64 of shape (rows,), in any order.
+        The index of every block with its answers, int64 of shape (rows,), in any order.
 
     >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.ZCDP(1)).measured()
     >>> [(place, exact.tolist()) for place, exact in exact_answers(made, Table(made.domain, {"sex": [0, 1, 1]}))]
@@ -104,14 +104,14 @@ def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[in
 def _from_ends(
     table: Table, sums: Iterator[tuple[tuple[str, ...], IntArray]], blocks_of: Iterable[tuple[str, ...]], measure: str
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-    """The sums of v - low, and behind them those of high - v, from the sums of v and the values (or rows, all with one) in each cell."""
+    """Turn the sums of v into those of v - low followed by those of high - v, using the number of values (or rows) in each cell."""
     bounds = table.domain.measure(measure)
     for (names, summed), (_, values) in zip(sums, count(table, blocks_of, table.domain.count_of(measure)), strict=True):
         yield names, np.concatenate([summed - bounds.low_units * values, bounds.high_units * values - summed])
 
 
 def _applied(measurements: Measurements, held: Sequence[tuple[int, IntArray]], kinds: Sequence[int]) -> Iterator[tuple[int, IntArray]]:
-    """The blocks' queries on the cells of their tables, flat in row-major order: of blocks that are alike at once."""
+    """Apply the blocks' queries to their tables, in one batch for blocks that are alike; the answers are flat, in row-major order."""
     answers: dict[int, IntArray] = {}
     alike: dict[int, list[tuple[int, IntArray]]] = {}
     for index, cells in held:
@@ -133,7 +133,7 @@ def _add_noise(
     values: list[SignedArray | None],
     entropy: Entropy,
 ) -> None:
-    """(K4): one draw a row, in whole multiples of 1 / grid, of the scale that ``row_scales`` gives exactly."""
+    """Add one draw to each row, in multiples of 1 / grid, of exactly the scale that ``row_scales`` gives (K4)."""
     if not pending:
         return
     block_of = {kinds[index]: measurements.blocks[index] for index, _ in pending}
@@ -149,5 +149,5 @@ def _add_noise(
 
 
 def _one(terms: IntArray) -> int | IntArray:
-    """A single number where all are equal, which the samplers are faster for."""
+    """Return a single number where all terms are equal: the samplers are faster with it."""
     return int(terms[0]) if (terms == terms[0]).all() else terms

@@ -1,4 +1,4 @@
-"""What a step gave, noise and all, as text for the ledger: public, so nothing here need be believed."""
+"""Noisy outcomes of steps as text for the ledger. Not trusted: with their noise, outcomes are public."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +12,7 @@ from leastnoise._measurements import Observation
 
 
 def outcome_to_text(outcome: object) -> Iterator[str]:
-    """Write what a step gave, in parts, as the whole can be larger than memory should hold twice."""
+    """Write the outcome of a step, in parts: it can be larger than memory should hold twice."""
     if isinstance(outcome, Fraction):
         yield json.dumps({"fraction": str(outcome)})
         return
@@ -20,7 +20,7 @@ def outcome_to_text(outcome: object) -> Iterator[str]:
         fields = {"keys": {"tuple": list(outcome.keys)}, "units": {"array": whole_bytes(outcome.units)}}
         yield json.dumps({"kind": "FoundKeys", "fields": fields})
         return
-    drawn = outcome.values if isinstance(outcome, Observation) else outcome  # all rows, or a tuple of those of a period
+    drawn = outcome.values if isinstance(outcome, Observation) else outcome  # a period gives a tuple of its rows
     if not isinstance(drawn, tuple):
         raise TypeError(f"a step gave a {type(outcome).__name__}, which the ledger cannot hold")
     yield '{"values": ['
@@ -30,7 +30,7 @@ def outcome_to_text(outcome: object) -> Iterator[str]:
 
 
 def outcome_from_text(text: str) -> Any:
-    """Read what a choice or a search for keys gave; of measurements `values_from_text` reads the values."""
+    """Read the outcome of a choice or of a search for keys; `values_from_text` reads that of measurements."""
 
     def reader(value: Any) -> Fraction | FoundKeys:
         if "fraction" in value:
@@ -41,7 +41,7 @@ def outcome_from_text(text: str) -> Any:
 
 
 def values_from_text(text: str, rows: Iterable[int]) -> tuple[SignedArray, ...]:
-    """Read what measurements gave, so many numbers a block at most."""
+    """Read the noisy answers of measurements, with at most so many rows in each block."""
     entries = _read(text, lambda value: list(value["values"]))
     return tuple(narrow(unpack(entry, most)) for entry, most in zip(entries, rows, strict=True))
 

@@ -1,4 +1,4 @@
-"""A measurement whose rows are drawn period by period: exact counts of closed periods, and the noise of a period, in a private file.
+"""Measurements drawn period by period. A private file keeps the exact counts of the closed periods, and the noise of the last one.
 
 The labels (P1 ...) are those of PROOFS-periods.md.
 """
@@ -31,14 +31,14 @@ PRIVATE = "PRIVATE: exact counts of rows, for the data's holder alone. Never pub
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed:
-    """What later rows of a series need; private.
+    """Exact counts and noise that later periods of a series need; private.
 
     Attributes:
-        number: of the last closed period; 0 before the first.
-        tables: by the measure that is summed (None for rows) and the attributes, two flat int64 tables over all periods, row-major, 0 in
-            later ones: the counts or sums as they were frozen, and (0 unless late rows count on arrival) the most rows that each cell had
-            whenever a period was closed.
-        noise: of the rows of the last period, int64, an array a block.
+        number: number of closed periods.
+        tables: two flat, row-major int64 tables over all periods, by the measure that is summed (None for rows) and the attributes. The
+            first has the counts or sums as they were frozen, 0 in later periods. The second has the largest number of rows that each cell
+            had when a period was closed; it is 0 unless late rows count on arrival.
+        noise: the noise of the rows of the last closed period: an int64 array for each block.
 
     >>> Closed().number
     0
@@ -55,11 +55,12 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
     Args:
         measurements: the whole, of all periods.
         along: the attribute whose cells are the periods.
-        late: what rows of closed periods do that were not there before: "drop", or "arrival".
+        late: how rows count that come after their period was closed: "drop" (not at all), or "arrival" (in the period in which they come).
 
     Raises:
-        InputError: a block without a factor on that attribute alone, a sum with limits, one of rows that count on arrival, or a count of
-            units in all periods together; units whose rows in a period have no bound of their own, or count on arrival.
+        InputError: a block has no factor on that attribute alone, or is a sum with limits, a sum where late rows count on arrival, or a
+            count of units in all periods together; or a column names the units, and their rows in a period have no bound or count on
+            arrival.
 
     >>> domain = ln.Domain(month=[1, 2])
     >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
@@ -81,18 +82,18 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
 
 
 def close(measurements: Measurements, along: str, late: str, table: Table, before: Closed, entropy: Entropy) -> Closed:
-    """Close the next period: freeze its counts (P2), and draw the noise of its rows without a look at any count (P3).
+    """Close the next period: freeze its counts (P2), and draw the noise of its rows, which depends on no count (P3).
 
     Args:
         measurements: the whole, of all periods; `check_along` has accepted them.
         along: the attribute whose cells are the periods.
         late: "drop" or "arrival".
         table: the rows as they are now, over the domain of the measurements.
-        before: what was closed before.
-        entropy: where the noise comes from.
+        before: the closed periods so far.
+        entropy: the source of the noise.
 
     Returns:
-        What is closed then; private.
+        The closed periods with this one; private.
 
     >>> domain = ln.Domain(month=[1, 2])
     >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
@@ -120,7 +121,7 @@ def close(measurements: Measurements, along: str, late: str, table: Table, befor
 
 
 def answers(measurements: Measurements, along: str, closed: Closed) -> tuple[SignedArray, ...]:
-    """The rows of the last closed period, with their noise: a function of what is closed, so the same however often it is asked (P3).
+    """Return the noisy answers of the last closed period: a function of ``closed``, so the same however often it is called (P3).
 
     Args:
         measurements: the whole, of all periods.
@@ -145,7 +146,7 @@ def answers(measurements: Measurements, along: str, closed: Closed) -> tuple[Sig
 
 
 def fingerprint(measurements: Measurements, along: str, late: str) -> str:
-    """Tell measurements apart by what they do: their answers to numbers that differ, and their noise (P4); no text is believed.
+    """Return a fingerprint of what measurements compute: their answers to fixed test counts, and their noise scales (P4).
 
     Args:
         measurements: the whole, of all periods.
@@ -172,10 +173,10 @@ def fingerprint(measurements: Measurements, along: str, late: str) -> str:
 
 
 def measured_tables(measurements: Measurements) -> list[Wanted]:
-    """Which tables the queries are about: the measure that is summed, None for rows, and the attributes; each once.
+    """Return the tables that the measurements need, each once: the measure that is summed (None for rows), and the attributes.
 
     Args:
-        measurements: the whole; of distances from both ends of a measure the counts of its values, or of rows, are needed too.
+        measurements: the whole, of all periods; distances from both ends of a measure also need the counts of its values, or of rows.
 
     >>> measured_tables(ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.ZCDP(1)).measured())
     [(None, ('sex',))]
@@ -186,7 +187,7 @@ def measured_tables(measurements: Measurements) -> list[Wanted]:
 
 
 def due(block: Block, along: str, period: int) -> BoolArray:
-    """Which rows of a block are drawn when a period is closed: every row in one period, the last one that it has a coefficient on (P1).
+    """Tell which rows of a block are drawn when a period is closed: each row in the last period where it has a coefficient (P1).
 
     Args:
         block: with a factor on the attribute alone.
@@ -208,7 +209,7 @@ def due(block: Block, along: str, period: int) -> BoolArray:
 
 
 def write_closed(file: Path, owner: str, closed: Closed) -> None:
-    """Put what is closed on the disk, whole or not at all, for the data's holder alone.
+    """Write the closed periods to the disk, whole or not at all, for the data's holder alone.
 
     Args:
         file: beside the ledger.
@@ -241,10 +242,10 @@ def read_closed(file: Path, owner: str, drawn: int) -> Closed:
     Args:
         file: beside the ledger.
         owner: the payment and the fingerprint that it must belong to.
-        drawn: how many periods the ledger has: so many are closed, or one more, whose rows did not come to the ledger.
+        drawn: the number of periods that the ledger has; the file has as many, or one more that did not come to the ledger.
 
     Raises:
-        LedgerError: it is not there, damaged, of another payment or another measurement, or a copy of another time than the ledger.
+        LedgerError: the file is missing or damaged, belongs to another payment or other measurements, or is older or newer than the ledger.
 
     >>> read_closed(Path("/nowhere"), "ab12", 0)
     Traceback (most recent call last):
@@ -262,7 +263,7 @@ def read_closed(file: Path, owner: str, drawn: int) -> Closed:
 
 
 def _text(array: IntArray) -> str:
-    """All numbers at one length, so that the length tells nothing and room for it is known beforehand."""
+    """Write all numbers with 8 bytes each, so that the length tells nothing and is known beforehand."""
     return base64.b64encode(array.astype("<i8").tobytes()).decode()
 
 

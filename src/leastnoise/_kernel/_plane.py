@@ -1,8 +1,8 @@
-"""How much structure a table has: the least cost of any partition of its cells into blocks of a tree, with noise.
+"""A private measure of how much structure a table has: the least cost of a partition of its cells into blocks of a tree, plus noise.
 
-A partition B has the cost ``sum over b of dev(x, b) + penalty``, dev the sum of the distances of a block's counts from their median; one
-record changes one block of each partition (C4). The labels (C1 ...) refer to PROOFS-plane.md beside this file. Costs are whole numbers,
-multiples of 1 / GRID, and functions of private counts: none leaves the kernel without noise.
+A partition B has the cost ``sum over b of dev(x, b) + penalty``, where dev is the sum of the distances of a block's counts from their
+median; one record changes one block of each partition (C4). The labels (C1 ...) refer to PROOFS-plane.md beside this file. Costs are whole
+numbers, multiples of 1 / GRID, and functions of private counts: none leaves the kernel without noise.
 """
 
 from dataclasses import dataclass
@@ -30,8 +30,8 @@ class LeastCost:
 
     Args:
         attributes: one, whose cells lie on a line, or two; the cells of the first are the rows of the table.
-        epsilon: what the answer may cost, whatever the distance of neighbours.
-        penalty: what each block costs besides its deviation from the median, in records.
+        epsilon: the privacy loss of the answer, whatever the distance of neighbours.
+        penalty: the cost of each block besides its deviation from the median, in records.
 
     Raises:
         InputError: more attributes or none, or an epsilon that is not above 0.
@@ -55,14 +55,14 @@ class LeastCost:
         object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
 
     def on_grid(self, size: int, distance: int) -> tuple[int, int, int]:
-        """The penalty, and numerator and denominator of the scale of the noise, for so many cells; all on the grid.
+        """Return the penalty, and the numerator and denominator of the noise scale, all in multiples of 1 / GRID.
 
         Args:
-            size: cells of the table.
-            distance: how many records neighbours differ by.
+            size: number of cells of the table.
+            distance: the number of records by which neighbours differ.
 
         Raises:
-            InputError: too many cells, or a penalty or an epsilon with which sums would not be exact. A series asks before it charges.
+            InputError: too many cells, or a penalty or an epsilon with which sums are not exact. A series calls this before it charges.
 
         >>> LeastCost(attributes=("age",), epsilon=1, penalty=2).on_grid(4, 1)
         (8192, 1048576, 256)
@@ -72,11 +72,11 @@ class LeastCost:
         return read_penalty(self.penalty, size), *noise_scale(GRID, self.epsilon / whole("distance", distance, 1), size)
 
     def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Fraction:
-        """The noisy least cost, in records.
+        """Return the noisy least cost, in records.
 
         Args:
             cells: counts, int64 of shape (n,) or (height, width); private.
-            distance: how many records neighbours differ by: k for add/remove of a unit of k rows, 2 k for replace.
+            distance: the number of records by which neighbours differ: k for add/remove of a unit of k rows, 2 k for replace.
             entropy: the source of the noise.
 
         Returns:
@@ -97,9 +97,9 @@ class LeastCost:
 
 
 def read_plane(x: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
-    """Check the shape, which is public, and cut the counts, which are private, to the range of exact arithmetic (C1).
+    """Check the shape, which is public, and clip the counts, which are private, to the range of exact arithmetic (C1).
 
-    Cells on a line are those of aligned intervals, a rectangle's of halved blocks. No count makes it fail.
+    The blocks of a line are aligned intervals; those of a rectangle come of halving it. No count makes this fail.
 
     Args:
         x: counts, int64 of shape (n,) or (height, width).
@@ -130,7 +130,7 @@ def read_plane(x: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
 
 
 def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
-    """Deviations of all blocks from their medians, exact, in multiples of 1 / GRID (C3).
+    """Return the deviations of all blocks from their medians, exact, in multiples of 1 / GRID (C3).
 
     Args:
         counts: in the order of the tree, in [0, largest_count(n)].
@@ -154,7 +154,7 @@ def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
 
 
 def largest_count(size: int) -> int:
-    """The largest count of a cell for which no cost leaves int64 (C2); larger ones are cut off, which changes no neighbour by more than 1.
+    """Return the largest count of a cell for which no cost leaves int64 (C2). Clipping to it keeps neighbours at a distance of at most 1.
 
     Args:
         size: number of cells, at least 1.
@@ -166,7 +166,7 @@ def largest_count(size: int) -> int:
 
 
 def cut_counts(x: IntArray) -> IntArray:
-    """Counts within [0, largest_count]: cell by cell, so neighbours stay neighbours, whatever the rows (C1).
+    """Clip counts to [0, largest_count], cell by cell, so that neighbours stay neighbours (C1).
 
     >>> cut_counts(np.array([-3, 5, 2**62])).tolist() == [0, 5, largest_count(3)]
     True
@@ -175,10 +175,10 @@ def cut_counts(x: IntArray) -> IntArray:
 
 
 def noise_scale(sensitivity: int, epsilon: Fraction, size: int) -> tuple[int, int]:
-    """``sensitivity / epsilon`` as numerator and denominator, rounded up; in multiples of 1 / GRID.
+    """Return ``sensitivity / epsilon``, rounded up, as numerator and denominator; in multiples of 1 / GRID.
 
     Raises:
-        InputError: so much noise that a sum of it over all cells might leave int64.
+        InputError: the noise is so large that a sum of it over all cells might leave int64.
 
     >>> noise_scale(4096, Fraction(1, 10), 8)
     (10485760, 256)
@@ -190,7 +190,7 @@ def noise_scale(sensitivity: int, epsilon: Fraction, size: int) -> tuple[int, in
 
 
 def read_penalty(penalty: Exact, size: int) -> int:
-    """A penalty in records, at least 0, on the grid.
+    """Round a penalty, in records and at least 0, to a multiple of 1 / GRID.
 
     >>> read_penalty("0.5", 4)
     2048

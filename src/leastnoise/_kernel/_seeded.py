@@ -1,6 +1,6 @@
-"""Noise from a seed, for tests and experiments: it protects nobody, and nothing that is drawn with it is private.
+"""Noise from a seed, for tests and experiments: it protects nobody.
 
-Not trusted: what is paid for draws from `SystemEntropy`, which the series makes itself.
+Not trusted: a paid series makes its own `SystemEntropy`.
 """
 
 from typing import Any

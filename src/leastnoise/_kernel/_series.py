@@ -1,7 +1,7 @@
-"""A series of private steps under one payment: each may be chosen by looking at what the ones before it gave.
+"""A series of private steps under one payment; each step may be chosen by the outcomes of the steps before it.
 
-PROOFS-kernel.md has the argument: (K5) all steps together satisfy the declared budget, however they are chosen; (K6) a choice's epsilon is
-met for the rows of a unit; (K9) a search for keys is the only step of its series; (K10) rows that are drawn period by period.
+PROOFS-kernel.md has the argument: (K5) all steps together satisfy the declared budget, however they are chosen; (K6) a choice satisfies its
+epsilon for all rows of a unit; (K9) a search for keys is the only step of its series; (K10) rows are drawn period by period.
 """
 
 import hashlib
@@ -49,24 +49,24 @@ from leastnoise._table import Keyed, Table, columns_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a release may do with private rows, and what it declares to cost.
+    """What a release may do with private rows, and the budget that it declares.
 
     Args:
-        domain: that the rows are encoded over.
+        domain: the domain over which the rows are encoded.
         privacy: budget, neighbours and privacy unit of all steps together.
-        attributes: that rows are read with, in the order of the domain.
-        measures: that rows are read with.
-        only: the one step, where it is known beforehand: its real cost is paid then, and nothing else is carried out. None for steps that
+        attributes: the attributes with which rows are read, in the order of the domain.
+        measures: the measures with which rows are read.
+        only: the single step, if it is known beforehand: its exact cost is paid, and no other step is carried out. None for steps that
             are decided on the way, within the whole budget.
-        gaussian: mu squared of all steps together, where they are measurements with rounded Gaussian noise within (epsilon, delta). It is
-            paid, and their mu squared add up to it at most. None where the steps share out the budget itself.
-        text: of the plan, for the ledger and whoever finishes the release.
+        gaussian: mu squared of all steps together, if they are measurements with rounded Gaussian noise within (epsilon, delta). It is
+            paid, and the mu squared of the steps add up to it at most. None if the steps share out the budget itself.
+        text: the plan as text, for the ledger and for the process that finishes the release.
         along: the attribute along whose cells the only step is drawn, one period after the other; "" to draw it at once.
-        late: what rows of closed periods do that were not there before: "drop", or count on "arrival".
+        late: how rows count that come after their period was closed: "drop" (not at all), or "arrival" (when they come).
 
     Raises:
-        InputError: parts of another class, an only step of another domain or privacy, or one that cannot be drawn period by period; a
-            mu squared with another budget, or beside an only step.
+        InputError: a part is of another class; the only step has another domain or privacy, or cannot be drawn period by period; or a
+            mu squared is given with another budget, or beside an only step.
 
     >>> Terms(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",), text="a plan").digest()[:8]
     'a27fa2ba'
@@ -102,7 +102,7 @@ class Terms:
 
     @property
     def shared(self) -> Budget:
-        """What steps that are decided on the way share out: the budget, or for Gaussian steps half of their mu squared."""
+        """The budget that steps decided on the way share out: that of the terms, or for Gaussian steps half of their mu squared as rho."""
         return self.privacy.budget if self.gaussian is None else ZCDP(self.gaussian / 2)
 
     def digest(self) -> str:
@@ -112,7 +112,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Inside:
-    """What a series keeps and does not hold, so that whoever has the series has nothing that leads to the rows (K7)."""
+    """The private parts of a series, kept outside it, so that nothing leads from a series to the rows (K7)."""
 
     table: Table | None
     entropy: Entropy
@@ -131,8 +131,8 @@ class Series(Immutable):
     """Steps on private data, paid for together, with the system's randomness alone; made by `Series.paid`, or by `Series.resumed`.
 
     Attributes:
-        terms: what is public about it.
-        receipt: of the ledger; None of an `UnpaidSeries`.
+        terms: its public terms.
+        receipt: the ledger's receipt; None for an `UnpaidSeries`.
         private: whether it was paid for.
 
     Guarantees: all outputs of all steps together satisfy the budget of the terms for their neighbours and unit; (K1) to (K6).
@@ -162,13 +162,13 @@ class Series(Immutable):
         """Pay for a series, for real.
 
         Args:
-            terms: what will be done; public.
-            table: the encoded private rows; None where no step is asked for before it is resumed.
-            ledger: pays, now: the whole declared budget, or the cost of the only step.
+            terms: the steps to be carried out; public.
+            table: the encoded private rows; None if no step is asked for before the series is resumed.
+            ledger: the ledger that pays now: the whole declared budget, or the cost of the only step.
             output: where the release will be published, for the ledger.
             description: one line for people, for the ledger.
-            options: of the release, for the ledger and whoever finishes it.
-            run: from ``ledger.running``.
+            options: options of the release, for the ledger and the process that finishes it.
+            run: identification of this process, from ``ledger.running``.
 
         Raises:
             InputError: the table does not belong to the terms, or the only step costs more than is declared; nothing was spent.
@@ -193,13 +193,13 @@ class Series(Immutable):
         """Go on with a series that another process paid for and began.
 
         Args:
-            terms: that were paid for.
+            terms: the terms that were paid for.
             table: the encoded private rows; None as long as only recorded steps are asked for.
-            ledger: that paid.
+            ledger: the ledger that paid.
             receipt: from ``ledger.take_over``.
 
         Raises:
-            InputError: other terms, or the table does not belong to them.
+            InputError: the payment was for other terms, or the table does not belong to them.
         """
         spent = _verified(terms, table)
         entry = _checked(ledger).entry_of(
@@ -217,14 +217,14 @@ class Series(Immutable):
         return self.receipt is not None
 
     def left(self) -> Charge:
-        """What the steps so far have left of what they share out; exact."""
+        """Return what the steps so far have left of the budget that they share; exact."""
         return left(self.terms.shared, total(_inside(self).charges))
 
     def choose(self, selection: LeastCost) -> Fraction:
         """Make a private choice.
 
         Args:
-            selection: what to choose, with its epsilon.
+            selection: the choice, with its epsilon.
 
         Returns:
             The noisy least cost, in records; public from then on.
@@ -247,10 +247,10 @@ class Series(Immutable):
         return cast(Fraction, _step(self, cost, request_of(selection), drawn, outcome_from_text))
 
     def find(self, search: KeySearch) -> FoundKeys:
-        """Find keys that nobody could list beforehand, with all that the series declares.
+        """Find keys that nobody could list beforehand, with the whole budget of the series.
 
         Args:
-            search: what to find, with its noise and threshold.
+            search: the search, with its noise and threshold.
 
         Raises:
             InputError: another class, or its rule is not proved to satisfy the budget of the series; nothing was drawn.
@@ -271,13 +271,14 @@ class Series(Immutable):
         """Carry out measurements as the next step.
 
         Args:
-            measurements: of this series' domain, neighbours and unit, and of any budget that is left; the only step, if there is one.
+            measurements: queries over the domain, neighbours and unit of the series, within the budget that is left; the only step itself,
+                if there is one.
 
         Returns:
             The observation, with the receipt of the series.
 
         Raises:
-            InputError: another domain or unit, or they cost more than they declare, are not the only step, or have another noise than
+            InputError: they have another domain or unit, cost more than they declare, are not the only step, or have another noise than
                 the rounded Gaussian where mu squared is shared out; nothing was drawn.
             BudgetError: they declare more than is left; nothing was drawn.
         """
@@ -310,11 +311,11 @@ class Series(Immutable):
             state: the private file beside the ledger; it is made with the first period.
 
         Returns:
-            For every block its rows of that period in order, in multiples of 1 / grid.
+            For every block its noisy answers of that period in order, in multiples of 1 / grid.
 
         Raises:
-            InputError: the terms are of no series along an attribute, what is measured was changed, or two threads ask; nothing was drawn.
-            NeedsData: it was not drawn before, and the rows were not given.
+            InputError: the terms name no attribute of periods, the measurements were changed, or two threads ask; nothing was drawn.
+            NeedsData: the period was not drawn before, and the series has no rows.
             LedgerError: the private file is not there or not of this ledger, or something cannot be written; nothing was drawn.
         """
         terms, inside = self.terms, _inside(self)
@@ -350,7 +351,7 @@ class UnpaidSeries(Series):
     """Steps that nobody paid for: with noise from a seed, or on rows that are made up; never private, whatever they draw (K8).
 
     Args:
-        terms: what will be done.
+        terms: the steps to be carried out.
         table: encoded rows that are not secret.
         entropy: any source: a seeded one for tests and experiments, or the system's for audits on made-up rows.
 
@@ -369,14 +370,14 @@ class UnpaidSeries(Series):
 
 
 def _inside(series: Series) -> _Inside:
-    """What a series keeps, which no class of somebody's own is taken for."""
+    """Return the private parts of a series; refuse objects of other classes."""
     if type(series) not in (Series, UnpaidSeries):
         raise InputError(f"A series is a Series or an UnpaidSeries; got a {type(series).__name__}, which nothing was paid for.")
     return _INSIDE[series]
 
 
 def _decided(series: Series, name: str, step: object, kind: type) -> _Inside:
-    """What a series keeps, for a step of this very class that is decided on the way."""
+    """Return the private parts of a series for a step that is decided on the way; refuse a step that is not of exactly this class."""
     if type(step) is not kind:
         raise refuse(name, type(step).__name__, f"a {kind.__name__}")
     if series.terms.only is not None or series.terms.gaussian is not None:
@@ -393,7 +394,7 @@ def _keep(series: Series, terms: Terms, inside: _Inside, receipt: Receipt | None
 
 
 def _verified(terms: Terms, table: Table | None) -> Cost:
-    """(K1), (K2): the table is theirs, with the columns that they name, and what all steps together may cost."""
+    """Check that the table belongs to the terms (K2), and return what all steps together may cost (K1)."""
     if type(terms) is not Terms:
         raise refuse("terms", type(terms).__name__, "Terms")
     if table is not None:
@@ -405,14 +406,14 @@ def _verified(terms: Terms, table: Table | None) -> Cost:
 
 
 def _checked(ledger: Ledger) -> Ledger:
-    """(K3): what pays is a ledger, and not something that looks like one."""
+    """Refuse a ledger of any other class (K3)."""
     if type(ledger) is not Ledger:
         raise refuse("ledger", type(ledger).__name__, "a Ledger, from Ledger.open or Ledger.create")
     return ledger
 
 
 def request_of(selection: object) -> str:
-    """Fingerprint of a selection, from its public numbers.
+    """Return the fingerprint of a step, from its public numbers.
 
     >>> request_of("a") == request_of("b")
     False
@@ -421,9 +422,10 @@ def request_of(selection: object) -> str:
 
 
 def _step(series: Series, request: Charge, what: str, drawn: Callable[[Table], Any], read: Callable[[str], Any]) -> Any:
-    """(K5): charged and begun before anything is drawn, recorded before it is returned; what was recorded is not drawn.
+    """Carry out a step, or return its recorded outcome (K5).
 
-    Two threads, or a process and its fork, cannot together overspend.
+    A step is charged and begun before anything is drawn, and recorded before it is returned; a recorded step is not drawn again. Two
+    threads, or a process and its fork, cannot together overspend.
     """
     inside = _inside(series)
     if os.getpid() != inside.process:

@@ -1,6 +1,6 @@
-"""What is said of a ledger and of a series: facts for people, why nothing is paid or drawn, and why a file cannot be used.
+"""Messages about ledgers and series: facts for people, and why nothing is paid or drawn, or a file cannot be used.
 
-Not trusted: it decides nothing. What is refused here is refused again where the file is opened, with less to say of it.
+Not trusted: it decides nothing. What is refused here would be refused again when the file is opened, with a less helpful message.
 """
 
 import os
@@ -58,7 +58,7 @@ STRANGE_TERMS = "Domain, Privacy, three str, Measurements or None"
 
 
 def ledger_facts(ledger: Any) -> list[tuple[str, str]]:
-    """What the representation of a ledger shows, also in a debugger: it does not raise."""
+    """Return the facts that the representation of a ledger shows; it never raises, as debuggers call it."""
     facts = [("of", ledger.dataset), ("protects", ledger.privacy.protected), ("file", str(ledger.path))]
     try:
         limits = replace(ledger, timeout=_GLANCE).limits()
@@ -111,7 +111,7 @@ def no_ledger(path: Path) -> str:
 
 
 def reason(error: OSError) -> str:
-    """Why the operating system refused."""
+    """Return the reason of an error of the operating system."""
     return (error.strerror or type(error).__name__).lower()
 
 
@@ -175,7 +175,7 @@ def check_path(path: str | os.PathLike[str]) -> None:
 
 
 def checked_seconds(timeout: float) -> float:
-    """Seconds to wait for another process, as somebody gave them."""
+    """Check a number of seconds to wait for another process."""
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 <= timeout <= 86400:
         raise refuse("timeout", timeout, "a number of seconds from 0 to 86400")
     return float(timeout)
