@@ -1,4 +1,4 @@
-"""Where the bound on delta of zCDP is nearly least. Any order above 1 gives a bound, so nothing here need be believed."""
+"""Search for the order alpha of a nearly least bound on delta for zCDP. Not trusted: every order above 1 gives a valid bound."""
 
 from collections.abc import Callable
 from decimal import Context, Decimal
@@ -11,12 +11,12 @@ _MOST_STEPS = 4000
 
 
 def near_best(rho: Fraction, epsilon: Fraction) -> Decimal:
-    """Alpha - 1 near where log delta is least; above 0."""
+    """Return a positive alpha - 1 near which log delta is least."""
     c = _SEARCH
     near_eps, near_cost = (c.divide(Decimal(value.numerator), Decimal(value.denominator)) for value in (epsilon, rho))
 
     def slope(beta: Decimal) -> Decimal:
-        """Give the derivative of log delta in alpha = 1 + beta; it rises."""
+        """Return the derivative of log delta at alpha = 1 + beta; it increases."""
         linear = c.multiply(c.add(c.multiply(Decimal(2), beta), Decimal(1)), near_cost)
         return c.add(c.subtract(linear, near_eps), c.subtract(c.ln(beta), c.ln(c.add(beta, Decimal(1)))))
 
@@ -24,7 +24,7 @@ def near_best(rho: Fraction, epsilon: Fraction) -> Decimal:
 
 
 def _root(slope: Callable[[Decimal], Decimal]) -> Decimal:
-    """Search where a rising function of beta > 0 crosses zero, to about 13 digits; give up quietly far out, as any beta is valid."""
+    """Find the root of an increasing function of beta > 0 to about 13 digits; stop far out without an error, as any beta is valid."""
     c = _SEARCH
     low = high = Decimal(1)
     factor = Decimal(2) if slope(low) < 0 else Decimal("0.5")

@@ -1,4 +1,4 @@
-"""Budgets and the privacy unit: what a data holder promises to every person; and exact fractions as text for files and for people.
+"""Budgets and the privacy unit, which a data holder promises to protect; and exact fractions as text for files.
 
 A file holds every fraction as ``"p/q"``, never as a float. What is read back is checked character by character, so that a damaged file is
 refused and not guessed at.
@@ -84,7 +84,7 @@ def _positive(name: str, value: Exact) -> Fraction:
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class _Definition:
-    """What every budget is: one or two exact numbers with names."""
+    """The common base of budgets: one or two exact numbers with names."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={str(number)!r}' for name, number in parameters(self).items())})"
@@ -219,11 +219,11 @@ class Privacy:
         neighbours: "add_remove" (one unit more or less) or "replace" (one unit becomes another).
         unit_column: name of the column whose value names the unit; None if every row is a unit of its own.
         max_rows: the most rows of one unit that are counted; 1 if the unit is a row.
-        max_per_cell: how many of them may be in one cell; None if all may.
+        max_per_cell: the most of these rows that are counted in one cell; None without such a bound.
 
     Raises:
-        InputError: another word, an empty column name, max_rows below 1, above 1 or bounded in a cell without a column, or a bound in a
-            cell above max_rows.
+        InputError: ``neighbours`` is another word, the column name is empty, max_rows is below 1, either bound is given without a column,
+            or the bound in a cell is above max_rows.
 
     >>> ln.Privacy(ln.PureDP(1), unit_column="person_id", max_rows=5).max_rows
     5
@@ -269,7 +269,7 @@ class Privacy:
 
     @property
     def protected(self) -> str:
-        """What costs are about that can be added, in words: the unit and the neighbours, however many rows of a unit are counted.
+        """The unit and the neighbours in words, without the number of rows: costs can be added up if these agree.
 
         >>> ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=5).protected
         "all rows of one value of the column 'id' (add_remove)"
@@ -278,7 +278,7 @@ class Privacy:
 
     @property
     def distance(self) -> int:
-        """By how many rows neighbours differ at most: the rows of a unit, twice that where one unit becomes another.
+        """The largest number of rows by which neighbours differ: the rows of a unit, twice that where one unit becomes another.
 
         >>> ln.Privacy(ln.PureDP(1), "replace", "id", 5).distance
         10
@@ -287,7 +287,7 @@ class Privacy:
 
     @property
     def squares(self) -> int:
-        """The largest sum of squared numbers of a unit's rows in the cells of ``max_per_cell``; without that, of all its rows in one cell.
+        """The largest sum, over the cells of ``max_per_cell``, of a unit's squared row counts; without that bound all rows are in one cell.
 
         >>> ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=5, max_per_cell=ln.PerCell(2, "month")).squares
         9
@@ -310,8 +310,8 @@ class Privacy:
     def same_unit(self, other: "Privacy") -> bool:
         """Tell whether two promises protect the same thing, so that their costs can be added.
 
-        How many rows of a unit are counted, in all and in a cell, is no part of that: each cost holds for all rows that a unit may have in
-        the source, counted or not (theorem 6 of PROOFS-accounting.md).
+        The bounds on the rows of a unit may differ: each cost holds for all rows that a unit has in the source, counted or not (theorem 6
+        of PROOFS-accounting.md).
 
         >>> ln.Privacy(ln.PureDP(1)).same_unit(ln.Privacy(ln.PureDP(2), neighbours="replace"))
         False

@@ -1,4 +1,4 @@
-"""Costs, what a plan really spends, computed from its integers, and whether a budget covers it; charges, what a ledger adds up of them."""
+"""Costs, which plans incur by their integer queries; whether a budget covers a cost; and charges, which a ledger adds up."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from leastnoise._check import InputError, exact_positive, readable, refuse
 
 @dataclass(frozen=True, slots=True)
 class _Amount:
-    """What every cost of noise is: one exact number above 0, read as a budget's is."""
+    """The common base of the costs of noise: one exact number above 0."""
 
     kind: ClassVar[str]
     noise: ClassVar[str]
@@ -78,13 +78,13 @@ class ConcentratedCost(_Amount):
 class SeriesCost:
     """The cost of a series of steps, each chosen after seeing the ones before: all of a budget, which its steps share out.
 
-    That the steps' charges never exceed it is the business of whoever carries them out (theorem 6 of PROOFS-accounting.md).
+    The kernel's series keeps the steps' charges within it (theorem 6 of PROOFS-accounting.md).
 
     Args:
-        budget: what the whole series satisfies.
+        budget: the budget that the whole series satisfies.
 
     Raises:
-        InputError: ``budget`` is something else.
+        InputError: ``budget`` is no budget.
 
     >>> str(SeriesCost(PureDP(1)))
     'a series of steps within epsilon = 1'
@@ -124,11 +124,14 @@ class Noise(Enum):
 
     @property
     def norm(self) -> int:
-        """p of the norm in which a difference of the measured queries is paid for: 1 for Laplace noise, 2 for Gaussian noise."""
+        """The p of the norm that measures sensitivity: 1 for Laplace noise, 2 for Gaussian noise."""
         return 1 if self is Noise.DISCRETE_LAPLACE else 2
 
     def cost(self, distance: Fraction) -> Cost:
-        """What neighbours lose whose measured queries, divided by their scales, differ by this ``|c - c'|_p^p``, p being ``norm``.
+        """Return the cost of queries whose answers, over their noise scales, differ between neighbours by ``|c - c'|_p^p``, p = ``norm``.
+
+        Args:
+            distance: this largest ``|c - c'|_p^p``.
 
         >>> Noise.DISCRETE_GAUSSIAN.cost(Fraction(1))
         ConcentratedCost(rho=Fraction(1, 2))
@@ -164,14 +167,14 @@ def covers(budget: Budget, cost: Cost) -> bool:
     """Tell whether every mechanism of this cost is proved to satisfy the budget.
 
     Args:
-        budget: what was promised.
-        cost: what is spent.
+        budget: the promised budget.
+        cost: the cost of the mechanism.
 
     Returns:
         True only where it is proved; False where it is false, or (within a relative 1e-12 of the boundary) not decided.
 
     Raises:
-        InputError: one of the two is something else.
+        InputError: one of the two is of another class.
 
     Guarantees:
         All comparisons are between exact fractions, one side possibly a proved upper bound; see PROOFS-accounting.md.
@@ -202,7 +205,7 @@ def covers(budget: Budget, cost: Cost) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """An amount of a budget: epsilon, delta and rho, each a fraction of at least zero; those foreign to the definition are 0.
+    """An amount of a budget: epsilon, delta and rho, each a fraction of at least zero; those that the definition does not have are 0.
 
     >>> Charge(epsilon=Fraction(1, 3)) + Charge(epsilon=Fraction(1, 6))
     Charge(epsilon=Fraction(1, 2), delta=Fraction(0, 1), rho=Fraction(0, 1))
@@ -255,12 +258,12 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
 
     Args:
         budget: the budget of the data set; its definition decides what is added up.
-        declared: what the plan of the release promises.
-        cost: what the plan was found to spend.
+        declared: the budget that the plan declares.
+        cost: the exact cost of the plan.
 
     Returns:
-        The charge: see the table. It is what was declared, never less than the cost: scales are rounded up to short fractions, so a plan
-        costs a hair less than its budget, and a ledger that kept such hairs would be hard to read and useful to nobody.
+        The charge: see the table. It is the declared budget and not the cost, which is a little less because scales are rounded up to
+        short fractions: a ledger of such differences would be hard to read and of no use.
 
     Raises:
         InputError: the declared budget does not cover the cost, or the definition of the data set's budget cannot hold such a release.
@@ -275,10 +278,10 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
     | ApproxDP | (epsilon, 0)    | (epsilon, delta)              | (epsilon, delta)              |
     | ZCDP     | epsilon^2 / 2   | rho                           | rho                           |
 
-    A series of steps is charged like a pure cost if it declares PureDP, and with all of its declared parts otherwise; under ZCDP it cannot
-    declare ApproxDP. All are the declared ones; a release that declared ApproxDP charges a ZCDP budget with the rho of its cost, rounded
-    up to 128 bits, and delta is left out of a pure cost because pure noise never needs it. Under ApproxDP a release that declared ZCDP is
-    refused, and so is one under PureDP that declared ApproxDP or ZCDP.
+    The amounts are the declared ones, with one exception: a release that declared ApproxDP charges a ZCDP budget with the rho of its cost,
+    rounded up to 128 bits. Pure noise is charged no delta. A series of steps is charged like a pure cost if it declares PureDP, and with
+    all that it declares otherwise; under ZCDP it cannot declare ApproxDP. A budget of ApproxDP refuses releases that declare ZCDP, and one
+    of PureDP those that declare ApproxDP or ZCDP.
 
     >>> charge(PureDP(1), PureDP("1/3"), PureCost("1/3")).epsilon, charge(ZCDP(1), PureDP(1), PureCost(1)).rho
     (Fraction(1, 3), Fraction(1, 2))

@@ -1,4 +1,4 @@
-"""What Gaussian noise and zCDP promise as (epsilon, delta), proved in decimal arithmetic with directed rounding.
+"""Proved bounds on the delta of Gaussian noise and of zCDP at a given epsilon, in decimal arithmetic with directed rounding.
 
 Every number is a pair (low, high) with the true value between. Operations of `decimal` round as their context says; its ``exp``, ``ln`` and
 ``sqrt`` round to nearest, so that one step down or up encloses them. PROOFS-accounting.md has the proofs.
@@ -152,7 +152,7 @@ def gaussian_delta(epsilon: Exact, mu_squared: Exact) -> Fraction:
 
 
 def _delta_above(epsilon: Exact, mu_squared: Exact) -> Fraction:
-    """The upper end of an enclosure of delta whose digits are more, by far, than those that cancel where mu is small."""
+    """Return the upper end of an enclosure of delta, with far more digits than cancel where mu is small."""
     eps, square = exact("epsilon", epsilon), exact_positive("mu_squared", mu_squared)
     if not eps >= 0:
         raise refuse("epsilon", epsilon, "a number of at least 0")
@@ -162,7 +162,7 @@ def _delta_above(epsilon: Exact, mu_squared: Exact) -> Fraction:
 
 
 def normal_tail(x_squared: Fraction, way: Rounding) -> Decimal:
-    """An upper bound on the chance that a standard normal variable is at least the root of ``x_squared``, at least 0.
+    """Return an upper bound on the probability that a standard normal variable is at least ``sqrt(x_squared) >= 0``.
 
     >>> round(float(normal_tail(Fraction(4), rounding(20))), 12)
     0.022750131948

@@ -1,4 +1,4 @@
-"""What finding keys by noisy counts and a threshold promises as (epsilon, delta), proved; theorem 7 of PROOFS-accounting.md."""
+"""The (epsilon, delta) of a search for keys by noisy counts and a threshold: theorem 7 of PROOFS-accounting.md."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,22 +11,22 @@ from leastnoise._accounting._deltas import LEAST_DELTA, Rounding, gaussian_delta
 from leastnoise._check import exact_positive, refuse, whole
 
 _DIGITS = 50
-_SINGLE = 64  # numbers of keys that are looked at one by one; beyond, in stretches of an eighth of their number
+_SINGLE = 64  # numbers of keys up to here are checked one by one; larger ones in ranges of an eighth of their size
 MOST_SCALE = 2**48
 _MOST_TERM = 2**56
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRule:
-    """Which keys get out: those whose number of units, with noise, is at least a threshold. Keys that nobody has get no noise.
+    """The rule of a search: keys are released whose noisy number of units is at least a threshold. Keys that nobody has get no noise.
 
     Args:
         noise: discrete Laplace or rounded Gaussian.
-        scale: of it, in units: b, or sigma; above 0, at most 2^48, a fraction of numbers below 2^56, as samplers take them.
+        scale: of the noise, in units: b, or sigma; above 0 and at most 2^48, with numerator and denominator below 2^56.
         threshold: a whole number of at least 2.
 
     Raises:
-        InputError: one of them is something else.
+        InputError: an argument is not of this kind.
 
     >>> KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=Fraction(1), threshold=22).threshold
     22
@@ -50,7 +50,7 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
     """Tell whether a rule is proved to satisfy its budget, for a unit that adds 1 to the counts of at most ``max_rows`` keys.
 
     Args:
-        rule: which keys get out, with their noisy counts.
+        rule: the noise and the threshold.
         privacy: an ApproxDP budget, the neighbours, and ``max_rows``.
 
     Returns:
@@ -60,7 +60,7 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
         InputError: the budget has no delta.
 
     Guarantees: the bound is exact up to rounding, and to a relative delta / 2, if none or all of a unit's keys are held by nobody else.
-        Its delta is that any of the ``max_rows`` keys of a unit gets out, not one, and of the noise on the keys that others hold too.
+        Its delta bounds the probability that any of the unit's own keys is released, plus the delta of the noise on its other keys.
 
     Source: Wilkins, Kifer, Zhang, Karrer, Exact privacy analysis of the Gaussian sparse histogram mechanism (2024), here for both
         kinds of neighbours.
@@ -86,7 +86,7 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
 
 
 def _stretches(most: int) -> Iterator[tuple[int, int]]:
-    """From the first to the last number of keys that nobody else has, all numbers from 0 to ``most``."""
+    """Cut the numbers 0 to ``most`` of keys that nobody else has into ranges, given by their first and last number."""
     first = 0
     while first <= most:
         last = min(most, first + (first // 8 if first > _SINGLE else 0))
@@ -95,7 +95,7 @@ def _stretches(most: int) -> Iterator[tuple[int, int]]:
 
 
 def _out(rule: KeyRule, way: Rounding) -> Decimal:
-    """At least the chance that a key of one unit alone gets out: that its noise is ``threshold - 1`` or more, or leaves 62 bits."""
+    """Bound the probability that a key of one unit alone is released: its noise is at least ``threshold - 1``, or leaves 62 bits."""
     up, more = way.up, rule.threshold - 1
     if rule.noise is Noise.ROUNDED_GAUSSIAN:
         tail = normal_tail(((more - Fraction(1, 2)) / rule.scale) ** 2, way)

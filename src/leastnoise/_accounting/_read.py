@@ -1,6 +1,6 @@
-"""Budgets, costs and charges read back from JSON, character by character, so that a damaged file is refused and not guessed at.
+"""Read budgets, costs and charges from JSON, character by character, so that a damaged file is refused.
 
-Not trusted: the ledger looks whether what was read is written as the text that it was read from.
+Not trusted: the ledger checks that each value is written as the text from which it was read.
 """
 
 import re
@@ -18,7 +18,7 @@ _KINDS: dict[str, type[PureCost | GaussianCost | ConcentratedCost]] = {it.kind: 
 
 
 def fraction_from_text(name: str, text: object) -> Fraction:
-    """Read what `fraction_to_text` wrote, and nothing else."""
+    """Read a text that `fraction_to_text` wrote; refuse any other."""
     if not isinstance(text, str) or len(text) > 2 * MAX_DIGITS + 1 or not _TEXT.fullmatch(text):
         raise refuse(name, text, "a text such as '1/3' or '2'", "The file is damaged, or not of this package.")
     return short_exact(name, Fraction(text))

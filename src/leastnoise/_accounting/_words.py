@@ -1,4 +1,4 @@
-"""Charges and what cannot be charged, in words; nothing is decided by it."""
+"""Messages about charges. Not trusted: they decide nothing."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is measured, its exact privacy cost, and what comes of it: all that the kernel sees of a plan."""
+"""The measurements of a plan, which are all that the kernel sees of it; their exact privacy cost; and observations."""
 
 from leastnoise._measurements._headroom import MOST_ROWS, MOST_TABLE_CELLS
 from leastnoise._measurements._measurements import Block, Factor, Limits, Measurements, row_scales

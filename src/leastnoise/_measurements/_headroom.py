@@ -1,6 +1,6 @@
-"""Public bounds within which answers are exact and fit into memory; the data never are asked.
+"""Public bounds within which answers are exact and fit into memory; the data are not looked at.
 
-Not trusted: a sum beyond them would be a wrong answer and no leak, as it is reduced modulo 2^64 (PROOFS-kernel.md).
+Not trusted: a sum beyond them would be wrong but would leak nothing, as it is reduced modulo 2^64 (PROOFS-kernel.md).
 """
 
 import math
@@ -14,7 +14,10 @@ MOST_TABLE_CELLS = 2**28
 
 
 def check_headroom(block: Any, value: int, limited: int, grid: int) -> None:
-    """Refuse a block whose table or answers could be too large: a row adds at most ``value``, or ``limited`` with its limits or ends."""
+    """Refuse a block whose table or answers could be too large.
+
+    A row adds at most ``value``, or ``limited`` where the block has limits or ends.
+    """
     cells = math.prod(factor.operator.size for factor in block.factors)
     if not cells <= MOST_TABLE_CELLS:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Which integer queries are measured, with which noise, and what comes of it: frozen, public values, all that the kernel sees of a plan.
+"""The integer queries of a plan and their noise: frozen public values, and all that the kernel sees of a plan.
 
 The labels (M5 ...) refer to PROOFS-cost.md beside this file.
 """
@@ -83,7 +83,7 @@ class Factor:
     attributes: tuple[str, ...]
     operator: Operator
     row_weights: IntArray | None = None
-    # A plan of many blocks asks for these once a block.
+    # Plans of many blocks use these once a block.
     heaviest: int = field(default=1, init=False, repr=False)
     largest_square: int = field(default=1, init=False, repr=False)
     _hash: int = field(default=0, init=False, repr=False)
@@ -113,7 +113,7 @@ class Factor:
 
     @property
     def squares(self) -> IntArray:
-        """What the rows' noise variances are multiplied by: squared norms of contrasts, else ones."""
+        """The factors of the rows' noise variances: squared norms of contrasts, else ones."""
         return self.operator.squared_norms if isinstance(self.operator, Contrasts) else np.ones(self.operator.rows, dtype=np.int64)
 
     @property
@@ -123,7 +123,7 @@ class Factor:
 
     @property
     def scaling(self) -> FloatArray:
-        """What a row must be multiplied by to have the block's noise: weight over norm, float of shape (rows,)."""
+        """The factors that give every row the noise scale of the block: weight over norm, float of shape (rows,)."""
         return np.asarray(self.weights / np.sqrt(self.squares), dtype=np.float64)
 
     def key(self) -> tuple[Operator, bytes]:
@@ -146,9 +146,9 @@ class Block:
         scale: noise scale of a row of weight 1, in rows (or in units of the measure), exact.
         measure: the measure that is summed, None for counts.
         limits: None, or the most that a row may add to the sum, within the measure's bounds.
-        ends: whether instead of the sums of the values those of their distances from both bounds of the measure are measured: every query
-            twice, first on the sums of v - low, then on those of high - v. A row adds high - low to the two together, whatever v is; a row
-            without a value adds nothing where the domain counts the values of the measure, and else has the value 0.
+        ends: whether the distances of the values v from both bounds of the measure are summed instead of v: every query is measured twice,
+            first on the sums of v - low, then on those of high - v. A row adds high - low to the two together, whatever v is. A row
+            without a value adds nothing if the domain counts the values of the measure, and counts as v = 0 otherwise.
     """
 
     factors: tuple[Factor, ...]
@@ -169,7 +169,7 @@ class Block:
 
     @property
     def copies(self) -> int:
-        """How often each query is measured."""
+        """Number of times each query is measured: twice for distances from both ends, else once."""
         return 2 if self.ends else 1
 
     @property
@@ -182,7 +182,7 @@ class Block:
         return _outer([factor.weights for factor in self.factors], self.copies)
 
     def scaling(self) -> FloatArray:
-        """What each row must be multiplied by to have the block's noise, shape (rows,)."""
+        """Return the factors that give every row the noise scale of the block, float of shape (rows,)."""
         return np.asarray(self.row_weights() / np.sqrt(self.row_squares()), dtype=np.float64)
 
     def row_squares(self) -> IntArray:
@@ -199,19 +199,19 @@ def _outer(parts: Sequence[IntArray], copies: int) -> IntArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurements:
-    """What is measured, with which noise, and the budget that it may cost: all that the kernel sees of a plan.
+    """The queries of a plan, their noise, and the budget that they may cost: all that the kernel sees of a plan.
 
     Args:
         domain: the public domain.
-        privacy: the budget that they may cost, neighbours and privacy unit.
-        noise: of every row.
+        privacy: the budget that the queries may cost, neighbours and privacy unit.
+        noise: the kind of noise of every row.
         blocks: the queries.
-        grid: an observation is a whole number of 1/grid; a power of two.
+        grid: a power of two; noisy answers are multiples of 1 / grid.
 
     Attributes:
-        factors: of all blocks, each once.
-        alike: the blocks by what they measure: those of one group agree in scale, measure, limits and ends, and in the operators and
-            weights of their factors in turn, so that they differ in attributes alone.
+        factors: the factors of all blocks, each once.
+        alike: the blocks in groups that differ in their attributes alone: scale, measure, limits and ends agree, and so do the operators
+            and weights of their factors in turn.
 
     Raises:
         InputError: a query outside the domain, a scale that cannot be drawn exactly, or public bounds too large for exact arithmetic.
@@ -222,7 +222,7 @@ class Measurements:
     noise: Noise
     blocks: tuple[Block, ...]
     grid: int = 1
-    # Of very many blocks few are not alike: these are looked at once, here, and by all that follows from the blocks.
+    # Very many blocks form few groups; checks and costs are then computed once a group.
     factors: tuple[Factor, ...] = field(default=(), init=False, repr=False, compare=False)
     alike: tuple[tuple[Block, ...], ...] = field(default=(), init=False, repr=False, compare=False)
 
@@ -260,7 +260,7 @@ class Measurements:
             self._check(block)
 
     def _check_types(self) -> None:
-        """M6: of these very classes, whose values cannot change: what only looks like one could answer otherwise when it is measured."""
+        """Refuse parts of any other class: an object of another class could change its answers between checking and measuring (M6)."""
         factors = [*chain.from_iterable(block.factors for block in self.blocks if type(block) is Block)]
         for what, values, kinds in (
             ("the domain of measurements", [self.domain], (Domain,)),
@@ -317,10 +317,9 @@ class Measurements:
             raise refuse("the limits of a block", int(values.max()), f"at most the upper bound of {block.measure}, {most} units")
 
     def largest_values(self, block: Block) -> IntArray:
-        """The most that one row can add to or take from a sum of a block: one number for each of its limits, else one alone.
+        """Return the most that one row adds to or takes from a sum of a block, int64: a number for each of its limits, else one.
 
-        Limits cut from above, to no less than 0; a lower bound below 0 stays.
-        Of distances from both ends it is what a row adds to the two together.
+        Limits clip from above, to no less than 0, and keep lower bounds below 0. For distances from both ends it is the sum of the two.
         """
         if block.ends and block.measure is not None:
             measure = self.domain.measure(block.measure)
@@ -330,7 +329,7 @@ class Measurements:
         return np.maximum(block.limits.values, -min(self.domain.measure(block.measure).low_units, 0))
 
     def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The attributes and measures that the queries are about, in the order of the domain."""
+        """Return the attributes and the measures that the queries need, in the order of the domain."""
         limited = {group[0].limits.attribute for group in self.alike if group[0].limits is not None}
         attributes, measures = limited.union(*(factor.attributes for factor in self.factors)), {group[0].measure for group in self.alike}
         measures |= {self.domain.count_of(group[0].measure) for group in self.alike if group[0].ends and group[0].measure}
@@ -340,7 +339,7 @@ class Measurements:
 
 
 def row_scales(block: Block, grid: int) -> tuple[IntArray, IntArray]:
-    """Numerators and denominators of the noise scales of a block's rows, in multiples of 1 / grid.
+    """Return the numerators and denominators of the noise scales of a block's rows, in multiples of 1 / grid.
 
     Args:
         block: a block that a plan has accepted, so that all terms are below 2^56.
@@ -365,7 +364,7 @@ def row_scales(block: Block, grid: int) -> tuple[IntArray, IntArray]:
 
 
 def _root_up(values: IntArray) -> IntArray:
-    """The least whole number whose square is not below the value, for values below 2^54."""
+    """Return the least integers whose squares are at least the values, which are below 2^54."""
     # The float is within one of the root; what is decided, is decided in integers.
     root = np.sqrt(values.astype(np.float64)).astype(np.int64)
     root = root - (root * root > values)

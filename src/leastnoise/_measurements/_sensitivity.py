@@ -26,11 +26,11 @@ from leastnoise._measurements._measurements import Block, Factor, Limits, Measur
 _EXACT_BITS = 512
 _GUARD_BITS = 128
 
-# Columns of several uneven blocks are added up cell by cell on tables up to this size; beyond it their maxima are added, which is never
-# less.
+# Column sums of several uneven blocks are added cell by cell on tables up to this size; on larger ones their maxima are added, which gives
+# an upper bound.
 _JOINT_CELLS = 2**16
 
-# Of replaced rows (R4, R5): beyond these sizes what two rows share is bounded instead of listed.
+# For replaced rows (R4, R5): beyond these sizes the common part of two columns is bounded instead of computed.
 _MOST_CELLS = 2**11  # cells of an attribute all of whose pairs are looked at
 _MOST_ENTRIES = 2**23  # of the matrix of a factor
 _MOST_COMPARED = 2**30  # entries of columns that are compared one by one
@@ -42,9 +42,9 @@ _Entries = IntArray | npt.NDArray[np.object_]  # whole numbers of at least 0
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """What a row in each cell of some attributes adds, to a power: the largest, and all of them where they differ.
+    """The p-th powers of what a row adds, by its cell of some attributes: the largest, and the array of all if they differ.
 
-    A block's column is the product of several of these, of which two share an attribute only if one is constant.
+    The column of a block is the product of several of these. Two of them share an attribute only if one is constant.
     """
 
     names: tuple[str, ...]
@@ -53,7 +53,7 @@ class _Column:
 
 
 def cost(plan: Measurements) -> Cost:
-    """What one privacy unit can lose by the plan (M1).
+    """Return the cost of a plan: the privacy loss of one unit (M1).
 
     Args:
         plan: a plan whose queries are integers.
@@ -63,11 +63,11 @@ def cost(plan: Measurements) -> Cost:
 
     Guarantees:
         With c the vector that a row adds to the measured queries, divided by their rows' noise scales, neighbours differ by a sum of at
-        most k such vectors (add_remove) or of k differences c - c' of two of them, of which each may be 0 instead: a unit may have fewer
-        than k rows, or rows outside the domain that do not count (replace). The returned value is at least max |difference|_1 for Laplace
-        and max |difference|_2^2 (or half of it, as rho) for the Gaussians: k max|c| and k^2 max|c|^2, or k max|c - c'| and
-        k^2 max|c - c'|^2. By the triangle inequality k equal rows are the worst. Where they cannot be equal, because few may be in one
-        cell, the Gaussians lose less (S1 to S4 of PROOFS-spread.md).
+        most k such vectors (add_remove) or of k differences c - c' of two of them (replace). Each c may be 0 instead: a unit may have fewer
+        than k rows, or rows outside the domain, which do not count. The returned value is at least max |difference|_1 for Laplace noise,
+        and max |difference|_2^2 (or half of it, as rho) for Gaussian noise: k max|c| and k^2 max|c|^2, or k max|c - c'| and
+        k^2 max|c - c'|^2. By the triangle inequality k equal rows are the worst. If only a few rows may be in one cell, the rows cannot
+        be equal, and Gaussian noise costs less (S1 to S4 of PROOFS-spread.md).
 
     Source: Bun and Steinke 2016 (zCDP of the Gaussian); Canonne, Kamath, Steinke 2020
     (discrete).
@@ -81,7 +81,7 @@ def cost(plan: Measurements) -> Cost:
 
 
 def views(plan: Measurements) -> Iterator[Measurements]:
-    """Give what counts rows or sums their values; and each count of units by itself, as a plan for the rows that are worth 1 (M8).
+    """Split a plan into the blocks that count rows or sum values, and one plan for each count of units, about the rows worth 1 (M8).
 
     >>> domain = Domain(a=["x"], measures={"units": UnitCount()})
     >>> blocks, privacy = (Block((), 1), Block((), 1, "units")), Privacy(PureDP(1), unit_column="id", max_rows=5)
@@ -101,12 +101,12 @@ def views(plan: Measurements) -> Iterator[Measurements]:
 
 
 def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Privacy:
-    """What is known of the rows of a unit that count: all that are kept, or in a count of units those that are worth 1 (M8).
+    """Return the bounds on the rows of a unit that count: on all rows, or in a count of units on the rows that are worth 1 (M8).
 
     Args:
         domain: the domain of a plan.
-        privacy: of the plan.
-        measure: what is summed, None for rows.
+        privacy: the privacy of the plan.
+        measure: the measure that is summed, None for rows.
 
     >>> domain, privacy = Domain(a=["x"], measures={"units": UnitCount()}), Privacy(PureDP(1), unit_column="id", max_rows=5)
     >>> rows_in_view(domain, privacy, "units").max_rows, rows_in_view(domain, privacy, None).max_rows
@@ -121,7 +121,7 @@ def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Priva
 
 
 def _shift(plan: Measurements) -> Fraction:
-    """At least the largest |shift|_p^p, over the noise scales, that the rows of a unit cause (M1)."""
+    """Bound the largest |shift|_p^p, over the noise scales, that the rows of a unit cause (M1)."""
     rows, power = plan.privacy.max_rows, plan.noise.norm
     norm = column_norm(plan, power)
     if plan.privacy.neighbours == "replace":
@@ -138,7 +138,7 @@ def _all_non_negative(plan: Measurements) -> bool:
 
 
 def column_norm(plan: Measurements, power: int) -> Fraction:
-    """The maximum over cells of the sum over measured rows of |entry / scale|^power, or a little more (M2).
+    """Return the maximum over cells of the sum over measured rows of |entry / scale|^power, or an upper bound (M2).
 
     Args:
         plan: the plan.
@@ -156,7 +156,7 @@ def column_norm(plan: Measurements, power: int) -> Fraction:
     even: dict[Fraction, Fraction] = {}
     uneven: list[tuple[Fraction, list[_Column]]] = []
     for group in plan.alike:
-        # Blocks without limits that are alike and have constant columns are added up by their number; others are looked at one by one.
+        # Alike blocks without limits and with constant columns are added as a multiple of one; others are computed one by one.
         counted = group[0].limits is None and all(known[factor].entries is None for factor in group[0].factors)
         for block in group[:1] if counted else group:
             columns, largest = _limited(plan, block, [known[factor] for factor in block.factors], power)
@@ -170,7 +170,7 @@ def column_norm(plan: Measurements, power: int) -> Fraction:
 
 
 def _limited(plan: Measurements, block: Block, columns: Sequence[_Column], power: int) -> tuple[list[_Column], int]:
-    """A block's columns with what its limits let a row add in each cell, and what a row adds besides, in every cell."""
+    """Multiply the limits of a block, by cell, into its columns; return these, and the factor that is the same in every cell."""
     largest = plan.largest_values(block)
     name = None if block.limits is None else block.limits.attribute
     if name is None:
@@ -194,7 +194,7 @@ def _of_entries(names: tuple[str, ...], entries: _Entries) -> _Column:
 
 
 def _column_sums(factor: Factor, power: int) -> tuple[Fraction, IntArray | None]:
-    """The largest sum over a factor's rows of |entry * weight / norm|^power, and the sums themselves where they differ between cells.
+    """Return the largest sum over a factor's rows of |entry * weight / norm|^power, and the sums by cell if they differ.
 
     For contrasts and power 2, cell j = 0, ..., n - 1 has the sum over k > j of 1 / (k (k + 1)), which is 1 / (j + 1) - 1 / n, plus
     j^2 / (j (j + 1)) from row j: (n - 1) / n for every cell.
@@ -214,7 +214,7 @@ def _top(columns: Iterable[_Column]) -> Fraction:
 
 
 def _uneven_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Column]]]) -> Fraction:
-    """The part of the norm that differs between cells, from the blocks' weights and columns."""
+    """Return the part of the norm that differs between cells, from the blocks' weights and columns."""
     if not blocks:
         return Fraction(0)
     if len(blocks) > 1:
@@ -226,7 +226,7 @@ def _uneven_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Colu
 
 
 def _joint_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Column]]], names: list[str]) -> Fraction:
-    """Exact maximum over the cells of the named attributes; in multiples of 2^-GUARD_BITS, rounded up, where denominators are long."""
+    """Return the maximum over the cells of the named attributes: exact, or rounded up to 2^-GUARD_BITS if denominators are long."""
     shape = tuple(map(plan.domain.cells, names))
     constants = [weight * _top(column for column in columns if column.entries is None) for weight, columns in blocks]
     unit = _unit(constants)
@@ -244,7 +244,7 @@ def _joint_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Colum
 
 
 def _unit(values: Iterable[Fraction | int]) -> int:
-    """What makes all values whole numbers, if it is short, else a power of two: they are rounded up (M3)."""
+    """Return the common denominator of the values if it is short; else a power of two, to whose multiples they are rounded up (M3)."""
     unit = 1
     for value in values:
         unit = math.lcm(unit, value.denominator)
@@ -271,13 +271,13 @@ _Beside: TypeAlias = tuple[frozenset[Factor], str | None, Limits | None, bool]  
 
 
 def _forms(block: Block, names: Sequence[str]) -> Iterator[tuple[frozenset[str], frozenset[Factor], Fraction]]:
-    """A block as a sum of products of cells along the named attributes with other factors, and their shares (S1)."""
+    """Write a block as a sum of forms: cells along some of the named attributes, times other factors, with a coefficient (S1)."""
     cells, rest, split = set(), set(), []
     for factor in block.factors:
         plain = factor.row_weights is None
         if plain and isinstance(factor.operator, Identity):
             cells |= {*factor.attributes} & {*names}
-            # which cells, not how many: one form, whatever other attributes a factor takes together
+            # a factor of one cell marks the attribute, so that forms agree whichever attributes a factor takes together
             rest |= {Factor((name,), Identity(1)) for name in factor.attributes if name not in names}
         elif isinstance(factor.operator, Contrasts) and {*factor.attributes} <= {*names}:
             split.append((factor.attributes, Fraction(-1, factor.operator.size)))
@@ -290,7 +290,7 @@ def _forms(block: Block, names: Sequence[str]) -> Iterator[tuple[frozenset[str],
 
 
 def _summed_forms(plan: Measurements, names: Sequence[str], power: int) -> tuple[dict[_Beside, dict[frozenset[str], int]], int]:
-    """The forms of all blocks, those of the same cells and the same beside them added, in multiples of 1 / unit; and the unit."""
+    """Add up the coefficients of the blocks' forms, by what is beside the cells, in multiples of 1 / unit; return them and the unit."""
     sizes = [
         math.prod(factor.operator.size for factor in block.factors if isinstance(factor.operator, Contrasts)) for block, *_ in plan.alike
     ]
@@ -310,14 +310,14 @@ def _worth(plan: Measurements, beside: _Beside) -> int:
 
 
 def spread_distance(plan: Measurements, bound: PerCell) -> Fraction:
-    """At least the largest |shift|_2^2, over the noise scales, of rows of which at most ``bound.rows`` are in one of its cells.
+    """Bound the largest |shift|_2^2, over the noise scales, of a unit with at most ``bound.rows`` rows in each cell of the bound.
 
     Args:
         plan: the plan; its ``max_rows`` bounds the rows in all cells together.
         bound: on the rows in a cell.
 
     Returns:
-        An exact fraction. For added rows and blocks of cells and of contrasts it is attained where the bound is on one attribute.
+        An exact fraction. It is attained for added rows, blocks of cells and of contrasts, and a bound on one attribute.
 
     >>> privacy = Privacy(ZCDP(1), unit_column="id", max_rows=12, max_per_cell=ln.PerCell(1, "month"))
     >>> block = Block((Factor(("month",), Identity(24)),), Fraction(1))
@@ -339,7 +339,7 @@ def spread_distance(plan: Measurements, bound: PerCell) -> Fraction:
 
 
 def _norm(factor: Factor, *, replaced: bool) -> Fraction:
-    """The largest squared norm of a column; under replace what stands for it where columns can point away from each other (S4)."""
+    """Return the largest squared norm of a column; for replaced rows, twice that if columns may have opposite signs (S4)."""
     if isinstance(factor.operator, Contrasts):
         return Fraction(1) if replaced else Fraction(factor.operator.size - 1, factor.operator.size)
     top = Fraction(int(column_sums(factor.operator, factor.weights**2, 2).max()))
@@ -347,14 +347,14 @@ def _norm(factor: Factor, *, replaced: bool) -> Fraction:
 
 
 def replaced_distance(plan: Measurements, power: int) -> Fraction:
-    """At least the largest |c - c'|_p^p for the columns c, c' of two rows inside the domain, over the noise scales (R1).
+    """Bound the largest |c - c'|_p^p for the columns c, c' of two rows inside the domain, over the noise scales (R1).
 
     Args:
         plan: the plan.
         power: p, 1 or 2.
 
     Returns:
-        An exact fraction: the sum over what is beside the cells of the largest distance in its forms (R2, R6).
+        An exact fraction: the sum, over the factors beside the cells, of the largest distance in their forms (R2, R6).
 
     >>> block = Block((Factor(("age",), Prefix(4)),), Fraction(1))
     >>> domain = Domain(age=["a", "b", "c", "d"])
@@ -388,7 +388,7 @@ def replaced_distance(plan: Measurements, power: int) -> Fraction:
 def _kinds(
     plan: Measurements, forms: Mapping[_Beside, Mapping[frozenset[str], int]], apart: Mapping[frozenset[Factor], tuple[int, int]]
 ) -> dict[str, object] | None:
-    """A kind of each attribute; sets of attributes are told apart by how many of each they have. None where they need not be (R4)."""
+    """Group the attributes into kinds: sets with equal numbers of each kind are merged. None if sets make no difference (R4)."""
     sizes = {name: plan.domain.cells(name) for name in sorted({name for summed in forms.values() for cells in summed for name in cells})}
     if all(2 * norm >= most for norm, most in apart.values()) and all(
         u >= 0 for summed in forms.values() for cells, u in summed.items() if cells
@@ -401,7 +401,7 @@ def _kinds(
 
 
 def _agreeing(summed: Mapping[frozenset[str], int], kinds: Mapping[str, object]) -> npt.NDArray[np.object_]:
-    """What forms, or larger ones, add up to for rows that agree in so many attributes of each kind: all of them last (R4)."""
+    """Bound the sum of the forms of two rows, for each number of attributes of each kind in which they agree; all attributes last (R4)."""
     counts = Counter(kinds.values())
     axis_of = {kind: axis for axis, kind in enumerate(counts)}
     alike: dict[tuple[int, ...], list[int]] = {}
@@ -421,7 +421,7 @@ def _agreeing(summed: Mapping[frozenset[str], int], kinds: Mapping[str, object])
 
 @lru_cache(maxsize=256)
 def _apart(factors: frozenset[Factor], power: int) -> tuple[int, int]:
-    """The largest norm of a column of a product of factors, and at least the largest distance of two of its columns (R5)."""
+    """Return the largest norm of a column of a product of factors, and a bound on the distance of two of its columns (R5)."""
     parts = [_common(factor, power) for factor in factors]
     norm = math.prod(top for top, *_ in parts)
     if len(parts) == 1:
@@ -430,7 +430,7 @@ def _apart(factors: frozenset[Factor], power: int) -> tuple[int, int]:
 
 
 def _common(factor: Factor, power: int) -> tuple[int, int, int]:
-    """Of two columns of a factor the largest norm, at most what they have in common, and at least the largest distance (R5)."""
+    """Return the largest norm of a factor's columns, a lower bound on what two have in common, and a bound on their distance (R5)."""
     operator, weights = factor.operator, factor.weights
     while isinstance(operator, (Coarse, Ordered)):
         operator = operator.operator  # of the same columns

@@ -1,6 +1,6 @@
-"""What comes of measurements, and these as JSON values with their fingerprint.
+"""Observations, and measurements as JSON values with their fingerprint.
 
-Not trusted: of an observation only noisy numbers are known, and a recorded step has its charge beside the fingerprint.
+Not trusted: an observation has noisy numbers alone, and a recorded step has its charge beside the fingerprint.
 """
 
 import hashlib
@@ -18,8 +18,8 @@ class Observation:
     """Noisy answers of measured queries.
 
     Args:
-        measurements: what was measured.
-        values: for every block whole numbers of shape (block.rows,), in multiples of 1 / grid; int32 where they fit, else int64.
+        measurements: the measured queries.
+        values: for every block integers of shape (block.rows,), in multiples of 1 / grid; int32 where they fit, else int64.
         receipt: the ledger's identification of the payment; empty if nothing was paid because the noise was not private.
         private: False if the noise came from a seed, for a test or an experiment.
 
@@ -40,7 +40,7 @@ class Observation:
 
 
 def measurements_value(measurements: Measurements) -> dict[str, Any]:
-    """What is measured, as a JSON value: the same for equal measurements."""
+    """Return measurements as a JSON value, which is the same for equal measurements."""
     factors: dict[Factor, int] = {}
     limits: dict[Limits, int] = {}
     blocks = [
