@@ -1,0 +1,651 @@
+"""Sums under a private threshold: what a record costs, error bars given what was decided, what is cut, kept or left out, and refusals.
+
+Three ways are told apart by what is asked: sums along the number and by other attributes are cut at one threshold; sums by groups are
+measured in buckets of the number, of which each group keeps some; sums along the number alone leave out what does not stand out.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._accounting import Privacy
+from leastnoise._accuracy import block_variance, interval_multiplier
+from leastnoise._check import InputError, one_of
+from leastnoise._estimate import ByGroup, Estimate, Expanded, LeftOut, measured_by_group
+from leastnoise._estimate._expansion import answers_of
+from leastnoise._estimate._truncated import Truncated
+from leastnoise._kernel import SeededEntropy, UnpaidSeries, simulate
+from leastnoise._linop import dense
+from leastnoise._measurements import Block
+from leastnoise._mechanisms import BY_NAME, mechanism_of, terms_of
+from leastnoise._mechanisms import _sums as sums
+from leastnoise._plan import Plan
+from leastnoise._planner import PLANNERS, candidate_cells
+from leastnoise._planner._sums import weighted_by_ends
+from leastnoise._session import outcome_from_json
+from leastnoise._table import Table
+from mechanisms.running import run, runs, written
+from simulated import simulations
+
+pytestmark = pytest.mark.usefixtures("kept_plans")
+
+BUDGETS = [ln.PureDP("1/5"), ln.ZCDP("1/100"), ln.ApproxDP("1/2", "1/1000000")]
+
+
+def setting(asked: ln.Workload, budget: Any) -> sums.Setting:
+    return sums.setting(asked, Privacy(budget))
+
+
+def released(asked: ln.Workload, table: Table, budget: Any, seed: int) -> tuple[Any, dict[str, Any]]:
+    """The estimator and the facts of one run, which spends all of its budget."""
+    plan = setting(asked, budget).plan
+    series = UnpaidSeries(terms_of(plan), table, SeededEntropy(seed))
+    outcome = mechanism_of(plan).ready(plan)(series)
+    assert str(series.left()) == "nothing"
+    return outcome.estimator(), outcome.finding.facts()
+
+
+# --- the number and another attribute: one threshold ---------------------------------------------------------------------------------
+
+BY_SEX_DOMAIN = ln.Domain(sex=["F", "M"], pay=ln.Bins(0, 4000, 80, closed="right"), measures={"wages": ln.Measure("pay", 0, 4000)})
+RNG = np.random.default_rng(6)
+AMOUNTS = np.clip(np.rint(RNG.lognormal(5.5, 0.9, 3000)), 1, 4000).astype(np.int64)
+SEX = RNG.integers(0, 2, 3000)
+CELLS = -(-AMOUNTS // 50) - 1
+TABLE = Table(BY_SEX_DOMAIN, {"sex": SEX, "pay": CELLS}, {"wages": AMOUNTS})
+BY_SEX = ln.queries(BY_SEX_DOMAIN, sex="identity", pay="prefix", sum="wages")
+
+
+def cut_sums(threshold: int) -> np.ndarray:
+    """The sums by sex up to each edge of the amounts cut at the threshold."""
+    cut = np.zeros((2, 80))
+    np.add.at(cut, (SEX, CELLS), np.minimum(AMOUNTS, np.minimum((CELLS + 1) * 50, threshold)))
+    return np.cumsum(cut, axis=1)
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_error_bars_cover_the_noise_given_the_threshold(budget: Any) -> None:
+    product = BY_SEX.products[0]
+    first, facts = released(BY_SEX, TABLE, budget, 0)
+    assert isinstance(first, Truncated)
+    plan = sums.sums(setting(BY_SEX, budget), facts["threshold"])
+    estimate = Estimate(simulate(plan, TABLE, SeededEntropy(1)))
+    assert estimate.estimate(product).noise_std == pytest.approx(first.estimate(product).noise_std)
+    scaled = []
+    for observation in simulations(plan, TABLE, 150, seed=0):
+        answers = estimate.like(observation).values(product)
+        scaled.append((answers - cut_sums(facts["threshold"])) / estimate.estimate(product).noise_std)
+    squares = np.mean(np.square(scaled), axis=(1, 2))
+    # Each of 150 releases gives a mean square of about 1; they vary because answers of one release are alike.
+    assert abs(squares.mean() - 1) < 4.5 * squares.std() / np.sqrt(150)
+    assert np.mean(np.abs(scaled) < 2.2) > 0.93
+
+
+def test_more_budget_cuts_higher_and_the_loss_is_estimated() -> None:
+    asked = ln.queries(BY_SEX_DOMAIN, sum="wages") + ln.queries(BY_SEX_DOMAIN, sex="identity", sum="wages")
+    medians = [np.median([released(asked, TABLE, ln.PureDP(size), seed)[1]["threshold"] for seed in range(5)]) for size in ("1/50", 1, 40)]
+    assert medians[0] < medians[1] < medians[2]
+    made, facts = released(asked, TABLE, ln.PureDP("1"), 3)
+    exact = np.maximum(AMOUNTS - facts["threshold"], 0).sum()
+    # Counts of the tail have noise of 14 records; what lies above the threshold is a matter of some such numbers times up to 2000.
+    assert made.losses(asked.products[0]) == pytest.approx(exact, abs=60_000)
+    assert (made.estimate(asked.products[0]).approximation_std == np.abs(made.losses(asked.products[0]))).all()
+    answer = made.estimate(asked.products[1])
+    assert answer.values == pytest.approx(cut_sums(facts["threshold"])[:, -1], abs=6 * answer.noise_std.max())
+    made, facts = released(BY_SEX, TABLE, ln.PureDP("1"), 3)
+    grouped = made.losses(BY_SEX.products[0])
+    assert grouped.shape == (2, 80)
+    assert grouped[:, -1].sum() == pytest.approx(facts["estimated_loss"])
+    assert (np.diff(grouped, axis=1) >= 0).all()
+
+
+def test_units_and_edges_of_the_number_give_the_limits() -> None:
+    cents = ln.Domain(pay=ln.Bins(0, 10, 4), measures={"wages": ln.Measure("pay", 0, 8, unit="0.01")})
+    assert setting(ln.queries(cents, pay="prefix", sum="wages"), ln.PureDP(1)).edges.tolist() == [250, 500, 750, 800]
+    clipped = ln.Domain(pay=ln.Integers(0, 3, outside="clip"), measures={"wages": ln.Measure("pay", 0, 9)})
+    assert setting(ln.queries(clipped, sum="wages"), ln.PureDP(1)).edges.tolist() == [1, 1, 2, 9]
+
+
+def some_ranges(seed: int, top: int) -> object:
+    """Ranges that leave cells out, or overlap."""
+    ends = np.sort(np.random.default_rng(seed).integers(0, top + 1, (int(1 + seed % 3), 2)), axis=1)
+    return ln.ranges([(int(low), int(high)) for low, high in ends])
+
+
+WITH_PLANS = [
+    # prefix sums of the number beside sums by group, whose joint table gains nothing
+    (11, lambda d: ln.queries(d, pay="prefix", sum="wages") + ln.queries(d, group="identity", sum="wages")),
+    (11, lambda d: ln.queries(d, group="identity", pay="all_ranges", sum="wages") + ln.queries(d, sum="wages")),
+    (60_000, lambda d: ln.queries(d, group="identity", sum="wages") + ln.queries(d, sum="wages")),
+    *[(30, lambda d, s=s: ln.queries(d, group="identity", pay=some_ranges(s, 30), sum="wages")) for s in range(5)],
+    (30, lambda d: ln.queries(d, pay=some_ranges(4, 30), sum="wages") + ln.queries(d, group="identity", sum="wages")),
+]
+
+
+@pytest.mark.parametrize(
+    ("budget", "top", "ask"), [(budget, *one) for budget, one in zip(cycle([ln.PureDP(1), ln.ZCDP("1/2")]), WITH_PLANS)]
+)
+def test_every_threshold_that_may_be_chosen_has_a_plan(budget: Any, top: int, ask: Callable[[ln.Domain], ln.Workload]) -> None:
+    """What is paid must not fail afterwards."""
+    domain = ln.Domain(pay=ln.Integers(0, top), group=["a", "b", "c"], measures={"wages": ln.Measure("pay", 0, top)})
+    made = setting(ask(domain), budget)
+    for high in (-1e9, 0.0, 1e9):
+        choice = sums.chooser(made)(np.full(len(made.candidates) - 1, high))
+        assert np.isfinite(choice.noise).all()
+        assert (np.diff(choice.noise) >= -1e-9 * choice.noise[1:]).all()
+        assert choice.noise[0] > 0
+    for cell in made.candidates:
+        assert sums.sums(made, int(made.edges[cell])).blocks
+
+
+@pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/2")], ids=["pure", "rho"])
+def test_sums_by_group_of_a_number_with_many_cells_are_released(budget: Any) -> None:
+    """No cell is told from another: the noise is that of the threshold, whatever the number of cells."""
+    domain = ln.Domain(pay=ln.Integers(0, 59_999), group=["a", "b", "c"], measures={"wages": ln.Measure("pay", 0, 59_999)})
+    asked = ln.queries(domain, group="identity", sum="wages") + ln.queries(domain, sum="wages")
+    amounts = np.random.default_rng(1).integers(0, 3000, 4000)
+    table = Table(domain, {"pay": amounts.astype(np.int32), "group": amounts % 3}, {"wages": amounts})
+    made, facts = released(asked, table, budget, 2)
+    answer = made.estimate(asked.products[0])
+    assert (np.abs(answer.values - np.bincount(amounts % 3, amounts, 3)) < 6 * np.hypot(answer.noise_std, answer.approximation_std)).all()
+    assert facts["threshold"] < 30_000
+
+
+def test_a_table_of_too_many_cells_is_planned_where_what_is_asked_of_it_is_little() -> None:
+    domain = ln.Domain(pay=ln.Integers(0, 59_999), group=ln.Coded(100_000), measures={"wages": ln.Measure("pay", 0, 59_999)})
+    made = setting(ln.queries(domain, group="identity", sum="wages"), ln.PureDP(1))
+    assert sums.chooser(made)(np.zeros(len(made.candidates) - 1)).threshold == made.edges[made.candidates[0]]
+    assert sums.sums(made, 500).blocks
+
+
+# --- groups alone: buckets, of which each group keeps some ---------------------------------------------------------------------------
+
+GROUPS = 8
+GROUPED = ln.Domain(
+    place=[f"p{one}" for one in range(GROUPS)],
+    pay=ln.Edges([0, 25, 50, 100, 200, 400, 800, 1600, 3200, 6400, 12_800], closed="right"),
+    sex=["F", "M"],
+    measures={"wages": ln.Measure("pay", 0, 12_800)},
+)
+EDGES = np.array(GROUPED.kind("pay").edges[1:], dtype=np.int64)
+BY_PLACE = ln.queries(GROUPED, place="identity", sum="wages")
+
+
+def people(count: int, most: int = 12_800) -> tuple[np.ndarray, np.ndarray]:
+    """Groups of sizes like 1, 1/2, 1/3, and amounts."""
+    random, shares = np.random.default_rng(6), np.cumsum(1 / np.arange(1, GROUPS + 1))
+    amounts = np.clip(np.rint(random.lognormal(5.0, 0.8, count)), 1, most).astype(np.int64)
+    return np.searchsorted(shares / shares[-1], random.random(count)), amounts
+
+
+def grouped(place: np.ndarray, amounts: np.ndarray) -> Table:
+    return Table(GROUPED, {"place": place, "pay": np.searchsorted(EDGES, amounts), "sex": amounts % 2}, {"wages": amounts})
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_noise_of_groups_is_exact_given_what_is_kept(budget: Any) -> None:
+    place, amounts = people(3000)
+    made = sums.under(setting(BY_PLACE, budget), 1600)
+    kept = np.arange(GROUPS) % (len(made.buckets.ends) + 1)
+    bucket = np.searchsorted(made.buckets.starts, np.searchsorted(EDGES, amounts), side="right") - 1
+    right = np.bincount(place, np.minimum(amounts, 1600) * (bucket < kept[place]), GROUPS)
+    scaled = []
+    for observation in simulations(made.measurements, grouped(place, amounts), 200, seed=0):
+        answer = ByGroup.of(observation, "pay", kept, np.zeros(GROUPS)).estimate(BY_PLACE.products[0])
+        assert (answer.values[kept == 0] == 0).all()
+        assert answer.noise_std[kept == 0] == pytest.approx(np.sqrt((made.noise**2).sum()))
+        scaled.append(((answer.values - right) / answer.noise_std)[kept > 0])
+    squares = np.square(scaled)
+    assert (abs(squares.mean(axis=0) - 1) < 4.5 * squares.std(axis=0) / np.sqrt(200)).all()
+    assert squares.mean() == pytest.approx(1, abs=0.15)
+
+
+@pytest.mark.parametrize("budget", [ln.PureDP("1/50"), ln.PureDP("1/2"), ln.ZCDP("1/100")], ids=str)
+def test_intervals_cover_the_sums_of_values_cut_at_the_threshold(budget: Any) -> None:
+    place, amounts = people(4000)
+    made, inside = setting(BY_PLACE, budget), []
+    once, (wide, narrow) = runs(made.plan, grouped(place, amounts)), (interval_multiplier(made.noise, level) for level in (0.95, 0.9))
+    for seed in range(150):
+        outcome = once(SeededEntropy(seed))
+        answer = outcome.estimator().estimate(BY_PLACE.products[0])
+        exact = np.bincount(place, np.minimum(amounts, outcome.finding.facts()["threshold"]), GROUPS)
+        below, above = answer.reaches(wide, narrow, 0.0)
+        inside.append((answer.values - below <= exact) & (exact <= answer.values + above))
+    shares = np.mean(inside, axis=0)
+    assert shares.mean() > 0.93
+    assert shares.min() > 0.88
+
+
+def test_a_maximum_far_above_all_values_does_no_harm_to_groups() -> None:
+    """Noise in the counts is taken for rich rows now and then, and one threshold for all groups is then far too high."""
+    place, amounts = people(5000, 800)
+    ends = sorted({int(80 * 1000 ** (one / 59)) for one in range(60)})
+    kinds = {"place": GROUPED.kind("place"), "pay": ln.Edges([0, *ends], closed="right")}
+    domain = ln.Domain(kinds, measures={"wages": ln.Measure("pay", 0, ends[-1])})
+    asked = ln.queries(domain, place="identity", sum="wages")
+    table = Table(domain, {"place": place, "pay": np.searchsorted(ends, amounts)}, {"wages": amounts})
+    once, truth, errors = runs(setting(asked, ln.PureDP("1/10")).plan, table), np.bincount(place, amounts, GROUPS), []
+    for seed in range(60):
+        outcome = once(SeededEntropy(seed))
+        threshold = outcome.finding.facts()["threshold"]
+        cut = np.bincount(place, np.minimum(amounts, threshold), GROUPS)
+        cut = cut + np.random.default_rng(seed).laplace(0, threshold / 0.09, GROUPS)
+        errors.append([outcome.estimator().estimate(asked.products[0]).values - truth, cut - truth])
+    with_buckets, without = np.sqrt(np.mean(np.square(errors), axis=(0, 2)))
+    assert with_buckets < 0.8 * without
+    assert with_buckets < 20_000  # 800 over nine tenths of the budget is 12,600
+
+
+def test_small_groups_keep_less_and_one_that_is_different_keeps_its_own() -> None:
+    place, amounts = people(20_000)
+    poor = np.where(place == 0, amounts, np.minimum(amounts, 100))
+    for seed in range(5):
+        kept = np.array(released(BY_PLACE, grouped(place, amounts), ln.PureDP("1/50"), seed)[1]["kept"])
+        assert kept[0] >= kept[4:].max()
+        assert kept[0] > 0
+        kept = np.array(released(BY_PLACE, grouped(place, poor), ln.PureDP(1), seed)[1]["kept"])
+        assert kept[0] == kept.max()
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_nobody_and_one_row_are_released(count: int) -> None:
+    for seed in range(5):
+        answer = released(BY_PLACE, grouped(*people(count)), ln.PureDP(1), seed)[0].estimate(BY_PLACE.products[0])
+        assert (answer.noise_std > 0).all()
+        assert np.isfinite(answer.std).all()
+
+
+def test_which_way_sums_are_measured() -> None:
+    place, amounts = people(20_000)
+    total, both = ln.queries(GROUPED, sum="wages"), ln.queries(GROUPED, place="identity", sex="identity", sum="wages")
+    for asked, shape in ((total, ()), (both, (GROUPS, 2))):
+        made, facts = released(asked, grouped(place, amounts), ln.PureDP(2), 3)
+        answer, exact = made.estimate(asked.products[0]), np.zeros((GROUPS, 2))
+        np.add.at(exact, (place, amounts % 2), np.minimum(amounts, facts["threshold"]))
+        assert answer.values.shape == shape
+        right = exact if shape else exact.sum()
+        assert (np.abs(answer.values - right) < 6 * np.hypot(answer.noise_std, answer.approximation_std)).all()
+    by_pay, two = (
+        ln.queries(GROUPED, place="identity", pay="prefix", sum="wages"),
+        BY_PLACE + ln.queries(GROUPED, sex="identity", sum="wages"),
+    )
+    for asked, steps in ((total, ["tail", "groups"]), (both, ["tail", "groups"]), (by_pay, ["tail", "sums"]), (two, ["tail", "sums"])):
+        assert [step["step"] for step in setting(asked, ln.PureDP(1)).plan.details["steps"]] == steps
+    with pytest.raises(InputError, match="Sums were measured by place alone"):
+        released(BY_PLACE, grouped(place, amounts), ln.PureDP(1), 0)[0].estimate(two.products[1])
+
+
+def test_the_buckets_are_read_wherever_the_number_stands() -> None:
+    """Groups before the number and behind it, as the domain has them."""
+    place, amounts = people(500)
+    made = sums.under(setting(ln.queries(GROUPED, place="identity", sex="identity", sum="wages"), ln.PureDP(1000)), 12_800)
+    (observation,) = simulations(made.measurements, grouped(place, amounts), 1, seed=1)
+    values, noise = measured_by_group(observation, "pay")
+    bucket = np.searchsorted(made.buckets.starts, np.searchsorted(EDGES, amounts), side="right") - 1
+    exact = np.zeros((GROUPS, 2, len(noise)))
+    np.add.at(exact, (place, amounts % 2, bucket), amounts)
+    assert (np.abs(values - exact) < 12 * noise).all()
+
+
+DAMAGED = {
+    "kept": [[0] * (GROUPS - 1), [99] * GROUPS, [-1] * GROUPS, [2**70] * GROUPS, ["1"] * GROUPS, [1.5] * GROUPS, 3, None],
+    "missing": [[1.0] * (GROUPS - 1), [-1.0] * GROUPS, ["1"] * GROUPS, [None] * GROUPS, [10**400] * GROUPS, [[1.0] * GROUPS], 3, None],
+    "threshold": [5, 0, -7, "800", 1.5, 10**30, None],
+    "estimated_loss": [-1.0, "1", 10**400, None],
+    "measure": ["others", 3],
+    "attribute": ["sex", "place", "others"],
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_what_no_release_has_found_is_refused_when_it_is_read(name: str) -> None:
+    plan = setting(BY_PLACE, ln.PureDP(1)).plan
+    value = written(run(plan, grouped(*people(200)), 5))
+    outcome_from_json(plan.to_json(), json.dumps(value))
+    for damaged in DAMAGED[name]:
+        with pytest.raises(InputError, match="This is not an observation, or a damaged one"):
+            outcome_from_json(plan.to_json(), json.dumps({**value, "outcome": {**value["outcome"], name: damaged}}))
+
+
+# --- the number alone: buckets, of which those that do not stand out are left out ----------------------------------------------------
+
+ALONG = ln.Domain(pay=ln.Bins(0, 4000, 20, closed="right"), measures={"wages": ln.Measure("pay", 0, 4000)})
+ALONG_PAY = ln.queries(ALONG, pay="prefix", sum="wages") + ln.queries(ALONG, pay="identity", sum="wages")
+
+
+def along(amounts: np.ndarray) -> Table:
+    return Table(ALONG, {"pay": -(-amounts // 200) - 1}, {"wages": amounts})
+
+
+def amounts_of(count: int, low: float = 0.0) -> np.ndarray:
+    return np.clip(np.rint(low + np.random.default_rng(6).lognormal(5.0, 0.6, count)), 1, 4000).astype(np.int64)
+
+
+def sums_of(amounts: np.ndarray) -> np.ndarray:
+    return np.bincount(-(-amounts // 200) - 1, amounts, 20)
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_noise_is_exact_given_what_is_left_out(budget: Any) -> None:
+    """Also where something was left out, of which each answer falls short as is said of it."""
+    amounts = amounts_of(3000)
+    measured, exact = simulations(sums.measured(setting(ALONG_PAY, budget))[1], along(amounts), 200, seed=0), sums_of(amounts)
+    for first, stop in ((0, 20), (1, 10)):
+        lost = [(cell, cell + 1, float(exact[cell])) for cell in range(20) if not first <= cell < stop and exact[cell]]
+        scaled = []
+        for observation in measured:
+            estimator = LeftOut.of(observation, first, stop, lost)
+            for product, right in zip(ALONG_PAY, (np.cumsum(exact), exact), strict=True):
+                answer = estimator.estimate(product)
+                assert (answer.noise_std > 0).all()
+                expected = right - answers_of(product, estimator.missing)
+                known = (answer.values != 0) | (np.abs(expected) > 1e-6)
+                scaled.append(np.mean(((answer.values - expected)[known] / answer.noise_std[known]) ** 2))
+        each = np.array(scaled).reshape(200, 2)
+        assert (abs(each.mean(axis=0) - 1) < 4.5 * each.std(axis=0) / np.sqrt(200)).all()
+
+
+def test_a_maximum_far_above_all_values_does_no_harm_along_the_number() -> None:
+    amounts = np.minimum(amounts_of(20_000), 600)
+    for seed in range(5):
+        estimator, facts = released(ALONG_PAY, along(amounts), ln.PureDP("1/10"), seed)
+        assert isinstance(estimator, LeftOut)
+        assert facts["stop"] <= 5
+        answer = estimator.estimate(ALONG_PAY.products[0])
+        assert (np.abs(answer.values - np.cumsum(sums_of(amounts))) < 6 * answer.noise_std).all()
+        assert answer.noise_std.max() < 40_000  # the noise of 600 or 1000 in a record, not of 4000
+        assert answer.approximation_std[:3].max() == 0
+
+
+def test_small_values_that_nobody_has_are_nothing() -> None:
+    kept = [released(ALONG_PAY, along(amounts_of(20_000, 2100.0)), ln.PureDP("1/10"), seed)[1] for seed in range(10)]
+    assert sum(facts["first"] == 8 for facts in kept) >= 6
+    assert all(facts["stop"] == 20 for facts in kept)
+
+
+@pytest.mark.parametrize(("most", "budget"), [(4000, ln.PureDP(1)), (400, ln.PureDP("1/10")), (400, ln.ZCDP("1/500"))])
+def test_a_second_hump_is_no_noise(most: int, budget: Any) -> None:
+    """Its sum is three times as large as the first one's, with nothing between them: no tail falls like that, and it is clear."""
+    amounts = np.concatenate([np.clip(amounts_of(20_000), 1, most), np.full(3000, 3500)])
+    assert {released(ALONG_PAY, along(amounts), budget, seed)[1]["stop"] for seed in range(5)} == {20}
+
+
+def weighted(asked: ln.Workload, budget: Any, seed: int) -> tuple[Any, Any, np.ndarray, np.ndarray]:
+    """The buckets, an observation of 500 rows, and by dense algebra its weighted rows over the buckets and what they measured."""
+    buckets, made = sums.measured(setting(asked, budget))
+    (observation,) = simulations(made, along(amounts_of(500)), 1, seed=seed)
+    (block,), (values,) = made.blocks, observation.values
+    weights = block.factors[0].weights.astype(float)
+    return buckets, observation, weights[:, None] * dense(block.factors[0].operator)[:, buckets.starts], weights * values / made.grid
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_what_is_kept_is_least_squares_without_the_columns_of_the_rest(budget: Any) -> None:
+    buckets, observation, rows, measured = weighted(ALONG_PAY, budget, 3)
+    assert buckets.starts.tolist() == list(range(20))
+    estimator = LeftOut.of(observation, 2, 10, [(10, 20, 1000.0)])
+    expected = np.zeros(20)
+    expected[2:10] = np.linalg.lstsq(rows[:, 2:10], measured, rcond=None)[0]
+    assert estimator.kept.even == pytest.approx(expected, rel=1e-9)
+    short = np.linalg.lstsq(rows[:, 2:10], rows[:, 10:] @ np.full(10, 100.0), rcond=None)[0]
+    assert estimator.missing == pytest.approx(np.concatenate([np.zeros(2), -short, np.full(10, 100.0)]), rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "budget"), [("prefix", BUDGETS[1]), ({"matrix": np.random.default_rng(2).integers(0, 2, (7, 20)).tolist()}, BUDGETS[0])]
+)
+def test_sides_are_those_of_least_squares_with_all_columns(kind: object, budget: Any) -> None:
+    """By dense algebra: the upper one leaves nothing out, the lower one takes back what is carried with a sign below 0."""
+    asked = ln.queries(ALONG, pay=kind, sum="wages")
+    buckets, observation, rows, measured = weighted(asked, budget, 3)
+    queries = dense(asked.products[0].operators[0])[:, buckets.starts].astype(float)
+    full, kept = np.linalg.pinv(rows), np.flatnonzero((buckets.starts >= 2) & (buckets.starts < 10))
+    left = np.setdiff1d(np.arange(len(buckets.starts)), kept)
+    recover = np.zeros((len(buckets.starts), len(rows)))
+    recover[kept] = np.linalg.pinv(rows[:, kept])
+    # an answer adds up queries @ recover @ rows of the true sums, where queries of them are asked for
+    raised = np.maximum((queries @ (recover @ rows))[:, left] - queries[:, left], 0.0)
+    noise = block_variance(observation.measurements, observation.measurements.blocks[0])
+    sides = LeftOut.of(observation, 2, 10, []).estimate(asked.products[0]).sides
+    assert sides is not None
+    assert raised.max() > 0.01
+    assert sides.most == pytest.approx(queries @ full @ measured, rel=1e-6)
+    assert sides.most_std == pytest.approx(np.sqrt(noise * ((queries @ full) ** 2).sum(axis=1)), rel=1e-6)
+    lower = queries @ recover - raised @ full[left]
+    assert sides.least == pytest.approx(lower @ measured, rel=1e-6, abs=1e-3)
+    assert sides.least_std == pytest.approx(np.sqrt(noise * (lower**2).sum(axis=1)), rel=1e-6)
+
+
+def test_intervals_hold_the_sums_of_all_values_query_by_query() -> None:
+    """Three records far above all others are left out in about half of the releases."""
+    amounts = np.concatenate([np.clip(amounts_of(20_000), 1, 400), np.full(3, 3500)])
+    buckets, made = sums.measured(setting(ALONG_PAY, ln.PureDP(1)))
+    measured = simulations(made, along(amounts), 150, seed=4)
+    choices = buckets.choices(Expanded.of(measured[0], None).covariance)
+    exact = np.concatenate([np.cumsum(sums_of(amounts)), sums_of(amounts)])
+    times, once, half = interval_multiplier(made.noise, 0.95), interval_multiplier(made.noise, 0.9), 0.5 / made.grid
+    stops, inside, without = set(), [], []
+    for observation in measured:
+        kept = choices.kept(Expanded.of(observation, None).counts)
+        stops.add(kept.stop)
+        answers = [LeftOut.of(observation, kept.first, kept.stop, kept.losses).estimate(product) for product in ALONG_PAY]
+        apart = exact - np.concatenate([one.values for one in answers])
+        for seen, each in ((inside, answers), (without, [replace(one, sides=None) for one in answers])):
+            below, above = (np.concatenate(side) for side in zip(*(one.reaches(times, once, half) for one in each), strict=True))
+            seen.append((-below <= apart) & (apart <= above))
+    assert len(stops) > 1
+    assert np.mean(inside, axis=0).min() > 0.87  # 0.95 less four standard errors
+    assert np.mean(without, axis=0).min() < 0.8
+
+
+def test_intervals_count_for_as_much_as_their_upper_ends_allow() -> None:
+    """By hand, over all intervals of six cells of which some are asked for twice; other queries keep their own weights."""
+    intervals = np.array([[float(low <= cell <= high) for cell in range(6)] for low in range(6) for high in range(low, 6)])
+    asked = np.concatenate([intervals, intervals[::4]])
+    weights = np.array([25.0, 16.0, 9.0, 4.0, 2.0, 1.0])
+    last = 5 - np.argmax(asked[:, ::-1], axis=1)
+    assert weighted_by_ends(asked.T @ asked, weights) == pytest.approx(asked.T @ (weights[last][:, None] * asked))
+    others = np.array([[1.0, 0.0, 1.0, 0.0, 0.0, 1.0]])
+    assert (weighted_by_ends(others.T @ others, weights) == others.T @ others).all()
+
+
+def test_a_stop_is_chosen_anew_without_what_lies_above() -> None:
+    """Queries reach across buckets: what lies above blurs those below until it is taken for nothing."""
+    long = ln.Domain(pay=ln.Bins(0, 4000, 80, closed="right"), measures={"wages": ln.Measure("pay", 0, 4000)})
+    buckets, made = sums.measured(setting(ln.queries(long, pay="prefix", sum="wages"), ln.PureDP("1/10")))
+    amounts = np.minimum(amounts_of(20_000), 700)
+    measured = simulations(made, Table(long, {"pay": -(-amounts // 50) - 1}, {"wages": amounts}), 20, seed=1)
+    full = [LeftOut.of(one, 0, 80, ()).full for one in measured]
+    choices = buckets.choices(full[0].covariance)
+    enough = int(np.searchsorted(buckets.stops[buckets.ends - 1], 14))
+    within, alone = choices.stops[enough].noise, choices.stops[-1].noise[: enough + 1]
+    assert (within <= alone * (1 + 1e-9)).all()
+    assert within[-1] < 0.99 * alone[-1]
+    stops = sorted(choices.kept(one.counts).stop for one in full)
+    assert buckets.stops[buckets.ends[enough - 1] - 1] <= stops[10] <= buckets.stops[buckets.ends[enough] - 1]
+
+
+# --- all of them ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "by_group"),
+    [
+        (ln.Bins(0, 40, 8, closed="right"), True),
+        (ln.Edges([0, 1, 10, 100, 1000], closed="right"), True),
+        (ln.Bins(0, 40, 8, closed="right"), False),
+        (ln.Bins(0, 1600, 16, closed="right"), False),
+    ],
+)
+def test_no_record_changes_the_sums_by_more_than_is_paid(kind: Any, by_group: bool) -> None:
+    """By brute force, under every threshold: every cell, and in it every value that changes a measured sum most."""
+    edges, epsilon = [int(end) for end in kind.edges], Fraction(1, 3)
+    domain = ln.Domain(sex=["F", "M"], pay=kind, measures={"wages": ln.Measure("pay", 0, edges[-1])})
+    asked = {"sex": "identity"} if by_group else {"pay": "prefix"}
+    made = setting(ln.queries(domain, sum="wages", **asked), ln.PureDP(epsilon))
+    if by_group:
+        steps = [sums.under(made, threshold).measurements for threshold in made.edges[candidate_cells(made.edges)].tolist()]
+    else:
+        steps = [sums.measured(made)[1]]
+    paid = epsilon * (Fraction(9, 10) if by_group else 1)
+    for measurements in steps:
+        (block,) = measurements.blocks
+        lost = [_loss(block, cell, value) for cell in range(len(edges) - 1) for value in (edges[cell] + 1, edges[cell + 1], edges[-1])]
+        assert Fraction(98, 100) * paid < max(lost) <= paid
+
+
+def _loss(block: Block, cell: int, value: int) -> Fraction:
+    """What a record of a cell costs, exactly."""
+    factor, limits = block.factors[-1], block.limits
+    assert limits is not None
+    weights = dense(factor.operator)[:, cell] * factor.weights
+    return int(np.abs(weights).sum()) * min(value, int(limits.values[cell])) / Fraction(block.scale)
+
+
+def test_releases_by_name_are_read_again_and_say_what_was_cut(tmp_path: Path) -> None:
+    place, many = people(5000)
+    few = np.minimum(amounts_of(20_000), 700)
+    cases: list[tuple[ln.Workload, Any, dict[str, Any], np.ndarray, str, str]] = [
+        (BY_SEX, ln.PureDP(1), {"sex": np.array(["F", "M"])[SEX], "pay": AMOUNTS}, cut_sums(4000), "truncated", "were counted as"),
+        (
+            BY_PLACE,
+            ln.PureDP(1),
+            {"place": np.array(GROUPED.kind("place").labels)[place], "pay": many, "sex": "F"},
+            np.bincount(place, many, GROUPS),
+            "grouped",
+            "were counted as",
+        ),
+        (ALONG_PAY, ln.PureDP("1/10"), {"pay": few}, np.cumsum(sums_of(few)), "bucketed", "did not stand out of their noise"),
+    ]
+    for number, (asked, budget, rows, exact, regime, words) in enumerate(cases):
+        plan, ledger, out = ln.plan(asked, budget, strategy="truncated_sums"), tmp_path / f"{number}.ledger", tmp_path / str(number)
+        release = ln.release(plan, pd.DataFrame(rows), ledger=ledger, out=out, dataset=f"people {number}")
+        book = ln.Ledger.open(ledger)
+        assert (book.left().epsilon, len(book.entries())) == (0, 1)
+        manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+        assert manifest["plan"]["outcome"]["regime"] == regime
+        assert words in " ".join(manifest["intervals"]["does_not_cover"])
+        table, again = release.tables["q1"], ln.read_release(out).tables["q1"]
+        rest = 0 if regime == "bucketed" else 3000  # what the threshold cuts, and the estimate of the loss misses
+        apart = np.abs(table.answer.reshape(exact.shape) - exact)
+        spread = 6 * table.noise_std + 4 * table.approximation_std
+        assert (apart < spread.reshape(exact.shape) + rest).all()
+        assert (again.answer == table.answer).all()
+        assert (again.high == table.high).all()
+
+
+@pytest.mark.parametrize("asked", [BY_SEX, ALONG_PAY], ids=["threshold", "bucketed"])
+def test_a_plan_from_a_file_is_checked_before_it_is_paid(asked: ln.Workload) -> None:
+    plan = setting(asked, ln.PureDP(1)).plan
+    assert sums.setting_of(Plan.from_json(plan.to_json())).attribute == "pay"
+    for changed in ({"details": {**plan.details, "attribute": "sex"}}, {"strategy": "dawa"}):
+        with pytest.raises(InputError, match=r"not those of this version\. Make the plan again; nothing was spent"):
+            sums.setting_of(replace(plan, **changed))
+
+
+def wages(low: int = 0, high: int = 4000, unit: Any = 1, **kinds: Any) -> ln.Domain:
+    return ln.Domain(kinds, measures={"wages": ln.Measure("pay", low, high, unit=unit)})
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (ln.queries(ALONG, pay="prefix"), "truncated_sums answers sums of one measure; this workload asks for counts"),
+        (BY_SEX + ln.queries(BY_SEX_DOMAIN, pay="prefix"), "this workload asks for sums of wages and counts"),
+        (ln.queries(wages(sex=["F", "M"]), sex="identity", sum="wages"), "the domain must have the attribute pay as Integers or Bins"),
+        (
+            ln.queries(wages(-3, 3, pay=ln.Integers(-3, 3)), pay="prefix", sum="wages"),
+            "wages must not be negative; its lower bound is -3 units",
+        ),
+        (
+            ln.queries(wages(0, 2 * 10**7, "0.01", pay=ln.Bins(0, 2 * 10**7, 1000)), pay="prefix", sum="wages"),
+            "The public bounds are too large for exact arithmetic: up to 2000000000 units",
+        ),
+        (
+            ln.queries(wages(0, 1999, sex=["F", "M"], pay=ln.Integers(0, 1999)), sex="identity", pay="prefix", sum="wages"),
+            "Sums along pay are answered for at most 1024 cells that queries tell apart; it has 2000 cells",
+        ),
+        (ln.queries(wages(0, 4999, pay=ln.Integers(0, 4999)), pay=ln.ranges([(1, 40), (20, 90)]), sum="wages"), "at most 4096 cells"),
+    ],
+)
+def test_what_no_release_could_plan_is_refused_when_it_is_planned(asked: ln.Workload, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        setting(asked, ln.PureDP(1))
+
+
+def test_a_budget_without_noise_is_refused_before_payment() -> None:
+    plan = setting(BY_PLACE, ln.PureDP(10**6)).plan
+    with pytest.raises(InputError, match="The budget is so large that the noise of pay vanishes"):
+        mechanism_of(plan).ready(plan)
+
+
+@pytest.mark.parametrize("name", ["bucketed_sums", "grouped_sums"])
+def test_names_of_earlier_versions_name_the_one_there_is(name: str) -> None:
+    with pytest.raises(InputError, match="Did you mean 'truncated_sums'"):
+        one_of("[plan] strategy", name, ("auto", *PLANNERS, *BY_NAME))
+
+
+# --- public bounds of the measure ----------------------------------------------------------------------------------------------------
+
+WAYS: list[dict[str, str]] = [{"group": "identity"}, {"group": "identity", "pay": "prefix"}, {"pay": "prefix"}]
+
+
+def planned(asked: dict[str, str], budget: Any, pay: Any, low: int, high: int, unit: Any = 1) -> Plan:
+    domain = wages(low, high, unit, group=["a", "b"], pay=pay)
+    return ln.plan(ln.queries(domain, sum="wages", **asked), budget, strategy="truncated_sums")
+
+
+@pytest.mark.parametrize("asked", WAYS[:2])
+@pytest.mark.parametrize("amount", ["1", "4"])
+def test_bounds_too_large_for_the_counts_beside_them_are_refused_before_payment(asked: dict[str, str], amount: str) -> None:
+    """Counts need a finer grid than sums under (epsilon, delta), and what was measured is kept on the finer one."""
+    refused, cells = [], np.arange(40) % 8
+    tried = (20_000, 400_000, 1_500_000, 4_000_000, 20_000_000)
+    for most in tried:
+        try:
+            plan = planned(asked, ln.ApproxDP(amount, "1/1000000"), ln.Bins(0, most, 8, closed="right"), 0, most, "0.01")
+            once = mechanism_of(plan).ready(plan)  # the last that may refuse
+        except InputError as error:
+            refused.append(str(error))
+            continue
+        table = Table(plan.domain, {"group": cells % 2, "pay": cells}, {"wages": (cells * most * 100) // 8 + 1})
+        outcome = once(UnpaidSeries(terms_of(plan), table, SeededEntropy(1)))
+        assert np.isfinite(outcome.estimator().estimate(plan.workload.products[0]).values).all()
+    assert 0 < len(refused) < len(tried)
+    assert all("Choose a larger unit" in message for message in refused)
+
+
+@pytest.mark.parametrize("asked", WAYS)
+def test_values_below_the_lower_bound_are_raised_to_it(asked: dict[str, str]) -> None:
+    """As in every other sum of the measure, and whatever the end of their cell is."""
+    plan = planned(asked, ln.PureDP(10), ln.Bins(0, 1000, 50, closed="right"), 100, 1000)
+    numbers = np.random.default_rng(0).integers(1, 150, 40_000)
+    amounts = np.maximum(numbers, 100)
+    table = Table(plan.domain, {"group": numbers % 2, "pay": -(-numbers // 20) - 1}, {"wages": amounts})
+    answer = run(plan, table, 2).estimator().estimate(plan.workload.products[0])
+    right = np.bincount(numbers % 2, amounts) if "group" in asked else amounts.sum()
+    assert (answer.values if asked == WAYS[0] else answer.values[..., -1]) == pytest.approx(right, rel=0.002)
+
+
+@pytest.mark.parametrize("asked", WAYS[:2])
+@pytest.mark.parametrize("most", [12_800, 40_000])
+def test_nulls_in_a_cell_of_their_own_do_not_move_the_threshold(asked: dict[str, str], most: int) -> None:
+    """They add the lower bound; a third of the rows, counted above every threshold, would have driven it up."""
+    random, edges = np.random.default_rng(1), [0, *EDGES.tolist()]
+    amounts = np.where(random.random(3000) < 1 / 3, 0, random.integers(1, 400, 3000))
+    cells, group = np.where(amounts == 0, len(EDGES), np.searchsorted(EDGES, amounts)), random.integers(0, 2, 3000)
+    thresholds = []
+    for null, rows in (("drop", amounts > 0), ("other", slice(None))):
+        plan = planned(asked, ln.PureDP(1), ln.Edges(edges, closed="right", null=null), 0, most)
+        once = runs(plan, Table(plan.domain, {"group": group[rows], "pay": cells[rows]}, {"wages": amounts[rows]}))
+        thresholds.append([once(SeededEntropy(seed)).finding.facts()["threshold"] for seed in range(3)])
+    assert thresholds[0] == thresholds[1]
