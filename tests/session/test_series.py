@@ -4,7 +4,7 @@ import datetime as dt
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +69,8 @@ class Office:
         (self.folder / "visits.csv").write_text("\n".join([names, *map(",".join, self.rows), ""]))
         self.patch.setattr(_periods, "_today", lambda: dt.date.fromisoformat(day))
         what = read_spec(self.folder / "spec.toml")
-        return release_due(
-            what,
-            self.folder / "visits.csv",
-            self.folder / self.out,
-            self.folder / "visits.ledger",
-            lambda: planned_spec(what),
-            through=through,
-        )
+        rows, out, ledger = (self.folder / name for name in ("visits.csv", self.out, "visits.ledger"))
+        return release_due(what, rows, out, ledger, lambda: planned_spec(what), through=through)
 
     def answers(self, period: str) -> dict[tuple[str, str], float]:
         """By the number of the query and the cell, of the release up to a period."""
@@ -85,11 +79,8 @@ class Office:
 
     def counts(self, period: str) -> dict[str, int]:
         """The counts of months by sex: the noise is so small that they are seen."""
-        return {
-            cell.replace("month=2024-", "").replace(", sex=", ""): round(one)
-            for (q, cell), one in self.answers(period).items()
-            if q == "q1"
-        }
+        months = {cell: answer for (query, cell), answer in self.answers(period).items() if query == "q1"}
+        return {cell.replace("month=2024-", "").replace(", sex=", ""): round(answer) for cell, answer in months.items()}
 
     @property
     def private(self) -> list[Path]:
@@ -110,12 +101,11 @@ def rows_of(month: int, women: int, men: int) -> list[tuple[str, str]]:
     return [(f"2024-{month:02}-15", sex) for sex, number in (("F", women), ("M", men)) for _ in range(number)]
 
 
-def test_a_series_without_a_column_of_units_is_warned_about(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    office = Office(tmp_path, monkeypatch)
-    (warning,) = [sentence for sentence in spec_warnings(read_spec(tmp_path / "spec.toml")) if "series" in sentence]
+def test_a_series_without_a_column_of_units_is_warned_about(office: Office) -> None:
+    (warning,) = [sentence for sentence in spec_warnings(read_spec(office.folder / "spec.toml")) if "series" in sentence]
     assert "a row whose date is moved after its period was closed counts once more each time" in warning
     office.spec(unit='unit = { column = "person", max_rows = 1 }')
-    assert not [sentence for sentence in spec_warnings(read_spec(tmp_path / "spec.toml")) if "series" in sentence]
+    assert not [sentence for sentence in spec_warnings(read_spec(office.folder / "spec.toml")) if "series" in sentence]
 
 
 def test_a_series_is_paid_once_and_what_was_published_never_changes(office: Office) -> None:
@@ -368,114 +358,96 @@ def made_up(periods: int, **kinds: Any) -> ln.Domain:
     return ln.Domain({"day": ln.Dates("2024-01-01", dt.date(2024, 1, 1) + dt.timedelta(days=periods - 1))}, **kinds)
 
 
+def planned(asked: ln.Workload, budget: Any) -> ln.Plan:
+    return series_plan(asked, ln.Privacy(budget), AlongTime("day"), Search())
+
+
+def released_up_to(plan: ln.Plan, rows: Any, seeds: int, folder: Path, ends: Iterable[int]) -> Iterator[tuple[int, ln.Release]]:
+    """For each seed the releases up to some periods: how many periods, and the release."""
+    table = read_table(plan, rows)
+    for seed in range(seeds):
+        series, values = UnpaidSeries(terms_of(plan), table, SeededEntropy(seed)), list[Any]()
+        for periods in ends:
+            while len(values) < periods:
+                values.append(series.period(folder / f"{seed}.private"))
+            yield periods, build(outcome_up_to(plan, up_to(plan, periods), values, ""))
+
+
 def test_publishing_period_by_period_has_the_least_error_of_waiting_until_the_end() -> None:
     asked = ln.queries(made_up(64), day="prefix")
-    plan = series_plan(asked, ln.Privacy(ln.ZCDP("1/2")), AlongTime("day"), Search())
+    plan = planned(asked, ln.ZCDP("1/2"))
     assert plan.expected_error().tables[0].rmse == pytest.approx(2.0999, abs=5e-5)
     waiting = ln.plan(asked, ln.ZCDP("1/2"), strategy="gaussian_optimum")
     assert plan.expected_error().total_squared_error == pytest.approx(waiting.expected_error().total_squared_error, rel=1e-5)
     promised = [errors[0] for errors in period_errors(plan).values()]
     for periods in (1, 7, 40, 64):
-        part = up_to(plan, periods)
-        assert part is not None
-        assert part.expected_error().total_squared_error == pytest.approx(sum(one**2 for one in promised[:periods]), rel=1e-9)
+        total = up_to(plan, periods).expected_error().total_squared_error
+        assert total == pytest.approx(sum(one**2 for one in promised[:periods]), rel=1e-9)
 
 
 def test_under_a_pure_budget_hierarchies_are_measured_when_they_are_over_and_later_ones_improve_earlier_numbers(tmp_path: Path) -> None:
-    asked = ln.queries(made_up(60), day="prefix")
-    plan = series_plan(asked, ln.Privacy(ln.PureDP(1)), AlongTime("day"), Search())
+    plan = planned(ln.queries(made_up(60), day="prefix"), ln.PureDP(1))
     (block,) = plan.measured().blocks
     assert block.rows > 60  # no cells alone
     promised = [errors[0] for errors in period_errors(plan).values()]
     cells = 2 * math.exp(-1) / (1 - math.exp(-1)) ** 2 * sum(range(1, 61))  # of sums of cells alone
     assert sum(one**2 for one in promised) < 0.92 * cells
-    table = read_table(plan, pd.DataFrame({"day": pd.to_datetime(["2024-01-01"] * 500 + ["2024-01-09"] * 300)}))
-    ends, values = np.zeros((20, 2)), []
-    for seed in range(len(ends)):
-        series = UnpaidSeries(terms_of(plan), table, SeededEntropy(seed))
-        values = [series.period(tmp_path / f"{seed}.private") for _ in range(12)]
-        for place, periods in enumerate((10, 12)):
-            part = up_to(plan, periods)
-            assert part is not None
-            ends[seed, place] = build(outcome_up_to(plan, part, values[:periods], "")).answers["answer"][9]
-    assert abs(ends - 800).max() < 60
-    assert np.sqrt(((ends[:, 0] - 800) ** 2).mean()) == pytest.approx(promised[9], rel=0.4)
+    rows = pd.DataFrame({"day": pd.to_datetime(["2024-01-01"] * 500 + ["2024-01-09"] * 300)})
+    ends = [release.answers["answer"][9] - 800 for _, release in released_up_to(plan, rows, 20, tmp_path, (10, 12))]
+    assert np.abs(ends).max() < 60
+    assert np.sqrt(np.mean(np.square(ends[::2]))) == pytest.approx(promised[9], rel=0.4)
 
 
 def test_very_long_series_are_planned_by_a_form_that_is_near_the_optimum() -> None:
-    asked = ln.queries(made_up(700), day="prefix")
-    plan = series_plan(asked, ln.Privacy(ln.ZCDP("1/2")), AlongTime("day"), Search())
+    plan = planned(ln.queries(made_up(700), day="prefix"), ln.ZCDP("1/2"))
     assert plan.expected_error().times_least < 1.04
-    part = up_to(plan, 300)
-    assert part is not None
-    assert part.expected_error().tables[0].rmse == pytest.approx(
-        math.sqrt(np.mean([e[0] ** 2 for e in period_errors(plan).values()][:300]))
-    )
+    early = [errors[0] ** 2 for errors in period_errors(plan).values()][:300]
+    assert up_to(plan, 300).expected_error().tables[0].rmse == pytest.approx(math.sqrt(np.mean(early)))
+
+
+def dated(days: np.ndarray, **columns: Any) -> pd.DataFrame:
+    return pd.DataFrame({"day": pd.Timestamp("2024-01-01") + pd.to_timedelta(days, "D"), **columns})
 
 
 @pytest.mark.parametrize("budget", [ln.ZCDP("1/8"), ln.ApproxDP(1, "1e-6"), ln.PureDP(1)], ids=["rho", "delta", "epsilon"])
 def test_sums_have_the_error_that_was_promised_for_their_period(tmp_path: Path, budget: Any) -> None:
-    periods, random = 5, np.random.default_rng(6)
+    periods, seeds, random = 5, 6, np.random.default_rng(6)
     domain = made_up(periods, group=ln.Coded(40), measures={"pay": ln.Measure("pay", -3, 40, unit="0.5")})
     asked = ln.queries(domain, day="identity", group="identity", sum="pay") + ln.queries(domain, day="prefix", group="identity", sum="pay")
-    plan = series_plan(asked + ln.queries(domain, day="prefix", group="identity"), ln.Privacy(budget), AlongTime("day"), Search())
+    plan = planned(asked + ln.queries(domain, day="prefix", group="identity"), budget)
     days, codes, paid = random.integers(periods, size=3000), random.integers(40, size=3000), random.integers(-6, 81, size=3000) / 2
-    frame = pd.DataFrame({"day": pd.Timestamp("2024-01-01") + pd.to_timedelta(days, "D"), "group": codes, "pay": paid})
-    truth = np.zeros((periods, 40))
+    truth, squares = np.zeros((periods, 40)), np.zeros((periods, 2))
     np.add.at(truth, (days, codes), paid)
-    table, promised = read_table(plan, frame), [*period_errors(plan).values()]
-    squares, seeds = np.zeros((periods, 2)), 6
-    for seed in range(seeds):
-        series = UnpaidSeries(terms_of(plan), table, SeededEntropy(seed))
-        values = []
-        for period in range(periods):
-            values.append(series.period(tmp_path / f"{seed}.private"))
-            part = up_to(plan, period + 1)
-            assert part is not None
-            tables = build(outcome_up_to(plan, part, values, "")).tables
-            for place, right in enumerate((truth[period], truth[: period + 1].sum(axis=0))):
-                name = f"sum of pay by day{':prefix' * place} x group"
-                squares[period, place] += ((tables[name].answer[-1] - right) ** 2).mean() / seeds
-    wanted = np.array([row[:2] for row in promised])
-    assert (np.sqrt(squares) / wanted).min() > 0.8  # of 240 answers each
-    assert (np.sqrt(squares) / wanted).max() < 1.2
-    assert np.sqrt((squares / wanted**2).mean()) == pytest.approx(1, abs=0.05)
+    for end, release in released_up_to(plan, dated(days, group=codes, pay=paid), seeds, tmp_path, range(1, periods + 1)):
+        for place, right in enumerate((truth[end - 1], truth[:end].sum(axis=0))):
+            answers = release.tables[f"sum of pay by day{':prefix' * place} x group"].answer
+            squares[end - 1, place] += ((answers[-1] - right) ** 2).mean() / seeds
+    ratios = squares / np.array([row[:2] for row in period_errors(plan).values()]) ** 2
+    assert 0.8 < np.sqrt(ratios.min()) < np.sqrt(ratios.max()) < 1.2  # of 240 answers each
+    assert np.sqrt(ratios.mean()) == pytest.approx(1, abs=0.05)
 
 
 @pytest.mark.parametrize("budget", [ln.ZCDP("1/8"), ln.ApproxDP(1, "1e-6")], ids=["rho", "delta"])
 def test_intervals_cover_at_every_period(tmp_path: Path, budget: Any) -> None:
-    periods, groups, random = 8, 60, np.random.default_rng(5)
+    periods, groups, seeds, random = 8, 60, 4, np.random.default_rng(5)
     domain = made_up(periods, group=ln.Coded(groups))
     asked = ln.queries(domain, day="prefix", group="identity") + ln.queries(domain, day="identity", group="identity")
-    plan = series_plan(asked, ln.Privacy(budget), AlongTime("day"), Search())
     days, codes = random.integers(periods, size=30_000), random.zipf(1.5, size=30_000) % groups
-    frame = pd.DataFrame({"day": pd.Timestamp("2024-01-01") + pd.to_timedelta(days, "D"), "group": codes})
-    truth = np.zeros((periods, groups))
+    truth, covered = np.zeros((periods, groups)), np.zeros(periods)
     np.add.at(truth, (days, codes), 1)
-    table = read_table(plan, frame)
-    covered = np.zeros(periods)
-    seeds = 4
-    for seed in range(seeds):
-        series = UnpaidSeries(terms_of(plan), table, SeededEntropy(seed))
-        values = []
-        for period in range(periods):
-            values.append(series.period(tmp_path / f"{seed}.private"))
-            part = up_to(plan, period + 1)
-            assert part is not None
-            answers = build(outcome_up_to(plan, part, values, ""), ln.Options(level=0.95)).answers
-            right = np.concatenate([truth[: period + 1].cumsum(axis=0).ravel(), truth[: period + 1].ravel()])
-            covered[period] += ((answers["low"] <= right) & (right <= answers["high"])).mean() / seeds
+    for end, release in released_up_to(planned(asked, budget), dated(days, group=codes), seeds, tmp_path, range(1, periods + 1)):
+        answers, right = release.answers, np.concatenate([truth[:end].cumsum(axis=0).ravel(), truth[:end].ravel()])
+        covered[end - 1] += ((answers["low"] <= right) & (right <= answers["high"])).mean() / seeds
     assert covered.min() > 0.92  # 480 to 3840 answers; those of later periods have the earlier ones among them
     assert covered.mean() > 0.94
 
 
-def test_a_release_of_a_series_that_is_entered_into_another_ledger_is_entered_as_the_whole(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_release_of_a_series_that_is_entered_into_another_ledger_is_entered_as_the_whole(office: Office) -> None:
     """No later one of the series is entered after it."""
-    office = Office(tmp_path, monkeypatch)
     office.spec(change=lambda text: text.replace('rho = "1000"', 'epsilon = "1"\ndelta = "1e-6"'))
     office.come(("2024-01-03", "F"))
     (first,) = office.publish("2024-02-02").releases
-    other = ln.Ledger.create(tmp_path / "other", "visits", ln.Privacy(ln.ApproxDP(9, "1e-5")))
+    other = ln.Ledger.create(office.folder / "other", "visits", ln.Privacy(ln.ApproxDP(9, "1e-5")))
     assert str(_finish.enter_release(other, first).charge) == "epsilon = 1, delta = 0.000001"
     with pytest.raises(ln.InputError):  # it has part of the cost in rho
-        _finish.enter_release(ln.Ledger.create(tmp_path / "rho", "visits", ln.Privacy(ln.ZCDP(5))), first)
+        _finish.enter_release(ln.Ledger.create(office.folder / "rho", "visits", ln.Privacy(ln.ZCDP(5))), first)
