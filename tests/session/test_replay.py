@@ -11,8 +11,9 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from itertools import count, cycle
 from pathlib import Path
 from typing import Any
@@ -114,33 +115,79 @@ class Stopped(datetime):
         return datetime(2026, 1, 2, 3, 4, 5, tzinfo=tz)
 
 
+@dataclass
+class Replay:
+    """Runs in an empty folder, of which the first gives the kernel's outcomes to all that follow."""
+
+    root: Path
+    tape: Tape
+    patch: pytest.MonkeyPatch
+    streams: pytest.CaptureFixture[str]
+
+    def run(self, go: Callable[[], Any]) -> dict[str, Any]:
+        """Everything that can be seen of one run."""
+        shutil.rmtree(self.root, ignore_errors=True)
+        self.root.mkdir()
+        self.patch.chdir(self.root)
+        numbers = count()
+        self.patch.setattr("secrets.token_hex", lambda size=16: f"{next(numbers):0{2 * size}x}")
+        self.streams.readouterr()
+        _WATCHED.update(root=str(self.root), writes=[])
+        try:
+            code = go()
+        finally:
+            _WATCHED["root"] = None
+        told = self.streams.readouterr()
+        files = {
+            str(path.relative_to(self.root)): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+            for path in sorted(self.root.rglob("*"))
+            if not path.name.startswith("people.") or path.suffix == ".ledger"
+        }
+        calls = self.tape.rewind()
+        return {"calls": calls, "code": code, "out": told.out, "err": told.err, "files": files, "writes": list(_WATCHED["writes"])}
+
+    def release(self, made: Plan, given: Any, leak: Callable[[], None] = lambda: None) -> dict[str, Any]:
+        """What can be seen of a release from Python."""
+
+        def go() -> int:
+            leak()
+            return len(release(made, given, ledger="data.ledger", out="out", dataset="d").tables)
+
+        return self.run(go)
+
+    def check(self, run: Callable[[Rows], dict[str, Any]], others: dict[str, Rows]) -> None:
+        """Release, then replay on the neighbours."""
+        first = run(PEOPLE)
+        assert first["calls"]
+        assert "out" in first["files"], first["err"]
+        assert len(first["writes"]) > 3
+        for what, rows in others.items():
+            assert not differences(first, run(rows)), what
+
+
 @pytest.fixture
-def tape(monkeypatch: pytest.MonkeyPatch) -> Tape:
-    """A tape that runs with every draw; the clock and the names of temporary files stand still."""
-    found = Tape()
+def replay(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Iterator[Replay]:
+    """With a tape that runs with every draw; the clock and the names of temporary files stand still."""
+    tape = Tape()
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # else the first run writes what the second finds
     for module in (_ledger, _ledger_file, _writing, _report):
         if hasattr(module, "datetime"):
             monkeypatch.setattr(module, "datetime", Stopped)
-    _spy_on_samplers(found, monkeypatch)
-    real = _measure.draw
+    _spy_on_samplers(tape, monkeypatch)
+    measure, choose = _measure.draw, _plane.LeastCost.draw
 
-    def draw(made: Plan, table: Any, entropy: Any) -> Any:
-        return found.frozen(("measure", measurements_digest(made), type(entropy).__name__), real(made, table, entropy))
+    def measured(made: Plan, table: Any, entropy: Any) -> Any:
+        return tape.frozen(("measure", measurements_digest(made), type(entropy).__name__), measure(made, table, entropy))
 
-    monkeypatch.setattr(_measure, "draw", draw)
-    monkeypatch.setattr(_series, "draw", draw)
-    monkeypatch.setattr(_plane.LeastCost, "draw", _spied(found, _plane.LeastCost.draw))
-    return found
+    def chosen(self: Any, cells: Any, distance: int, entropy: Any) -> Any:
+        call = repr(self), cells.shape, str(cells.dtype), distance, type(entropy).__name__
+        return tape.frozen(call, choose(self, cells, distance, entropy))
 
-
-def _spied(tape: Tape, real: Callable[..., Any]) -> Callable[..., Any]:
-    def draw(self: Any, cells: Any, distance: int, entropy: Any) -> Any:
-        return tape.frozen(
-            (repr(self), cells.shape, str(cells.dtype), distance, type(entropy).__name__), real(self, cells, distance, entropy)
-        )
-
-    return draw
+    for module in (_measure, _series):
+        monkeypatch.setattr(module, "draw", measured)
+    monkeypatch.setattr(_plane.LeastCost, "draw", chosen)
+    yield Replay(tmp_path / "run", tape, monkeypatch, capfd)
+    _WATCHED.update(root=None, writes=[])
 
 
 def _spy_on_samplers(tape: Tape, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,30 +202,6 @@ def _spy_on_samplers(tape: Tape, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_measure, "SAMPLERS", {name: spied(name, real) for name, real in _measure.SAMPLERS.items()})
     for module in (_keys, _plane):
         monkeypatch.setattr(module, "discrete_laplace", spied(f"{module.__name__}.discrete_laplace", module.discrete_laplace))
-
-
-def seen(
-    root: Path, tape: Tape, go: Callable[[], Any], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> dict[str, Any]:
-    """Everything that can be seen of one run in an empty folder."""
-    shutil.rmtree(root, ignore_errors=True)
-    root.mkdir()
-    monkeypatch.chdir(root)
-    numbers = count()
-    monkeypatch.setattr("secrets.token_hex", lambda size=16: f"{next(numbers):0{2 * size}x}")
-    capfd.readouterr()
-    _WATCHED.update(root=str(root), writes=[])
-    try:
-        code = go()
-    finally:
-        _WATCHED["root"] = None
-    told = capfd.readouterr()
-    files = {
-        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
-        for path in sorted(root.rglob("*"))
-        if not path.name.startswith("people.") or path.suffix == ".ledger"
-    }
-    return {"calls": tape.rewind(), "code": code, "out": told.out, "err": told.err, "files": files, "writes": list(_WATCHED["writes"])}
 
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
@@ -234,43 +257,29 @@ strategy = "{strategy}"
 """
 
 
-@pytest.fixture
-def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Progress tells the data holder how far reading is; it never reaches a file."""
-    monkeypatch.setenv("LEASTNOISE_PROGRESS", "never")
-    monkeypatch.setenv("COLUMNS", "100")
-
-
 @pytest.mark.parametrize(("name", "kind"), [*zip(FILES, cycle(UNITS))])
-@pytest.mark.usefixtures("quiet")
-def test_the_command_does_the_same_on_every_neighbouring_file(
-    tmp_path: Path, tape: Tape, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str, kind: str
-) -> None:
+def test_the_command_does_the_same_on_every_neighbouring_file(replay: Replay, name: str, kind: str) -> None:
+    replay.patch.setenv("LEASTNOISE_PROGRESS", "never")  # tells the data holder how far reading is; it never reaches a file
+    replay.patch.setenv("COLUMNS", "100")
+
     def run(rows: Rows) -> dict[str, Any]:
         def go() -> int:
             FILES[name](rows, Path(name))
             Path("people.toml").write_text(SPEC.format(path=name, neighbours=kind, strategy="hierarchy"), encoding="utf-8")
-            monkeypatch.setattr(sys, "argv", ["leastnoise", "release", "people.toml", "--out", "out"])
+            replay.patch.setattr(sys, "argv", ["leastnoise", "release", "people.toml", "--out", "out"])
             with pytest.raises(SystemExit) as stop:
                 main()
             return int(stop.value.code or 0)
 
-        return seen(tmp_path / "run", tape, go, monkeypatch, capfd)
+        return replay.run(go)
 
-    first = run(PEOPLE)
-    assert first["code"] == 0, first["err"]
-    assert any(path.startswith("out/") for path in first["files"])
-    assert first["writes"]
-    assert first["calls"]
-    for what, rows in neighbours(kind, 2 * list(FILES).index(name)).items():
-        assert not differences(first, run(rows)), what
+    replay.check(run, neighbours(kind, 2 * list(FILES).index(name)))
 
 
 @pytest.mark.parametrize(("name", "kind"), [*zip(IN_MEMORY, cycle(UNITS))])
-def test_a_release_does_the_same_on_every_neighbouring_frame(
-    tmp_path: Path, tape: Tape, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str, kind: str
-) -> None:
-    check(tmp_path, tape, monkeypatch, capfd, made_for("linear", kind), IN_MEMORY[name], neighbours(kind, 2 * list(IN_MEMORY).index(name)))
+def test_a_release_does_the_same_on_every_neighbouring_frame(replay: Replay, name: str, kind: str) -> None:
+    made = made_for("linear", kind)
+    replay.check(lambda rows: replay.release(made, IN_MEMORY[name](rows)), neighbours(kind, 2 * list(IN_MEMORY).index(name)))
 
 
 # --- mechanisms ----------------------------------------------------------------------------------------------------------------------
@@ -305,45 +314,16 @@ def made_for(name: str, kind: str) -> Plan:
     return planned(workload, Privacy(budget, **UNITS[kind]), strategy)
 
 
-def check(
-    root: Path,
-    tape: Tape,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    made: Plan,
-    source: Callable[[Rows], Any],
-    others: dict[str, Rows],
-) -> None:
-    """Release, then replay on the neighbours."""
-
-    def run(rows: Rows) -> dict[str, Any]:
-        given = source(rows)
-
-        def go() -> int:
-            return len(release(made, given, ledger="data.ledger", out="out", dataset="d").tables)
-
-        return seen(root / "run", tape, go, monkeypatch, capfd)
-
-    first = run(PEOPLE)
-    assert first["calls"]
-    assert {"data.ledger", "out"} <= set(first["files"])
-    assert len(first["writes"]) > 3
-    for what, rows in others.items():
-        assert not differences(first, run(rows)), what
-
-
 @pytest.mark.parametrize("name", [name for name in MECHANISMS if name != "linear"])
-def test_every_mechanism_does_the_same_on_neighbours(
-    tmp_path: Path, tape: Tape, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_every_mechanism_does_the_same_on_neighbours(replay: Replay, name: str) -> None:
     kind = list(UNITS)[list(MECHANISMS).index(name) % 2]
     regime = name.partition(", ")[2]
     if name.startswith("dawa, ") and regime != "rho":
-        monkeypatch.setattr(_dawa, "nearly_empty", lambda *_: regime == "adaptive")
+        replay.patch.setattr(_dawa, "nearly_empty", lambda *_: regime == "adaptive")
     if name.startswith("plane"):
-        monkeypatch.setattr(_dawa, "plane_regime", lambda *_, **__: (regime, 4))
-    others = neighbours(kind, list(MECHANISMS).index(name), 1)
-    check(tmp_path, tape, monkeypatch, capfd, made_for(name, kind), IN_MEMORY["polars"], others)
+        replay.patch.setattr(_dawa, "plane_regime", lambda *_, **__: (regime, 4))
+    made, source = made_for(name, kind), IN_MEMORY["polars"]
+    replay.check(lambda rows: replay.release(made, source(rows)), neighbours(kind, list(MECHANISMS).index(name), 1))
 
 
 # --- the replay sees what it is for --------------------------------------------------------------------------------------------------
@@ -364,22 +344,7 @@ def _sampled(rows: int) -> None:
 
 
 @pytest.mark.parametrize(("leak", "where"), [(_told, "err"), (_written, "files"), (_sampled, "calls")])
-def test_a_planted_leak_is_seen(
-    tmp_path: Path, tape: Tape, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], leak: Callable[[int], None], where: str
-) -> None:
+def test_a_planted_leak_is_seen(replay: Replay, leak: Callable[[int], None], where: str) -> None:
     made = made_for("linear", "add_remove")
-
-    def run(rows: Rows) -> dict[str, Any]:
-        def go() -> int:
-            leak(len(rows))
-            return len(release(made, frame(rows), ledger="data.ledger", out="out", dataset="d").tables)
-
-        return seen(tmp_path / "run", tape, go, monkeypatch, capfd)
-
-    assert where in differences(run(PEOPLE), run([*PEOPLE, *ODD["a row"]]))
-
-
-@pytest.fixture(autouse=True)
-def _stop_watching() -> Iterator[None]:
-    yield
-    _WATCHED.update(root=None, writes=[])
+    first, second = (replay.release(made, frame(rows), partial(leak, len(rows))) for rows in (PEOPLE, [*PEOPLE, *ODD["a row"]]))
+    assert where in differences(first, second)
