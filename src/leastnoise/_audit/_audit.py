@@ -1,10 +1,10 @@
 """An empirical lower bound on what a plan loses, from the kernel as built, on rows that are made up; no data is read, nothing is paid.
 
-What a mechanism does between its steps is public. So what it loses, it loses by its steps: those of a run are asked again, of two tables
-that differ in some units, and told apart by the likelihood ratio of all of them together. Then each is looked at by itself.
+What a mechanism does between its steps is public, so it loses privacy by its steps alone. The steps of a run are carried out many times
+on two tables that differ in some units. First the likelihood ratio of all steps together tells the tables apart, then each step by itself.
 
-The law of the private choice is written down once more here, from its definition, for tables whose rows are all in one cell. Which blocks
-there are is the kernel's own tree, whose tests compare it with its definition.
+The distribution of a private choice is written here a second time, from its definition, for tables whose rows are all in one cell. The
+blocks come from the kernel's own tree, whose tests compare it with its definition.
 """
 
 import math
@@ -55,7 +55,7 @@ _NEVER = -(2.0**60)  # stands for the number of a key that did not get out
 
 
 class Law:
-    """What a choice gives from some units of equal rows, and from none: the least cost of any partition, with Laplace noise."""
+    """The distribution of a private choice on a table of units with equal rows: the least cost of any partition, with Laplace noise."""
 
     def __init__(self, plan: Plan, selection: LeastCost, held: Held) -> None:
         sizes = [plan.domain.kind(name).size for name in selection.attributes]
@@ -69,17 +69,17 @@ class Law:
         self.units = max(1, min(math.ceil(4 / float(selection.epsilon)), _MOST_ROWS_OF_A_CHOICE // self._rows))
 
     def cost(self, units: int) -> float:
-        """The least cost: of one bucket, or of the cell alone and one bucket for each subtree beside its path."""
+        """Return the exact least cost: of one bucket, or of the cell alone and one bucket for each subtree beside its path."""
         return self._penalty + min(units * self._rows, self._penalty * self._beside)
 
     def ratio(self, outcome: Any, units: int) -> float:
-        """The logarithm of the likelihood ratio of so many units and none."""
+        """Return the logarithm of the likelihood ratio of so many units and none."""
         return (abs(float(outcome) - self._penalty) - abs(float(outcome) - self.cost(units))) / self.scale
 
 
 @dataclass
 class _Recorder:
-    """A series that keeps what it is asked."""
+    """A series that records the steps that it is asked for."""
 
     series: Series
     steps: list[LeastCost | Measurements] = field(default_factory=list)
@@ -97,7 +97,7 @@ Steps = Sequence[LeastCost | Measurements]
 
 
 def ways(plan: Plan, entropy: Source) -> dict[str, Steps]:
-    """The ways that a mechanism takes on stairs over the cells: of one step, of few, of many, and of as many as there are cells."""
+    """Return by regime the steps that a mechanism takes on step functions over the cells: with one step, few, many, and one a cell."""
     terms, run = terms_of(plan), mechanism_of(plan).ready(plan)
     sizes = [plan.domain.kind(name).size for name in terms.attributes]
     size = math.prod(sizes)
@@ -118,7 +118,7 @@ def ways(plan: Plan, entropy: Source) -> dict[str, Steps]:
 
 
 def kinds_of_steps(taken: dict[str, Steps]) -> list[LeastCost | Measurements]:
-    """Each choice and each measurement of some ways, once."""
+    """Return each different choice and measurement once."""
     kinds: dict[str, LeastCost | Measurements] = {}
     for step in (step for steps in taken.values() for step in steps):
         kinds.setdefault(measurements_digest(step) if isinstance(step, Measurements) else repr(step), step)
@@ -126,13 +126,13 @@ def kinds_of_steps(taken: dict[str, Steps]) -> list[LeastCost | Measurements]:
 
 
 def _chosen(plan: Plan, selection: LeastCost, held: Held, units: int, count: int, effort: Effort) -> list[Any]:
-    """What a choice gives, several times."""
+    """Make a private choice several times."""
     table = made_up(plan.domain, plan.privacy, *columns_of(plan.domain, held, units))
     return [of_table(terms_of(plan), table, effort.entropy).choose(selection) for _ in range(count)]
 
 
 def choice_part(plan: Plan, selection: LeastCost, effort: Effort) -> Part:
-    """A choice by itself: whether it follows its law, by how near what it gives is to what it would give without noise."""
+    """Test by itself whether the noise of a private choice follows its distribution."""
     row = {**dict.fromkeys(plan.domain.names, 0), **{name: measure.high_units for name, measure in plan.domain.measures.items()}}
     held = unit_of(row, plan.privacy)
     law = Law(plan, selection, held)
@@ -152,7 +152,7 @@ def choice_part(plan: Plan, selection: LeastCost, effort: Effort) -> Part:
 
 
 def way_part(plan: Plan, name: str, steps: Steps, effort: Effort) -> Part:
-    """All steps of a way together, as a lower bound on the budget's own number."""
+    """Test all steps of a run together: a lower bound on epsilon, or on rho, of the budget."""
     pairs = {number: Pairs(step) for number, step in enumerate(steps) if isinstance(step, Measurements)}
 
     def distance(held: tuple[Held, Held]) -> float:
@@ -179,7 +179,7 @@ def way_part(plan: Plan, name: str, steps: Steps, effort: Effort) -> Part:
 
 
 def loss_of_budget(plan: Plan, units: int) -> Loss:
-    """What an event says of one unit, in the budget's own number."""
+    """Return the bound on the loss of one unit, in epsilon or rho as the budget has it, from tables that differ in several units."""
     budget = plan.privacy.budget
     if isinstance(budget, ApproxDP):
         return approximate(float(budget.delta), units)
@@ -189,10 +189,10 @@ def loss_of_budget(plan: Plan, units: int) -> Loss:
 
 
 def keys_alone(plan: CategoryPlan, effort: Effort) -> Part:
-    """Keys of some units that nobody else has: that any of them gets out, which without these units none can.
+    """Test whether any key is published that only some made-up units have; without these units none can be.
 
-    Whoever does not have a key's text can name it by chance alone, so the event has no probability in the other table. As many units are
-    taken as certify most.
+    A key's text cannot be published from a table without it, so the event has probability 0 there. The number of units is the one that
+    certifies the largest bound.
     """
     tail, delta = tail_of(plan.rule.noise, float(plan.rule.scale)), float(_budget(plan).delta)
     highest, keys = plan.threshold + math.ceil(2 * float(plan.rule.scale)), plan.privacy.max_rows
@@ -206,7 +206,7 @@ def keys_alone(plan: CategoryPlan, effort: Effort) -> Part:
 
 
 def keys_shared(plan: CategoryPlan, effort: Effort) -> Part:
-    """Keys that many others have too: the numbers of all of them, which some units change."""
+    """Test the noisy numbers of units of keys that many others have too."""
     privacy, scale = plan.privacy, float(plan.rule.scale)
     norm = 2 if plan.rule.noise is Noise.ROUNDED_GAUSSIAN else 1
     units = max(1, min(_MOST_UNITS_OF_KEYS, math.floor(4 * scale / privacy.distance ** (1 / norm))))
@@ -224,7 +224,7 @@ def keys_shared(plan: CategoryPlan, effort: Effort) -> Part:
 
 
 def key_at_threshold(plan: CategoryPlan, effort: Effort) -> Part:
-    """A key of a few more units than the threshold, and of a few less: whether it gets out, and its number, by the law of the noise."""
+    """Test, by the distribution of the noise, the number of a key that has a few units more than the threshold, or a few less."""
     noise, scale, threshold = plan.rule.noise, float(plan.rule.scale), plan.threshold
     step = max(1, round(scale))
     held, half = (threshold + step, max(1, threshold - step)), replace(effort, seconds=effort.seconds / 2)
@@ -241,7 +241,7 @@ def key_at_threshold(plan: CategoryPlan, effort: Effort) -> Part:
 
 
 def _drawn(plan: CategoryPlan, units: Sequence[int], effort: Effort) -> Iterator[FloatArray]:
-    """The noisy numbers of keys that so many units have, a row each, in some trials; of those that do not get out `_NEVER`."""
+    """Yield noisy numbers of units of shape (keys, trials), `_NEVER` where the key is not published."""
     for count in effort.batches(max(1, _KEYS // len(units))):
         every: IntArray = np.tile(np.array(units, dtype=np.int64), count)
         terms = Terms(domain=plan.domain, privacy=plan.privacy, attributes=(plan.attribute,))
@@ -262,7 +262,19 @@ def _budget(plan: CategoryPlan) -> ApproxDP:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What an audit found."""
+    """What an audit found.
+
+    Attributes:
+        claim: the loss of all steps together that the plan claims.
+        measure: of claim and bound: epsilon, mu or rho.
+        lower_bound: on the loss of all steps together.
+        epsilon: what the bound means as an epsilon at the budget's delta; None for other measures than mu.
+        parts: further tests, of the guard and of steps by themselves.
+        confidence: with which all bounds hold together.
+        trials: of all steps together, on each table.
+        units: in which the two tables differ.
+        held: whether no bound is above its claim.
+    """
 
     claim: float
     measure: str
@@ -278,7 +290,7 @@ class Audit:
 def audited(
     plan: Plan | CategoryPlan, guard: Measurements | None, *, trials: int | None, seconds: float, confidence: float, entropy: Source
 ) -> Audit:
-    """Bound from below what a plan and its guard lose."""
+    """Return lower bounds on what a plan and its guard lose."""
     if trials is not None:
         whole("trials", trials, LEAST_TRIALS)
     if not 0.5 <= confidence < 1:
@@ -288,7 +300,7 @@ def audited(
     looks = [*_looks(plan, entropy)]
     if guard is not None:
         looks.append(partial(_measured, guard, "the guard: "))
-    # Of each look at most three events, of each event two probabilities.
+    # each test has at most three events, each event two probabilities
     effort = Effort(trials=trials, seconds=seconds / len(looks), risk=(1 - confidence) / (6 * len(looks)), entropy=entropy)
     seen = [look(effort) for look in looks]
     parts = [part for outcome in seen for part in (outcome if isinstance(outcome, list) else [outcome])]
@@ -311,7 +323,7 @@ def audited(
 
 
 def _looks(plan: Plan | CategoryPlan, entropy: Source) -> Iterator[Callable[[Effort], Part | list[Part]]]:
-    """All steps together, and each by itself."""
+    """Yield the tests of a plan: of all steps together, and of each by itself."""
     if isinstance(plan, CategoryPlan):
         looks: tuple[Callable[[CategoryPlan, Effort], Part], ...] = (keys_alone, keys_shared, key_at_threshold)
         yield from (partial(look, plan) for look in looks)

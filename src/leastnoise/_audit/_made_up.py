@@ -1,4 +1,4 @@
-"""Series on rows and keys that are made up: what audits ask, unpaid. No private table comes here, as each is made from what is listed."""
+"""Unpaid series on made-up rows and keys, for audits. Every table is made here from what the caller lists; no private one can come in."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,12 +15,12 @@ Columns = Mapping[str, Sequence[int] | IntArray]
 
 
 def on_rows(terms: Terms, codes: Columns, values: Columns, entropy: Source) -> UnpaidSeries:
-    """A series on rows, by the cells of every attribute and the amounts of every measure."""
+    """Return a series on rows, given by their cells of every attribute and their amounts of every measure."""
     return of_table(terms, made_up(terms.domain, terms.privacy, codes, values), entropy)
 
 
 def made_up(domain: Domain, privacy: Privacy, codes: Columns, values: Columns) -> Table:
-    """A table of rows that are nobody's."""
+    """Return a table of made-up rows."""
     arrays, amounts = ({name: np.array(column, dtype=np.int64) for name, column in columns.items()} for columns in (codes, values))
     rows = len(next(iter(arrays.values()), ()))
     unit = {"unit_column": privacy.unit_column, "max_rows": privacy.max_rows, "max_per_cell": privacy.max_per_cell}
@@ -28,12 +28,12 @@ def made_up(domain: Domain, privacy: Privacy, codes: Columns, values: Columns) -
 
 
 def of_table(terms: Terms, table: Table, entropy: Source) -> UnpaidSeries:
-    """A series on a table that was made up."""
+    """Return a series on a table that `made_up` returned."""
     return UnpaidSeries(terms, table, SystemEntropy() if entropy is None else entropy)
 
 
 def on_keys(terms: Terms, units: Sequence[int], entropy: Source) -> UnpaidSeries:
-    """A series on `keys`, by how many units have each."""
+    """Return a series on as many `keys` as ``units`` has numbers, each the number of units that have the key."""
     unit, (attribute,) = terms.privacy, terms.attributes
     numbers = np.array(units, dtype=np.int64)
     bounds = {"unit_column": unit.unit_column, "max_rows": unit.max_rows}
@@ -42,5 +42,5 @@ def on_keys(terms: Terms, units: Sequence[int], entropy: Source) -> UnpaidSeries
 
 
 def keys(count: int) -> list[str]:
-    """Different keys of one letter, so that every attribute allows them."""
+    """Return so many different keys of one character each, which every attribute allows."""
     return [chr(0x20000 + number) for number in range(count)]

@@ -1,9 +1,10 @@
-"""Measurements of made-up rows, many times over: how far apart two tables are, and whether what comes out follows its law.
+"""Lower bounds on the loss of measurements, from many noisy answers on two made-up tables that differ in some units.
 
-One half of the draws chooses an event, the other half bounds its probabilities (Clopper and Pearson 1934), and losses from below: mu by
-Dong, Roth and Su 2019, rho by the divergence of an event (van Erven and Harremoes 2014). All queries together are looked at by the
-likelihood ratio. The query that tells most is looked at by itself: the law of its noise is known exactly, so any other law of enough weight
-is seen, also where all queries together are far from what the budget allows.
+Half of the trials chooses an event, such as "the statistic is above 3". The other half bounds its probabilities on both tables (Clopper and
+Pearson 1934), and they bound the loss from below: mu by Dong, Roth and Su 2019, rho by the divergence of an event (van Erven and Harremoes
+2014). The statistic of all queries together is their likelihood ratio. The query whose answers differ most in units of its noise is also
+tested by itself: the distribution of its noise is known exactly, so a wrong scale is seen there even where the bound of all queries
+together is far below the budget.
 """
 
 import itertools
@@ -32,18 +33,18 @@ _BATCH = 2**20  # numbers drawn at a time
 _MOST_UNITS = 1000
 _SMOOTH = 2**10  # discrete and rounded Gaussians of larger scales differ by less than 1e-6 of a probability
 Row: TypeAlias = Mapping[str, int]
-"""A row, by the cells of attributes and the units of measures."""
+"""A row: its cell of every attribute, and its value of every measure in units of the measure."""
 Held: TypeAlias = tuple[tuple[Row, int], ...]
-"""The rows of a unit, each with how often it is there."""
+"""The rows of a privacy unit, each with its multiplicity."""
 Loss = Callable[[float, float], float]
-"""What an event of at least one probability in a table, and at most another in the other, says of the loss."""
+"""From a lower bound on an event's probability on one table, and an upper bound on the other, to a lower bound on the loss."""
 Tails = Callable[[float, FloatArray], tuple[FloatArray, FloatArray]]
-"""How often two statistics are at or above thresholds, of a step that is sharper by a factor."""
+"""From a factor by which the noise is smaller, and thresholds, to P(statistic >= threshold) on each of the two tables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How much is drawn, and with what certainty."""
+    """How many trials there are, or for how many seconds; and the probability with which one bound may be wrong."""
 
     trials: int | None
     seconds: float
@@ -51,7 +52,7 @@ class Effort:
     entropy: Source
 
     def batches(self, most: int) -> Iterator[int]:
-        """How many trials to draw next, until there are enough."""
+        """Yield how many trials to draw next, at most ``most`` at a time, until there are enough."""
         end, done = time.monotonic() + self.seconds, 0
         wanted = math.inf if self.trials is None else self.trials
         while done < wanted and (self.trials is not None or done < LEAST_TRIALS or time.monotonic() < end):
@@ -62,7 +63,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One thing that was looked at."""
+    """One test of an audit: the loss that is claimed for a unit, and the lower bound that its trials certify."""
 
     name: str
     claim: float
@@ -72,21 +73,24 @@ class Part:
 
     @property
     def held(self) -> bool:
-        """False if more is lost than is claimed."""
+        """Whether the bound is at most the claim."""
         return self.lower_bound <= self.claim * (1 + 1e-6)
 
 
 def _event(
     first: FloatArray, second: FloatArray, risk: float, score: Callable[[FloatArray, FloatArray, FloatArray], Any]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """A threshold, at least how often the first is above it, and at most how often the second is; each wrong with at most the risk."""
+    """Return a threshold with a lower bound on P(first >= threshold) and an upper bound on P(second >= threshold).
+
+    Half of the draws chooses the threshold of the highest score, the other half gives the bounds; each is wrong with probability ``risk``.
+    """
     half = len(first) // 2
 
     def probabilities(part: slice, thresholds: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         above = [len(drawn[part]) - np.searchsorted(np.sort(drawn[part]), thresholds) for drawn in (first, second)]
-        return thresholds, least(above[0], len(first[part]), risk), most(above[1], len(second[part]), risk)
+        return thresholds, least(above[0], len(first[part]), risk), 1 - least(len(second[part]) - above[1], len(second[part]), risk)
 
-    # A hundred thresholds of each table, of which the first half of the draws says the best.
+    # a hundred quantiles of each table
     tried = [np.quantile(drawn[:half], np.linspace(0.005, 0.995, 100), method="lower") for drawn in (first, second)]
     chosen = probabilities(slice(half), np.unique(np.concatenate(tried)))
     best = int(np.argmax(score(*chosen)))
@@ -94,19 +98,25 @@ def _event(
 
 
 def certified(first: FloatArray, second: FloatArray, risk: float, loss_of: Loss) -> float:
-    """What is lost at least, by an event that tells two tables by their statistics."""
+    """Return a lower bound on the loss, from draws of a statistic on two tables."""
     _, low, high = _event(first, second, risk, lambda _, low, high: list(map(loss_of, low.tolist(), high.tolist())))
     return loss_of(float(low[0]), float(high[0]))
 
 
 def sharpness(first: FloatArray, second: FloatArray, risk: float, tails: Tails) -> float:
-    """The least factor by which a step is sharper than it should be, for an event to have its probabilities; at least 1/2."""
+    """Return the least factor by which the noise must be smaller than claimed to explain what was drawn; at least 1/2.
+
+    At most 1 means that the claimed noise explains it.
+    """
     event = _event(first, second, risk, lambda thresholds, low, high: _factors(thresholds, low, high, tails))
     return float(_factors(*event, tails)[0])
 
 
 def _factors(thresholds: FloatArray, low: FloatArray, high: FloatArray, tails: Tails) -> FloatArray:
-    """At each threshold the least factor whose law allows both probabilities, rounded down; between factors, what either allows."""
+    """Return for each threshold the least factor of the grid whose probabilities satisfy both bounds, rounded down.
+
+    Between two factors of the grid the probabilities of either are allowed.
+    """
     least_allowed = np.full(len(thresholds), _FACTORS[-1])
     more_often, less_often = tails(_FACTORS[-1], thresholds)
     for factor in _FACTORS[-2::-1].tolist():
@@ -117,31 +127,26 @@ def _factors(thresholds: FloatArray, low: FloatArray, high: FloatArray, tails: T
 
 
 def least(hits: Any, trials: int, risk: float) -> FloatArray:
-    """The lower end of the interval of Clopper and Pearson."""
+    """Return the lower Clopper-Pearson bound on a probability, after so many hits in so many trials."""
     from scipy.stats import beta
 
     return np.where(hits > 0, beta.ppf(risk, np.maximum(hits, 1), trials - np.maximum(hits, 1) + 1), 0.0)
 
 
-def most(hits: Any, trials: int, risk: float) -> FloatArray:
-    """The upper end."""
-    return 1 - least(trials - hits, trials, risk)
-
-
 def log_ratio(low: float, high: float) -> float:
-    """Epsilon, at least."""
+    """Return a lower bound on epsilon."""
     return max(0.0, math.log(low / high)) if low > 0 else 0.0
 
 
 def gap(low: float, high: float) -> float:
-    """The least mu of a Gaussian mechanism with such an event."""
+    """Return the least mu of a Gaussian mechanism that allows an event of these probabilities."""
     from scipy.special import ndtri
 
     return max(0.0, float(ndtri(low) - ndtri(high))) if low > 0 and high < 1 else 0.0
 
 
 def divergence(low: float, high: float) -> float:
-    """The largest Renyi divergence of an event over its order: at most rho, as no function of an output is farther apart than it is."""
+    """Return the largest Renyi divergence of the event divided by its order; post-processing cannot raise it, so it is at most rho."""
     if not 0 < high < low:
         return 0.0
     inside = _ORDERS * math.log(low) + (1 - _ORDERS) * math.log(high)
@@ -150,7 +155,7 @@ def divergence(low: float, high: float) -> float:
 
 
 def approximate(delta: float, units: int) -> Loss:
-    """Epsilon of one unit beside a delta, at least, from tables that differ in several units (group privacy)."""
+    """Return the lower bound on the epsilon of one unit beside a delta, from tables that differ in several units (group privacy)."""
 
     def allowed(epsilon: float, high: float) -> float:
         return math.exp(units * epsilon) * high + delta * (math.expm1(units * epsilon) / math.expm1(epsilon) if epsilon else units)
@@ -159,7 +164,7 @@ def approximate(delta: float, units: int) -> Loss:
 
 
 def last(holds: Callable[[float], bool], end: float) -> float:
-    """The end of what holds from 0 on, from below."""
+    """Return, rounded down, the largest value up to ``end`` for which a monotone condition holds; 0.0 if it holds nowhere."""
     low, high = 0.0, min(1.0, end)
     if not holds(low):
         return 0.0
@@ -201,7 +206,16 @@ def rehearse(
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """What measurements see of two tables that differ in some units."""
+    """Two tables that differ in some units, and how much the exact answers of measurements differ between them.
+
+    Attributes:
+        held: the rows of a unit in the first table and in the second.
+        units: how many units have them.
+        queries: indices of the queries whose answers differ.
+        centres: the exact answers of the second table to these.
+        shifts: how much larger those of the first table are.
+        scales: of the noise of these queries.
+    """
 
     held: tuple[Held, Held]
     units: int
@@ -211,11 +225,11 @@ class Pair:
     scales: FloatArray
 
     def distance(self, norm: int) -> float:
-        """Of the answers, in units of their noise."""
+        """Return the norm of the differences of the answers, each divided by its noise scale."""
         return float((np.abs(self.shifts / self.scales) ** norm).sum() ** (1 / norm))
 
     def ratio(self, drawn: IntArray, norm: int) -> FloatArray:
-        """The logarithm of the likelihood ratio of the two tables, up to a constant, for each trial."""
+        """Return for each trial the logarithm of the likelihood ratio of the two tables, up to a constant."""
         noisy, shifts, scales = drawn.astype(np.float64), self.shifts[:, None], self.scales[:, None]
         if norm == 2:
             return np.asarray((noisy * shifts / scales**2).sum(axis=0), dtype=np.float64)
@@ -223,7 +237,7 @@ class Pair:
 
 
 class Pairs:
-    """Pairs of tables for measurements."""
+    """Makes pairs of tables for some measurements, and remembers what each row adds to their queries."""
 
     def __init__(self, measured: Measurements) -> None:
         self.measured = measured
@@ -231,7 +245,7 @@ class Pairs:
         self._columns: dict[tuple[tuple[str, int], ...], dict[int, int]] = {}
 
     def of(self, held: tuple[Held, Held], units: int) -> Pair:
-        """Some units that have one thing, or another."""
+        """Return the pair whose tables have so many units with the rows ``held[0]``, or with ``held[1]``."""
         first, second = (self._added(rows) for rows in held)
         shifts = {query: first.get(query, 0) - second.get(query, 0) for query in {*first, *second}}
         queries = np.array(sorted(query for query, shift in shifts.items() if shift), dtype=np.int64)
@@ -240,11 +254,11 @@ class Pairs:
         return Pair(held, units, queries, centres, apart, self._scales[queries])
 
     def worst(self) -> Pair:
-        """Of some units the one (or, for replace, the two) that all queries tell best, and enough of it to be seen at all."""
+        """Return the pair of the largest distance over all queries, with enough units for it to be seen."""
         return self._best(lambda pair: pair.distance(self.measured.noise.norm))
 
     def unseen_by(self, pair: Pair) -> Pair | None:
-        """The units that one query tells best of blocks, or of a measure's end, whose answers do not differ for a pair; or None."""
+        """Return the pair that differs most in a query of the blocks, or ends of a measure, in which ``pair`` does not differ; or None."""
         ends = np.cumsum([block.rows // block.copies for block in self.measured.blocks for _ in range(block.copies)])
         seen = np.unique(np.searchsorted(ends, pair.queries, side="right"))
 
@@ -264,7 +278,7 @@ class Pairs:
         return self.of(best, max(1, min(_MOST_UNITS, math.ceil(1.5 / alone), enough)))
 
     def _added(self, held: Held) -> dict[int, int]:
-        """What the rows of a unit add to all measured queries."""
+        """Return what the rows of a unit add to the measured queries, by their indices."""
         added: dict[int, int] = {}
         for row, often in held:
             key = tuple(row.items())
@@ -276,7 +290,7 @@ class Pairs:
 
 
 def pairs_of_units(domain: Domain, privacy: Privacy, *, equal: bool = False) -> Iterator[tuple[Held, Held]]:
-    """Units to be added or removed, and for replace two of them: of equal rows, or else of rows in as many cells as may be."""
+    """Yield the rows of two neighbouring units: of equal rows or, unless ``equal``, also spread over as many cells as they may be in."""
     bound, rows = privacy.max_per_cell, list(candidates(domain))
     for row in rows:
         yield unit_of(row, privacy), ()
@@ -288,12 +302,12 @@ def pairs_of_units(domain: Domain, privacy: Privacy, *, equal: bool = False) -> 
 
 
 def unit_of(row: Row, privacy: Privacy) -> Held:
-    """A unit of as many equal rows as it may have."""
+    """Return a unit of as many equal rows as it may have."""
     return ((row, privacy.max_rows if privacy.max_per_cell is None else privacy.max_per_cell.rows),)
 
 
 def _spread(domain: Domain, privacy: Privacy, row: Row) -> Held:
-    """A unit that has all its rows: as many as may be in the cell of a row, as many in the next cell, and so on until there are enough."""
+    """Return a unit that has all its rows: as many as may be in one cell, beginning with that of ``row`` and going on to the next ones."""
     bound, left, rows = privacy.max_per_cell, privacy.max_rows, list[tuple[Row, int]]()
     if bound is None:
         return unit_of(row, privacy)
@@ -308,7 +322,7 @@ def _spread(domain: Domain, privacy: Privacy, row: Row) -> Held:
 
 
 def candidates(domain: Domain) -> Iterator[Row]:
-    """Rows at the ends of all attributes, and others scattered over the cells: public, of the domain alone."""
+    """Yield rows of all cells of a small domain, or of the ends and some scattered cells of a large one."""
     sizes = {name: domain.kind(name).size for name in domain.names}
     if math.prod(sizes.values()) <= _CANDIDATES:
         cells = list(itertools.product(*(range(size) for size in sizes.values())))
@@ -327,7 +341,7 @@ def candidates(domain: Domain) -> Iterator[Row]:
 
 
 def _column(plan: Measurements, row: Row) -> dict[int, int]:
-    """What a row adds to all measured queries, in multiples of 1 / grid, by their indices; zeros left out."""
+    """Return what a row adds to the measured queries, in multiples of 1 / grid, by their indices; zeros are left out."""
     column_of_row: dict[int, int] = {}
     starts = itertools.accumulate((block.rows for block in plan.blocks), initial=0)
     for block, start in zip(plan.blocks, starts, strict=False):
@@ -344,7 +358,7 @@ def _column(plan: Measurements, row: Row) -> dict[int, int]:
 
 
 def _added(domain: Domain, block: Block, row: Row) -> tuple[int, ...]:
-    """What a row adds to its cell; to the cells of both distances where these are measured."""
+    """Return what a row adds to its cell: 1, its value, or its distances from both ends of the measure where these are measured."""
     if block.measure is None:
         return (1,)
     value, measure = row[block.measure], domain.measure(block.measure)
@@ -357,7 +371,7 @@ def _added(domain: Domain, block: Block, row: Row) -> tuple[int, ...]:
 
 
 def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> list[IntArray]:
-    """What each of the two tables gives in the queries in which they differ, less what the second would give without noise."""
+    """Return for each table noisy answers, of shape (queries that differ, trials), less the exact answers of the second table."""
     drawn = []
     for held in pair.held:
         every = np.concatenate(rehearse(measured, *columns_of(measured.domain, held, pair.units), count, effort.entropy))
@@ -366,20 +380,20 @@ def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> list
 
 
 def columns_of(domain: Domain, held: Held, units: int) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-    """Codes and values of a table of so many units that all have the same."""
+    """Return the codes and values of a table in which so many units have the same rows."""
     rows = [row for row, often in held for _ in range(often * units)]
     codes, values = ({name: [row[name] for row in rows] for name in names} for names in (domain.names, domain.measures))
     return codes, values
 
 
 def at_a_time(measured: Measurements, pair: Pair) -> int:
-    """How many trials fit into memory together."""
+    """Return how many trials fit into memory together."""
     rows = max(pair.units * sum(often for _, often in held) for held in pair.held)
     return max(1, _BATCH // max(sum(block.rows for block in measured.blocks), rows))
 
 
 def measured_parts(measured: Measurements, effort: Effort) -> tuple[Part, ...]:
-    """All queries together, the most telling query, and the most telling one of blocks whose tables share one answer."""
+    """Test all queries together, the query that differs most between two tables, and one of the blocks in which these do not differ."""
     pairs = Pairs(measured)
     pair, norm = pairs.worst(), measured.noise.norm
     drawn = _draws(measured, pair, effort)
@@ -405,7 +419,7 @@ def _draws(measured: Measurements, pair: Pair, effort: Effort) -> list[IntArray]
 
 
 def _alone(name: str, measured: Measurements, pair: Pair, drawn: Sequence[IntArray], effort: Effort) -> Part:
-    """The query that tells a pair best, by the law of its noise."""
+    """Test the query of the largest difference in units of its noise, by the distribution of its noise."""
     worst = int(np.argmax(np.abs(pair.shifts) / pair.scales))
     sign = 1 if pair.shifts[worst] > 0 else -1
     first, second = (sign * trials[worst].astype(np.float64) for trials in drawn)
@@ -416,7 +430,7 @@ def _alone(name: str, measured: Measurements, pair: Pair, drawn: Sequence[IntArr
 
 
 def epsilon_of(measured: Measurements, mu: float) -> float | None:
-    """The epsilon of a Gaussian mechanism of some mu, from below, at the budget's delta; None for other measures."""
+    """Return the epsilon of a Gaussian mechanism of this mu at the budget's delta, rounded down; None for other noise or budgets."""
     from scipy.special import log_ndtr
 
     budget = measured.privacy.budget
@@ -431,7 +445,7 @@ def epsilon_of(measured: Measurements, mu: float) -> float | None:
 
 
 def _tails(noise: Noise, shift: float, scale: float) -> Tails:
-    """Of one query, whose answers differ by a shift."""
+    """Return the tail probabilities of one query whose exact answers differ by a shift."""
 
     def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
         tail = tail_of(noise, scale / factor)
@@ -441,7 +455,7 @@ def _tails(noise: Noise, shift: float, scale: float) -> Tails:
 
 
 def tail_of(noise: Noise, scale: float) -> Callable[[FloatArray], FloatArray]:
-    """P(noise >= x) for whole numbers x."""
+    """Return the function from whole numbers x to P(noise >= x)."""
     from scipy.special import ndtr
 
     if noise is Noise.ROUNDED_GAUSSIAN or (noise is Noise.DISCRETE_GAUSSIAN and scale > _SMOOTH):

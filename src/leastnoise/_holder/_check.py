@@ -1,4 +1,4 @@
-"""How rows fit a domain, for the data holder alone: the one place that may ask for exact counts, and none that a release runs through."""
+"""Exact counts of how rows fit a domain, for the data holder alone; no release depends on this file."""
 
 import os
 from collections import Counter
@@ -35,9 +35,9 @@ class ColumnFit:
         matched: rows with a value of the domain.
         null: rows with a null.
         outside: rows with any other value.
-        dropped: rows of ``null`` and ``outside`` that are left out.
-        clipped: those taken to the nearest cell; of a measure, to its bounds.
-        other: those counted in the cell ``other``; of a measure, those that count as zero.
+        dropped: rows with a null or a value outside that are left out.
+        clipped: such rows that are counted in the nearest cell; of a measure, at its nearest bound.
+        other: such rows that are counted in the cell ``other``; of a measure, as zero.
         values: the most frequent values outside, as text, with their numbers of rows.
     """
 
@@ -53,13 +53,13 @@ class ColumnFit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinFit:
-    """How rows find their partners in a second table; every number is private.
+    """How many rows have a partner in a second table; every number is private.
 
     Attributes:
         matched: rows with one partner.
-        several: rows whose key is more than once in the second table, so that they have none.
-        keys: that the second table has.
-        doubled: of these, those that it has more than once.
+        several: rows without a partner because the second table has their key more than once.
+        keys: different keys of the second table.
+        doubled: keys that it has more than once.
     """
 
     matched: int
@@ -73,14 +73,14 @@ class Fit:
     """How rows fit; every number is private.
 
     Attributes:
-        lines: of CSV files, without headers; None of other sources.
-        rows: that were read; lines that are no record are not among them.
+        lines: of CSV files, without headers; None for other sources.
+        rows: that were read; lines that are no record are not counted.
         without_unit: rows whose unit is null.
         cut: rows beyond ``max_rows`` of their unit, or beyond ``max_per_cell`` in a cell.
         used: rows that a release would count.
-        attributes: one a column of an attribute.
-        measures: one a column of a measure.
-        join: of a second table; None if there is none.
+        attributes: how each column of an attribute fits.
+        measures: how each column of a measure fits.
+        join: how rows are joined to a second table; None if there is none.
     """
 
     lines: int | None
@@ -104,7 +104,7 @@ def rows_fit(
     max_per_cell: PerCell | None = None,
     values: int = 0,
 ) -> Fit:
-    """Read all rows, in any form that adapters read, and say how they fit."""
+    """Read all rows of any source that adapters read, and count how they fit."""
     kinds = {name: domain.kind(name) for name in attributes}
     sums = {name: measure for name in measures if type(measure := domain.measure(name)) is Measure}
     opened, wanted = opened_for(source, domain, attributes, list(sums), unit_column)
@@ -126,7 +126,7 @@ def rows_fit(
             unitless += int(np.count_nonzero(numbers < 0))
             units.add(numbers, codes)
     whole = np.concatenate(inside)
-    # any order will do: which rows are kept is not told, only how many
+    # zeros in place of random keys: only the number of rows that are kept is shown
     keep = np.ones(rows, dtype=np.bool_) if units is None else units.keep(max_rows, bytes)
     lines = protected_tables(source)[0]
     return Fit(
@@ -142,7 +142,7 @@ def rows_fit(
 
 
 def _lines_of(path: str | os.PathLike[str] | CSV) -> int | None:
-    """The lines of CSV files without their headers, records or not; None of other files."""
+    """Return the number of lines of CSV files without their headers, records or not; None for other files."""
     from leastnoise._adapters._csv import CSV_FILES, opened_file, whole_lines
     from leastnoise._adapters._files import KINDS
     from leastnoise._adapters._paths import files
@@ -167,7 +167,7 @@ def _join_fit(source: Joined) -> JoinFit:
 
 
 class _Tally:
-    """Counts what becomes of the values of one column."""
+    """Counts how the values of one column are encoded, chunk by chunk."""
 
     def __init__(self, name: str, kind: Kind, values: int) -> None:
         self._name, self._values, self._regular = name, values, kind.regular
@@ -181,7 +181,7 @@ class _Tally:
         self.encoders = [self._marked, cell_encoder(rule_of(kind)), *([self._shown] if values else [])]
 
     def add(self, marked: IntArray, real: IntArray, *shown: IntArray) -> IntArray:
-        """Count a chunk, and give its rows' cells."""
+        """Count the rows of a chunk by their cells, and return the cells that a release would count them in."""
         strange = (marked == self._null) | (marked == self._outside)
         masks = {
             "null": marked == self._null,
@@ -198,7 +198,7 @@ class _Tally:
         return real
 
     def _shown(self, column: Column) -> IntArray:
-        """The numbers of texts that show values outside, -1 of the others."""
+        """Return for each row the number of the text that shows its value outside the domain, -1 for other rows."""
         rows = np.flatnonzero(self._marked(column) == self._outside)
         distinct, where = np.unique(rows if column.index is None else column.index[rows], return_inverse=True)
         numbers = np.full(len(column.data) if column.index is None else len(column.index), -1, dtype=np.int64)
@@ -211,7 +211,7 @@ class _Tally:
         return self._forms.setdefault(strange if form is None else repr(form[:_LONGEST_SHOWN]), len(self._forms))
 
     def fit(self, *, of_measure: bool = False) -> ColumnFit:
-        """What was counted; a measure drops no row, and what is no number counts as zero in it."""
+        """Return the counts; a measure drops no row, and counts what is no number as zero."""
         counts = {key: self._counts[key] for key in ("matched", "null", "outside", "dropped", "clipped", "other")}
         if of_measure:
             counts |= {"dropped": 0, "other": counts["dropped"]}
@@ -244,7 +244,7 @@ class Checked:
     unknown: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
-        """The page, line by line."""
+        """Yield the page line by line."""
         for line in _page(self.fit, self.values, self.unknown):
             yield f"{_MARK}  {line}".rstrip()
 

@@ -1,6 +1,7 @@
-"""Before a payment: data and ledgers that are refused, memory and time. After it: its state, read from the ledger, never assumed.
+"""Checks before a payment, of data, budget, memory and time; and after it its state, which is read from the ledger and never assumed.
 
-Every payment of this process is made under a run of its own, noted here before it can happen, so that the ledger can be asked about it.
+Every payment of this process is made under a run of its own. The run is noted before anything is paid, so that the ledger can be asked
+what became of it.
 """
 
 import glob
@@ -28,7 +29,7 @@ from leastnoise._stopped import cause, note_run
 
 IN_MEMORY = "(in memory)"
 GUARD = "(guard)"
-"""The output of a guard, which is whole in the ledger itself."""
+"""The output of a guard in the ledger: it has no directory, because all of it is in the ledger."""
 
 
 def is_series_plan(text: str) -> bool:
@@ -38,14 +39,14 @@ def is_series_plan(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The state of a payment (nothing, guard, whole, resumable, absent, entered or unknown), and a sentence or two that say it."""
+    """The state of a payment (nothing, guard, whole, resumable, absent, entered or unknown), and one or two sentences for people."""
 
     state: str
     words: str
 
 
 def account(ledger: Path, run: str) -> Account:
-    """Read the state of a payment from its ledger; an entry that was published is sealed on the way."""
+    """Read the state of a payment from its ledger, and seal its entry if it was published."""
     try:
         book = Ledger.open(ledger)
         mine = next((entry for entry in book.entries() if run in {entry.run, entry.id}), None)
@@ -80,7 +81,7 @@ def account(ledger: Path, run: str) -> Account:
 
 @contextmanager
 def paying(book: Ledger, room: int) -> Iterator[str]:
-    """Give a run to pay under; an error inside leaves as PaidError if something was paid, and as it is otherwise."""
+    """Give the run to pay under; an error inside becomes a PaidError if something was paid."""
     run = ""
     try:
         with book.running(room) as run:
@@ -99,12 +100,12 @@ def paying(book: Ledger, room: int) -> Iterator[str]:
 
 
 def settle(ledger: Ledger) -> tuple[Entry, ...]:
-    """Settle the releases that were paid and not sealed, because their process was stopped."""
+    """Seal releases that were published, and mark others absent or resumable, where the process that paid was stopped."""
     return ledger.reconcile(is_published)
 
 
 def receipt_of(series: Series) -> Receipt:
-    """The receipt of a series that was paid."""
+    """Return the receipt of a series that was paid."""
     if series.receipt is None:
         raise InternalError("A paid series has no receipt; please report this.")
     return series.receipt
@@ -122,7 +123,10 @@ def warn_of_unfinished(book: Ledger) -> None:
 
 
 def is_published(entry: Entry) -> bool | None:
-    """Whether a release is in its place: a directory appears in one step, so a manifest with the entry's receipt means that it is whole."""
+    """Return whether a release is in its directory, and None if that cannot be told.
+
+    A directory appears in one step, so a manifest with the entry's receipt means that the release is whole.
+    """
     if entry.output in {GUARD, IN_MEMORY}:
         return False
     try:
@@ -142,7 +146,7 @@ def is_published(entry: Entry) -> bool | None:
 
 
 def check_before(ledger: Path | None, what: Spec, folder: Path) -> None:
-    """Refuse, before anything is planned, data that cannot be read, files that cannot be written, and what could not be paid."""
+    """Refuse, before anything is planned, data that cannot be read, files that cannot be written, and a budget that cannot be paid."""
     check_writable(what)
     data = None if what.source is None else what.data(what.source)
     _adapters.check_source(data, what.domain, *asked_about(what), smallest(what.privacy).unit_column)
@@ -153,13 +157,13 @@ def check_before(ledger: Path | None, what: Spec, folder: Path) -> None:
         asked = smallest(what.unpaid_privacy)
         budget = asked.budget
         least: Cost = SeriesCost(budget)
-        if isinstance(budget, ApproxDP):  # its delta may stay unspent, as pure noise needs none; what of a rho is spent plans tell
+        if isinstance(budget, ApproxDP):  # Laplace noise leaves its delta; only a plan tells how much of a rho is spent
             least = PureCost(budget.epsilon if isinstance(book.privacy.budget, ApproxDP) else min(budget.epsilon, SMALL))
         book.check(least, asked)
 
 
 def check_writable(what: Spec) -> None:
-    """Refuse formats that cannot be written here, or not for these tables; their sizes wait for categories that are still to be found."""
+    """Refuse formats that cannot be written here, or not for these tables, whose sizes are known once all categories are found."""
     known = all(search.found is not None for search in what.searches)
     check_formats(what.options.formats, written(what.workload.products) if known else ())
 
@@ -172,7 +176,7 @@ def check_affordable(book: Ledger, plan: Plan | CategoryPlan, share: Fraction | 
 
 
 def paid_before(book: Ledger, digest: str, output: str) -> Entry | None:
-    """The same release or search, paid and stopped before it was published."""
+    """Return the entry of this plan and output that was paid and stopped before it was published; None if there is none."""
     for entry in book.entries():
         if entry.resumable and entry.output == output and entry.plan_digest == digest and not book.is_running(entry):
             return entry
@@ -180,7 +184,7 @@ def paid_before(book: Ledger, digest: str, output: str) -> Entry | None:
 
 
 def check_searched(searches: Sequence[Mapping[str, Any]], dataset: str) -> None:
-    """Refuse categories that were found in another data set, whose ledger paid for them."""
+    """Refuse categories that were found in another data set."""
     for search in searches:
         if search["dataset"] != dataset:
             raise InputError(
@@ -191,7 +195,7 @@ def check_searched(searches: Sequence[Mapping[str, Any]], dataset: str) -> None:
 
 
 def given_or_kept(source: Any, location: Any, joined: Mapping[str, Any]) -> Any:
-    """The data that were given now, or else where they were."""
+    """Return the data that are given now, or else the place where they were; refuse another join than the one that was paid for."""
     data = _adapters.located(location, source)
     said, kept = _adapters.join_facts(data), dict(joined)
     if said and kept and "" in {said["table"], kept["table"]}:  # a frame has no name
@@ -205,22 +209,22 @@ def given_or_kept(source: Any, location: Any, joined: Mapping[str, Any]) -> Any:
 
 
 # Bytes, measured on the largest tables of each kind (identities, prefixes and all ranges of 10^6 answers) and rounded up.
-_A_CELL = 64  # counts, noise and noisy answers of the table that is measured
-_KEPT = 16  # of every noisy answer until the release is done
-_AN_ANSWER = 100  # of the table that is worked on
-_A_LABEL = 900  # of a key of a table that is written: its texts, in both formats
-_BLOCK = 2**20  # bytes of a CSV file after each of which progress is told
-_ENDINGS = (".csv", ".tsv")  # how long the text in a .gz is nobody knows beforehand
+_A_CELL = 64  # of counts, noise and noisy answers, for a cell of the largest table that is measured
+_KEPT = 16  # for every noisy answer, until the release is done
+_AN_ANSWER = 100  # for an answer of the largest table
+_A_LABEL = 900  # for a label of a table that is written: its texts, in both formats
+_BLOCK = 2**20  # progress is told after so many bytes of a CSV file
+_ENDINGS = (".csv", ".tsv")  # not .gz: the length of its text is not known beforehand
 _BYTES_A_SECOND = 2e7
 
 
 def csv_blocks(source: Any) -> int:
-    """How often progress is told while CSV files are read: after every block of theirs; 0, for nobody knows, for another source."""
+    """Return how often progress is told while CSV files are read; 0 for another source, where that is not known."""
     return sum(math.ceil(size / _BLOCK) for size in csv_sizes(source))
 
 
 def csv_sizes(source: Any) -> list[int]:
-    """The sizes in bytes of the CSV files that a source is, of two joined tables those of the first; none where it is something else."""
+    """Return the sizes in bytes of the CSV files of a source, or of the first of two joined tables; [] for another source."""
     source_location = _adapters.location(source)
     source_location = source_location["joined"][0] if isinstance(source_location, dict) and "joined" in source_location else source_location
     if source_location is None:
@@ -231,12 +235,12 @@ def csv_sizes(source: Any) -> list[int]:
 
 
 def reading_seconds(source: Any) -> float:
-    """About how many CPU seconds reading CSV files takes; 0, for nobody knows, for another source."""
+    """Return about how many CPU seconds reading CSV files takes; 0 for another source, where that is not known."""
     return sum(csv_sizes(source)) / _BYTES_A_SECOND
 
 
 def resuming_seconds(book: Ledger, number: int) -> float:
-    """About how many CPU seconds it takes to finish a release that was measured; 0 where nobody knows."""
+    """Return about how many CPU seconds it takes to finish a release that was measured; 0 where that is not known."""
     try:
         plans = [book.pending(entry).plan for entry in book.entries() if entry.number == number and entry.resumable]
         return sum((finishing_seconds(Plan.from_json(plan), Options()) for plan in plans if not is_category_plan(plan)), 0.0)
@@ -245,7 +249,7 @@ def resuming_seconds(book: Ledger, number: int) -> float:
 
 
 def release_memory(plan: Plan, *, in_files: bool) -> int:
-    """About how many bytes a release takes beside the program itself and its rows."""
+    """Return about how many bytes a release takes beside the program itself and its rows."""
     asked, measurements = plan.workload.products, plan.measurements
     each = written(asked)
     answers, labels = max(product.rows for product in each), max(sum(operator.rows for operator in product.operators) for product in each)

@@ -30,7 +30,7 @@ from leastnoise._threads import one_thread
 
 @dataclass(frozen=True, slots=True)
 class PeriodState:
-    """How far a series has come: how many periods were drawn, how many are over, and which were drawn and are not in the directory."""
+    """How many periods of a series were drawn, how many are over, and which were drawn and are not in the directory."""
 
     labels: tuple[str, ...]
     drawn: int
@@ -40,7 +40,7 @@ class PeriodState:
 
 @dataclass(frozen=True, slots=True)
 class PublishedPeriods:
-    """What a run of a series did: whether it paid, the directories that it wrote, and how far the series is (None if it is whole)."""
+    """What a run of a series did: whether it paid, the directories that it wrote, and the state of the series (None if it is complete)."""
 
     entry: Entry
     paid: bool
@@ -49,12 +49,12 @@ class PublishedPeriods:
 
 
 def private_file(book: Ledger, entry: Entry | Receipt) -> Path:
-    """Where the exact counts of closed periods are, for the kernel alone."""
+    """Return the path of the file with the exact counts of closed periods, which only the kernel reads."""
     return book.path.with_name(f"{book.path.name}.series-{entry.number}.private")
 
 
 def period_state(book: Ledger, entry: Entry) -> PeriodState | None:
-    """How far a series has come; None of an entry that is no series, or whole."""
+    """Return the state of a series; None for an entry that is no series, or a complete one."""
     if not entry.resumable:
         return None
     pending = book.pending(entry)
@@ -70,7 +70,7 @@ def period_state(book: Ledger, entry: Entry) -> PeriodState | None:
 
 
 def is_unfinished(book: Ledger, entry: Entry) -> bool:
-    """Whether a release was stopped and can be finished; of a series, whether something that was drawn is not published."""
+    """Return whether a release was stopped and can be finished, or a series has a period that was drawn and not published."""
     if not entry.resumable or book.is_running(entry):
         return False
     state = period_state(book, entry)
@@ -85,7 +85,7 @@ def _dates(plan: Plan) -> tuple[Dates, str]:
 
 
 def _today() -> dt.date:
-    """The day (UTC), which decides what is due and nothing else."""
+    """Return the day (UTC), which decides which periods are over and nothing else."""
     return dt.datetime.now(dt.UTC).date()
 
 
@@ -174,7 +174,7 @@ def _due(dates: Dates, through: str | None) -> int:
 
 
 def _entry_of(book: Ledger, target: Path) -> Entry | None:
-    """The series that was paid for this directory."""
+    """Return the entry of the series that was paid for this directory; None if there is none."""
     for entry in book.entries():
         if entry.kind == "release" and entry.output == str(target) and entry.state != "absent":
             if book.is_running(entry):
@@ -187,7 +187,7 @@ def _entry_of(book: Ledger, target: Path) -> Entry | None:
 def _publish(
     plan: Plan, values: Sequence[tuple[SignedArray, ...]], book: Ledger, asked: Asked, receipt: Receipt, target: Path
 ) -> tuple[Path, ...]:
-    """Write every release up to what was drawn that is not there and the page of all, and seal the series with its last one."""
+    """Write the missing releases of the periods that were drawn and the page of all, and seal a series whose last period was drawn."""
     dates, _ = _dates(plan)
     written = []
     for periods, label in enumerate(map(str, dates.labels[: len(values)]), 1):
@@ -206,7 +206,7 @@ def _publish(
 
 
 def outcome_up_to(plan: Plan, part: Plan, values: Sequence[tuple[SignedArray, ...]], receipt: str) -> Outcome:
-    """The rows of all periods so far, as one observation of the plan up to the last of them."""
+    """Return the noisy answers of all periods so far as one observation of ``part``, the plan up to the last of them."""
     observed, along = [], _dates(plan)[1]
     for index, block in enumerate(plan.measured().blocks):
         shape = [block.copies, *(factor.operator.rows for factor in block.factors)]
@@ -219,7 +219,7 @@ def outcome_up_to(plan: Plan, part: Plan, values: Sequence[tuple[SignedArray, ..
 
 
 def finish_series(book: Ledger, entry: Entry) -> tuple[Path, ...]:
-    """Publish what was drawn and is not in the directory; nothing is drawn, so neither rows nor the private file are needed."""
+    """Publish what was drawn and is not in the directory; this draws nothing, so it needs neither the rows nor the private file."""
     pending = book.pending(entry)
     plan, asked = Plan.from_json(pending.plan), Asked.from_json(pending.options)
     with paying(book, room_for(plan)) as process:

@@ -106,12 +106,12 @@ def find_categories(
 
 
 def planned_spec(what: Spec, progress: Callable[[str], None] | None = None) -> Plan:
-    r"""The plan that a spec asks for."""
+    """Return the plan that a spec asks for."""
     return what.plan(what.search(progress))
 
 
 def spec_seconds(what: Spec) -> float:
-    r"""About how many CPU seconds the plan that a spec asks for takes."""
+    """Return about how many CPU seconds it takes to make the plan that a spec asks for."""
     return expected_seconds(what.workload, what.planned_privacy, what.search(), what.objective)
 
 
@@ -293,7 +293,7 @@ def release_series(
 
 
 def _expected(plan: Any, source: Any, *, options: Any = None, out: Any = None, **_: Any) -> tuple[int, float]:
-    """For a notebook: how often reading tells how far it is, and the seconds after it; what cannot be used is refused later."""
+    """Return for a notebook how often reading tells its progress, and the seconds after it; unusable arguments are refused later."""
     usable = isinstance(plan, Plan) and isinstance(options, (Options, type(None)))
     return csv_blocks(source), finishing_seconds(plan, options or Options(), written=out is not None) if usable else 0.0
 
@@ -335,7 +335,7 @@ def resume(ledger: Any, *, number: int | None = None, source: Any = None, out: A
 def finish_all(
     ledger: Any, source: Any = None, *, number: int | None = None, out: Any = None, progress: RowProgress = None
 ) -> list[Finished]:
-    """As `resume`, with the entries."""
+    """Do what `resume` does, and return the entries too."""
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     settle(book)
     if out is not None and number is None:
@@ -359,7 +359,7 @@ def finish_all(
 
 
 def _finished(book: Ledger, entry: Entry, source: Any, out: Any, progress: RowProgress) -> Finished:
-    """A release, or a search for categories."""
+    """Finish a release, a search for categories or a series."""
     text = book.pending(entry).plan
     if is_series_plan(text):
         if out is not None:
