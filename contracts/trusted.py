@@ -20,7 +20,7 @@ CHOOSES = "_session/_ledgers.py"  # the ledger that pays, which the kernel takes
 BESIDE = {
     # Kinds of attributes, their labels, levels, JSON and rules: public, and made without a row. `Domain` asks for the number of cells once,
     # `Rule` refuses a table with a cell that is not among them, and `Reading` checks its parts.
-    "_domain": ("_kind.py", "_kinds.py", "_dates.py", "_rules.py", "_json.py", "_written.py"),
+    "_domain": ("_kind.py", "_kinds.py", "_dates.py", "_rules.py", "_written.py"),
     # Transposes, which no column sum needs; operators and noisy answers as text; trees of blocks, which the kernel checks.
     "_linop": ("_transposes.py", "_packed.py", "_plane_order.py"),
     # Observations, and measurements as text: a recorded step has its charge beside the fingerprint. Bounds within which answers are exact:
@@ -33,7 +33,7 @@ BESIDE = {
     "_table": ("_share.py",),
     # Columns for drafts, on which no release depends. What users say of their data: `_location` and `_csv` check it. Which files a path
     # means: `_files` checks folder, name and that none is read twice. Messages.
-    "_adapters": ("_columns.py", "_paths.py", "_places.py", "_words.py"),
+    "_adapters": ("_columns.py", "_places.py"),
     # The order of a bound that holds at every order; readers of JSON, whose values the ledger writes again and compares; messages.
     "_accounting": ("_alpha.py", "_read.py", "_words.py"),
     # Public values as text for people.
@@ -49,21 +49,16 @@ ASKED = {
     ("_kernel/_ledger_file.py", "_accounting/_read.py"),
     ("_adapters/_values.py", "_domain/_rules.py"),
     *(
-        (f"_adapters/{name}.py", "_adapters/_places.py")
-        for name in ("_location", "_read", "_csv", "_files", "_frames", "_join", "_postgres")
+        (f"_adapters/_{name}.py", "_adapters/_places.py")
+        for name in ("location", "read", "csv", "files", "frames", "join", "postgres", "spark")
     ),
     ("_domain/_domain.py", "_domain/_kind.py"),
-    *((f"_adapters/_{name}.py", "_adapters/_paths.py") for name in ("files", "read")),
     ("_kernel/_count.py", "_table/_share.py"),
     ("_kernel/_plane.py", "_linop/_plane_order.py"),
     ("_kernel/_ledger.py", "_kernel/_ledger_signs.py"),
     ("_adapters/_engine.py", "_table/_share.py"),
     # messages
-    *(
-        (f"_adapters/_{name}.py", words)
-        for name in ("csv", "files", "frames", "location", "postgres", "read", "spark")
-        for words in ("_adapters/_words.py", "_check/_words.py")
-    ),
+    *((f"_adapters/_{name}.py", "_check/_words.py") for name in ("csv", "files", "frames", "location", "postgres", "read", "spark")),
     *((f"_kernel/_{name}.py", "_kernel/_words.py") for name in ("ledger", "ledger_file", "ledger_run", "series", "periods")),
     ("_accounting/_cost.py", "_accounting/_words.py"),
     ("_session/_ledgers.py", "_session/_ledger_words.py"),

@@ -66,8 +66,8 @@ def test_what_dispatches_from_trusted_code_into_files_that_are_not_is_listed():
         "apply_transpose": {"_linop/_transposes.py"},  # no cost is computed with these; the next test
         "rule_of": {"_domain/_rules.py"},  # `Rule` checks what it gives
         "kind_of": {"_domain/_kinds.py"},  # before a row is read; a class is a kind if it has registered its rule
-        "plain_json": {"_domain/_json.py"},  # the charge of a step is in `Series.measure`'s fingerprint without it
-        "parts_of": {"_domain/_json.py"},
+        "plain_json": {"_domain/_kinds.py"},  # the charge of a step is in `Series.measure`'s fingerprint without it
+        "parts_of": {"_domain/_kinds.py"},
     }
 
 

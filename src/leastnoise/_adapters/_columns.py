@@ -25,7 +25,7 @@ def columns(path: str | os.PathLike[str] | CSV | DatabaseTable) -> list[tuple[st
     """
     # the libraries that read are imported when something is read
     from leastnoise._adapters._files import KINDS
-    from leastnoise._adapters._paths import files
+    from leastnoise._adapters._places import files
 
     if isinstance(path, DatabaseTable):
         table = open_source(path)

@@ -29,8 +29,7 @@ import numpy.typing as npt
 
 from leastnoise._adapters._arrow import to_column
 from leastnoise._adapters._column import STRANGE, Chunks, Column, FileKind, Source, by_columns
-from leastnoise._adapters._places import CSV
-from leastnoise._adapters._words import CSV_FILE, LONG_HEADER, NO_CSV, NO_HEADER, NOT_WHOLE, OTHER_ENCODING
+from leastnoise._adapters._places import CSV, CSV_FILE, LONG_HEADER, NO_CSV, NO_HEADER, NOT_WHOLE, OTHER_ENCODING
 from leastnoise._check import InputError, InternalError, message
 from leastnoise._check.arrays import IntArray
 

@@ -8,9 +8,7 @@ from pathlib import Path
 from leastnoise._adapters._arrow import in_chunks, strange_types, to_column
 from leastnoise._adapters._column import CHUNK, Chunks, Column, Encoders, FileKind, Source, by_columns
 from leastnoise._adapters._csv import CSV_FILES, open_csv
-from leastnoise._adapters._paths import files
-from leastnoise._adapters._places import CSV
-from leastnoise._adapters._words import NO_CSV_LAYOUT, NO_PARQUET, NOT_WHOLE, ONE_FILE_TWICE, OTHER_COLUMNS, PARQUET_FILE
+from leastnoise._adapters._places import CSV, NO_CSV_LAYOUT, NO_PARQUET, NOT_WHOLE, ONE_FILE_TWICE, OTHER_COLUMNS, PARQUET_FILE, files
 from leastnoise._check import InputError, InternalError, message
 from leastnoise._check.arrays import IntArray
 

@@ -7,9 +7,8 @@ import numpy as np
 
 from leastnoise._adapters._arrow import in_chunks, strange, strange_types, to_column
 from leastnoise._adapters._column import CHUNK, STRANGE, Chunks, Column, Source, by_columns
-from leastnoise._adapters._places import DatabaseTable
+from leastnoise._adapters._places import NAMES_TWICE, NO_DUCKDB, NO_FRAME, STORED, DatabaseTable
 from leastnoise._adapters._values import unless_it_raises
-from leastnoise._adapters._words import NAMES_TWICE, NO_DUCKDB, NO_FRAME, STORED
 from leastnoise._check import InputError, message
 
 # datetime is exact: a duration and a time of day have no string form in the rule

@@ -4,8 +4,7 @@ import glob
 from pathlib import Path
 from typing import Any
 
-from leastnoise._adapters._places import CSV, DatabaseTable, Joined
-from leastnoise._adapters._words import NOT_OF_THE_UNIT
+from leastnoise._adapters._places import CSV, NOT_OF_THE_UNIT, DatabaseTable, Joined
 from leastnoise._check import InputError, message
 
 

@@ -1,26 +1,75 @@
-"""What users say of where data are: CSV files with their layout, a table of a database, two tables that are joined. Nothing is read.
+"""Where data are, as users say it: files that a path means, layouts of CSV files, tables of databases, joins; and messages about them.
 
-Nobody needs to believe it: what a layout, a join or a name must be for a release to be private is checked where it is used.
+Nothing of a file is read. Not trusted: what a layout, a join or a name must be for a release to be private is checked where it is used, and
+so is whether files are below their path, of the kind that their names say, and there once.
 """
 
 import codecs
+import glob
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from leastnoise._check import InputError, message, refuse
+from leastnoise._check import InputError, did_you_mean, message, refuse
 from leastnoise._domain import attribute_name
+
+if TYPE_CHECKING:
+    from leastnoise._adapters._column import FileKind
 
 _VARIABLE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _NO_URL = (
     "The environment variable {name} must hold the URL of the database, such as postgresql://user@host/name "
     "or duckdb:///data/visits.duckdb; it is not set."
 )
+# Messages about sources, with names of what the user called them; nothing of a row gets here.
+CSV_FILE = "the CSV file {path!r}"
+PARQUET_FILE = "the Parquet file {path!r}"
+STORED = "the table {table!r} of {engine}"
+NO_HEADER = (
+    "{what} must begin with a line of column names; its first line is not one. "
+    "Check that the file is a CSV file whose lines end with LF or CRLF."
+)
+LONG_HEADER = "{what} must begin with a line of column names of at most {most} bytes; its first line is longer."
+NO_CSV = "{what} cannot be read. Check that it is a file you may read and, if it ends in .gz, that it is compressed by gzip."
+OTHER_ENCODING = (
+    "{what} must be text in {encoding}; its first line is not. "
+    'Say its encoding, for example [source] encoding = "latin-1" (of `init`: --encoding latin-1), or save it as UTF-8 or Parquet.'
+)
+NOT_WHOLE = "{what} cannot be read to its end. Check that it is whole and is not being written."
+NO_PARQUET = "{what} cannot be read as Parquet. Check that the file is whole and is a Parquet file."
+ONE_FILE_TWICE = "the files of a source must be different ones; {path!r} means one twice, by a link. Leave the link out."
+NO_CSV_LAYOUT = "delimiter, encoding and header are about CSV files; got {path!r}. Leave them out."
+OTHER_COLUMNS = (
+    "the files of a source must have the same columns; {what} has others than {first}. "
+    "Name the files that belong together, or make one file of them."
+)
+NAMES_TWICE = "the data frame must have column names that differ from each other. Rename or drop one of those that occur twice."
+NO_FRAME = "{what} cannot be computed. Collect it first, to see its own error."
+NO_SPARK = "{what} cannot be computed. Run an action on it by itself first, such as count(), to see its own error."
+NO_DUCKDB = (
+    "{what} cannot be read. Check that {connection} holds the path of a DuckDB database that no other program has open "
+    "for writing, and that the table is there."
+)
+NO_POSTGRES = (
+    "{what} cannot be read. Check that {connection} is the URL of a server that runs and lets you in, "
+    "and that you may read the table there."
+)
+NO_SOURCE = (
+    "the source must be a path to {endings} files, a pandas, Polars, PyArrow, Spark or Ibis table, a DuckDB relation or a "
+    "DatabaseTable; got an object of type {kind!r}."
+)
+STRANGE_COLUMN = "the column {name!r} of {what} must hold numbers, text or dates; its type is {kind}. Convert it to one of these."
+NOT_OF_THE_UNIT = (
+    "a table that is joined must be of the unit's own rows, or public: a row of it would be in the rows of several units. It is "
+    "joined on {own!r}, and {got}. Make {own!r} the unit, or say public = true if everyone may know what that table holds."
+)
+_OTHER_KIND = "the source must be a file that ends in {endings}; got {path!r}. Convert it, or read it into a data frame."
+_NO_FILE = "the source must be a file that exists; there is no file {path!r}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,3 +275,63 @@ def _the_same(first: Any, second: Any) -> bool:
     if all(isinstance(path, (str, Path)) for path in paths):
         first, second = (Path(path).expanduser().resolve() for path in paths)
     return first is second or (type(first) is type(second) and isinstance(first, (Path, DatabaseTable)) and first == second)
+
+
+def endings(kinds: "Sequence[FileKind]") -> str:
+    """Return the endings of the names of files, as a message lists them."""
+    names = [ending for kind in kinds for ending in kind.endings]
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def files(path: str | os.PathLike[str], kinds: "Sequence[FileKind]") -> "list[tuple[Path, FileKind]]":
+    """Return the files that a path means, sorted by name: a file; all below a folder; or those that match ``*``, ``?``, ``[...]``, ``**``.
+
+    In a folder and with ``**``, names of files and folders that begin with a point or an underscore are left out: engines mark their own
+    files so.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(f"the source must be a path to {endings(kinds)} files; got an object of type {type(path).__name__!r}.")
+    root = Path(os.fsdecode(path))
+    if root.is_dir():
+        matched = [file for file in sorted(root.rglob("*")) if file.is_file() and not _hidden(file.relative_to(root))]
+        what = message("The folder {path!r}", path=str(root))
+    elif glob.has_magic(str(root)) and not root.is_file():
+        matches = (Path(name) for name in sorted(glob.glob(str(root), recursive=True)))  # noqa: PTH207 - the pattern may be absolute
+        matched = [file for file in matches if file.is_file() and not ("**" in root.parts and _hidden(file))]
+        what = message("The pattern {path!r}", path=str(root))
+    else:
+        return [(root, _kind(root, kinds))]
+    if not matched:
+        raise InputError(message("the source must be files that exist. {what} has none.", what=what))
+    pairs = [(file, _kind(file, kinds)) for file in matched]
+    names = [kind.name for kind in kinds if any(kind is other for _, other in pairs)]
+    if len(names) > 1:
+        both = " and ".join(names)
+        raise InputError(f"the files of a source must be of one kind. {what} has both {both} files: name one kind, as in '*.csv'.")
+    return pairs
+
+
+def _hidden(file: Path) -> bool:
+    return any(part.startswith((".", "_")) and part not in {".", ".."} for part in file.parts)
+
+
+def _kind(file: Path, kinds: "Sequence[FileKind]") -> "FileKind":
+    kind = next((known for known in kinds if file.name.lower().endswith(known.endings)), None)
+    if kind is None:
+        raise InputError(message(_OTHER_KIND, endings=endings(kinds), path=str(file)))
+    if not file.is_file():
+        near = did_you_mean(file.name, [entry.name for entry in file.parent.iterdir()]) if file.parent.is_dir() else ""
+        raise InputError(message(_NO_FILE + (" {advice}" if near else ""), path=str(file), advice=near))
+    return kind
+
+
+def no_column(what: str, names: Sequence[str], name: str) -> str:
+    """Return the message about a column that is not there, or is there more than once."""
+    if (times := names.count(name)) > 1:
+        return f"{what} must have one column {name!r}; it has {times} of that name. Rename the others."
+    listed = ", ".join(repr(known) for known in names[:20]) + (", ..." if len(names) > 20 else "")
+    near = did_you_mean(name, names)
+    if len(names) == 1 and name in names[0]:
+        mark = max(",;|\t", key=names[0].count).replace("\t", "\\t")
+        near = f'Is another character between its fields? Say which, for example [source] delimiter = "{mark}".'
+    return f"{what} has no column {name!r}; it has {listed}." + (f" {near}" if near else "")

@@ -12,9 +12,8 @@ from sqlglot import exp
 from leastnoise._adapters._arrow import since_1970, to_column
 from leastnoise._adapters._column import Column, Source
 from leastnoise._adapters._engine import UNREAD, Engine, Type, engine_source, values_of
-from leastnoise._adapters._places import DatabaseTable
+from leastnoise._adapters._places import NO_POSTGRES, STORED, DatabaseTable
 from leastnoise._adapters._sql import Expression, sql
-from leastnoise._adapters._words import NO_POSTGRES, STORED
 from leastnoise._check import InputError, message
 
 # Hash tables of Postgres are spilled to its disk beyond its own bound, and 100 sets of a table are a single pass over its rows.

@@ -13,10 +13,9 @@ import numpy as np
 from leastnoise._adapters._column import Source, Wish
 from leastnoise._adapters._encode import amount_encoder, cell_encoder
 from leastnoise._adapters._location import check_unit
-from leastnoise._adapters._places import CSV, DatabaseTable, Joined
+from leastnoise._adapters._places import CSV, NO_SOURCE, STRANGE_COLUMN, DatabaseTable, Joined, no_column
 from leastnoise._adapters._units import MOST_CUT, Units, numbering, usage_table
 from leastnoise._adapters._values import is_null, is_spelled_null, text
-from leastnoise._adapters._words import NO_SOURCE, STRANGE_COLUMN, no_column
 from leastnoise._check import InputError, message, refuse, whole
 from leastnoise._check.arrays import Array, BoolArray
 from leastnoise._domain import DROP, Domain, Keys, PerCell, Rule, UnitCount, parts
@@ -218,7 +217,7 @@ def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
     opened = open_frame(source)
     if opened is None:
         from leastnoise._adapters._files import KINDS
-        from leastnoise._adapters._paths import endings
+        from leastnoise._adapters._places import endings
 
         # its repr may show rows
         raise InputError(message(NO_SOURCE, endings=endings(KINDS), kind=type(source).__name__))

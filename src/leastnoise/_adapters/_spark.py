@@ -13,8 +13,8 @@ from sqlglot import exp
 from leastnoise._adapters._arrow import since_1970, to_column
 from leastnoise._adapters._column import Source
 from leastnoise._adapters._engine import UNREAD, Engine, Run, Type, engine_source, values_of
+from leastnoise._adapters._places import NO_SPARK
 from leastnoise._adapters._sql import Expression, sql
-from leastnoise._adapters._words import NO_SPARK
 from leastnoise._check import InputError, message
 
 # Settings under which the text of a query means something else.

@@ -8,9 +8,8 @@ need be believed.
 from leastnoise._domain._cells import DROP, MOST, Clocked, Cuts, Forms, Keys, Rule, Steps, rule_of
 from leastnoise._domain._dates import FOLDED, Dates, period_of
 from leastnoise._domain._domain import Domain
-from leastnoise._domain._json import kind_from_json, kind_to_json
 from leastnoise._domain._kind import RESERVED, Kind, Label, Level, known_keys
-from leastnoise._domain._kinds import Bins, Categories, Coded, Decimals, Edges, Integers, Unknown
+from leastnoise._domain._kinds import Bins, Categories, Coded, Decimals, Edges, Integers, Unknown, kind_from_json, kind_to_json
 from leastnoise._domain._measure import Measure, PerCell, UnitCount, ValueCount, Weighted, parts
 from leastnoise._domain._reading import BLANKS, Reading, attribute_name
 from leastnoise._domain._rules import inner_edges, multiples, number_pattern

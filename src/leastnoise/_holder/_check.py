@@ -145,7 +145,7 @@ def _lines_of(path: str | os.PathLike[str] | CSV) -> int | None:
     """Return the number of lines of CSV files without their headers, records or not; None for other files."""
     from leastnoise._adapters._csv import CSV_FILES, opened_file, whole_lines
     from leastnoise._adapters._files import KINDS
-    from leastnoise._adapters._paths import files
+    from leastnoise._adapters._places import files
 
     headed = not isinstance(path, CSV) or isinstance(path.header, bool)
     listed, lines = files(path.path if isinstance(path, CSV) else path, KINDS), 0
