@@ -6,8 +6,6 @@ import pytest
 import leastnoise as ln
 from leastnoise import DatabaseTable, Domain, InputError
 from leastnoise._adapters import read
-from leastnoise._kernel._count import count
-from leastnoise._spec import parse_spec
 
 DOMAIN = Domain({"sex": ["F", "M"], 'a"b': ln.Integers(0, 9)})
 PLAN = ln.plan(ln.marginals(DOMAIN, ways=2), ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=3))
@@ -52,19 +50,3 @@ def test_a_view_that_fails_says_nothing_of_a_row(file):
     with pytest.raises(InputError, match="the table 'failing' of DuckDB cannot be computed") as error:
         read(DatabaseTable("failing", "env:VISITS_DB"), Domain(sex=["F", "M"]))
     assert "MARK" not in str(error.value)
-
-
-def test_a_spec_names_a_table_of_a_file(file, tmp_path):
-    spec = """
-        [source]
-        table = "visits"
-        connection = "env:VISITS_DB"
-        [privacy]
-        epsilon = "1"
-        [domain.sex]
-        categories = ["F", "M"]
-        [[workload]]
-        marginals = { ways = 1 }
-    """
-    ((_, cells),) = count(read(parse_spec(spec, tmp_path).source, Domain(sex=["F", "M"])), [("sex",)])
-    assert cells.tolist() == [sum(i % 7 > 0 and i % 3 == 0 for i in range(100)), sum(i % 7 > 0 and i % 3 > 0 for i in range(100))]

@@ -121,12 +121,6 @@ def test_values_on_edges_fall_on_the_documented_side(low, high, count, closed):
     )
 
 
-def test_many_bins_are_quick_and_exact():
-    kind = Bins(0, 1, 2**20)
-    cells = cell_encoder(kind)(Column(np.array([0.0, 2**-20, 1 - 2**-20, 1.0])))
-    assert cells.tolist() == [0, 1, 2**20 - 1, 2**20 - 1]
-
-
 TEXTS = ["F", "f", "F ", "17", "17.0", "17.00", "017", "+17", "17.", "-0.0", "0", "inf", "true", "True", "é", "e\u0301", "1.50", "1.5"]
 
 
@@ -204,16 +198,6 @@ def test_a_row_becomes_what_it_would_become_alone(name, chunks):
         assert encode(Column(chunk)).tolist() == [int(ENCODERS[name]()(Column([value]))[0]) for value in chunk]
 
 
-def test_equal_decimals_and_instants_have_one_text():
-    """What one row holds once decided what the rows after it were counted as: equal values had different texts."""
-    encode = cell_encoder(Categories(["1", "2024-10-27 00:30:00", "2024-10-27 01:30:00"], outside="other"))
-    assert encode(Column([Decimal("1." + "0" * 50)] * 3)).tolist() == [0, 0, 0]
-    for first in (PAIRS[:4], PAIRS[3::-1]):
-        assert encode(Column(first)).tolist() == [0] * 4
-    assert encode(Column([NIGHT, NIGHT.replace(fold=1)])).tolist() == [1, 2]
-    assert encode(Column([NIGHT.replace(fold=1), NIGHT])).tolist() == [2, 1]
-
-
 @given(st.decimals(allow_nan=False, allow_infinity=False), st.integers(0, 60))
 @settings(max_examples=100, deadline=None)
 def test_decimals_have_the_text_of_their_value(value, zeros):
@@ -235,33 +219,40 @@ def test_whatever_libraries_write_for_nothing_is_null():
     assert cell_encoder(kind)(Column(nothing)).tolist() == [1] * len(nothing)
 
 
-FIRST = {"Y": "2024-01-01", "M": "2024-05-01", "W": "2024-04-25", "D": "2024-05-01"}
-FIRST |= {"h": "2024-05-01 13:00:00", "m": "2024-05-01 13:07:00", "s": "2024-05-01 13:07:05"}
+FORMS = {
+    "doubles, but for whole ones, as Python writes them": [(0.1, "0.1"), (17.0, "17"), (-1e39, str(int(-1e39))), (math.inf, "inf")],
+    "whole doubles of 41 digits": [(1e40, "1e+40"), (-1e40, "-1e+40")],
+    "narrow floats": [(np.float32(0.1), "0.1"), (np.float16(0.5), "0.5")],
+    "whole numbers of at most 40 digits": [(sign * (10**40 - 1), str(sign * (10**40 - 1))) for sign in (1, -1)],
+    "longer ones": [(sign * 10**digits, None) for sign in (1, -1) for digits in (40, 5000)],
+    "decimals of at most 40 digits on either side": [
+        (Decimal(10**40 - 1), "9" * 40),
+        (Decimal(1 - 10**40), "-" + "9" * 40),
+        (Decimal(1).scaleb(39), "1" + "0" * 39),
+        (Decimal(-1).scaleb(-40), "-0." + "0" * 39 + "1"),
+    ],
+    "decimals of more": [(sign * far, None) for sign in (1, -1) for far in (Decimal(10**40), Decimal(10**41 - 1), Decimal(1).scaleb(-41))],
+    "equal decimals": [(one, "1") for one in PAIRS[:4]],
+    "instants": [(NIGHT, "2024-10-27 00:30:00"), (NIGHT.replace(fold=1), "2024-10-27 01:30:00")],
+    "time stamps of pandas": [
+        (pd.Timestamp("2024-05-01 12:00:00.123456789"), "2024-05-01 12:00:00.123456789"),
+        (pd.Timestamp("2024-05-01 12:00:00.123456789", tz="Europe/Berlin"), "2024-05-01 10:00:00.123456789"),
+        (pd.Timestamp("2024-05-01 12:00:00.123456"), "2024-05-01 12:00:00.123456"),
+    ],
+    "times of coarse units, by their first day or second": [
+        (np.datetime64("2024-05-01T13:07:05").astype(f"M8[{unit}]"), first)
+        for unit, first in zip(
+            "YMWDhms",
+            ["2024-01-01", "2024-05-01", "2024-04-25", "2024-05-01", *(f"2024-05-01 13:{end}" for end in ("00:00", "07:00", "07:05"))],
+            strict=True,
+        )
+    ],
+}
 
 
-@pytest.mark.parametrize("unit", FIRST)
-def test_times_of_coarse_units_have_the_text_of_their_first_day_or_second(unit):
-    assert text(np.datetime64("2024-05-01T13:07:05").astype(f"M8[{unit}]")) == FIRST[unit]
-
-
-def test_doubles_have_the_text_that_python_writes_but_for_whole_ones():
-    assert [text(one) for one in (0.1, np.float32(0.1), np.float16(0.5), 17.0, -1e39)] == ["0.1", "0.1", "0.5", "17", str(int(-1e39))]
-    assert [text(one) for one in (1e40, -1e40, math.inf)] == ["1e+40", "-1e+40", "inf"]
-
-
-def test_whole_numbers_of_more_than_forty_digits_have_no_text():
-    for sign in (1, -1):
-        assert text(sign * (10**40 - 1)) == str(sign * (10**40 - 1))
-        assert text(sign * 10**40) is text(sign * 10**5000) is None
-
-
-def test_decimals_of_more_than_forty_digits_on_a_side_of_the_point_have_no_text():
-    for sign, mark in ((1, ""), (-1, "-")):
-        assert text(Decimal(sign * (10**40 - 1))) == mark + "9" * 40
-        assert text(Decimal(sign).scaleb(39)) == f"{mark}1" + "0" * 39
-        assert text(Decimal(sign).scaleb(-40)) == f"{mark}0." + "0" * 39 + "1"
-        for far in (Decimal(sign * 10**40), Decimal(sign * (10**41 - 1)), Decimal(sign).scaleb(-41)):
-            assert text(far) is None
+@pytest.mark.parametrize("name", FORMS)
+def test_the_text_of_a_value(name):
+    assert [text(value) for value, _ in FORMS[name]] == [form for _, form in FORMS[name]]
 
 
 @pytest.mark.parametrize("outside", ["drop", "clip", "other"])

@@ -271,12 +271,6 @@ def test_guards(make, message):
     assert message in str(error.value)
 
 
-def test_time_stamps_of_pandas_have_nanoseconds_in_their_text():
-    stamp = pd.Timestamp("2024-05-01 12:00:00.123456789")
-    encode = cell_encoder(ln.Categories(["2024-05-01 12:00:00.123456789", "2024-05-01 10:00:00.123456789"], outside="other"))
-    assert encode(Column([stamp, stamp.tz_localize("Europe/Berlin"), stamp.floor("us")])).tolist() == [0, 1, 2]
-
-
 @pytest.mark.parametrize("values", [[1, None, 0], [1.0, None, float("nan")], ["1", None, ""]], ids=str)
 def test_nulls_among_the_values_of_a_dictionary_are_nulls(values):
     """Not what stands in their place in memory."""

@@ -25,31 +25,6 @@ def test_sizes_and_labels():
         assert kind.regular == len(kind.regular_labels) == kind.size - (kind in other)
 
 
-def test_a_level_of_a_kind_with_other_has_its_name():
-    kind = Categories(["a", "b"], levels={"half": {"a": "x", "b": "x"}}, outside="other")
-    assert (kind.level("half").name, kind.level("half").labels, kind.level("half").cells) == ("half", ("x", "other"), (0, 0, 1))
-
-
-@pytest.mark.parametrize(
-    ("by", "labels"),
-    [
-        ("year", ("2023", "2024")),
-        ("quarter", ("2023-Q4", "2024-Q1")),
-        ("month", ("2023-12", "2024-01")),
-        ("week", ("2023-W52", "2024-W01")),
-        ("day", ("2023-12-31", "2024-01-01")),
-    ],
-)
-def test_periods_are_called_by_their_first_day(by, labels):
-    assert Dates("2023-12-31", "2024-01-01", by=by).labels == labels
-
-
-def test_parts_of_weeks_and_days_are_called_as_everywhere():
-    days = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-    assert Dates("2024-12-30", "2025-01-05", by="weekday").labels == days
-    assert Dates("2024-12-30", "2024-12-31", by="hour_of_day").labels == tuple(range(24))
-
-
 def test_days_lie_in_coarser_periods():
     levels = {level.name: (level.labels, level.cells) for level in Dates("2023-12-31", "2024-01-02").implied_levels}
     two, week = (0, 1, 1), ("2023-W52", "2024-W01")
@@ -85,13 +60,6 @@ def test_a_reading_may_be_a_mapping():
         Integers(0, 9, reading={"comma": ","})
 
 
-@pytest.mark.parametrize("rounding", ["down", "nearest", "up"])
-def test_roundings_are_kept_and_others_refused(rounding):
-    assert Integers(0, 9, rounding=rounding).rounding == rounding
-    with pytest.raises(InputError, match="rounding must be one of 'down', 'nearest', 'up'"):
-        Integers(0, 9, rounding=rounding.upper())
-
-
 def test_a_kind_of_somebody_else_is_refused(monkeypatch):
     class Foreign(Kind):
         def __repr__(self) -> str:
@@ -120,7 +88,7 @@ def test_what_is_other_has_a_group_of_its_own_on_every_level():
     levels = {"half": {"width": 5}}
     assert Integers(0, 9, levels=levels).level("half").labels == ("0 .. 4", "5 .. 9")
     found = Integers(0, 9, outside="other", levels=levels).level("half")
-    assert (found.labels, found.cells) == (("0 .. 4", "5 .. 9", "other"), (*[0] * 5, *[1] * 5, 2))
+    assert (found.name, found.labels, found.cells) == ("half", ("0 .. 4", "5 .. 9", "other"), (*[0] * 5, *[1] * 5, 2))
 
 
 def test_whole_categories_fit_64_bits():
@@ -164,9 +132,6 @@ def test_edges_are_shown_as_they_can_be_written():
 )
 def test_what_is_not_said_drops_the_row(kind):
     assert (kind.null, kind.outside, getattr(kind, "closed", "left")) == ("drop", "drop", "left")
-
-
-def test_null_none_means_drop():
     assert Categories(["a"], null=None) == Categories(["a"])
 
 

@@ -19,7 +19,7 @@ _TEXTS = {"string", "large_string", "string_view", "binary", "large_binary", "bi
 
 
 def strange_types(schema: Iterable[Any]) -> dict[str, str]:
-    """The columns of an Arrow schema whose type no rule reads, with the type.
+    """Return the columns of an Arrow schema whose type no rule reads, with the type.
 
     >>> strange_types(pa.schema({"a": pa.int8(), "b": pa.list_(pa.int8())}))
     {'b': 'list<item: int8>'}
@@ -86,7 +86,7 @@ def to_column(array: Any) -> Column:
 
 
 def since_1970(array: Any, unit: str, *, zoned: bool = False) -> Column:
-    """The column of dates or times that are sent as whole numbers: days, or parts of a second, since 1970.
+    """Return the column of dates or times that are sent as whole numbers: days, or parts of a second, since 1970.
 
     >>> since_1970(pa.array([1]), "D").data.tolist()
     [datetime.date(1970, 1, 2)]
@@ -95,7 +95,7 @@ def since_1970(array: Any, unit: str, *, zoned: bool = False) -> Column:
 
 
 def in_chunks(batches: Iterable[Any], wanted: Sequence[tuple[str | int, Callable[[Any], Column]]]) -> Chunks[Column]:
-    """Arrow batches of any length as chunks of columns: of each its name or place in a batch, and what makes a column of its array.
+    """Cut Arrow batches into chunks of columns, each given by its name or position in a batch and what makes a column of its array.
 
     >>> [(rows, a.data.tolist()) for rows, (a,) in in_chunks(pa.table({"a": [1, 2]}).to_batches(), [("a", to_column)])]
     [(2, [1, 2])]
@@ -107,7 +107,7 @@ def in_chunks(batches: Iterable[Any], wanted: Sequence[tuple[str | int, Callable
 
 
 def strange(missing: Any) -> Column:
-    """The column of a type that no rule reads, of whose rows is known which are null alone.
+    """Return the column of a type that no rule reads: all that is known of its rows is which are null.
 
     >>> strange(pa.array([True, False])).index.tolist()
     [-1, 0]
@@ -139,7 +139,7 @@ def _of_dictionary(array: Any) -> Column:
 
 
 def _repeated(column: Column, positions: Array) -> Column:
-    """The values at these places, -1 for a null."""
+    """Return the column of the values at these positions; -1 is a null."""
     indices = np.arange(len(column.data)) if column.index is None else column.index
     if column.null is not None:
         indices = np.where(column.null, -1, indices)

@@ -1,4 +1,4 @@
-"""What a source is: public facts, and a way to its rows, in columns of chunks, or to counts of them."""
+"""Sources: public facts about a table, and a way to its private rows, chunk by chunk, or to counts of them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Column:
     zoned: bool = False
 
     def rows(self, encoded: IntArray, missing: int) -> IntArray:
-        """From what each value of ``data``, and a null, are encoded as, to the rows; writes into ``encoded``.
+        """Return what each row is encoded as, given what each value of ``data`` and a null are encoded as; ``encoded`` is overwritten.
 
         >>> Column(["a", "b"], index=np.array([1, 1, -1, 0])).rows(np.array([5, 7]), 0).tolist()
         [7, 7, 0, 5]
@@ -73,7 +73,7 @@ def by_value(compute: Callable[[Sequence[object]], IntArray]) -> Encoder:
 
 
 def distinct(data: Array | Sequence[object]) -> tuple[Sequence[object], npt.NDArray[np.intp] | None]:
-    """The values that are told apart, and which of them each one is; None for where if all are listed.
+    """Return the distinct values, and for each value its index among these; in place of the indices None if all values are listed.
 
     Only values of one numpy type, and texts, are ever taken to be the same: equal values of other types can have different texts.
 
@@ -93,7 +93,7 @@ def distinct(data: Array | Sequence[object]) -> tuple[Sequence[object], npt.NDAr
 
 
 def nothing_but(value: object, null: BoolArray) -> Column:
-    """The column that has the same value in every row that is not null."""
+    """Return the column that has the same value in every row that is not null."""
     return Column([value], None, -null.astype(np.int64))
 
 

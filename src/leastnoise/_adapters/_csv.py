@@ -142,9 +142,9 @@ def cut(block: bytes, delimiter: bytes, width: int, wanted: Sequence[int]) -> tu
 
 
 def ahead(function: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
-    """What a function, which keeps nothing from one to the next, makes of each item, in order.
+    """Apply a function without memory to each item, in threads, and yield the results in order.
 
-    It runs in threads, for a few items more than are waited for; items are taken one by one, by the caller's thread.
+    A few items are computed ahead; the caller's thread takes them one by one.
 
     >>> list(ahead(abs, [-1, 2, -3]))
     [1, 2, 3]
@@ -161,7 +161,7 @@ def ahead(function: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[M
 
 
 def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
-    r"""The fields between places of a text that has `WORD` further bytes behind the last of them, told apart by their bytes.
+    r"""Return the column of fields, given by where they begin and end in a text with `WORD` further bytes at its end.
 
     >>> column = to_texts(np.frombuffer(b"F,M,F" + bytes(WORD), dtype=np.uint8), np.array([0, 2, 4]), np.array([1, 3, 5]))
     >>> column.data, column.index.tolist()
@@ -231,7 +231,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
 
 
 def _text(raw: Any, characters: str) -> object:
-    """The text of bytes that are decoded one by one; with a byte that has no character (U+FFFE) they are no value."""
+    """Decode bytes one by one; with a byte that has no character (U+FFFE) they are no value."""
     decoded = codecs.charmap_decode(raw, "replace", characters)[0]  # so that it cannot fail, whatever the bytes are
     return STRANGE if "\ufffd" in decoded else decoded
 

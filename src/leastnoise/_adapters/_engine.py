@@ -113,7 +113,7 @@ class Engine:
         return {key: units for key, units in units_of.items() if allowed.allows(key)}
 
     def joined(self, other: "Engine", on: tuple[str, str], mine: Sequence[str], theirs: Sequence[str]) -> "Engine | None":
-        """An engine in which rows have the columns of their partner in a second table (E10).
+        """Return an engine in which rows have the columns of their partner in a second table (E10).
 
         They are joined on a column of each; columns but those wanted, of the first table and of the second, are not named in a query.
         None where one query cannot have both tables, or their keys have no SQL, which depends on public facts alone.
@@ -161,9 +161,9 @@ class Engine:
         return kept, every - kept, gone
 
     def _bounded_rows(self, wish: Wish, entropy_bytes: Entropy) -> exp.Select | None:
-        """The rows that count for their unit, with those that the domain drops, or of unknown categories those with a key.
+        """Return the query of the rows that count for their unit, also if the domain drops them; for unknown categories, of rows with a key.
 
-        Of attribute i they have the cell ``ci``, of measure i the amount ``vi``. None where a column has no SQL.
+        Its columns are the cell ``ci`` of each attribute i and the amount ``vi`` of each measure i. None where a column has no SQL.
         """
         sources = [rule.reading.column or name for name, rule in wish.rules.items()]
         sums = {f"v{number}": measure for number, measure in enumerate(wish.sums.values()) if parts(measure)}
@@ -195,11 +195,11 @@ class Engine:
         return rows if wish.unit_column is None else self._bounded(rows, list(columns), wish, entropy_bytes)
 
     def _once(self, query: exp.Select) -> exp.Select:
-        """A query whose expressions are computed once a row, not again wherever they are named."""
+        """Return a query whose expressions are computed once a row, not again wherever they are named."""
         return query.offset(0) if self.merges else query
 
     def _bounded(self, rows: exp.Select, names: list[str], wish: Wish, entropy_bytes: Entropy) -> exp.Select:
-        """At most so many rows of each unit: numbered in the order of what they are encoded as, and the numbers chosen by a key."""
+        """Keep at most ``max_rows`` rows of each unit, numbered in the order of their codes; a keyed hash chooses among the numbers."""
         key = entropy_bytes(_KEY_BYTES).hex()
         rows = exp.select("*", "COUNT(*) OVER (PARTITION BY u0) AS every").from_(rows.subquery("of_units"))
         numbered = _numbered(rows, ["u0"], [name for name in names if name != "u0"] or ["u0"], "place")
@@ -211,19 +211,19 @@ class Engine:
 
 
 def _key(engine: Engine, name: str) -> Expression | None:
-    """The string form by which units are told apart, null where there is none; None where it has no SQL."""
+    """Return the string form by which units are told apart, as SQL, null where a row has none; None if the column has no such SQL."""
     value = engine.values.get(name)
     form = None if value is None else unit_of(value)
     return None if value is None or form is None else sql("CASE WHEN :null THEN NULL ELSE :form END", null=value.is_missing(), form=form)
 
 
 def _selected(columns: Mapping[str, Expression], source: Expression) -> exp.Select:
-    """At least one column, as a query must have."""
+    """Return the query for these columns, or for a constant if there are none, as a query must have a column."""
     return exp.select(*[exp.alias_(it.copy(), name) for name, it in (columns or {"nothing": sql(":zero", zero=0)}).items()]).from_(source)
 
 
 def _kept(wish: Wish) -> list[Expression]:
-    """SQL conditions: the row is kept by every attribute."""
+    """Return the conditions that no attribute drops the row."""
     return [sql(f"c{number} >= :least", least=0) for number in range(len(wish.rules))]
 
 
@@ -232,7 +232,7 @@ def _cell(wish: Wish, attributes: Sequence[str]) -> list[str]:
 
 
 def _numbered(rows: exp.Select, alike: Sequence[str], order: Sequence[str | Expression], name: str, most: int | None = None) -> exp.Select:
-    """The rows with their number among those that are alike, from 1 to ``most``."""
+    """Number the rows that agree in some columns, in an order; keep those numbered up to ``most``."""
     turns = exp.Order(expressions=[exp.Ordered(this=exp.maybe_parse(column).copy(), nulls_first=True) for column in order])
     number = exp.Window(this=exp.RowNumber(), partition_by=[exp.column(column) for column in alike], order=turns)
     numbered = exp.select("*", exp.alias_(number, name)).from_(rows.subquery(f"before_{name}"))
@@ -240,7 +240,7 @@ def _numbered(rows: exp.Select, alike: Sequence[str], order: Sequence[str | Expr
 
 
 def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: Wish) -> exp.Select:
-    """Counts and sums of every cell that occurs in each of some marginals; in a row of one marginal, the cells of others are null."""
+    """Return the query for counts and sums of every cell of some marginals; in a row of one marginal, cells of others are null."""
     numbers = ["COUNT(*) AS n"]
     for number, measure in enumerate(wish.sums.values()):
         amount = f"CASE WHEN w{number} = 1 THEN 1 ELSE 0 END" if isinstance(measure, UnitCount) else f"v{number}"
@@ -254,7 +254,7 @@ def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: Wish) ->
 
 
 def _tables(answer: Any, cover: tuple[str, ...], wish: Wish) -> Iterator[tuple[Wanted, IntArray]]:
-    """The marginals of one set of attributes, from an answer that may have those of others too."""
+    """Yield the marginals of one set of attributes, from an answer that may have those of others too."""
     import pyarrow as pa
 
     of_cover, columns = np.ones(answer.num_rows, dtype=np.bool_), _cell(wish, cover)
@@ -292,7 +292,7 @@ class Type:
     value: Callable[[Expression], Expression] | None = None
 
     def sent(self, name: str) -> Expression:
-        """What is sent for in place of a column of this name, to the letter."""
+        """Return the expression that is sent for in place of a column of exactly this name."""
         column = exp.column(exp.to_identifier(name, quoted=True))
         return column if self.selected is None else self.selected(column)
 
@@ -301,7 +301,7 @@ UNREAD = Type(strange, selected=lambda column: sql(":it IS NULL", it=column))
 
 
 def values_of(types: Mapping[str, Type]) -> dict[str, Value]:
-    """What the columns hold that an engine can encode.
+    """Return the columns that an engine can encode, and what each holds.
 
     >>> values_of({"a": Type(to_column, "integer"), "b": UNREAD})["a"].held
     'integer'
@@ -312,9 +312,13 @@ def values_of(types: Mapping[str, Type]) -> dict[str, Value]:
 
 
 def engine_source(engine: Engine, types: Mapping[str, Type], kinds: Sequence[tuple[str, str]], session: Session) -> Source:
-    """The source whose rows an engine can count, of columns by their types, each with its type's name in order (a name may come twice).
+    """Return the source whose rows an engine can count.
 
-    The session is as that of the engine, with what rows come by: batches that need not be held at once.
+    Args:
+        engine: the engine.
+        types: what becomes of each column.
+        kinds: each column and the name of its type, in order; a name may come twice.
+        session: like the engine's, but the batches of its answers need not be held at once.
     """
 
     def chunks(columns: list[str]) -> Chunks[Column]:

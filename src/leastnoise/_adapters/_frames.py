@@ -52,7 +52,7 @@ def open_frame(frame: Any) -> Source | None:
 
 
 def _open_table(table: Any, what: str) -> Source:
-    """A PyArrow table is taken as it is."""
+    """Open a PyArrow table, whose arrays are taken as they are."""
 
     def chunks(columns: list[str]) -> Chunks[Column]:
         yield from in_chunks(table.to_batches(), [(name, to_column) for name in columns])
@@ -64,7 +64,7 @@ def _open_table(table: Any, what: str) -> Source:
 
 @unless_it_raises(nw.Unknown())
 def _kind(series: Any) -> Any:
-    """The type in narwhals' words; unknown where it has none, such as decimals of negative scale."""
+    """Return the type as narwhals names it; `Unknown` where it has none, such as for decimals of negative scale."""
     return series.dtype
 
 

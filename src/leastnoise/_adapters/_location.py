@@ -1,4 +1,4 @@
-"""What data are called and where they are, by which their ledger is chosen; and the unit that a second table needs. Nothing is read."""
+"""Names and places of data, by which their ledger is chosen, and the unit that a second table needs. Nothing is read."""
 
 import glob
 from pathlib import Path
@@ -9,7 +9,7 @@ from leastnoise._check import InputError, message
 
 
 def location(source: Any) -> Any:
-    """The absolute path of a source that is files, with their layout where one was given, as plain values; None of any other.
+    """Return the absolute path of files, with their layout if one was given, as plain values; None for any other source.
 
     >>> location("/data/people.csv"), location({"age": [1]})
     ('/data/people.csv', None)
@@ -23,9 +23,9 @@ def location(source: Any) -> Any:
 
 
 def dataset_name(source: Any) -> str | None:
-    """What the data set of a source is called in its ledger, unless its user says so; None of data that have no name.
+    """Return the usual name of a data set in its ledger; None for data without a name.
 
-    It is the name of a file, of a folder, or of the folder where a pattern begins.
+    It is the name of a table, a file, a folder, or the folder where a pattern begins.
 
     >>> dataset_name("/data/people.csv.gz"), dataset_name("/data/visits/*.csv"), dataset_name({"age": [1]})
     ('people', 'visits', None)
@@ -41,7 +41,7 @@ def dataset_name(source: Any) -> str | None:
 
 
 def ledger_beside(source: Any) -> Path:
-    """The ledger's file, unless its user says so: beside a file or folder, where a pattern begins, of a table in the working folder.
+    """Return the usual file of the ledger: beside a file or folder, where a pattern begins, or for a table in the working folder.
 
     >>> ledger_beside("/data/people.csv").as_posix(), ledger_beside("/data/visits/*.csv").as_posix()
     ('/data/people.ledger', '/data/visits/visits.ledger')
@@ -54,7 +54,7 @@ def ledger_beside(source: Any) -> Path:
 
 
 def join_facts(source: Any) -> dict[str, Any]:
-    """What a release says of a second table; empty if there is none.
+    """Return what a release says of a second table; empty if there is none.
 
     >>> join_facts(ln.Joined("visits.csv", "patients.csv", on="patient_id"))
     {'table': 'patients', 'on': 'patient_id', 'key': 'patient_id', 'public': False}
@@ -65,7 +65,7 @@ def join_facts(source: Any) -> dict[str, Any]:
 
 
 def protected_tables(source: Any) -> tuple[Any, ...]:
-    """The tables whose rows are protected: one, or both of two that are joined, but for a public one.
+    """Return the tables whose rows are protected: the one table, or both tables of a join, without a public one.
 
     >>> protected_tables("visits.csv"), protected_tables(ln.Joined("visits.csv", "patients.csv", on="patient_id"))
     (('visits.csv',), ('visits.csv', 'patients.csv'))

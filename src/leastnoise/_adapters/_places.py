@@ -117,7 +117,7 @@ class CSV:
         return None if self.encoding == "utf-8" else _characters(self.encoding)
 
     def located(self) -> dict[str, object]:
-        """All of it as plain values, with the absolute path; `CSV` takes them back."""
+        """Return the arguments as plain values, with the absolute path; `CSV` takes them back."""
         full = str(Path(self.path).expanduser().absolute())
         header = self.header if isinstance(self.header, bool) else list(self.header)
         return {"path": full, "delimiter": self.delimiter, "encoding": self.encoding, "header": header}
@@ -136,7 +136,7 @@ def _encoding(name: object) -> str:
 
 @cache
 def _characters(encoding: str) -> str:
-    """The character of each byte, U+FFFE for none; empty where bytes mean others than by themselves, or the first 128 not ASCII."""
+    """Return the character of each byte, U+FFFE for none; empty for encodings of several bytes a character, or unlike ASCII below 128."""
     try:
         alone = [bytes([byte]).decode(encoding, "replace") for byte in range(256)]
         if "".join(alone[:128]) == bytes(range(128)).decode("ascii"):  # lines are cut at bytes
@@ -182,7 +182,7 @@ class DatabaseTable:
         return tuple(self.table.split("."))
 
     def url(self) -> str:
-        """The URL of the database, for the adapter alone; an `InputError` if the environment does not have the variable."""
+        """Return the URL of the database, for the adapter alone; an `InputError` if the environment does not have the variable."""
         name = self.connection.removeprefix("env:")
         address = os.environ.get(name)
         if not address:
@@ -246,13 +246,13 @@ class Joined:
         return f"Joined(on={self.on!r}, columns={self.columns!r}, public={self.public!r})"
 
     def terms(self) -> dict[str, Any]:
-        """All but the tables, as plain values."""
+        """Return the arguments without the tables, as plain values."""
         columns = None if self.columns is None else list(self.columns)
         return {"on": {self.own: self.key}, "columns": columns, "public": self.public}
 
 
 def located(recorded: Any, moved: Any = None) -> Any:
-    """The source that `location` wrote down.
+    """Return the source that `location` wrote down.
 
     Args:
         recorded: what it wrote.
@@ -270,7 +270,7 @@ def located(recorded: Any, moved: Any = None) -> Any:
 
 
 def _the_same(first: Any, second: Any) -> bool:
-    """Whether two tables are known to be one, however their places are written."""
+    """Return whether two tables are known to be the same, however their paths are written."""
     paths = [table.path if isinstance(table, CSV) else table for table in (first, second)]
     if all(isinstance(path, (str, Path)) for path in paths):
         first, second = (Path(path).expanduser().resolve() for path in paths)

@@ -27,20 +27,20 @@ _START = ("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY", "SET LOCA
 
 
 def _days(column: Expression) -> Expression:
-    """Days since 1970; infinite dates are ones that nobody means, at either end."""
+    """Return days since 1970; infinite dates become days far beyond every domain."""
     written = "CASE WHEN :it IS NULL THEN NULL WHEN ISFINITE(:it) THEN CAST(:it - CAST('1970-01-01' AS DATE) AS INT)"
     return sql(f"{written} WHEN :it > '1970-01-01' THEN {2**31 - 1} ELSE {1 - 2**31} END", it=column)
 
 
 def _microseconds(column: Expression) -> Expression:
-    """Microseconds since 1970, in UTC where there is a time zone; the times that 64 bits do not hold become the last, or the first."""
+    """Return microseconds since 1970, in UTC if there is a time zone; a time that 64 bits do not hold becomes the last, or the first."""
     written = "CASE WHEN :it IS NULL THEN NULL WHEN :it < '200000-01-01' AND ISFINITE(:it) THEN"
     written += " CAST(EXTRACT(EPOCH FROM :it) * 1000000 AS BIGINT) WHEN :it > '1970-01-01' THEN :last ELSE :first END"
     return sql(written, it=column, last=_LATEST, first=-_LATEST)
 
 
 def _as_double(column: Expression) -> Expression:
-    """A decimal of any length; those beyond the doubles, or nearer to 0 than to the least of them, would be an error."""
+    """Return a decimal of any length as a double; CASE keeps decimals beyond the doubles, or below the least one, from being an error."""
     written = "CASE WHEN :it = CAST('NaN' AS DECIMAL) THEN CAST('NaN' AS DOUBLE) WHEN ABS(:it) <= CAST(:near AS DECIMAL) THEN :zero"
     written += " WHEN ABS(:it) <= CAST('1e300' AS DECIMAL) THEN CAST(:it AS DOUBLE) WHEN :it > 0 THEN CAST('Infinity' AS DOUBLE)"
     return sql(f"{written} WHEN :it <= 0 THEN CAST('-Infinity' AS DOUBLE) ELSE NULL END", it=column, near=_NEAR, zero=0.0)
@@ -100,13 +100,13 @@ def open_postgres(source: DatabaseTable) -> Source:
 
 
 def _types_of(kinds: Mapping[str, str], *, unicode: bool) -> dict[str, Type]:
-    """What becomes of columns; text is counted only where the server's is Unicode, so that no text fails to be converted."""
+    """Return what becomes of columns; text is counted only if the server's is Unicode, so that no text fails to be converted."""
     types = _TYPES if unicode else {**_TYPES, **dict.fromkeys(_TEXTS, replace(_TEXT, held=None))}
     return {name: types.get(kind, UNREAD) for name, kind in kinds.items()}
 
 
 def _session(source: DatabaseTable, url: str) -> Callable[[str], AbstractContextManager[Callable[[str | exp.Select], Any]]]:
-    """Transactions that only read, each on one snapshot."""
+    """Return a maker of transactions that only read, each on one snapshot."""
     import pyarrow as pa
 
     try:

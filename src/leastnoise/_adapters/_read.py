@@ -63,17 +63,15 @@ def read(
         unit_column: the column whose values are the privacy units; None: each row is a unit.
         max_rows: how many rows a unit may keep; the others are left out by a random choice. 1 if each row is a unit.
         max_per_cell: how many of them in one cell of attributes that are read; None: all.
-        progress: called after each chunk with the number of rows read and the number there are, None where that is not known. That
-            number is private:
-            show it to the data holder, write it nowhere.
+        progress: called after each chunk with the number of rows read and the number there are, None where that is not known. These
+            numbers are private: show them to the data holder, write them nowhere.
 
     Returns:
         The encoded table. A row that the policies of the domain drop is not in it.
 
     Raises:
         InputError: a source that is missing, of a type or kind not supported, or without a column that is needed. Never because of a
-            row, and never
-            with a value of one.
+            row, and never with a value of one.
 
     Guarantees: each row is encoded, or dropped, by a function of that row alone. If each row is a unit, adding or removing a row of the
         source changes at most one row of the table. With ``unit_column``, adding or removing all rows of one unit changes at most
@@ -280,7 +278,7 @@ def read_keys(
 
 
 def _key_of(rule: Rule) -> Callable[[object], str | None]:
-    """The key that a value is by this rule, None where it is none."""
+    """Return the function from a value to its key by this rule, None where it has none."""
 
     def key(value: object) -> str | None:
         form = None if is_null(value) else text(value)

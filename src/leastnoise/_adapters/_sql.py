@@ -39,7 +39,7 @@ _READING = {"column", "nulls", "decimal", "thousands", "currency", "trim", "igno
 
 
 def sql(written: str, **parts: Any) -> Expression:
-    """An expression written as text, in which ``:name`` stands for a part.
+    """Return an expression that is written as text, in which ``:name`` stands for a part.
 
     Args:
         written: SQL that all engines share.
@@ -84,7 +84,7 @@ class Value:
 
     @property
     def number(self) -> "Value | None":
-        """As a number, None if it is read otherwise."""
+        """The value as a number; None if rows must be read."""
         if self.held == "boolean":
             return Value("integer", sql("CASE WHEN :it THEN :yes WHEN NOT :it THEN :no ELSE NULL END", it=self.it, yes=1, no=0))
         return self if self.held in {"integer", "double", "clock"} else None
@@ -96,9 +96,9 @@ class Value:
 
 
 def prepared(rule: Rule, value: Value, sound: Callable[[Expression], Expression] | None = None) -> Value | None:
-    """What the cell of an attribute is an expression of, many times over, so that it is given a name; None where it is read otherwise.
+    """Return the value that the expression of a cell names, often many times, so that a query computes it first; None if rows must be read.
 
-    Whether a text of the engine has no NUL and is UTF-8 is said by ``sound``; None if all are so.
+    ``sound`` says whether a text of the engine has no NUL and is UTF-8; None if every text is so.
 
     >>> prepared(rule_of(Coded(2)), Value("integer", exp.column("a"))).it.sql()
     'a'
@@ -134,9 +134,9 @@ def prepared(rule: Rule, value: Value, sound: Callable[[Expression], Expression]
 
 
 def cell_of(rule: Rule, value: Value, sound: Callable[[Expression], Expression] | None = None) -> Expression | None:
-    """The cell of an attribute as a 64-bit integer, ``DROP`` where the row is to be dropped; None where it is read otherwise.
+    """Return the cell of an attribute as a 64-bit integer, ``DROP`` where the row is to be dropped; None if rows must be read.
 
-    Of unknown categories it is the key that a value is, null where it is none. Value and ``sound`` are those of `prepared`.
+    For unknown categories it is the key that a value is, null where it is none. Value and ``sound`` are those of `prepared`.
 
     >>> cell_of(rule_of(Coded(2)), Value("text", exp.column("a"))) is None
     True
@@ -178,7 +178,7 @@ def _category(rule: Rule, table: Forms, value: Value) -> Expression | None:
 
 
 def _case(it: Expression, pairs: Any, otherwise: Expression) -> Expression:
-    """CASE it WHEN ... of many constants."""
+    """Return CASE it WHEN ... for pairs of a constant and a cell."""
     built = exp.Case(this=it.copy())
     for constant, cell in pairs:
         built = built.when(_part(constant), _part(cell), copy=False)
@@ -209,13 +209,13 @@ def _key(reading: Reading, keys: Keys, value: Value, sound: Callable[[Expression
 
 @cache
 def _capitals() -> tuple[tuple[str, str], ...]:
-    """Every letter that has a lower case of one letter, and that."""
+    """Return every letter whose lower case is one other letter, with that letter."""
     letters = [chr(code) for code in range(sys.maxunicode + 1)]
     return tuple((letter, small) for letter in letters if len(small := letter.lower()) == 1 and small != letter)
 
 
 def rounded(it: Expression) -> Expression:
-    """A double within the whole numbers of a double, as the nearest of them, ties to the even one."""
+    """Round a double below 2^53 to the nearest whole number, ties to the even one."""
     floor = sql("CAST(FLOOR(:it) AS BIGINT)", it=it)
     rest = sql(":it - CAST(:floor AS DOUBLE)", it=it, floor=floor)
     up = sql(":rest > :half OR :rest = :half AND :floor % :two <> :zero", rest=rest, half=0.5, floor=floor, two=2, zero=0)
@@ -252,7 +252,7 @@ def _stepped(rule: Rule, table: Steps, number: Value) -> Expression:
 
 
 def _searched(it: Expression, at: Sequence[int | float], values: Sequence[int]) -> Expression:
-    """The value at the number of thresholds at or below a number, halved at each step."""
+    """Return ``values[k]`` where k is the number of thresholds at or below a number, found by bisection."""
     if not at:
         return _part(values[0])
     middle = len(at) // 2
@@ -261,7 +261,7 @@ def _searched(it: Expression, at: Sequence[int | float], values: Sequence[int]) 
 
 
 def _on_the_clock(clock: Clocked, value: Value) -> Value | None:
-    """Microseconds since 1970 on the attribute's clock; of times far from its days, others beyond them on the same side."""
+    """Return microseconds since 1970 on the attribute's clock; a time far from its days becomes another one beyond the same end."""
     first, last, day = clock.first, clock.last, DAY * _MICROSECONDS
     if value.held == "day":
         it = sql(":near * :day", near=clipped(exp.cast(value.it.copy(), "BIGINT"), first - 1, last + 1), day=day)
@@ -278,7 +278,7 @@ def _on_the_clock(clock: Clocked, value: Value) -> Value | None:
 
 
 def amount_of(measure: Measure, value: Value) -> Expression | None:
-    """The amount of a measure in units, as a 64-bit integer; None where it is read otherwise.
+    """Return the amount of a measure in units, as a 64-bit integer; None if rows must be read.
 
     >>> amount_of(Measure("pay", 0, 10), Value("text", exp.column("pay"))) is None
     True
@@ -302,12 +302,12 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
 
 
 def clipped(it: Expression, low: float, high: float) -> Expression:
-    """A number that is not null, brought within bounds: of CASE an engine promises that what does not apply is not computed."""
+    """Clip a number that is not null, by CASE, of which engines promise that branches that do not apply are not computed."""
     return sql("CASE WHEN :it < :low THEN :low WHEN :it > :high THEN :high ELSE :it END", it=it, low=low, high=high)
 
 
 def unit_of(value: Value) -> Expression | None:
-    """The string form of a unit; None where it is read otherwise.
+    """Return the string form of a unit; None if rows must be read.
 
     >>> unit_of(Value("integer", exp.column("id"))).sql()
     'CAST(id AS TEXT)'

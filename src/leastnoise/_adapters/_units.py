@@ -110,7 +110,7 @@ class Units:
         return int(np.minimum(np.bincount(units[units >= 0], minlength=count) - kept, most * kept).sum())
 
     def worth(self, rows: BoolArray, cells: Sequence[npt.ArrayLike]) -> IntArray:
-        """What some of the rows added are worth in a count of units: 1 for the first of a unit in each cell, else 0 (E12).
+        """Return what rows count for in a count of units: 1 for the first row of a unit in each cell, else 0 (E12).
 
         Args:
             rows: a mask over all rows added, each of a unit.
@@ -121,7 +121,7 @@ class Units:
 
 
 def _first(keys: npt.NDArray[np.uint64], most: int, *groups: IntArray) -> BoolArray:
-    """The rows that are among the first of their group by their keys."""
+    """Mark the rows that have the ``most`` least keys of their group."""
     order = np.lexsort((keys, *groups))
     new = np.ones(len(keys), dtype=np.bool_)
     new[1:] = np.logical_or.reduce([ordered[1:] != ordered[:-1] for ordered in (group[order] for group in groups)])
@@ -151,7 +151,7 @@ def numbering(numbers: dict[Hashable, int], key: Callable[[object], Hashable | N
 
 
 def unit_key(value: object) -> Hashable | None:
-    """What a unit is told apart by: its string form, or its bytes where these are not text; None for a null, and for what has neither.
+    """Return what tells units apart: the string form of a value, or bytes that are not text; None for a null, and for what has neither.
 
     >>> unit_key(17.0), unit_key(b"17"), unit_key(""), unit_key([17])
     ('17', '17', None, None)
@@ -169,7 +169,7 @@ USAGE = Domain({ROWS: ["used", "unused"]}, measures={CUT: Measure(CUT, 0, MOST_C
 
 
 def usage_table(numbers: tuple[int, int, int], unit_column: str | None, max_rows: int) -> Table:
-    """The table.
+    """Return the table of rows used, not used and cut.
 
     Args:
         numbers: of the rows that count for their unit those that the domain keeps, and the others; and for each unit its rows that do not

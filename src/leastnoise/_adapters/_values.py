@@ -36,7 +36,7 @@ Else = TypeVar("Else")
 
 
 def unless_it_raises(otherwise: Else) -> Callable[[Callable[Given, Read]], Callable[Given, Read | Else]]:
-    """Make of a function of a private value one that gives something else wherever the value makes it raise (E5).
+    """Make a function of a private value return something else where the value makes it raise (E5).
 
     Args:
         otherwise: what it gives then.
@@ -204,7 +204,7 @@ def _decimal_text(value: Decimal) -> str | None:
 
 
 def _stamp(value: dt.date | np.datetime64) -> np.datetime64:
-    """As numpy's, in UTC where it has a time zone; by whole numbers, so that none leads out of the years that Python knows."""
+    """Return a date or time as numpy's, in UTC if it has a time zone; by whole numbers, so that no year is beyond those of Python."""
     if hasattr(value, "to_datetime64"):  # the time stamp of pandas, which has nanoseconds
         return np.datetime64(value.to_datetime64())
     if isinstance(value, dt.datetime):
@@ -242,7 +242,7 @@ def without_zeros(form: str) -> str | None:
 
 @cache
 def changes_of_clock(zone: str, start: int, end: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """The seconds of UTC, after one and before another, from which a clock is another time ahead, and these times; None for over a century.
+    """Return the seconds of UTC, between two, at which a clock's offset changes, and all offsets in order; None for over 101 years.
 
     It is looked at every hour, and no clock changes there and back within one.
 
@@ -281,7 +281,7 @@ def stamps(data: Any) -> IntArray | None:
 
 @unless_it_raises((NO_DAY, False))
 def instant(value: object, pattern: re.Pattern[str], reading: Reading) -> tuple[int, bool] | None:
-    """What a value says of time, texts by the pattern of `Dates`.
+    """Read a value as a time, texts by the pattern of `Dates`.
 
     Seconds since 1970, and whether these are of UTC, not of the attribute's own clock; None for a null. Where it says nothing, the seconds
     are beyond all days.
@@ -315,7 +315,7 @@ def instant(value: object, pattern: re.Pattern[str], reading: Reading) -> tuple[
 
 
 def wall(clock: zoneinfo.ZoneInfo, seconds: IntArray, which: BoolArray) -> IntArray:
-    """What a clock shows at these seconds of UTC, as seconds since 1970; of others anything."""
+    """Return what a clock shows at seconds of UTC, as seconds since 1970; other rows than ``which`` hold anything."""
     instants, where = np.unique(seconds[which], return_inverse=True)
     shown = seconds.copy()
     shown[which] += np.array([ahead(clock, moment) for moment in instants.tolist()], dtype=np.int64)[where.reshape(-1)]
@@ -323,7 +323,7 @@ def wall(clock: zoneinfo.ZoneInfo, seconds: IntArray, which: BoolArray) -> IntAr
 
 
 def ahead(clock: zoneinfo.ZoneInfo, second: int) -> int:
-    """How many seconds a clock is ahead of UTC."""
+    """Return how many seconds a clock is ahead of UTC."""
     # beyond the calendar, and outside every attribute
     if not -62_000_000_000 < second < 253_000_000_000:
         return 0

@@ -99,7 +99,7 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A text as one of Python's own, anything else as it is: a class derived from ``str`` could compare otherwise the next time.
+    """Return a text as a plain ``str``, anything else as it is: a class derived from ``str`` could compare otherwise the next time.
 
     >>> type(plain(np.str_("age")))
     <class 'str'>

@@ -36,13 +36,13 @@ def message(template: str, **values: object) -> Message:
 
 
 def html_facts(title: str, facts: Iterable[tuple[str, str]]) -> str:
-    """A small table of names and texts in HTML, everything escaped."""
+    """Return a small table of names and texts in HTML, everything escaped."""
     rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in facts)
     return f"<table><caption>{escape(title)}</caption>{rows}</table>"
 
 
 def quoted(value: object) -> str:
-    """What was got, for a message: at most 200 characters of it."""
+    """Return a value as a message quotes it: at most 200 characters."""
     if isinstance(value, int) and value.bit_length() > 4000:  # what takes long to be written
         return "a whole number of over 1000 digits"
     try:
@@ -96,5 +96,5 @@ def number_text(number: Fraction) -> str:
 
 
 def short(number: Fraction) -> str:
-    """An exact number as Python writes it."""
+    """Return an exact number as Python writes it."""
     return str(number) if number.denominator == 1 else repr(number_text(number))

@@ -1,4 +1,4 @@
-"""What must be right of an attribute: how many cells it has, and the table by which a value finds its cell (E3 of PROOFS-adapters.md).
+"""The trusted part of attributes: how many cells one has, and the table by which a value finds its cell (E3 of PROOFS-adapters.md).
 
 A kind makes its table from public bounds, edges, days and texts, in `_rules`. Nothing of that need be believed: the cells of a table are
 checked here, so that whatever a kind does, a value has one cell of the attribute, or drops its row, by a function of that value alone.
@@ -193,7 +193,7 @@ class Rule:
 
 @singledispatch
 def rule_of(kind: object, _marks: tuple[int, int] | None = None) -> Rule:
-    """The rule of an attribute; a class is a kind if it has registered this.
+    """Return the rule of an attribute; a class is a kind if it has registered this.
 
     Args:
         kind: the attribute.
@@ -210,17 +210,17 @@ def rule_of(kind: object, _marks: tuple[int, int] | None = None) -> Rule:
 
 @singledispatch
 def kind_of(given: object) -> object:
-    """What is meant where a kind is asked for: a list means `Categories`."""
+    """Return the kind that an argument means: a list means `Categories`."""
     return given
 
 
 @singledispatch
 def plain_json(part: object) -> dict[str, Any]:
-    """A kind or a measure as plain JSON values, for whoever writes it down."""
+    """Return a kind or a measure as plain JSON values."""
     raise InternalError(f"nothing writes the kind {type(part).__name__}.")
 
 
 @singledispatch
 def parts_of(_value: object) -> tuple[Any, Any]:
-    """The kinds and measures that the JSON of a domain means, which `Domain` checks like others."""
+    """Return the kinds and measures that the JSON of a domain means; `Domain` checks them like others."""
     raise InternalError("nothing reads the JSON of a domain.")

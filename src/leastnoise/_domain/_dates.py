@@ -106,21 +106,21 @@ class Dates(Kind):
         return tuple(grouped(by, [_label(period_of(hour, by), by) for hour in hours]) for by in _COARSER[self.by])
 
     def last_day(self, cells: int) -> dt.date:
-        """The last day of the first so many periods."""
+        """Return the last day of the first periods."""
         after = _first_hour(self.first + cells, self.by) // 24
         end: dt.date = self.end
         return min(end, _EPOCH + dt.timedelta(days=after - 1))
 
     def until(self, cells: int) -> "Dates":
-        """The first so many periods alone, without levels of their own."""
+        """Return the dates of the first periods alone, without declared levels."""
         return replace(self, end=self.last_day(cells), levels=())
 
     def reaching(self, cells: int) -> "Dates":
-        """So many periods from the first day on, also beyond the last one, without levels of their own."""
+        """Return the dates of so many periods from the first day on, also beyond the last one, without declared levels."""
         return replace(self, end=_EPOCH + dt.timedelta(days=_first_hour(self.first + cells, self.by) // 24 - 1), levels=())
 
     def over(self, day: dt.date) -> int:
-        """How many periods are over on a day."""
+        """Return how many periods are over on a day."""
         return sum(self.last_day(cells) < day for cells in range(1, self.regular + 1))
 
     @property
@@ -130,7 +130,7 @@ class Dates(Kind):
 
 
 def period_of(hour: Any, by: str) -> Any:
-    """The number of the period that an hour since 1970-01-01 00:00 lies in; of hours in an array, but for years, quarters and months."""
+    """Return the number of the period that an hour since 1970-01-01 00:00 lies in; only years, quarters and months need a number."""
     day = hour // 24
     if by in ("week", "weekday"):
         return (day + _MONDAY) // 7 if by == "week" else (day + _MONDAY) % 7
@@ -144,7 +144,7 @@ def period_of(hour: Any, by: str) -> Any:
 
 
 def _first_hour(period: int, by: str) -> int:
-    """The first hour of a period, the other way round."""
+    """Return the first hour of a period, the inverse of `period_of`."""
     if by in ("year", "quarter", "month"):
         months = period * {"year": 12, "quarter": 3, "month": 1}[by]
         return (dt.date(1970 + months // 12, months % 12 + 1, 1) - _EPOCH).days * 24

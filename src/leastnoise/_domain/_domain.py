@@ -120,7 +120,7 @@ class Domain(Immutable):
         return name if isinstance(name, str) and name in self._by_name else one_of("an attribute", name, self.names)
 
     def rule(self, name: str) -> Rule:
-        """The table by which values of an attribute find their cells, which are those that the domain knows.
+        """Return the rule by which values of an attribute find their cells, which are those that the domain knows.
 
         Raises:
             InputError: there is no such attribute, or its categories are not known yet.
@@ -137,7 +137,7 @@ class Domain(Immutable):
         return rule
 
     def keys(self, name: str) -> Rule:
-        """The same of an attribute whose categories are not known yet: how they are read, and which may be found.
+        """Return the rule of an attribute whose categories are not known yet: how they are read, and which may be found.
 
         Raises:
             InputError: there is no such attribute, or its categories are known.
@@ -157,7 +157,7 @@ class Domain(Immutable):
         return rule
 
     def largest_value(self, measure: str | None) -> int:
-        """The most that one row adds to or takes from a sum of a measure, in its units; 1 for counts, which are of no measure.
+        """Return the most that one row adds to or takes from a sum of a measure, in its units; 1 for counts of rows.
 
         >>> people = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 10)})
         >>> people.largest_value("pay"), people.largest_value(None)
@@ -187,7 +187,7 @@ class Domain(Immutable):
         return known[one_of("a measure", name, known)]
 
     def count_of(self, measure: str) -> str | None:
-        """Which measure counts the values of another; None if there is none, and the rows are counted.
+        """Return the measure that counts the values of another; None if there is none, so that rows are counted.
 
         >>> pay = ln.Measure("income", 0, 10)
         >>> ln.Domain(sex=["F", "M"], measures={"pay": pay, "count of pay": ValueCount(pay)}).count_of("pay")

@@ -61,7 +61,7 @@ class Level:
 
 
 def grouped(name: str, groups: Iterable[Label]) -> Level:
-    """The level that puts cell after cell into these groups."""
+    """Return the level whose cells, in order, are in these groups."""
     every = tuple(groups)
     cells = {label: cell for cell, label in enumerate(dict.fromkeys(every))}
     return Level(name, tuple(cells), tuple(map(cells.__getitem__, every)))
@@ -158,7 +158,7 @@ class Kind(ABC):
         return Level(name, labels, (*level.cells, labels.index(OTHER)))
 
     def with_levels(self, levels: object) -> Self:
-        """The same with these levels; the cells, which can be a million, are not looked at again."""
+        """Return the attribute with these levels; the cells, which can be a million, are not checked again."""
         made = copy(self)
         made._keep(self.regular, (self.outside,), levels=levels)  # noqa: SLF001 - of the same class
         return made
@@ -196,13 +196,13 @@ class Kind(ABC):
 
 
 def own_fields(kind: type[Kind]) -> list[Field[Any]]:
-    """The fields of a kind that not every kind has; those that must be said are not by keyword alone."""
+    """Return the fields that a kind has and `Kind` has not; those without a default are not keyword-only."""
     common = {part.name for part in fields(Kind)}
     return [part for part in fields(kind) if part.name not in common]
 
 
 def _shown(value: object) -> str:
-    """A field as Python writes it."""
+    """Return a field as Python writes it."""
     if isinstance(value, Fraction):
         return short(value)
     if isinstance(value, dt.date):
@@ -229,7 +229,7 @@ def bound(name: str, value: Exact) -> Fraction:
 
 
 def pairs_of(attributes: Any) -> list[tuple[str, Any]]:
-    """The attributes given positionally, before any check of theirs."""
+    """Return the attributes given positionally as pairs of a name and an unchecked kind."""
     if attributes is None:
         return []
     single = isinstance(attributes, str) or not isinstance(attributes, Iterable)
@@ -241,7 +241,7 @@ def pairs_of(attributes: Any) -> list[tuple[str, Any]]:
 
 
 def domain_text(kinds: Mapping[str, Kind], measures: Mapping[str, Measure]) -> str:
-    """A domain as Python writes it."""
+    """Return a domain as Python writes it."""
     if all(name.isidentifier() and name != "measures" for name in kinds):
         parts = [f"{name}={kind!r}" for name, kind in kinds.items()]
     else:
@@ -250,6 +250,6 @@ def domain_text(kinds: Mapping[str, Kind], measures: Mapping[str, Measure]) -> s
 
 
 def domain_html(kinds: Mapping[str, Kind], measures: Mapping[str, Measure]) -> str:
-    """A domain as a table."""
+    """Return a domain as a table of HTML."""
     shown = [(name, f"{type(kind).__name__}, {kind.size:,} cells") for name, kind in kinds.items()]
     return html_facts("Domain", shown + [(name, repr(measure)) for name, measure in measures.items()])

@@ -230,7 +230,7 @@ class Coded(Kind):
 
 
 def _intervals(kind: Any) -> tuple[Label, ...]:
-    """The bins as intervals."""
+    """Return the bins as intervals."""
     texts, left = [*map(number_text, kind.edges)], kind.closed == "left"
     return tuple(
         f"{'[' if left or cell == 0 else '('}{texts[cell]}, {texts[cell + 1]}{']' if not left or cell == kind.regular - 1 else ')'}"
@@ -453,7 +453,7 @@ _KINDS: dict[str, type[Kind]] = {
 
 
 def _fields(kind: type[Kind]) -> dict[str, tuple[str, Any]]:
-    """The fields of a kind by their names in JSON, its own first, with those in the class, and defaults where they need not be said."""
+    """Return by their keys in JSON the fields of a kind: their names in the class, and defaults where they may be left out."""
     named = [*own_fields(kind), *(field for field in fields(Kind) if field.init)]
     return {"size" if field.name == "codes" else field.name: (field.name, field.default if field.kw_only else MISSING) for field in named}
 

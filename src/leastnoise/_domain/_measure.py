@@ -186,7 +186,7 @@ class Weighted(Measure):
 
 
 def parts(measure: Measure) -> tuple[Measure, ...]:
-    """The measures of columns whose amounts, multiplied, are those of a measure; none for a count of units.
+    """Return the measures of columns whose amounts are multiplied to those of a measure; none for a count of units.
 
     >>> parts(Measure("income", 0, 10)), parts(UnitCount())
     ((Measure('income', 0, 10),), ())

@@ -1,4 +1,4 @@
-"""Names, and how the text of a value is read: said by whoever describes the data, never guessed from them."""
+"""Names, and how the text of a value is read: given by whoever describes the data, never guessed from them."""
 
 from dataclasses import dataclass
 
@@ -64,7 +64,7 @@ class Reading:
             raise InternalError("a reading must be made of texts and of true or false; please report this.")
 
     def form(self, text: str) -> str:
-        """The text that is compared.
+        """Return the text that is compared.
 
         >>> ln.Reading(trim=True, ignore_case=True).form(" Straße ")
         'straße'
@@ -73,7 +73,7 @@ class Reading:
         return lowered(text) if self.ignore_case else text
 
     def to_json(self) -> dict[str, object]:
-        """What differs from the usual, as plain JSON values."""
+        """Return what differs from the usual, as plain JSON values."""
         return unusual(self)
 
     def __repr__(self) -> str:
@@ -81,7 +81,7 @@ class Reading:
 
 
 def lowered(text: str) -> str:
-    """Every letter in lower case by itself, whatever stands around it.
+    """Return a text with every letter in lower case by itself, whatever stands around it.
 
     >>> lowered("ÉTÉ, İ")
     'été, İ'

@@ -1,4 +1,4 @@
-"""The tables by which values find their cells, of each kind of attribute one, made of public numbers and texts alone (E3 in `_cells`)."""
+"""The table by which values find their cells, for each kind of attribute, made of public numbers and texts alone (E3 in `_cells`)."""
 
 import datetime as dt
 import math
@@ -66,12 +66,12 @@ def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
 
 
 def _days(kind: Dates) -> tuple[int, int]:
-    """The first and the last day, counted from 1970-01-01."""
+    """Return the first and the last day, counted from 1970-01-01."""
     return (kind.start - _EPOCH).days, (kind.end - _EPOCH).days
 
 
 def _periods(kind: Dates, outside: int) -> Steps | Cuts:
-    """By seconds; the first and the last cell hold the days from the first and to the last alone."""
+    """Return the table of dates by seconds; the first and the last cell hold only the days from the first one and to the last one."""
     import numpy as np
 
     first, last = _days(kind)
@@ -90,7 +90,7 @@ def _periods(kind: Dates, outside: int) -> Steps | Cuts:
 
 
 def inner_edges(kind: Bins | Edges) -> Any:
-    """The doubles nearest to the edges between bins."""
+    """Return the doubles nearest to the edges between bins."""
     import numpy as np
 
     if isinstance(kind, Edges):
@@ -100,7 +100,7 @@ def inner_edges(kind: Bins | Edges) -> Any:
 
 
 def multiples(first: Fraction, step: Fraction, count: int) -> Any:
-    """The doubles nearest to first, first + step ..., shape (count,)."""
+    """Return the doubles nearest to first, first + step ..., shape (count,)."""
     import numpy as np
 
     common = math.lcm(first.denominator, step.denominator)
@@ -113,7 +113,7 @@ def multiples(first: Fraction, step: Fraction, count: int) -> Any:
 
 
 def number_pattern(reading: Reading) -> re.Pattern[str]:
-    """The numbers that a reading allows, with groups ``sign``, ``minus``, ``whole``, ``part`` and ``power``."""
+    """Return the pattern of the numbers that a reading allows, with groups ``sign``, ``minus``, ``whole``, ``part`` and ``power``."""
     blanks = f"[{BLANKS}]*"
     signs = "|".join(re.escape(sign) for sign in sorted(reading.currency, key=len, reverse=True))
     money = f"(?:(?:{signs}){blanks})?" if signs else ""

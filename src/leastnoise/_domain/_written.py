@@ -1,4 +1,4 @@
-"""What somebody may write of how a column is read, and what of it differs from the usual.
+"""Checks of what users write about how a column is read, and what of it differs from the usual.
 
 Not trusted: whatever marks and spellings a `Reading` has, what becomes of a value is a function of that value alone.
 """
@@ -13,7 +13,7 @@ THOUSANDS = (",", ".", "'", "\u2019", "_", " ", "\u00a0", "\u202f")
 
 
 def written(reading: Any, blanks: str) -> dict[str, object]:
-    """The parts of a reading as it keeps them, once they may stand for what they are."""
+    """Check the parts of a reading and return them as it keeps them."""
     nulls, currency = _texts("nulls", reading.nulls, empty=True), _texts("currency", reading.currency, empty=False)
     if reading.decimal not in (".", ","):
         raise refuse("decimal", reading.decimal, "'.' or ','")
@@ -32,7 +32,7 @@ def written(reading: Any, blanks: str) -> dict[str, object]:
 
 
 def unusual(reading: Any) -> dict[str, object]:
-    """What differs from the usual, as plain JSON values."""
+    """Return what differs from the usual, as plain JSON values."""
     said: dict[str, object] = {"column": reading.column, "nulls": list(reading.nulls), "thousands": reading.thousands}
     said |= {"currency": list(reading.currency), "trim": reading.trim, "ignore_case": reading.ignore_case}
     point = {} if reading.decimal == "." else {"decimal": reading.decimal}

@@ -1,4 +1,4 @@
-"""The opaque handle on encoded private rows, and where these are kept: not in the handle, so that nothing in it leads to them.
+"""The opaque handle on encoded private rows, and where these are kept: outside the handle, so that nothing in it leads to them.
 
 Filled by `Table` when it is made, opened by the kernel alone; the import contracts allow nobody else. The labels (T1 ...) refer to
 PROOFS-table.md beside this file.
@@ -78,7 +78,7 @@ def keep(handle: object, columns: Columns | Counted | Keyed) -> None:
 
 
 def columns_of(handle: object, *kinds: type) -> Any:
-    """The rows, counts or keys behind a handle; for the kernel.
+    """Return the rows, counts or keys behind a handle; for the kernel.
 
     Args:
         handle: a table.
@@ -286,7 +286,7 @@ class Table(Immutable):
 
 
 def code_dtype(size: int) -> np.dtype[np.unsignedinteger[Any]]:
-    """The smallest unsigned type that holds the codes of an attribute.
+    """Return the smallest unsigned type that holds the codes of an attribute.
 
     Args:
         size: the number of cells, at least 1.
