@@ -161,7 +161,7 @@ class Engine:
         return kept, every - kept, gone
 
     def _bounded_rows(self, wish: Wish, entropy_bytes: Entropy) -> exp.Select | None:
-        """Return the query of the rows that count for their unit, also if the domain drops them; for unknown categories, of rows with a key.
+        """Return the query of the rows that count for their unit, also if the domain drops them; for unknown categories, those with a key.
 
         Its columns are the cell ``ci`` of each attribute i and the amount ``vi`` of each measure i. None where a column has no SQL.
         """
