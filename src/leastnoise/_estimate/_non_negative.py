@@ -1,16 +1,14 @@
 """Answers that look like counts: non-negative, monotone, whole numbers. Biased, so never in place of the unbiased ones.
 
-Tables without levels: a Euclidean projection on a convex set that contains the truth never increases the Euclidean distance to it. It says
-nothing about sums of cells, which is why the total of a marginal is kept: clipping alone adds mass and ruins them. As that total is itself
-an estimate, the truth lies near the set rather than in it.
+A table without levels is projected on a convex set. If the truth lies in the set, the projection is no farther from it than the unbiased
+table is, in Euclidean distance; sums of cells have no such guarantee. A marginal keeps its total, because clipping alone would add mass.
 
-Tables with levels are made to agree from the total down, in time linear in the cells. One table has the cells of all others. On the way to
-it from the total, one attribute after the other and level by level, the estimates of the groups within each group are moved to the nearest
-numbers (least squares) that add up to it, none below 0 where that is asked for. Whole numbers are differences of their rounded sums from
-the first group on, so that each is less than one from its number, and so is the sum of any run of neighbours. All tables are sums of the
-last one, so they agree. Groups' nearest numbers are found by leaving out what is below 0 until nothing is (Michelot 1986).
+Tables with levels are made to agree from the total down, in time linear in the cells. One table has the cells of all others. It is built
+attribute by attribute and level by level: the estimates of the groups within each group are moved to the nearest numbers (least squares)
+that add up to it, none below 0 where that is asked for. Whole numbers are differences of rounded cumulative sums, so that each number, and
+the sum of any run of neighbours, changes by less than one. All tables are sums of the last one, so they agree.
 
-The joint table: non-negative least squares, the cells that explain all measurements best, none of them below 0.
+The joint table has cells by non-negative least squares: those that explain all measurements best, none of them below 0.
 
     minimise  f(x) = 1/2 x^T M x - b^T x   subject to  x >= 0, the sum of x fixed to its unbiased estimate
 
@@ -20,8 +18,8 @@ with Nesterov's momentum, restarted where it points uphill. Stop rule: a duality
 (sum) * min g, the linear bound on the simplex, and every answer q x is within sqrt(2 (f(x) - f*)) of its unbiased standard error of the
 exact minimiser's.
 
-Source: projection on a simplex by sorting: Held, Wolfe, Crowder 1974; isotonic regression on prefix sums: Hay et al. 2010; Li et al., VLDB
-Journal 2015 (non-negative inference); Nesterov 1983; O'Donoghue and Candes 2015 for the restart.
+Source: projection on a simplex: Held, Wolfe, Crowder 1974, Michelot 1986; isotonic regression on prefix sums: Hay et al. 2010; Li et al.,
+VLDB Journal 2015 (non-negative inference); Nesterov 1983; O'Donoghue and Candes 2015 for the restart.
 """
 
 import math
@@ -33,7 +31,7 @@ import numpy as np
 
 from leastnoise._accuracy import Joint, Known, equations, structure
 from leastnoise._check import refuse
-from leastnoise._check.arrays import Array, FloatArray, IntArray
+from leastnoise._check.arrays import Array, BoolArray, FloatArray, IntArray
 from leastnoise._estimate._least_squares import Answer, Estimator
 from leastnoise._estimate._stated import PublicCounts, whole_with_sums, with_public_sums
 from leastnoise._families import along_each, nested_levels, partition
@@ -41,22 +39,30 @@ from leastnoise._linop import non_negative as has_no_negative_entry
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._workload import Product, QuerySet, identity, prefix
 
+GAP = 1e-4
+MOST_CELLS = 2**20
+REPETITIONS = 50
+"""Simulated releases behind the errors of an answer."""
+_MOST_STEPS = 20000
+_CHECK_EVERY = 25
+_SEED = 20240301
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Agreed:
-    """The cells of the table that has those of all others."""
+    """The cells of the finest table, of which all other tables are sums."""
 
     finest: Product
     cells: Array
 
     def values(self, product: Product) -> Array:
-        """The answers to a table on some of its attributes."""
+        """Return the answers to a table on some of the finest table's attributes."""
         without = tuple(axis for axis, name in enumerate(self.finest.attributes) if name not in product.attributes)
         return along_each(product.operators, self.cells.sum(axis=without))
 
 
 def finest_table(products: Sequence[Product]) -> Product | None:
-    """The table of which all tables of one measure are sums, where levels are asked for; None where there is none."""
+    """Return the table of which all tables of one measure are sums; None if there is none, or if none of them has levels."""
     largest = max(products, key=lambda product: product.rows)
     within = all({*product.attributes} <= {*largest.attributes} for product in products)
     leveled = any(product.keys != product.attributes for product in products)
@@ -64,7 +70,7 @@ def finest_table(products: Sequence[Product]) -> Product | None:
 
 
 def agree(estimator: Estimator, products: Sequence[Product], finest: Product, *, non_negative: bool, whole: bool) -> Agreed:
-    """Answers of all tables that agree, in units of the measure."""
+    """Make the answers of all tables agree, in units of the measure."""
     paths = {name: [*_path(finest, products, name)] for name in finest.attributes}
     cells = estimator.estimate(replace(finest, attributes=(), query_sets=())).values
     cells = np.maximum(cells, 0.0) if non_negative else cells
@@ -87,7 +93,7 @@ def agree(estimator: Estimator, products: Sequence[Product], finest: Product, *,
 
 
 def _path(finest: Product, products: Sequence[Product], name: str) -> Iterator[tuple[QuerySet, IntArray]]:
-    """The levels that are asked for along an attribute, from the coarsest to the cells, if they lie in each other; else the cells."""
+    """Yield the levels asked for along an attribute with the group of every cell, coarsest first; only the cells if levels do not nest."""
     size, asked = finest.domain.kind(name).size, {}
     for product in products:
         asked.update({q: o for n, q, o in zip(product.attributes, product.query_sets, product.operators, strict=True) if n == name})
@@ -101,7 +107,7 @@ def _path(finest: Product, products: Sequence[Product], name: str) -> Iterator[t
 
 
 def within(values: FloatArray, parents: IntArray, sums: FloatArray, *, non_negative: bool, whole: bool) -> FloatArray:
-    """The nearest numbers to some values that add up, along the first axis, to the sums of the groups that they lie in."""
+    """Return the numbers nearest to ``values`` that add up, along the first axis, to the sum of each group, given by ``parents``."""
     order = np.argsort(parents, kind="stable")
     parents, values = parents[order], values[order]
     starts = np.flatnonzero(np.diff(parents, prepend=-1))
@@ -128,27 +134,31 @@ def within(values: FloatArray, parents: IntArray, sums: FloatArray, *, non_negat
 
 
 def onto_simplex(cells: FloatArray, total: float) -> FloatArray:
-    """The nearest non-negative cells with a given sum, in Euclidean distance."""
+    """Return the nearest non-negative cells with a given sum, in Euclidean distance."""
     if not total > 0 or cells.size == 0:
         return np.zeros_like(cells, dtype=np.float64)
     return onto_simplices(cells.reshape(-1, 1), np.ones((cells.size, 1)), np.array([total])).reshape(cells.shape)
 
 
-def onto_simplices(x: FloatArray, weights: FloatArray, sums: FloatArray) -> FloatArray:
-    """The nearest y >= 0 of given sums, column by column, distances weighted: y = max(0, x - shift / weight), by sorting."""
-    keys = x * weights
-    falling = np.argsort(-keys, axis=0)
-    inverse = np.cumsum((1 / weights)[falling, 0], axis=0)
-    shifts = (np.cumsum(np.take_along_axis(x, falling, axis=0), axis=0) - sums) / inverse
-    # The cells that stay above 0 end where the key last exceeds its shift; the first always does if the sum is above 0.
-    above = np.take_along_axis(keys, falling, axis=0) > shifts
-    last = len(x) - 1 - np.argmax(above[::-1], axis=0)
-    shift = np.take_along_axis(shifts, last[None, :], axis=0)
-    return np.where(sums > 0, np.maximum(x - shift / weights, 0.0), 0.0)
+def onto_simplices(x: FloatArray, weights: FloatArray, sums: FloatArray, near: BoolArray | None = None) -> FloatArray:
+    """Return for every column of x the nearest y >= 0 of a given sum, distances weighted by cell; ``near`` guesses where y is above 0."""
+    # y = max(0, x - shift / weight). Its sum falls with the shift, convex and in straight pieces, so Newton's method from any set of cells
+    # ends at the right shift; from the second set on each lies within the one before.
+    inverse, wanted = 1 / weights, np.where(sums > 0, sums, 1.0)
+    above = np.ones(x.shape, dtype=np.bool_) if near is None else near | ~near.any(axis=0)
+    allowed: BoolArray | bool = True
+    while True:
+        counted = above.astype(np.float64)
+        steps = (np.einsum("ij,ij->j", x, counted) - wanted) / (inverse[:, 0] @ counted) * inverse
+        left = (x > steps) & allowed
+        left |= above & ~left.any(axis=0)  # where rounding leaves no cell
+        if np.array_equal(left, above):
+            return np.where(sums > 0, np.maximum(x - steps, 0.0), 0.0)
+        above = allowed = left
 
 
 def projection_method(product: Product) -> str:
-    """Which projection suits a table."""
+    """Return how a table becomes non-negative: as a marginal, as prefix sums, by clipping, or not at all (none)."""
     if product.measure is not None and product.domain.measures[product.measure].low_units < 0:
         return "none"
     if product.is_marginal:
@@ -159,7 +169,7 @@ def projection_method(product: Product) -> str:
 
 
 def monotone(answers: FloatArray, axis: int) -> FloatArray:
-    """The nearest answers that are non-negative and do not fall along an axis, in Euclidean distance."""
+    """Return the nearest answers that are non-negative and do not fall along an axis, in Euclidean distance."""
     from scipy.optimize import isotonic_regression
 
     lines = np.array(np.moveaxis(answers, axis, -1), dtype=np.float64)
@@ -170,7 +180,7 @@ def monotone(answers: FloatArray, axis: int) -> FloatArray:
 
 
 def non_negative(product: Product, answers: FloatArray, public: Sequence[PublicCounts] = ()) -> FloatArray | None:
-    """The non-negative version of one table, if there is one; a marginal has the sums that are public."""
+    """Return the non-negative version of one table, None if it has none; a marginal keeps its total, or gets the sums that are public."""
     method = projection_method(product)
     if method == "marginal":
         projected = onto_simplex(answers, float(answers.sum()))
@@ -181,17 +191,8 @@ def non_negative(product: Product, answers: FloatArray, public: Sequence[PublicC
 
 
 def whole_numbers(product: Product, answers: FloatArray, public: Sequence[PublicCounts] = ()) -> IntArray:
-    """The table in whole numbers; a marginal keeps its total, or has the sums that are public."""
+    """Return the table in whole numbers; a marginal keeps its rounded total, or gets the sums that are public."""
     return whole_with_sums(answers, product, public) if product.is_marginal else np.rint(answers).astype(np.int64)
-
-
-GAP = 1e-4
-MOST_CELLS = 2**20
-REPETITIONS = 50
-"""Simulated releases behind the errors of an answer."""
-_MOST_STEPS = 20000
-_CHECK_EVERY = 25
-_SEED = 20240301
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -204,10 +205,11 @@ class NonNegativeCells:
     gap: float
     measure: str | None = None
     repetitions: int = REPETITIONS
+    known: Known | None = None
 
     def estimate(self, product: Product) -> Answer:
-        """The answers that these cells give to a product; they agree with each other."""
-        # Their errors are those in simulated releases in which these cells are the truth: ``noise_std`` the standard deviation,
+        """Return the answers that these cells give to a product, with simulated errors."""
+        # The errors are those of releases that are simulated with these cells as the truth: ``noise_std`` is the standard deviation,
         # ``approximation_std`` the size of the bias, ``std`` the root mean square error. The true errors depend on the true cells, which
         # are not known: this is their value at the estimate (a parametric bootstrap), not a promise made before the data were seen. Its own
         # Monte Carlo error is about 1 / sqrt(2 repetitions).
@@ -216,30 +218,27 @@ class NonNegativeCells:
         values, bias, square = self.values(product), np.zeros(product.shape), np.zeros(product.shape)
         for batch in self._simulations:
             for column in batch.T:
-                error = self._answered(product, column.reshape(self.joint.shape)) - values
+                error = self.values(product, column.reshape(self.joint.shape)) - values
                 bias += error / self.repetitions
                 square += error**2 / self.repetitions
         return Answer(values, np.sqrt(np.maximum(square - bias**2, 0.0)), np.abs(bias))
 
-    def values(self, product: Product) -> FloatArray:
-        """The answers alone, shape ``product.shape``, without the simulation that tells their errors."""
-        return self._answered(product, self.cells)
-
-    def _answered(self, product: Product, cells: FloatArray) -> FloatArray:
-        # An attribute of one cell has nothing to tell, so the joint table may be without it: its axis has one place.
+    def values(self, product: Product, cells: FloatArray | None = None) -> FloatArray:
+        """Return the answers alone, shape ``product.shape``, from other cells of the joint table if they are given."""
+        # An attribute of one cell has nothing to tell, so the joint table may be without it.
         added = [axis for axis, name in enumerate(product.attributes) if name not in self.joint.names]
         if product.measure != self.measure or any(product.domain.kind(product.attributes[axis]).size > 1 for axis in added):
             raise refuse("product", product.name, f"one of {self.measure or 'counts'} on {', '.join(self.joint.names)}")
-        cube = cells.sum(axis=tuple(axis for axis, name in enumerate(self.joint.names) if name not in product.attributes))
-        return along_each(product.operators, np.expand_dims(cube, tuple(added)))
+        summed = tuple(axis for axis, name in enumerate(self.joint.names) if name not in product.attributes)
+        return along_each(product.operators, np.expand_dims((self.cells if cells is None else cells).sum(axis=summed), tuple(added)))
 
     @cached_property
     def _known(self) -> Known:
-        return structure(self.plan, self.measure)
+        return structure(self.plan, self.measure) if self.known is None else self.known
 
     @cached_property
     def _simulations(self) -> list[FloatArray]:
-        """The cells of simulated releases, in batches of shape (cells, releases); made once for all products."""
+        """The cells of simulated releases, in batches of shape (cells, releases)."""
         generator, batches = np.random.default_rng(_SEED), []
         exact = self.joint.gram(self.cells.reshape(-1, 1))
         step = max(1, min(self.repetitions, 2**21 // self.joint.cells))
@@ -251,8 +250,11 @@ class NonNegativeCells:
         return batches
 
 
-def nnls(observation: Observation, *, measure: str | None = None, gap: float = GAP) -> NonNegativeCells:
-    """Non-negative least squares cells from an observation, beside the unbiased estimate and never in its place."""
+def nnls(observation: Observation, *, measure: str | None = None, gap: float = GAP, known: Known | None = None) -> NonNegativeCells:
+    """Return the non-negative least squares cells of an observation, beside the unbiased estimate and never in its place.
+
+    ``known`` is the covariance of least squares on the same measurements, which decides what can be asked, if the caller has it.
+    """
     plan = observation.measurements
     entries = equations(plan, measure, centred=False)
     joint = Joint.of(plan.domain, [(entry.block, entry.variance) for entry in entries])
@@ -260,11 +262,11 @@ def nnls(observation: Observation, *, measure: str | None = None, gap: float = G
         raise refuse("the joint table of non-negative least squares", f"{joint.cells} cells", f"at most {MOST_CELLS}")
     values = [entry.values(observation.values[entry.index]).astype(float)[:, None] / plan.grid for entry in entries]
     cells, reached = non_negative_cells(joint, joint.gather(values), gap)
-    return NonNegativeCells(plan=plan, joint=joint, cells=cells.reshape(joint.shape), gap=reached, measure=measure)
+    return NonNegativeCells(plan=plan, joint=joint, cells=cells.reshape(joint.shape), gap=reached, measure=measure, known=known)
 
 
 def noise(plan: Measurements, index: int, columns: int, generator: np.random.Generator) -> FloatArray:
-    """Simulated noise of a block's rows, shape (rows, columns): the plan's distribution, from a generator that protects nobody."""
+    """Simulate noise of a block's rows, shape (rows, columns), with the plan's distribution but a generator that protects nobody."""
     block = plan.blocks[index]
     scales = (float(block.scale) * plan.grid / block.scaling())[:, None] * np.ones(columns)
     if plan.noise.norm == 1:
@@ -274,17 +276,21 @@ def noise(plan: Measurements, index: int, columns: int, generator: np.random.Gen
 
 
 def non_negative_cells(joint: Joint, b: FloatArray, gap: float) -> tuple[FloatArray, float]:
-    """Minimise for columns b of shape (cells, columns), in a bounded number of steps: the cells, and the largest gap that is left."""
-    unbiased = joint.solve(b, "the unbiased estimate")
-    sums = np.maximum(unbiased.sum(axis=0), 0.0)
-    weights = np.maximum(joint.diagonal(), 1e-12 * float(joint.diagonal().max()))[:, None]
-    bound = _largest_eigenvalue(joint, np.sqrt(weights))
+    """Minimise f for columns b of shape (cells, columns), in a bounded number of steps: the cells, and the largest gap that is left."""
+    unbiased, diagonal = joint.solve(b, "the unbiased estimate"), joint.diagonal()
+    sums, weights = np.maximum(unbiased.sum(axis=0), 0.0), np.maximum(diagonal, 1e-12 * float(diagonal.max()))[:, None]
+    # A little more than the largest eigenvalue of D^-1/2 M D^-1/2, by power iteration from a positive start.
+    scale = np.sqrt(weights)
+    vector, bound = scale / np.linalg.norm(scale), 1.0
+    for _ in range(60):
+        turned = joint.gram(vector / scale) / scale
+        bound = float(np.linalg.norm(turned))
+        vector = turned / bound
+    metric = 1.05 * bound * weights
     x = onto_simplices(np.maximum(unbiased, 0.0), weights, sums)
-    ahead, momentum = x, np.ones(b.shape[1])
-    worst = math.inf
+    ahead, momentum, worst = x, np.ones(b.shape[1]), math.inf
     for count in range(1, _MOST_STEPS + 1):
-        slope = joint.gram(ahead) - b
-        fresh = onto_simplices(ahead - slope / (bound * weights), weights, sums)
+        fresh = onto_simplices(ahead - (joint.gram(ahead) - b) / metric, weights, sums, x > 0)
         uphill = ((ahead - fresh) * weights * (fresh - x)).sum(axis=0) > 0
         grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         ahead = fresh + np.where(uphill, 0.0, (momentum - 1) / grown) * (fresh - x)
@@ -296,14 +302,3 @@ def non_negative_cells(joint: Joint, b: FloatArray, gap: float) -> tuple[FloatAr
             if worst <= gap:
                 break
     return x, worst
-
-
-def _largest_eigenvalue(joint: Joint, scale: FloatArray) -> float:
-    """A little more than the largest eigenvalue of D^-1/2 M D^-1/2, by power iteration from a positive start."""
-    v = scale / np.linalg.norm(scale)
-    value = 1.0
-    for _ in range(60):
-        turned = joint.gram(v / scale) / scale
-        value = float(np.linalg.norm(turned))
-        v = turned / value
-    return 1.05 * value

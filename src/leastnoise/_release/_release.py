@@ -415,12 +415,13 @@ def build(
     options = replace(asked, covariances=ids)
     check_linear(outcome.plan, options.beside, linear=outcome.finding.linear)
     estimate, measures = outcome.least_squares(), _never_negative(workload)
+    public = public_of(outcome.plan)
     # both stop after a bounded number of rounds
-    joint = {each: nnls(outcome.observation, measure=each) for each in measures if options.nnls}
+    known = {each: None if public else estimate.known(each) for each in measures if options.nnls}
+    joint = {each: nnls(outcome.observation, measure=each, known=of) for each, of in known.items()}
     local = {each: locally_non_negative(estimate, _tables(workload, each), measure=each) for each in measures if options.local_non_negative}
     interval = interval_of(outcome.observation.measurements, options.level)
-    privacy, public = outcome.plan.privacy, public_of(outcome.plan)
-    tables = Tables(outcome.estimator(), workload.products, options, interval, joint, local, library, privacy, public)
+    tables = Tables(outcome.estimator(), workload.products, options, interval, joint, local, library, outcome.plan.privacy, public)
     statistics = Statistics(estimate, outcome.plan.workload, options, library)
     return Release(outcome=outcome, workload=workload, options=options, receipt=dict(receipt or {}), tables=tables, statistics=statistics)
 
