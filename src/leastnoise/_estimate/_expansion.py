@@ -1,21 +1,21 @@
-"""Answers from what a data-aware mechanism measured along one attribute, with the two parts of their error.
+"""Answers from what was measured along one attribute by a mechanism that looks at the data, or smoothed after one that does not.
 
-Given the outcome of the choices (the regime, the buckets), an answer's error has two parts. *Noise* was added for privacy; its variance is
-exact, with the factors of shrinking held fixed. *Approximation* is what is lost by taking cells for alike that are not: it depends on the
-data, so it is estimated, from the same paid numbers: for shrunk answers what the differences lie away from the posterior means beyond their
-noise, for buckets the deviations that their choice and the test could not see; for both what the bounds changed.
+Given what was chosen (the regime, the buckets), the error of an answer has two parts. *Noise* was added for privacy; its variance is exact,
+with the factors of shrinking held fixed. *Approximation* is what is lost by taking cells for alike that are not. It depends on the data, so
+it is estimated from the same noisy numbers: for shrunk answers from how far differences lie from their posterior means beyond their noise,
+for buckets from the deviations that their choice and the test could not see. What bounds changed is part of it too.
 
 Buckets: the exponential mechanism keeps a bucket whole with a probability that falls by a factor e for each ``scale`` records of deviation,
 and takes ``prior`` (natural logarithms) for each further bucket. So a deviation that ``j`` more buckets would remove is seen when it is
 well above ``j * prior * scale``, and hidden below.
 
-Levels of blocks are shrunk to their posterior; with a second step on buckets, the posterior given both.
+Levels of blocks are shrunk to their posterior means; with a second step on buckets, to the means given both steps.
 
-A plan that does not look at the data: least squares give the difference of the halves of every aligned block (`Halving`) and its noise. The
-hidden tree of `shrink` gives each a posterior by itself, which is what a normal prior of its own would leave of that noise; each level is
-checked by Stein's estimate of its risk. With these priors the cells are estimated once more from all measurements, so that the noise's
-whole covariance counts and what queries cancel stays cancelled. On the widest blocks, which are few, differences stay free. Where nothing
-can be gained this is least squares.
+Smoothing a plan that does not look at the data: least squares gives the difference of the halves of every aligned block (`Halving`) and its
+noise. The hidden tree of `shrink` gives each difference a posterior of its own, as if it had a normal prior; Stein's estimate of the risk
+checks each level. With these priors the cells are estimated once more from all measurements, so that the noise's whole covariance counts
+and what queries cancel stays cancelled. On the widest blocks, which are few, differences stay free. Where nothing can be gained the result
+is least squares.
 
 All are functions of noisy and public numbers alone.
 
@@ -45,13 +45,13 @@ _AT_ONCE, _MOST_EDGES, _ROWS = 2**22, 2**12 + 1, 2**9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hidden:
-    """What is known of deviations inside buckets."""
+    """The parameters of the choice of buckets, which bound what deviations it did not see."""
 
     scale: float
     prior: float
 
     def squares(self, cells: IntArray, counts: FloatArray, variances: FloatArray) -> FloatArray:
-        """Square of the deviation that each bucket may hide, as that of one cell of it."""
+        """Return the square of the deviation that each bucket may hide, as if one of its cells had all of it."""
         # Either every cell deviates by what one more bucket costs, or one by what isolating it costs; no more than the bucket holds, as far
         # as its noisy count tells.
         alone = (np.ceil(np.log2(cells)) * self.prior + 1) ** 2
@@ -60,49 +60,58 @@ class Hidden:
 
 
 def chunks(length: int, most: int = _AT_ONCE) -> Iterator[slice]:
-    """Slices of at most so many."""
+    """Split 0 to ``length`` into slices of at most ``most``."""
     return (slice(start, start + most) for start in range(0, length, most))
 
 
 def operator_of(product: Product, size: int) -> Operator:
-    """The queries along the one attribute."""
+    """Return the queries along the only attribute; the total if the product does not name it."""
     return product.operators[0] if product.attributes else Total(size)
 
 
 def answers_of(product: Product, cells: FloatArray) -> FloatArray:
-    """Answers from cells, in the product's shape."""
+    """Return the answers of cells to a product, in its shape."""
     return np.asarray(apply(operator_of(product, len(cells)), cells)).reshape(product.shape)
 
 
 def evenly(counts: FloatArray, lengths: IntArray) -> FloatArray:
-    """Counts of runs of cells, spread evenly over these."""
+    """Spread the counts of runs of cells evenly over these cells."""
     return np.repeat(counts / lengths, lengths)
 
 
 def starts_of(operator: Operator) -> IntArray:
-    """Where the runs of cells begin that queries do not tell apart."""
+    """Return the first cells of the runs that the queries do not tell apart."""
     return operator.starts if isinstance(operator, Coarse) else np.arange(operator.size)
 
 
-Spread = Callable[[Any], FloatArray]
+def variances_of(
+    product: Product,
+    size: int,
+    up_to: Callable[[IntArray], Any],
+    variances: Callable[[Any], FloatArray],
+    covariance: Callable[[Any], FloatArray],
+) -> FloatArray:
+    """Return variances of answers along one attribute, shape (..., *product.shape).
 
-
-def variances_of(product: Product, size: int, up_to: Callable[[IntArray], Any], variances: Spread, covariance: Spread) -> FloatArray:
-    """Variances of answers along one attribute, from those of rows of queries, and the covariance of all sums of the first t cells."""
+    ``up_to`` turns edges t into rows for the sums of the first t cells. ``variances`` and ``covariance`` are of the errors of such rows, of
+    one kind or, along leading axes, of several.
+    """
     operator = operator_of(product, size)
     ends = interval_ends(operator)
     if ends is None:
         sums, matrix = up_to(np.arange(size + 1)), dense(operator).astype(np.float64)
-        parts = (matrix[part] @ (sums[1:] - sums[:-1]) for part in chunks(len(matrix), _ROWS))
+        rows = (matrix[part] @ (sums[1:] - sums[:-1]) for part in chunks(len(matrix), _ROWS))
     else:
         low, high = ends[0], ends[1] + 1
+        rows = (up_to(high[part]) - up_to(low[part]) for part in chunks(len(low), _ROWS))
         edges, indices = np.unique(np.concatenate([low, high]), return_inverse=True)
         if len(edges) <= _MOST_EDGES and len(edges) < len(low):
             of_edges, first, last = covariance(up_to(edges)), indices[: len(low)], indices[len(low) :]
-            alone = np.diag(of_edges)
-            return np.maximum(alone[first] + alone[last] - 2 * of_edges[first, last], 0.0).reshape(product.shape)
-        parts = (up_to(high[part]) - up_to(low[part]) for part in chunks(len(low), _ROWS))
-    return np.maximum(np.concatenate([variances(rows) for rows in parts]), 0.0).reshape(product.shape)
+            alone = np.diagonal(of_edges, axis1=-2, axis2=-1)
+            spread = alone[..., first] + alone[..., last] - 2 * of_edges[..., first, last]
+            return np.maximum(spread, 0.0).reshape((*spread.shape[:-1], *product.shape))
+    spread = np.concatenate([variances(some) for some in rows], axis=-1)
+    return np.maximum(spread, 0.0).reshape((*spread.shape[:-1], *product.shape))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +121,12 @@ class Independent:
     estimator: Estimate
 
     def estimate(self, product: Product) -> Answer:
-        """Least squares: no approximation, exact errors."""
         return replace(self.estimator.estimate(product), approximation_std=np.zeros(product.shape))
 
 
 @dataclass(frozen=True, eq=False)
 class Expanded:
-    """Counts of buckets by least squares, spread evenly over their cells: the estimate of least norm."""
+    """Counts of buckets by least squares, spread evenly over their cells."""
 
     buckets: Coarse
     counts: FloatArray
@@ -127,7 +135,7 @@ class Expanded:
 
     @staticmethod
     def of(observation: Observation, hidden: Hidden | None) -> "Expanded":
-        """From the observation of one step on buckets."""
+        """Estimate the counts from the observation of one step on buckets."""
         (block,), (values,) = observation.measurements.blocks, observation.values
         (factor,) = block.factors
         if not isinstance(factor.operator, Coarse):
@@ -141,17 +149,17 @@ class Expanded:
 
     @cached_property
     def even(self) -> FloatArray:
-        """The counts spread evenly over the cells of their buckets, without bounds, shape (n,)."""
+        """Cells before bounds, shape (n,)."""
         return evenly(self.counts, self.buckets.lengths)
 
     @cached_property
     def cells(self) -> FloatArray:
-        """Shape (n,): no aligned block is below 0 or above the one it lies in."""
+        """Cells moved so that no aligned block is below 0 or above the one it lies in, shape (n,)."""
         halving = Halving(self.buckets.size)
         return halving.together(halving.differences(self.even))
 
     def estimate(self, product: Product) -> Answer:
-        """Uniform expansion. The rest of its error: what is hidden in each bucket as if it lay in one cell, and what the bounds changed."""
+        """Return the answers; their approximation is what each bucket may hide, as if it lay in one cell, and what the bounds changed."""
         values, noise = answers_of(product, self.cells), np.sqrt(self.variances(product))
         if self.hidden is None:
             return Answer(values, noise, np.full(product.shape, np.nan))
@@ -160,18 +168,18 @@ class Expanded:
         return Answer(values, noise, np.sqrt(self._unevenness(product, square) + moved**2))
 
     def _up_to(self, edges: IntArray) -> FloatArray:
-        """The parts of all buckets that lie before some edges."""
+        """Return what part of each bucket lies before some edges, shape (edges, buckets)."""
         return np.clip((edges[:, None] - self.buckets.starts) / self.buckets.lengths, 0.0, 1.0)
 
     def variances(self, product: Product) -> FloatArray:
-        """Given the partition: of least squares, before any bounds."""
+        """Return the variances of least squares given the buckets, before bounds."""
         known = self.covariance
         return variances_of(
             product, self.buckets.size, self._up_to, lambda rows: np.vecdot(rows @ known, rows), lambda rows: rows @ known @ rows.T
         )
 
     def _unevenness(self, product: Product, square: FloatArray) -> FloatArray:
-        """Squared errors of answers where each bucket has its deviation in one cell: its square times the variance of a query's entries."""
+        """Return squared errors of answers where each bucket has its deviation in one of its cells, which may be any of them."""
         operator = operator_of(product, self.buckets.size)
         ends = interval_ends(operator)
         if ends is None:
@@ -183,7 +191,7 @@ class Expanded:
 
 
 def shrunk_levels(observation: Observation) -> tuple[Halving, Shrunk]:
-    """The posterior of the levels that the first block measured."""
+    """Return the posterior of the differences of blocks, given the levels that the first block measured."""
     plan, block, values = observation.measurements, observation.measurements.blocks[0], observation.values[0]
     (factor,) = block.factors
     tree = factor.operator
@@ -199,22 +207,25 @@ def shrunk_levels(observation: Observation) -> tuple[Halving, Shrunk]:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """Levels of blocks, shrunk, and buckets that a second step measured: the posterior given both."""
+    """The posterior given levels of blocks, which were shrunk, and buckets that a second step measured.
 
-    # ``rows``: what the second step measured, as queries on vectors of total and differences; ``noise``: the variances of that; ``inner``:
-    # the covariance of all of it, under the posterior of the first step, factored.
+    Attributes:
+        mean: of the vector of total and differences.
+        rows: what the second step measured, as queries on such vectors.
+        noise: the variances of its noise.
+        inverse: of the covariance of its answers under the posterior of the first step.
+    """
 
     halving: Halving
     first: Shrunk
     mean: FloatArray
     rows: Any
     noise: FloatArray
-    inner: Any
+    inverse: FloatArray
 
     @staticmethod
     def of(observation: Observation) -> "Posterior":
-        """From the observation of both steps: the posterior of normals."""
-        from scipy.linalg import cho_factor, cho_solve
+        """Compute the posterior, as of normals, from the observation of both steps."""
         from scipy.sparse import csr_matrix
 
         made = observation.measurements
@@ -226,56 +237,60 @@ class Posterior:
         sums, ends = halving.up_to(np.append(factor.operator.starts, factor.operator.size)), interval_ends(factor.operator.operator)
         counts = dense(factor.operator.operator) @ (sums[1:] - sums[:-1]) if ends is None else sums[ends[1] + 1] - sums[ends[0]]
         rows, noise = csr_matrix(counts), block_variance(made, block) / factor.weights.astype(np.float64) ** 2
-        inner = cho_factor((rows.multiply(first.variances) @ rows.T).toarray() + np.diag(noise), lower=True)
-        change = cho_solve(inner, values / made.grid - rows @ first.means)
-        return Posterior(halving, first, first.means + first.variances * (rows.T @ change), rows, noise, inner)
+        inverse = np.linalg.inv((rows.multiply(first.variances) @ rows.T).toarray() + np.diag(noise))
+        change = inverse @ (values / made.grid - rows @ first.means)
+        return Posterior(halving, first, first.means + first.variances * (rows.T @ change), rows, noise, inverse)
 
     @cached_property
     def cells(self) -> FloatArray:
-        """Posterior means, no block below 0 or above the one it lies in; shape (n,)."""
+        """Posterior means, moved so that no block is below 0 or above the one it lies in; shape (n,)."""
         return self.halving.together(self.mean)
 
     def estimate(self, product: Product) -> Answer:
-        """Posterior means; the noise with the factors of shrinking held fixed, and what the checked errors and the bounds add to it."""
+        """Return posterior means, their noise with the factors of shrinking held fixed, and what checked errors and bounds add to it."""
         values = answers_of(product, self.cells)
-        noise, whole = (self._variances(product, errors) for errors in (self.first.noise, self.first.errors))
+        noise, whole = self._variances(product)
         moved = answers_of(product, self.halving.together(self.mean, bounded=False)) - values
         return Answer(values, np.sqrt(noise), np.sqrt(np.maximum(whole - noise, 0.0) + moved**2))
 
-    def _variances(self, product: Product, errors: FloatArray) -> FloatArray:
-        """Variances of answers, where those of the first step's errors are as given."""
+    def _variances(self, product: Product) -> FloatArray:
+        """Return the variances of the noise alone and of all errors, shape (2, *product.shape)."""
         # With R and E the rows and the noise of the second step, V the fitted posterior of the first and G = V R' (R V R' + E)^-1, errors e
         # of the first step and f of the second leave ``(1 - G R) e + G f``, whatever the variances of e really are.
-        from scipy.linalg import cho_solve
-        from scipy.sparse import csr_matrix
+        from scipy.sparse import csr_matrix, hstack
 
-        fitted, real = self.rows.multiply(self.first.variances).T.tocsc(), self.rows.multiply(errors).T.tocsc()
-        spread = (self.rows @ real).toarray() + np.diag(self.noise)
+        kinds = self.first.variances, self.first.noise, self.first.errors
+        turned = hstack([self.rows.multiply(kind).T for kind in kinds]).tocsr()
+        spreads = [part + np.diag(self.noise) for part in np.split((self.rows @ turned).toarray(), 3, axis=1)[1:]]
 
-        def parts(sums: Any) -> tuple[Any, FloatArray, FloatArray]:
-            sums = csr_matrix(sums)
-            return sums, cho_solve(self.inner, (sums @ fitted).toarray().T).T, (sums @ real).toarray()
+        def parts(sums: Any) -> tuple[FloatArray, Iterator[tuple[FloatArray, FloatArray, FloatArray]]]:
+            """Return q G for every row q, and for noise and errors their variances V, q V R' and the covariance R V R' + E."""
+            fitted, *real = np.split((sums @ turned).toarray(), 3, axis=1)
+            return fitted @ self.inverse, zip(kinds[1:], real, spreads, strict=True)
 
         def variances(rows: Any) -> FloatArray:
-            sums, gain, turned = parts(rows)
-            return np.asarray(sums.multiply(errors).multiply(sums).sum(axis=1)).reshape(-1) + np.vecdot(gain @ spread - 2 * turned, gain)
+            sums = csr_matrix(rows)
+            gain, known = parts(sums)
+            each = [(sums.multiply(errors).multiply(sums).sum(axis=1), gain @ spread - 2 * real) for errors, real, spread in known]
+            return np.stack([np.asarray(alone).reshape(-1) + np.vecdot(rest, gain) for alone, rest in each])
 
         def covariance(rows: Any) -> FloatArray:
-            sums, gain, turned = parts(rows)
-            turned = turned @ gain.T
-            return np.asarray((sums.multiply(errors) @ sums.T).toarray() - turned - turned.T + gain @ spread @ gain.T)
+            sums = csr_matrix(rows)
+            gain, known = parts(sums)
+            each = [((sums.multiply(errors) @ sums.T).toarray(), real @ gain.T, gain @ spread @ gain.T) for errors, real, spread in known]
+            return np.stack([alone - across - across.T + carried for alone, across, carried in each])
 
         return variances_of(product, self.halving.size, self.halving.up_to, variances, covariance)
 
 
-_FREE = 4  # blocks of a level: no prior can be learned from so few
-_CLEAR = 1e-6  # of the noise: a posterior that is nearer to it changes nothing
-_DRAWS, _SEED = 3, 20_261_126  # of more noise
+_FREE = 4  # a level of so few blocks teaches no prior
+_CLEAR = 1e-6  # a posterior variance nearer to the noise than this part of it changes nothing
+_DRAWS, _SEED = 3, 20_261_126  # simulations with added noise
 _NEAR = 1e-10  # squared standard errors, summed over all differences, at which the equations count as solved
 
 
 def runs_of(made: Measurements) -> tuple[IntArray, Halving, Product]:
-    """Of measurements along one attribute: where runs begin that these do not tell apart, and the counts of all aligned blocks of them."""
+    """Return the first cells of the runs that measurements do not tell apart, and the counts of all aligned blocks of runs."""
     (name,) = {name for block in made.blocks for name in block.attributes}
     size = made.domain.kind(name).size
     runs = [starts_of(factor.operator) for block in made.blocks for factor in block.factors if used(factor)]
@@ -287,7 +302,7 @@ def runs_of(made: Measurements) -> tuple[IntArray, Halving, Product]:
 
 
 def can_be_smoothed(made: Measurements) -> bool:
-    """Whether measurements are along one attribute and determine all that is needed."""
+    """Tell whether measurements are along one attribute and determine the counts of all aligned blocks."""
     if len({name for block in made.blocks for name in block.attributes}) != 1:
         return False
     try:
@@ -306,7 +321,7 @@ class Smoothed:
 
     @staticmethod
     def of(observation: Observation) -> "Smoothed":
-        """From the observation of one step along one attribute."""
+        """Smooth the observation of one step along one attribute."""
         made, random = observation.measurements, np.random.default_rng(_SEED)
         stds = [made.grid * math.sqrt(block_variance(made, block)) for block in made.blocks]
         plain, joint, least, means = posterior_means(observation)
@@ -321,13 +336,13 @@ class Smoothed:
         return Smoothed(plain, least + min(way, 1.0) * gone)
 
     def estimate(self, product: Product) -> Answer:
-        """Posterior means, with the intervals of least squares: chosen without the data, they hold the truth whatever was shrunk."""
+        """Return posterior means with the intervals of least squares, which hold the truth whatever was shrunk."""
         values, plain = answers_of(product, self.cells), self.plain.estimate(product)
         return Answer(values, plain.noise_std, np.abs(values - plain.values), centre=plain.values)
 
 
 def posterior_means(observation: Observation) -> tuple[Estimate, Joint, FloatArray, FloatArray]:
-    """Least squares, the joint form of what was measured, the cells by the former, and their posterior means."""
+    """Return least squares, the joint form of what was measured, the cells by least squares, and their posterior means."""
     made, plain = observation.measurements, Estimate(observation)
     joint = Joint.of(made.domain, [(entry.block, entry.variance) for entry in equations(made, None)])
     starts, halving, blocks = runs_of(made)
@@ -353,7 +368,7 @@ def posterior_means(observation: Observation) -> tuple[Estimate, Joint, FloatArr
 
 
 def prior(part: FloatArray, mean: FloatArray, left: FloatArray, noise: FloatArray) -> FloatArray:
-    """Precisions, and precisions times means, of the priors under which a level's noise leaves these posteriors; shape (2, blocks)."""
+    """Return the precisions, and precisions times means, of the normal priors that lead to a level's posteriors; shape (2, blocks)."""
     # If the posteriors are right, measured differences lie as far from their means as the noise that these take away. Where they lie
     # further, all means of the level are moved back by the same part of the way: the factor of least risk by Stein's unbiased estimate.
     seen, before = noise > 0, np.where(noise > 0, noise, 1.0)

@@ -1,9 +1,9 @@
 """Answers from what a data-aware mechanism measured on a table of two attributes, with the two parts of their error.
 
-The table's cells fall into blocks that are taken for even. *Noise*: exact given the blocks, of least squares before any bounds.
-*Approximation*: estimated: a part is taken to be as uneven inside as it and its neighbours differ beyond their noise.
+The cells fall into blocks that are taken for even. The noise is that of least squares given the blocks, exact and before any bounds. The
+approximation is estimated: a part is taken to be as uneven inside as it and its neighbours differ beyond their noise.
 
-Cells are in an order in which every block is a run; a layer is given by where its blocks begin. Public numbers only.
+Cells are in an order in which every block is a run; a layer of blocks is given by their first cells. All numbers are public.
 """
 
 import math
@@ -25,20 +25,20 @@ _AT_ONCE = 2**22
 
 
 def laplace_variances(scales: FloatArray) -> FloatArray:
-    """Variances of discrete Laplace noise, in squared records; infinite for infinite scales."""
+    """Return variances of discrete Laplace noise, in squared records; infinite for infinite scales."""
     with np.errstate(divide="ignore"):
         return np.asarray(1 / (2 * np.sinh(0.5 / scales) ** 2))
 
 
 def nested_blocks(starts: Sequence[IntArray], variances: Sequence[FloatArray]) -> LevelInverse:
-    """What layers of blocks tell of the finest ones, each joining blocks of the one before; not measured: infinite variances."""
+    """Return the inverse for layers of blocks, finest first, each joining blocks of the one before; infinite variances: not measured."""
     groups = [*(np.searchsorted(layer, starts[0], side="right") - 1 for layer in starts), np.zeros(len(starts[0]), dtype=np.int64)]
     parents = tuple(coarse[np.flatnonzero(np.diff(fine, prepend=-1))] for fine, coarse in pairwise(groups))
     return LevelInverse(Levels(tuple(groups), parents), (*(1 / variance for variance in variances), 0.0))
 
 
 def block_counts(known: LevelInverse, values: Sequence[IntArray | FloatArray]) -> FloatArray:
-    """Least-squares counts of the finest blocks."""
+    """Return least-squares counts of the finest blocks from the values of all layers."""
     each = zip(known.precisions, values, known.levels.groups, strict=False)
     return known.solve(np.asarray(sum((precision * value)[groups] for precision, value, groups in each)))
 
@@ -46,7 +46,7 @@ def block_counts(known: LevelInverse, values: Sequence[IntArray | FloatArray]) -
 def kept_shares(
     counts: FloatArray, variances: FloatArray, total: float, starts: IntArray, base: IntArray, levels: Sequence[IntArray]
 ) -> list[FloatArray]:
-    """How much of the total, and of deviations from evenness, is kept, so that errors of the finest blocks are least."""
+    """Return which share of the total, and of deviations from evenness by level, to keep for least errors of the finest blocks."""
     # A factor for each first block and level: ``1 - (k - 2) / q``, at least 0, with q the sum of the k squared deviations in units of their
     # noise. Where the first block is even q is about k, and next to nothing is kept; where its parts differ beyond the noise next to
     # everything. Above the first blocks the table is one group, of which everything is kept where q is not what noise alone gives: above
@@ -78,7 +78,7 @@ def kept_shares(
 
 
 def bounded_cells(cells: FloatArray, levels: Sequence[IntArray], kept: Sequence[FloatArray] | None = None) -> FloatArray:
-    """Cells moved so that from the top down no block is below 0 or above the block it is part of, each of one or two parts."""
+    """Move cells so that no block, of one or two parts each, is below 0 or above the block it lies in; shares ``kept`` shrink first."""
     lengths = [np.diff(level, append=len(cells)) for level in levels]
     children = [np.searchsorted(fine, coarse) for coarse, fine in pairwise(levels)]
     sums = [cells]
@@ -99,7 +99,7 @@ def bounded_cells(cells: FloatArray, levels: Sequence[IntArray], kept: Sequence[
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The adaptive grid: rectangles that cover a table, groups of them and first blocks, all measured."""
+    """The adaptive grid: measured rectangles (parts) that cover a table, groups of parts, and the blocks of the first round."""
 
     attributes: tuple[str, ...]
     shape: tuple[int, ...]
@@ -112,7 +112,7 @@ class Grid:
 
     @staticmethod
     def of(observation: Observation, *, shrunk: bool = False) -> "Grid":
-        """From the observation of both rounds."""
+        """Estimate the parts from the observation of both rounds."""
         made = observation.measurements
         (first,), (second,) = (block.factors for block in made.blocks)
         if not (isinstance(first.operator, Ordered) and isinstance(second.operator, Ordered) and len(second.attributes) == 2):
@@ -120,7 +120,7 @@ class Grid:
         coarse, ranges, order = first.operator.operator, second.operator.operator, second.operator.order
         if not (isinstance(coarse, Coarse) and isinstance(ranges, Ranges)):
             raise TypeError(type(ranges))
-        # how many of the rows, from the first on, cover the cells one after the other
+        # The first rows cover the cells one after the other; the others are groups.
         count = int(np.flatnonzero(ranges.high == ranges.size - 1)[0]) + 1
         (on_base, on_parts), (base_noise, noise) = zip(
             *(
@@ -152,19 +152,19 @@ class Grid:
 
     @cached_property
     def _sides(self) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
-        """First rows and columns of the parts, and how many they have: each begins at its first cell and ends at its last."""
+        """Return first rows and columns of the parts, and their numbers of rows and columns."""
         firsts = np.divmod(self.order[self.parts], self.shape[1])
         lasts = np.divmod(self.order[np.append(self.parts[1:], len(self.order)) - 1], self.shape[1])
         return firsts, (lasts[0] - firsts[0] + 1, lasts[1] - firsts[1] + 1)
 
     @property
     def areas(self) -> IntArray:
-        """How many cells the parts have."""
+        """Numbers of cells of the parts."""
         return self._sides[1][0] * self._sides[1][1]
 
     @cached_property
     def cells(self) -> FloatArray:
-        """The table by uniform expansion, no block of the tree of halves below 0 or above the one it lies in; shape (height, width)."""
+        """The table, even within parts, moved so that no block of the tree of halves is below 0 or above the one it lies in."""
         cells, tree = self._even.reshape(-1), block_tree(*self.shape)
         bounded = np.empty_like(cells)
         bounded[tree.order] = bounded_cells(cells[tree.order], tree.starts, self.kept)
@@ -177,7 +177,7 @@ class Grid:
         return cells.reshape(self.shape)
 
     def estimate(self, product: Product) -> Answer:
-        """Uniform expansion, bounded."""
+        """Return the answers of the bounded cells."""
         # The noise is that of least squares given the blocks, before any bounds; the rest of the error is as if a part were as uneven
         # inside as parts that lie together differ beyond noise, and what shrinking and the bounds changed. With the square of that change
         # in it an interval of t standard errors holds whatever least squares holds with sqrt(t^2 - 1) of its own (Cauchy and Schwarz), so
@@ -196,7 +196,7 @@ class Grid:
         return along_each(self._operators(product), table).reshape(product.shape)
 
     def _by_queries(self, product: Product, of_means: Callable[[FloatArray, FloatArray], FloatArray]) -> FloatArray:
-        """A function of the means of queries' entries in each part, and of their squares' means, some queries at a time."""
+        """Apply a function to the means of queries' entries in each part and those of their squares, some queries at a time."""
         entries = [apply(operator, np.eye(operator.size)) for operator in self._operators(product)]
         kinds = [[np.pad((side**power).cumsum(axis=1), ((0, 0), (1, 0))) for side in entries] for power in (1, 2)]
         out = np.empty((len(entries[0]), len(entries[1])))
@@ -210,7 +210,7 @@ class Grid:
         return out.reshape(product.shape)
 
     def _means(self, sums: list[FloatArray], down: slice, across: slice) -> FloatArray:
-        """Mean over the cells of each part of the products of some rows' entries, from running sums; shape (queries, k)."""
+        """Return for some queries the mean of their entries over the cells of each part, from running sums; shape (queries, parts)."""
         rows, columns = (
             (running[part][:, first + length] - running[part][:, first]) / length
             for running, part, first, length in zip(sums, (down, across), *self._sides, strict=True)
@@ -219,8 +219,8 @@ class Grid:
 
 
 def _differences(values: FloatArray, variance: FloatArray, parts: IntArray, base: IntArray, counts: FloatArray) -> FloatArray:
-    """Square of what each part may hide: the mean square difference, beyond noise, of neighbouring parts of its first block, or its own."""
-    # The noise's uncertainty in the mean is added; a part cannot deviate by more than it holds.
+    """Return the square that each part may hide: the mean squared difference of neighbours in its block beyond noise, or its own."""
+    # The standard error of the mean is added; a part cannot deviate by more than it holds.
     if len(parts) == 1:
         return np.maximum(counts, 0.0) ** 2 + variance
     square = np.diff(values) ** 2 - variance[1:] - variance[:-1]

@@ -1,12 +1,12 @@
-"""Shrinking noisy levels of blocks: what is not there is not added up. Functions of noisy numbers alone, so all of it is post-processing.
+"""Shrinking the noisy differences of nested blocks towards 0. Functions of noisy numbers alone, so all of it is post-processing.
 
 Cells are padded to a power of two by cells that are publicly known to be empty. A block of 2^p cells, of which its left half has l and its
 right half r that are not padding, has the *difference*
 
     2 (r L - l R) / (l + r)        L, R the counts of the halves; L - R where nothing is padding
 
-which is 0 where the block is uniform. The total and all differences determine the cells, and are uncorrelated after least squares on levels
-of equal weights (docs/mathematics.md), but for those of the one block a level at the edge of the padding.
+which is 0 where the block is uniform. The total and all differences determine the cells. After least squares on levels of equal weights
+they are uncorrelated (docs/mathematics.md), but for those of the one block of each level at the edge of the padding.
 
 Source: wavelet shrinkage with hidden Markov trees (Crouse, Nowak, Baraniuk 1998), here with exact noise variances and empirical Bayes;
 docs/decisions/dawa.md.
@@ -28,12 +28,12 @@ _PSEUDO = 20  # observations a row that the prior transitions count for
 class Halving:
     """All aligned blocks over n cells, or over n runs of cells of some lengths, padded to a power of two."""
 
-    # A vector has the total first, then the differences of all blocks, those of blocks of 2 cells first.
+    # A *vector* holds the total, then the differences of all blocks of 2 cells, of 4, and so on.
 
     def __init__(self, size: int, lengths: IntArray | None = None) -> None:
         self.size, self.depth = size, (size - 1).bit_length()
         self.padded = 1 << self.depth
-        # By level: cells that are not padding in both halves of every block, and the part of them in the left one; 1/2 of none.
+        # By level: the numbers of cells that are not padding in the halves of every block, and the left half's share (1/2 if there are none).
         self.left: list[IntArray] = []
         self.right: list[IntArray] = []
         self.share: list[FloatArray] = []
@@ -47,11 +47,11 @@ class Halving:
         self._begins = np.cumsum([1, *map(len, self.left)])[:-1]
 
     def levels(self, vector: Array) -> list[Any]:
-        """The differences of a vector, level by level."""
+        """Split the differences of a vector by level."""
         return np.split(vector, self._begins)[1:]
 
     def differences(self, cells: FloatArray) -> FloatArray:
-        """The vector of cells."""
+        """Return the vector of some cells."""
         rest, parts = np.pad(cells, (0, self.padded - self.size)), []
         for share in self.share:
             pairs = rest.reshape(-1, 2)
@@ -60,7 +60,7 @@ class Halving:
         return np.concatenate([rest, *parts])
 
     def together(self, vector: FloatArray, *, bounded: bool = True) -> FloatArray:
-        """Cells from a vector, from the top down; bounded: no block is below 0 or above the one it lies in."""
+        """Return the cells of a vector; if bounded, no block is below 0 or above the one it lies in."""
         cells = np.maximum(vector[:1], 0.0) if bounded else vector[:1]
         for part, share in zip(reversed(self.levels(vector)), reversed(self.share), strict=True):
             left = cells * share + part / 2
@@ -70,7 +70,7 @@ class Halving:
         return cells[: self.size]
 
     def transposed(self, query: FloatArray) -> FloatArray:
-        """A query on cells as one on vectors: the transpose of ``together`` without bounds."""
+        """Turn a query on cells into one on vectors: the transpose of ``together`` without bounds."""
         rest, parts = np.pad(query, (0, self.padded - self.size)), []
         for share in self.share:
             pairs = rest.reshape(-1, 2)
@@ -79,7 +79,7 @@ class Halving:
         return np.concatenate([rest, *parts])
 
     def up_to(self, edges: IntArray) -> Any:
-        """The sums of the first t cells as queries on vectors: a sparse matrix of shape (edges, padded)."""
+        """Return the sums of the first t cells, for edges t, as queries on vectors: a sparse matrix of shape (edges, padded)."""
         from scipy.sparse import csr_matrix
 
         columns, weights = [np.zeros(len(edges), dtype=np.int64)], [edges / self.size]
@@ -95,12 +95,12 @@ class Halving:
         return csr_matrix((np.concatenate(weights), (rows, np.concatenate(columns))), shape=(len(edges), self.padded))
 
     def blocks(self) -> tuple[IntArray, IntArray]:
-        """First and last run of every aligned block that is not all padding: single runs, then blocks of two, of four, and so on."""
+        """Return the first and last run of every aligned block that is not all padding: single runs, then blocks of two, four and so on."""
         low = [np.arange(0, self.size, 1 << power) for power in range(self.depth + 1)]
         return np.concatenate(low), np.concatenate([np.minimum(low_of + (1 << power), self.size) - 1 for power, low_of in enumerate(low)])
 
     def noise(self, variances: FloatArray) -> FloatArray:
-        """Variances of a vector from those of the counts of ``blocks``; 0 where a half is padding."""
+        """Return the variances of a vector from those of the counts of ``blocks``; 0 where a half is padding."""
         levels = np.split(variances, np.cumsum([-(-self.size // (1 << power)) for power in range(self.depth)]))
         by_level = [levels[-1]]
         for share, left, right, halves, whole in zip(self.share, self.left, self.right, levels, levels[1:], strict=False):
@@ -113,7 +113,7 @@ class Halving:
 
 @dataclass(frozen=True, kw_only=True)
 class Shrunk:
-    """Posterior of a vector: means, variances, the noise in the means, and their squared errors; the total is as it was."""
+    """Posterior of a vector: means, variances, variances of the noise in the means, squared errors of the means; the total is unchanged."""
 
     means: FloatArray
     variances: FloatArray
@@ -122,7 +122,10 @@ class Shrunk:
 
 
 def shrink(halving: Halving, vector: FloatArray, noise: FloatArray, tail: float | None) -> Shrunk:
-    """Posterior of the differences under a hidden Markov tree, fitted to them (empirical Bayes)."""
+    """Return the posterior of the differences under a hidden Markov tree that is fitted to them (empirical Bayes).
+
+    ``noise`` has their variances; ``tail`` is None for normal noise, else the scale of its exponential tails.
+    """
     # A difference is 0 (state 0) or normal with a standard deviation from a geometric ladder (states 1 ...). The state of a block depends
     # on its parent's by one transition matrix, learned by expectation-maximisation with a prior of 20 observations a row that favours
     # staying near. The noise is normal, or normal in the middle and exponential in the tails.
@@ -154,7 +157,7 @@ def shrink(halving: Halving, vector: FloatArray, noise: FloatArray, tail: float 
 
 
 def posterior_states(likelihood: Sequence[FloatArray], known: Sequence[BoolArray]) -> list[FloatArray]:
-    """Probabilities of every block's states given all blocks, by level; the transitions from parents to halves are learned."""
+    """Return the probabilities of every block's states given all blocks, by level; transitions from parents to halves are learned."""
     rung = np.arange(_STATES + 1)
     prior = 0.6 ** np.abs(rung[:, None] - rung)  # favours staying near, and an empty block's halves being empty
     prior[0], prior[:, 0], prior[0, 0] = 0.15 * 0.8 ** (rung - 1.0), 0.15, 1.0
@@ -178,7 +181,7 @@ def posterior_states(likelihood: Sequence[FloatArray], known: Sequence[BoolArray
 
 
 def checked_errors(part: FloatArray, noise: FloatArray, mean: FloatArray, variance: FloatArray) -> FloatArray:
-    """Squared errors of the posterior means of one level, where the fitted prior is not taken at its word."""
+    """Estimate the squared errors of the posterior means of one level without trusting the fitted prior."""
     # If the prior holds, a difference lies ``noise - variance`` from its posterior mean, in mean square over its level. What it lies
     # further away is error that the prior does not know of. An average of K squares is itself uncertain by about ``noise * sqrt(2 / K)``,
     # which is added, so that levels of few blocks, from which no prior can be learned, fall back on least squares. No error is above that
@@ -192,7 +195,7 @@ def checked_errors(part: FloatArray, noise: FloatArray, mean: FloatArray, varian
 
 
 def cheapest_blocks(squares: Sequence[FloatArray], costs: Sequence[FloatArray], noise: float, halving: Halving) -> IntArray:
-    """Starts of the cheapest pruning: a block is one bucket if its inner differences cost the queries less than splitting."""
+    """Return the starts of the buckets of the cheapest pruning: a block is one bucket if evenness inside costs queries less than splitting."""
     bias, cost = np.zeros(halving.padded), np.zeros(halving.padded)
     split: list[BoolArray] = []
     for square, weight in zip(squares, costs, strict=True):

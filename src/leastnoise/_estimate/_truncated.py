@@ -1,10 +1,10 @@
-"""Sums of cut values, and sums of which some cells are left out: what both leave away is estimated.
+"""Sums of values cut at a threshold, and sums over some cells only, with estimates of what is missing.
 
-The threshold that values are cut at was chosen privately, and the error bars cover the noise, given it. The bias is known only as far as
-the noisy counts of the tail tell it, which chose the threshold: every record of an interval between two candidates is taken at the middle
-of its cell, and groups are taken to share the loss in proportion to their sums. Cells along a number are left out because nothing in them
-stood out of their noise: least squares on the cells that are kept is that on all cells given that the others hold nothing. Groups that keep
-their lowest buckets of a number had every sum measured by itself, so what a group leaves out tells nothing of what it keeps.
+Truncated sums: the threshold was chosen privately, and error bars cover the noise given it. The bias is estimated from the noisy counts of
+the tail that chose the threshold: every record between two candidate thresholds is taken at the middle of its cell, and groups are taken to
+share the loss in proportion to their sums. Sums that leave out cells along a number, in which nothing stood out of the noise: least squares
+on the kept cells is that on all cells, given that the others hold nothing. Sums by group, each over its lowest buckets of a number: every
+sum was measured by itself, so that what a group leaves out tells nothing of what it keeps.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,18 +37,18 @@ class Truncated:
 
     @staticmethod
     def of(observation: Observation, attribute: str, losses: Iterable[tuple[int, int, float]]) -> "Truncated":
-        """From both measurements, and what the cut is estimated to have taken between cells of the attribute."""
+        """Estimate from both measurements and the losses to the cut, each from one cell of the attribute to another."""
         excess = np.zeros(observation.measurements.domain.kind(attribute).size)
         for start, stop, loss in losses:
             excess[start:stop] = loss / max(stop - start, 1)
         return Truncated(Estimate(observation), attribute, excess)
 
     def estimate(self, product: Product) -> Answer:
-        """Least squares answers about the cut values; the noise is exact given the threshold, the rest is the estimated loss."""
+        """Return least squares answers about the cut values, with exact noise given the threshold and the estimated loss."""
         return replace(self.estimator.estimate(product), approximation_std=np.abs(self.losses(product)))
 
     def losses(self, product: Product) -> FloatArray:
-        """What the cut is estimated to have taken from each answer, shape ``product.shape``, in units; never subtracted from anything."""
+        """Return the estimated loss of each answer to the cut, shape ``product.shape``, in units; it is never added to an answer."""
         if self.attribute in product.attributes:
             axis = product.attributes.index(self.attribute)
             lost = apply(product.operators[axis], self.excess)
@@ -74,7 +74,7 @@ class LeftOut:
 
     @staticmethod
     def of(observation: Observation, first: int, stop: int, losses: Iterable[tuple[int, int, float]]) -> "LeftOut":
-        """From the measurement, the cells that are kept, and the sums that may be missing between others."""
+        """Estimate from the measurement, the range of kept cells, and sums that may be missing from other ranges."""
         full = Expanded.of(observation, None)
         starts = full.buckets.starts
         given = GivenNothing.of(full.covariance, (starts >= first) & (starts < stop))
@@ -88,7 +88,7 @@ class LeftOut:
         return LeftOut(full, kept, given, missing)
 
     def estimate(self, product: Product) -> Answer:
-        """The noise is exact given what is left out; the rest of the error is what may be missing, which is never added to anything."""
+        """Return answers of the kept cells with exact noise, and what may be missing, which is never added to an answer."""
         # An answer about nothing that is kept is 0, with the noise of what was measured and did not stand out of it.
         # Its sides are of the sums of all values, wherever these lie. No sum of a cell is below 0, so that none is above what everything
         # measured says of it, and none is below the answer by more than what cells that are left out have raised it by.
@@ -100,10 +100,9 @@ class LeftOut:
         return Answer(values, noise, np.abs(answers_of(product, self.missing)), sides)
 
     def _taken(self, operator: Operator) -> tuple[FloatArray, FloatArray]:
-        """By how much cells that are left out have raised answers, those alone that do, and the variances of that."""
+        """Return by how much cells that are left out and raise an answer have raised it, and the variances of that."""
         outside, taken = np.flatnonzero(~self.given.kept), np.zeros((2, operator.rows))
         covariance = self.full.covariance[np.ix_(outside, outside)]
-        # What queries add up from rows by groups of cells, which begin where the queries tell cells apart.
         groups = np.zeros((operator.size, len(outside)))
         groups[self.full.buckets.starts] = self.given.carried[:, outside]
         ends, upto = interval_ends(operator), np.concatenate([np.zeros((1, len(outside))), np.cumsum(groups, axis=0)])
@@ -118,7 +117,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByGroup:
-    """Sums of the buckets that each group keeps."""
+    """Sums of each group over the lowest buckets, as many as it keeps."""
 
     names: tuple[str, ...]
     sums: FloatArray
@@ -128,7 +127,7 @@ class ByGroup:
 
     @staticmethod
     def of(observation: Observation, attribute: str, kept: Sequence[int] | IntArray, missing: Sequence[float] | FloatArray) -> "ByGroup":
-        """From the measurements, the last of which is that of the sums."""
+        """Read the sums from the last measurement, with how many buckets each group keeps and what may be missing."""
         sums, noise = measured_by_group(observation, attribute)
         many = np.array(kept)
         if many.dtype.kind != "i" or many.ndim != 1 or not ((many >= 0) & (many <= len(noise))).all():
@@ -141,7 +140,7 @@ class ByGroup:
         return ByGroup(names, sums, noise, many.reshape(shape), lost)
 
     def estimate(self, product: Product) -> Answer:
-        """The noise is exact given what is kept; the rest of the error is what may be missing, which is never added to anything."""
+        """Return the sums with exact noise, and what may be missing, which is never added to an answer."""
         # An answer that keeps nothing is 0, with the noise of what was measured and was not worth it.
         # Its upper side is of the sum of all buckets, wherever the values lie.
         if product.attributes != self.names or any(query_set != identity() for query_set in product.query_sets):
@@ -154,7 +153,7 @@ class ByGroup:
 
 
 def measured_by_group(observation: Observation, attribute: str) -> tuple[FloatArray, FloatArray]:
-    """The sums of groups and buckets, the buckets along the last axis, and the buckets' standard errors."""
+    """Return the sums by group and bucket, the buckets along the last axis, and the standard errors of the buckets."""
     made, values = observation.measurements, observation.values[-1]
     block = made.blocks[-1]
     position = [factor.attributes for factor in block.factors].index((attribute,))
