@@ -30,17 +30,16 @@ from leastnoise._domain import Domain
 from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._non_negative import noise as noise_of_block
 from leastnoise._frames import Columns, Framed, grouped_columns, key_columns, label_array
-from leastnoise._measurements import Observation
 from leastnoise._threads import one_thread
 from leastnoise._workload import By, Product, cells_of, groups_of, number_cells, predicates, prefix, queries, ranges
 
 Label = str | int
-DRAWS = 1999  # with the levels 0.9, 0.95, 0.99 a whole order statistic: (draws + 1) * level
+DRAWS = 1999  # (draws + 1) * level is whole at the levels 0.9, 0.95, 0.99
 _FEWER, _MOST_SIMULATED = 199, 2**26
 _PILOT = 200
 _MOST_QUICK = 2**22
 _MOST_NOISE = 2**31
-_MOST_LINEAR = 2**21  # numbers of a matrix that is made where it has fewer columns than there are draws
+_MOST_LINEAR = 2**21  # numbers of a matrix that replaces an estimate for each draw
 
 
 class HasLeastSquares(Protocol):
@@ -48,15 +47,15 @@ class HasLeastSquares(Protocol):
 
     @property
     def library(self) -> str | None:
-        """Of data frames: that of the data, if these were a frame."""
+        """The library of its data frames: that of the data, if these were a frame."""
 
     def least_squares(self) -> Estimate:
-        """For questions that were not in its workload."""
+        """Return the estimate for questions that were not in its workload."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UpTo:
-    """The counts up to every cell of a number, by group: ends of the cells, shape (n, 2), and of the groups their keys and labels."""
+    """The question for the counts up to every cell of a number, by group; ``ends`` of the cells has shape (n, 2)."""
 
     product: Product
     attribute: str
@@ -66,20 +65,20 @@ class UpTo:
     labels: tuple[tuple[Label, ...], ...]
 
     def behind(self) -> Product:
-        """The same queries of the counts behind every cell but the last, which there must be."""
+        """Return the question for the counts behind every cell but the last, of at least two cells."""
         pairs = [(start, self.cells[-1][1]) for start, _ in self.cells[1:]]
         pick = self.product.attributes.index(self.attribute)
         sets = (*self.product.query_sets[:pick], ranges(pairs), *self.product.query_sets[pick + 1 :])
         return replace(self.product, query_sets=sets)
 
     def arranged(self, answers: FloatArray) -> FloatArray:
-        """Answers to the product in the shape of the groups, the cells of the number last."""
+        """Arrange answers to the product in the shape of the groups, the cells of the number last."""
         last = np.moveaxis(answers, self.product.attributes.index(self.attribute), -1)
         return np.asarray(last.reshape(*map(len, self.labels), -1)[..., : len(self.cells)])
 
 
 def up_to(domain: Domain, attribute: str, where: Mapping[str, Any], by: By) -> UpTo:
-    """Counts up to every cell of a number."""
+    """Return the question for the counts up to every cell of a number."""
     cells = number_cells(domain, attribute)
     groups = groups_of(domain, by, "the groups of a distribution function")
     sets: dict[str, Any] = {attribute: prefix()}
@@ -102,7 +101,7 @@ def up_to(domain: Domain, attribute: str, where: Mapping[str, Any], by: By) -> U
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
-    """Counts up to every cell, with the variances of their errors and of those of the counts behind it; the cells last."""
+    """Counts up to every cell, with the variances of their errors and of the errors of the counts behind it; the cells last."""
 
     upto: FloatArray
     variances: FloatArray
@@ -110,7 +109,7 @@ class Counts:
 
     @staticmethod
     def of(estimate: Estimate, asked: UpTo) -> "Counts":
-        """By least squares."""
+        """Estimate them by least squares."""
         answer = estimate.estimate(asked.product)
         upto, variances = asked.arranged(answer.values), asked.arranged(answer.noise_std) ** 2
         rest = np.zeros(upto.shape)
@@ -119,7 +118,7 @@ class Counts:
         return Counts(upto, variances, rest)
 
     def at(self, share: float) -> tuple[FloatArray, FloatArray]:
-        """What is at least 0 from the cell of a quantile on, and the variance of its error."""
+        """Return D, which is at least 0 from the cell of a quantile on, and the variance of its error."""
         tested = (1 - share) * self.upto - share * (self.upto[..., -1:] - self.upto)
         spread = (1 - share) * self.variances + share * self.rest - share * (1 - share) * self.variances[..., -1:]
         return tested, np.maximum(spread, 0.0)
@@ -133,7 +132,7 @@ def checked_share(share: object) -> float:
 
 
 def rising_share(upto: FloatArray, variances: FloatArray) -> FloatArray:
-    """The shares nearest to noisy counts that do not fall: (..., n) arrays; the last share is 1."""
+    """Return the non-decreasing shares nearest to noisy counts, shape (..., n); the last share is 1."""
     from scipy.optimize import isotonic_regression
 
     share = np.zeros(upto.shape)
@@ -248,7 +247,7 @@ class Cdf(Framed):
 def _placed(
     ends: FloatArray, shares: FloatArray, labels: Sequence[Sequence[Label]], wanted: Iterable[tuple[float, Any]]
 ) -> tuple[Quantile, ...]:
-    """Quantiles, taken evenly within their cells, group by group; each with the first and last cell that it may lie in, by group."""
+    """Return quantiles group by group, values spread evenly within cells; ``wanted`` gives the first and last cell that each may lie in."""
     quantiles, asked = [], list(wanted)
     for at in np.ndindex(shares.shape[:-1]):
         group = tuple(names[index] for names, index in zip(labels, at, strict=True))
@@ -337,17 +336,17 @@ def cdf(
 
 
 def _fewest(level: float) -> int:
-    """Of how many draws the largest may be exceeded with the rest of the probability."""
+    """Return the least number of draws of which the largest holds with a probability of at least ``level``."""
     return math.ceil(level / (1 - level) - 1e-9)
 
 
 def _both(upto: FloatArray) -> FloatArray:
-    """Counts up to every cell, and behind every cell but the last."""
+    """Join counts up to every cell and behind every cell but the last."""
     return np.concatenate([upto, upto[..., -1:] - upto[..., :-1]], axis=-1)
 
 
 def _widths(estimate: Estimate, asked: UpTo, draws: int, rank: int, seed: int) -> tuple[FloatArray, FloatArray]:
-    """How large each error is, and the factor by which none of a group exceeds it."""
+    """Return the simulated size of each error, and the factor of each group such that no error exceeds this many sizes."""
     # Widths come from other draws than the factor, so that those stay exchangeable with the release.
     pilot = min(_PILOT, draws)
     noise = (_both(asked.arranged(noise_of_draw)) for noise_of_draw in simulated_noise(estimate, asked.product, pilot + draws, seed))
@@ -361,7 +360,7 @@ def _widths(estimate: Estimate, asked: UpTo, draws: int, rank: int, seed: int) -
 
 
 def _union(estimate: Estimate, asked: UpTo, level: float) -> tuple[FloatArray, FloatArray]:
-    """The same without simulations, by the union bound over all counts; half a step of the noise is part of each width."""
+    """Return the same without simulations, by the union bound over all counts; half a step of the noise is part of each size."""
     counts, measured = Counts.of(estimate, asked), estimate.observation.measurements
     stds = np.sqrt(np.concatenate([counts.variances, counts.rest[..., :-1]], axis=-1))
     factor = interval_multiplier(measured.noise, 1 - (1 - level) / stds.shape[-1])
@@ -369,7 +368,7 @@ def _union(estimate: Estimate, asked: UpTo, level: float) -> tuple[FloatArray, F
 
 
 def few_draws(estimate: Estimate, level: float) -> int:
-    """How many releases are simulated for a band of a release, which must not take long: as few as the level allows, or none."""
+    """Return how many releases to simulate for a band within a release: as few as the level allows, or none if that takes long."""
     measured = estimate.observation.measurements
     rows = sum(measured.blocks[entry.index].rows for entry in equations(measured, None))
     draws = max(_FEWER, _fewest(level))
@@ -377,9 +376,9 @@ def few_draws(estimate: Estimate, level: float) -> int:
 
 
 def simulated_noise(estimate: Estimate, product: Product, draws: int, seed: int) -> Iterator[FloatArray]:
-    """Errors of the answers to a product in simulated releases, one array of shape ``product.shape`` a release."""
+    """Yield the errors of the answers to a product in simulated releases, an array of shape ``product.shape`` for each."""
     # Least squares is linear: its errors are its answers to noise alone.
-    plan, errors = estimate.observation.measurements, estimate.of_noise()
+    plan = estimate.observation.measurements
     blocks = estimate.block_indices(product.measure)
     rows = sum(plan.blocks[index].rows for index in blocks)
     if not rows * draws <= _MOST_NOISE:
@@ -395,13 +394,13 @@ def simulated_noise(estimate: Estimate, product: Product, draws: int, seed: int)
         for index in blocks:
             values[index] = np.rint(noise_of_block(plan, index, 1, generator)[:, 0] * plan.grid).astype(np.int64)
         if linear is None:
-            yield errors.like(Observation(plan, tuple(values), "", private=False)).values(product)
+            yield estimate.of_noise(values).values(product)
         else:
             yield (linear @ (np.concatenate([values[index] for index in blocks]) / plan.grid)).reshape(product.shape)
 
 
 def _share(part: FloatArray, rest: FloatArray, empty: float = 0.0) -> FloatArray:
-    """part / (part + rest) of numbers of at least 0; ``empty`` where both are 0."""
+    """Return part / (part + rest) of numbers of at least 0; ``empty`` where both are 0."""
     both = part + rest
     return np.asarray(np.where(both > 0, part / np.where(both > 0, both, 1.0), empty))
 

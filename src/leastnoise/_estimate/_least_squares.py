@@ -1,7 +1,7 @@
 """Generalised least squares from the noisy integers: unbiased, of least variance, and consistent across all tables.
 
-Every estimate gives an `Answer` to a product of queries: values, and the two parts of their error. An `Outcome` has what a release
-measured and what was chosen on the way: all that its answers are computed from.
+Every estimate gives an `Answer` to a product of queries: values, and the two parts of their error. An `Outcome` holds all that the answers
+of a release are computed from: what was measured, and what was chosen on the way.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ from leastnoise._accuracy import (
     middles,
     quantity_structure,
 )
-from leastnoise._check.arrays import FloatArray
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
 from leastnoise._estimate._stated import PublicCounts, public_of, with_exact_sums
 from leastnoise._families import along_each
@@ -36,7 +36,7 @@ from leastnoise._workload import Product, marginals
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sides:
-    """What true answers are not below, and what they are not above, whatever an estimate leaves out; all of the product's shape."""
+    """Estimates of a lower and an upper bound of the true answers, whatever else was left out; all of the product's shape."""
 
     least: FloatArray
     least_std: FloatArray
@@ -44,15 +44,19 @@ class Sides:
     most_std: FloatArray
 
 
-# What floating point may have added to a whole number: of a row, through an inverse that is hard on it; of the largest value.
-_OF_A_ROW, _OF_THE_LARGEST = 2.0**-20, 2.0**-44
+_ROUNDING, _RELATIVE_ROUNDING = (
+    2.0**-20,
+    2.0**-44,
+)  # what floating point may have added to a whole number: rows, and part of the largest value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """Estimated answers to one product of queries, with their errors; all of the product's shape, in rows or units of its measure."""
+    """Estimated answers to one product of queries, with their errors; all of the product's shape, in rows or units of its measure.
 
-    # A value that is a whole number but for the rounding of floating point is that number.
+    A value that is a whole number but for the rounding of floating point becomes that number. Around a ``centre`` that is given, intervals
+    have the width of the noise alone; with ``sides`` they reach to the bounds.
+    """
 
     values: FloatArray
     noise_std: FloatArray
@@ -62,16 +66,16 @@ class Answer:
 
     def __post_init__(self) -> None:
         whole = np.rint(self.values)
-        near = np.abs(self.values - whole) <= max(_OF_A_ROW, _OF_THE_LARGEST * np.abs(self.values).max(initial=0.0))
+        near = np.abs(self.values - whole) <= max(_ROUNDING, _RELATIVE_ROUNDING * np.abs(self.values).max(initial=0.0))
         object.__setattr__(self, "values", np.where(near, whole + 0.0, self.values))
 
     @property
     def std(self) -> FloatArray:
-        """Both parts together, as far as they are known."""
+        """Standard errors of both parts together, as far as they are known."""
         return self.noise_std if self.approximation_std is None else np.hypot(self.noise_std, np.nan_to_num(self.approximation_std))
 
     def reaches(self, times: float, once: float, half_step: float) -> tuple[FloatArray, FloatArray]:
-        """How far an interval reaches below the values, and above them; nowhere where they have no error."""
+        """Return how far intervals reach below and above the values, for a two-sided and a one-sided multiplier."""
         half = np.where(self.std > 0, half_step, 0.0)
         if self.centre is not None:
             plain, moved = times * self.noise_std + half, self.values - self.centre
@@ -85,14 +89,14 @@ class Answer:
 
 
 class Estimator(Protocol):
-    """Whatever answers products of queries from what was measured."""
+    """Anything that answers products of queries from what was measured."""
 
     def estimate(self, product: Product) -> Answer:
-        """Values and errors of one product."""
+        """Return values and errors for one product."""
 
 
 Names = tuple[str, ...]
-_NONE = 2.0**10  # times the variance that stands for none: sums of very many public counts have it
+_NONE = 2.0**10  # times the variance that stands for none: what sums of very many public counts may have
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,26 +107,27 @@ class Estimate:
 
     observation: Observation
     public: tuple[PublicCounts, ...] = ()
-    library: str | None = None  # of data frames: an estimate is of measurements, whatever the data came as
+    library: str | None = None  # of data frames: unknown here
     _cells: dict[str | None, Cells] = field(default_factory=dict, repr=False)
     _structures: dict[str | None, Structure] = field(default_factory=dict, repr=False)
     _linear: dict[Product, FloatArray] = field(default_factory=dict, repr=False)
 
     def least_squares(self) -> "Estimate":
-        """Itself: see `HasLeastSquares`."""
+        """Return itself: see `HasLeastSquares`."""
         return self
 
     def like(self, observation: Observation) -> "Estimate":
-        """The estimate of another observation of the same plan, such as a simulated one; what only the plan decides is kept."""
+        """Return the estimate of another observation of the same plan, such as a simulated one, with what depends on the plan alone."""
         return Estimate(observation, self.public, _structures=self._structures, _linear=self._linear)
 
-    def of_noise(self) -> "Estimate":
-        """The estimate whose answers to noise alone are the errors of this one's: what is public has none."""
+    def of_noise(self, values: Sequence[IntArray]) -> "Estimate":
+        """Return the estimate of noise alone, given for every block in whole steps: its answers are the errors of this one's."""
         zeros = (replace(table, sums=replace(table.sums, counts=np.zeros_like(table.sums.counts))) for table in self.public)
-        return Estimate(self.observation, tuple(zeros), _structures=self._structures, _linear=self._linear)
+        observation = Observation(self.observation.measurements, tuple(values), "", private=False)
+        return Estimate(observation, tuple(zeros), _structures=self._structures)
 
     def known(self, measure: str | None) -> Known:
-        """What the plan decides: which queries have answers, and the covariance of their errors."""
+        """Return what the plan decides: which queries have answers, and the covariance of their errors."""
         plan = self.observation.measurements
         return combined(plan, measure, {quantity: self._structure(quantity) for quantity in middles(plan, measure)})
 
@@ -133,7 +138,7 @@ class Estimate:
         return self._structures[quantity]
 
     def solved(self, quantity: str | None) -> Cells:
-        """Cells that explain what was measured of a quantity best."""
+        """Return the cells that explain best what was measured of a quantity."""
         if quantity not in self._cells:
             made, values = self.observation.measurements, self.observation.values
             parts = equations(made, quantity)
@@ -145,11 +150,11 @@ class Estimate:
         return self._cells[quantity]
 
     def marginal(self, names: Names, measure: str | None = None) -> FloatArray:
-        """The estimated cells of a marginal."""
+        """Return the estimated cells of a marginal."""
         return self.values(marginals(self.observation.measurements.domain, ways=len(names), of=names, sum=measure).products[0])
 
     def cells(self, names: Names, measure: str | None = None) -> FloatArray:
-        """Cells that explain the measurements: right for queries that these determine, and only for them."""
+        """Return cells that explain the measurements: right for queries that these determine, and only for them."""
         cells = np.asarray(0.0)
         for quantity, often in middles(self.observation.measurements, measure).items():
             known = self.solved(quantity)
@@ -162,25 +167,25 @@ class Estimate:
         return with_exact_sums(cells, names, self.public) if measure is None else cells
 
     def estimate(self, product: Product) -> Answer:
-        """The least squares answers to one product, with the errors that the plan promised."""
+        """Return the least squares answers to one product, with the errors that the plan promised."""
         return self.answers([product])[0]
 
     def std(self, measure: str | None, variances: FloatArray) -> FloatArray:
-        """Standard errors; of what is public none."""
+        """Return standard errors; 0 for what is public."""
         if measure is None and self.public:
             variances = np.where(variances < _NONE * exact_variance(self.observation.measurements), 0.0, variances)
         return np.sqrt(np.maximum(variances, 0.0))
 
     def values(self, product: Product) -> FloatArray:
-        """The values of ``estimate`` alone, for whoever simulates; shape ``product.shape``."""
+        """Return the values of ``estimate`` alone, shape ``product.shape``."""
         self.known(product.measure).require(product)
         return along_each(product.operators, self.cells(product.attributes, product.measure))
 
     def answers(self, products: Sequence[Product]) -> list[Answer]:
-        """``estimate`` of several products: those that ask the same along their attributes at once."""
+        """Return ``estimate`` of several products; those that ask the same along their attributes are computed at once."""
         variances: dict[int, FloatArray] = {}
         values: dict[int, FloatArray] = {}
-        # An operator is looked at once an object, as very many products share few.
+        # Very many products share few operators, so each object is hashed once.
         objects = {id(operator): operator for product in products for operator in product.operators}
         equal: dict[Operator, int] = {}
         kinds = {key: equal.setdefault(operator, len(equal)) for key, operator in objects.items()}
@@ -198,7 +203,7 @@ class Estimate:
         return [Answer(values[index], self.std(products[index].measure, variances[index])) for index in range(len(products))]
 
     def _stacked(self, tables: Sequence[Names], measure: str | None) -> FloatArray:
-        """``cells`` of tables of one shape, the tables along the first axis."""
+        """Return ``cells`` of tables of one shape, the tables along the first axis."""
         if len(middles(self.observation.measurements, measure)) == 1 and not (measure is None and self.public):
             known = self.solved(measure)
             if {*chain.from_iterable(tables)} <= {*known.names}:
@@ -206,15 +211,17 @@ class Estimate:
         return np.stack([self.cells(names, measure) for names in tables])
 
     def block_indices(self, measure: str | None) -> list[int]:
-        """The blocks that tell something of counts, or of the sums of a measure."""
+        """Return the indices of the blocks that tell something of counts, or of the sums of a measure."""
         made = self.observation.measurements
         return sorted({entry.index for quantity in middles(made, measure) for entry in equations(made, quantity)})
 
     def linear(self, product: Product) -> FloatArray:
-        """``values`` as a matrix: a row for every answer, a column for every number of the blocks in ``block_indices``, in their order."""
-        # Times these numbers, in rows or units, it is the answers, but for what is public. It is kept for all estimates ``like`` this one.
+        """Return the matrix that turns the numbers of the blocks in ``block_indices``, in rows or units, into answers to a product.
+
+        What is public adds to these answers. The matrix is kept for all estimates ``like`` this one.
+        """
         if product not in self._linear:
-            made, errors = self.observation.measurements, self.of_noise()
+            made = self.observation.measurements
             zeros = [np.zeros(block.rows, dtype=np.int64) for block in made.blocks]
             columns = []
             for index in self.block_indices(product.measure):
@@ -222,27 +229,30 @@ class Estimate:
                     values = [*zeros]
                     values[index] = zeros[index].copy()
                     values[index][row] = made.grid
-                    columns.append(errors.like(Observation(made, tuple(values), "", private=False)).values(product).reshape(-1))
+                    columns.append(self.of_noise(values).values(product).reshape(-1))
             self._linear[product] = np.stack(columns, axis=1)
         return self._linear[product]
 
 
 def estimates(estimator: Estimator, products: Sequence[Product]) -> Iterable[Answer]:
-    """``estimate`` of several products, in their order: at once where that is quicker."""
+    """Return answers to several products, in their order: at once where that is quicker."""
     return estimator.answers(products) if isinstance(estimator, Estimate) else map(estimator.estimate, products)
 
 
 Said: TypeAlias = tuple[str, Mapping[str, object]]
-"""A sentence of the catalogue: its name, and what fills its places."""
+"""A sentence of the catalogue of texts: its name, and the values of its placeholders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a mechanism found out by its private steps, and so how its measurements are read. Public: it was paid for."""
+    """What the private steps of a mechanism chose, and how its measurements are read: here nothing was chosen, and least squares reads.
 
-    # As it is, nothing was chosen on the way: the plan's own queries, by least squares. ``linear``: answers are unbiased least squares on
-    # queries that the plan had fixed. ``further``: least squares has known errors for questions that were not asked, as no query was
-    # chosen by another one's noise. ``interval``, ``reading``: names in the catalogue, of how low and high come about, and of both errors.
+    Attributes:
+        linear: whether answers are unbiased least squares on queries that the plan had fixed.
+        further: whether least squares has known errors for questions that were not asked, as no query was chosen by another one's noise.
+        interval: the name in the catalogue of how low and high come about.
+        reading: the name in the catalogue of what both errors mean.
+    """
 
     linear: ClassVar[bool] = True
     further: ClassVar[bool] = True
@@ -251,25 +261,25 @@ class Finding:
 
     @property
     def done(self) -> Said:
-        """What was done, in a clause."""
+        """A clause on what was done."""
         return "", {}
 
     def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - nothing in any domain
-        """What the intervals do not cover, besides what no interval covers."""
+        """Return what the intervals do not cover, besides what no interval covers."""
         return []
 
     def facts(self) -> dict[str, Any]:
-        """A JSON value from which the mechanism reads the finding back."""
+        """Return a JSON value from which the mechanism reads the finding back."""
         return {}
 
     def estimator(self, observation: Observation) -> Estimator:
-        """The answers' estimate."""
+        """Return the estimate of the answers."""
         return Estimate(observation)
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came of carrying a plan out."""
+    """The outcome of carrying out a plan."""
 
     plan: Plan
     observation: Observation
@@ -280,16 +290,16 @@ class Outcome:
         return Estimate(self.observation, public_of(self.plan))
 
     def least_squares(self) -> Estimate:
-        """Least squares of what was measured and what is public: one estimate, whose covariance is found once for all that is asked."""
+        """Return least squares of what was measured and what is public: one object, which computes its covariance once."""
         return self._least_squares
 
     def estimator(self) -> Estimator:
-        """The estimate of the answers."""
+        """Return the estimate of the answers."""
         return self.least_squares() if self.finding.linear else self.finding.estimator(self.observation)
 
 
 def join(observations: Sequence[Observation], privacy: Privacy) -> Observation:
-    """Put the measurements of several steps of one release side by side."""
+    """Join the observations of several steps of one release."""
     measurements = joined([observation.measurements for observation in observations], privacy)
     values = tuple(
         narrow(value.astype(np.int64) * (measurements.grid // observation.measurements.grid))
@@ -300,6 +310,6 @@ def join(observations: Sequence[Observation], privacy: Privacy) -> Observation:
 
 
 def joined(steps: Sequence[Measurements], privacy: Privacy) -> Measurements:
-    """What `join` says was measured; for steps that are known, it tells before anything is paid whether they can be joined."""
+    """Join the measurements of several steps; ahead of payment this tells whether they can be joined."""
     grid = max(step.grid for step in steps)  # grids are powers of two
     return replace(steps[0], privacy=privacy, blocks=tuple(block for step in steps for block in step.blocks), grid=grid)

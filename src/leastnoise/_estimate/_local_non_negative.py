@@ -5,13 +5,13 @@ In the residual basis the least squares estimate is u(tau), each with its own pr
     minimise    1/2 sum over tau of w(tau) |v(tau) - u(tau)|^2
     subject to  every cell of every asked table >= 0,  v(empty) = max(u(empty), 0)
 
-The total stays what it was: clipped noise would add to it otherwise. Multipliers y_T >= 0, one a cell, give
-v(tau) = u(tau) + 1/w(tau) * sum of the tau parts of the y_T, and the dual is climbed by projected gradients with Nesterov's momentum,
+The total is fixed, as clipped noise would add to it otherwise. Multipliers y_T >= 0, one for each cell, give
+v(tau) = u(tau) + 1/w(tau) * sum of the tau parts of the y_T. The dual is maximised by projected gradients with Nesterov's momentum,
 restarted when it goes downhill. A table's step is 1 / max over tau of (number of tables with tau) / (w(tau) * cells summed over), which
 bounds the curvature.
 
-What is left below 0 is removed exactly: multiplying every component but the total by 1 - a mixes all tables with the uniform one, so
-they go on agreeing. That point is feasible, so its distance less the dual's value bounds what more rounds could gain.
+Cells still below 0 are lifted exactly: multiplying every component but the total by 1 - a mixes all tables with the uniform one, so they
+still agree. That point is feasible, so its distance less the dual's value bounds what more rounds could gain.
 
 Source: GReM-LNN (arXiv 2410.01091), with the true precisions; Nesterov 1983; O'Donoghue and Candes 2015 for the restart.
 """
@@ -48,7 +48,7 @@ def residual_parts(cube: FloatArray, names: Names) -> dict[Names, FloatArray]:
 
 
 def from_residual_parts(parts: Mapping[Names, FloatArray], names: Names, shape: Sequence[int]) -> FloatArray:
-    """The table with given residual components, each spread evenly over the attributes it does not have."""
+    """Return the table of given residual components, each spread evenly over the attributes it does not have."""
     answer = np.zeros(tuple(shape))
     for tau in subsets(names):
         spread = math.prod(n for name, n in zip(names, shape, strict=True) if name not in tau)
@@ -58,7 +58,7 @@ def from_residual_parts(parts: Mapping[Names, FloatArray], names: Names, shape: 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocallyNonNegative:
-    """Non-negative tables that agree, and how near to the best they are."""
+    """Non-negative tables that agree, and bounds on how far they are from the best."""
 
     parts: Mapping[Names, FloatArray]
     sizes: Mapping[str, int]
@@ -69,7 +69,7 @@ class LocallyNonNegative:
     public: tuple[PublicCounts, ...] = ()
 
     def marginal(self, names: Names) -> FloatArray:
-        """The cells of a table that was asked for, or of a part of one: at least 0, shape: its sizes."""
+        """Return the cells, at least 0, of a table that was asked for, or of a part of one."""
 
         def near(names: Names) -> FloatArray:  # what is left of rounding below 0 is far below any noise
             return np.maximum(from_residual_parts(self.parts, names, [self.sizes[name] for name in names]), 0.0)
@@ -77,14 +77,14 @@ class LocallyNonNegative:
         return as_stated(near, names, (), self.public)
 
     def estimate(self, product: Product) -> Answer:
-        """The answers that a table's cells give to a product on its attributes; their errors are not known."""
+        """Return the answers of a table's cells to a product on its attributes; their errors are not known."""
         unknown = np.full(product.shape, np.nan)
         return Answer(along_each(product.operators, self.marginal(product.attributes)), unknown, unknown)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Group:
-    """Tables of one shape. ``indices``: for each of their patterns of tau, shape (tables, cells of tau), into the vector of components."""
+    """Tables of one shape; for each pattern of tau ``indices`` has positions in the vector of components, shape (tables, cells)."""
 
     tables: int
     shape: tuple[int, ...]
@@ -93,7 +93,7 @@ class _Group:
     step: FloatArray  # shape (tables,)
 
     def cells(self, vector: FloatArray) -> FloatArray:
-        """All tables, shape (tables, *shape)."""
+        """Return the cells of all tables, shape (tables, *shape)."""
         answer = np.zeros((self.tables, *self.shape))
         for axes, index in zip(self.patterns, self.indices, strict=True):
             spread = math.prod(n for axis, n in enumerate(self.shape) if axis not in axes)
@@ -113,7 +113,7 @@ class _Group:
 def locally_non_negative(
     estimate: Estimate, tables: Iterable[Names], *, measure: str | None = None, rounds: int | None = None, tolerance: float = 1e-3
 ) -> LocallyNonNegative:
-    """Non-negative tables that agree with each other, nearest to the unbiased estimate in the likelihood of its noise."""
+    """Return the non-negative tables that agree with each other and are nearest to the unbiased estimate in the likelihood of its noise."""
     # Post-processing. Every cell of every asked table is at least 0, tables agree on shared attributes up to rounding, and the total is the
     # estimate's (or 0). Not guaranteed: that a data set with non-negative cells exists which has all these tables; that a table or a sum of
     # cells is nearer to the truth than the unbiased one; that the answers are unbiased: cells near 0 are raised on average, others lowered.
@@ -131,7 +131,7 @@ def locally_non_negative(
 
 
 def residual_precisions(estimate: Estimate, parts: Mapping[Names, FloatArray], measure: str | None) -> dict[Names, float]:
-    """The dimension of every component over its mean squared error: for identities along all attributes exactly its precision."""
+    """Return the dimension of every component over its mean squared error: its precision, if all strategies are identities."""
     # The components of a table are orthogonal, so its summed variance is the sum of theirs over the cells that each is spread over.
     domain = estimate.observation.measurements.domain
     spread: dict[Names, float] = {}
@@ -146,7 +146,7 @@ def residual_precisions(estimate: Estimate, parts: Mapping[Names, FloatArray], m
 
 
 def _groups(wide: Sequence[Names], sizes: Mapping[str, int], indices: Mapping[Names, IntArray], variance: FloatArray) -> list[_Group]:
-    """The widest tables, those of one shape together."""
+    """Collect the widest tables by shape."""
     containing: dict[Names, int] = {}
     by_shape: dict[tuple[int, ...], list[Names]] = {}
     for names in wide:
@@ -174,8 +174,10 @@ def nearest_tables(
     rounds: int | None = None,
     tolerance: float = 1e-3,
 ) -> LocallyNonNegative:
-    """Non-negative tables that agree with each other, nearest to residual components of given precisions; their total stays."""
-    # Without a number of rounds they are as many as take a bounded time.
+    """Return the non-negative tables that agree with each other, nearest to residual components of given precisions; their total stays.
+
+    ``rounds`` is the most, and None for as many as take a bounded time.
+    """
     total = max(float(parts[()]), 0.0)
     parts = {**parts, (): np.array(total)}
     if total == 0:
@@ -201,23 +203,27 @@ def nearest_tables(
 def _climb(
     groups: list[_Group], unbiased: FloatArray, variance: FloatArray, bounds: tuple[float, int, float]
 ) -> tuple[FloatArray, int, float, float, float]:
-    """Climb the dual until the tables need next to no shrinking and the gap is small; the best feasible point seen, and how good it is."""
+    """Maximise the dual until tables need little shrinking and the gap is small.
+
+    Returns:
+        The best feasible point seen, the rounds, by how much it was shrunk, its distance, and the greatest lower bound on the distance.
+    """
     total, rounds, tolerance = bounds
     free = variance > 0
 
     def distance_of(vector: FloatArray) -> float:
-        """Half the squared distance from the unbiased components, in units of their variances."""
+        """Return half the squared distance from the unbiased components, in units of their variances."""
         return 0.5 * float(((vector - unbiased)[free] ** 2 / variance[free]).sum())
 
     def feasible(vector: FloatArray, cells: list[FloatArray]) -> tuple[float, float, FloatArray]:
-        """With the least share of the uniform table that lifts every cell to 0."""
+        """Mix with the least share of the uniform table that lifts every cell to 0."""
         lowest = [(float(values.min()), total / math.prod(group.shape)) for group, values in zip(groups, cells, strict=True)]
         share = max([0.0, *(-low / (even - low) for low, even in lowest if low < 0)])
         lifted = np.append(total, (vector * (1 - share))[1:])
         return distance_of(lifted), share, lifted
 
     def primal(multipliers: list[FloatArray]) -> tuple[FloatArray, list[FloatArray]]:
-        """The components that given multipliers lead to, and the tables."""
+        """Return the components and the tables that multipliers lead to."""
         pull = np.zeros_like(unbiased)
         for group, multiplier in zip(groups, multipliers, strict=True):
             group.add_parts(multiplier, pull)

@@ -115,7 +115,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     above, below = estimate.estimate(summed), estimate.estimate(counted)
     sums, counts = above.values, below.values
     times = interval_multiplier(plan.noise, level)
-    # The part of the sums whose errors are uncorrelated with those of the counts: all, or what is left without ``apart`` times the counts.
+    # Sums less ``apart`` times the counts have errors that are uncorrelated with those of the counts.
     apart = centre(plan, measure) or 0.0
     common = (apart * below.noise_std) ** 2
     variance = np.maximum(above.noise_std**2 - common, 0.0) + ROUNDING * common
@@ -145,7 +145,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Changes(Framed):
-    """Each period beside the one so many periods before, by group; arrays of the shape (periods, groups), in the order of the domain."""
+    """Each period compared with the one so many periods before, by group; arrays of the shape (periods, groups), in the domain's order."""
 
     by: tuple[str, ...]
     labels: tuple[tuple[str | int, ...], ...]

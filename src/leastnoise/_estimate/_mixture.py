@@ -2,9 +2,8 @@
 
 A table of the model is the sum over kinds of their shares times the outer product of their distributions along its attributes, so every
 table of every size follows from a few thousand numbers. The fit minimises half the squared residuals in units of their noise, plus a
-multiple of the information between the kind and each attribute; that multiple is raised and lowered until the residuals are as large as
-noise alone would leave them (the discrepancy principle). It is deterministic: the start is drawn from a fixed seed that has nothing to do
-with the data, and all rounds follow from the tables.
+multiple of the information between the kind and each attribute. That multiple is raised and lowered until the residuals are as large as
+noise alone would leave them (the discrepancy principle). The fit is deterministic, as it starts from a fixed seed.
 
 Source: latent classes fitted to private tables, Nixon et al. (arXiv 2201.10545); the steps are those of Adam (arXiv 1412.6980).
 """
@@ -24,20 +23,21 @@ from leastnoise._estimate._non_negative import onto_simplex
 KINDS = 100
 _STEP, _SPREAD, _SEED = 0.05, 0.2, 20_261_124
 _LEAST_ROUNDS, _LAST_ROUNDS, _EVERY = 60, 250, 10
-ROUNDS, MORE_ROUNDS = 300, 1500  # at most: where answers are moved towards what was measured, and where the model stands alone
-_RAISED, _LOWERED, _STALLED = 1.25, 0.85, 0.01  # of the penalty, and the fall of the residuals in ten rounds below which it is lowered
+ROUNDS, MORE_ROUNDS = 300, 1500  # at most: if answers are moved towards what was measured, and if the model stands alone
+_RAISED, _LOWERED, _STALLED = 1.25, 0.85, 0.01  # factors of the penalty; it is lowered if residuals fall by less in ten rounds
 _LEAST_PENALTY, _MOST_PENALTY = 0.003, 10.0  # over the first one
 _CLEAR = 0.7  # of the universal threshold sqrt(2 log n): what noise alone hardly exceeds
-_FLOOR = 0.05  # of the noise, spread over all cells: what a cell has at least
+_FLOOR = 0.05  # this part of the noise, spread over all cells, is the least count of a cell
 _SHIFTS = 16
 RESIDUAL = 0.9  # the mean squared residual, in units of the noise, that a fit should leave: some of the noise is fitted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyTable:
-    """A table that was measured: noisy counts of bins of one to three attributes."""
+    """A table that was measured: noisy counts of bins of one to three attributes.
 
-    # ``attributes`` are places among the model's; ``starts`` are the first cells of the bins along each; ``counts`` has the bins' shape.
+    ``attributes`` are positions among the model's; ``starts`` has the first cells of the bins along each, and ``counts`` their shape.
+    """
 
     attributes: tuple[int, ...]
     starts: tuple[IntArray, ...]
@@ -54,14 +54,14 @@ class Mixture:
     penalty: float
 
     def table(self, attributes: Sequence[int]) -> FloatArray:
-        """The shares of rows in the cells of a table of some attributes; they add up to 1."""
+        """Return the shares of rows in the cells of a table of some attributes; they add up to 1."""
         parts = [self.along[attribute] for attribute in attributes] or [np.ones((1, len(self.shares)))]
         cells = _joined(parts[:-1], len(self.shares)) @ (parts[-1] * self.shares).T
         return cells.reshape([len(self.along[attribute]) for attribute in attributes])
 
 
 def _joined(parts: Sequence[FloatArray], kinds: int) -> FloatArray:
-    """Outer products of parts for each kind, of shape (cells of all, kinds)."""
+    """Return outer products of parts for each kind, of shape (cells of all, kinds)."""
     joined = np.ones((1, kinds))
     for part in parts:
         joined = (joined[:, None, :] * part[None, :, :]).reshape(-1, kinds)
@@ -69,7 +69,7 @@ def _joined(parts: Sequence[FloatArray], kinds: int) -> FloatArray:
 
 
 def smoothed_shares(counts: FloatArray, std: float, total: float) -> FloatArray:
-    """The distribution along an attribute from noisy counts: steps that noise could have made are left out; all cells are above 0."""
+    """Estimate the distribution along an attribute from noisy counts, without steps that noise could have made; all cells are above 0."""
     # Source: translation-invariant thresholding in a Haar basis, Coifman and Donoho 1995.
     size = len(counts)
     smooth = np.asarray(counts, dtype=np.float64) if size < _SHIFTS else _thresholded(counts, std * _CLEAR * math.sqrt(2 * math.log(size)))
@@ -105,7 +105,7 @@ def fit_mixture(
 
 
 def refit_mixture(mixture: Mixture, total: float, start: Sequence[FloatArray], tables: Sequence[NoisyTable], rounds: int) -> Mixture:
-    """The mixture moved to other noise in the same tables: some rounds from it on, with its penalty."""
+    """Fit a mixture to other noise in the same tables, by some rounds from it on with its penalty."""
     logits, weights = (np.log(np.maximum(shares_of, 1e-12)) for shares_of in (np.concatenate(mixture.along), mixture.shares))
     fit = _Fit(total, start, tables, (logits, weights))
     for done in range(rounds):
@@ -118,9 +118,12 @@ _Rows: TypeAlias = tuple[slice, ...]  # of the stacked parts
 
 
 def _side_by_side(tables: Sequence[NoisyTable], total: float) -> list[tuple[list[list[_Part]], FloatArray, FloatArray]]:
-    """Tables in units of their noise, those of two that share a part in one: few large products are quicker than many small ones."""
-    # Of each the parts along every axis, the counts, of shape (cells of all axes but the last, cells of the last), and of the last the
-    # rows.
+    """Scale tables to unit noise and join pairs that share a part: few large products are quicker than many small ones.
+
+    Returns:
+        For each the parts along every axis, the counts of shape (cells of all axes but the last, cells of the last), and the rows in units
+        of noise for every cell of the last axis.
+    """
     joined, left = [], []
     for table in tables:
         parts, counts = list(zip(table.attributes, table.starts, strict=True)), table.counts / table.std
@@ -174,11 +177,11 @@ class _Fit:
         self.begins, self.ends = np.concatenate(begins), np.concatenate(ends)
         rows, ones, shape = np.arange(stacked), np.ones(stacked), (len(self.prior) + 1, stacked)
         self.spread = csr_array((ones, (self.begins, rows)), shape) - csr_array((ones, (self.ends, rows)), shape)
-        # What is large is made once: to get and give back memory in every round takes longer than to fill it.
+        # Large arrays are allocated once: allocating them in every round takes longer than filling them.
         self.sums, (self.parts, self.pulls) = np.zeros((shape[0], self.kinds)), np.empty((2, stacked, self.kinds))
 
     def distributions(self) -> tuple[FloatArray, FloatArray]:
-        """Of every attribute within each kind, one below the other, and the shares of the kinds."""
+        """Return the distributions of all attributes within each kind, stacked, and the shares of the kinds."""
         logits, weights = self.state
         along = np.exp(logits)  # a fit moves logits by less than a hundred
         along /= np.repeat(np.add.reduceat(along, self.first), self.sizes, axis=0)
@@ -186,7 +189,7 @@ class _Fit:
         return along, shares / shares.sum()
 
     def slopes(self, along: FloatArray, shares: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """Squared residuals, and half their slopes along the distributions (times shares, each) and the shares."""
+        """Return the squared residuals, and half their slopes along the distributions (without the factor of shares) and the shares."""
         parts, pulls, pull, squares = self.parts, self.pulls, np.zeros(self.kinds), 0.0
         np.cumsum(along, axis=0, out=self.sums[1:])
         np.take(self.sums, self.ends, axis=0, out=parts, mode="clip")  # which needs no copy
@@ -212,7 +215,7 @@ class _Fit:
         return squares, np.cumsum((self.spread @ pulls)[:-1], axis=0), pull
 
     def step(self, along: FloatArray, shares: FloatArray, spread: FloatArray, pull: FloatArray, penalty: float, size: float) -> None:
-        """One step of Adam along the slopes of residuals and penalty."""
+        """Take one step of Adam along the slopes of residuals and penalty."""
         log_ratio = np.log(np.maximum(along, 1e-12)) - self.prior
         log_ratio *= penalty
         spread += log_ratio
@@ -232,7 +235,7 @@ class _Fit:
             np.subtract(state, size * mean / slope, out=state)
 
     def run(self, most: int) -> Mixture:
-        """Rounds of one step size until the residuals are small or stall, then some with a falling one."""
+        """Take rounds of one step size until the residuals are small or stall, then some of falling sizes."""
         first = self.scale
         penalty, last, end, seen = first, math.inf, None, []
         residual = math.inf
@@ -252,14 +255,14 @@ class _Fit:
         return self.mixture(penalty)
 
     def round(self, penalty: float, size: float) -> float:
-        """One step of a size; the mean squared residual before it."""
+        """Take one step, and return the mean squared residual before it."""
         along, shares = self.distributions()
         squares, spread, pull = self.slopes(along, shares)
         self.step(along, shares, spread, pull, penalty, size)
         return squares / max(self.cells, 1)
 
     def mixture(self, penalty: float) -> Mixture:
-        """What was reached."""
+        """Return the mixture that was reached."""
         along, shares = self.distributions()
         ends = np.append(self.first, len(along))
         return Mixture(shares, tuple(along[ends[k] : ends[k + 1]] for k in range(len(self.sizes))), penalty)

@@ -1,13 +1,13 @@
-"""Answers from a model of tables that was fitted to noisy ones, with what its fit may have missed.
+"""Answers from a model that was fitted to noisy tables, with estimates of what the model misses.
 
-Where cells hold few rows the model is fitted to tables on bins; where they hold many, to the least-squares tables of the plan that does
-not look. Answers are moved from the model towards what was measured by as much as an unbiased estimate of the squared error deserves: on
-bins for all cells alike in size together, as small cells are hardly ever better measured than modelled and large ones are. The same
-estimates are the errors that are told. They come from the model fitted anew to tables with as much noise again.
+Where cells hold few rows the model is fitted to tables on bins (`Modelled`), else to the least-squares tables of a plan that does not look
+at the data (`Moved`). Answers lie between the model and what was measured, where an unbiased estimate of the squared error is least. On
+bins that is done for all cells of like size together: small cells are hardly ever measured better than modelled, large ones are. The same
+estimates give the published errors. They come from the model fitted anew to tables with as much noise again.
 
-Records that agree with a release are rows of codes, made from a model by systematic rounding: every kind gets a whole number of them, and
-of these every value of each attribute its whole number, so that both are met to one record. Within a kind attributes are shuffled, as the
-model has them independent there. Nobody's row is among them but by chance.
+Records that agree with a release are rows of codes, made from a model by systematic rounding: every kind gets a whole number of records,
+and within a kind so does every value of each attribute, both right to one record. Within a kind attributes are shuffled, as the model has
+them independent there. A record equals a real row only by chance.
 
 Source: Stein 1981 (the unbiased estimate of risk), Ramani, Blu and Unser 2008 (its divergence by perturbation), Nixon et al. 2201.10545,
 Madow 1949 (rounding).
@@ -41,21 +41,21 @@ from leastnoise._threads import Beside
 from leastnoise._workload import Product, marginals
 
 _REFITS, _ROUNDS, _SEED = 3, 150, 20_261_125
-_UNSEEN = 0.5  # the standard error of a share that only the model tells, beside the share itself: typical of real tables
-_EVEN_BINS = 0.5  # the part of a bin that its cells are taken to share evenly where intervals are told; the rest is as the model has it
-_SIZES = 4.0 ** np.arange(-1, 12)  # rows of a cell: those between two of these err alike
+_UNSEEN = 0.5  # relative standard error of a share that is modelled but not measured: typical of real tables
+_EVEN_BINS = 0.5  # for intervals this part of a bin is spread evenly over its cells, the rest as in the model
+_SIZES = 4.0 ** np.arange(-1, 12)  # rows of a cell that divide the classes of cells of like size
 MOST_RECORDS = 2**27
 _MOST_CELLS, _LEAST_STD = 2**20, 1e-3  # of a table that a model is fitted to afterwards
-_NOT_KEPT = 0.1  # of what was measured beside the model, less is not worth its noise where the model is right, and is taken off elsewhere
-_WAYS = (0.0, 0.25, 0.5, 0.7, 0.9)  # from least squares to a model, of which that of least estimated risk is gone
+_NOT_KEPT = 0.1  # subtracted from the kept part of residuals: less is not worth its noise where the model is right
+_WAYS = (0.0, 0.25, 0.5, 0.7, 0.9)  # parts of the way from least squares to the model that are tried
 _REDRAWN = 100
-_MET, _FITTED = 0.25, 2  # of the noise, which public counts are fitted to as if they had it; and their attributes at most
-_EVEN = 0.25  # of the average cell: what a cell counts as at least where errors are spread over cells
+_MET, _FITTED = 0.25, 2  # public counts are fitted as if they had this part of the noise, with at most so many attributes
+_EVEN = 0.25  # where errors are spread over cells, each counts as at least this part of the average cell
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyTables:
-    """What a model is fitted to: its attributes, noisy tables, the number of rows with its error, and where the fit begins."""
+    """What a model is fitted to: its attributes, noisy tables, the number of rows with its error, and the shares that a fit begins with."""
 
     names: Names
     tables: tuple[NoisyTable, ...]
@@ -63,11 +63,11 @@ class NoisyTables:
     total_std: float
     shares: tuple[FloatArray, ...]
     public: tuple[NoisyTable, ...] = ()
-    of_squares: float = 2.0  # the variance of a squared noise of variance 1: of normal noise; Laplace noise has more
+    of_squares: float = 2.0  # the variance of the square of noise of variance 1: 2 if normal
 
     @staticmethod
     def of(observation: Observation, impossible: Sequence[Combination] = (), public: Sequence[PublicCounts] = ()) -> "NoisyTables":
-        """From an observation of attributes alone, and of tables on bins; those of which no cell is possible hold nobody."""
+        """Read an observation of attributes alone and of tables on bins; bins without a possible cell have a count of 0."""
         made = observation.measurements
         names = tuple(name for name in made.domain.names if any(name in block.attributes for block in made.blocks))
         tables = []
@@ -84,7 +84,7 @@ class NoisyTables:
 
     @staticmethod
     def from_tables(names: Names, tables: Sequence[NoisyTable], public: Sequence[PublicCounts] = ()) -> "NoisyTables":
-        """From tables, among them every attribute alone; public counts are met to a part of the noise, and exactly by the answers."""
+        """Collect tables, among them every attribute alone; public counts are fitted as if they had a part of the noise."""
         precision = np.array([1 / (table.std**2 * table.counts.size) for table in tables])
         total = float(precision @ [table.counts.sum() for table in tables] / precision.sum())
         total_std, exact = 1 / math.sqrt(precision.sum()), list[NoisyTable]()
@@ -99,11 +99,11 @@ class NoisyTables:
         return NoisyTables(names, fitted, max(total, 1.0), total_std, shares, tuple(exact))
 
     def mixture(self, rounds: int = MORE_ROUNDS) -> Mixture:
-        """The model that is fitted to them."""
+        """Fit the model."""
         return fit_mixture(self.total, self.shares, [*self.tables, *self.public], rounds=rounds)
 
     def refitted(self, mixture: Mixture, noises: Sequence[Sequence[FloatArray]]) -> list[Mixture]:
-        """The model with each of several noises added to the tables, on as many cores as there are, which changes no digit."""
+        """Fit the model anew with each of several noises added to the tables, on several cores; the digits do not depend on how many."""
         refits: dict[int, Mixture] = {}
 
         def refit(draw: int, noise: Sequence[FloatArray]) -> None:
@@ -116,7 +116,7 @@ class NoisyTables:
         return [refits[draw] for draw in range(len(noises))]
 
     def counts(self, mixture: Mixture, names: Names) -> FloatArray:
-        """Cells of a table by a model, in rows."""
+        """Return the cells of a table by a model, in rows."""
         missing = [name for name in names if name not in self.names]
         if missing:
             raise InputError(f"The model is of {', '.join(self.names)}; got a question about {', '.join(missing)}. Ask about these.")
@@ -124,7 +124,7 @@ class NoisyTables:
 
 
 def _in_runs(public: Sequence[PublicCounts], names: Names, std: float) -> list[NoisyTable]:
-    """Public counts of one or two attributes whose groups are runs of neighbouring cells."""
+    """Return tables of public counts of one or two attributes whose groups are runs of neighbouring cells."""
     noisy = []
     for sums in (table.sums.on(tuple(name for name in table.sums.names if name in names)) for table in public):
         if 0 < len(sums.names) <= _FITTED and all((np.diff(groups) >= 0).all() for groups in sums.groups):
@@ -133,16 +133,12 @@ def _in_runs(public: Sequence[PublicCounts], names: Names, std: float) -> list[N
     return noisy
 
 
-def _size_class(counts: FloatArray) -> IntArray:
-    """Cells that are alike in size."""
-    return np.searchsorted(_SIZES, counts)
-
-
 @dataclass(frozen=True, eq=False)
 class Modelled:
-    """Answers from a mixture of products that was fitted to noisy tables on bins, and moved towards them where that pays."""
+    """Answers from a mixture of products that was fitted to noisy tables on bins, and moved towards these where that pays.
 
-    # ``asked`` are the widest tables that were asked for; they are moved if all of them were measured.
+    ``asked`` are the widest tables that were asked for; they are moved if all of them were measured.
+    """
 
     measured: NoisyTables
     asked: tuple[Names, ...] = ()
@@ -157,7 +153,7 @@ class Modelled:
         impossible: tuple[Combination, ...] = (),
         public: tuple[PublicCounts, ...] = (),
     ) -> "Modelled":
-        """The model of an observation; it is fitted once."""
+        """Return the model of an observation, always the same object, so that it is fitted once."""
         return Modelled(NoisyTables.of(observation, impossible, public), asked, impossible, public)
 
     @cached_property
@@ -173,9 +169,11 @@ class Modelled:
 
     @cached_property
     def _like(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Of cells alike in size how much of what was measured beside the model is kept, and the mean squared error that is left."""
-        # That is the error beyond that of other noise, in squared rows. Each of shape (3, sizes): for tables of one to three attributes. A
-        # table that the model misses by more than others keeps more: last the factor of every table's squared gap over that of its like.
+        """Return the kept part of residuals and the squared error beyond other noise by size class, and a factor for every table.
+
+        The first two have shape (3, sizes), for tables of one to three attributes. The factor is the table's squared residuals over those
+        of all tables at its sizes: a table that the model misses by more than others keeps more.
+        """
         sums, sizes, gaps = np.zeros((5, 3, len(_SIZES) + 1)), [], []
         total = self.measured.total
         for index, table in enumerate(self.measured.tables):
@@ -184,10 +182,12 @@ class Modelled:
             follows = np.mean([change * more for change, more in moved], axis=0)
             spread = np.mean([change**2 for change, _ in moved], axis=0)
             variance = np.full(fit.shape, table.std**2)
-            sizes.append(np.bincount(_size_class(fit).reshape(-1), minlength=len(_SIZES) + 1))
+            sizes.append(np.bincount(np.searchsorted(_SIZES, fit).reshape(-1), minlength=len(_SIZES) + 1))
             gaps.append(float(((table.counts - fit) ** 2).sum()))
             for tally, values in zip(sums, (np.ones(fit.shape), (table.counts - fit) ** 2, follows, variance, spread), strict=True):
-                tally[len(table.attributes) - 1] += np.bincount(_size_class(fit).reshape(-1), values.reshape(-1), len(_SIZES) + 1)
+                tally[len(table.attributes) - 1] += np.bincount(
+                    np.searchsorted(_SIZES, fit).reshape(-1), values.reshape(-1), len(_SIZES) + 1
+                )
         many, gap, follows, noise, spread = sums
         doubt = np.sqrt(self.measured.of_squares / np.maximum(many, 1)) * noise  # the standard error of a sum of squared noise
         kept = np.clip(1 - np.maximum(noise - follows, 0) * (1 + 2 * doubt / np.maximum(noise, 1e-9)) / np.maximum(gap, 1e-9), 0, 1)
@@ -201,7 +201,7 @@ class Modelled:
         return kept, np.maximum(risk - explained, 0) / np.maximum(many, 1), worse
 
     def _cells(self, names: Names, mixture: Mixture, noise: Sequence[FloatArray] | None = None) -> FloatArray:
-        """A table by a model, moved towards what was measured; the cells of a bin by one factor."""
+        """Return a table by a model, moved towards what was measured, all cells of a bin by one factor."""
         cells = self.measured.counts(mixture, names)
         index = self._indices.get(tuple(self.measured.names.index(name) for name in names))
         if index is None or not self._moves:
@@ -209,7 +209,7 @@ class Modelled:
         table = self.measured.tables[index]
         fit, size = (
             self.measured.total * _binned(mixture, table),
-            _size_class(self.measured.total * _binned(self.mixture, table)),
+            np.searchsorted(_SIZES, self.measured.total * _binned(self.mixture, table)),
         )
         beside = table.counts - fit if noise is None else table.counts + noise[index] - fit
         kept = 1 - (1 - self._like[0][len(names) - 1][size]) / self._like[2][index]
@@ -217,7 +217,7 @@ class Modelled:
 
     @cached_property
     def _moves(self) -> bool:
-        """Whether the widest tables asked for were measured, so that answers are moved towards that; pairs are wherever both have cells."""
+        """Whether all of the widest tables asked for were measured (pairs always are, where both attributes have several cells)."""
         return all(len(table) <= 2 or tuple(map(self.measured.names.index, table)) in self._indices for table in self.asked)
 
     @cached_property
@@ -226,7 +226,7 @@ class Modelled:
 
     @cached_property
     def _tables(self) -> LocallyNonNegative:
-        """The tables that are published: never negative, and in agreement."""
+        """The published tables: never negative, and in agreement."""
         names, parts, precision = self.measured.names, dict[Names, FloatArray](), dict[Names, float]()
         several = [(name,) for name in names if any(name in table for table in self.asked)]
         pairs = dict.fromkeys(pair for table in self.asked for pair in combinations(table, 2))
@@ -239,7 +239,7 @@ class Modelled:
         return nearest_tables(parts, precision, {name: len(parts[name,]) for (name,) in several}, list(self.asked))
 
     def estimate(self, product: Product) -> Answer:
-        """Answers, with the error that other noise makes and, beyond it, what cells alike in size are estimated to miss."""
+        """Return answers with the error by noise, from refits, and beyond it what cells of like size are estimated to miss."""
         names, measured = product.attributes, self.measured
         modelled = along_each(product.operators, self._cells(names, self.mixture))
         moved = [along_each(product.operators, self._cells(names, refit, more)) - modelled for refit, more in self._refits]
@@ -251,8 +251,8 @@ class Modelled:
         return _stated(answer, product, self.impossible, self.public)
 
     def _missed(self, product: Product) -> FloatArray:
-        """Variances of answers beyond those of refits: of cells alike in size, and of cells that the model alone tells apart."""
-        # Of what was not measured the latter is taken for typical: chance, a part of the cell itself, and bins whose rows are in one cell.
+        """Return variances of answers beyond those of refits, by size class, with typical ones for what was not measured."""
+        # These are chance, a part of the cell itself, and for cells of a bin that all of its rows are in one of them.
         names = product.attributes
         if not names:
             return np.zeros(product.shape)
@@ -260,11 +260,14 @@ class Modelled:
         index, missed = self._indices.get(tuple(self.measured.names.index(name) for name in names)), self._like[1]
         untold = cells + np.square(_UNSEEN * cells)
         if index is None:
-            cells = missed[min(len(names), max(len(table.attributes) for table in self.measured.tables)) - 1][_size_class(cells)] + untold
+            cells = (
+                missed[min(len(names), max(len(table.attributes) for table in self.measured.tables)) - 1][np.searchsorted(_SIZES, cells)]
+                + untold
+            )
         else:
             table = self.measured.tables[index]
             fit = self.measured.total * _binned(self.mixture, table)
-            missed_of = missed[len(names) - 1][_size_class(fit)] / np.maximum(_of_bins(cells**2, table.starts), 1e-24)
+            missed_of = missed[len(names) - 1][np.searchsorted(_SIZES, fit)] / np.maximum(_of_bins(cells**2, table.starts), 1e-24)
             bins = _of_bins(np.ones(cells.shape), table.starts), fit, missed_of
             widths, held, of_bins = (_over_cells(of, table, cells.shape) for of in bins)
             likely = cells + _EVEN_BINS * (held / widths - cells)
@@ -274,7 +277,7 @@ class Modelled:
 
 
 def _over_cells(values: FloatArray, table: NoisyTable, shape: Sequence[int]) -> FloatArray:
-    """A value of every bin, for each of its cells."""
+    """Repeat the value of every bin for each of its cells."""
     for axis, (starts, cells) in enumerate(zip(table.starts, shape, strict=True)):
         values = np.repeat(values, np.diff(starts, append=cells), axis=axis)
     return values
@@ -285,14 +288,14 @@ def _binned(mixture: Mixture, table: NoisyTable) -> FloatArray:
 
 
 def _of_bins(cells: FloatArray, starts: Sequence[IntArray]) -> FloatArray:
-    """Sums of the cells of every bin."""
+    """Sum the cells of every bin."""
     for axis, first in enumerate(starts):
         cells = np.add.reduceat(cells, first, axis=axis)
     return cells
 
 
 def _stated(answer: Answer, product: Product, impossible: Sequence[Combination], public: Sequence[PublicCounts]) -> Answer:
-    """Answers about impossible cells alone are 0 for certain, and those that are public have no error."""
+    """Set answers about impossible cells alone to 0, and their errors and those of public answers too."""
     if not impossible and not public:
         return answer
     cells = [product.domain.kind(name).size for name in product.attributes]
@@ -304,7 +307,7 @@ def _stated(answer: Answer, product: Product, impossible: Sequence[Combination],
 
 @dataclass(frozen=True, eq=False)
 class Moved:
-    """Answers between a model and the least-squares tables that it was fitted to; ``tables`` are the widest that were asked for."""
+    """Answers between a model and the least-squares tables that it was fitted to, ``tables``, the widest that were asked for."""
 
     least_squares: Estimate
     tables: tuple[Names, ...]
@@ -318,7 +321,7 @@ class Moved:
         impossible: tuple[Combination, ...] = (),
         public: tuple[PublicCounts, ...] = (),
     ) -> "Moved":
-        """The model of an observation; it is fitted once."""
+        """Return the model of an observation, always the same object, so that it is fitted once."""
         return Moved(Estimate(observation, public), tables, impossible)
 
     @cached_property
@@ -336,13 +339,13 @@ class Moved:
         return residual_precisions(self.least_squares, self._parts, None)
 
     def _cells_of(self, parts: Mapping[Names, FloatArray]) -> dict[Names, FloatArray]:
-        """Every attribute alone, and the tables."""
+        """Make the tables of every attribute alone, and those asked for, from components."""
         fitted = [*((name,) for name in self._sizes), *(names for names in self.tables if len(names) > 1)]
         return {names: from_residual_parts(parts, names, [self._sizes[name] for name in names]) for names in fitted}
 
     @cached_property
     def measured(self) -> NoisyTables:
-        """Every attribute alone and all tables, each as if its cells had noise of their own."""
+        """Every attribute alone and all tables, as if the noise of each table's cells were independent."""
         names_of, tables = tuple(self._sizes), []
         for names, counts in self._cells_of(self._parts).items():
             variance = 0.0
@@ -361,8 +364,8 @@ class Moved:
 
     @cached_property
     def _over(self) -> dict[Names, float]:
-        """By how many times the model misses a component by more than others, if by more than three standard errors."""
-        # Of those of two attributes and more, which alone are moved. One factor for each would follow its own noise.
+        """How many times more the model misses a component of several attributes than others, less three standard errors; at least 1."""
+        # Only these are moved. A way of its own for each component would follow its noise.
         parts, precision, model = self._parts, self._precision, self._of_model(self.mixture)
         several = [tau for tau in parts if len(tau) > 1 and precision[tau] > 0]
         dimensions = np.array([math.prod(n - 1 for n in parts[tau].shape) for tau in several])
@@ -371,19 +374,19 @@ class Moved:
         return dict(zip(several, np.maximum(over, 1.0).tolist(), strict=True))
 
     def _between(self, parts: Mapping[Names, FloatArray], model: Mapping[Names, FloatArray], way: float) -> LocallyNonNegative:
-        """Tables between least squares and a model: never negative, and in agreement."""
+        """Return tables that lie a part of the way from least squares to a model: never negative, and in agreement."""
         moved = {tau: parts[tau] + way / over * (model[tau] - parts[tau]) for tau, over in self._over.items()}
         return nearest_tables({**parts, **moved}, self._precision, self._sizes, list(self.tables))
 
     @cached_property
     def _published(self) -> tuple[float, LocallyNonNegative, float]:
-        """The part of the way to the model of least estimated risk, the tables there, and their squared error in units of noise."""
+        """The part of the way to the model with least estimated risk, the tables there, and their squared error in units of noise."""
         parts, precision, random = self._parts, self._precision, np.random.default_rng(_SEED)
         deviation = {tau: math.sqrt(1 / precision[tau]) if precision[tau] > 0 else 0.0 for tau in parts}
         model = self._of_model(self.mixture)
 
         def scaled(some: Mapping[Names, FloatArray]) -> FloatArray:
-            """All components that are moved, in units of their noise."""
+            """Join all components that are moved, in units of their noise."""
             return np.concatenate([np.zeros(0), *(math.sqrt(precision[tau]) * some[tau].reshape(-1) for tau in self._over)])
 
         noises = [
@@ -413,7 +416,7 @@ class Moved:
         return _components(partial(self.measured.counts, mixture), self.tables)
 
     def estimate(self, product: Product) -> Answer:
-        """Answers to what lies within an asked table, and the model's to other questions."""
+        """Return answers from the published tables, and from the model to what lies in none of them."""
         names = product.attributes
         if not any(set(names) <= set(table) for table in self.tables):
             return Modelled(self.measured, (), self.impossible, self.least_squares.public).estimate(product)
@@ -428,7 +431,7 @@ class Moved:
 
 
 def _components(table: Callable[[Names], FloatArray], tables: Iterable[Names]) -> dict[Names, FloatArray]:
-    """Residual components of all tables."""
+    """Return the residual components of all tables."""
     parts: dict[Names, FloatArray] = {}
     for names in tables:
         for tau, part in residual_parts(table(names), names).items():
@@ -437,7 +440,7 @@ def _components(table: Callable[[Names], FloatArray], tables: Iterable[Names]) -
 
 
 def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[NoisyTables, Mixture]:
-    """The model of a release: its own, or one of every attribute that counts were asked of, and of tables whose cells are determined."""
+    """Return a release's model: its own, or one fitted to every attribute that counts were asked of and to tables of determined cells."""
     if isinstance(estimator, Modelled | Moved):
         return estimator.measured, estimator.measured.mixture()
     domain = workload[0].domain
@@ -453,7 +456,7 @@ def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[Noi
                 raise InputError(f"more than {_MOST_CELLS} cells")
             answer = estimator.estimate(product)
         except InputError as error:
-            if len(table) > 1:  # its attributes alone are told, and its queries are left out
+            if len(table) > 1:  # left out: the model has its attributes alone
                 continue
             reason = str(error).rstrip(".")
             raise InputError(
@@ -474,9 +477,11 @@ def records(
     impossible: Sequence[Mapping[int, Sequence[int]]] = (),
     public: Sequence[tuple[tuple[int, ...], Sums]] = (),
 ) -> IntArray:
-    """Rows of codes, of shape (rows, attributes), in random order."""
-    # Those of impossible codes, by their attributes, are drawn again; where there are more of a public group than it has, some become rows
-    # of groups that lack some, in its attributes alone.
+    """Draw rows of codes from a model, shape (rows, attributes), in random order.
+
+    Rows with impossible combinations of codes are drawn again. Where a public group has too many rows, some of them get the codes of groups
+    with too few, in the attributes of the public counts alone.
+    """
     codes = _drawn(mixture, rows, np.random.default_rng(seed))
     for again in range(_REDRAWN + 1):
         wrong = np.flatnonzero(_impossible_rows(codes, impossible))
@@ -497,7 +502,7 @@ def _refuse_endless(again: int, wrong: int) -> None:
 def _hold(
     codes: IntArray, attributes: list[int], sums: Sums, impossible: Sequence[Mapping[int, Sequence[int]]], random: np.random.Generator
 ) -> None:
-    """Change codes of some attributes in as few rows as possible, so that every group has its public share of the rows."""
+    """Change the codes of some attributes in as few rows as possible, in place, so that every group has its public share of the rows."""
     shape, exact = sums.counts.shape, sums.counts.reshape(-1) * (len(codes) / sums.counts.sum())
     wanted = np.floor(exact + 1e-9).astype(np.int64)
     wanted[np.argsort(wanted - exact, kind="stable")[: len(codes) - int(wanted.sum())]] += 1
@@ -513,7 +518,7 @@ def _hold(
         _refuse_endless(again, len(left))
         moved = codes[left]
         for row, group in enumerate(random.permutation(np.repeat(np.arange(sums.counts.size), np.maximum(wanted - np.diff(begins), 0)))):
-            if begins[group] < begins[group + 1]:  # as in a row of that group
+            if begins[group] < begins[group + 1]:  # copied from a row of that group
                 moved[row, attributes] = codes[order[random.integers(begins[group], begins[group + 1])], attributes]
             else:
                 indices = np.unravel_index(group, shape)
@@ -541,7 +546,7 @@ def _drawn(mixture: Mixture, rows: int, random: np.random.Generator) -> IntArray
 
 
 def _systematic(shares: FloatArray, whole: int, random: np.random.Generator) -> IntArray:
-    """Whole numbers that sum up to ``whole``, each within one of its share, and right on average."""
+    """Return whole numbers that sum up to ``whole``, each within one of its share, and right on average."""
     ends = np.cumsum(shares)
     steps = np.floor(ends / ends[-1] * whole + random.random())
     steps[-1] = whole

@@ -33,7 +33,7 @@ class Halving:
     def __init__(self, size: int, lengths: IntArray | None = None) -> None:
         self.size, self.depth = size, (size - 1).bit_length()
         self.padded = 1 << self.depth
-        # By level: the numbers of cells that are not padding in the halves of every block, and the left half's share (1/2 if there are none).
+        # By level: how many cells in the halves of every block are not padding, and which share of them is in the left half (1/2 of none).
         self.left: list[IntArray] = []
         self.right: list[IntArray] = []
         self.share: list[FloatArray] = []
@@ -195,7 +195,7 @@ def checked_errors(part: FloatArray, noise: FloatArray, mean: FloatArray, varian
 
 
 def cheapest_blocks(squares: Sequence[FloatArray], costs: Sequence[FloatArray], noise: float, halving: Halving) -> IntArray:
-    """Return the starts of the buckets of the cheapest pruning: a block is one bucket if evenness inside costs queries less than splitting."""
+    """Return the first cells of the cheapest buckets: a block stays whole if its inner differences cost queries less than splitting it."""
     bias, cost = np.zeros(halving.padded), np.zeros(halving.padded)
     split: list[BoolArray] = []
     for square, weight in zip(squares, costs, strict=True):

@@ -1,7 +1,7 @@
-"""What a spec states of cells, whatever the rows are: values that cannot be together, and counts that are public. Neither is protected.
+"""Facts about cells that a spec states and that are not protected: combinations of values that are impossible, and public counts.
 
-Public counts are observations without noise. Least squares takes them as such; tables that are never negative are fitted to their sums by
-iterative proportional fitting (Deming and Stephan 1940), which keeps zeros; whole numbers are the nearest that have these sums.
+Least squares takes public counts for observations without noise. Tables that are never negative are scaled to their sums by iterative
+proportional fitting (Deming and Stephan 1940), which keeps zeros. Whole numbers are the nearest that have these sums.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ _ROUNDS, _EXACT, _LEAST = 1000, 1e-10, 1e-6
 
 
 def read_combinations(domain: Domain, facts: Iterable[Mapping[str, Sequence[int]]]) -> tuple[Combination, ...]:
-    """From the details of a plan, which may be of a file that somebody wrote."""
+    """Read and check impossible combinations from the details of a plan, which may come from a file."""
     read = tuple(tuple((name, tuple(codes)) for name, codes in fact.items()) for fact in facts)
     for name, codes in (part for fact in read for part in fact):
         if name not in domain.names or not codes or not set(codes) <= set(range(domain.kind(name).size)):
@@ -36,25 +36,25 @@ def read_combinations(domain: Domain, facts: Iterable[Mapping[str, Sequence[int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
-    """Known sums of the cells of a table: of each attribute the group of every cell, and the counts of all combinations of groups."""
+    """Known sums of the cells of a table: the group of every cell of each attribute, and the counts of all combinations of groups."""
 
     names: Names
     groups: tuple[IntArray, ...]
     counts: FloatArray
 
     def on(self, names: Names) -> "Sums":
-        """The sums of a smaller table, of some of these attributes."""
+        """Return the sums of a smaller table, of some of these attributes."""
         summed = tuple(axis for axis, name in enumerate(self.names) if name not in names)
         return Sums(names, tuple(self.groups[self.names.index(name)] for name in names), self.counts.sum(axis=summed))
 
     def of(self, cells: FloatArray) -> FloatArray:
-        """The sums of a table of these attributes in these groups."""
+        """Return the sums of the cells of a table in these groups."""
         sums = np.zeros(self.counts.shape)
         np.add.at(sums, np.ix_(*self.groups), cells)
         return sums
 
     def over(self, values: Array) -> Any:
-        """A value of every combination of groups, for each of its cells."""
+        """Repeat the value of every combination of groups for each of its cells."""
         return values[np.ix_(*self.groups)]
 
     @property
@@ -65,20 +65,20 @@ class Sums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublicCounts:
-    """A table whose counts are public: its queries, which divide the cells of each attribute, and the number of rows in each."""
+    """A table whose counts are public: its queries, which divide the cells of each attribute, and their answers."""
 
     product: Product
     sums: Sums
 
     @property
     def block(self) -> Block:
-        """What would have measured them."""
+        """The block that would measure these counts."""
         return Block(
             tuple(Factor((name,), query) for name, query in zip(self.product.attributes, self.product.operators, strict=True)), Fraction(1)
         )
 
     def answers(self, product: Product) -> bool:
-        """Whether they tell all answers to a product: every cell of its attributes is known, or it asks for these very groups."""
+        """Tell whether all answers to a product are public: every cell of its attributes is, or it asks for these groups."""
         sets = dict(zip(self.product.attributes, self.product.query_sets, strict=True))
         if not set(product.attributes) <= set(sets):
             return False
@@ -91,7 +91,7 @@ class PublicCounts:
 
 
 def public_counts(product: Product, counts: Any) -> PublicCounts:
-    """Public counts of a table, which must divide its attributes and be whole numbers that are not negative."""
+    """Check the public counts of a table, which must divide its attributes and be whole numbers of at least 0."""
     groups = []
     for name, operator in zip(product.attributes, product.operators, strict=True):
         if (divided := partition(operator)) is None:
@@ -104,7 +104,7 @@ def public_counts(product: Product, counts: Any) -> PublicCounts:
 
 
 def read_public(domain: Domain, facts: Iterable[Mapping[str, Any]]) -> tuple[PublicCounts, ...]:
-    """From the details of a plan, perhaps of a file that somebody wrote: without those that follow from others; all must agree."""
+    """Read public counts from the details of a plan, which may come from a file, without those that follow from others; all must agree."""
     tables, follow = [public_counts(from_json(domain, [entry["table"]]).products[0], entry["counts"]) for entry in facts], set[int]()
     for (first, table), (second, other) in combinations(enumerate(tables), 2):
         listed = f"{table.product.name} and {other.product.name}"
@@ -121,12 +121,12 @@ def read_public(domain: Domain, facts: Iterable[Mapping[str, Any]]) -> tuple[Pub
 
 
 def public_of(plan: Plan) -> tuple[PublicCounts, ...]:
-    """The public counts that a plan was made with."""
+    """Return the public counts that a plan was made with."""
     return read_public(plan.domain, plan.details.get("public", ()))
 
 
 def _summed(fine: Sums, coarse: Sums) -> FloatArray | None:
-    """What coarse counts must be by finer ones; None if they do not follow from them."""
+    """Sum fine counts to the groups of coarse ones; None if they are not finer."""
     if not set(coarse.names) <= set(fine.names):
         return None
     finer, maps = fine.on(coarse.names), []
@@ -140,7 +140,7 @@ def _summed(fine: Sums, coarse: Sums) -> FloatArray | None:
 
 
 def possible_cells(impossible: Sequence[Combination], names: Sequence[str], shape: Sequence[int]) -> BoolArray:
-    """Which cells of a table may hold rows, of its shape: all, but those of combinations of its own attributes."""
+    """Return which cells of a table may hold rows: all but those of impossible combinations of its attributes."""
     possible = np.ones(shape, dtype=bool)
     for combination in impossible:
         codes = dict(combination)
@@ -152,7 +152,7 @@ def possible_cells(impossible: Sequence[Combination], names: Sequence[str], shap
 def as_stated(
     table: Callable[[Names], FloatArray], names: Names, impossible: Sequence[Combination], public: Sequence[PublicCounts] = ()
 ) -> FloatArray:
-    """A table with zeros for what cannot be and with public sums, whose sums along every attribute are those of its smaller tables."""
+    """Return a table with zeros for impossible cells, public sums, and along every attribute the sums of its smaller tables."""
     known = [counts.sums.on(names) for counts in public if set(names) <= set(counts.sums.names)]
     for sums in known:
         if sums.of_cells:
@@ -170,7 +170,7 @@ def as_stated(
 
 
 def _with_sums(cells: FloatArray, wanted: Sequence[Sums]) -> FloatArray:
-    """Cells scaled until they have these sums."""
+    """Scale cells until they have these sums."""
     total = float(wanted[0].counts.sum())
     for _ in range(_ROUNDS):
         off = 0.0
@@ -184,7 +184,7 @@ def _with_sums(cells: FloatArray, wanted: Sequence[Sums]) -> FloatArray:
 
 
 def sums_within(names: Names, shape: Sequence[int], public: Sequence[PublicCounts]) -> list[Sums]:
-    """The public sums of the cells of a table, which may have further attributes."""
+    """Return the public sums that bind the cells of a table, which may have further attributes."""
     within = []
     for table in public:
         part = table.sums.on(tuple(name for name in names if name in table.sums.names))
@@ -197,9 +197,9 @@ def sums_within(names: Names, shape: Sequence[int], public: Sequence[PublicCount
 
 
 def with_exact_sums(cells: FloatArray, names: Names, public: Sequence[PublicCounts]) -> FloatArray:
-    """Cells moved, each of a group by as much, to public sums that they have but for a millionth of their noise."""
+    """Add the same to all cells of a group until public sums, met so far but for a millionth of the noise, are exact."""
     wanted = sums_within(names, cells.shape, public)
-    for _ in range(len(wanted)):  # of tables that share no attribute: what one moves in another is the total, which is right then
+    for _ in range(len(wanted)):  # these share no attribute, so correcting one changes in others the total alone
         for target in wanted:
             often = target.of(np.ones(cells.shape))
             cells = cells + target.over((target.counts - target.of(cells)) / often)
@@ -207,14 +207,14 @@ def with_exact_sums(cells: FloatArray, names: Names, public: Sequence[PublicCoun
 
 
 def with_public_sums(cells: FloatArray, product: Product, public: Sequence[PublicCounts]) -> FloatArray:
-    """Cells of a marginal that are not negative, scaled to the sums that are public."""
+    """Scale non-negative cells of a marginal to the sums that are public."""
     wanted = sums_within(product.attributes, cells.shape, public)
     floor = _LEAST * public[0].rows / cells.size
     return _with_sums(np.maximum(cells, floor), wanted) if wanted else cells
 
 
 def whole_with_sums(cells: FloatArray, product: Product, public: Sequence[PublicCounts]) -> IntArray:
-    """The nearest whole numbers that have the sums that are public, or else the nearest total: each cell is rounded down or up."""
+    """Round each cell down or up, to the nearest whole numbers with the public sums, or else with the rounded total."""
     everything = tuple(np.zeros(size, dtype=np.int64) for size in cells.shape)
     total = Sums(product.attributes, everything, np.rint(cells.sum()).reshape((1,) * cells.ndim))
     wanted = sums_within(product.attributes, cells.shape, public) or [total]
