@@ -19,7 +19,7 @@ import numpy as np
 from experiments.matrix_mechanism_figures import draw_bound, draw_non_negative, draw_subsets
 from experiments.synthetic import synthetic_counts
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
-from leastnoise._accuracy import block_rows, lower_bound, structure, total_squared_error
+from leastnoise._accuracy import block_rows, lower_bound, structure
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Estimate, nnls
@@ -94,6 +94,12 @@ def made(name: str, asked: Workload, budget: str, privacy: Privacy) -> tuple[Mea
     block = Block((Factor(("x",), operators[name]),), Fraction(1))
     mechanism = Noise.DISCRETE_LAPLACE if budget == "pure" else Noise.DISCRETE_GAUSSIAN
     return fit(asked.domain, privacy, mechanism, [(block, 1.0)]), name
+
+
+def total_squared_error(asked: Workload, plan: Measurements) -> float:
+    """The sum over all queries of their importance times the variance of their answer."""
+    known = structure(plan, None)
+    return math.fsum(product.importance * known.total(product) for product in asked)
 
 
 def unit(total: float, asked: Workload, privacy: Privacy) -> float:

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 
 from leastnoise._accounting import ApproxDP, Noise, Privacy, PureDP
-from leastnoise._accuracy import block_rows, block_variance, joint_rows
+from leastnoise._accuracy import block_rows, block_variance
 from leastnoise._domain import Domain, Integers, Measure
-from leastnoise._linop import Contrasts, Dense, DiagonalAndRows, Identity, Prefix, Total, Tree
+from leastnoise._linop import Contrasts, Dense, DiagonalAndRows, Identity, Prefix, Total, Tree, dense
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._workload import Product, Workload, marginals, matrix, queries
 
@@ -43,7 +44,7 @@ def dense_strategy(plan: Measurements, measure: str | None) -> tuple[np.ndarray,
 def dense_product(product: Product) -> np.ndarray:
     """The queries of a product over all cells of a small domain."""
     known, domain = dict(zip(product.attributes, product.operators, strict=True)), product.domain
-    return joint_rows([known.get(name, Total(domain.kind(name).size)) for name in domain.names])
+    return reduce(np.kron, [dense(known.get(name, Total(domain.kind(name).size))).astype(float) for name in domain.names])
 
 
 def dense_error(workload: Workload, plan: Measurements) -> float:

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from accuracy.plans import DOMAIN
+from accuracy.plans import DOMAIN, dense_product
 from leastnoise import _planner
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
-from leastnoise._accuracy import joint_rows, lower_bound, nuclear_across, nuclear_norm, nuclear_parts, promised
+from leastnoise._accuracy import lower_bound, nuclear_across, nuclear_norm, nuclear_parts, promised
 from leastnoise._domain import Domain, Integers
 from leastnoise._families import singular_values
 from leastnoise._fitting import fit
@@ -64,12 +64,7 @@ WORKLOADS = {
 
 
 def dense_nuclear(workload: Workload) -> float:
-    rows = []
-    for product in workload:
-        operators = dict(zip(product.attributes, product.operators, strict=True))
-        domain = workload.domain
-        along = [operators.get(name, Total(domain.kind(name).size)) for name in domain.names]
-        rows.append(math.sqrt(product.importance) * joint_rows(along))
+    rows = [math.sqrt(product.importance) * dense_product(product) for product in workload]
     return float(np.linalg.svd(np.vstack(rows), compute_uv=False).sum()) / math.sqrt(workload.domain.size)
 
 

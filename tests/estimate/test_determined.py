@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import leastnoise as ln
+from accuracy.plans import dense_product
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
-from leastnoise._accuracy import UnsupportedQuery, block_rows, interval_multiplier, joint_rows
+from leastnoise._accuracy import UnsupportedQuery, block_rows, interval_multiplier
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._estimate import Estimate, cdf, nnls
@@ -49,9 +50,7 @@ def rank(rows: np.ndarray) -> int:
 
 
 def asked_rows(product: Product) -> np.ndarray:
-    operators = dict(zip(product.attributes, product.operators, strict=True))
-    domain = product.domain
-    return joint_rows([operators.get(name, Total(domain.kind(name).size)) for name in domain.names]).round().astype(np.int64)
+    return dense_product(product).round().astype(np.int64)
 
 
 def measured_rows(plan: Measurements, measure: str | None = None) -> np.ndarray:

@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._accuracy import _memory, available_memory, joint_rows, require_memory
-from leastnoise._linop import AllRanges, Identity
+from leastnoise._accuracy import _memory, available_memory, require_memory
 from leastnoise._mechanisms import candidates
 from leastnoise._planner import PLANNERS
 from leastnoise._session._payments import release_memory
@@ -67,9 +66,9 @@ def test_a_limit_of_a_control_group_counts_and_its_cached_files_are_free(tmp_pat
 
 
 @pytest.mark.usefixtures("little")
-def test_a_matrix_of_too_many_queries_is_refused_with_its_size() -> None:
-    with pytest.raises(ln.InputError, match=r"A matrix of these queries needs about 4.0 GiB"):
-        joint_rows([AllRanges(512), Identity(2)])
+def test_what_needs_too_much_is_refused_with_its_size() -> None:
+    with pytest.raises(ln.InputError, match=r"A matrix needs about 4.0 GiB"):
+        require_memory(2**32, "A matrix", "")
     require_memory(2**20, "Little", "")
 
 

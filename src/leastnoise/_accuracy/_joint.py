@@ -6,10 +6,10 @@ product with it costs a few passes over the joint cells, and conjugate gradients
 short attribute into the eigenvectors of the partial trace of M along it and divides by the diagonal of M in that basis; it is exact where
 all blocks have common eigenvectors, as marginals of cells have.
 
-There error bars are exact, by one solve a query, for products of at most 2048 queries, and else simulated. R draws of Gaussian noise with
-the variances of the plan go through the same estimator. It is linear, so the error of an answer in one draw is exactly normal with the
-variance that is sought, whatever the plan's own noise; the mean of its squares over R draws is that variance times chi^2_R / R. What is
-reported is the mean divided by the 0.1% quantile of chi^2_R / R: too small with a probability of 1 in 1000, for every answer.
+Beyond 4096 cells error bars are exact, by one solve for each query, for products of at most 2048 queries, and else simulated. R draws of
+Gaussian noise with the variances of the plan go through the same estimator. It is linear, so the error of an answer in one draw is normal
+with the wanted variance, whatever the plan's own noise, and the mean of its squares over R draws is that variance times chi^2_R / R. The
+published variance is the mean divided by the 0.1% quantile of chi^2_R / R: for every answer too small with a probability of 1 in 1000.
 The draws come from a fixed public seed, so a release prints the error bars that its plan promised.
 
 Source: conjugate gradients with many right-hand sides at once, each with its own steps; Hestenes and Stiefel 1952.
@@ -54,25 +54,23 @@ from leastnoise._workload import Product
 MOST_JOINT = 2**24
 TOLERANCE = 1e-9
 _MOST_STEPS = 3000
-_PATIENCE = 300  # steps without a residual half as large: the system is inconsistent, or hopeless
-_MOST_TURNED = 1024  # an axis of more cells keeps its own basis in the preconditioner
-_AT_ONCE = 2**24  # at a time
+_PATIENCE = 300  # after so many steps without a residual half as large, the system is inconsistent or hopeless
+_MOST_TURNED = 1024  # an axis of more cells keeps the basis of cells in the preconditioner
+_AT_ONCE = 2**24  # numbers
 _MOST_EXACT, _MOST_EXACT_NUMBERS = 2048, 2**28
 _MOST_SIMULATED = 2**26
-_MOST_COLUMNS = 2**20  # numbers in a batch of columns: what stays near the processor
+_MOST_COLUMNS = 2**20  # numbers in a batch of columns, which fits into the processor's cache
 _DRAWS, _DRAWN_NUMBERS = (16, 256), 2**27
 _DOUBT = 1e-3
-_ERROR_TOLERANCE = 1e-6  # a variance is wrong by the square of the solution's error
+_ERROR_TOLERANCE = 1e-6  # the relative error of a variance is the square of the solution's
 _SEED = 20240229
 
 
 def _weighted_diagonal(factor: Factor) -> FloatArray:
-    """The diagonal of F^T diag(w^2) F."""
+    """Return the diagonal of F^T diag(w^2) F."""
     n = factor.operator.size
     if factor.even:
         return gram_diagonal(factor.operator)
-    if n <= _MOST_TURNED:
-        return np.diag(weighted_gram(factor)).copy()
     if zero_one(factor.operator):
         return np.asarray(apply_transpose(factor.operator, factor.scaling**2))
     answer = np.empty(n)
@@ -86,7 +84,7 @@ def _weighted_diagonal(factor: Factor) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """All blocks of one measure over the joint cells of the attributes they touch."""
+    """All blocks of one measure over the joint cells of the attributes that they measure, each with its noise variance."""
 
     names: Names
     shape: tuple[int, ...]
@@ -94,7 +92,7 @@ class Joint:
 
     @staticmethod
     def of(domain: Domain, blocks: Sequence[tuple[Block, float]]) -> "Joint":
-        """The joint table of some blocks."""
+        """Collect some blocks, and refuse a joint table that is too large."""
         touched = {name for block, _ in blocks for factor in filter(used, block.factors) for name in factor.attributes}
         names = tuple(name for name in domain.names if name in touched)
         shape = tuple(domain.kind(name).size for name in names)
@@ -111,7 +109,7 @@ class Joint:
         return math.prod(self.shape)
 
     def operators(self, product: Product) -> list[Operator]:
-        """The queries along every attribute of the joint cells."""
+        """Return the queries of a product along every attribute of the joint cells."""
         asked = dict(zip(product.attributes, product.operators, strict=True))
         if any(name not in self.names for name in asked):
             raise undetermined(product)
@@ -119,7 +117,7 @@ class Joint:
 
     @cached_property
     def _tables(self) -> list[tuple[list[Factor], tuple[int, ...], float]]:
-        """Of every block the factors that are more than a total, the axes that it sums over, and its variance."""
+        """The factors of every block that are more than a total, the axes that it sums over, and its variance."""
         tables = []
         for block, variance in self.blocks:
             factors = [factor for factor in block.factors if used(factor)]
@@ -129,20 +127,20 @@ class Joint:
 
     @cached_property
     def _grams(self) -> dict[Factor, FloatArray]:
-        """The Gram matrices of factors that are quicker by them."""
+        """The Gram matrices of the factors that are applied faster by them."""
         factors = {factor for factors, _, _ in self._tables for factor in factors if factor.operator.size <= _MOST_TURNED}
         return {factor: weighted_gram(factor) for factor in factors if type(factor.operator) in QUICKER_BY_GRAM}
 
     def _reduced(self, factors: Sequence[Factor], summed: tuple[int, ...], x: FloatArray) -> FloatArray:
-        """x summed over some axes, one axis a factor and one for the columns."""
+        """Sum x over some axes, and give it one axis for each factor and one for the columns."""
         return x.reshape(*self.shape, -1).sum(axis=summed).reshape(*(factor.operator.size for factor in factors), -1)
 
     def _spread(self, summed: tuple[int, ...], cube: FloatArray) -> FloatArray:
-        """The transpose of ``_reduced``, to be broadcast to shape (*self.shape, columns)."""
+        """Return the transpose of ``_reduced``, to be broadcast to shape (*self.shape, columns)."""
         return cube.reshape(*(1 if axis in summed else size for axis, size in enumerate(self.shape)), -1)
 
     def gram(self, x: FloatArray) -> FloatArray:
-        """M x for columns x of shape (cells, columns)."""
+        """Return M x for columns x of shape (cells, columns)."""
         out = np.zeros((*self.shape, x.shape[1]))
         for factors, summed, variance in self._tables:
             cube = self._reduced(factors, summed, x)
@@ -153,7 +151,7 @@ class Joint:
         return out.reshape(x.shape)
 
     def gather(self, values: Sequence[FloatArray]) -> FloatArray:
-        """A^T D^-1 z: for every block its rows' values of shape (rows, columns), to (cells, columns)."""
+        """Return A^T D^-1 z, shape (cells, columns), for the values z of every block, shape (rows, columns)."""
         count = values[0].shape[1]
         out = np.zeros((*self.shape, count))
         for (factors, summed, variance), rows in zip(self._tables, values, strict=True):
@@ -167,14 +165,14 @@ class Joint:
         return out.reshape(self.cells, count)
 
     def answers(self, x: FloatArray) -> list[FloatArray]:
-        """A x: what every block would have measured without noise of one column of cells, shape (rows, 1)."""
+        """Return A x: the answers of every block to one column of cells, shape (rows, 1)."""
         return [
             along_each((factor.operator for factor in factors), self._reduced(factors, summed, x)).reshape(-1, 1)
             for factors, summed, _ in self._tables
         ]
 
     def diagonal(self) -> FloatArray:
-        """The diagonal of M, shape (cells,)."""
+        """Return the diagonal of M, shape (cells,)."""
         out = np.zeros((*self.shape, 1))
         for factors, summed, variance in self._tables:
             cube = np.ones(())
@@ -187,39 +185,43 @@ class Joint:
     def preconditioner(self) -> "Diagonalised":
         """An approximate inverse of M."""
         factors = {factor for factors, _, _ in self._tables for factor in factors}
-        if any(len(factor.attributes) > 1 for factor in factors):  # no matrix an axis
-            return Diagonalised((None,) * len(self.shape), _reciprocal(self.diagonal().reshape(self.shape)))
-        grams = {factor: weighted_gram(factor) for factor in factors if factor.operator.size <= _MOST_TURNED}
-        diagonals = {factor: np.diag(grams[factor]) if factor in grams else _weighted_diagonal(factor) for factor in factors}
-        along = [({factor.attributes[0]: factor for factor in factors}, variance) for factors, _, variance in self._tables]
         turns: list[FloatArray | None] = []
-        for name, size in zip(self.names, self.shape, strict=True):
-            partial = np.zeros((size, size) if size <= _MOST_TURNED else 0)
-            for factors_of, variance in along if size <= _MOST_TURNED else ():
-                weight = math.prod(float(diagonals[factor].mean()) for other, factor in factors_of.items() if other != name) / variance
-                partial += weight * (grams[factors_of[name]] if name in factors_of else np.ones((size, size)))
-            turns.append(np.linalg.eigh(partial)[1] if size <= _MOST_TURNED else None)
-        diagonal = np.zeros(self.shape)
-        for factors_of, variance in along:
-            term = np.ones(())
-            for name, size, turn in zip(self.names, self.shape, turns, strict=True):
-                if turn is None:
-                    part = diagonals[factors_of[name]] if name in factors_of else np.ones(size)
-                elif name in factors_of:
-                    part = np.einsum("ij,ij->j", turn, grams[factors_of[name]] @ turn)
-                else:
-                    part = turn.sum(axis=0) ** 2
-                term = np.multiply.outer(term, part)
-            diagonal += term / variance
-        return Diagonalised(tuple(turns), _reciprocal(diagonal))
+        if any(len(factor.attributes) > 1 for factor in factors):  # then no matrix acts along one axis
+            turns, diagonal = [None] * len(self.shape), self.diagonal().reshape(self.shape)
+        else:
+            grams = {factor: weighted_gram(factor) for factor in factors if factor.operator.size <= _MOST_TURNED}
+            diagonals = {factor: np.diag(grams[factor]) if factor in grams else _weighted_diagonal(factor) for factor in factors}
+            along = [({factor.attributes[0]: factor for factor in factors}, variance) for factors, _, variance in self._tables]
+            for name, size in zip(self.names, self.shape, strict=True):
+                partial = np.zeros((size, size) if size <= _MOST_TURNED else 0)
+                for factors_of, variance in along if size <= _MOST_TURNED else ():
+                    weight = math.prod(float(diagonals[factor].mean()) for other, factor in factors_of.items() if other != name) / variance
+                    partial += weight * (grams[factors_of[name]] if name in factors_of else np.ones((size, size)))
+                turns.append(np.linalg.eigh(partial)[1] if size <= _MOST_TURNED else None)
+            diagonal = np.zeros(self.shape)
+            for factors_of, variance in along:
+                term = np.ones(())
+                for name, size, turn in zip(self.names, self.shape, turns, strict=True):
+                    if turn is None:
+                        part = diagonals[factors_of[name]] if name in factors_of else np.ones(size)
+                    elif name in factors_of:
+                        part = np.einsum("ij,ij->j", turn, grams[factors_of[name]] @ turn)
+                    else:
+                        part = turn.sum(axis=0) ** 2
+                    term = np.multiply.outer(term, part)
+                diagonal += term / variance
+        if not diagonal.max() > 0:
+            raise refuse("the measurements", "queries without a coefficient", "at least one query that sees a cell")
+        # Directions that nothing measures get a small positive value, so that the matrix stays definite.
+        return Diagonalised(tuple(turns), 1 / np.maximum(diagonal, 1e-10 * diagonal.max()))
 
     def solve(self, b: FloatArray, what: str, tolerance: float = TOLERANCE) -> FloatArray:
-        """Solve M x = b, and check that it is solved."""
+        """Solve M x = b, and check the residual."""
         turn = self.preconditioner.times
         whole = np.maximum((b * turn(b)).sum(axis=0), 0.0)
         goal, size = (tolerance / 2) ** 2 * whole, np.sqrt(whole)
         x, before, worst = np.zeros_like(b), math.inf, math.inf
-        # Rounding makes the residual that is carried along drift from the true one; what is left is solved for again.
+        # The residual that conjugate gradients update drifts from the true one by rounding, so the true one is solved for again.
         for _ in range(4):
             left = b - self.gram(x) if before < math.inf else b
             rest = np.sqrt(np.maximum((left * turn(left)).sum(axis=0), 0.0))
@@ -239,7 +241,7 @@ class Joint:
 def conjugate_gradients(
     gram: Callable[[FloatArray], FloatArray], turn: Callable[[FloatArray], FloatArray], right: FloatArray, goal: FloatArray | float
 ) -> FloatArray:
-    """Columns x of M x = b, each until its residual r has r^T P r of at most its goal, with an approximate inverse P of M."""
+    """Solve M x = b by columns, each until its residual r has r^T P r of at most its goal, with an approximate inverse P of M."""
     x, residual = np.zeros_like(right), right.copy()
     turned = turn(residual)
     direction = turned.copy()
@@ -264,13 +266,13 @@ def conjugate_gradients(
 
 
 class Diagonalised(NamedTuple):
-    """A symmetric matrix that is diagonal in a basis of its own along every axis, None for that of cells."""
+    """A symmetric matrix that is diagonal in a basis along each axis, None for that of cells."""
 
     bases: tuple[FloatArray | None, ...]
     diagonal: FloatArray
 
     def times(self, x: FloatArray) -> FloatArray:
-        """The matrix times columns of shape (cells, columns): turn, multiply, turn back."""
+        """Multiply columns of shape (cells, columns) with the matrix: turn, multiply, turn back."""
         cube = x.reshape(*(size if basis is None else len(basis) for size, basis in zip(self.diagonal.shape, self.bases, strict=True)), -1)
         for side in (0, 1):
             for axis, basis in enumerate(self.bases):
@@ -281,22 +283,8 @@ class Diagonalised(NamedTuple):
         return cube.reshape(x.shape)
 
 
-def _reciprocal(diagonal: FloatArray) -> FloatArray:
-    """One over a diagonal; directions that nothing measures get the least positive value's, so that the matrix stays definite."""
-    if not diagonal.max() > 0:
-        raise refuse("the measurements", "queries without a coefficient", "at least one query that sees a cell")
-    return 1 / np.maximum(diagonal, 1e-10 * diagonal.max())
-
-
-def joint_rows(operators: Sequence[Operator]) -> FloatArray:
-    """The explicit Kronecker product of operators."""
-    numbers = math.prod(operator.rows * operator.size for operator in operators)
-    require_memory(16 * numbers, "A matrix of these queries", "Ask for fewer queries, or choose another strategy.")
-    return np.concatenate([rows for _, rows in joint_rows_in_parts(operators)])
-
-
 def joint_rows_in_parts(operators: Sequence[Operator], most: int | None = None) -> Iterator[tuple[slice, FloatArray]]:
-    """The same some rows at a time: which, and their entries."""
+    """Yield the explicit Kronecker product of operators some rows at a time, with the positions of the rows."""
     matrices = [dense(operator).astype(float) for operator in operators]
     shape = [len(matrix) for matrix in matrices]
     step = max(1, (most or _AT_ONCE) // math.prod(matrix.shape[1] for matrix in matrices))
@@ -309,9 +297,9 @@ def joint_rows_in_parts(operators: Sequence[Operator], most: int | None = None) 
 
 
 def joint_variances(covariance: FloatArray, operators: Sequence[Operator]) -> FloatArray:
-    """q C q for every row q of a product, shape (rows,)."""
-    # Attribute by attribute: what is left of the covariance after some of them is one matrix over the others' cells for each of the rows so
-    # far. Intervals are differences of its prefix sums.
+    """Return q C q for every row q of a product, shape (rows,)."""
+    # Attribute by attribute: ``left`` has for each row along the attributes so far a covariance matrix over the cells of the others.
+    # Intervals are differences of its prefix sums.
     left = covariance[None]
     for operator in operators:
         before, n, m = len(left), operator.size, left.shape[1] // operator.size
@@ -334,7 +322,7 @@ def joint_variances(covariance: FloatArray, operators: Sequence[Operator]) -> Fl
 
 
 class JointStructure(Structure):
-    """A form over joint cells; along attributes that nothing measures only multiples of the total are known."""
+    """The covariance over joint cells; along attributes that nothing measures only multiples of the total are determined."""
 
     __slots__ = ()
     joint: Joint
@@ -342,18 +330,18 @@ class JointStructure(Structure):
 
     @abstractmethod
     def solve(self, gathered: FloatArray) -> FloatArray:
-        """The covariance of the joint cells times columns, shape (cells, columns)."""
+        """Multiply columns of shape (cells, columns) with the covariance of the joint cells."""
 
     @abstractmethod
     def listed(self, product: Product) -> FloatArray:
-        """Variances of a product on joint attributes alone that is determined, flat or of its shape."""
+        """Return the variances of a determined product on joint attributes alone, flat or of its shape."""
 
     def summed(self, product: Product) -> float:
-        """The sum of these."""
+        """Return the sum of these variances."""
         return float(self.listed(product).sum())
 
     def most(self, product: Product) -> float:
-        """No less than any of these."""
+        """Return a bound above these variances."""
         return float(self.listed(product).max())
 
     def variances(self, product: Product) -> FloatArray:
@@ -384,14 +372,14 @@ class JointStructure(Structure):
         return np.asarray(covariance.reshape((*rows, *columns)) * np.multiply.outer(times, factors)).reshape(product.rows, other.rows)
 
     def cells(self, measured: Sequence[Measured]) -> JointCells:
-        """The covariance times what the tables say of every cell."""
+        """Return the estimated cells."""
         gathered = self.joint.gather([table.values[:, None] for table in measured])
         return JointCells(self.joint.names, self.solve(gathered).reshape(self.joint.shape))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DenseStructure(JointStructure):
-    """Covariance as one matrix over the product of the measured attributes."""
+    """The covariance as one matrix over the joint cells."""
 
     joint: Joint
     inverse: FloatArray
@@ -401,7 +389,7 @@ class DenseStructure(JointStructure):
     def require(self, product: Product) -> None:
         if not require(self.span, product) and not self.space.everything:
             every = self.joint.operators(split(product, self.joint.names)[0])
-            # all ranges span what cells do
+            # All ranges span the same space as cells.
             asked = [Identity(operator.size) if operator == AllRanges(operator.size) else operator for operator in every]
             if not all(self.space.holds_rows(rows) for _, rows in joint_rows_in_parts(asked)):
                 raise undetermined(product)
@@ -413,18 +401,18 @@ class DenseStructure(JointStructure):
         return joint_variances(self.inverse, self.joint.operators(product))
 
     def summed(self, product: Product) -> float:
-        """tr(M C)."""
+        """Return the trace of the queries' Gram matrix times the covariance."""
         cube = along_each(self.joint.operators(product), self.inverse.reshape(*self.joint.shape, -1), apply_gram)
         return float(np.trace(cube.reshape(self.inverse.shape)))
 
     def most(self, product: Product) -> float:
-        """The largest eigenvalue times the largest squared norm of a query."""
+        """Return the largest eigenvalue times the largest squared norm of a query."""
         norms = math.prod(CellsBasis.plain(operator.size).largest_variance(operator) for operator in self.joint.operators(product))
         return float(np.linalg.eigvalsh(self.inverse)[-1]) * norms
 
 
 def dense_structure(domain: Domain, joint: Joint, span: Span | None = None) -> DenseStructure:
-    """The covariance as one matrix."""
+    """Compute the covariance as one matrix."""
     gram, counted = np.zeros((joint.cells, joint.cells)), np.zeros((joint.cells, joint.cells))
     for block, variance in joint.blocks:
         rows = block_rows(domain, joint.names, replace(block, factors=tuple(filter(used, block.factors))))
@@ -439,7 +427,7 @@ def dense_structure(domain: Domain, joint: Joint, span: Span | None = None) -> D
 
 
 def confidence_factor(draws: int) -> float:
-    """What a variance simulated with so many draws is multiplied with, to be too small with a probability of 1 in 1000."""
+    """Return by what to multiply a variance that was simulated with some draws, so that it is too small once in 1000 times."""
     from scipy.special import gammaincinv
 
     return float(draws / (2 * gammaincinv(draws / 2, _DOUBT)))
@@ -447,21 +435,17 @@ def confidence_factor(draws: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class IterativeStructure(JointStructure):
-    """Covariance of least squares by conjugate gradients, for blocks without a product form on more than 4096 joint cells."""
+    """The covariance by conjugate gradients, for blocks without a product form on more than 4096 joint cells."""
 
     joint: Joint
     span: Span | None = None
     _known: dict[Product, FloatArray] = field(default_factory=dict, repr=False)
 
-    def exact(self, product: Product) -> bool:
-        """Whether the variances of a product are exact, not simulated."""
-        return product.rows <= _MOST_EXACT and product.rows * self.joint.cells <= _MOST_EXACT_NUMBERS
-
     def require(self, product: Product) -> None:
         if not require(self.span, product):
             inner, _, _ = split(product, self.joint.names)
             if inner not in self._known:
-                self._mixed(inner, self.joint.operators(inner))
+                self._require_mixed(inner, self.joint.operators(inner))
 
     def listed(self, product: Product) -> FloatArray:
         if product not in self._known:
@@ -473,12 +457,18 @@ class IterativeStructure(JointStructure):
             needed = 64 * max(product.rows, self.joint.cells)
             require_memory(needed, f"The error bars of {product.name} from a linear solver", "Choose another strategy.")
             operators = self.joint.operators(product)
-            if self.exact(product):
+            if product.rows <= _MOST_EXACT and product.rows * self.joint.cells <= _MOST_EXACT_NUMBERS:
                 parts = joint_rows_in_parts(operators, _MOST_COLUMNS)
                 each = [(rows.T * self.joint.solve(rows.T, product.name, _ERROR_TOLERANCE)).sum(axis=0) for _, rows in parts]
                 variances = np.concatenate(each)
-            else:
-                variances = self._simulated(product, operators)
+            else:  # simulated, and as large as the draws make sure
+                self._require_mixed(product, operators)
+                squares, count = np.zeros(product.rows), 0
+                for drawn in self._errors:
+                    for column in drawn.T:
+                        squares += along_each(operators, column.astype(float).reshape(self.joint.shape)).reshape(-1) ** 2
+                        count += 1
+                variances = squares / count * confidence_factor(count)
             self._known[product] = variances.reshape(product.shape)
         return self._known[product]
 
@@ -487,28 +477,17 @@ class IterativeStructure(JointStructure):
 
     @property
     def solver_cells(self) -> int:
-        """The joint cells."""
         return self.joint.cells
 
     def covariance(self, product: Product, other: Product) -> FloatArray:
-        """Not known."""
+        """Refuse: covariances are not known here."""
         raise UnsupportedQuery(
             f"Covariances of {product.name} and {other.name} are not known where estimates need a linear solver. Choose a strategy with a "
             "product form."
         )
 
-    def _simulated(self, product: Product, operators: list[Operator]) -> FloatArray:
-        """The variances, as large as simulated errors make sure."""
-        self._mixed(product, operators)
-        squares, count = np.zeros(product.rows), 0
-        for drawn in self._errors:
-            for column in drawn.T:
-                squares += along_each(operators, column.astype(float).reshape(self.joint.shape)).reshape(-1) ** 2
-                count += 1
-        return squares / count * confidence_factor(count)
-
-    def _mixed(self, product: Product, operators: list[Operator]) -> None:
-        """Refuse queries outside the span of the measurements, which would come out with too small a variance."""
+    def _require_mixed(self, product: Product, operators: list[Operator]) -> None:
+        """Refuse queries outside the span of the measurements, whose variances would come out too small."""
         # A random combination of all queries lies in the span, with probability 1, only if every one of them does.
         generator = np.random.default_rng(_SEED)
         mixed = along_each(operators, generator.standard_normal([operator.rows for operator in operators]), apply_transpose)
@@ -516,7 +495,7 @@ class IterativeStructure(JointStructure):
 
     @cached_property
     def _errors(self) -> list[np.ndarray]:
-        """Simulated errors of the joint cells, in batches of shape (cells, draws), float32 to save memory."""
+        """Simulated errors of the joint cells in batches of shape (cells, draws), float32 to save memory."""
         generator, joint = np.random.default_rng(_SEED), self.joint
         draws = int(min(max(_DRAWN_NUMBERS // joint.cells, _DRAWS[0]), _DRAWS[1]))
         step = max(1, min(draws, _MOST_COLUMNS // max(joint.cells, *(block.rows for block, _ in joint.blocks))))

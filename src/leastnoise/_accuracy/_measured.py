@@ -1,11 +1,11 @@
 """What the blocks of a plan measure: along which attributes, with how much noise, of counts or of the sums of a measure.
 
-A block on both ends of a measure's values measures a = sum of (v - low) + x and b = sum of (high - v) + y: it is split into counts,
-(a + b) / (high - low), and *centred sums*, (a - b) / 2, of v less the middle. The noise of the two is uncorrelated, so each is estimated
-as if they had been measured apart (docs/mathematics.md, section 8). Counts are those of values where the domain counts them
+A block on both ends of a measure's values measures a = sum of (v - low) + x and b = sum of (high - v) + y with noise x and y. It is split
+into counts, (a + b) / (high - low), and *centred sums*, (a - b) / 2, of v less the middle. The noise of the two is uncorrelated, so each is
+estimated as if they had been measured apart (docs/mathematics.md, section 8). Counts are of values where the domain counts them
 (`Domain.count_of`), else of rows.
 
-`Known` has the questions that every form of the covariance of least squares answers about such a table, `Structure` the estimate besides.
+`Known` is the interface of every form of the covariance of least squares; a `Structure` also gives the estimate.
 """
 
 import math
@@ -28,33 +28,35 @@ from leastnoise._workload import Product
 
 Names = tuple[str, ...]
 Quantity = str | None
-"""Counts of rows (None); or of a measure its sums, centred where distances from both ends are measured; a count of values is a measure."""
+"""None for counts of rows, or a measure for its sums, centred where distances from both ends are measured."""
 MOST_COVARIANCES = 2**24
 _WHOLE = (1.0,)
 _LEAST_VARIANCE = 1e-250  # a sum over less than this leaves the range of doubles
 
 
 def subsets(names: Names) -> Iterator[Names]:
-    """All subsets of a tuple of names, in its order, smallest first."""
+    """Yield all subsets of some names, smallest first."""
     for size in range(len(names) + 1):
         yield from combinations(names, size)
 
 
 def used(factor: Factor) -> bool:
-    """Whether a factor is more than a total."""
+    """Tell whether a factor is more than a total."""
     return not (factor.operator == Total(factor.operator.size) and factor.row_weights is None)
 
 
 def measured_along(block: Block, leveled: str | None = None) -> tuple[Names, Names]:
-    """The attributes of a block that it does not sum over, and those of them that it measures across their totals, as contrasts do."""
-    # An attribute with levels is among both, because it is in every tau.
+    """Return the attributes that a block does not sum over, and those of them whose total it leaves out, as contrasts do.
+
+    An attribute with levels is among both, because it is in every tau.
+    """
     along = [(factor.attributes[0], factor) for factor in block.factors]
     names = tuple(name for name, factor in along if name == leveled or used(factor))
     return names, tuple(name for name, factor in along if name == leveled or leaves_out_total(factor.operator))
 
 
 def explained(names: Names, across: Names) -> Iterator[Names]:
-    """The tau that such a block knows something about: all subsets with everything in ``across``."""
+    """Yield the tau that such a block tells about: all subsets of ``names`` that contain ``across``."""
     if not across:
         return subsets(names)
     free = tuple(name for name in names if name not in across)
@@ -62,10 +64,9 @@ def explained(names: Names, across: Names) -> Iterator[Names]:
 
 
 def block_variance(plan: Measurements, block: Block) -> float:
-    """Noise variance of a row of weight 1 of a block."""
-    # Exact where all its rows have one weight. Else the variance of a row of weight w is taken as this divided by w^2: for Laplace with 2
-    # b^2, which is above the exact one by less than 1 / (12 b^2) of it; along contrasts with sigma^2, which the discrete Gaussian's does
-    # not exceed.
+    """Return the noise variance of a row of weight 1 of a block; that of a row of weight w is this over w^2."""
+    # Exact where all rows have one weight. Else for Laplace noise it is 2 b^2, above the exact one by less than 1 / (12 b^2) of it, and
+    # along contrasts sigma^2, which the discrete Gaussian's does not exceed.
     scale = float(block.scale)
     variance = noise_variance(plan.noise, scale, plan.grid)
     if not variance > _LEAST_VARIANCE:
@@ -79,7 +80,7 @@ def block_variance(plan: Measurements, block: Block) -> float:
 
 
 def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
-    """A block's queries times their row weights, over the joint cells of ``names``, shape (block.rows, cells)."""
+    """Return a block's queries times their row weights, over the joint cells of ``names``, shape (block.rows, cells)."""
     rows: FloatArray = np.ones((1, 1))
     for factor in block.factors:
         rows = np.asarray(np.kron(rows, dense(factor.operator).astype(float) * factor.scaling[:, None]), dtype=np.float64)
@@ -91,7 +92,7 @@ def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Equations:
-    """The observation equations that a block gives for a quantity: its queries, the variance of a row, and how its answers combine."""
+    """The observation equations of a block for a quantity: its queries, the variance of a row, and the shares of its answers."""
 
     index: int
     block: Block
@@ -99,7 +100,7 @@ class Equations:
     shares: tuple[float, ...] = _WHOLE
 
     def values(self, measured: Any) -> FloatArray:
-        """Answers about the quantity, shape (rows, ...)."""
+        """Combine the block's answers to those about the quantity, shape (rows, ...)."""
         if self.shares == _WHOLE:
             return np.asarray(measured)
         parts = zip(self.shares, np.split(np.asarray(measured, dtype=np.float64), len(self.shares)), strict=True)
@@ -107,8 +108,12 @@ class Equations:
 
 
 def equations(plan: Measurements, quantity: Quantity, *, centred: bool = True) -> list[Equations]:
-    """What every block says of a quantity, in the order of the plan; of a measure's sums by themselves where they are not centred."""
-    groups = [group for group in plan.alike if quantity in (group[0].measure, _counted(plan, group[0]))]
+    """Return the equations of every block for a quantity, in the order of the plan; sums are of values less the middle if ``centred``."""
+
+    def counted(block: Block) -> Quantity:  # what distances from both ends add up to
+        return plan.domain.count_of(str(block.measure)) if block.ends else block.measure
+
+    groups = [group for group in plan.alike if quantity in (group[0].measure, counted(group[0]))]
     if len({group[0].limits for group in groups if group[0].measure == quantity}) > 1:
         raise InputError(
             f"Sums of {quantity} under different limits differ in their bias and are not estimated together. Make a plan for each limit."
@@ -125,13 +130,8 @@ def equations(plan: Measurements, quantity: Quantity, *, centred: bool = True) -
     return [_of_ends(plan, quantity, entry, centred=centred) if entry.block.ends else entry for entry in entries]
 
 
-def _counted(plan: Measurements, block: Block) -> Quantity:
-    """What the two distances of a block from the ends of a measure add up to."""
-    return plan.domain.count_of(str(block.measure)) if block.ends else block.measure
-
-
 def _of_ends(plan: Measurements, quantity: Quantity, entry: Equations, *, centred: bool) -> Equations:
-    """With the shares that distances from both ends have in the quantity."""
+    """Give an equation the shares that distances from both ends have in the quantity."""
     block = entry.block
     shares: tuple[float, ...] = (0.5, -0.5)
     if block.measure != quantity:
@@ -143,25 +143,25 @@ def _of_ends(plan: Measurements, quantity: Quantity, entry: Equations, *, centre
 
 
 def middles(plan: Measurements, measure: Quantity) -> Mapping[Quantity, float]:
-    """Of which quantities the counts or the sums of a measure are made, and how often each counts."""
+    """Return the quantities of which the counts or the sums of a measure are made, with their factors."""
     centred = centre(plan, measure)
     return {measure: 1.0} if centred is None else {measure: 1.0, plan.domain.count_of(str(measure)): centred}
 
 
 def centre(plan: Measurements, measure: Quantity) -> float | None:
-    """The middle of a measure's bounds, in units, if its sums are measured centred there; else None."""
+    """Return the middle of a measure's bounds, in units, if its sums are measured centred there; else None."""
     if measure is None or not any(block.ends and block.measure == measure for block in plan.blocks):
         return None
     return middle(plan.domain.measure(measure))
 
 
 def middle(measure: Measure) -> float:
-    """The middle of a measure's bounds, in units."""
+    """Return the middle of a measure's bounds, in units."""
     return (measure.low_units + measure.high_units) / 2
 
 
 class Measured(NamedTuple):
-    """The noisy answers of a table in multiples of 1 / grid."""
+    """The noisy answers of a block in multiples of 1 / grid."""
 
     block: Block
     counts: SignedArray | FloatArray
@@ -175,7 +175,7 @@ class Measured(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """The variances of a table's answers in short."""
+    """The sum and the largest of the variances of a table's answers; if not exact, the largest is a bound."""
 
     total: float
     largest: float
@@ -187,14 +187,14 @@ class Cells(ABC):
 
     __slots__ = ()
 
-    names: Names  # the attributes that they are known along; along others they are all alike
+    names: Names  # along other attributes all cells are equal
 
     @abstractmethod
     def marginals(self, tables: Sequence[Names]) -> FloatArray:
-        """Marginals of one shape on some of ``names``, in the order of the domain, stacked. Not to be written to."""
+        """Return stacked marginals of one shape on some of ``names``, in the order of the domain. Not to be written to."""
 
     def marginal(self, names: Names) -> FloatArray:
-        """The cells of one marginal, shape: its sizes. Not to be written to."""
+        """Return the cells of one marginal. Not to be written to."""
         return np.asarray(self.marginals([names])[0])
 
 
@@ -211,9 +211,10 @@ class JointCells(Cells):
 
 
 class Known(ABC):
-    """The covariance of least squares for the counts or the sums of one measure."""
+    """The covariance of least squares for the counts or the sums of one measure.
 
-    # Every question about a product refuses one that the measurements do not determine.
+    Every method refuses a product that the measurements do not determine.
+    """
 
     __slots__ = ()
 
@@ -228,41 +229,41 @@ class Known(ABC):
 
     @abstractmethod
     def variances(self, product: Product) -> FloatArray:
-        """Variance of every answer of a product, shape ``product.shape``."""
+        """Return the variance of every answer of a product, shape ``product.shape``."""
 
     def variances_of(self, products: Sequence[Product]) -> list[FloatArray]:
-        """``variances`` of every product."""
+        """Return ``variances`` of every product."""
         return [self.variances(product) for product in products]
 
     @abstractmethod
     def errors(self, product: Product) -> Errors:
-        """The sum and the largest of the variances of a product's answers."""
+        """Return the sum and the largest of the variances of a product's answers."""
 
     def errors_of(self, products: Sequence[Product]) -> list[Errors]:
-        """``errors`` of every product."""
+        """Return ``errors`` of every product."""
         return [self.errors(product) for product in products]
 
     @abstractmethod
     def total(self, product: Product) -> float:
-        """Sum of the variances of a product's answers."""
+        """Return the sum of the variances of a product's answers."""
 
     @abstractmethod
     def covariance(self, product: Product, other: Product) -> FloatArray:
-        """Covariance of every answer of a product with every answer of another, shape (product.rows, other.rows)."""
+        """Return the covariance of every answer of a product with every answer of another, shape (product.rows, other.rows)."""
 
 
 class Structure(Known):
-    """The same from blocks that are all about one table of cells, in one of its forms, with the estimate of these cells."""
+    """The covariance from blocks that are all about one table of cells, with the estimate of these cells."""
 
     __slots__ = ()
 
     @abstractmethod
     def cells(self, measured: Sequence[Measured]) -> Cells:
-        """The least squares estimate from what all blocks measured, in the order of the plan."""
+        """Return the least squares estimate from what all blocks measured, in the order of the plan."""
 
 
 def covariances(structure: Known, product: Product, other: Product | None = None) -> FloatArray:
-    """Covariance of every answer of a table with every answer of another, or of its own."""
+    """Return the covariance of every answer of a table with every answer of another, or of its own."""
     second = product if other is None else other
     if product.measure != second.measure:
         raise InputError(f"Covariances must be of one measure; got {product.name} and {second.name}. Ask for each of them.")

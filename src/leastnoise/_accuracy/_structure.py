@@ -1,11 +1,10 @@
-"""The covariance of the least squares estimate from a plan's measurements, in a form that is never larger than the tables themselves.
+"""The covariance of the least squares estimate from a plan's measurements, and what a plan promises.
 
 Product form where along every attribute all blocks use one strategy (``_product``). Else two tables on a joint domain of more than 512 and
 at most 2^24 cells are inverted in a common basis (``_pair``), and any other blocks over their joint cells (``_joint``): as one matrix on at
 most 4096 of them; beyond, up to 2^24, by conjugate gradients.
 
-From the covariance follows what a plan promises: the expected error of a workload, by the same formula for planners, for plans and for
-error bars.
+The expected error of a workload follows from it, by the same formula for planners, for plans and for error bars.
 """
 
 import math
@@ -47,13 +46,13 @@ MOST_LONG = 2048
 _FEW = 512  # cells whose inverse takes no time
 Exact: TypeAlias = Sequence[Block]
 """Tables of counts that are known without noise."""
-_EXACT = 2.0**-22  # of the least variance: much less would take digits from the rest
+_EXACT = 2.0**-22  # variance of exact counts over the least other one: much less would cost the rest digits
 ROUNDING = 2.0**-46
-"""Of what is subtracted from a variance, at least the error of doing so in doubles: what is left is never too small."""
+"""A variance that is subtracted keeps this part, which is more than rounding: the difference is never too small."""
 
 
 def exact_variance(plan: Measurements) -> float:
-    """What stands for no noise at all beside the noise of counts; the estimate then moves its cells by what is still missing."""
+    """Return the variance that stands for no noise; the estimate corrects what it leaves."""
     tables = [
         (entry.variance, math.prod(largest_entry(factor.operator) for factor in entry.block.factors)) for entry in equations(plan, None)
     ]
@@ -66,13 +65,13 @@ def structure(plan: Measurements, measure: str | None, exact: Exact = ()) -> Kno
 
 
 def combined(plan: Measurements, measure: str | None, known: Mapping[str | None, Structure]) -> Known:
-    """What `structure` says, from the structures of the quantities that the sums are made of."""
+    """Return `structure` of a measure from the structures of the quantities that its sums are made of."""
     counted = [(quantity, often) for quantity, often in middles(plan, measure).items() if quantity != measure]
     return SumKnown(known[measure], known[counted[0][0]], counted[0][1]) if counted else known[measure]
 
 
 def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = ()) -> Structure:
-    """The covariance of least squares, and its estimate, from the blocks that measure one table of cells, and what is exact of counts."""
+    """Return the covariance of least squares, and its estimate, from the blocks that measure one table of cells and exact counts of it."""
     domain, tables = plan.domain, [(entry.block, entry.variance) for entry in equations(plan, quantity)]
     if not tables:
         raise UnsupportedQuery(f"The plan measures nothing of {quantity or 'the counts'}.")
@@ -104,12 +103,12 @@ def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = 
 def _product_structure(
     domain: Domain, tables: Sequence[tuple[Block, float]], strategies: Mapping[str, Mapping[Factor, None]], span: Span
 ) -> ProductStructure | None:
-    """The product form, with levels along one attribute where there are some; None where there is none, or too many tau have levels."""
+    """Return the product form, with levels along one attribute if needed; None if there is none, or too many tau have levels."""
     mixed = [name for name, factors in strategies.items() if len(factors) > 1]
     if len(mixed) > 1:
         return None
     measured = {name: next(iter(factors)) for name, factors in strategies.items()}
-    # groups of cells, each of which is in one: in any number, without a matrix
+    # A partition of the cells is a level: no matrix is needed, however many groups there are.
     along = {name: factor.operator for name, factor in measured.items()}
     grouped = (name for name, operator in along.items() if operator.rows < operator.size and partition(operator) is not None)
     leveled, levels = mixed[0] if mixed else next(grouped, None), None
@@ -118,10 +117,10 @@ def _product_structure(
         levels = nested_levels(domain.kind(leveled).size, [factor.operator for factor in strategies[leveled]])
         if levels is None:
             return None
-        bases[leveled] = CellsBasis.plain(levels.size)  # its own, by which tables with it are known from others
+        bases[leveled] = CellsBasis.plain(levels.size)  # an object of its own, as bases are told apart by object
     narrow: dict[Names, Any] = {}
     wide = []
-    # Few factors make very many blocks: what is known of each is looked up once, by the object.
+    # Very many blocks share few factors, so that what is needed of each factor is computed once, by object.
     distinct = {id(factor): factor for block, _ in tables for factor in block.factors if factor.attributes != (leveled,)}
     strengths = {key: contrast_strength(factor) or 1.0 for key, factor in distinct.items()}
     names_of = {key: [factor.attributes[0]] if used(factor) else [] for key, factor in distinct.items()}
@@ -154,19 +153,19 @@ def _product_structure(
 
 
 def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, Basis]:
-    """The basis of every attribute; where what is measured is equal it is one object, by which tables are known to be alike."""
+    """Return the basis of every attribute; equal factors share one object, by which tables that are alike are recognised."""
     measured: dict[object, Basis] = {}
     for factor in factors.values():
         if factor.key() not in measured:
             measured[factor.key()] = basis_without_total(factor) if leaves_out_total(factor.operator) else basis(factor)
-    # Along an attribute that nothing measures only multiples of the total are known.
+    # Along an attribute that nothing measures only multiples of the total are determined.
     summed = {size: CellsBasis.plain(size) for size in domain.shape}
     return {name: measured[factors[name].key()] if name in factors else summed[domain.kind(name).size] for name in domain.names}
 
 
 @lru_cache(maxsize=4096)
 def _shares(shrinks: tuple[float, ...]) -> tuple[float, ...]:
-    """For every subset of some attributes, in the order of ``subsets``, the product of what belongs to the others."""
+    """Return for every subset of some attributes, in the order of ``subsets``, the product of the numbers of the others."""
     positions = range(len(shrinks))
     every = (subset for size in range(len(shrinks) + 1) for subset in combinations(positions, size))
     return tuple(math.prod([shrinks[at] for at in positions if at not in subset], start=1.0) for subset in every)
@@ -174,7 +173,7 @@ def _shares(shrinks: tuple[float, ...]) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SumKnown(Known):
-    """Sums of v as those of v - m plus m times counts, whose errors are uncorrelated."""
+    """The covariance of sums of v, as sums of v - m plus m times counts with uncorrelated errors."""
 
     centred: Known
     counts: Known
@@ -182,18 +181,17 @@ class SumKnown(Known):
 
     @property
     def solver_cells(self) -> int:
-        """The larger of the two."""
         return max(self.centred.solver_cells, self.counts.solver_cells)
 
     def require(self, product: Product) -> None:
-        """Refuse a product that the measurements do not determine: whatever tells of centred sums tells of the counts too."""
+        """Refuse what the measurements do not determine: blocks with centred sums have the counts too."""
         self.centred.require(product)
 
     def variances(self, product: Product) -> FloatArray:
         return self.centred.variances(product) + self.middle**2 * self.counts.variances(product)
 
     def errors(self, product: Product) -> Errors:
-        """The sum and the largest of the variances of a product's answers; of very many answers a bound on the largest."""
+        """Return the sum and the largest of the variances; for very many answers a bound on the largest."""
         centred, counts = self.centred.errors(product), self.counts.errors(product)
         total = centred.total + self.middle**2 * counts.total
         if not self.middle or (product.rows <= MOST_LISTED and not self.solver_cells):
@@ -208,16 +206,10 @@ class SumKnown(Known):
 
 
 def structures(workload: Workload, plan: Measurements, exact: Exact = ()) -> dict[str | None, Known]:
-    """The covariance structure of every measure that a workload asks about."""
+    """Return the covariance of every measure that a workload asks about."""
     quantities = dict.fromkeys(quantity for measure in workload.measures for quantity in middles(plan, measure))
     known = {quantity: quantity_structure(plan, quantity, exact) for quantity in quantities}
     return {measure: combined(plan, measure, known) for measure in workload.measures}
-
-
-def total_squared_error(workload: Workload, plan: Measurements) -> float:
-    """Sum over all queries of their importance times the variance of their answer."""
-    known = structures(workload, plan)
-    return math.fsum(product.importance * known[product.measure].total(product) for product in workload)
 
 
 def promised(
@@ -229,8 +221,10 @@ def promised(
     iterate: bool = True,
     exact: Exact = (),
 ) -> Plan:
-    """The plan of some measurements for a workload: with the expected error of its queries, and a lower bound of it."""
-    # Where ``exact`` tables are known without noise, no bound is known but 0.
+    """Return the plan of some measurements for a workload, with the expected error of its queries and a lower bound on it.
+
+    Where ``exact`` tables are known without noise, the bound is 0.
+    """
     known = structures(workload, measurements, exact)
     for structure in known.values():
         if structure.solver_cells and not iterate:
@@ -240,7 +234,7 @@ def promised(
             )
     errors = {measure: iter(structure.errors_of(workload.of(measure))) for measure, structure in known.items()}
     tables, total = [], 0.0
-    worth: dict[tuple[int, str | None], tuple[float, float]] = {}  # very many tables share few weights
+    worth: dict[tuple[int, str | None], tuple[float, float]] = {}  # by object: very many tables share few weights
     for product in workload:
         error = next(errors[product.measure])
         key = id(product.weight), product.measure
@@ -269,7 +263,7 @@ class StatisticError:
 
 
 def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
-    """What is known beforehand of the statistics that a plan's workload asks for."""
+    """Return what is known beforehand of the statistics that a plan's workload asks for."""
     # The mean S / C has about the error (s - r c) / C, with the errors s and c of sum and count, C the size and r the mean itself: at most
     # the larger of its public bounds. Of quantiles and distribution functions, the counts up to a cell have a known error, and so has their
     # share of a known number of rows.
@@ -296,7 +290,7 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
 
 
 def mean_error(measured: Measurements, measure: str, counts: float, sums: float) -> float:
-    """Standard error of S - r C, sum and count of a group, at the mean r within the measure's bounds where it is largest."""
+    """Return the largest standard error of S - r C, sum and count of a group, of all means r within the measure's bounds."""
     # (r - m)^2 c^2 beside the centred sums' own, s^2 - m^2 c^2, at the r farthest from m; m is 0 where sums are not centred.
     apart = centre(measured, measure) or 0.0
     variance = sums**2 + (farthest(measured, measure) ** 2 - (1 - ROUNDING) * apart**2) * counts**2
@@ -304,6 +298,6 @@ def mean_error(measured: Measurements, measure: str, counts: float, sums: float)
 
 
 def farthest(measured: Measurements, measure: str) -> float:
-    """How far a mean can be from the middle of the bounds, where sums are centred, else from 0; in units of the measure."""
+    """Return how far a mean can be from the middle of the bounds if sums are centred, else from 0; in units of the measure."""
     bounds, apart = measured.domain.measure(measure), centre(measured, measure) or 0.0
     return max(abs(bounds.low_units - apart), abs(bounds.high_units - apart))
