@@ -13,7 +13,7 @@ import leastnoise as ln
 from adapters.postgres import fill, server
 from leastnoise._check import InputError, message
 from leastnoise._release import sums_words, texts
-from leastnoise._spec import parse_spec, read_spec
+from leastnoise._spec import parse_spec, read_spec, spec_warnings
 from leastnoise._studio._begin_page import commands, looked_at, spec_of
 from leastnoise._studio._pages import ASSETS
 from studio.conftest import serving
@@ -323,6 +323,15 @@ def test_weights_of_a_survey_have_bounds_and_a_unit_and_what_they_cost_is_said(d
     ]:
         with pytest.raises(InputError, match=sentence):
             spec_of(data, {**form, **change}, "en")
+
+
+def test_a_column_that_is_only_averaged_is_no_attribute_of_which_the_plan_would_warn(data):
+    form = {"c1.kind": "list", "c1.list": "F\nM", "c3.kind": "number", "c3.low": "0", "c3.high": "9", "c3.step": "1", "epsilon": "1"}
+    form |= {"a0.what": "means", "a0.of": "3"}
+    alone, by_sex = (parse_spec(spec_of(data, {**form, "a0.by.1.cells": ticked}, "en"), data.folder) for ticked in ("", "on"))
+    assert (alone.domain.names, by_sex.domain.names) == (("pay",), ("sex",))
+    assert by_sex.domain.measure("pay").high == 9
+    assert spec_warnings(by_sex) == ()
 
 
 def test_texts_that_nobody_can_list_are_found_under_a_delta(data):

@@ -17,7 +17,7 @@ from leastnoise._spec import read_spec
 @click.option("--source", type=FILE, help="The data, if the spec file does not name it.")
 @click.option("--values", is_flag=True, help="Also show the most frequent values that match nothing: values of rows.")
 def check(spec: Path, source: Path | None, values: bool) -> None:  # noqa: FBT001 - a flag of the command line
-    """Show how rows fit the domain, exactly: for the data holder alone.
+    """Show how rows fit the spec: exact, for the data holder alone.
 
     PRIVATE: every number it prints is one of the data. It spends nothing, because nothing of it may be published, and it writes no file.
     """

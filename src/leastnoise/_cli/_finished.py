@@ -143,19 +143,21 @@ def _bar(low: float, answer: float, high: float, top: float) -> str:
     help="A range of an attribute, both ends included: numbers, or dates such as month=2024-01..2024-03.",
 )
 @click.option("--cells", multiple=True, metavar="NAME", help="Every value of an attribute, or every group of a level: store:region.")
-@click.option("--where", multiple=True, metavar="NAME=VALUE", help="Only rows with this value, or of this group of a level; again: or.")
+@click.option(
+    "--where", multiple=True, metavar="NAME=VALUE", help="Only rows with this value, or of this group of a level; given twice: with either."
+)
 @click.option("--sum", "measure", metavar="MEASURE", help="Sum a measure in place of counting rows.")
 @click.option("--cdf", metavar="NAME", help="The share of rows up to each value of a number, by the --cells.")
 @click.option("--quantiles", metavar="NAME=SHARE,...", help="Quantiles of a number, such as age=0.25,0.5,0.75, by the --cells.")
 @click.option("--means", metavar="MEASURE", help="Means of a measure, by the --cells.")
-@click.option("--covariances", metavar="TABLE", help="Of the noise in every two answers of a table, by id or name.")
+@click.option("--covariances", metavar="TABLE", help="Covariances of the noise in the answers of a table, by id or name.")
 @click.option("--level", type=float, help="Coverage of the intervals.  [default: that of the release]")
 @as_json
 def answer(release: Path, as_json: bool, level: float | None, **asked: Any) -> None:  # noqa: FBT001 - click passes flags by name
-    """Give further answers from a finished release, with exact errors.
+    """Give further answers from a finished release, at no cost.
 
-    RELEASE is the directory that `leastnoise release` wrote. Costs nothing and reads no data: answers follow from the measurements in the
-    release, and what these do not determine is refused.
+    RELEASE is the directory that `leastnoise release` wrote. No data are read: answers and their exact errors follow from the measurements
+    in the release, and what these do not determine is refused.
     """
     made = _opened(release)
     level = made.level if level is None else level
@@ -324,8 +326,8 @@ def export(release: Path, form: str, out: Path) -> None:
 def rounding(release: Path, to: str, below: str | None, out: Path) -> None:
     """Round a finished release, and leave out small answers.
 
-    RELEASE is the directory that `leastnoise release` wrote. Every table is written as CSV, with margins that hold what rounding and
-    leaving out add. It protects nobody further, and costs nothing.
+    RELEASE is the directory that `leastnoise release` wrote. Every table is written as CSV, with margins that include what rounding
+    and leaving out add. It protects nobody further, and costs nothing.
     """
     target = check_target(out)
     made = _opened(release)
@@ -339,14 +341,14 @@ def rounding(release: Path, to: str, below: str | None, out: Path) -> None:
 @click.argument("release", type=FILE)
 @click.option("--out", type=FILE, required=True, help="The file to write, .csv or .parquet; it must not exist yet.")
 @click.option("--rows", type=int, metavar="N", help="How many records.  [default: as many as the release counted]")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the rounding; nothing here is secret.")
-@click.option("--units", is_flag=True, help="Group rows into units, of as many rows as the release counted for a unit in the mean.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The seed of the rounding; nothing here is secret.")
+@click.option("--units", is_flag=True, help="Group rows into units, with as many rows as the release counted for a unit on average.")
 def synthesize(release: Path, out: Path, rows: int | None, seed: int, *, units: bool) -> None:
     """Write records that agree with a finished release.
 
-    RELEASE is the directory that `leastnoise release` wrote. The records have its attributes in the columns and spellings of the spec, one
-    row each, and about its counts. They are made from the release alone, so they protect as it does and cost nothing. Values within bins
-    and periods are drawn evenly; what was not asked of together is independent.
+    RELEASE is the directory that `leastnoise release` wrote. The records have the columns and spellings of the spec, and about the counts
+    of the release. They are made from the release alone, so they protect as it does and cost nothing. Values within bins and periods are
+    drawn evenly; attributes that no table has together are independent.
     """
     check_new(out, _ADVICE)
     check_records_file(out)

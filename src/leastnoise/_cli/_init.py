@@ -119,8 +119,8 @@ level = 0.95                  # of the intervals
 @options(
     ("--from", FILE, "A description by another tool; then no data is read."),
     ("--out", FILE, "The spec file to write.  [default: FILE with the ending .toml]"),
-    ("--delimiter", str, "What stands between the fields of a CSV file.  [default: what its header holds most of]"),
-    ("--encoding", str, "Of a CSV file, such as latin-1.  [default: utf-8]"),
+    ("--delimiter", str, "The mark between the fields of a CSV file.  [default: guessed from its header]"),
+    ("--encoding", str, "The encoding of a CSV file, such as latin-1.  [default: utf-8]"),
 )
 def init(file: Path | None, out: Path | None, delimiter: str | None, encoding: str | None, **described_in: Path | None) -> None:
     """Draft a spec file from column names and types.

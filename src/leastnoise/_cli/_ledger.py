@@ -24,9 +24,9 @@ _STATES = {
     "budget": "budget set",
 }
 _amount = options(
-    ("--epsilon", str, "Exact."),
-    ("--delta", str, "With --epsilon."),
-    ("--rho", str, "Zero-concentrated differential privacy."),
+    ("--epsilon", str, "The epsilon, such as 1, 0.1 or 1/3."),
+    ("--delta", str, "The delta, where there is one beside epsilon."),
+    ("--rho", str, "The rho of zero-concentrated differential privacy."),
 )
 _note = click.option("--note", default="", help="Why: a remark that the ledger keeps.")
 
@@ -45,7 +45,13 @@ def ledger() -> None:
     ("--dataset", str, "Name of the data set.  [default: the name of FILE]"),
     ("--unit-column", str, "The column that names a person.  [default: every row is a person]"),
 )
-@click.option("--neighbours", type=click.Choice(["add_remove", "replace"]), default="add_remove", show_default=True)
+@click.option(
+    "--neighbours",
+    type=click.Choice(["add_remove", "replace"]),
+    default="add_remove",
+    show_default=True,
+    help="Whether a person is added or removed, or replaced by another.",
+)
 def set_budget(file: Path, dataset: str | None, unit_column: str | None, neighbours: str, **amount: str | None) -> None:
     """Make the ledger of a data set, with a budget and nothing spent.
 
@@ -64,13 +70,15 @@ def set_budget(file: Path, dataset: str | None, unit_column: str | None, neighbo
 @ledger.command("change")
 @click.argument("file", type=FILE)
 @_amount
-@click.option("--per", type=click.Choice(["day", "week", "month", "year", "ever"]), help="Anew for each of these.  [default: as it is]")
+@click.option(
+    "--per", type=click.Choice(["day", "week", "month", "year", "ever"]), help="The period for which the budget holds.  [default: as it is]"
+)
 @_note
 def change(file: Path, per: str | None, note: str, **amount: str | None) -> None:
-    """Raise or lower the budget, never below what is spent; recorded.
+    """Raise or lower the budget, never below what is spent.
 
-    With --per, the budget is for every such period of payment (UTC): for data that hold other people in each. Whoever is in the data of
-    several periods loses that much in each.
+    The ledger records the change. With --per, the budget holds for every such period of payment (UTC), for data that hold other people in
+    each. Whoever is in the data of several periods loses that much in each.
     """
     period = None if per is None else per.replace("ever", "")
     book = Ledger.open(file)
@@ -83,9 +91,10 @@ def change(file: Path, per: str | None, note: str, **amount: str | None) -> None
 @_amount
 @_note
 def share(file: Path, name: str, note: str, **amount: str | None) -> None:
-    """Give NAME, an analyst or a project, a share of the budget, or change it.
+    """Give an analyst or a project a share of the budget, or change it.
 
-    A share is the most that its releases may spend together, within the whole budget. Every release then says --share.
+    NAME is what the share is called. A share is the most that its releases may spend together, within the whole budget. Every release then
+    says --share.
     """
     if not name.strip():
         raise InputError("A share must have a name, such as that of an analyst or a project.")
@@ -97,14 +106,14 @@ def share(file: Path, name: str, note: str, **amount: str | None) -> None:
 @ledger.command("spent")
 @click.argument("file", type=FILE)
 @_amount
-@click.option("--release", type=FILE, help="The release that cost it: how much, and when.")
-@click.option("--on", type=click.DateTime(["%Y-%m-%d"]), help="The day it was spent.  [default: today]")
+@click.option("--release", type=FILE, help="The release that was paid elsewhere; it says how much and when.")
+@click.option("--on", type=click.DateTime(["%Y-%m-%d"]), metavar="YYYY-MM-DD", help="The day it was spent.  [default: today]")
 @click.option("--share", default="", help="The share that it counts to.")
-@click.option("--note", default="", help="What it was; kept in the ledger.")
+@click.option("--note", default="", help="What it was: a remark that the ledger keeps.")
 def spent(file: Path, release: Path | None, on: Any, share: str, note: str, **amount: str | None) -> None:
-    """Enter what was spent on the same people before this ledger, or elsewhere.
+    """Enter what was spent on the same people elsewhere, or earlier.
 
-    It is added up like a release, also beyond the budget.
+    It is added up like a release, even beyond the budget.
     """
     book = Ledger.open(file, share=share)
     if release is None:
@@ -161,7 +170,7 @@ def _limit(budget: Budget, limit: Limit | Entry) -> str:
 @as_json
 @click.option("--delta", default="1e-9", show_default=True, help="For a rho budget: the delta of the epsilon that it implies.")
 def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click passes flags by name
-    """Every release, its cost and its state, and what is left."""
+    """List every release with its cost and its state, and what is left."""
     book = Ledger.open(file)
     entries, budget = book.entries(), book.privacy.budget
     warn(

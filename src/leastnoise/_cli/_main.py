@@ -65,14 +65,14 @@ def what_was_paid(since: int) -> tuple[str, str]:
 
 _COMMANDS = {
     "init": ("_init", "init", "Draft a spec file from column names and types."),
-    "check": ("_check", "check", "Show how rows fit the domain, exactly: for the data holder alone."),
-    "plan": ("_plan", "plan", "Show the expected error of every table, before any budget is spent."),
+    "check": ("_check", "check", "Show how rows fit the spec: exact, for the data holder alone."),
+    "plan": ("_plan", "plan", "Show the expected error of every table; this spends nothing."),
     "compare": ("_plan", "compare", "Compare every strategy, least expected error first."),
-    "categories": ("_release", "categories", "Find the categories that nobody can list, privately; `release` does it too."),
+    "categories": ("_release", "categories", "Find categories that nobody can list, privately, for a price."),
     "release": ("_release", "release", "Measure, estimate, and write answers, manifest and report."),
     "resume": ("_release", "resume", "Finish releases that were paid and not written, at no cost."),
     "show": ("_finished", "show", "Show a finished release: how exact it is, and its tables."),
-    "answer": ("_finished", "answer", "Give further answers from a finished release, with exact errors."),
+    "answer": ("_finished", "answer", "Give further answers from a finished release, at no cost."),
     "export": ("_finished", "export", "Write a finished release in another form."),
     "round": ("_finished", "rounding", "Round a finished release, and leave out small answers."),
     "synthesize": ("_finished", "synthesize", "Write records that agree with a finished release."),

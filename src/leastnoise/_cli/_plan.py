@@ -97,12 +97,12 @@ _CASES = {
 @click.option("--out", type=FILE, help="Also write the plan itself to this new file.")
 @click.option("--epsilon", help="Plan for this epsilon in place of the spec's.")
 @click.option("--budgets", help="Also the errors under other budgets of the same kind, such as 0.1,1,10; nothing is planned again.")
-@click.option("--max-rows", "rows", help="Also the errors where other numbers of rows of a unit count, such as 1,2,4,8; each is planned.")
+@click.option("--max-rows", "rows", help="Also the errors for other limits of rows of a unit, such as 1,2,4,8; each is planned.")
 @click.option("--prices", is_flag=True, help="Also what every table costs: alone, and what leaving it out saves. Plans many times.")
 @of_spec
 @without_cache
 def plan(spec: Path, as_json: bool, out: Path | None, epsilon: str | None, **further: Any) -> None:  # noqa: FBT001 - click passes flags by name
-    """Show the expected error of every table, before any budget is spent.
+    """Show the expected error of every table; this spends nothing.
 
     Reads the spec file alone; the data need not exist. With `queries.sql --spec people.toml` it asks SQL statements of that domain.
     """

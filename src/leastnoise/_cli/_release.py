@@ -68,10 +68,10 @@ _payment = options(
 @click.argument("spec", type=FILE)
 @_payment
 def categories(spec: Path, **payment: Any) -> None:
-    """Find the categories that nobody can list, privately; `release` does it too.
+    """Find categories that nobody can list, privately, for a price.
 
-    For every [domain.NAME] unknown = { most = ... } the share of the budget that it says is spent, and what was found is written beside the
-    spec. From then on `plan`, `check` and `release` of this spec know it.
+    For each [domain.NAME] unknown = { most = ... }, this spends its share of the budget and writes the categories that were found beside
+    the spec, where `plan`, `check` and `release` find them. `release` does this too, if it was not done before.
     """
     what = read_asked(spec)
     if not what.searches:
@@ -101,7 +101,8 @@ def release(spec: Path, out: Path, made: Path | None, seed: int | None, through:
 
     The ledger is charged before any noise is drawn. If something is refused, nothing is spent and nothing is written.
 
-    A spec with [series] is paid once; each run then publishes the periods that are over, each in a directory of its own in DIR.
+    A spec with [series] is paid once. Each run then publishes the periods that are over, each in a directory of its own below that of
+    --out.
     """
     what = read_asked(spec)
     if made is not None and any(search.found is None for search in what.searches):

@@ -132,7 +132,7 @@ def spec_of(data: Data, form: Form, language: str, *, in_sql: bool = False) -> s
     decimal, thousands = NUMBERS[one_of("how numbers are written", form.get("numbers") or "1234.56", NUMBERS)]
     written = {"encoding": form.get("encoding", "").replace("utf-8", ""), "decimal": decimal, "thousands": thousands}
     table: dict[str, Any] = {"source": {**data.table, **{key: text for key, text in written.items() if text}}, "privacy": privacy}
-    described = used | measured | weights if asked else used
+    described = used or measured | weights  # a domain has an attribute, even if none is asked about
     table["domain"] = {name: _attribute(data.columns[number], number, name, form) for name, number in numbers.items() if name in described}
     for name in sorted(measured | weights):
         low, high, step = (form.get(f"c{numbers[name]}.{field}", "") for field in ("low", "high", "step"))
