@@ -146,6 +146,7 @@ def dots(made: Dots) -> Spec:
                     "encoding": {"x": {**x, "field": end}},
                 }
                 for end, whole, side in (("from", "low", "left"), ("to", "high", "right"))
+                if any(row[end] != row[whole] for row in rows)  # Vega warns of a layer without rows
             ),
             {"mark": point, "encoding": {"x": {**x, "field": "value"}, "tooltip": tip, **shape}},
         ],
