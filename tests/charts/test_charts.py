@@ -183,6 +183,8 @@ def test_neighbouring_cells_of_large_numbers_have_places_of_their_own():
 
 def test_several_values_of_a_group_are_drawn_apart_and_wide_intervals_end_in_arrows(all_drawn):
     assert WIDE["encoding"]["yOffset"]["field"] == "group"
+    # Vega complains on the console of a layer without rows
+    assert [sum("transform" in part for part in spec["layer"]) for spec in (WIDE, dots(DOTS))] == [2, 0]
     ends = [(row["low"], row["from"], row["to"], row["high"]) for row in WIDE["data"]["values"]]
     assert ends == [(4, 4, 6, 6), (7, 7, 9, 9), (0, 46, 54, 100), (7, 7, 9, 9)]
     assert all_drawn[-2].count("<path") >= 4 + 2  # four dots and two arrows

@@ -157,9 +157,6 @@ def test_means_quantiles_and_functions_are_shown_with_their_charts(tmp_path):
             assert all(text.replace("<", "&lt;").replace(">", "&gt;") in page for row in one.written(texts(), 200) for text in row)
             chart = client.json("/statistic", {"statistic": one.id})["chart"]
             assert (chart is None) == (one.cells == 1)
-            for part in (part for part in (chart or {}).get("layer", ()) if "transform" in part):  # arrows at the ends of open intervals
-                end, whole = re.findall(r"datum\.(\w+)", part["transform"][0]["filter"])
-                assert any(row[end] != row[whole] for row in chart["data"]["values"])  # Vega complains of a layer without rows
         assert "must be called by its id" in client.json("/statistic", {"statistic": 7})["refused"]
         assert "must be called by its id or name" in client.json("/statistic", {"statistic": "q1"})["refused"]
 
