@@ -6,15 +6,14 @@ Nominal 95%. Data are made up; with a folder of real ones their histograms and t
 `docs/results/coverage.md` are drawn from the file `tables.md` that this writes.
 """
 
-import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from experiments.common import Report, Row, geometric_mean, write_csv
 from experiments.coverage_aware import Case, along, on_plane, quick_strategies
 from experiments.coverage_linear import estimates, functions, planners
 from experiments.coverage_shapes import histograms, real_histograms, real_tables, tables
@@ -22,13 +21,12 @@ from experiments.coverage_sums import BUDGETS as SUMS
 from experiments.coverage_sums import CUT, amounts, of_all_values, of_cut_values, of_groups, real_amounts
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, PureDP
 
-Row = dict[str, Any]
 BUDGETS: dict[str, Budget] = {"epsilon": PureDP("1/2"), "rho": ZCDP("1/3"), "epsilon, delta": ApproxDP(1, "1e-6")}
 ALL = ("dawa", "dawa_levels")
 _DOUBTFUL, _AGAIN = 0.92, 32  # share below which a data set is drawn again, and how often
 
 
-def run(data: Path | None, out: Path, *, quick: bool = False, seed: int = 0, report: Callable[[str], None] = print) -> dict[str, list[Row]]:
+def run(data: Path | None, out: Path, *, quick: bool = False, seed: int = 0, report: Report = print) -> dict[str, list[Row]]:
     """Carry out the study.
 
     Args:
@@ -93,10 +91,7 @@ def summing(data: Path | None, *, quick: bool, seed: int) -> Iterator[list[Row]]
 def write(linear: Sequence[Row], aware: Sequence[Row], out: Path) -> None:
     """All rows, and the tables of the documentation."""
     for name, rows in (("linear", linear), ("aware", aware)):
-        with (out / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        write_csv(out / f"{name}.csv", rows)
     (out / "tables.md").write_text(
         "\n".join([*linear_table(linear), "", *summary_table(aware), "", *aware_table(aware)]) + "\n", encoding="utf-8"
     )
@@ -109,21 +104,13 @@ def drawn(case: Case, seed: int) -> list[Row]:
 
 
 def drawn_again(case: Case, rows: Sequence[Row], seed: int) -> list[Row]:
-    """The rows, those of a strategy on a data set that covered too little replaced by many releases with another seed.
+    """The rows of a case, those of a strategy on a data set that covered too little replaced by many releases with another seed."""
 
-    All answers of a release share its noise, so the share of few releases is uncertain by several percent; the least of many shares is
-    below what is true. The second draw does not know the first, so its shares are not chosen for being low or high.
+    def again() -> Iterator[Row]:
+        for strategy, name in _doubtful(rows):
+            yield from drawn(replace(case, data={name: case.data[name]}, strategies=(strategy,), trials=_AGAIN), seed)
 
-    Args:
-        case: what was drawn.
-        rows: of it.
-        seed: another one than that of the rows.
-    """
-    doubtful = _doubtful(rows)
-    kept = [row for row in rows if (row["strategy"], row["data"]) not in doubtful]
-    for strategy, name in doubtful:
-        kept += drawn(replace(case, data={name: case.data[name]}, strategies=(strategy,), trials=_AGAIN), seed)
-    return kept
+    return replaced(rows, again)
 
 
 def _doubtful(rows: Sequence[Row]) -> list[tuple[str, str]]:
@@ -132,7 +119,11 @@ def _doubtful(rows: Sequence[Row]) -> list[tuple[str, str]]:
 
 
 def replaced(rows: Sequence[Row], again: Callable[[], Iterable[Row]]) -> list[Row]:
-    """The rows, the doubtful ones replaced by those of a second draw of everything."""
+    """The rows, the doubtful ones replaced by those of a second draw.
+
+    All answers of a release share its noise, so the share of few releases is uncertain by several percent; the least of many shares is
+    below what is true. The second draw does not know the first, so its shares are not chosen for being low or high.
+    """
     doubtful = _doubtful(rows)
     kept = [row for row in rows if (row["strategy"], row["data"]) not in doubtful]
     return [*kept, *(row for row in (again() if doubtful else ()) if (row["strategy"], row["data"]) in doubtful)]
@@ -225,5 +216,5 @@ def _summary(rows: Iterable[Row]) -> str:
     releases = sum(row["releases"] for row in own)
     worst = min(often, key=lambda row: float(row["coverage"])) if often else None
     told = f"{worst['coverage']:.2f} ({worst['data']}, {worst['queries']})" if worst else "-"
-    width = np.exp(np.mean([np.log(row["width"]) for row in own]))
+    width = geometric_mean(row["width"] for row in own)
     return f"{_mean(own):.3f} | {told} | {sum(row['below'] for row in own)} of {releases} | {width:.1f}"

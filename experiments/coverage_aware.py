@@ -4,29 +4,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from numpy.typing import NDArray
 
+from experiments.common import Reals, Row, Wholes, geometric_mean, simulated
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._accuracy import promised
-from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Outcome
 from leastnoise._fitting import rescaled
-from leastnoise._kernel import SeededEntropy, UnpaidSeries
-from leastnoise._mechanisms import _dawa, candidates, mechanism_of, terms_of
-from leastnoise._mechanisms._dawa import plan_plane
+from leastnoise._mechanisms import candidates
+from leastnoise._mechanisms._dawa import plan_dawa, plan_plane
 from leastnoise._plan import Plan
 from leastnoise._release import Options, build
 from leastnoise._table import Table
 from leastnoise._workload import Workload, queries, ranges
 
-Row = dict[str, Any]
-Wholes = NDArray[np.int64]
-Reals = NDArray[np.float64]
 LEVEL = 0.95
 ALONG = ("long ranges", "short ranges", "prefix sums", "cells")
 
@@ -87,16 +81,18 @@ def asked_along(size: int, seed: int = 5) -> tuple[Workload, Wholes, Wholes]:
     return parts[0] + parts[1] + parts[2] + parts[3], ends[0], ends[1]
 
 
+def plan_by(strategy: str, workload: Workload, privacy: Privacy) -> Plan:
+    """The plan by a strategy that is known to suit."""
+    return next(found.plan for found in candidates(workload, privacy, strategy) if found.plan)
+
+
 @lru_cache(maxsize=64)
 def plan_along(size: int, budget: Budget, strategy: str) -> Plan:
     """A plan on one attribute, with a quick way out; its own intervals are exact and are studied elsewhere."""
-    privacy = Privacy(budget)
-    found = [one.plan for one in candidates(queries(Domain(cell=Integers(0, size - 1)), cell="prefix"), privacy, "level_tree") if one.plan]
-    if not found:
-        raise InputError("No level tree can be used.")
-    workload = asked_along(size)[0]
-    reference = promised(workload, rescaled(found[0].measured(), privacy), found[0].strategy)
-    return _dawa.plan_dawa(workload, privacy, strategy, reference=reference)
+    workload, privacy = asked_along(size)[0], Privacy(budget)
+    tree = plan_by("level_tree", queries(workload.domain, cell="prefix"), privacy)
+    reference = promised(workload, rescaled(tree.measured(), privacy), tree.strategy)
+    return plan_dawa(workload, privacy, strategy, reference=reference)
 
 
 def along(case: Case, seed: int) -> Iterator[Row]:
@@ -121,8 +117,7 @@ def plan_on(side: int, budget: Budget) -> tuple[Plan, Wholes, Wholes]:
     cells = queries(domain, row="identity", column="identity")
     workload = queries(domain, row=first, column=second) + cells + queries(domain, row="prefix")
     privacy = Privacy(budget)
-    found = [one.plan for one in candidates(workload, privacy, "identity") if one.plan]
-    return plan_plane(workload, privacy, reference=found[0]), ends[0], ends[1]
+    return plan_plane(workload, privacy, reference=plan_by("identity", workload, privacy)), ends[0], ends[1]
 
 
 @lru_cache(maxsize=16)
@@ -131,8 +126,7 @@ def plan_of_few(side: int, budget: Budget) -> Plan:
     domain = Domain(row=Integers(0, side - 1), column=Integers(0, side - 1))
     pairs, privacy = ranges([(first, first + 1) for first in range(side - 1)]), Privacy(budget)
     workload = queries(domain, row="identity", column="identity") + queries(domain, row=pairs, column=pairs)
-    found = [one.plan for one in candidates(workload, privacy, "identity") if one.plan]
-    return plan_plane(workload, privacy, reference=found[0])
+    return plan_plane(workload, privacy, reference=plan_by("identity", workload, privacy))
 
 
 def on_plane(case: Case, seed: int) -> Iterator[Row]:
@@ -168,8 +162,7 @@ def releases(
     """Rows of one data set and strategy: one a regime and kind of query."""
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for trial in range(case.trials):
-        entropy = SeededEntropy(int(np.random.default_rng([*seed, trial]).integers(2**32)))
-        outcome = mechanism_of(made).ready(made)(UnpaidSeries(terms_of(made), table, entropy))
+        outcome = simulated(made, table, int(np.random.default_rng([*seed, trial]).integers(2**32)))
         exact = truth(outcome) if callable(truth) else truth
         regime = outcome.finding.facts()["regime"]
         for kind, (_, share, width) in zip(kinds, covered(outcome, exact), strict=True):
@@ -186,5 +179,5 @@ def releases(
             "releases": len(shares),
             "coverage": float(np.mean([share for share, _ in shares])),
             "below": int(sum(share < 0.9 for share, _ in shares)),
-            "width": float(np.exp(np.mean([np.log(max(width, 1e-9)) for _, width in shares]))),
+            "width": geometric_mean(max(width, 1e-9) for _, width in shares),
         }

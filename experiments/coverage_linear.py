@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from experiments.common import Reals, Row
 from leastnoise._accounting import Budget, Privacy
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._estimate import Estimate, Outcome, cdf, means, monotone
@@ -19,8 +19,6 @@ from leastnoise._release import Options, build
 from leastnoise._table import Table
 from leastnoise._workload import Product, Workload, marginals, mean_queries, queries
 
-Row = dict[str, Any]
-Reals = NDArray[np.float64]
 LEVEL = 0.95
 DOMAIN = mean_queries(Domain(a=Coded(3), b=Integers(0, 15), c=Coded(2), measures={"pay": Measure("pay", 0, 40)}), "pay").domain
 WORKLOADS: Mapping[str, Workload] = {

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-Wholes = NDArray[np.int64]
+from experiments.common import Wholes
 
 
 def histograms(size: int, records: int, seed: int) -> dict[str, Wholes]:

@@ -7,9 +7,9 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-import numpy.typing as npt
 
-from experiments.coverage_aware import Case, Reals, Row, Wholes, releases
+from experiments.common import Reals, Row, Wholes
+from experiments.coverage_aware import Case, releases
 from experiments.coverage_shapes import real_histograms
 from experiments.sums_groups import owners
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
@@ -67,6 +67,11 @@ def real_amounts(data: Path, seed: int, count: int = 20_000) -> dict[str, Wholes
     return {name: np.repeat(upper, random.multinomial(count, x / x.sum())) for name, x in real_histograms(data, CELLS).items()}
 
 
+def cells_of(values: Wholes) -> Wholes:
+    """The cell of every amount; a cell ends with a multiple of its width."""
+    return -(-values // (MOST // CELLS)) - 1
+
+
 def of_all_values(case: Case, seed: int) -> Iterator[Row]:
     """Rows of sums without a threshold; the truth is the sum of all values.
 
@@ -75,23 +80,28 @@ def of_all_values(case: Case, seed: int) -> Iterator[Row]:
         seed: of the noise.
     """
     made = setting(ASKED, Privacy(case.budget)).plan
-    for place, (name, values) in enumerate(case.data.items()):
-        codes = (-(-values // (MOST // CELLS)) - 1).astype(np.int16)
+    for number, (name, values) in enumerate(case.data.items()):
+        codes = cells_of(values)
         cells = np.bincount(codes, values, CELLS).astype(np.float64)
-        table = Table(PAY, {"pay": codes}, {"pay": values})
-        yield from releases(case, name, made.strategy, made, table, [cells.cumsum(), cells], KINDS, [seed, 78, place])
+        table = Table(PAY, {"pay": codes.astype(np.int16)}, {"pay": values})
+        yield from releases(case, name, made.strategy, made, table, [cells.cumsum(), cells], KINDS, [seed, 78, number])
 
 
-def fitted_once(real: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
-    """Plans of sums by their threshold, which is all of a release that they depend on."""
+def cut_sums(outcome: Outcome, values: Wholes, codes: Wholes, size: int) -> Reals:
+    """The exact sums by cell or group of the values cut at the threshold of a release."""
+    return np.bincount(codes, np.minimum(values, outcome.finding.facts()["threshold"]), size).astype(np.float64)
+
+
+def once_a_threshold() -> Callable[[Any, int], Any]:
+    """Plan sums once for each threshold, which is all of a release that their plan depends on."""
     known: dict[int, Any] = {}
 
-    def fitted(setting: Any, threshold: int) -> Any:
+    def planned(setting: Any, threshold: int) -> Any:
         if threshold not in known:
-            known[threshold] = real(setting, threshold)
+            known[threshold] = sums(setting, threshold)
         return known[threshold]
 
-    return fitted
+    return planned
 
 
 def of_cut_values(case: Case, seed: int) -> Iterator[Row]:
@@ -103,16 +113,15 @@ def of_cut_values(case: Case, seed: int) -> Iterator[Row]:
     """
     made = setting(CUT_BY, Privacy(case.budget)).plan
     for name, values in case.data.items():
-        codes = (-(-values // (MOST // CELLS)) - 1).astype(np.int16)
 
-        def truth(outcome: Outcome, values: Wholes, codes: npt.NDArray[np.int16]) -> list[Reals]:
-            cells = np.bincount(codes, np.minimum(values, outcome.finding.facts()["threshold"]), CELLS).astype(np.float64)
+        def truth(outcome: Outcome, values: Wholes) -> list[Reals]:
+            cells = cut_sums(outcome, values, cells_of(values), CELLS)
             return [cells.cumsum(), cells]
 
-        exact = partial(truth, values=values, codes=codes)
-        with patch("leastnoise._mechanisms._sums.sums", fitted_once(sums)):
-            table = Table(CUT_BY.domain, {"all": np.zeros(len(codes), dtype=np.int8), "pay": codes}, {"pay": values})
-            yield from releases(case, name, made.strategy, made, table, exact, KINDS, [seed, 77])
+        codes: dict[str, Any] = {"all": np.zeros(len(values), dtype=np.int8), "pay": cells_of(values).astype(np.int16)}
+        with patch("leastnoise._mechanisms._sums.sums", once_a_threshold()):
+            table = Table(CUT_BY.domain, codes, {"pay": values})
+            yield from releases(case, name, made.strategy, made, table, partial(truth, values=values), KINDS, [seed, 77])
 
 
 def of_groups(case: Case, seed: int) -> Iterator[Row]:
@@ -123,13 +132,14 @@ def of_groups(case: Case, seed: int) -> Iterator[Row]:
         seed: of the groups and of the noise.
     """
     made = setting(queries(GROUPED, group="identity", sum="pay"), Privacy(case.budget)).plan
-    for place, (name, values) in enumerate(case.data.items()):
-        group = owners(len(values), GROUPS, np.random.default_rng([seed, 79, place]))
+    for number, (name, values) in enumerate(case.data.items()):
+        group = owners(len(values), GROUPS, np.random.default_rng([seed, 79, number]))
 
-        def truth(outcome: Outcome, values: Wholes, group: npt.NDArray[np.int64]) -> list[Reals]:
-            cut = np.minimum(values, outcome.finding.facts()["threshold"])
-            return [np.bincount(group, cut, GROUPS).astype(np.float64)]
+        def truth(outcome: Outcome, values: Wholes, group: Wholes) -> list[Reals]:
+            return [cut_sums(outcome, values, group, GROUPS)]
 
-        codes = {"group": group, "pay": -(-values // (MOST // CELLS)) - 1}
-        exact = partial(truth, values=values, group=group)
-        yield from releases(case, name, made.strategy, made, Table(GROUPED, codes, {"pay": values}), exact, ("groups",), [seed, 79, place])
+        table, exact = (
+            Table(GROUPED, {"group": group, "pay": cells_of(values)}, {"pay": values}),
+            partial(truth, values=values, group=group),
+        )
+        yield from releases(case, name, made.strategy, made, table, exact, ("groups",), [seed, 79, number])

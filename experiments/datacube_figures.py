@@ -1,12 +1,11 @@
 """The figures of the data cube experiment."""
 
-import io
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-Row = Mapping[str, Any]
+from experiments.common import Row, legend_below, pyplot, save
+
 # Same colour for the same measured queries; dashed for even budgets, full for the best; ours apart from all.
 _STYLE: dict[str, dict[str, Any]] = {
     "I": {"color": "#777777", "linestyle": "-", "marker": "x"},
@@ -19,46 +18,28 @@ _STYLE: dict[str, dict[str, Any]] = {
     "covering": {"color": "#111111", "linestyle": "-", "marker": "D", "linewidth": 2.4},
     "residual": {"color": "#8d3b8f", "linestyle": "-", "marker": "v"},
 }
-_LABELS = {"covering": "ours: covering design", "residual": "ours, Gaussian: residual optimum"}
-
-
-def _pyplot() -> Any:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams.update(
-        {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "svg.fonttype": "none", "svg.hashsalt": "leastnoise"}
-    )
-    return plt
-
-
-def _save(plt: Any, figure: Any, stem: Path) -> None:
-    figure.savefig(stem.with_suffix(".png"), bbox_inches="tight", dpi=110)
-    text = io.StringIO()
-    figure.savefig(text, format="svg", bbox_inches="tight", metadata={"Date": None})
-    # hundredths of a point are enough, and a third of the file is saved
-    stem.with_suffix(".svg").write_text(re.sub(r"(\d\.\d\d)\d+", r"\1", text.getvalue()), encoding="utf-8")
-    plt.close(figure)
+_EVEN = {"Q", "F", "C"}
+_LABELS = {
+    "covering": "ours: covering design",
+    "residual": "ours, Gaussian: residual optimum",
+    "lower bound": "lower bound (pure), no constant",
+}
 
 
 def _style(name: str) -> dict[str, Any]:
-    return {"linewidth": 1.4, "markersize": 4.5, "markerfacecolor": "white" if name in {"Q", "F", "C"} else None, **_STYLE[name]}
+    return {"linewidth": 1.4, "markersize": 4.5, "markerfacecolor": "white" if name in _EVEN else None, **_STYLE[name]}
 
 
 def draw_relative_errors(rows: Sequence[Row], data: str, stem: Path) -> None:
     """Figures 4 and 5: one panel a workload, relative error against epsilon."""
-    plt = _pyplot()
     workloads = list(dict.fromkeys(row["workload"] for row in rows))
     strategies = list(dict.fromkeys(row["strategy"] for row in rows))
-    figure, axes = plt.subplots(2, 3, figsize=(11, 6.4), sharex=True)
-    lines: dict[str, Any] = {}
+    figure, axes = pyplot().subplots(2, 3, figsize=(11, 6.4), sharex=True)
     for panel, workload in zip(axes.flat, workloads, strict=True):
         for name in strategies:
             own = [row for row in rows if (row["workload"], row["strategy"]) == (workload, name)]
             x, y = [row["epsilon"] for row in own], [row["relative error"] for row in own]
-            (lines[name],) = panel.plot(x, y, label=_LABELS.get(name, name), zorder=3 if name == "covering" else 2, **_style(name))
+            panel.plot(x, y, label=_LABELS.get(name, name), zorder=3 if name == "covering" else 2, **_style(name))
         low, high = panel.get_ylim()
         if low < 1 < high:
             panel.axhline(1, color="#bbbbbb", linewidth=0.9, zorder=1)
@@ -74,76 +55,56 @@ def draw_relative_errors(rows: Sequence[Row], data: str, stem: Path) -> None:
     for panel in axes[:, 0]:
         panel.set_ylabel("mean error of a cell /\nmean of its table")
     figure.suptitle(f"{data}: relative error of marginals, pure budgets (grey line: noise as large as the counts)", y=0.995)
-    figure.legend(
-        lines.values(),
-        [_LABELS.get(name, name) for name in lines],
-        loc="lower center",
-        ncols=len(lines),
-        frameon=False,
-        bbox_to_anchor=(0.5, -0.045),
-    )
     figure.tight_layout()
-    _save(plt, figure, stem)
+    legend_below(figure, axes[0, 0], height=0.0)
+    save(figure, stem)
 
 
 def draw_seconds(rows: Sequence[Row], stem: Path) -> None:
     """Figure 6: seconds from the table in memory to the answers, one group of bars a workload."""
-    plt = _pyplot()
     workloads = list(dict.fromkeys(row["workload"] for row in rows))
     strategies = list(dict.fromkeys(row["strategy"] for row in rows))
-    figure, panel = plt.subplots(figsize=(9, 3.8))
+    figure, panel = pyplot().subplots(figsize=(9, 3.8))
     width = 0.86 / len(strategies)
-    for place, name in enumerate(strategies):
-        own = {row["workload"]: row["plan"] + row["count"] + row["noise and recovery"] for row in rows if row["strategy"] == name}
-        x = [at + (place - (len(strategies) - 1) / 2) * width for at in range(len(workloads))]
-        even = name in {"Q", "F", "C"}
+    for number, name in enumerate(strategies):
+        seconds = [sum(row[step] for step in ("plan", "count", "noise and recovery")) for row in rows if row["strategy"] == name]
+        x = [at + (number - (len(strategies) - 1) / 2) * width for at in range(len(workloads))]
         colour = _STYLE[name]["color"]
-        panel.bar(
-            x,
-            [own[w] for w in workloads],
-            width * 0.92,
-            color="white" if even else colour,
-            edgecolor=colour,
-            label=_LABELS.get(name, name),
-            zorder=2,
-        )
+        style = {"color": "white" if name in _EVEN else colour, "edgecolor": colour, "zorder": 2}
+        panel.bar(x, seconds, width * 0.92, label=_LABELS.get(name, name), **style)
     panel.set_yscale("log")
     panel.set_xticks(range(len(workloads)), workloads)
     panel.set_ylabel("seconds of the processor")
     panel.grid(axis="y", color="#eeeeee", zorder=0)
     panel.set_title("NLTCS: seconds to plan, count, add noise and recover")
     panel.legend(ncols=len(strategies), frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.1), columnspacing=1.1, handlelength=1.2)
-    _save(plt, figure, stem)
+    save(figure, stem)
 
 
 def draw_growth(rows: Sequence[Row], stem: Path) -> None:
     """Table 1: measured noise (full) and the bound through its last point (dotted), one panel a k."""
-    plt = _pyplot()
     sizes = sorted({row["k"] for row in rows})
-    figure, axes = plt.subplots(1, len(sizes), figsize=(11, 3.9))
-    lines: dict[str, Any] = {}
+    figure, axes = pyplot().subplots(1, len(sizes), figsize=(11, 3.9))
     for panel, k in zip(axes, sizes, strict=True):
         for name in dict.fromkeys(row["strategy"] for row in rows if row["strategy"] != "lower bound"):
             own = [row for row in rows if (row["k"], row["strategy"]) == (k, name)]
             d = [row["d"] for row in own]
-            (lines[name],) = panel.plot(d, [row["measured"] for row in own], **{**_style(name), "linestyle": "-"})
+            panel.plot(d, [row["measured"] for row in own], label=_LABELS.get(name, name), **{**_style(name), "linestyle": "-"})
             if name != "covering":
                 last = own[-1]["ratio"]
                 panel.plot(d, [row["bound"] * last for row in own], color=_STYLE[name]["color"], linestyle=":", linewidth=1.1)
         lower = [row for row in rows if (row["k"], row["strategy"]) == (k, "lower bound")]
-        (lines["lower bound"],) = panel.plot(
-            [row["d"] for row in lower], [row["bound"] for row in lower], color="#aa0000", linestyle="-.", linewidth=1.2
-        )
+        d, style = [row["d"] for row in lower], {"color": "#aa0000", "linestyle": "-.", "linewidth": 1.2}
+        panel.plot(d, [row["bound"] for row in lower], label=_LABELS["lower bound"], **style)
         top = max(row["measured"] for row in rows if row["k"] == k and row["strategy"] == "Q")
         panel.set_yscale("log")
         panel.set_ylim(top=6 * top)  # base counts leave the panel
         panel.set_title(f"all {k}-way marginals")
         panel.set_xlabel("binary attributes d")
-        panel.set_xticks([row["d"] for row in lower])
+        panel.set_xticks(d)
         panel.grid(axis="y", color="#eeeeee")
     axes[0].set_ylabel("noise of one marginal (L1)\nat epsilon 1 or mu 1")
-    labels = [{"lower bound": "lower bound (pure), no constant"}.get(name, _LABELS.get(name, name)) for name in lines]
-    figure.legend(lines.values(), labels, loc="lower center", ncols=len(lines), frameon=False, bbox_to_anchor=(0.5, -0.07))
     figure.suptitle("Growth of the noise; dotted: the paper's bound, through the last point", y=1.0)
     figure.tight_layout()
-    _save(plt, figure, stem)
+    legend_below(figure, axes[0], height=0.0)
+    save(figure, stem)

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from itertools import combinations, product
 
 import numpy as np
-import numpy.typing as npt
 
-from experiments.consistency import consistent
+from experiments.common import Reals
 from experiments.residuals import coefficients, eigenvalues, residual_noise, total_squared_error
 from leastnoise._domain import Coded, Domain
 from leastnoise._estimate import from_residual_parts, residual_parts
@@ -27,11 +26,9 @@ from leastnoise._planner._residual_algebra import (
     incidence,
     table_sizes,
 )
-from leastnoise._workload import Product, Workload, identity
+from leastnoise._workload import Workload, identity, queries
 
-FloatArray = npt.NDArray[np.float64]
-Errors = dict[AttributeSet, FloatArray]
-Draw = Callable[[np.random.Generator], Errors]
+Errors = dict[AttributeSet, Reals]
 PAPER = ("I", "Q", "Q+", "F", "F+", "C", "C+")
 OURS = "covering"
 STRATEGIES = (*PAPER, OURS)
@@ -43,18 +40,16 @@ class Method:
     """A strategy made ready for a workload.
 
     Args:
-        name: I, Q, Q+, F, F+, C, C+ or covering.
         error: expected total squared error at unit noise, as the strategy is (before the paper's consistency step); times 2 / epsilon^2.
         measured: the tables that are counted.
         theta: the weight of each of their cells (noise scale 1 / theta), empty for Fourier coefficients.
         draw: errors of all asked marginals at epsilon 1, consistent as in the paper.
     """
 
-    name: str
     error: float
     measured: tuple[AttributeSet, ...]
-    theta: FloatArray
-    draw: Draw
+    theta: Reals
+    draw: Callable[[np.random.Generator], Errors]
 
 
 def ways(count: int, *sizes: int) -> list[AttributeSet]:
@@ -73,66 +68,72 @@ def method(name: str, shape: Sequence[int], targets: Sequence[AttributeSet]) -> 
     """Make a strategy ready: choose what to measure and split the budget.
 
     Args:
-        name: one of STRATEGIES.
+        name: one of STRATEGIES; a plus stands for the best split of the budget, none for an even one.
         shape: values per attribute.
         targets: the asked marginals, every cell with weight 1.
     """
-    if name == "I":
-        return _base_counts(shape, targets)
-    if name in {"Q", "Q+"}:
-        return _asked(shape, targets, even=name == "Q")
-    if name in {"F", "F+"}:
-        return _fourier(shape, targets, even=name == "F")
-    if name in {"C", "C+"}:
-        return _cuboids(shape, targets, even=name == "C")
-    return _covering(shape, targets)
+    if name == OURS:
+        return _covering(shape, targets)
+    make = {"I": _base_counts, "Q": _asked, "F": _fourier, "C": _cuboids}[name[0]]
+    return make(shape, targets, even=name[-1] != "+")
 
 
-def laplace(rng: np.random.Generator, scale: float, shape: tuple[int, ...]) -> FloatArray:
-    """Laplace noise of an array's shape."""
-    return rng.laplace(scale=scale, size=shape)
+def _noise(rng: np.random.Generator, shape: Sequence[int], tables: Sequence[AttributeSet], theta: Reals) -> Errors:
+    """Draw Laplace noise for the cells of tables, of scale 1 / theta."""
+    pairs = zip(tables, theta.tolist(), strict=True)
+    return {table: rng.laplace(scale=1 / weight, size=tuple(shape[i] for i in table)) for table, weight in pairs}
 
 
-def _sizes(shape: Sequence[int], attributes: AttributeSet) -> tuple[int, ...]:
-    return tuple(shape[i] for i in attributes)
+def _aggregated(cube: Reals, attributes: AttributeSet, kept: AttributeSet) -> Reals:
+    return np.asarray(cube.sum(axis=tuple(axis for axis, i in enumerate(attributes) if i not in kept)))
 
 
-def _aggregated(cube: FloatArray, names: AttributeSet, kept: AttributeSet) -> FloatArray:
-    return np.asarray(cube.sum(axis=tuple(axis for axis, i in enumerate(names) if i not in kept)))
+def least_squares(tables: Errors, theta: Reals, targets: Sequence[AttributeSet]) -> Errors:
+    """The marginals that the tables determine, by least squares with weights theta^2, so that they agree.
+
+    Every residual component is the average over the tables that have it, each with its weight over the cells that it sums over. With ones
+    as weights this is the paper's consistency step, least squares over Fourier coefficients, for attributes of any size.
+
+    >>> agreed = least_squares({(0,): np.array([6.0, 4.0]), (): np.array(13.0)}, np.ones(2), [(0,), ()])
+    >>> agreed[0,].tolist(), agreed[()].tolist()
+    ([7.0, 5.0], 12.0)
+    """
+    names = {table: tuple(map(str, table)) for table in (*tables, *targets)}
+    sums: dict[tuple[str, ...], Reals] = {}
+    weights: dict[tuple[str, ...], float] = {}
+    sizes = {i: n for table, cube in tables.items() for i, n in zip(table, cube.shape, strict=True)}
+    for (table, cube), scale in zip(tables.items(), theta.tolist(), strict=True):
+        for tau, part in residual_parts(cube, names[table]).items():
+            weight = scale**2 * part.size / cube.size
+            sums[tau] = sums.get(tau, np.zeros(())) + weight * part
+            weights[tau] = weights.get(tau, 0.0) + weight
+    parts = {tau: total / weights[tau] for tau, total in sums.items()}
+    return {target: from_residual_parts(parts, names[target], [sizes[i] for i in target]) for target in targets}
 
 
-def _made_consistent(errors: Errors) -> Errors:
-    """The paper's step: unweighted least squares over Fourier coefficients (for native attributes over residual ones)."""
-    found = consistent({tuple(map(str, names)): cube for names, cube in errors.items()})
-    return {tuple(map(int, names)): cube for names, cube in found.items()}
-
-
-def _base_counts(shape: Sequence[int], targets: Sequence[AttributeSet]) -> Method:
+def _base_counts(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: bool) -> Method:  # noqa: ARG001 - one table has all
     every = tuple(range(len(shape)))
     largest = max(len(target) for target in targets)
 
     def draw(rng: np.random.Generator) -> Errors:
-        tables = {every: laplace(rng, 1.0, tuple(shape))}
-        errors = {}
+        tables = _noise(rng, shape, [every], np.ones(1))
         for target in sorted(targets, key=len, reverse=True):
             # A smaller table is added up from a larger one that is there.
-            source = next((s for s in tables if len(s) == largest and set(target) <= set(s)), every)
-            errors[target] = _aggregated(tables[source], source, target)
-            tables[target] = errors[target]
-        return errors
+            source = next((table for table in tables if len(table) == largest and set(target) <= set(table)), every)
+            tables[target] = _aggregated(tables[source], source, target)
+        return {target: tables[target] for target in targets}
 
-    return Method("I", math.prod(shape) * float(len(targets)), (every,), np.ones(1), draw)
+    return Method(math.prod(shape) * float(len(targets)), (every,), np.ones(1), draw)
 
 
 def _asked(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: bool) -> Method:
-    sizes = table_sizes(shape, targets)
-    theta = np.full(len(targets), 1 / len(targets)) if even else grouped_budgets(sizes, np.ones(len(targets)), 1).theta
+    sizes, ones = table_sizes(shape, targets), np.ones(len(targets))
+    theta = ones / len(targets) if even else grouped_budgets(sizes, ones, 1).theta
 
     def draw(rng: np.random.Generator) -> Errors:
-        noise = {t: laplace(rng, 1 / weight, _sizes(shape, t)) for t, weight in zip(targets, theta.tolist(), strict=True)}
-        return _made_consistent(noise)
+        return least_squares(_noise(rng, shape, targets, theta), ones, targets)
 
-    return Method("Q" if even else "Q+", float((sizes / theta**2).sum()), tuple(targets), theta, draw)
+    return Method(float((sizes / theta**2).sum()), tuple(targets), theta, draw)
 
 
 def fourier_groups(shape: Sequence[int], targets: Sequence[AttributeSet]) -> dict[AttributeSet, tuple[int, float]]:
@@ -141,28 +142,25 @@ def fourier_groups(shape: Sequence[int], targets: Sequence[AttributeSet]) -> dic
     The error counts the cells that exist, not those that the binary coding adds.
     """
     domain = Domain({f"x{i}": Coded(n) for i, n in enumerate(shape)})
-    names = domain.names
-    products = [
-        Product(domain=domain, attributes=tuple(names[i] for i in target), query_sets=(identity(),) * len(target)) for target in targets
-    ]
+    tables = [dict.fromkeys((domain.names[i] for i in target), identity()) for target in targets]
+    asked = Workload(domain, tuple(queries(domain, table).products[0] for table in tables))
     groups = {}
-    for (_, tau), added in coefficient_errors(Workload(domain, tuple(products))).items():
-        places = tuple(names.index(one) for one in tau)
-        groups[places] = math.prod((1 << bits_of(shape[i])) - 1 for i in places), added
+    for (_, tau), added in coefficient_errors(asked).items():
+        attributes = tuple(domain.names.index(name) for name in tau)
+        groups[attributes] = math.prod((1 << bits_of(shape[i])) - 1 for i in attributes), added
     return groups
 
 
 def _fourier(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: bool) -> Method:
     bits = [bits_of(n) for n in shape]
     groups = fourier_groups(shape, targets)
-    number = np.array([count for count, _ in groups.values()], dtype=float)
-    added = np.array([each for _, each in groups.values()])
+    number, added = np.array([*groups.values()], dtype=float).T
     root = np.ones(len(groups)) if even else np.cbrt(added)
-    theta = dict(zip(groups, (root / float(number @ root)).tolist(), strict=True))
-    hadamard = {b: _hadamard(b) for b in set(bits)}
+    theta = root / float(number @ root)
+    hadamard = {b: np.vstack([np.ones(1 << b), signs(1 << b)]) for b in set(bits)}
 
     def draw(rng: np.random.Generator) -> Errors:
-        noise = {tau: laplace(rng, 1 / weight, tuple((1 << bits[i]) - 1 for i in tau)) for tau, weight in theta.items()}
+        noise = _noise(rng, [(1 << b) - 1 for b in bits], [*groups], theta)
         errors = {}
         for target in targets:
             cube = np.zeros([1 << bits[i] for i in target])
@@ -174,51 +172,32 @@ def _fourier(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: boo
             errors[target] = cube / 2.0 ** sum(bits[i] for i in target)
         return errors
 
-    error = float((number * added / np.array(list(theta.values())) ** 2).sum())
-    return Method("F" if even else "F+", error, tuple(targets), np.zeros(0), draw)
-
-
-def _hadamard(bits: int) -> FloatArray:
-    return np.vstack([np.ones(1 << bits), signs(1 << bits)])
+    return Method(float((number * added / theta**2).sum()), tuple(targets), np.zeros(0), draw)
 
 
 def _cuboids(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: bool) -> Method:
     cover = greedy_cover(shape, targets)
     errors_of = cover_errors(shape, dict.fromkeys(targets, 1.0), cover)
-    count = len(cover.tables)
-    theta = np.full(count, 1 / count) if even else grouped_budgets(errors_of, np.ones(count), 1).theta
+    ones = np.ones(len(cover.tables))
+    theta = ones / len(ones) if even else grouped_budgets(errors_of, ones, 1).theta
 
     def draw(rng: np.random.Generator) -> Errors:
-        noise = [laplace(rng, 1 / weight, _sizes(shape, table)) for table, weight in zip(cover.tables, theta.tolist(), strict=True)]
-        pairs = zip(targets, cover.source.tolist(), strict=True)
-        return _made_consistent({target: _aggregated(noise[place], cover.tables[place], target) for target, place in pairs})
+        noise = _noise(rng, shape, cover.tables, theta)
+        sources = [cover.tables[number] for number in cover.source.tolist()]
+        sums = {target: _aggregated(noise[table], table, target) for target, table in zip(targets, sources, strict=True)}
+        return least_squares(sums, np.ones(len(sums)), targets)
 
-    return Method("C" if even else "C+", float((errors_of / theta**2).sum()), cover.tables, theta, draw)
+    return Method(float((errors_of / theta**2).sum()), cover.tables, theta, draw)
 
 
 def _covering(shape: Sequence[int], targets: Sequence[AttributeSet]) -> Method:
     closure = downward_closure(shape, targets)
     design = covering_design(closure, coefficients(closure, dict.fromkeys(targets, 1.0)))
-    precisions = (design.theta**2 / table_sizes(shape, design.tables)).tolist()
-    asked = {tau for target in targets for k in range(len(target) + 1) for tau in combinations(target, k)}
 
     def draw(rng: np.random.Generator) -> Errors:
-        """Generalised least squares: each residual component is averaged over the tables that have it, by their precisions."""
-        sums: dict[AttributeSet, FloatArray] = {}
-        weights: dict[AttributeSet, float] = {}
-        for table, theta, precision in zip(design.tables, design.theta.tolist(), precisions, strict=True):
-            for tau, part in _parts(laplace(rng, 1 / theta, _sizes(shape, table)), table).items():
-                if tau in asked:
-                    sums[tau] = sums.get(tau, np.zeros(())) + precision * part
-                    weights[tau] = weights.get(tau, 0.0) + precision
-        parts = {tuple(map(str, tau)): total / weights[tau] for tau, total in sums.items()}
-        return {target: from_residual_parts(parts, tuple(map(str, target)), _sizes(shape, target)) for target in targets}
+        return least_squares(_noise(rng, shape, design.tables, design.theta), design.theta, targets)
 
-    return Method(OURS, design.error, design.tables, design.theta, draw)
-
-
-def _parts(cube: FloatArray, table: AttributeSet) -> dict[AttributeSet, FloatArray]:
-    return {tuple(map(int, tau)): part for tau, part in residual_parts(cube, tuple(map(str, table))).items()}
+    return Method(design.error, design.tables, design.theta, draw)
 
 
 def least_squares_error(shape: Sequence[int], targets: Sequence[AttributeSet], ready: Method) -> float:
@@ -236,21 +215,18 @@ def consistent_error(shape: Sequence[int], targets: Sequence[AttributeSet], read
 
 def gaussian_errors(shape: Sequence[int], targets: Sequence[AttributeSet]) -> Mapping[str, float]:
     """Expected total squared errors of all strategies under a Gaussian budget of privacy cost 1 (mu = 1, rho = 1/2)."""
-    norm: int = 2
-    ones = np.ones(len(targets))
     sizes = table_sizes(shape, targets)
-    groups = list(fourier_groups(shape, targets).values())
-    number, added = (np.array(column, dtype=float) for column in zip(*groups, strict=True))
-    cover = greedy_cover(shape, targets, norm=norm)
+    number, added = np.array([*fourier_groups(shape, targets).values()], dtype=float).T
+    cover = greedy_cover(shape, targets, norm=2)
     cuboids = cover_errors(shape, dict.fromkeys(targets, 1.0), cover)
     closure = downward_closure(shape, targets)
     return {
         "I": math.prod(shape) * float(len(targets)),
         "Q": float(sizes.sum()) * len(targets),
-        "Q+": grouped_budgets(sizes, ones, norm).error,
+        "Q+": grouped_budgets(sizes, np.ones(len(targets)), 2).error,
         "F": float(number @ added) * float(number.sum()),
         "F+": float(number @ np.sqrt(added)) ** 2,
         "C": float(cuboids.sum()) * len(cover.tables),
-        "C+": grouped_budgets(cuboids, np.ones(len(cover.tables)), norm).error,
+        "C+": grouped_budgets(cuboids, np.ones(len(cover.tables)), 2).error,
         GAUSSIAN_OURS: residual_noise(closure, coefficients(closure, dict.fromkeys(targets, 1.0)))[1],
     }

@@ -8,20 +8,20 @@ Writes CSV tables, SVG and PNG figures, and says which claims of the paper come 
 import csv
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from experiments.common import Report, Row, Wholes, standard_error, write_csv
 from experiments.datacube_figures import draw_growth, draw_relative_errors, draw_seconds
 from experiments.datacube_strategies import (
     GAUSSIAN_OURS,
     OURS,
     PAPER,
     STRATEGIES,
-    Method,
+    Errors,
     consistent_error,
     cube_workload,
     gaussian_errors,
@@ -40,8 +40,6 @@ WORKLOADS = ("1", "1*", "1a", "2", "2*", "2a")
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 GROWTH = {1: (4, 8, 12, 16, 24, 32), 2: (4, 8, 12, 16, 20, 24), 3: (6, 8, 10, 12, 14)}
 QUICK = 2  # draws
-Row = dict[str, Any]
-Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,8 @@ def run(data: Path, out: Path, *, quick: bool = False, seed: int = 0, report: Re
     tables["claims"] = claims(tables)
     tables["growth"] = growth(quick=quick)
     for name, rows in tables.items():
-        _write(out / f"{name}.csv", rows)
+        short = [{name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()} for row in rows]
+        write_csv(out / f"{name}.csv", short)
     for row in tables["claims"]:
         report(f"{'yes' if row['comes out'] else 'NO ':3} {row['claim']}: paper {row['paper']}; here {row['here']}")
     for data_set in DATA_SETS:
@@ -112,64 +111,48 @@ def _table(path: Path, shape: Sequence[int]) -> Table:
 
 def _workload(data_set: DataSet, workload: str, table: Table, draws: int, seed: int) -> tuple[list[Row], list[Row], list[Row]]:
     """Expected errors, simulated relative errors and seconds of all strategies on one workload."""
-    targets = cube_workload(len(data_set.shape), workload)
-    sizes = table_sizes(data_set.shape, targets)
-    cells = float(sizes.sum())
-    truth = dict(_count(table, targets))
-    mean = {target: float(truth[target].mean()) for target in targets}
+    shape = data_set.shape
+    targets = cube_workload(len(shape), workload)
+    cells = float(table_sizes(shape, targets).sum())
+    mean = {target: float(counts.mean()) for target, counts in _counts(table, targets)}
     head: Row = {"data": data_set.name, "workload": f"Q{workload}"}
     expected, relative, seconds = [], [], []
     for name in STRATEGIES:
-        start = time.process_time()
-        ready = method(name, data_set.shape, targets)
-        planned = time.process_time()
-        for _ in _count(table, ready.measured):
+        times = [time.process_time()]
+        ready = method(name, shape, targets)
+        times.append(time.process_time())
+        for _ in _counts(table, ready.measured):
             pass
-        counted = time.process_time()
+        times.append(time.process_time())
         rng = np.random.default_rng([seed, STRATEGIES.index(name), WORKLOADS.index(workload), len(data_set.name)])
         ready.draw(rng)
-        seconds.append(
-            {
-                **head,
-                "strategy": name,
-                "plan": planned - start,
-                "count": counted - planned,
-                "noise and recovery": time.process_time() - counted,
-            }
-        )
-        known = {name: ready.error}
+        times.append(time.process_time())
+        steps = dict(zip(("plan", "count", "noise and recovery"), np.diff(times).tolist(), strict=True))
+        seconds.append({**head, "strategy": name, **steps})
+        errors = {name: 2 * ready.error}
         if name[0] in "QC":
-            known[f"{name}, least squares"] = least_squares_error(data_set.shape, targets, ready)
+            errors[f"{name}, least squares"] = 2 * least_squares_error(shape, targets, ready)
         if name[0] == "Q":
-            known[f"{name}, consistent"] = consistent_error(data_set.shape, targets, ready)
-        expected += [
-            {**head, "budget": "pure", "strategy": one, "total": 2 * error, "rmse": math.sqrt(2 * error / cells)}
-            for one, error in known.items()
-        ]
-        relative += [
-            {**head, "strategy": name, "epsilon": epsilon, **_simulated(ready, rng, draws, mean, cells, epsilon)} for epsilon in EPSILONS
-        ]
-    for name, error in gaussian_errors(data_set.shape, targets).items():
-        expected.append({**head, "budget": "Gaussian", "strategy": name, "total": error, "rmse": math.sqrt(error / cells)})
-    return expected, relative, seconds
+            errors[f"{name}, consistent"] = 2 * consistent_error(shape, targets, ready)
+        expected += [{**head, "budget": "pure", "strategy": one, "total": error} for one, error in errors.items()]
+        for epsilon in EPSILONS:
+            found = [_relative_error(ready.draw(rng), mean, cells) / epsilon for _ in range(draws)]
+            numbers = {"epsilon": epsilon, "relative error": float(np.mean(found)), "standard error": standard_error(found)}
+            relative.append({**head, "strategy": name, **numbers})
+    for name, error in gaussian_errors(shape, targets).items():
+        expected.append({**head, "budget": "Gaussian", "strategy": name, "total": error})
+    return [{**row, "rmse": math.sqrt(row["total"] / cells)} for row in expected], relative, seconds
 
 
-def _count(table: Table, sets: Iterable[AttributeSet]) -> Iterable[tuple[AttributeSet, Any]]:
-    names = table.domain.names
+def _counts(table: Table, sets: Iterable[AttributeSet]) -> Iterable[tuple[AttributeSet, Wholes]]:
     wanted = list(sets)
-    counted = count(table, [tuple(names[i] for i in attributes) for attributes in wanted])
+    counted = count(table, [tuple(table.domain.names[i] for i in attributes) for attributes in wanted])
     return ((attributes, values) for attributes, (_, values) in zip(wanted, counted, strict=True))
 
 
-def _simulated(
-    ready: Method, rng: np.random.Generator, draws: int, mean: Mapping[AttributeSet, float], cells: float, epsilon: float
-) -> Row:
-    """The paper's measure: mean absolute error of a cell over the mean of its table, and its standard error over the draws."""
-    found = []
-    for _ in range(draws):
-        errors = ready.draw(rng)
-        found.append(sum(float(np.abs(error).sum()) / mean[target] for target, error in errors.items()) / cells / epsilon)
-    return {"relative error": float(np.mean(found)), "standard error": float(np.std(found, ddof=1) / math.sqrt(draws))}
+def _relative_error(errors: Errors, mean: Mapping[AttributeSet, float], cells: float) -> float:
+    """The paper's measure: mean absolute error of a cell over the mean of its table."""
+    return sum(float(np.abs(error).sum()) / mean[target] for target, error in errors.items()) / cells
 
 
 def _line(data: str, workload: str, rows: list[Row]) -> str:
@@ -192,13 +175,13 @@ def claims(tables: Mapping[str, list[Row]]) -> list[Row]:
     def less(data: str, workload: str, one: str, values: Mapping[tuple[str, str, str], float] = rmse) -> float:
         return 1 - values[data, workload, f"{one}+"] / values[data, workload, one]
 
-    def best(data: str, workload: str, names: Sequence[str] = PAPER) -> str:
-        return min(names, key=lambda name: relative[data, workload, name])
+    def best(data: str, workload: str) -> str:
+        return min(PAPER, key=lambda name: relative[data, workload, name])
 
-    found: list[Row] = []
+    rows: list[Row] = []
 
     def add(claim: str, paper: str, here: str, comes_out: bool) -> None:  # noqa: FBT001
-        found.append({"claim": claim, "paper": paper, "here": here, "comes out": comes_out})
+        rows.append({"claim": claim, "paper": paper, "here": here, "comes out": comes_out})
 
     gain, after = less("Adult", "Q1*", "Q"), less("Adult", "Q1*", "Q", relative)
     add("Adult Q1*: error of Q+ below Q", "20-25%", f"{gain:.1%} (simulated, after consistency: {after:.1%})", 0.2 <= gain <= 0.25)
@@ -207,13 +190,8 @@ def claims(tables: Mapping[str, list[Row]]) -> list[Row]:
         add(f"NLTCS {workload}: error of F+ below F", "30-35%, within 5", f"{gain:.1%} (simulated: {after:.1%})", 0.25 <= gain <= 0.4)
     gains = [[less("NLTCS", workload, "C", values) for workload in workloads] for values in (rmse, relative)]
     raw, after = (float(np.mean(own)) for own in gains)
-    spread = f"{min(gains[0]):.1%} to {max(gains[0]):.1%}"
-    add(
-        "NLTCS: error of C+ below C, mean",
-        "about 5%",
-        f"{raw:.1%}, {spread} (simulated, after consistency: {after:.1%})",
-        0.03 <= raw <= 0.07,
-    )
+    here = f"{raw:.1%}, {min(gains[0]):.1%} to {max(gains[0]):.1%} (simulated, after consistency: {after:.1%})"
+    add("NLTCS: error of C+ below C, mean", "about 5%", here, 0.03 <= raw <= 0.07)
     never = [best("Adult", workload) for workload in workloads]
     add("Adult: base counts are never useful", "never the best", f"best: {', '.join(never)}", "I" not in never)
     worse = [relative["Adult", w, "F+"] / min(relative["Adult", w, name] for name in ("Q+", "C+")) for w in workloads]
@@ -239,7 +217,7 @@ def claims(tables: Mapping[str, list[Row]]) -> list[Row]:
     ratio = [(rmse[*key, OURS] / value) ** 2 for key, value in others.items()]
     here = f"{min(ratio):.2f} to {max(ratio):.2f}"
     add("ours: expected squared error over the best other, least squares included", "not in it", here, max(ratio) <= 1)
-    return found
+    return rows
 
 
 def growth(*, quick: bool) -> list[Row]:
@@ -250,50 +228,23 @@ def growth(*, quick: bool) -> list[Row]:
     rows: list[Row] = []
     for k, counts in GROWTH.items():
         for d in counts[:3] if quick else counts:
-            targets, cells = ways(d, k), 2.0**k * math.comb(d, k)
-            number = float(math.comb(d, k))
-            bounds = {
-                "I": 2 ** ((d + k) / 2),
-                "Q": 2**k * number,
-                "F": k * number * 2 ** (k / 2),
-                "F+": k * math.sqrt(number * math.comb(d + k, k)),
-                OURS: k * math.sqrt(number * math.comb(d + k, k)),
-                "lower bound": math.sqrt(number),
-            }
-            shape = (2,) * d
+            targets, number = ways(d, k), float(math.comb(d, k))
+            cells = 2.0**k * number
+            best = k * math.sqrt(number * math.comb(d + k, k))
+            bounds = {"I": 2 ** ((d + k) / 2), "Q": 2**k * number, "F": k * number * 2 ** (k / 2), "F+": best, OURS: best}
             for name, bound in bounds.items():
-                if name == "lower bound":
-                    measured = math.nan
-                elif name == "I":
-                    measured = 2**k * math.sqrt(2 * 2.0 ** (d - k))
-                else:
-                    measured = 2**k * math.sqrt(2 * method(name, shape, targets).error / cells)
-                rows.append(
-                    {"budget": "pure", "k": k, "d": d, "strategy": name, "measured": measured, "bound": bound, "ratio": measured / bound}
-                )
-            measured = 2**k * math.sqrt(residual_optimum(d, k) / cells)
-            bound = math.sqrt(k * math.comb(d + k, k))
-            rows.append(
-                {
-                    "budget": "Gaussian",
-                    "k": k,
-                    "d": d,
-                    "strategy": GAUSSIAN_OURS,
-                    "measured": measured,
-                    "bound": bound,
-                    "ratio": measured / bound,
-                }
-            )
+                total = number * 2.0**d if name == "I" else method(name, (2,) * d, targets).error
+                rows.append(_growth("pure", k, d, name, 2 * total / cells, bound))
+            rows.append(_growth("pure", k, d, "lower bound", math.nan, math.sqrt(number)))
+            rows.append(_growth("Gaussian", k, d, GAUSSIAN_OURS, residual_optimum(d, k) / cells, math.sqrt(k * math.comb(d + k, k))))
     return rows
+
+
+def _growth(budget: str, k: int, d: int, strategy: str, variance: float, bound: float) -> Row:
+    measured = 2**k * math.sqrt(variance)
+    return {"budget": budget, "k": k, "d": d, "strategy": strategy, "measured": measured, "bound": bound, "ratio": measured / bound}
 
 
 def residual_optimum(d: int, k: int) -> float:
     """The residual optimum of all k-way marginals of d binary attributes: (sum over sizes of C(d, j) (C(d-j, k-j) / 2^k)^(1/2))^2."""
     return sum(math.comb(d, j) * math.sqrt(math.comb(d - j, k - j) / 2.0**k) for j in range(k + 1)) ** 2
-
-
-def _write(path: Path, rows: list[Row]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()} for row in rows)

@@ -1,49 +1,63 @@
-"""``leastnoise experiments dawa-plane``: the data of the study of ``dawa`` on two attributes, and the study over them."""
+"""The comparison of ``dawa`` on two attributes with published mechanisms: rectangles over two-dimensional histograms.
 
-from collections.abc import Callable
+    leastnoise experiments dawa-plane --data ../shared/data [--out DIR] [--quick]
+
+Queries: every cell; 2000 rectangles anywhere; 2000 rectangles whose sides are at most an eighth of the table's. The error is the mean
+absolute error of a query, in records. Ours is planned for what is asked: cells, all rectangles, all small ones; where that are more queries
+than a release takes, for prefix sums along both attributes, of which a rectangle is a sum of four. Its way out for rectangles is the plan
+for all of them. It goes through the package's own payment and noise. Noise comes from a seed, so nothing here is private.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from experiments.dawa_rectangles import QUICK, Size, compare
+from baselines import TWO_DIMENSIONS, Ranges
+from experiments.common import Reals, Report, Row, Wholes, simulated
+from experiments.dawa_comparison import FIXED, Errors, add_error, line, summary, write
+from leastnoise._accounting import Privacy, PureDP
+from leastnoise._accuracy import promised
 from leastnoise._check import InputError
+from leastnoise._domain import Domain, Integers
+from leastnoise._estimate import Estimate, Grid, Outcome
+from leastnoise._fitting import rescaled
+from leastnoise._kernel import SeededEntropy, simulate
+from leastnoise._mechanisms import candidates
+from leastnoise._mechanisms._dawa import MOST_QUERIES, plan_plane
+from leastnoise._plan import Plan
+from leastnoise._table import Table
+from leastnoise._workload import QuerySet, all_ranges, identity, queries, ranges
 
-Wholes = NDArray[np.int64]
-Shape = tuple[int, int]
-
-
-def read_data(folder: Path) -> dict[str, Wholes]:
-    """Histograms of 128 x 128 cells, and tables of two attributes of microdata, of sides that are no powers of two."""
-    data = {}
-    for path in sorted((folder / "hist2d").glob("*.256x256.npy")):
-        data[path.name.split(".")[0]] = np.load(path).reshape(128, 2, 128, 2).sum(axis=(1, 3)).astype(np.int64)
-    folder = folder / "microdata"
-    cps, adult, blood = (read_columns(folder / name) for name in ("cps.csv", "adult14_pgm.csv", "transfusion.csv"))
-    data["CPS income x age"] = tabulate(cps["income"] // 2000, cps["age"] - 15, (250, 76))
-    data["ADULT age x hours"] = tabulate(adult["age"], adult["hours-per-week"], (85, 99))
-    data["ADULT age x fnlwgt"] = tabulate(adult["age"], adult["fnlwgt"], (85, 100))
-    data["ADULT gain x loss"] = tabulate(adult["capital-gain"], adult["capital-loss"], (100, 100))
-    data["ADULT school x country"] = tabulate(adult["education-num"], adult["native-country"], (16, 42))
-    recency, _, _, since, _ = blood.values()
-    data["BLOOD recency x time"] = tabulate(recency, since, (75, 99))
-    return data
+MARKS = {"cells": ("#777777", "x"), "rectangles": ("#111111", "D"), "small rectangles": ("#3b75af", "o")}
+WORKLOADS = tuple(MARKS)
+_QUERIES = 2000
 
 
-def read_columns(path: Path) -> dict[str, Wholes]:
-    """Columns of whole numbers by name."""
-    names = path.read_text("utf-8").split("\n", 1)[0].strip().split(",")
-    return dict(zip(names, np.loadtxt(path, delimiter=",", skiprows=1, dtype=np.int64, unpack=True), strict=True))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much is run.
+
+    Args:
+        names: of the tables, None for all.
+        epsilons: budgets.
+        trials: of every other mechanism.
+        releases: of ours, more, because the largest error of a single release is shown too.
+    """
+
+    names: tuple[str, ...] | None = None
+    epsilons: tuple[str, ...] = ("0.01", "0.1", "1")
+    trials: int = 20
+    releases: int = 200
 
 
-def tabulate(row: Wholes, column: Wholes, shape: Shape) -> Wholes:
-    """Counts of pairs; values beyond the last go there."""
-    place = np.minimum(row, shape[0] - 1) * shape[1] + np.minimum(column, shape[1] - 1)
-    return np.bincount(place, minlength=shape[0] * shape[1]).reshape(shape).astype(np.int64)
+QUICK = Size(names=("ADULT-2D", "BLOOD recency x time"), epsilons=("0.1",), trials=2, releases=4)
 
 
-def run(data: Path, out: Path, *, quick: bool = False, seed: int = 0, report: Callable[[str], None] = print) -> None:
-    """``leastnoise experiments dawa-plane``: the mechanism as built against published ones; see ``dawa_rectangles``.
+def run(data: Path, out: Path, *, quick: bool = False, seed: int = 0, report: Report = print) -> None:
+    """Carry out the experiment.
 
     Args:
         data: the folder with ``hist2d`` and ``microdata``.
@@ -55,3 +69,135 @@ def run(data: Path, out: Path, *, quick: bool = False, seed: int = 0, report: Ca
     if not (data / "hist2d").is_dir():
         raise InputError(f"The experiment needs histograms in {data / 'hist2d'}; got none. Say where they are: --data DIR.")
     compare(read_data(data), out, QUICK if quick else Size(), seed, report)
+
+
+def read_data(folder: Path) -> dict[str, Wholes]:
+    """Read histograms of 128 x 128 cells, and tables of two attributes of microdata, with sides that are no powers of two."""
+    data = {}
+    for path in sorted((folder / "hist2d").glob("*.256x256.npy")):
+        data[path.name.split(".")[0]] = np.load(path).reshape(128, 2, 128, 2).sum(axis=(1, 3)).astype(np.int64)
+    cps, adult, blood = (_columns(folder / "microdata" / name) for name in ("cps.csv", "adult14_pgm.csv", "transfusion.csv"))
+    data["CPS income x age"] = _tabulate(cps["income"] // 2000, cps["age"] - 15, (250, 76))
+    data["ADULT age x hours"] = _tabulate(adult["age"], adult["hours-per-week"], (85, 99))
+    data["ADULT age x fnlwgt"] = _tabulate(adult["age"], adult["fnlwgt"], (85, 100))
+    data["ADULT gain x loss"] = _tabulate(adult["capital-gain"], adult["capital-loss"], (100, 100))
+    data["ADULT school x country"] = _tabulate(adult["education-num"], adult["native-country"], (16, 42))
+    recency, _, _, since, _ = blood.values()
+    data["BLOOD recency x time"] = _tabulate(recency, since, (75, 99))
+    return data
+
+
+def _columns(path: Path) -> dict[str, Wholes]:
+    names = path.read_text("utf-8").split("\n", 1)[0].strip().split(",")
+    return dict(zip(names, np.loadtxt(path, delimiter=",", skiprows=1, dtype=np.int64, unpack=True), strict=True))
+
+
+def _tabulate(row: Wholes, column: Wholes, shape: tuple[int, int]) -> Wholes:
+    """Count pairs; values beyond the last are counted there."""
+    cells = np.minimum(row, shape[0] - 1) * shape[1] + np.minimum(column, shape[1] - 1)
+    return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape).astype(np.int64)
+
+
+def compare(data: Mapping[str, Wholes], out: Path, what: Size, seed: int, report: Report) -> list[Row]:
+    """Compare the mechanisms on tables of counts by name, and write the tables and the figure into ``out``."""
+    out.mkdir(parents=True, exist_ok=True)
+    rows: list[Row] = []
+    for epsilon in what.epsilons:
+        for number, (name, x) in enumerate(data.items()):
+            if what.names is None or name in what.names:
+                found, regimes = errors(x, epsilon, what, [seed, number])
+                head = {"data": name, "records": int(x.sum()), "epsilon": epsilon, "regimes": regimes}
+                rows += summary(head, found, WORKLOADS)
+                report(f"epsilon {epsilon}, {name}: {line(rows, WORKLOADS)}; {regimes}")
+    write(rows, out, MARKS, report)
+    return rows
+
+
+def rectangles_of(workload: str, shape: tuple[int, int], seed: Sequence[int]) -> Ranges:
+    """The queries.
+
+    >>> rectangles_of("cells", (1, 2), [0]).high.tolist()
+    [[1, 1], [1, 2]]
+    """
+    if workload == "cells":
+        low = np.stack(np.divmod(np.arange(shape[0] * shape[1]), shape[1]), axis=1)
+        return Ranges(low, low + 1)
+    generator = np.random.default_rng([*seed, WORKLOADS.index(workload)])
+    if workload == "rectangles":
+        ends = np.sort([generator.integers(0, side, (2, _QUERIES)) for side in shape], axis=1)
+        return Ranges(ends[:, 0].T.copy(), ends[:, 1].T + 1)
+    low = np.stack([generator.integers(0, side, _QUERIES) for side in shape], axis=1)
+    width = np.stack([generator.integers(1, max(2, side // 8 + 1), _QUERIES) for side in shape], axis=1)
+    return Ranges(low, np.minimum(low + width, shape))
+
+
+@lru_cache(maxsize=16)
+def best_fixed(shape: tuple[int, int]) -> Plan:
+    """D: p-Identities for all ranges along both sides, at epsilon 1."""
+    domain = Domain(row=Integers(0, shape[0] - 1), column=Integers(0, shape[1] - 1))
+    (found,) = candidates(queries(domain, row="all_ranges", column="all_ranges"), Privacy(PureDP(1)), "p_identity")
+    if found.plan is None:
+        raise InputError(found.reason)
+    return found.plan
+
+
+def asked_along(workload: str, side: int) -> QuerySet:
+    """The queries along one side whose products a workload draws from.
+
+    >>> asked_along("small rectangles", 16).operator("row", Integers(0, 15)).rows
+    31
+    """
+    if workload == "cells":
+        return identity()
+    if workload == "rectangles":
+        return all_ranges()
+    return ranges((first, last) for first in range(side) for last in range(first, min(first + max(1, side // 8), side)))
+
+
+@lru_cache(maxsize=64)
+def planned(shape: tuple[int, int], epsilon: str) -> dict[str, Plan]:
+    """Our plan for every workload; for rectangles of more queries than a release takes that for prefix sums, with D as its way out."""
+    domain, privacy = Domain(row=Integers(0, shape[0] - 1), column=Integers(0, shape[1] - 1)), Privacy(PureDP(epsilon))
+    prefixes = queries(domain, row="prefix", column="prefix")
+    whole = plan_plane(prefixes, privacy, reference=promised(prefixes, rescaled(best_fixed(shape).measured(), privacy)))
+    plans = {}
+    for workload in WORKLOADS:
+        row, column = (asked_along(workload, side) for side in shape)
+        asked = queries(domain, row=row, column=column)
+        plans[workload] = plan_plane(asked, privacy) if asked.products[0].rows <= MOST_QUERIES else whole
+    return plans
+
+
+def errors(x: Wholes, epsilon: str, what: Size, seed: Sequence[int]) -> tuple[Errors, str]:
+    """The errors of all mechanisms, and how often each regime of ours was taken."""
+    shape = x.shape[0], x.shape[1]
+    plans, fixed = planned(shape, epsilon), rescaled(best_fixed(shape).measured(), Privacy(PureDP(epsilon)))
+    rows, columns = np.repeat(np.indices(shape, dtype=np.int16).reshape(2, -1), x.reshape(-1), axis=1)
+    table = Table(plans["cells"].domain, {"row": rows, "column": columns})
+    found, regimes = Errors(), list[str]()
+    for trial in range(max(what.trials, what.releases)):
+        asked = {workload: rectangles_of(workload, shape, [*seed, trial]) for workload in WORKLOADS}
+        entropy = SeededEntropy(int(np.random.default_rng([*seed, trial]).integers(2**32)))
+        estimates: dict[str, dict[str, Reals]] = {}
+        if trial < what.releases:
+            apart = {id(plan): plan for plan in plans.values()}  # a plan that workloads share is carried out once
+            outcomes = {key: simulated(plan, table, entropy) for key, plan in apart.items()}
+            regimes.append(outcomes[id(plans["rectangles"])].finding.facts()["regime"])
+            cells = {key: cells_of(outcome) for key, outcome in outcomes.items()}
+            estimates["dawa"] = {workload: cells[id(plan)] for workload, plan in plans.items()}
+        if trial < what.trials:
+            others = {FIXED: Estimate(simulate(fixed, table, entropy)).marginal(("row", "column")).reshape(shape)}
+            others |= {one.label: one.run(x, epsilon, entropy) for one in TWO_DIMENSIONS if one.most_cells >= x.size}
+            estimates |= {mechanism: dict.fromkeys(WORKLOADS, estimate) for mechanism, estimate in others.items()}
+        for mechanism, of_workload in estimates.items():
+            for workload, rectangles in asked.items():
+                add_error(found, mechanism, workload, rectangles, of_workload[workload], x)
+    return found, " ".join(f"{one}:{regimes.count(one)}" for one in sorted(set(regimes)))
+
+
+def cells_of(outcome: Outcome) -> Reals:
+    """The table that answers are sums of, without the error bars of its cells, which take long."""
+    estimator = outcome.estimator()
+    if isinstance(estimator, Grid):
+        return estimator.cells
+    return estimator.estimate(queries(outcome.plan.domain, row="identity", column="identity").products[0]).values

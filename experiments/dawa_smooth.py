@@ -8,14 +8,13 @@ and thirteen made-up ones that are anything but smooth. Where the test of `dawa`
 comes from a seed, so nothing here is private.
 """
 
-import argparse
-import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from experiments.common import DATA, Report, Row, Wholes, arguments, geometric_mean, write_csv
 from experiments.coverage_shapes import histograms, real_histograms
 from experiments.dawa import best_fixed
 from leastnoise._accounting import Privacy, PureDP
@@ -26,19 +25,9 @@ from leastnoise._linop import apply
 from leastnoise._plan import Plan
 from leastnoise._table import Table
 
-Wholes = npt.NDArray[np.int64]
-Row = dict[str, str | int | float]
 
-
-def smooth(cells: int, records: int, *, drawn: bool, seed: int = 0) -> dict[str, Wholes]:
-    """Smooth counts by name.
-
-    Args:
-        cells: of the histogram.
-        records: about so many.
-        drawn: whether every count is a Poisson draw, or the nearest whole number.
-        seed: of the draws.
-    """
+def smooth(cells: int, records: int) -> dict[str, Wholes]:
+    """Smooth counts of about so many records by name: Poisson draws around a density."""
     at = (np.arange(cells) + 0.5) / cells
     densities = {
         "normal": np.exp(-(((at - 0.5) / 0.15) ** 2) / 2),
@@ -48,48 +37,30 @@ def smooth(cells: int, records: int, *, drawn: bool, seed: int = 0) -> dict[str,
         "log-normal": np.exp(-((np.log(at / 0.25) / 0.5) ** 2) / 2) / at,
         "linear": at + 0.05,
     }
-    random = np.random.default_rng(seed)
-    means = {name: records * density / density.sum() for name, density in densities.items()}
-    return {name: (random.poisson(mean) if drawn else np.rint(mean)).astype(np.int64) for name, mean in means.items()}
+    random = np.random.default_rng(0)
+    return {name: random.poisson(records * density / density.sum()).astype(np.int64) for name, density in densities.items()}
 
 
 def shapes(data: Path, cells: int) -> dict[str, Mapping[str, Wholes]]:
     """Histograms by group and name."""
     return {
         "real": real_histograms(data, cells),
-        **{f"smooth, {records:.0e} records": smooth(cells, records, drawn=True) for records in (10**5, 10**7)},
+        **{f"smooth, {records:.0e} records": smooth(cells, records) for records in (10**5, 10**7)},
         **{f"other, {records:.0e} records": histograms(cells, records, 7) for records in (10**5, 10**7)},
     }
 
 
 def gain(x: Wholes, plan: Plan, epsilon: str, trials: int) -> float:
-    """Error of the plan's queries over that of least squares, root mean squares over trials."""
+    """The error of the smoothed answers over that of least squares from the same noise, root mean squares over trials."""
     made = rescaled(plan.measured(), Privacy(PureDP(epsilon)))
     table = Table(plan.domain, {"cell": np.repeat(np.arange(len(x), dtype=np.int32), x)})
-    (product,) = plan.workload
+    (operator,) = plan.workload.products[0].operators
     squares = np.zeros(2)
     for seed in range(trials):
-        found = Smoothed.of(simulate(made, table, SeededEntropy(seed)))
-        both = found.cells, found.plain.marginal(("cell",))
-        squares += [float(np.mean(apply(product.operators[0], one.reshape(-1) - x) ** 2)) for one in both]
+        smoothed = Smoothed.of(simulate(made, table, SeededEntropy(seed)))
+        both = smoothed.cells, smoothed.plain.marginal(("cell",))
+        squares += [float(np.mean(apply(operator, cells.reshape(-1) - x) ** 2)) for cells in both]
     return float(np.sqrt(squares[0] / squares[1]))
-
-
-def rows(
-    data: Path, cells: Sequence[int], asked: Sequence[str], epsilons: Sequence[str], trials: int, report: Callable[[str], None]
-) -> Iterator[Row]:
-    """One row for each number of cells, question, budget and histogram; a line of the report for each group."""
-    for size in cells:
-        for what in asked:
-            plan = best_fixed(size, what)
-            for epsilon in epsilons:
-                for group, known in shapes(data, size).items():
-                    found = {name: gain(x, plan, epsilon, trials) for name, x in known.items()}
-                    for name, one in found.items():
-                        what_for: Row = {"cells": size, "asked": what, "epsilon": epsilon, "group": group, "data": name}
-                        yield {**what_for, "over least squares": round(one, 3)}
-                    mean, worst = np.exp(np.mean(np.log(np.maximum([*found.values()], 0.01)))), max(found, key=lambda name: found[name])
-                    report(f"{size} cells, {what}, epsilon {epsilon}, {group}: {mean:.3f}, at most {found[worst]:.3f} ({worst})")
 
 
 def run(
@@ -97,7 +68,7 @@ def run(
     out: Path,
     *,
     quick: bool = False,
-    report: Callable[[str], None] = print,
+    report: Report = print,
     cells: Sequence[int] = (256, 1024),
     asked: Sequence[str] = ("prefix", "all_ranges", "identity"),
     epsilons: Sequence[str] = ("0.02", "0.2"),
@@ -109,33 +80,39 @@ def run(
         data: the folder with ``hist1d``.
         out: where the table goes; made if it is not there.
         quick: 256 cells, prefix sums, one budget, one trial.
-        report: called with every line to be shown.
+        report: called with a line for every group of histograms.
         cells: of the histograms; divisors of 4096.
         asked: what is asked, and planned for.
         epsilons: budgets.
         trials: releases of each.
+
+    Returns:
+        One row for each number of cells, question, budget and histogram.
     """
-    found = list(rows(data, (256,), ("prefix",), ("0.1",), 1, report) if quick else rows(data, cells, asked, epsilons, trials, report))
+    if quick:
+        cells, asked, epsilons, trials = (256,), ("prefix",), ("0.1",), 1
+    rows: list[Row] = []
+    for size, what, epsilon in product(cells, asked, epsilons):
+        plan = best_fixed(size, what)
+        for group, known in shapes(data, size).items():
+            gains = {name: gain(x, plan, epsilon, trials) for name, x in known.items()}
+            head = {"cells": size, "asked": what, "epsilon": epsilon, "group": group}
+            rows += [{**head, "data": name, "over least squares": round(ratio, 3)} for name, ratio in gains.items()]
+            mean, worst = geometric_mean(np.maximum([*gains.values()], 0.01)), max(gains, key=lambda name: gains[name])
+            report(f"{size} cells, {what}, epsilon {epsilon}, {group}: {mean:.3f}, at most {gains[worst]:.3f} ({worst})")
     out.mkdir(parents=True, exist_ok=True)
-    with (out / "smoothed.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(found[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(found)
-    return found
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
-    parser.add_argument("--out", type=Path, default=Path("build/dawa-smooth"))
-    parser.add_argument("--cells", type=int, nargs="+", default=[256, 1024])
-    parser.add_argument("--asked", nargs="+", default=["prefix", "all_ranges", "identity"])
-    parser.add_argument("--epsilon", nargs="+", default=["0.02", "0.2"])
-    parser.add_argument("--trials", type=int, default=4)
-    given = parser.parse_args()
-    run(given.data, given.out, cells=given.cells, asked=given.asked, epsilons=given.epsilon, trials=given.trials)
+    write_csv(out / "smoothed.csv", rows)
+    return rows
 
 
 if __name__ == "__main__":
-    main()
+    given = arguments(
+        __doc__,
+        data={"type": Path, "default": DATA},
+        out={"type": Path, "default": Path("build/dawa-smooth")},
+        cells={"type": int, "nargs": "+", "default": [256, 1024]},
+        asked={"nargs": "+", "default": ["prefix", "all_ranges", "identity"]},
+        epsilon={"nargs": "+", "default": ["0.02", "0.2"], "dest": "epsilons"},
+        trials={"type": int, "default": 4},
+    )
+    run(**given)

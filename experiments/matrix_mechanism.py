@@ -6,18 +6,18 @@ Three tables and figures: the error of cells, hierarchy, wavelet and our optimum
 for random subsets of the ranges; and what non-negative inference does on sparse data. Noise is simulated from a seed.
 """
 
-import csv
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from scipy.optimize import nnls as scipy_nnls
 
-from experiments.matrix_mechanism_figures import draw_bound, draw_non_negative, draw_subsets
-from experiments.synthetic import synthetic_counts
+from experiments.common import Reals, Report, Row, Wholes, write_csv
+from experiments.matrix_mechanism_figures import draw_against_sizes, draw_non_negative
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_rows, lower_bound, structure
 from leastnoise._check import InputError
@@ -26,13 +26,11 @@ from leastnoise._estimate import Estimate, nnls
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Haar, Identity, Operator, Tree
-from leastnoise._measurements import Block, Factor, Measurements
+from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._mechanisms import Search, candidates, choose
 from leastnoise._table import Table
 from leastnoise._workload import Workload, queries, ranges
 
-Row = dict[str, Any]
-Report = Callable[[str], None]
 BUDGETS = {"pure": Privacy(PureDP("1/1000")), "Gaussian": Privacy(ZCDP("1/2000000"))}
 STRATEGIES = ("cells", "hierarchy", "wavelet", "ours")
 # Ours is the least of these; the first is the optimum where it can be used.
@@ -62,12 +60,10 @@ def run(data: Path | None, out: Path, *, quick: bool = False, seed: int = 0, rep
         "non_negative": non_negative_inference(data, 256, 4 if quick else 20, seed, report),
     }
     for name, rows in tables.items():
-        with (out / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-    draw_bound(tables["all_ranges"], out / "all_ranges")
-    draw_subsets(tables["random_ranges"], out / "random_ranges")
+        write_csv(out / f"{name}.csv", rows)
+    draw_against_sizes(tables["all_ranges"], "n", "cells of the attribute", out / "all_ranges")
+    subsets = tables["random_ranges"]
+    draw_against_sizes(subsets, "ranges", f"random ranges asked, of {subsets[0]['n']} cells", out / "random_ranges")
     draw_non_negative(tables["non_negative"], out / "non_negative")
     report(f"Tables and figures are in {out}.")
     return tables
@@ -79,10 +75,9 @@ def line(size: int) -> Domain:
 
 
 def made(name: str, asked: Workload, budget: str, privacy: Privacy) -> tuple[Measurements, str]:
-    """A strategy of the talk, or the best of ours, or one of ours by name, with the noise of a budget."""
+    """A strategy of the talk, the best of ours, or one of ours by name, with the noise of a budget; and its name."""
     if name == "ours":
-        found = [candidate for one in OURS[budget] for candidate in candidates(asked, privacy, one)]
-        best = min(found, key=lambda candidate: candidate.total)
+        best = min((found for one in OURS[budget] for found in candidates(asked, privacy, one)), key=lambda found: found.total)
         if best.plan is None:
             raise InputError(best.reason)
         return best.plan.measured(), best.plan.strategy
@@ -103,15 +98,10 @@ def total_squared_error(asked: Workload, plan: Measurements) -> float:
 
 
 def unit(total: float, asked: Workload, privacy: Privacy) -> float:
-    """Root mean square error at unit budget: epsilon = 1 without the factor 2, or a Gaussian of standard deviation 1."""
+    """Root mean square error at unit budget, rounded: epsilon = 1 without the factor 2, or a Gaussian of standard deviation 1."""
     budget = privacy.budget
-    if isinstance(budget, PureDP):
-        share = float(budget.epsilon) ** 2 / 2
-    elif isinstance(budget, ZCDP):
-        share = 2 * float(budget.rho)
-    else:
-        raise TypeError(budget)
-    return math.sqrt(total / asked.rows * share)
+    share = 2 * float(budget.rho) if isinstance(budget, ZCDP) else float(budget.epsilon) ** 2 / 2
+    return round(math.sqrt(total / asked.rows * share), 4)
 
 
 def all_ranges_against_bound(sizes: Sequence[int], report: Report) -> list[Row]:
@@ -125,9 +115,9 @@ def all_ranges_against_bound(sizes: Sequence[int], report: Report) -> list[Row]:
             for name in STRATEGIES:
                 start = time.perf_counter()
                 plans[name], _ = made(name, asked, budget, privacy)
-                row[name] = round(unit(total_squared_error(asked, plans[name]), asked, privacy), 4)
+                row[name] = unit(total_squared_error(asked, plans[name]), asked, privacy)
                 row["seconds"] = round(time.perf_counter() - start, 1)
-            row["bound"] = round(unit(lower_bound(asked, privacy, plans["ours"].noise), asked, privacy), 4)
+            row["bound"] = unit(lower_bound(asked, privacy, plans["ours"].noise), asked, privacy)
             row["ours over bound"] = round(row["ours"] / row["bound"], 4)
             report(f"all ranges, n = {size:<5} {budget:<8} " + ", ".join(f"{name} {row[name]:.3f}" for name in (*STRATEGIES, "bound")))
             rows.append(row)
@@ -146,90 +136,92 @@ def random_ranges(size: int, seed: int, report: Report, counts: Sequence[int] = 
         for budget, privacy in BUDGETS.items():
             row: Row = {"n": size, "ranges": count, "budget": budget}
             plans = {name: made(name, asked, budget, privacy) for name in STRATEGIES}
-            for name, (plan, _) in plans.items():
-                row[name] = round(unit(total_squared_error(asked, plan), asked, privacy), 4)
+            row |= {name: unit(total_squared_error(asked, plan), asked, privacy) for name, (plan, _) in plans.items()}
             ours, row["strategy"] = plans["ours"]
-            row["ours for all ranges"] = round(unit(total_squared_error(asked, known[budget]), asked, privacy), 4)
-            row["bound"] = round(unit(lower_bound(asked, privacy, ours.noise), asked, privacy), 4)
-            report(
-                f"{count:>5} random ranges, n = {size}, {budget:<8} "
-                + ", ".join(f"{name} {row[name]:.3f}" for name in (*STRATEGIES, "ours for all ranges", "bound"))
-            )
+            row["ours for all ranges"] = unit(total_squared_error(asked, known[budget]), asked, privacy)
+            row["bound"] = unit(lower_bound(asked, privacy, ours.noise), asked, privacy)
+            shown = ", ".join(f"{name} {row[name]:.3f}" for name in (*STRATEGIES, "ours for all ranges", "bound"))
+            report(f"{count:>5} random ranges, n = {size}, {budget:<8} {shown}")
             rows.append(row)
     return rows
 
 
-def histograms(data: Path | None, size: int, seed: int) -> dict[str, np.ndarray]:
-    """Sparse histograms on ``size`` cells."""
+def histograms(data: Path | None, size: int, seed: int) -> dict[str, Wholes]:
+    """Sparse histograms on ``size`` cells: real ones from a folder, or a generated one."""
     if data is None:
         generator = np.random.default_rng(seed)
         cells = np.zeros(size, dtype=np.int64)
         places = generator.choice(size, size // 30, replace=False)
         cells[places] = np.rint(25_000 * generator.dirichlet(np.full(len(places), 0.3)))
         return {"generated": cells}
-    found = {}
-    for name in DATA_SETS:
-        full = np.load(data / "hist1d" / f"{name}.n4096.npy", allow_pickle=False)
-        found[name] = full.reshape(size, -1).sum(axis=1)
-    return found
+    full = {name: np.load(data / "hist1d" / f"{name}.n4096.npy", allow_pickle=False) for name in DATA_SETS}
+    return {name: counts.reshape(size, -1).sum(axis=1) for name, counts in full.items()}
 
 
 def non_negative_inference(data: Path | None, size: int, draws: int, seed: int, report: Report) -> list[Row]:
     """Root mean square errors of cells and ranges in simulated releases: unbiased, non-negative, with the total fixed, and whole counts."""
     rows = []
     asked = queries(line(size), x="all_ranges")
-    (product,) = asked
     for data_set, cells in histograms(data, size, seed).items():
         table = Table(asked.domain, {"x": np.repeat(np.arange(size), cells).astype(np.uint32)})
-        truth = np.cumsum(cells)
         for epsilon in ("1/100", "1/10", "1"):
             for name in ("hierarchy", "wavelet", "level_tree", "p_identity"):
                 plan, _ = made(name, asked, "pure", Privacy(PureDP(epsilon)))
-                weak = _weak_total(plan, size)
-                errors: dict[str, list[tuple[float, float]]] = {}
+                squares: dict[str, list[tuple[float, float]]] = defaultdict(list)
                 for draw in range(draws):
                     observation = simulate(plan, table, SeededEntropy(1000 * seed + draw))
-                    unbiased = Estimate(observation).marginal(("x",))
-                    kept = nnls(observation).cells
-                    free = _free(observation)
-                    versions = {
-                        "unbiased": unbiased,
-                        "non-negative": free,
-                        "total fixed": kept,
-                        "whole counts": synthetic_counts(kept, draw),
+                    fixed = nnls(observation).cells
+                    versions: dict[str, Reals | Wholes] = {
+                        "unbiased": Estimate(observation).marginal(("x",)),
+                        "non-negative": _free(observation),
                     }
+                    versions |= {"total fixed": fixed, "whole counts": whole_counts(fixed, draw)}
                     for version, values in versions.items():
-                        errors.setdefault(version, []).append(_squares(values, cells, truth))
-                row: Row = {"data": data_set, "n": size, "epsilon": epsilon, "strategy": name, "total over cell variance": round(weak, 2)}
-                for version, pairs in errors.items():
-                    for place, what in enumerate(("cells", "ranges")):
-                        row[f"{version}, {what}"] = round(math.sqrt(float(np.mean([pair[place] for pair in pairs]))), 2)
-                row["promised, ranges"] = round(math.sqrt(total_squared_error(asked, plan) / product.rows), 2)
-                shown = ", ".join(f"{version} {row[f'{version}, ranges']:.1f}" for version in ("promised", *errors))
+                        squares[version].append(mean_squares(values - cells))
+                weak = round(_weak_total(plan, size), 2)
+                row: Row = {"data": data_set, "n": size, "epsilon": epsilon, "strategy": name, "total over cell variance": weak}
+                for version, pairs in squares.items():
+                    of_cells, of_ranges = np.sqrt(np.mean(pairs, axis=0)).round(2).tolist()
+                    row |= {f"{version}, cells": of_cells, f"{version}, ranges": of_ranges}
+                row["promised, ranges"] = round(math.sqrt(total_squared_error(asked, plan) / asked.rows), 2)
+                shown = ", ".join(f"{version} {row[f'{version}, ranges']:.1f}" for version in ("promised", *squares))
                 report(f"{data_set:<9} epsilon = {epsilon:<5} {name:<10} ranges: {shown}")
                 rows.append(row)
     return rows
 
 
-def _free(observation: Any) -> np.ndarray:
+def _free(observation: Observation) -> Reals:
     """Non-negative least squares with nothing fixed, which the library does not offer: here it is what is to be shown."""
-    from scipy.optimize import nnls as free
-
     plan = observation.measurements
     (block,) = plan.blocks
-    return np.asarray(free(block_rows(plan.domain, plan.domain.names, block), observation.values[0] / plan.grid * block.scaling())[0])
+    return np.asarray(scipy_nnls(block_rows(plan.domain, plan.domain.names, block), observation.values[0] / plan.grid * block.scaling())[0])
 
 
-def _weak_total(plan: Any, size: int) -> float:
+def whole_counts(cells: Reals, seed: int) -> Wholes:
+    """Round cells of at least 0 to whole counts that are right on average.
+
+    Systematic sampling (Madow 1949) with one uniform number: every cell and every sum of consecutive cells moves by less than 1.
+
+    >>> whole_counts(np.array([0.5, 0.5, 2.0, 0.25, 0.75]), seed=1).tolist()
+    [1, 0, 2, 0, 1]
+    """
+    parts = np.floor(cells)
+    running = np.cumsum(cells - parts)
+    nearest = np.rint(running)
+    running = np.where(np.abs(running - nearest) < 1e-9 * (1 + nearest), nearest, running)  # a whole total is kept
+    steps = np.floor(running + np.random.default_rng(seed).random())
+    return np.asarray(parts + np.diff(steps, prepend=0.0), dtype=np.int64)
+
+
+def _weak_total(plan: Measurements, size: int) -> float:
     """How weakly a plan measures the total: its variance over the mean variance of a cell."""
     known = structure(plan, None)
     return known.total(queries(line(size)).products[0]) / known.total(queries(line(size), x="identity").products[0]) * size
 
 
-def _squares(values: np.ndarray, cells: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
-    """Mean squared error of the cells and of all ranges, the latter from the errors of the prefix sums."""
-    error = values - cells
-    sums = np.concatenate([[0.0], np.cumsum(values) - truth])
+def mean_squares(error: Reals | Wholes) -> tuple[float, float]:
+    """Mean squared error of the cells and of all ranges, by the errors of the prefix sums."""
+    sums = np.concatenate([[0.0], np.cumsum(error)])
     count = len(sums)
-    # Sum over pairs i < j of (s_j - s_i)^2 = count * sum s^2 - (sum s)^2.
+    # The sum over pairs i < j of (s_j - s_i)^2 is count * sum s^2 - (sum s)^2.
     return float((error**2).mean()), float((count * (sums**2).sum() - sums.sum() ** 2) / (count * (count - 1) / 2))

@@ -1,10 +1,11 @@
 """The figures of the matrix mechanism experiment."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-Row = Mapping[str, Any]
+from experiments.common import Row, legend_below, pyplot, save
+
 _LINES: dict[str, dict[str, Any]] = {
     "cells": {"color": "#777777", "marker": "x", "label": "cells (identity)"},
     "hierarchy": {"color": "#3b75af", "marker": "o", "label": "binary hierarchy"},
@@ -21,40 +22,14 @@ _VERSIONS = {
 }
 
 
-def _pyplot() -> Any:
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        from leastnoise._check import InputError
-
-        raise InputError(
-            "Figures need matplotlib, which is not installed; the CSV tables are written. "
-            "Install it with pip install 'leastnoise[experiments]'."
-        ) from None
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams.update(
-        {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "svg.fonttype": "none", "svg.hashsalt": "leastnoise"}
-    )
-    return plt
-
-
-def _save(plt: Any, figure: Any, stem: Path) -> None:
-    for suffix, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": 100})):
-        figure.savefig(stem.with_suffix(f".{suffix}"), bbox_inches="tight", **options)
-    plt.close(figure)
-
-
-def _against(rows: Sequence[Row], across: str, names: Sequence[str], label: str, stem: Path) -> None:
-    """One panel a budget: errors of strategies against a size, both logarithmic."""
-    plt = _pyplot()
-    figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.2), sharex=True)
+def draw_against_sizes(rows: Sequence[Row], across: str, label: str, stem: Path) -> None:
+    """Draw one panel a budget: errors of strategies and the bound against a size, both logarithmic."""
+    figure, axes = pyplot().subplots(1, 2, figsize=(10.5, 4.2), sharex=True)
     for panel, budget in zip(axes, _TITLES, strict=True):
         own = [row for row in rows if row["budget"] == budget]
-        sizes = [row[across] for row in own]
-        for name in names:
-            panel.plot(sizes, [row[name] for row in own], **{"linewidth": 1.4, "markersize": 5, **_LINES[name]})
+        for name, style in _LINES.items():
+            if name in own[0]:
+                panel.plot([row[across] for row in own], [row[name] for row in own], **{"linewidth": 1.4, "markersize": 5, **style})
         panel.set_xscale("log", base=2)
         panel.set_yscale("log")
         marks = sorted({row[across] for row in rows})
@@ -67,27 +42,14 @@ def _against(rows: Sequence[Row], across: str, names: Sequence[str], label: str,
         panel.set_title(_TITLES[budget], fontsize=10)
         panel.set_xlabel(label)
     axes[0].set_ylabel("root mean square error of a range")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="upper center", ncols=len(labels), frameon=False, bbox_to_anchor=(0.5, 0.02), fontsize=9)
-    _save(plt, figure, stem)
-
-
-def draw_bound(rows: Sequence[Row], stem: Path) -> None:
-    """All ranges: every strategy against the bound, by number of cells."""
-    _against(rows, "n", ("cells", "hierarchy", "wavelet", "ours", "bound"), "cells of the attribute", stem)
-
-
-def draw_subsets(rows: Sequence[Row], stem: Path) -> None:
-    """Random ranges: every strategy against the bound, by number of ranges."""
-    names = ("cells", "hierarchy", "wavelet", "ours for all ranges", "ours", "bound")
-    _against(rows, "ranges", names, f"random ranges asked, of {rows[0]['n']} cells", stem)
+    legend_below(figure, axes[0])
+    save(figure, stem)
 
 
 def draw_non_negative(rows: Sequence[Row], stem: Path) -> None:
     """What non-negative inference does to the errors of cells and of ranges: one panel each and a data set."""
-    plt = _pyplot()
     sets = list(dict.fromkeys(row["data"] for row in rows))
-    figure, axes = plt.subplots(len(sets), 2, figsize=(10.5, 3.1 * len(sets) + 0.4), sharex=True, sharey="col", squeeze=False)
+    figure, axes = pyplot().subplots(len(sets), 2, figsize=(10.5, 3.1 * len(sets) + 0.4), sharex=True, sharey="col", squeeze=False)
     for line, data in zip(axes, sets, strict=True):
         own = [row for row in rows if row["data"] == data]
         for panel, what in zip(line, ("cells", "ranges"), strict=True):
@@ -106,7 +68,6 @@ def draw_non_negative(rows: Sequence[Row], stem: Path) -> None:
                 above = {"transform": panel.get_xaxis_transform(), "ha": "center", "va": "top"}
                 panel.text(4.6 * group + 1.5, 0.99, f"epsilon = {epsilon}", fontsize=8, color="#555555", **above)
         line[0].set_ylabel("error over that of the\nunbiased estimate")
-    handles, labels = axes[0][0].get_legend_handles_labels()
     figure.tight_layout()
-    figure.legend(handles, labels, loc="upper center", ncols=3, frameon=False, bbox_to_anchor=(0.5, 0.02), fontsize=9)
-    _save(plt, figure, stem)
+    legend_below(figure, axes[0][0])
+    save(figure, stem)

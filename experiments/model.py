@@ -8,25 +8,24 @@ third attribute explains, and 1,000 codes in random order. Error: half the L1 di
 and at most 10^4 cells. "delta" is epsilon and delta 1e-9. Noise comes from a seed, so nothing here is private.
 """
 
-import argparse
-import csv
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from experiments.common import DATA, Reals, Report, Row, Wholes, arguments, simulated, write_csv
 from leastnoise._accounting import ApproxDP, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Estimate, Outcome, locally_non_negative
 from leastnoise._fitting import rescaled
 from leastnoise._kernel import SeededEntropy, UnpaidSeries, simulate
-from leastnoise._mechanisms import Search, mechanism_for, mechanism_of, terms_of
+from leastnoise._mechanisms import Search, mechanism_for, terms_of
 from leastnoise._mechanisms._model import on_bins, setting_of
 from leastnoise._mechanisms._protocol import fallback
 from leastnoise._plan import Plan
@@ -34,8 +33,6 @@ from leastnoise._release import Options, build, make_records
 from leastnoise._table import Table
 from leastnoise._workload import Workload, marginals
 
-Reals = npt.NDArray[np.float64]
-Row = dict[str, str | int | float]
 # Choices of the mechanism were made on these.
 TUNED = ("adult14_pgm", "nltcs", "nursery", "rochdale", "mildew", "cps_coded", "adult8", "kinds", "parity", "chain")
 CODED = ("adult14_pgm", "adult8", "adult8_full", "cps_coded", "nltcs", "nursery", "transfusion", "us_households_7puma")
@@ -50,11 +47,11 @@ class People:
     """Coded rows: a number for every attribute."""
 
     domain: Domain
-    codes: npt.NDArray[np.int64]
+    codes: Wholes
 
     @property
     def table(self) -> Table:
-        """As the kernel takes it."""
+        """The rows as the kernel takes them."""
         return Table(self.domain, dict(zip(self.domain.names, self.codes.T, strict=True)), rows=len(self.codes))
 
     def cells(self, names: Sequence[str]) -> Reals:
@@ -75,7 +72,7 @@ def people(data: Path | None, name: str) -> People:
         counts = np.load(file)
         bits = np.arange(counts.size.bit_length() - 1)
         return _coded(np.repeat(np.arange(counts.size)[:, None] >> bits & 1, counts.reshape(-1), axis=0))
-    codes: npt.NDArray[np.int64] = np.loadtxt(data / "microdata" / f"{name}.csv", delimiter=",", skiprows=1, dtype=np.int64)
+    codes: Wholes = np.loadtxt(data / "microdata" / f"{name}.csv", delimiter=",", skiprows=1, dtype=np.int64)
     if name == "us_households_7puma":
         codes = np.repeat(codes[:, :-1], codes[:, -1], axis=0)
         return _coded(np.stack([np.unique(column, return_inverse=True)[1] for column in codes.T if len(set(column.tolist())) > 1], axis=1))
@@ -86,7 +83,7 @@ def people(data: Path | None, name: str) -> People:
     return People(Domain(**kinds), codes)
 
 
-def _coded(codes: npt.NDArray[np.int64]) -> People:
+def _coded(codes: Wholes) -> People:
     """Attributes without names, of as many cells as there are values."""
     kinds: dict[str, Any] = {f"a{place}": Integers(0, int(column.max())) for place, column in enumerate(codes.T)}
     return People(Domain(**kinds), codes)
@@ -133,7 +130,7 @@ def budget_of(epsilon: str, noise: str) -> Privacy:
 def asked_of(domain: Domain, ways: int) -> Workload:
     """All tables of so many attributes and at most 10^4 cells."""
     every = marginals(domain, ways=ways)
-    return Workload(domain, tuple(product for product in every if product.rows <= _MOST_CELLS))
+    return Workload(domain, tuple(table for table in every if table.rows <= _MOST_CELLS))
 
 
 def plan_of(workload: Workload, privacy: Privacy) -> Plan:
@@ -146,18 +143,13 @@ def misplaced(who: People, tables: Mapping[tuple[str, ...], Reals]) -> float:
     return float(np.mean([0.5 * np.abs(cells - who.cells(names)).sum() / len(who.codes) for names, cells in tables.items()]))
 
 
-def released(plan: Plan, who: People, seed: int) -> Outcome:
-    """A release from a seed."""
-    return mechanism_of(plan).ready(plan)(UnpaidSeries(terms_of(plan), who.table, SeededEntropy(seed)))
-
-
 def by_model(outcome: Outcome, who: People) -> tuple[float, list[tuple[int, int]]]:
     """The error, and how many cells there are and are held by 95% intervals, by their size."""
     held = np.zeros((len(SIZES_OF_CELLS) + 1, 2), dtype=np.int64)
     tables = {}
-    for product, table in zip(outcome.plan.workload, build(outcome, Options(level=0.95)).tables, strict=True):
-        exact = who.cells(product.attributes)
-        tables[product.attributes] = table.answer.reshape(exact.shape)
+    for table in build(outcome, Options(level=0.95)).tables:
+        exact = who.cells(table.attributes)
+        tables[table.attributes] = table.answer.reshape(exact.shape)
         inside = ((table.low.reshape(exact.shape) <= exact) & (exact <= table.high.reshape(exact.shape))).reshape(-1)
         size = np.searchsorted(SIZES_OF_CELLS, exact.reshape(-1), side="right")
         held += np.stack([np.bincount(size, minlength=len(held)), np.bincount(size, inside, len(held)).astype(np.int64)], axis=1)
@@ -173,20 +165,20 @@ def by_model_alone(plan: Plan, who: People, seed: int) -> float:
     estimator = on_bins(setting, series, None).estimator()
     measured = estimator.measured  # type: ignore[attr-defined]
     mixture = measured.mixture()
-    return misplaced(who, {product.attributes: measured.counts(mixture, product.attributes) for product in plan.workload})
+    return misplaced(who, {table.attributes: measured.counts(mixture, table.attributes) for table in plan.workload})
 
 
 def by_records(outcome: Outcome, who: People) -> float:
     """The error of records made from the release."""
     made = make_records(outcome)
     scale = len(who.codes) / len(made.codes)
-    return misplaced(who, {product.attributes: scale * made.counts(product) for product in outcome.plan.workload})
+    return misplaced(who, {table.attributes: scale * made.counts(table) for table in outcome.plan.workload})
 
 
 def by_least_squares(plan: Plan, who: People, seed: int) -> float:
     """The nearest non-negative tables to the plan that does not look, with the whole budget."""
     observation = simulate(rescaled(fallback(plan), plan.privacy), who.table, SeededEntropy(seed))
-    names = [product.attributes for product in plan.workload]
+    names = [table.attributes for table in plan.workload]
     near = locally_non_negative(Estimate(observation), names)
     return misplaced(who, {one: near.marginal(one) for one in names})
 
@@ -194,48 +186,31 @@ def by_least_squares(plan: Plan, who: People, seed: int) -> float:
 def independent(who: People, workload: Workload) -> float:
     """What exact counts of every attribute alone would give, were attributes independent."""
     found = {}
-    for product in workload:
+    for table in workload:
         cells = np.ones(())
-        for name in product.attributes:
+        for name in table.attributes:
             cells = np.multiply.outer(cells, who.cells([name]) / len(who.codes))
-        found[product.attributes] = len(who.codes) * cells
+        found[table.attributes] = len(who.codes) * cells
     return misplaced(who, found)
 
 
-def rows(
-    data: Path | None, names: Sequence[str], epsilons: Sequence[str], noises: Sequence[str], ways: Sequence[int], seeds: int
-) -> Iterator[Row]:
-    """One row a data set, number of attributes, budget and seed."""
-    for name in names:
-        who = people(data, name)
-        for many in ways:
-            workload = asked_of(who.domain, many)
-            apart = independent(who, workload)
-            for noise in noises:
-                for epsilon in epsilons:
-                    plan = plan_of(workload, budget_of(epsilon, noise))
-                    for seed in range(seeds):
-                        began = time.process_time()
-                        outcome = released(plan, who, seed)
-                        error, held = by_model(outcome, who)
-                        seconds = time.process_time() - began
-                        yield {
-                            "data": name,
-                            "tuned": name in TUNED,
-                            "ways": many,
-                            "noise": noise,
-                            "epsilon": epsilon,
-                            "seed": seed,
-                            "independent": round(apart, 4),
-                            "non-negative": round(by_least_squares(plan, who, seed), 5),
-                            "model alone": round(by_model_alone(plan, who, seed), 5),
-                            "model": round(error, 5),
-                            "records": round(by_records(outcome, who), 5),
-                            "regime": str(outcome.finding.facts()["regime"]),
-                            "CPU seconds": round(seconds, 1),
-                            **{f"{size} cells": total for size, (total, _) in zip(("few", "5", "50", "500"), held, strict=True)},
-                            **{f"{size} held": inside for size, (_, inside) in zip(("few", "5", "50", "500"), held, strict=True)},
-                        }
+def of_one_release(plan: Plan, who: People, seed: int) -> Row:
+    """The errors of everything that is compared, with noise of one seed."""
+    began = time.process_time()
+    outcome = simulated(plan, who.table, seed)
+    error, held = by_model(outcome, who)
+    seconds = time.process_time() - began
+    sizes = ("few", "5", "50", "500")
+    return {
+        "non-negative": round(by_least_squares(plan, who, seed), 5),
+        "model alone": round(by_model_alone(plan, who, seed), 5),
+        "model": round(error, 5),
+        "records": round(by_records(outcome, who), 5),
+        "regime": str(outcome.finding.facts()["regime"]),
+        "CPU seconds": round(seconds, 1),
+        **{f"{size} cells": total for size, (total, _) in zip(sizes, held, strict=True)},
+        **{f"{size} held": inside for size, (_, inside) in zip(sizes, held, strict=True)},
+    }
 
 
 def run(
@@ -243,7 +218,7 @@ def run(
     out: Path,
     *,
     quick: bool = False,
-    report: Callable[[str], None] = print,
+    report: Report = print,
     names: Sequence[str] = (*CODED, *TABLES, *MADE),
     epsilons: Sequence[str] = ("0.1", "1", "10"),
     noises: Sequence[str] = ("delta", "pure"),
@@ -254,7 +229,7 @@ def run(
 
     Args:
         data: the folder with ``microdata``.
-        out: where the table goes; made if it is not there.
+        out: where the table goes; made if it is not there, and written anew after every row.
         quick: one made-up data set, one budget, one seed.
         report: called with every row.
         names: of data sets.
@@ -263,42 +238,34 @@ def run(
         ways: numbers of attributes of a table.
         seeds: releases of each.
     """
+    if quick:
+        names, epsilons, noises, ways, seeds = ("kinds",), ("1",), ("delta",), (2,), 1
     out.mkdir(parents=True, exist_ok=True)
-    what = rows(data, ("kinds",), ("1",), ("delta",), (2,), 1) if quick else rows(data, names, epsilons, noises, ways, seeds)
-    found: list[Row] = []
-    with (out / "model.csv").open("w", encoding="utf-8", newline="") as file:
-        for row in what:
-            writer = csv.DictWriter(file, list(row), lineterminator="\n")
-            if not found:
-                writer.writeheader()
-            writer.writerow(row)
-            file.flush()
-            found.append(row)
-            report(", ".join(f"{key} {value}" for key, value in row.items()))
-    return found
-
-
-def main() -> None:
-    """Some or all of the grid."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
-    parser.add_argument("--out", type=Path, default=Path("build/model"))
-    parser.add_argument("--names", nargs="+", default=[*CODED, *TABLES, *MADE], choices=[*CODED, *TABLES, *MADE])
-    parser.add_argument("--epsilon", nargs="+", default=["0.1", "1", "10"])
-    parser.add_argument("--noise", nargs="+", default=["delta", "pure"], choices=["delta", "pure"])
-    parser.add_argument("--ways", nargs="+", type=int, default=[2, 3])
-    parser.add_argument("--seeds", type=int, default=5)
-    given = parser.parse_args()
-    run(
-        given.data,
-        given.out,
-        names=given.names,
-        epsilons=given.epsilon,
-        noises=given.noise,
-        ways=given.ways,
-        seeds=given.seeds,
-    )
+    rows: list[Row] = []
+    for name in names:
+        who = people(data, name)
+        for many in ways:
+            workload = asked_of(who.domain, many)
+            apart = round(independent(who, workload), 4)
+            for noise, epsilon in product(noises, epsilons):
+                plan = plan_of(workload, budget_of(epsilon, noise))
+                for seed in range(seeds):
+                    head = {"data": name, "tuned": name in TUNED, "ways": many, "noise": noise, "epsilon": epsilon, "seed": seed}
+                    rows.append({**head, "independent": apart, **of_one_release(plan, who, seed)})
+                    write_csv(out / "model.csv", rows)
+                    report(", ".join(f"{key} {value}" for key, value in rows[-1].items()))
+    return rows
 
 
 if __name__ == "__main__":
-    main()
+    given = arguments(
+        __doc__,
+        data={"type": Path, "default": DATA},
+        out={"type": Path, "default": Path("build/model")},
+        names={"nargs": "+", "default": [*CODED, *TABLES, *MADE], "choices": [*CODED, *TABLES, *MADE]},
+        epsilon={"nargs": "+", "default": ["0.1", "1", "10"], "dest": "epsilons"},
+        noise={"nargs": "+", "default": ["delta", "pure"], "choices": ["delta", "pure"], "dest": "noises"},
+        ways={"nargs": "+", "type": int, "default": [2, 3]},
+        seeds={"type": int, "default": 5},
+    )
+    run(**given)

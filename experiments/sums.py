@@ -7,9 +7,8 @@ thresholds with the best strategy; and ours, which picks the threshold by the pr
 configuration is private as built (experiments/sums_mechanisms.py); the noise comes from a seed.
 """
 
-import csv
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -18,13 +17,13 @@ from typing import Any
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from experiments.common import Reals, Report, Row, standard_error, write_csv
 from experiments.sums_figures import draw_algorithms, draw_answers, draw_comparison, draw_isotonic
 from experiments.sums_mechanisms import (
     MOST,
     READINGS,
     TAIL_SHARE,
     Column,
-    Reals,
     bucketed_answers,
     income,
     least_error_threshold,
@@ -38,8 +37,6 @@ from experiments.sums_mechanisms import (
 from experiments.sums_strategies import PrefixSums
 from leastnoise._kernel import SeededEntropy
 
-Row = dict[str, Any]
-Report = Callable[[str], None]
 WORKLOADS = {"Q1": 1000, "Q2": 100, "Q3": 10}
 EPSILONS = tuple(Fraction(text) for text in ("1/100", "3/100", "1/10", "3/10", "1"))
 SHARES = (Fraction(1, 10), Fraction(1, 2))
@@ -82,8 +79,8 @@ def run(data: Path | None, out: Path, *, quick: bool = False, seed: int = 0, rep
         queries += by_query(name, column, sums, found)
         for line in findings([row for row in rows if row["workload"] == name]):
             report(f"{name}: {line}")
-        _write(out / "configurations.csv", rows)
-        _write(out / "queries.csv", queries)
+        write_csv(out / "configurations.csv", rows)
+        write_csv(out / "queries.csv", queries)
     first = names[0]
     draw_answers([row for row in queries if row["workload"] == first], out / "figure-2")
     draw_algorithms([row for row in queries if row["workload"] == first], out / "figure-3")
@@ -91,13 +88,6 @@ def run(data: Path | None, out: Path, *, quick: bool = False, seed: int = 0, rep
     draw_comparison(rows, out / "comparison")
     report(f"Tables and figures are in {out}.")
     return {"configurations": rows, "queries": queries}
-
-
-def _write(path: Path, table: Sequence[Row]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(table[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(table)
 
 
 def shared_thresholds(
@@ -223,7 +213,7 @@ def summaries(name: str, column: Column, sums: PrefixSums, found: Mapping[Key, R
                     "post-processing": step,
                     "trials": len(errors),
                     "mean relative error": float(f"{errors.mean():.5g}"),
-                    "standard error": float(f"{errors.std(ddof=1) / len(errors) ** 0.5:.3g}") if len(errors) > 1 else "",
+                    "standard error": float(f"{standard_error(errors):.3g}") if len(errors) > 1 else "",
                     "5%": float(f"{np.percentile(errors, 5):.5g}"),
                     "95%": float(f"{np.percentile(errors, 95):.5g}"),
                     "rmse": float(f"{np.sqrt(np.mean((answers - truth) ** 2)):.5g}"),

@@ -1,12 +1,11 @@
 """The figures of the experiment on sums."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.matrix_mechanism_figures import _pyplot, _save
+from experiments.common import Row, legend_below, pyplot, save
 
-Row = Mapping[str, Any]
 _COLOURS = {
     ("identity", "none"): "#777777",
     ("identity", "svt"): "#3b75af",
@@ -27,13 +26,12 @@ def _label(algorithm: str, kind: str) -> str:
 
 
 def _curves(panel: Any, rows: Sequence[Row], shown: Sequence[tuple[str, str]], what: str, step: str) -> None:
+    """Draw means and bands by query, one curve an algorithm and kind of threshold."""
     for algorithm, kind in shown:
         own = [row for row in rows if (row["algorithm"], row["threshold"], row["post-processing"]) == (algorithm, kind, step)]
-        across = [row["up to"] / 1000 for row in own]
+        across, ends = [row["up to"] / 1000 for row in own], [[row[f"{what} {end}"] for row in own] for end in ("5%", "95%")]
         colour = _COLOURS[algorithm, kind]
-        panel.fill_between(
-            across, [row[f"{what} 5%"] for row in own], [row[f"{what} 95%"] for row in own], color=colour, alpha=0.13, linewidth=0
-        )
+        panel.fill_between(across, *ends, color=colour, alpha=0.13, linewidth=0)
         panel.plot(across, [row[what] for row in own], color=colour, linewidth=1.5, label=_label(algorithm, kind))
     panel.set_xlabel("records up to (thousands)")
     panel.grid(axis="y", color="#eeeeee")
@@ -42,8 +40,7 @@ def _curves(panel: Any, rows: Sequence[Row], shown: Sequence[tuple[str, str]], w
 
 def draw_answers(rows: Sequence[Row], stem: Path) -> None:
     """Figure 2: noisy answers of Identity by threshold, and of the matrix mechanisms with the sparse vector technique."""
-    plt = _pyplot()
-    figure, panels = plt.subplots(1, 2, figsize=(11, 4.3), sharey=True)
+    figure, panels = pyplot().subplots(1, 2, figsize=(11, 4.3), sharey=True)
     parts = (
         ("Identity, by threshold", (("identity", "none"), ("identity", "recursive"), ("identity", "svt"))),
         ("strategies, threshold from SVT; ours", (("identity", "svt"), ("timm", "svt"), ("tamm", "svt"), ("optimum", "tail"))),
@@ -55,46 +52,38 @@ def draw_answers(rows: Sequence[Row], stem: Path) -> None:
         panel.set_title(title, fontsize=10)
         panel.legend(frameon=False, fontsize=8, loc="lower right")
     panels[0].set_ylabel("sum of incomes (mean and 5 to 95%)")
-    _save(plt, figure, stem)
+    save(figure, stem)
 
 
-def draw_algorithms(rows: Sequence[Row], stem: Path) -> None:
-    """Figure 3: relative errors with the sparse vector technique."""
-    plt = _pyplot()
-    figure, panels = plt.subplots(1, 2, figsize=(11, 4.3), sharey=True)
-    parts = (
-        ("truncated matrix mechanisms", (("identity", "svt"), ("timm", "svt"), ("tamm", "svt"), ("optimum", "tail"))),
-        ("baselines", (("sqm", "svt"), ("workload", "svt"), ("identity", "svt"), ("optimum", "tail"))),
-    )
-    for panel, (title, shown) in zip(panels, parts, strict=True):
-        _curves(panel, rows, shown, "error", "isotonic")
+def _draw_errors(parts: Sequence[tuple[str, str, Sequence[tuple[str, str]]]], rows: Sequence[Row], stem: Path) -> None:
+    """Draw relative errors: a panel a title, step of post-processing and curves."""
+    figure, panels = pyplot().subplots(1, 2, figsize=(11, 4.3), sharey=True)
+    for panel, (title, step, shown) in zip(panels, parts, strict=True):
+        _curves(panel, rows, shown, "error", step)
         panel.set_yscale("log")
         panel.set_title(title, fontsize=10)
         panel.legend(frameon=False, fontsize=8)
     panels[0].set_ylabel("relative error (mean and 5 to 95%)")
-    _save(plt, figure, stem)
+    save(figure, stem)
+
+
+def draw_algorithms(rows: Sequence[Row], stem: Path) -> None:
+    """Figure 3: relative errors with the sparse vector technique."""
+    matrix = (("identity", "svt"), ("timm", "svt"), ("tamm", "svt"), ("optimum", "tail"))
+    others = (("sqm", "svt"), ("workload", "svt"), ("identity", "svt"), ("optimum", "tail"))
+    _draw_errors([("truncated matrix mechanisms", "isotonic", matrix), ("baselines", "isotonic", others)], rows, stem)
 
 
 def draw_isotonic(rows: Sequence[Row], stem: Path) -> None:
     """Figure 4: Workload and SQM without and with isotonic regression."""
-    plt = _pyplot()
-    figure, panels = plt.subplots(1, 2, figsize=(11, 4.3), sharey=True)
-    for panel, (title, step) in zip(
-        panels, (("without isotonic regression", "none"), ("with isotonic regression", "isotonic")), strict=True
-    ):
-        _curves(panel, rows, (("workload", "svt"), ("sqm", "svt")), "error", step)
-        panel.set_yscale("log")
-        panel.set_title(title, fontsize=10)
-    panels[0].set_ylabel("relative error (mean and 5 to 95%)")
-    panels[0].legend(frameon=False, fontsize=8)
-    _save(plt, figure, stem)
+    shown = (("workload", "svt"), ("sqm", "svt"))
+    _draw_errors([("without isotonic regression", "none", shown), ("with isotonic regression", "isotonic", shown)], rows, stem)
 
 
 def draw_comparison(rows: Sequence[Row], stem: Path) -> None:
     """Mean relative error against epsilon, a panel a workload."""
-    plt = _pyplot()
     names = list(dict.fromkeys(row["workload"] for row in rows))
-    figure, panels = plt.subplots(1, len(names), figsize=(4.2 * len(names), 4.0), sharey=True, squeeze=False)
+    figure, panels = pyplot().subplots(1, len(names), figsize=(4.2 * len(names), 4.0), sharey=True, squeeze=False)
     shown = (("identity", "none"), ("identity", "svt"), ("timm", "svt"), ("tamm", "svt"), ("optimum", "svt"), ("optimum", "tail"))
     for panel, name in zip(panels[0], names, strict=True):
         for algorithm, kind in shown:
@@ -116,6 +105,5 @@ def draw_comparison(rows: Sequence[Row], stem: Path) -> None:
         panel.set_xlabel("epsilon")
         panel.grid(axis="y", color="#eeeeee")
     panels[0][0].set_ylabel("mean over queries of the relative error")
-    handles, labels = panels[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="upper center", ncols=3, frameon=False, bbox_to_anchor=(0.5, 0.02), fontsize=9)
-    _save(plt, figure, stem)
+    legend_below(figure, panels[0][0], columns=3)
+    save(figure, stem)

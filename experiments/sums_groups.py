@@ -9,14 +9,14 @@ budget, so it is computed; of buckets it is drawn. The number has 100 equal cell
 maximum that is far too large.
 """
 
-import argparse
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 import numpy as np
 
+from experiments.common import Reals, Wholes, arguments
 from experiments.selections.threshold import geometric_candidates, sparse_vector
-from experiments.sums_mechanisms import TAIL_SHARE, Reals, Wholes
+from experiments.sums_mechanisms import TAIL_SHARE
 from experiments.sums_shapes import EPSILONS, START, Shape, shapes
 from leastnoise._accounting import Privacy, PureDP
 from leastnoise._domain import Bins, Domain, Edges, Measure
@@ -117,7 +117,7 @@ def theirs(shape: Shape, epsilon: Fraction, trials: int) -> Iterator[int]:
     """Thresholds of the sparse vector technique."""
     candidates = geometric_candidates(START, "1.2", shape.most)
     for seed in range(trials):
-        yield int(sparse_vector(shape.values, epsilon * TAIL_SHARE, SeededEntropy(seed), candidates=candidates, most=shape.most).limit)
+        yield sparse_vector(shape.values, epsilon * TAIL_SHARE, SeededEntropy(seed), candidates)
 
 
 def errors(
@@ -156,19 +156,15 @@ def lines(groups: int, trials: int, sizes: str, *, others: bool, seed: int = 0) 
         yield f"| *all: geometric mean, worst; {name}* | | | {shown} |"
 
 
-def main() -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--groups", type=int, nargs="+", default=[20, 500])
-    parser.add_argument("--trials", type=int, default=30)
-    parser.add_argument("--sizes", choices=SIZES, default="falling")
-    parser.add_argument("--others", action="store_true")
-    given = parser.parse_args()
-    for groups in given.groups:
-        print(f"\n{groups} groups\n")
-        for line in lines(groups, given.trials, given.sizes, others=given.others):
-            print(line, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    given = arguments(
+        __doc__,
+        groups={"type": int, "nargs": "+", "default": [20, 500]},
+        trials={"type": int, "default": 30},
+        sizes={"choices": SIZES, "default": "falling"},
+        others={"action": "store_true"},
+    )
+    for groups in given["groups"]:
+        print(f"\n{groups} groups\n")
+        for line in lines(groups, given["trials"], given["sizes"], others=given["others"]):
+            print(line, flush=True)

@@ -11,8 +11,8 @@ from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
+from experiments.common import Reals, Wholes
 from experiments.selections.threshold import geometric_candidates, recursive, sparse_vector
 from experiments.selections.threshold_joint import least_error
 from experiments.sums_strategies import PrefixSums, SumStrategy, sum_strategy
@@ -26,8 +26,6 @@ from leastnoise._planner import SumBuckets
 from leastnoise._planner._sums import SURE, TailLaw, candidate_cells, choose_threshold, quick_noise
 from leastnoise._workload import queries
 
-Reals = npt.NDArray[np.float64]
-Wholes = npt.NDArray[np.int64]
 READINGS = ("records", "edges")
 MOST = 800_000
 WIDTH = 800
@@ -88,13 +86,12 @@ def income(data: Path | None, seed: int = 0) -> Column:
 
 def svt_threshold(column: Column, epsilon: Fraction, entropy: Entropy) -> int:
     """The paper's sparse vector technique: r = 0.998, c = 1.2, s = 50000."""
-    found = sparse_vector(column.values, epsilon, entropy, candidates=geometric_candidates(START, "1.2", MOST), most=MOST)
-    return int(found.limit)
+    return sparse_vector(column.values, epsilon, entropy, geometric_candidates(START, "1.2", MOST))
 
 
 def recursive_threshold(column: Column, epsilon: Fraction, entropy: Entropy) -> int:
     """The paper's recursive mechanism: beta = 2 epsilon1 / 5, theta = 50000, mu = 0.5; rounded up to a multiple of 16000."""
-    limit = recursive(column.values, epsilon, entropy, start=START, most=MOST).limit
+    limit = recursive(column.values, epsilon, entropy, start=START, most=MOST)
     return min(MOST, -(-limit // _ROUND) * _ROUND)
 
 
@@ -129,7 +126,7 @@ def least_error_threshold(column: Column, sums: PrefixSums, epsilon: Fraction, e
     noise = np.array([2**0.5 / float(epsilon - first) * _spread(sums, threshold) for threshold in candidates])
     ends = sums.edges[sums.last]
     low = np.full(len(ends), -1, dtype=np.int64)
-    return int(least_error(column.values, first, entropy, candidates=candidates, most=MOST, low=low, high=ends, noise=noise).limit)
+    return least_error(column.values, first, entropy, candidates, low, ends, noise)
 
 
 @cache
@@ -185,7 +182,7 @@ def made(name: str, sums: PrefixSums, threshold: int) -> tuple[WholeRows, Prefix
     if name == "timm":  # the same strategy for every threshold
         own, inverse = _truncation_independent(sums)
         sensitivity = float(np.abs(own * limits).sum(axis=0).max())
-        strategy = SumStrategy(name=name, rows=own * limits / sensitivity, recover=inverse * sensitivity)
+        strategy = SumStrategy(rows=own * limits / sensitivity, recover=inverse * sensitivity)
     else:
         released = name == "tamm"  # what the paper ran
         strategy = sum_strategy(name, bins.matrix(), bins.gram(), limits, released=released, effort=0.5)

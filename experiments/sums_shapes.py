@@ -7,7 +7,6 @@ maximum up to a hundred times too large, amounts none of which is small, and few
 isotonic regression, and the root of the mean square over the largest sum.
 """
 
-import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,9 +14,10 @@ from functools import cache
 
 import numpy as np
 
+from experiments.common import Reals, Wholes, arguments
 from experiments.selections.threshold import geometric_candidates, sparse_vector
 from experiments.sums import monotone, relative_errors
-from experiments.sums_mechanisms import TAIL_SHARE, Reals, WholeRows, Wholes, bucketed_answers, chosen_threshold
+from experiments.sums_mechanisms import TAIL_SHARE, WholeRows, bucketed_answers, chosen_threshold
 from experiments.sums_strategies import PrefixSums, sum_strategy
 from leastnoise._kernel import Entropy, SeededEntropy
 
@@ -75,7 +75,7 @@ def _answers(way: str, shape: Shape, sums: PrefixSums, epsilon: Fraction, trials
     candidates = geometric_candidates(START, "1.2", shape.most)
     for _ in range(trials):
         if way == "tamm":
-            threshold = int(sparse_vector(shape.values, epsilon * TAIL_SHARE, entropy, candidates=candidates, most=shape.most).limit)
+            threshold = sparse_vector(shape.values, epsilon * TAIL_SHARE, entropy, candidates)
         else:
             threshold = chosen_threshold(np.searchsorted(sums.edges, shape.values), sums, epsilon, entropy)
         found.append(_rows(way, sums, threshold).draw(shape.cut_sums(sums, threshold), epsilon * (1 - TAIL_SHARE), 1, entropy)[0])
@@ -104,15 +104,6 @@ def lines(trials: int, cells: int, seed: int = 0) -> Iterator[str]:
             yield f"| {shape.name} | {shape.most:,} | {float(epsilon):g} | {' | '.join([*shown, *ratios])} |"
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=40)
-    parser.add_argument("--cells", type=int, default=100)
-    given = parser.parse_args()
-    for line in lines(given.trials, given.cells):
-        print(line, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    for line in lines(**arguments(__doc__, trials={"type": int, "default": 40}, cells={"type": int, "default": 100})):
+        print(line, flush=True)

@@ -7,24 +7,22 @@ the budget is the least epsilon, rho, or epsilon with delta, under both neighbou
 `docs/results/targets.md` summarises the table that this writes.
 """
 
-import csv
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 import leastnoise as ln
+from experiments.common import Report, Row, write_csv
 from leastnoise._check.arrays import FloatArray
 from leastnoise._mechanisms import Search
 from leastnoise._planning._targets import balanced, goals_of, ratios
 
-Row = dict[str, Any]
 SIZES = (2, 3, 5, 8, 12, 16)
 ROWS = 500
 BUDGETS = (ln.Least(), ln.Least("rho"), ln.Least(delta="1e-6"), ln.Least(neighbours="replace"), ln.Least(level=0.8))
@@ -87,7 +85,7 @@ def drawn(generator: np.random.Generator) -> tuple[ln.Domain, list[Asked]]:
     return domain, tables
 
 
-def run(data: Path | None, out: Path, *, quick: bool = False, seed: int = 0, report: Callable[[str], None] = print) -> list[Row]:
+def run(data: Path | None, out: Path, *, quick: bool = False, seed: int = 0, report: Report = print) -> list[Row]:
     """Carry out the study.
 
     Args:
@@ -108,10 +106,7 @@ def run(data: Path | None, out: Path, *, quick: bool = False, seed: int = 0, rep
         rows += found
         least = found[0]
         report(f"{number}: {least['budget']}, {len(found)} tables, {sum(not row['kept'] for row in found)} targets not kept")
-    with (out / "targets.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(out / "targets.csv", rows)
     (out / "tables.md").write_text("\n".join(table(rows)) + "\n", encoding="utf-8")
     report(f"Tables are in {out}.")
     return rows

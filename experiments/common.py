@@ -1,0 +1,97 @@
+"""What the experiments share: CSV files, command lines, simulated releases, means of ratios, and figures."""
+
+import argparse
+import csv
+import io
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leastnoise._check import InputError
+from leastnoise._estimate import Outcome
+from leastnoise._kernel import SeededEntropy, UnpaidSeries
+from leastnoise._mechanisms import mechanism_of, terms_of
+from leastnoise._plan import Plan
+from leastnoise._table import Table
+
+Row = dict[str, Any]
+Report = Callable[[str], None]
+Wholes = NDArray[np.int64]
+Reals = NDArray[np.float64]
+DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+def write_csv(path: Path, rows: Sequence[Row]) -> None:
+    """Write one line a row, with the columns of all rows together."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(dict.fromkeys(column for row in rows for column in row)), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def arguments(description: str | None, **options: dict[str, Any]) -> dict[str, Any]:
+    """Read the command line; each option is given by its name and the arguments of ``add_argument``."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, how in options.items():
+        parser.add_argument(f"--{name}", **how)
+    return vars(parser.parse_args())
+
+
+def simulated(plan: Plan, table: Table, seed: int | SeededEntropy) -> Outcome:
+    """Carry a plan out with noise from a seed; nothing is paid, and nothing is private."""
+    entropy = SeededEntropy(seed) if isinstance(seed, int) else seed
+    return mechanism_of(plan).ready(plan)(UnpaidSeries(terms_of(plan), table, entropy))
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """The geometric mean of numbers above 0."""
+    return float(np.exp(np.mean(np.log([*values]))))
+
+
+def standard_error(values: Sequence[float]) -> float:
+    """The standard error of the mean of several values; NaN for one value."""
+    return float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+
+
+def pyplot() -> Any:
+    """Matplotlib's pyplot, drawing into files, in the style of all figures.
+
+    Raises:
+        InputError: matplotlib is not installed.
+    """
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise InputError(
+            "Figures need matplotlib, which is not installed; the CSV tables are written. "
+            "Install it with pip install 'leastnoise[experiments]'."
+        ) from None
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update(
+        {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "svg.fonttype": "none", "svg.hashsalt": "leastnoise"}
+    )
+    return plt
+
+
+def save(figure: Any, stem: Path) -> None:
+    """Write a figure as PNG and as SVG, and close it."""
+    figure.savefig(stem.with_suffix(".png"), bbox_inches="tight", dpi=110)
+    text = io.StringIO()
+    figure.savefig(text, format="svg", bbox_inches="tight", metadata={"Date": None})
+    # Hundredths of a point are enough and make the file a third smaller.
+    stem.with_suffix(".svg").write_text(re.sub(r"(\d\.\d\d)\d+", r"\1", text.getvalue()), encoding="utf-8")
+    pyplot().close(figure)
+
+
+def legend_below(figure: Any, panel: Any, columns: int | None = None, height: float = 0.02) -> None:
+    """Put the legend of a panel below all panels of its figure."""
+    handles, labels = panel.get_legend_handles_labels()
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, height)}
+    figure.legend(handles, labels, ncols=columns or len(labels), frameon=False, fontsize=9, **place)
