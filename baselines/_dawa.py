@@ -1,10 +1,11 @@
 """DAWA as printed, and the first stage that its public copies have, which is not private."""
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 
-from baselines._baseline import Baseline, Ranges, Reals, Wholes
+from baselines._baseline import Baseline, Mechanism, Ranges, Reals, Wholes
 from baselines._greedy_h import MOST_DENSE, as_defined, gram_of
 from baselines._noisy_costs import cheapest_of_powers, noisy_costs, on_powers
 from baselines._tree import measured, whole_weights
@@ -17,18 +18,8 @@ FIRST_SHARE = Fraction(1, 4)
 
 
 def printed_partition(x: Wholes, first: Fraction, second: Fraction, entropy: Entropy) -> Wholes:
-    """Algorithm 1: noise on the cost of every interval of power-of-two length, scales of the Remark; first-DP.
-
-    Args:
-        x: counts; private.
-        first: its budget.
-        second: that of the counts, which sets the cost 1 / second of a bucket.
-        entropy: the source of the noise.
-
-    Returns:
-        Starts of the buckets.
-    """
-    return noisy_costs(x, first, entropy, penalty=1 / second).starts
+    """Algorithm 1, first-DP: starts of the buckets, of which each costs 1 / second, by the budget of the counts."""
+    return noisy_costs(x, first, entropy, 1 / second)
 
 
 def released_partition(x: Wholes, first: Fraction, second: Fraction, entropy: Entropy) -> Wholes:
@@ -57,16 +48,14 @@ def second_stage(x: Wholes, starts: Wholes, epsilon: Fraction, entropy: Entropy,
     return np.repeat(measured(sums, whole_weights(fitted.scales), fitted.widths, epsilon, entropy) / lengths, lengths)
 
 
-def dawa_as_printed(x: Wholes, epsilon: Fraction, entropy: Entropy, ranges: Ranges | None) -> Reals:
-    """A quarter of the budget for Algorithm 1, the rest for GreedyH on its buckets."""
-    first, second = epsilon * FIRST_SHARE, epsilon * (1 - FIRST_SHARE)
-    return second_stage(x, printed_partition(x, first, second, entropy), second, entropy, ranges)
+def _dawa(partition: Callable[[Wholes, Fraction, Fraction, Entropy], Wholes]) -> Mechanism:
+    """A quarter of the budget for a partition, the rest for GreedyH on its buckets."""
 
+    def mechanism(x: Wholes, epsilon: Fraction, entropy: Entropy, ranges: Ranges | None) -> Reals:
+        first, second = epsilon * FIRST_SHARE, epsilon * (1 - FIRST_SHARE)
+        return second_stage(x, partition(x, first, second, entropy), second, entropy, ranges)
 
-def dawa_as_released(x: Wholes, epsilon: Fraction, entropy: Entropy, ranges: Ranges | None) -> Reals:
-    """The same with the faulty partition. NOT PRIVATE."""
-    first, second = epsilon * FIRST_SHARE, epsilon * (1 - FIRST_SHARE)
-    return second_stage(x, released_partition(x, first, second, entropy), second, entropy, ranges)
+    return mechanism
 
 
 DAWA = Baseline(
@@ -75,7 +64,7 @@ DAWA = Baseline(
     private=True,
     proof="epsilon / 4 for the partition (its Theorem 2; theorem N of PROOFS-noisy-costs.md), the rest for GreedyH on buckets.",
     source="Li, Hay, Miklau, Wang, PVLDB 2014",
-    mechanism=dawa_as_printed,
+    mechanism=_dawa(printed_partition),
     aware=True,
     most_cells=MOST_DENSE,
 )
@@ -85,7 +74,7 @@ RELEASED_DAWA = Baseline(
     private=False,
     proof="None: half the noise that the theorem needs, none on single cells, and a clamp; a loss of 2.5 times its budget at 4 cells.",
     source="the authors' code of 2013 and its copies",
-    mechanism=dawa_as_released,
+    mechanism=_dawa(released_partition),
     aware=True,
     most_cells=MOST_DENSE,
 )

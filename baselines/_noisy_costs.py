@@ -5,13 +5,11 @@ PROOFS-plane.md). No release runs it: the partition follows its own noise.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise._check import Exact, exact_positive, refuse, whole
 from leastnoise._check.arrays import IntArray
 from leastnoise._kernel import Entropy
 from leastnoise._kernel._noise import discrete_laplace
@@ -21,25 +19,6 @@ Ranks = npt.NDArray[np.int32]
 
 _SHORT = 128  # up to so many cells a pass for every cell of the window is quicker than the search in the sorted halves
 _BLOCK = 1 << 15  # windows at a time: the temporaries stay in the processor's cache
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Partition:
-    """Intervals that cover n cells, chosen privately; public.
-
-    Attributes:
-        size: number of cells n.
-        starts: first cell of each bucket, increasing, the first 0; int64, shape (k,).
-        spent: the pure epsilon that choosing it has cost, for the distance it was asked for.
-    """
-
-    size: int
-    starts: IntArray
-    spent: Fraction
-
-    def lengths(self) -> IntArray:
-        """Number of cells of each bucket, int64 of shape (k,)."""
-        return np.diff(self.starts, append=self.size)
 
 
 def on_grid(cost: IntArray, length: int) -> IntArray:
@@ -115,9 +94,6 @@ def costs_of_length(x: IntArray, lengths: Iterable[int]) -> Iterator[IntArray]:
         For each length L an int64 array of shape (n - L + 1,): ``sum |L x_j - S|`` of the interval that begins at each cell, in counts
         times cells, exact.
 
-    Raises:
-        InputError: a length that is not from 1 to n.
-
     Guarantees:
         One record more changes the deviation of an interval that contains it by at most 2 - 2/L, and no other.
 
@@ -131,7 +107,6 @@ def costs_of_length(x: IntArray, lengths: Iterable[int]) -> Iterator[IntArray]:
     prefix = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(x, dtype=np.int64)])
     halves: _Halves | None = None
     for length in lengths:
-        whole("length", length, 1, n)
         count = n - length + 1
         cost = np.zeros(count, dtype=np.int64)
         short = length <= _SHORT
@@ -154,13 +129,7 @@ def costs_of_length(x: IntArray, lengths: Iterable[int]) -> Iterator[IntArray]:
 
 
 def power_of_two_costs(x: IntArray) -> list[IntArray]:
-    """``costs_of_length`` of the lengths 1, 2, 4, ... up to n, at every start.
-
-    Args:
-        x: as for ``costs_of_length``.
-
-    Returns:
-        One int64 array a length; 8 n log2(n) bytes together.
+    """``costs_of_length`` of the lengths 1, 2, 4, ... up to n, at every start: 8 n log2(n) bytes together.
 
     >>> [cost.tolist() for cost in power_of_two_costs(np.array([2, 3, 8, 1]))]
     [[0, 0, 0, 0], [2, 10, 14], [36]]
@@ -168,35 +137,20 @@ def power_of_two_costs(x: IntArray) -> list[IntArray]:
     return list(costs_of_length(x, [2**power for power in range(len(x).bit_length())]))
 
 
-def read_line(x: IntArray) -> IntArray:
-    """The counts of cells on a line, cut to the range of exact arithmetic.
-
-    Raises:
-        InputError: no int64 vector of 1 to 2^24 cells.
-
-    >>> read_line(np.array([3, -1])).tolist()
-    [3, 0]
-    """
-    if np.ndim(x) != 1:
-        raise refuse("the vector of counts", f"an array of shape {np.shape(x)}", "of shape (n,)")
-    return read_plane(x)[0]
-
-
-def noisy_costs(x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact, distance: int = 1) -> Partition:
+def noisy_costs(x: IntArray, epsilon: Fraction, entropy: Entropy, penalty: Fraction) -> IntArray:
     """The partition of least noisy cost into intervals of lengths 1, 2, 4, ... at any start: Algorithm 1 of DAWA as printed.
 
     Args:
         x: counts, int64 of shape (n,); private.
-        epsilon: what the partition may cost, for data sets that differ by ``distance`` records.
+        epsilon: what the partition costs.
         entropy: the source of the noise.
         penalty: what each bucket costs besides its deviation, in records; public. The paper's is 1 / epsilon2.
-        distance: how many records neighbours differ by: k for add/remove of a unit of k rows, 2 k for replace.
 
     Returns:
-        The partition; it cost exactly ``epsilon``.
+        First cell of each bucket, increasing, the first 0; int64, shape (k,).
 
     Raises:
-        InputError: an argument is not of this kind; never because of a count.
+        InputError: an epsilon or a penalty beyond exact arithmetic; never because of a count.
 
     Guarantees:
         epsilon-DP (theorem N). There is noise on every interval, single cells included, of scale
@@ -206,23 +160,20 @@ def noisy_costs(x: IntArray, epsilon: Exact, entropy: Entropy, *, penalty: Exact
         Li, Hay, Miklau, Wang, PVLDB 2014, Algorithm 1, Theorem 2 and the Remark.
 
     >>> from leastnoise._kernel import SeededEntropy
-    >>> noisy_costs(np.array([9000, 9000, 0, 0]), 1, SeededEntropy(1), penalty=200).starts.tolist()
+    >>> noisy_costs(np.array([9000, 9000, 0, 0]), Fraction(1), SeededEntropy(1), Fraction(200)).tolist()
     [0, 2]
     """
-    spent = exact_positive("epsilon", epsilon)
-    each = spent / whole("distance", distance, 1)  # Q3: group privacy
-    cells = read_line(x)
+    cells = read_plane(x)[0]
     n = len(cells)
-    fixed = read_penalty(penalty, n)
-    levels = on_powers(cells)
+    fixed, levels = read_penalty(penalty, n), on_powers(cells)
     longest = grid_sensitivity(2 ** (len(levels) - 1))
     if longest == 0:  # one cell: there is nothing to choose
-        return Partition(size=1, starts=np.zeros(1, dtype=np.int64), spent=spent)
+        return np.zeros(1, dtype=np.int64)
     noisy = []
     for power, level in enumerate(levels):
-        numerator, denominator = noise_scale(longest + grid_sensitivity(2**power), each, n)
+        numerator, denominator = noise_scale(longest + grid_sensitivity(2**power), epsilon, n)
         noisy.append(level + fixed + discrete_laplace(numerator, denominator, len(level), entropy))  # Q1: every interval
-    return Partition(size=n, starts=cheapest_of_powers(noisy), spent=spent)
+    return cheapest_of_powers(noisy)
 
 
 def on_powers(cells: IntArray) -> list[IntArray]:
@@ -250,10 +201,9 @@ def cheapest_of_powers(costs: list[IntArray]) -> IntArray:
     for stop in range(1, n + 1):
         fitting = stop.bit_length()
         total = best[stop - lengths[:fitting]] + ending[stop, :fitting]
-        choice[stop] = place = int(total.argmin())  # Q2: the first of equals
-        best[stop] = total[place]
-    starts = []
-    stop = n
+        choice[stop] = total.argmin()  # Q2: the first of equals
+        best[stop] = total[choice[stop]]
+    starts, stop = [], n
     while stop:
         stop -= int(lengths[choice[stop]])
         starts.append(stop)

@@ -212,23 +212,6 @@ def test_php_passes_that_depth_on(monkeypatch):
     assert asked == [(EPSILON / 2, 1), (EPSILON / 6, 3), (EPSILON / 8, 4)]
 
 
-def test_noisy_maximum_of_differences_needs_twice_the_noise():
-    """Two differences, of which one record moves one up and the other down: with Lap(1 / epsilon) the loss is nearly 2 epsilon, exactly."""
-    epsilon, reach = 1.0, np.arange(-80, 81)
-
-    def first_wins(scores, scale):
-        chance = np.exp(-np.abs(reach) / scale)
-        chance /= chance.sum()
-        return sum(p * chance[reach <= z + scores[0] - scores[1]].sum() for z, p in zip(reach, chance, strict=True))
-
-    for scale, least, most in ((1 / epsilon, 1.3, 2.0), (2 / epsilon, 0.5, 1.0)):
-        loss = math.log(first_wins([5, 9], scale) / first_wins([4, 10], scale))
-        assert least * epsilon < loss <= most * epsilon
-    scores = [np.array([5, 9]), np.array([4, 10])]  # ours is the exponential mechanism with epsilon / 2
-    chances = [np.exp(s * epsilon / 2) / np.exp(s * epsilon / 2).sum() for s in scores]
-    assert abs(math.log(chances[0][0] / chances[1][0])) <= epsilon
-
-
 def test_mwem_chooses_with_half_of_a_step_in_the_exponent(monkeypatch):
     rates = []
     monkeypatch.setattr(_mwem, "choose", lambda scores, rate, _: rates.append(rate) or 0)

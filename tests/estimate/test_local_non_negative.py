@@ -4,9 +4,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from experiments.consistency import disagreement
 from scipy.optimize import nnls
 
+from estimate.agreement import disagreement
 from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._accuracy import structure
 from leastnoise._domain import Domain, Integers, Measure

@@ -4,8 +4,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from experiments.consistency import disagreement
 
+from estimate.agreement import disagreement
 from leastnoise._accounting import ZCDP, Noise, Privacy
 from leastnoise._accuracy import _product
 from leastnoise._domain import Coded, Domain

@@ -4,18 +4,19 @@ import math
 
 import numpy as np
 import pytest
-from experiments.consistency import disagreement
 from experiments.datacube_strategies import (
     STRATEGIES,
     consistent_error,
     cube_workload,
     fourier_groups,
     gaussian_errors,
+    least_squares,
     least_squares_error,
     method,
     ways,
 )
 
+from estimate.agreement import disagreement
 from experiments import datacubes
 from leastnoise._check import InputError
 from leastnoise._planner._residual_algebra import table_sizes
@@ -59,7 +60,7 @@ def test_draws_are_consistent_and_as_large_as_expected(name) -> None:
     ready = method(name, shape, targets)
     rng = np.random.default_rng(3)
     draws = [ready.draw(rng) for _ in range(400)]
-    assert disagreement({tuple(map(str, target)): error for target, error in draws[0].items()}) < 1e-9
+    assert disagreement(draws[0]) < 1e-9
     mean = {target: np.mean([draw[target] for draw in draws], axis=0) for target in targets}
     spread = {target: np.std([draw[target] for draw in draws], axis=0) for target in targets}
     assert max(float(np.abs(mean[t] / spread[t]).max()) for t in targets) * math.sqrt(400) < 5
@@ -69,6 +70,21 @@ def test_draws_are_consistent_and_as_large_as_expected(name) -> None:
     else:
         expected = consistent_error(shape, targets, ready) if name[0] == "Q" else ready.error
         assert squares == pytest.approx(2 * expected, rel=0.15)
+
+
+def test_tables_made_to_agree_are_dense_least_squares_with_their_weights() -> None:
+    rng, shape, tables = np.random.default_rng(3), (3, 2, 4), [(0, 1), (1, 2), (0, 2), (2,), ()]
+    theta = rng.uniform(0.2, 4, len(tables))
+    noisy = {table: rng.normal(size=[shape[i] for i in table]) for table in tables}
+    cells = np.eye(24).reshape(*shape, 24)
+    rows = {table: cells.sum(axis=tuple({0, 1, 2} - {*table})).reshape(-1, 24) for table in [*tables, (1,)]}
+    scale = np.concatenate([np.full(noisy[table].size, weight) for table, weight in zip(tables, theta, strict=True)])
+    matrix, target = np.vstack([rows[table] for table in tables]), np.concatenate([noisy[table].reshape(-1) for table in tables])
+    fitted = np.linalg.lstsq(matrix * scale[:, None], target * scale, rcond=None)[0]
+    agreed = least_squares(noisy, theta, [*tables, (1,)])  # a table that was not measured too
+    assert disagreement(noisy) > 0.5
+    assert disagreement(agreed) < 1e-9
+    assert all(np.allclose(agreed[table].reshape(-1), rows[table] @ fitted) for table in agreed)
 
 
 def test_gaussian_residual_optimum_is_least() -> None:

@@ -1,63 +1,101 @@
-"""The DAWA experiment on a small histogram: workloads, fair sums, files."""
+"""The comparisons of `dawa` on small histograms and tables: queries, fair sums, files; and what smoothing gains."""
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
-from experiments.dawa import OURS, WORKLOADS, Size, ranges_of, regret, run
-from experiments.dawa_figures import draw_ratios
+from experiments.dawa_comparison import draw_ratios, regret
+from experiments.dawa_smooth import run as run_smooth
 
+from experiments import dawa, dawa_plane
 from leastnoise._check import InputError
 
-
-@pytest.mark.parametrize("workload", WORKLOADS)
-def test_workloads_are_ranges_within_the_cells(workload: str) -> None:
-    asked = ranges_of(workload, 300, [1])
-    assert (asked.low >= 0).all()
-    assert (asked.low < asked.high).all()
-    assert asked.high.max() <= 300
-    assert np.array_equal(asked.low, ranges_of(workload, 300, [1]).low)
+FILES = {"errors.csv", "regret.csv", "ratios.svg", "ratios.png"}
 
 
-def test_clustered_ranges_lie_about_five_centres() -> None:
-    asked = ranges_of("clustered", 10**5, [2])
+@pytest.mark.parametrize("shape", [(300,), (1, 3), (20, 33)])
+def test_queries_lie_within_the_cells_and_follow_from_the_seed(shape):
+    def made(workload):
+        return dawa.ranges_of(workload, 300, [1]) if len(shape) == 1 else dawa_plane.rectangles_of(workload, shape, [1])
+
+    for workload in dawa.WORKLOADS if len(shape) == 1 else dawa_plane.WORKLOADS:
+        asked = made(workload)
+        assert (asked.low >= 0).all()
+        assert (asked.low < asked.high).all()
+        assert (asked.high <= shape).all()
+        assert np.array_equal(asked.low, made(workload).low)
+        if workload == "small rectangles":
+            assert (asked.high - asked.low <= np.maximum(1, np.array(shape) // 8)).all()
+
+
+def test_clustered_ranges_lie_about_five_centres():
+    asked = dawa.ranges_of("clustered", 10**5, [2])
     middle = (asked.low + asked.high) / 2
     assert len({round(float(np.median(part)) / 500) for part in np.split(middle, 5)}) > 1
     assert all(np.std(part) < 500 for part in np.split(middle, 5))
 
 
-def test_it_runs_and_writes_its_tables(tmp_path: Path) -> None:
-    (tmp_path / "hist1d").mkdir()
-    np.save(tmp_path / "hist1d" / "SMALL.n4096.npy", np.repeat([40, 0, 3, 0], 16))
-    told: list[str] = []
-    size = Size(epsilons=("1",), scales=(None, 1000), trials=2, ours=OURS)
-    rows = run(tmp_path, tmp_path / "out", size=size, report=told.append)
-    assert [(row["records"], row["workload"]) for row in rows] == [(records, one) for records in (688, 1000) for one in WORKLOADS]
+def check(rows, mechanisms, out, told):
+    """What holds for the rows, files and lines of both comparisons."""
     for row in rows:
         assert row["ratio"] == row["dawa"] / row[row["best other"]]
+        assert row["ratio to D"] == row["dawa"] / row["D"]
         assert "not private" not in row["best other"]
-        assert all(row[one] > 0 and row[f"{one} se"] >= 0 for one in (*OURS, "D", "Identity", "EFPA"))
+        assert row["worst release"] >= 1
+        assert all(row[one] > 0 and row[f"{one} se"] >= 0 for one in mechanisms)
     for summary in regret(rows):
-        assert min(value for key, value in summary.items() if key not in {"epsilon", "workload"}) >= 1
-    with (tmp_path / "out" / "errors.csv").open(encoding="utf-8") as file:
-        assert len(list(csv.DictReader(file))) == 8
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"errors.csv", "regret.csv", "ratios.svg", "ratios.png"}
+        assert min(summary[one] for one in (*mechanisms, "dawa, largest")) >= 1
+    with (out / "errors.csv").open(encoding="utf-8") as file:
+        assert [float(row["dawa"]) for row in csv.DictReader(file)] == [row["dawa"] for row in rows]
+    assert {path.name for path in out.iterdir()} == FILES
     assert told[-1].startswith("Tables and figures are in")
 
 
-def test_a_run_in_progress_is_drawn_without_what_is_missing(tmp_path: Path) -> None:
+def test_the_comparison_on_histograms_runs_and_writes_its_tables(tmp_path):
+    (tmp_path / "hist1d").mkdir()
+    np.save(tmp_path / "hist1d" / "SMALL.n4096.npy", np.repeat([40, 0, 3, 0], 16))
+    told = []
+    size = dawa.Size(epsilons=("1",), scales=(None, 1000), trials=2, ours=dawa.OURS)
+    rows = dawa.run(tmp_path, tmp_path / "out", size=size, report=told.append)
+    assert [(row["records"], row["workload"]) for row in rows] == [(records, one) for records in (688, 1000) for one in dawa.WORKLOADS]
+    check(rows, (*dawa.OURS, "D", "Identity", "EFPA"), tmp_path / "out", told)
+
+
+def test_the_comparison_on_tables_runs_and_writes_its_tables(tmp_path):
+    table = np.zeros((12, 9), dtype=np.int64)
+    table[:5, :4] = 30
+    told, size = [], dawa_plane.Size(names=("small",), epsilons=("1",), trials=2, releases=3)
+    rows = dawa_plane.compare({"small": table, "left out": table}, tmp_path / "out", size, 0, told.append)
+    assert [(row["data"], row["workload"], row["records"]) for row in rows] == [("small", one, 600) for one in dawa_plane.WORKLOADS]
+    check(rows, ("dawa", "D", "Identity", "AGrid", "UGrid", "QuadTree", "Uniform"), tmp_path / "out", told)
+
+
+def test_a_run_in_progress_is_drawn_without_what_is_missing(tmp_path):
     rows = [
         {"data": name, "epsilon": epsilon, "workload": workload, "ratio": 0.5}
         for name, epsilon in (("A", "0.1"), ("B", "0.1"), ("A", "1"))
-        for workload in WORKLOADS
+        for workload in dawa.WORKLOADS
     ]
-    draw_ratios(rows, tmp_path / "ratios")
+    draw_ratios(rows, tmp_path / "ratios", dawa.MARKS)
     assert {path.name for path in tmp_path.iterdir()} == {"ratios.svg", "ratios.png"}
 
 
-def test_without_data_it_says_so(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="needs histograms"):
+@pytest.mark.parametrize(("run", "folder"), [(dawa.run, "hist1d"), (dawa_plane.run, "hist2d")])
+def test_without_data_it_says_so(run, folder, tmp_path):
+    with pytest.raises(InputError, match=rf"needs histograms .*{folder}.*; got none"):
         run(tmp_path, tmp_path / "out")
+
+
+def test_smoothing_gains_on_most_histograms(tmp_path):
+    """One release each, of which a single ratio varies by much; where nothing is to be gained all stays, and the mean gains clearly."""
+    (tmp_path / "hist1d").mkdir()
+    np.save(tmp_path / "hist1d" / "rough.n4096.npy", np.arange(4096) * 7919 % 5000)
+    rows = run_smooth(tmp_path, tmp_path / "out", cells=(64,), asked=("prefix",), epsilons=("0.1",), trials=1)
+    gains = [row["over least squares"] for row in rows]
+    assert len(rows) == 1 + 2 * 6 + 2 * 14
+    assert np.median(gains) <= 1
+    assert max(gains) < 1.05
+    assert np.exp(np.mean(np.log(np.maximum(gains, 0.01)))) < 0.95
+    assert (tmp_path / "out" / "smoothed.csv").read_text().count("\n") == len(rows) + 1

@@ -59,8 +59,22 @@ def test_mean_squares_of_all_ranges_are_those_of_the_ranges_one_by_one() -> None
     cells = rng.integers(0, 9, 7)
     values = cells + rng.normal(size=7)
     squares = [float((values - cells)[low : high + 1].sum() ** 2) for low in range(7) for high in range(low, 7)]
-    found = experiment._squares(values, cells, np.cumsum(cells))
+    found = experiment.mean_squares(values - cells)
     assert found == pytest.approx((float(((values - cells) ** 2).mean()), float(np.mean(squares))))
+
+
+def test_whole_counts_move_no_run_of_cells_by_one_keep_a_whole_total_and_are_right_on_average() -> None:
+    rng = np.random.default_rng(0)
+    for seed in range(20):
+        cells = rng.exponential(2.0, 70) * (rng.random(70) < 0.5)
+        cells *= round(float(cells.sum())) / cells.sum()
+        moved = experiment.whole_counts(cells, seed) - cells
+        runs = np.concatenate([[0], np.cumsum(moved)])
+        assert np.abs(np.subtract.outer(runs, runs)).max() < 1 + 1e-9
+        assert abs(moved.sum()) < 1e-9
+    drawn = [experiment.whole_counts(np.array([0.1, 0.25, 3.5, 0.0, 0.65, 1.0]), seed) for seed in range(4000)]
+    # The mean of 4000 of two neighbouring numbers has a standard deviation of at most 0.008; 5 of them.
+    np.testing.assert_allclose(np.mean(drawn, axis=0), [0.1, 0.25, 3.5, 0.0, 0.65, 1.0], atol=0.04)
 
 
 def test_real_histograms_are_read_where_they_are() -> None:

@@ -1,0 +1,18 @@
+"""How far tables disagree about the cells that several of them determine."""
+
+from itertools import combinations
+
+import numpy as np
+
+
+def disagreement(tables):
+    """The largest difference between two tables, by attributes in any order, in the sums over the attributes that they do not share."""
+    found = [0.0]
+    for (one, first), (other, second) in combinations(tables.items(), 2):
+        shared = sorted({*one} & {*other})
+        sums = [
+            np.einsum(np.asarray(cells), range(len(names)), [names.index(name) for name in shared])
+            for names, cells in ((one, first), (other, second))
+        ]
+        found.append(float(np.abs(sums[0] - sums[1]).max()))
+    return max(found)
