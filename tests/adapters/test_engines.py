@@ -623,17 +623,20 @@ def test_a_server_that_cannot_be_reached(monkeypatch):
         read(DatabaseTable("visits", "env:VISITS_URL"), Domain(b=["true"]))
 
 
-@pytest.mark.parametrize("connection", ["postgresql://tester:PASSWORDMARK@/postgres", "env:", "env:A B", 5])
-def test_a_connection_is_the_name_of_a_variable(connection):
-    with pytest.raises(InputError, match="connection must be 'env:' and the name of an environment variable") as error:
-        DatabaseTable("visits", connection)
+@pytest.mark.parametrize(
+    ("table", "connection", "message"),
+    [
+        *(
+            ("visits", other, "connection must be 'env:' and the name of an environment variable")
+            for other in ("postgresql://tester:PASSWORDMARK@/postgres", "env:", "env:A B", 5)
+        ),
+        *((other, "env:VISITS_URL", "table must be a name such as") for other in ("", "a.b.c", ".visits", "visits.", 5)),
+    ],
+)
+def test_a_table_and_the_variable_of_its_connection_are_named(table, connection, message):
+    with pytest.raises(InputError, match=message) as error:
+        DatabaseTable(table, connection)
     assert "MARK" not in str(error.value)
-
-
-def test_a_table_is_named():
-    for table in ("", "a.b.c", ".visits", "visits.", 5):
-        with pytest.raises(InputError, match="table must be a name such as"):
-            DatabaseTable(table, "env:VISITS_URL")
 
 
 SPEC = """

@@ -99,26 +99,15 @@ SEX = ["F", "M", "Ünïcode 日本", 'q"uote', "a,b"]
 @pytest.mark.parametrize(
     ("domain", "expected"),
     [
-        (Domain(sex=SEX), [0, 1, 0, 2, 3, 4]),
-        (Domain(sex=Categories(SEX, null="other")), [0, 1, 5, 5, 0, 2, 3, 4]),
-        (Domain(sex=Categories(SEX, outside="other")), [0, 1, 5, 0, 5, 2, 3, 4]),
         (Domain(sex=Categories([*SEX, " F"], outside="other", null="other")), [0, 1, 6, 6, 6, 0, 5, 2, 3, 4]),
-        (Domain(age=Integers(17, 90)), [0, 73, 33, 3, 4, 5, 6]),
         (Domain(age=Integers(17, 90, outside="clip")), [0, 73, 0, 33, 73, 3, 4, 5, 6]),
-        (Domain(age=Integers(17, 90, outside="other")), [0, 73, 74, 33, 74, 3, 4, 5, 6]),
         (Domain(age=Integers(17, 90, null="other")), [0, 73, 74, 33, 3, 4, 5, 6]),
         (Domain(age=Categories([17, "90"])), [0, 1]),
-        (Domain(zone=Coded(4)), [0, 1, 3, 0, 2]),
-        (Domain(zone=Coded(4, null="other")), [0, 1, 4, 4, 3, 0, 2]),
         (Domain(zone=Coded(4, outside="other")), [0, 1, 4, 3, 4, 4, 0, 2]),
         (Domain(zone=Categories([0, 1, 2, "2.5"])), [0, 1, 3, 0, 2]),
         (Domain(zone=Integers(0, 3, outside="clip")), [0, 1, 2, 3, 3, 0, 0, 2]),
-        (Domain(pay=Bins(0, 1, 10)), [0, 1, 3, 9, 7, 5]),
         (Domain(pay=Bins(0, 1, 10, closed="right")), [0, 0, 2, 9, 6, 4]),
-        (Domain(pay=Bins(0, 1, 10, outside="clip")), [0, 1, 3, 9, 9, 0, 7, 0, 5]),
-        (Domain(pay=Bins(0, 1, 10, outside="other")), [0, 1, 3, 9, 10, 10, 7, 10, 5]),
         (Domain(pay=Bins(0, 1, 10, outside="other", null="other")), [0, 1, 3, 10, 9, 10, 10, 7, 10, 5]),
-        (Domain(flag=["true", "false"]), [0, 1, 0, 1, 0, 1, 0, 1, 0]),
         (Domain(flag=[True, False]), [0, 1, 0, 1, 0, 1, 0, 1, 0]),
         (Domain(day=["2024-05-01", "2024-05-02"]), [0, *[1] * 7]),
         (Domain(price=["1.5", "2", "0.1"]), [0, 1, *[2] * 7]),
@@ -126,7 +115,8 @@ SEX = ["F", "M", "Ünïcode 日本", 'q"uote', "a,b"]
         (Domain(big=Integers(0, 5, outside="other")), [6] * 9),
     ],
 )
-def test_every_source_and_policy(everything, domain, expected):
+def test_every_source_has_the_same_cells(everything, domain, expected):
+    """What each policy does to a value is seen in `test_encode`."""
     (name,) = domain.names
     assert sorted(columns_of(read(everything, domain)).codes[name].tolist()) == sorted(expected)
 

@@ -9,23 +9,13 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from adapters.neighbours import entropy_of as entropy
 from leastnoise._adapters import Wanted, _read, read
 from leastnoise._adapters._column import Column
 from leastnoise._adapters._units import Units
 from leastnoise._check import InputError
 from leastnoise._domain import Categories, Coded, Domain, PerCell, UnitCount
 from leastnoise._table import Counted, columns_of
-
-
-def entropy(keys):
-    """Entropy that gives the rows these keys."""
-    left = list(keys)
-
-    def take(count):
-        some, left[: count // 8] = left[: count // 8], []
-        return np.array(some, dtype="<u8").tobytes()
-
-    return take
 
 
 def encoded(frame, keys, most):

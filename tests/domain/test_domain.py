@@ -127,6 +127,10 @@ def test_spec_form():
     assert domain_from_spec({"a": {"size": 2}}, {"pay": {"clip": [0, 5]}}).measure("pay") == Measure("pay", 0, 5)
 
 
+def from_json(*attributes, measures=()):
+    return Domain.from_json({"attributes": attributes, "measures": measures})
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -150,23 +154,17 @@ def test_spec_form():
         (lambda: Domain.from_json([]), "a domain in JSON must be a table with keys among 'attributes', 'measures'; got []."),
         (lambda: Domain.from_json({"attributes": 5}), "'attributes' of a domain in JSON must be a list; got 5."),
         (lambda: Domain.from_json({"attribute": []}), "a domain in JSON has no key 'attribute'; allowed are 'attributes', 'measures'. Did"),
+        (lambda: from_json({"name": "a", "kind": "x"}), "'kind' of the attribute 'a' must be one of"),
         (
-            lambda: Domain.from_json({"attributes": [{"name": "a", "kind": "x"}], "measures": []}),
-            "'kind' of the attribute 'a' must be one of",
+            lambda: from_json({"name": "a", "kind": "coded"}),
+            "the attribute 'a' in JSON must have 'size', as every attribute of kind",
         ),
         (
-            lambda: Domain.from_json({"attributes": [{"name": "a", "kind": "coded"}], "measures": []}),
-            "the attribute 'a' in JSON must have 'size', as every attribute of kind 'coded'.",
-        ),
-        (
-            lambda: Domain.from_json({"attributes": [{"name": "a", "kind": "coded", "size": 2, "low": 1}], "measures": []}),
+            lambda: from_json({"name": "a", "kind": "coded", "size": 2, "low": 1}),
             "the attribute 'a' in JSON has no key 'low'; allowed are 'size', 'null', 'outside', 'reading', 'levels'.",
         ),
-        (lambda: Domain.from_json({"attributes": [], "measures": [{"name": "m"}]}), "a measure in JSON must have 'column'."),
-        (
-            lambda: Domain.from_json({"attributes": [], "measures": [{"name": "m", "column": "c", "low": 0, "high": 1, "unit": 1}] * 2}),
-            "a measure must be named once",
-        ),
+        (lambda: from_json(measures=[{"name": "m"}]), "a measure in JSON must have 'column'."),
+        (lambda: from_json(measures=[{"name": "m", "column": "c", "low": 0, "high": 1, "unit": 1}] * 2), "a measure must be named once"),
         (lambda: domain_from_spec(5), "[domain] must be a table of tables; got 5."),
         (lambda: domain_from_spec({"a": 5}), "[domain.a] must be a table with keys among 'categories', 'integers', 'decimals', 'bins', 'e"),
         (lambda: domain_from_spec({"a": {"catgories": ["x"]}}), "[domain.a] has no key 'catgories'; allowed are 'categories', 'integers',"),

@@ -192,7 +192,7 @@ class Workload:
             )
         values = {product.measure: product.values_of for product in self}
         called = {name: f"{weight} of rows with {of}" if of else f"{name} weighted by {weight}" for name, of in values.items() if name}
-        made = _with(self, {called[name]: Weighted(known[name], known[weight]) for name in called})
+        made = _with_measures(self, {called[name]: Weighted(known[name], known[weight]) for name in called})
         products = tuple(
             replace(asked, measure=called[asked.measure] if asked.measure else weight).knowing(asked.operators) for asked in made
         )
@@ -214,7 +214,7 @@ class Workload:
         ]
 
 
-def _counting(count: str, of_unit: Sequence[str], workload: Workload) -> Workload:
+def _of_counts(count: str, of_unit: Sequence[str], workload: Workload) -> Workload:
     """Return the tables with counts of rows, of values of a measure or of privacy units in place of counts of rows."""
     sums = [name for name, kind in workload.domain.measures.items() if type(kind) is Measure]
     if one_of("count", count, ("rows", "units", *sums)) == "rows":
@@ -223,17 +223,17 @@ def _counting(count: str, of_unit: Sequence[str], workload: Workload) -> Workloa
         raise refuse("count", count, 'left out, or "rows", where a measure is summed')
     if count in sums:
         name = f"count of {count}"
-        counting = _with(workload, {name: ValueCount(workload.domain.measure(count))})
+        counting = _with_measures(workload, {name: ValueCount(workload.domain.measure(count))})
         return replace(counting, products=tuple(replace(product, measure=name).knowing(product.operators) for product in counting))
     of_units = {*groups_of(workload.domain, list(of_unit), "of_unit")}
     counts = [UnitCount(() if {*product.attributes} <= of_units else product.attributes) for product in workload]
     names = [" by ".join(["units", *([" x ".join(count.attributes)] if count.attributes else [])]) for count in counts]
-    counting = _with(workload, dict(zip(names, counts, strict=True)))
+    counting = _with_measures(workload, dict(zip(names, counts, strict=True)))
     products = tuple(replace(product, measure=name) for product, name in zip(counting, names, strict=True))
     return replace(counting, products=products)
 
 
-def _with(workload: Workload, counts: Mapping[str, Measure]) -> Workload:
+def _with_measures(workload: Workload, counts: Mapping[str, Measure]) -> Workload:
     """Return the workload over its domain with these measures, which are no sums, added at the end."""
     known = workload.domain.measures
     if taken := [name for name in counts if known.get(name, counts[name]) != counts[name]]:
@@ -249,7 +249,7 @@ def _with(workload: Workload, counts: Mapping[str, Measure]) -> Workload:
 def together(asked: Sequence[Workload]) -> Workload:
     """Return all that several workloads ask, as ``+`` does; a table that is asked for twice gets the sum of its weights."""
     counts = {name: kind for part in asked for name, kind in part.domain.measures.items() if type(kind) is not Measure}
-    parts = [_with(part, counts) for part in asked] if counts else asked
+    parts = [_with_measures(part, counts) for part in asked] if counts else asked
     known: dict[tuple[object, ...], Product] = {}
     for product in chain.from_iterable(part.products for part in parts):
         if same := known.get(product.question):
@@ -343,7 +343,7 @@ def queries(
     twice = sorted({*(asked or {})} & {*query_sets})
     if twice:
         raise refuse("an attribute of a query", twice[0], "given once")
-    return _counting(count, of_unit, Workload(domain, (_product(domain, {**(asked or {}), **query_sets}, weight, sum),)))
+    return _of_counts(count, of_unit, Workload(domain, (_product(domain, {**(asked or {}), **query_sets}, weight, sum),)))
 
 
 def marginals(
@@ -391,7 +391,7 @@ def marginals(
         along = tuple(map(sets.__getitem__, set_))
         product = Product(domain=domain, attributes=set_, query_sets=along, weight=share, measure=sum)
         products.append(product.knowing(tuple(map(operators.__getitem__, set_))))
-    return _counting(count, of_unit, Workload(domain, tuple(products)))
+    return _of_counts(count, of_unit, Workload(domain, tuple(products)))
 
 
 def mean_queries(
