@@ -208,6 +208,14 @@ def test_names_that_two_attributes_have_are_refused():
         ln.sql(domain, "SELECT at, COUNT(*) FROM visits GROUP BY at")
 
 
+def test_names_are_found_in_any_case_and_those_that_are_the_same_first():
+    domain = ln.Domain(day=["a"], Day=["b"], sex=["F"])
+    texts = [f"SELECT {name}, COUNT(*) FROM visits GROUP BY {name}" for name in ("Day", "day", "SEX")]
+    assert [statement.columns[0].attribute for statement in read_statements(domain, texts)] == ["Day", "day", "sex"]
+    with pytest.raises(ln.InputError, match="SELECT names DAY, which day and Day have; name one of these"):
+        read_statements(domain, [texts[0].replace("Day", "DAY")])
+
+
 def test_many_values_are_refused():
     domain = ln.Domain(at=ln.Integers(0, 3_000_000))
     with pytest.raises(ln.InputError, match="WHERE of at, which has 3000001 values, cannot be answered"):

@@ -67,11 +67,15 @@ class Product:
             raise refuse(f"the queries of {self.measure}", replace(self, measure=None).name, f"the cells of {' x '.join(cell)}", advice)
 
     @property
+    def along(self) -> dict[str, QuerySet]:
+        """The query set by attribute."""
+        return dict(zip(self.attributes, self.query_sets, strict=True))
+
+    @property
     def operators(self) -> tuple[Operator, ...]:
         """The operator of each attribute; made at the first call."""
         if not self._operators:
-            operators = tuple(q.operator(name, self.domain.kind(name)) for name, q in zip(self.attributes, self.query_sets, strict=True))
-            self._operators.append(operators)
+            self._operators.append(tuple(q.operator(name, self.domain.kind(name)) for name, q in self.along.items()))
         return self._operators[0]
 
     def knowing(self, operators: tuple[Operator, ...]) -> "Product":
@@ -82,12 +86,12 @@ class Product:
     @property
     def labels(self) -> tuple[tuple[Label, ...], ...]:
         """The row labels of every operator."""
-        return tuple(q.labels(name, self.domain.kind(name)) for name, q in zip(self.attributes, self.query_sets, strict=True))
+        return tuple(q.labels(name, self.domain.kind(name)) for name, q in self.along.items())
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The names of the columns of its labels."""
-        return tuple(q.key_along(name) for name, q in zip(self.attributes, self.query_sets, strict=True))
+        return tuple(q.key_along(name) for name, q in self.along.items())
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -130,7 +134,7 @@ class Product:
     @property
     def spec(self) -> dict[str, object]:
         """The query sets by attribute, as `queries` of a spec has them."""
-        return {name: asked.to_spec() for name, asked in zip(self.attributes, self.query_sets, strict=True)}
+        return {name: asked.to_spec() for name, asked in self.along.items()}
 
     @property
     def importance(self) -> float:
@@ -148,7 +152,7 @@ class Product:
     @property
     def name(self) -> str:
         """A short name, different for different questions."""
-        parts = [q.name_along(name) for name, q in zip(self.attributes, self.query_sets, strict=True)]
+        parts = [q.name_along(name) for name, q in self.along.items()]
         table = " x ".join(parts) or "total"
         if self.of_units:
             return f"units by {table}" if parts else "units"
