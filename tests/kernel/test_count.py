@@ -34,6 +34,14 @@ def slow(codes, values, domain, attributes):
     return table
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _small_blocks():
+    """A few rows are more than one block."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_count, "_BLOCK", 4)
+        yield
+
+
 @given(
     st.lists(st.integers(1, 5), min_size=1, max_size=5),
     st.integers(0, 30),
@@ -80,23 +88,6 @@ def test_limits_that_do_not_fit_are_refused_before_a_row_is_looked_up(name, limi
     table, _, _ = made([2], 3, 1, Measure("m", 0, 7))
     with pytest.raises(InputError, match="none below 0"):
         count(table, [()], "m", (name, np.array(limits)))
-
-
-def test_count_against_numpy_over_many_blocks(monkeypatch):
-    monkeypatch.setattr(_count, "_BLOCK", 1000)
-    sizes = (3, 300, 2, 7, 11)
-    table, codes, values = made(sizes, 5000, 5, Measure("m", -(10**6), 10**6))
-    for ways in range(1, 6):
-        for attributes, counts in count(table, itertools.permutations([f"a{place}" for place in range(5)], ways)):
-            shape = [table.domain.kind(name).size for name in attributes]
-            cell = np.ravel_multi_index([codes[name] for name in attributes], shape)
-            assert np.array_equal(counts, np.bincount(cell, minlength=math.prod(shape)))
-    for attributes, counts in count(table, [("a1", "a0"), ("a4",)], "m"):
-        expected = np.zeros(len(counts), dtype=np.int64)
-        np.add.at(
-            expected, np.ravel_multi_index([codes[n] for n in attributes], [table.domain.kind(n).size for n in attributes]), values["m"]
-        )
-        assert np.array_equal(counts, expected)
 
 
 def test_sums_are_exact_where_float64_is_not():

@@ -11,7 +11,6 @@ from scipy.special import ndtr
 
 import leastnoise as ln
 from leastnoise._accounting import ApproxDP, KeyRule, Noise, Privacy, keys_are_private
-from leastnoise._accounting._keys import _stretches
 from leastnoise._domain import Domain, Unknown
 from leastnoise._fitting import key_rule
 from leastnoise._kernel import FoundKeys, KeySearch, SeededEntropy, Terms, UnpaidSeries
@@ -97,18 +96,6 @@ def test_the_bound_is_never_below_the_exact_loss_of_any_neighbours_and_near_it(
     assert 1 - (1 - claimed / k) ** k <= worst * (1.02 if noise is LAPLACE or k == 1 else 1.35)
 
 
-def test_delta_is_for_all_keys_of_a_unit_and_not_for_one() -> None:
-    """The mistake that a peer made: the threshold of one key, for a unit with many."""
-    single = Privacy(ApproxDP(1, "1e-6"))
-    rule = key_rule(single)
-    many = Privacy(ApproxDP(1, "1e-6"), unit_column="id", max_rows=20)
-    wide = replace(rule, scale=rule.scale * 20, threshold=rule.threshold * 20 - 19)  # as private for any one of its keys
-    assert keys_are_private(rule, single)
-    assert not keys_are_private(wide, many)
-    chance = math.exp(-float((wide.threshold - 1) / wide.scale)) / (1 + math.exp(-1 / float(wide.scale)))
-    assert 1 - (1 - chance) ** 20 > 5 * float(many.budget.delta)
-
-
 @pytest.mark.parametrize(("k", "neighbours"), [(1, "add_remove"), (2, "replace"), (7, "add_remove")])
 def test_a_planned_rule_is_the_least_and_the_kernel_proves_it_again(k: int, neighbours: str) -> None:
     privacy = Privacy(ApproxDP("1/2", "1e-8"), neighbours, "id", k)
@@ -124,11 +111,6 @@ def test_a_planned_rule_is_the_least_and_the_kernel_proves_it_again(k: int, neig
     for budget in (ln.PureDP(1), ln.ZCDP(1)):
         with pytest.raises(ln.InputError, match="not proved"):
             search.verify(privacy.within(budget))
-
-
-def test_stretches_of_many_keys_cover_every_number_of_them() -> None:
-    for last in (65, 200, 5000):
-        assert [number for first, end in _stretches(last) for number in range(first, end + 1)] == list(range(last + 1))
 
 
 TEXTS = [f"key {number:05}" for number in range(20_000)]
@@ -155,26 +137,19 @@ def test_what_is_drawn_has_the_law_that_the_bound_is_about(noise: Noise, scale: 
     assert list(zip(-found.units, found.keys, strict=True)) == sorted(zip(-found.units, found.keys, strict=True))
 
 
-def test_only_the_largest_are_kept_and_the_rest_is_post_processing() -> None:
+def test_only_the_largest_are_kept_and_written_and_there_may_be_none() -> None:
     domain, privacy = Domain(agent=Unknown(100)), Privacy(ApproxDP(1, "1e-9"))
-    terms = Terms(domain=domain, privacy=privacy, attributes=("agent",))
-    table = Table.keyed(domain, "agent", TEXTS[:300], 30 + np.arange(300))
-    every, few = (
-        UnpaidSeries(terms, table, SeededEntropy(5)).find(KeySearch(attribute="agent", rule=key_rule(privacy), most=most))
-        for most in (300, 7)
-    )
-    assert few.keys == every.keys[:7]
-    assert few.units.tolist() == every.units[:7].tolist()
 
+    def found(texts: list[str], most: int) -> FoundKeys:
+        table = Table.keyed(domain, "agent", texts, 30 + np.arange(len(texts)))
+        series = UnpaidSeries(Terms(domain=domain, privacy=privacy, attributes=("agent",)), table, SeededEntropy(5))
+        return series.find(KeySearch(attribute="agent", rule=key_rule(privacy), most=most))
 
-def test_nobody_has_a_key() -> None:
-    domain, privacy = Domain(agent=Unknown(9)), Privacy(ApproxDP(1, "1e-9"), unit_column="id", max_rows=2)
-    table = Table.keyed(domain, "agent", [], np.zeros(0, dtype=np.int64), unit_column="id", max_rows=2)
-    series = UnpaidSeries(Terms(domain=domain, privacy=privacy, attributes=("agent",)), table, SeededEntropy(1))
-    found = series.find(KeySearch(attribute="agent", rule=key_rule(privacy), most=9))
-    assert found.keys == ()
-    again = outcome_from_text("".join(outcome_to_text(found)))
-    assert (type(again), again.keys, again.units.tolist()) == (FoundKeys, (), [])
+    every, few, none = found(TEXTS[:300], 300), found(TEXTS[:300], 7), found([], 7)
+    assert (few.keys, few.units.tolist(), none.keys) == (every.keys[:7], every.units[:7].tolist(), ())
+    for made in (few, none):
+        again = outcome_from_text("".join(outcome_to_text(made)))
+        assert (type(again), again.keys, again.units.tolist()) == (FoundKeys, made.keys, made.units.tolist())
 
 
 def test_a_search_is_the_only_step_of_its_series_and_reads_nothing_but_keys() -> None:
@@ -238,14 +213,17 @@ def test_searches_and_their_budgets_are_checked() -> None:
         keys_are_private(rule, Privacy(ln.ZCDP(1)))
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [("1e-4", "1e-9"), ("0.12345678901234567890123", "1e-400"), ("1", "0.99999999999999999999")])
-def test_odd_budgets_have_a_rule_too(epsilon: str, delta: str) -> None:
-    privacy = Privacy(ApproxDP(epsilon, delta), unit_column="id", max_rows=3)
-    assert keys_are_private(key_rule(privacy), privacy)
-
-
-def test_where_one_noise_needs_too_high_a_threshold_the_other_is_taken() -> None:
-    privacy = Privacy(ApproxDP("1.6e-9", "1e-100"), unit_column="id", max_rows=9)
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "k", "noise"),
+    [
+        ("1e-4", "1e-9", 3, GAUSSIAN),
+        ("0.12345678901234567890123", "1e-400", 3, LAPLACE),
+        ("1", "0.99999999999999999999", 3, GAUSSIAN),
+        ("1.6e-9", "1e-100", 9, GAUSSIAN),  # the other noise needs too high a threshold
+    ],
+)
+def test_odd_budgets_have_a_rule_too(epsilon: str, delta: str, k: int, noise: Noise) -> None:
+    privacy = Privacy(ApproxDP(epsilon, delta), unit_column="id", max_rows=k)
     rule = key_rule(privacy)
-    assert rule.noise is GAUSSIAN
+    assert rule.noise is noise
     assert keys_are_private(rule, privacy)
