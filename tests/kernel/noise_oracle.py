@@ -1,7 +1,5 @@
-"""What the noise tests share: probabilities computed without the samplers, chi-square, scripted bits, mutants of the code."""
+"""What the noise tests share: probabilities computed without the samplers, chi-square, and scripted bits."""
 
-import inspect
-import types
 from collections.abc import Iterable
 
 import mpmath
@@ -100,17 +98,6 @@ class Script:
         if missing and self.rest is None:
             raise AssertionError("the script is over")
         return np.concatenate([np.array(played, dtype=np.uint64), self.rest.words(missing) if missing else np.empty(0, dtype=np.uint64)])
-
-
-def mutant(module: types.ModuleType, old: str, new: str, **names: object) -> types.ModuleType:
-    """The module with one piece of its text replaced, which must be there once, and with other names of its own."""
-    source = inspect.getsource(module)
-    assert source.count(old) == 1, f"{old!r} is {source.count(old)} times in {module.__name__}"
-    changed = types.ModuleType(module.__name__ + "_mutant")
-    changed.__dict__["__file__"] = module.__file__
-    exec(compile(source.replace(old, new), module.__file__, "exec"), changed.__dict__)  # noqa: S102  # the point of a mutant
-    changed.__dict__.update(names)
-    return changed
 
 
 def u64(*values: int) -> np.ndarray:

@@ -16,8 +16,8 @@ from mutants.generate import Mutant
 NAMES = "tests/test_project.py::test_names_that_are_handed_on_are_public_and_importable"
 # They run the trusted packages too; how rows fit is told by the command alone.
 BESIDE = ("tests/plan", "tests/session", "tests/cli/test_check.py")
-# They read the code or change its text, and fail for any change of it.
-READ_THE_CODE = ("tests/kernel/test_noise_mutants.py", "tests/kernel/test_noise_arguments.py::test_no_floating_point_in_the_source")
+# They read the code, and fail for changes that compute nothing else.
+READ_THE_CODE = ("tests/kernel/test_noise_arguments.py::test_no_floating_point_in_the_source",)
 
 
 # They make databases and frames at import, whose threads a fork does not have.
