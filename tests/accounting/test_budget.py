@@ -12,7 +12,18 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureCost, PureDP, budget_from_json, charge, privacy_from_json, whole_budget
+from leastnoise._accounting import (
+    ZCDP,
+    ApproxDP,
+    Privacy,
+    PureCost,
+    PureDP,
+    budget_from_json,
+    charge,
+    privacy_from_json,
+    total,
+    whole_budget,
+)
 from leastnoise._check import InputError
 from leastnoise._domain import PerCell
 from leastnoise._fitting import pure_share
@@ -138,7 +149,7 @@ def test_privacy_json_that_was_not_ours_is_refused(change) -> None:
 def test_shares_of_a_budget_add_up_to_it(budget, parts) -> None:
     whole = whole_budget(budget)
     shares = [whole_budget(budget.share(part / sum(parts))) for part in parts]
-    assert sum(shares[1:], shares[0]) == whole
+    assert total(shares) == whole
 
 
 @given(BUDGETS, st.fractions(min_value=Fraction(1, 100), max_value=Fraction(99, 100)))
@@ -146,7 +157,7 @@ def test_a_pure_step_and_what_it_leaves_are_charged_no_more_than_the_budget(budg
     epsilon = pure_share(budget, part)
     assume(epsilon > 0)
     step = charge(budget, PureDP(epsilon), PureCost(epsilon))
-    assert (step + whole_budget(budget.without(epsilon))) == whole_budget(budget)
+    assert total((step, whole_budget(budget.without(epsilon)))) == whole_budget(budget)
     # no more than the part, and hardly less
     spent, given_part = (one.rho or one.epsilon for one in (step, whole_budget(budget.share(part))))
     assert given_part - epsilon * Fraction(2, 2**40) <= spent <= given_part

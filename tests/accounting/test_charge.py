@@ -86,7 +86,7 @@ def test_long_costs_become_short_charges_not_below_them_nor_above_what_was_decla
 def test_charges_survive_json_and_add_up_in_any_order_and_what_is_left_makes_the_whole(charges, epsilon) -> None:
     assert [charge_from_json(json.loads(json.dumps(one.to_json()))) for one in charges] == charges
     half, spent, whole = len(charges) // 2, total(charges), whole_budget(PureDP(epsilon))
-    assert spent == total(reversed(charges)) == total(charges[:half]) + total(charges[half:])
+    assert spent == total(reversed(charges)) == total((total(charges[:half]), total(charges[half:])))
     assert all(one.within(spent) for one in charges)
     assert left(PureDP(epsilon), spent) == Charge(epsilon=max(Fraction(0), epsilon - spent.epsilon))
     assert missing(spent, whole) == replace(spent, epsilon=max(Fraction(0), spent.epsilon - epsilon))

@@ -1,6 +1,5 @@
 """Search for the order alpha of a nearly least bound on delta for zCDP. Not trusted: every order above 1 gives a valid bound."""
 
-from collections.abc import Callable
 from decimal import Context, Decimal
 from fractions import Fraction
 
@@ -11,7 +10,7 @@ _MOST_STEPS = 4000
 
 
 def near_best(rho: Fraction, epsilon: Fraction) -> Decimal:
-    """Return a positive alpha - 1 near which log delta is least."""
+    """Return a positive alpha - 1 near which log delta is least, to about 13 digits; far out, where the search ends early, any is valid."""
     c = _SEARCH
     near_eps, near_cost = (c.divide(Decimal(value.numerator), Decimal(value.denominator)) for value in (epsilon, rho))
 
@@ -20,12 +19,6 @@ def near_best(rho: Fraction, epsilon: Fraction) -> Decimal:
         linear = c.multiply(c.add(c.multiply(Decimal(2), beta), Decimal(1)), near_cost)
         return c.add(c.subtract(linear, near_eps), c.subtract(c.ln(beta), c.ln(c.add(beta, Decimal(1)))))
 
-    return _root(slope)
-
-
-def _root(slope: Callable[[Decimal], Decimal]) -> Decimal:
-    """Find the root of an increasing function of beta > 0 to about 13 digits; stop far out without an error, as any beta is valid."""
-    c = _SEARCH
     low = high = Decimal(1)
     factor = Decimal(2) if slope(low) < 0 else Decimal("0.5")
     for _ in range(_MOST_STEPS):

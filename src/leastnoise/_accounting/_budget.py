@@ -11,8 +11,7 @@ from typing import Any, Self
 from leastnoise._check import MOST_DIGITS, Exact, InputError, exact, one_of, plain, refuse, whole
 from leastnoise._domain import PerCell
 
-MAX_DIGITS = MOST_DIGITS
-_LIMIT = 10**MAX_DIGITS
+_LIMIT = 10**MOST_DIGITS
 
 
 def short_exact(name: str, value: Exact) -> Fraction:
@@ -24,7 +23,7 @@ def short_exact(name: str, value: Exact) -> Fraction:
     number = exact(name, value)
     if not (abs(number.numerator) < _LIMIT and number.denominator < _LIMIT):
         raise InputError(
-            f"{name} must be a fraction of two whole numbers of at most {MAX_DIGITS} digits each; got a longer one. Use fewer digits."
+            f"{name} must be a fraction of two whole numbers of at most {MOST_DIGITS} digits each; got a longer one. Use fewer digits."
         )
     return number
 

@@ -207,7 +207,7 @@ def covers(budget: Budget, cost: Cost) -> bool:
 class Charge:
     """An amount of a budget: epsilon, delta and rho, each a fraction of at least zero; those that the definition does not have are 0.
 
-    >>> Charge(epsilon=Fraction(1, 3)) + Charge(epsilon=Fraction(1, 6))
+    >>> Charge(epsilon=Fraction(1, 2))
     Charge(epsilon=Fraction(1, 2), delta=Fraction(0, 1), rho=Fraction(0, 1))
     """
 
@@ -219,9 +219,6 @@ class Charge:
         for name, value in parameters(self).items():
             if not isinstance(value, Fraction) or not value >= 0:
                 raise refuse(name, value, "a Fraction of at least 0")
-
-    def __add__(self, other: "Charge") -> "Charge":
-        return total((self, other))
 
     def __str__(self) -> str:
         """Write the parts above zero for people."""
@@ -310,7 +307,6 @@ def total(charges: Iterable[Charge]) -> Charge:
     >>> total([Charge(epsilon=Fraction(1, 10))] * 10).epsilon
     Fraction(1, 1)
     """
-    # Part by part and not by +, to check each part of the sum once only.
     listed = [parameters(parts) for parts in charges]
     return Charge(**{name: sum((parts[name] for parts in listed), Fraction(0)) for name in parameters(Charge())})
 

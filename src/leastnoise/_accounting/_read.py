@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import fields
 from fractions import Fraction
 
-from leastnoise._accounting._budget import MAX_DIGITS, ZCDP, ApproxDP, Budget, Privacy, PureDP, parameters, short_exact
+from leastnoise._accounting._budget import ZCDP, ApproxDP, Budget, Privacy, PureDP, parameters, short_exact
 from leastnoise._accounting._cost import Charge, ConcentratedCost, Cost, GaussianCost, PureCost, SeriesCost
-from leastnoise._check import one_of, refuse, whole
+from leastnoise._check import MOST_DIGITS, one_of, refuse, whole
 from leastnoise._domain import PerCell
 
 _TEXT = re.compile(r"(0|[1-9][0-9]*)(/[1-9][0-9]*)?")
@@ -19,7 +19,7 @@ _KINDS: dict[str, type[PureCost | GaussianCost | ConcentratedCost]] = {it.kind: 
 
 def fraction_from_text(name: str, text: object) -> Fraction:
     """Read a text that `fraction_to_text` wrote; refuse any other."""
-    if not isinstance(text, str) or len(text) > 2 * MAX_DIGITS + 1 or not _TEXT.fullmatch(text):
+    if not isinstance(text, str) or len(text) > 2 * MOST_DIGITS + 1 or not _TEXT.fullmatch(text):
         raise refuse(name, text, "a text such as '1/3' or '2'", "The file is damaged, or not of this package.")
     return short_exact(name, Fraction(text))
 
