@@ -202,11 +202,6 @@ def test_bad_questions_are_one_sentence(released: Path, run: Run, arguments: tup
     assert len(refused.err.splitlines()) == 1
 
 
-def test_a_place_without_a_release_is_said(run: Run) -> None:
-    refused = run("answer", "nowhere", "--cells", "sex")
-    assert (refused.code, "There is no release in 'nowhere'" in refused.err) == (2, True)
-
-
 def test_a_set_too_large_to_write_is_written_as_cells_and_prefix_sums_and_answers_ranges(folder: Path, run: Run) -> None:
     size = 2**16
     values = np.random.default_rng(1).integers(0, size, 5000)
@@ -246,7 +241,9 @@ def test_a_release_is_shown_in_the_terminal_whole_or_one_table_of_it(released: P
     assert "sex=F, age=17" in one.out
     assert "The first 60 of 148 answers" in one.out
     assert run("show", "out", "zip").code == 2
-    assert run("show", "nowhere").code == 2
+    for command in (("show", "nowhere"), ("answer", "nowhere", "--cells", "sex")):
+        refused = run(*command)
+        assert (refused.code, "There is no release in 'nowhere'" in refused.err) == (2, True)
 
 
 def test_covariances_of_a_table_are_told(released: Path, run: Run) -> None:

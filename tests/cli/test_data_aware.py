@@ -77,7 +77,7 @@ def test_killed_between_its_steps_it_goes_on_where_it_was_and_killed_within_one_
     assert (second.code, (folder / "second").exists()) == (2, False), second.err
     if end == "resumable":
         again = run("release", spec.name, "--out", "out")  # the same release once more: it goes on, and pays nothing
-        assert again.code == 0, again.err
+        assert (again.code, "nothing was paid again" in again.err) == (0, True), again.err
         values = json.loads((folder / "out/measurements/observation.json").read_text(encoding="utf-8"))["values"]
         assert [json.loads(text)["values"][0] for text in drawn] == values[: len(drawn)]
     assert (folder / "out").exists() == (end == "resumable")
@@ -94,9 +94,7 @@ def test_the_plan_tells_what_will_be_done_and_promises_nothing(spec: Path, run: 
     facts = json.loads(run("plan", spec.name, "--json").out)
     ordinary = json.loads(run("plan", "people.toml", "--json").out)
     assert set(ordinary) <= set(facts)
-    assert facts["expected_total_squared_error"] is None
-    assert facts["lower_bound"] is None
-    assert facts["rmse"] == {"age:prefix": None}
+    assert (facts["expected_total_squared_error"], facts["lower_bound"], facts["rmse"]) == (None, None, {"age:prefix": None})
     assert facts["reference"]["rmse"]["age:prefix"] > 0
     assert [step["step"] for step in facts["steps"]] == ["levels", "buckets"]
     (spec.parent / "few.toml").write_text(SPEC.replace("[17, 90]", "[17, 18]"), encoding="utf-8")
@@ -135,13 +133,8 @@ def test_from_the_plan_to_a_release_that_is_read_again(folder: Path, plane: Path
     assert (refused.code, "dawa on two attributes needs a budget of epsilon alone" in refused.err) == (2, True)
     assert not (folder / "out").exists()
     plane.write_text(PLANE, encoding="utf-8")
-    told = run("plan", plane.name)
-    assert told.code == 0, told.err
-    assert "divide each block as its noisy count deserves" in told.out
-    assert "error is promised" in told.out
-    facts = json.loads(run("plan", plane.name, "--json").out)
-    assert facts["steps"][0] == {"step": "test", "epsilon": "1/25"}
-    assert facts["reference"]["rmse"]["age:prefix"] > 0
+    assert "divide each block as its noisy count deserves" in run("plan", plane.name).out
+    assert json.loads(run("plan", plane.name, "--json").out)["steps"][0] == {"step": "test", "epsilon": "1/25"}
     made = run("release", plane.name, "--out", "out")
     assert made.code == 0, made.err
     manifest = json.loads((folder / "out" / "manifest.json").read_text("utf-8"))

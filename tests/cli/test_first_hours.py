@@ -2,6 +2,8 @@
 
 import json
 import sys
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 
 import pytest
@@ -36,7 +38,8 @@ def write(folder: Path, text: str) -> None:
 def test_a_plan_that_cannot_be_written_is_not_made(folder: Path, run: Run) -> None:
     (folder / "plan.json").write_text("{}", encoding="utf-8")
     result = run("plan", "people.toml", "--out", "plan.json")
-    assert (result.code, "exists already" in result.err) == (2, True)
+    assert (result.code, "plan.json exists already and is not overwritten" in result.err) == (2, True)
+    assert (folder / "plan.json").read_text(encoding="utf-8") == "{}"
 
 
 @pytest.mark.usefixtures("_unplanned")
@@ -56,10 +59,11 @@ def test_data_that_cannot_be_read_and_extras_that_are_missing_are_told_before_pl
     folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch, old: str, new: str, said: str, more: tuple[str, ...]
 ) -> None:
     monkeypatch.setitem(sys.modules, "xlsxwriter", None)
+    (folder / "people.csv").write_text("sex,age,income\nF,secret-value,1\n", encoding="utf-8")
     text = (folder / "people.toml").read_text(encoding="utf-8").replace('"age"', '"aeg"' if "aeg" in new else '"age"')
     (folder / "people.toml").write_text(text.replace(old, new) + '\n[[workload]]\nqueries = {}\nsum = "pay"\n', encoding="utf-8")
     result = run("release", "people.toml", "--out", "out", *more)
-    assert (result.code, said in result.err) == (2, True), result.err
+    assert (result.code, said in result.err, "secret-value" in result.err) == (2, True, False), result.err
     assert not list(folder.glob("*.ledger"))
     if "extra" in said or "excel" in said:
         assert said in run("plan", "people.toml").err
@@ -161,13 +165,6 @@ def test_columns_that_name_a_person_are_the_unit_and_no_attribute(
     assert [name for name in header.replace(";", ",").split(",") if f'The column "{name}" was left out' in said] == left
 
 
-def test_headings_of_two_lines_are_two_lines(folder: Path, run: Run) -> None:
-    write(folder, HEAD + "[[workload]]\nmarginals = { ways = 1 }\n")
-    shown = run("plan", "s.toml").out
-    assert "\\n" not in shown
-    assert "std error" in shown
-
-
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -191,32 +188,16 @@ def test_the_program_alone_prints_its_help_as_help(run: Run) -> None:
     assert "Publish tables from private data" in result.out
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("details", 2),
-        ("details", "age"),
-        ("strategy", 7),
-        ("promise.lower_bound", "age"),
-        ("promise.lower_bound", 1e99),
-        ("promise.total_squared_error", True),
-        ("promise.tables.0.0", 7),
-        ("promise.tables.0.3", "age"),
-        ("promise.tables.0.4", None),
-        ("promise.tables.0.4", 0.0),
-        ("promise.tables.0", []),
-        ("promise.tables", []),
-        ("questions.0", 7),
-    ],
-)
+FIELDS = [("details", 2), ("details", "age"), ("strategy", 7), ("promise.lower_bound", "age"), ("promise.lower_bound", 1e99)]
+FIELDS += [("promise.total_squared_error", True), ("promise.tables.0.0", 7), ("promise.tables.0.3", "age"), ("promise.tables.0.4", None)]
+FIELDS += [("promise.tables.0.4", 0.0), ("promise.tables.0", []), ("promise.tables", []), ("questions.0", 7)]
+
+
+@pytest.mark.parametrize(("field", "value"), FIELDS)
 def test_a_plan_with_a_field_of_another_kind_is_refused_before_it_is_paid(tmp_path: Path, field: str, value: object) -> None:
-    text = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1)).to_json()
-    whole = json.loads(text)
-    *way, last = field.split(".")
-    place = whole
-    for step in way:
-        place = place[int(step) if step.isdecimal() else step]
-    place[int(last) if last.isdecimal() else last] = value
+    whole = json.loads(ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1), strategy="identity").to_json())
+    *way, last = [int(step) if step.isdecimal() else step for step in field.split(".")]
+    reduce(getitem, way, whole)[last] = value
     source = tmp_path / "people.csv"
     source.write_text("sex\nF\nM\n", encoding="utf-8")
     with pytest.raises(ln.InputError):
@@ -225,26 +206,18 @@ def test_a_plan_with_a_field_of_another_kind_is_refused_before_it_is_paid(tmp_pa
 
 
 def test_a_draft_knows_persons_by_any_spelling_and_calls_tables_without_the_blanks_of_their_columns(folder: Path, run: Run) -> None:
-    for name, known in (
-        ("Patient ID", True),
-        ("PATIENT_ID", True),
-        (" id ", True),
-        ("Kunden-Id", True),
-        ("Customer", True),
-        ("Kunde", True),
-        ("paid", False),
-    ):
+    for name in ("Patient ID", "PATIENT_ID", " id ", "Kunden-Id", "Customer", "Kunde", "paid"):
         (folder / "odd.csv").write_text(f"{name},Sex ,Visit date , b,b\n", encoding="utf-8")
         assert run("init", "odd.csv", "--out", f"{name}.toml").code == 0
         text = (folder / f"{name}.toml").read_text(encoding="utf-8")
-        assert (f'unit = {{ column = "{name}", max_rows = "FILL IN" }}' in text) == known
-    for part in (
+        assert (f'unit = {{ column = "{name}", max_rows = "FILL IN" }}' in text) == (name != "paid")
+    parts = [
         '[domain.Sex]\ncolumn = "Sex "',
         '[domain."Visit date"]\ncolumn = "Visit date "',
         '[domain." b"]\ncategories',
         "[domain.b]\ncat",
-    ):
-        assert part in text
+    ]
+    assert [part for part in parts if part not in text] == []
     (folder / "few.csv").write_text("Sex \nF\nM\n", encoding="utf-8")
     assert run("init", "few.csv").code == 0
     spec = (folder / "few.toml").read_text(encoding="utf-8").replace('\ncategories = ["FILL IN"]', '\ncategories = ["F", "M"]')

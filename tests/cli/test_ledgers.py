@@ -1,6 +1,7 @@
 """Ledgers that are changed, shared out and asked early: the commands, and that nothing is planned before what can be refused."""
 
 import json
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -20,6 +21,8 @@ from leastnoise._kernel._ledger_file import digest_of
 from leastnoise._mechanisms import Search, mechanism_for
 from leastnoise._session import Ledger
 from leastnoise._spec import read_spec
+
+Prepare = Callable[[Path], None]
 
 
 @pytest.fixture
@@ -133,12 +136,13 @@ def test_a_release_in_memory_names_what_can_be_finished(folder: Path) -> None:
 # --- what was stopped, by this version or by another one ---------------------------------------------------------------------------------
 
 
+def full(*_: object, **__: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
 @pytest.fixture
 def stopped(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A ledger with a release that was paid and measured, and could not be written."""
-
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
         patch.setattr("leastnoise._session._finish.fill_draft", full)
@@ -197,9 +201,6 @@ def test_what_this_version_cannot_read_is_damaged_and_what_another_wrote_alike_i
 def test_what_cannot_be_finished_does_not_stop_the_others(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("ledger", "set", "people.ledger", "--epsilon", "9", "--dataset", "people").code == 0
 
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as patch:
         patch.setattr("leastnoise._session._finish.fill_draft", full)
         assert [run("release", "people.toml", "--out", name).code for name in ("a", "b", "c")] == [3, 3, 3]
@@ -232,15 +233,11 @@ def test_the_exit_code_is_that_of_the_worst(run: Run, stopped: Path, monkeypatch
 def test_what_was_entered_before_a_failure_is_said(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
     Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(1)))
     command = ["ledger", arguments[0], "people.ledger", *arguments[1:]]
-
-    def failing(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as patch:  # before it
-        patch.setattr(_ledger, "append", failing)
+        patch.setattr(_ledger, "append", full)
         refused = run(*command)
     assert (refused.code, "entered" in refused.err, Ledger.open("people.ledger").entries()) == (2, False, ())
-    monkeypatch.setattr("leastnoise._cli._ledger._show_left", failing)
+    monkeypatch.setattr("leastnoise._cli._ledger._show_left", full)
     refused = run(*command)
     assert (refused.code, "no space left on device. It was entered before that, as number 1." in refused.err) == (4, True), refused.err
     assert len(Ledger.open("people.ledger").entries()) == 1
@@ -282,95 +279,67 @@ def test_what_is_no_plan_is_one_sentence(folder: Path, run: Run, text: Any) -> N
     assert (refused.code, "Traceback" in refused.err) == (2, False)
 
 
-def _taken(folder: Path) -> None:
-    (folder / "out").mkdir()
+def _book(*spent: str, privacy: Privacy | None = None, name: str = "people", share: str = "", file: str = "people.ledger") -> Prepare:
+    """Make a ledger with entries and a share."""
 
+    def prepare(folder: Path) -> None:
+        book = Ledger.create(folder / file, name, privacy or Privacy(PureDP(1)))
+        for amount in spent:
+            book.add_spent(PureDP(amount))
+        if share:
+            book.set_budget(PureDP(1), share=share)
 
-def _a_file(folder: Path) -> None:
-    (folder / "out").write_text("x", encoding="utf-8")
-
-
-def _a_ledger(privacy: Privacy, name: str = "people") -> Callable[[Path], None]:
-    return lambda folder: Ledger.create(folder / "people.ledger", name, privacy) and None
-
-
-def _spent(folder: Path) -> None:
-    Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(1))).add_spent(PureDP("1/2"))
+    return prepare
 
 
 def _damaged(folder: Path) -> None:
-    _spent(folder)
-    with (folder / "people.ledger").open("r+b") as file:
-        file.truncate(5000)
+    _book("1/2")(folder)
+    os.truncate(folder / "people.ledger", 5000)
 
 
-def _a_folder(folder: Path) -> None:
-    (folder / "people.ledger").mkdir()
+def _file(name: str) -> Prepare:
+    return lambda folder: (folder / name).write_text("x", encoding="utf-8") and None
 
 
-def _shared(folder: Path) -> None:
-    Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(1))).set_budget(PureDP(1), share="ann")
+APPROXIMATE = 'epsilon = "1"\ndelta = "1e-9"'
+EARLY: list[tuple[str, Prepare, list[str], str]] = [  # the budget of the spec, what is there, further arguments, and what is said
+    ("", lambda folder: (folder / "out").mkdir(), [], "The output directory must not exist yet"),
+    ("", _file("out"), [], "The output directory must not exist yet"),
+    ("", _book(), ["--out", "people.csv/out"], "that you can write to"),
+    ("", _book(), ["--out", "o" * 300], "cannot be made"),
+    *(("", _book(), ["--out", out], "output directory") for out in ("/dev/null/o", "/proc/o", "/sys/out")),
+    ("", _book(file="x"), ["--ledger", "none/people.ledger"], "A ledger cannot be made at none/people.ledger"),
+    ("", _file("other"), ["--share", "ann"], "There is no ledger at people.ledger"),
+    ("", _book(privacy=Privacy(PureDP("1/2"))), [], "only epsilon = 0.5 is left"),
+    ("", _book(privacy=Privacy(ZCDP("1/4"))), [], "only rho = 0.25 is left"),
+    ("", _book(privacy=Privacy(ApproxDP("1/2", "1e-9"))), [], "only epsilon = 0.5 and delta = 1e-9 is left"),
+    ("", _book(privacy=Privacy(PureDP(1), "replace")), [], "such costs cannot be added"),
+    ("", _book(privacy=Privacy(PureDP(1), unit_column="id")), [], "such costs cannot be added"),
+    ("", _book(name="visits"), [], "belongs to the data set 'visits'; got 'people'"),
+    ("", _book("1/2"), [], "only epsilon = 0.5 is left"),
+    ("", _damaged, [], "is damaged"),
+    ("", lambda folder: (folder / "people.ledger").mkdir(), [], "is a folder, not a ledger"),
+    ("", _book(share="ann"), [], "must name the share that pays: ann"),
+    ("", _book(share="ann"), ["--share", "eve"], "which are: ann; got 'eve'"),
+    ("", _book(file="first.ledger"), [], "first.ledger knows the data set 'people'"),
+    ("", _file("people.ledger-journal"), [], "is left from an earlier ledger of this name"),
+    (APPROXIMATE, _book(privacy=Privacy(PureDP(9))), [], "which only pure releases can be charged to"),
+    (APPROXIMATE, _book(privacy=Privacy(ApproxDP("1/2", "1e-9"))), [], "only epsilon = 0.5"),
+    ('rho = "1"', _book(privacy=Privacy(ApproxDP(9, "1e-9"))), [], "ApproxDP budget"),
+    (APPROXIMATE, _book(privacy=Privacy(ZCDP(1), "replace")), [], "such costs cannot be added"),
+]
 
 
-def _another(folder: Path) -> None:
-    Ledger.create(folder / "first.ledger", "people", Privacy(PureDP(1)))
-
-
-def _a_journal(folder: Path) -> None:
-    (folder / "people.ledger-journal").write_text("x", encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("prepare", "more", "message"),
-    [
-        (_taken, [], "The output directory must not exist yet"),
-        (_a_file, [], "The output directory must not exist yet"),
-        (lambda _: None, ["--out", "people.csv/out"], "that you can write to"),
-        (lambda _: None, ["--out", "o" * 300], "cannot be made"),
-        (lambda _: None, ["--out", "/dev/null/o"], "output directory"),
-        (lambda _: None, ["--ledger", "none/people.ledger"], "A ledger cannot be made at none/people.ledger"),
-        (lambda _: None, ["--share", "ann"], "There is no ledger at people.ledger"),
-        (_a_ledger(Privacy(PureDP("1/2"))), [], "only epsilon = 0.5 is left"),
-        (_a_ledger(Privacy(ZCDP("1/4"))), [], "only rho = 0.25 is left"),
-        (_a_ledger(Privacy(ApproxDP("1/2", "1e-9"))), [], "only epsilon = 0.5 and delta = 1e-9 is left"),
-        (_a_ledger(Privacy(PureDP(1), "replace")), [], "such costs cannot be added"),
-        (_a_ledger(Privacy(PureDP(1), unit_column="id")), [], "such costs cannot be added"),
-        (_a_ledger(Privacy(PureDP(1)), "visits"), [], "belongs to the data set 'visits'; got 'people'"),
-        (_spent, [], "only epsilon = 0.5 is left"),
-        (_damaged, [], "is damaged"),
-        (_a_folder, [], "is a folder, not a ledger"),
-        (_shared, [], "must name the share that pays: ann"),
-        (_shared, ["--share", "eve"], "which are: ann; got 'eve'"),
-        (_another, [], "first.ledger knows the data set 'people'"),
-        (_a_journal, [], "is left from an earlier ledger of this name"),
-    ],
-)
+@pytest.mark.parametrize(("budget", "prepare", "more", "message"), EARLY)
 def test_output_budget_and_ledger_are_checked_before_planning(
-    folder: Path, run: Run, no_planning: None, prepare: Callable[[Path], None], more: list[str], message: str
+    folder: Path, run: Run, no_planning: None, budget: str, prepare: Prepare, more: list[str], message: str
 ) -> None:
+    edit(folder, ('epsilon = "1"', budget or 'epsilon = "1"'))
     prepare(folder)
     before = sorted(folder.iterdir())
     refused = run("release", "people.toml", *(more if "--out" in more else ["--out", "out", *more]))
     assert (refused.code, message in refused.err) == (2, True), refused.err
     assert sorted(folder.iterdir()) == before
-
-
-@pytest.mark.parametrize(
-    ("planned", "ledger", "message"),
-    [
-        ('epsilon = "1"\ndelta = "1e-9"', Privacy(PureDP(9)), "which only pure releases can be charged to"),
-        ('epsilon = "1"\ndelta = "1e-9"', Privacy(ApproxDP("1/2", "1e-9")), "only epsilon = 0.5"),
-        ('rho = "1"', Privacy(ApproxDP(9, "1e-9")), "ApproxDP budget"),
-        ('epsilon = "1"\ndelta = "1e-9"', Privacy(ZCDP(1), "replace"), "such costs cannot be added"),
-    ],
-)
-def test_other_definitions_are_refused_before_planning_too(
-    folder: Path, run: Run, no_planning: None, planned: str, ledger: Privacy, message: str
-) -> None:
-    edit(folder, ('epsilon = "1"', planned))
-    Ledger.create(folder / "people.ledger", "people", ledger)
-    refused = run("release", "people.toml", "--out", "out")
-    assert (refused.code, message in refused.err) == (2, True), refused.err
 
 
 @pytest.mark.parametrize("command", [("change", "people.ledger"), ("share", "people.ledger", "ann")])

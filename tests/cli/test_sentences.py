@@ -23,27 +23,11 @@ GRID = [
     {"budget": PURE},
     {"budget": PURE, "language": "de", "round": "5", "guard": "1/10"},
     {"budget": CONCENTRATED, "below": "30", "unit": 1, "sum": True},
-    {
-        "budget": CONCENTRATED,
-        "language": "de",
-        "unit": 3,
-        "per_cell": 1,
-        "guard": "1/10",
-        "contact": "statistik@example.org",
-        "source": "Register",
-    },
+    {"budget": CONCENTRATED, "language": "de", "unit": 3, "per_cell": 1, "guard": "1/10", "contact": "a@example.org", "source": "Register"},
     {"budget": PURE, "unit": 3, "per_cell": 2, "round": "1/2", "below": "20", "objective": "worst"},
     {"budget": APPROXIMATE, "language": "de", "unit": 3, "per_cell": 1, "outside": "clip"},
     {"budget": APPROXIMATE, "unit": 24, "per_cell": 2, "outside": "clip", "columns": ["non_negative", "integer"], "sum": True},
-    {
-        "budget": CONCENTRATED,
-        "neighbours": "replace",
-        "few": 2,
-        "guard": "1/10",
-        "round": "10",
-        "columns": ["nnls"],
-        "objective": "worst",
-    },
+    {"budget": CONCENTRATED, "neighbours": "replace", "few": 2, "guard": "1/10", "round": "10", "columns": ["nnls"], "objective": "worst"},
     {"budget": PURE, "language": "de", "few": 2, "guard": "1/10", "unit": 3, "outside": "other", "columns": ["local_non_negative"]},
     {"budget": 'epsilon = "least"', "target": True, "round": "5", "sum": True, "neighbours": "replace", "unit": 1},
     {"budget": 'epsilon = "least"', "language": "de", "target": True, "below": "30", "unit": 3, "guard": "1/20"},
@@ -57,50 +41,26 @@ GRID = [
 
 def spec(case: dict) -> str:
     """The spec of a case: two attributes, of which the second has values beyond its cells."""
+    per_cell = f', max_per_cell = {case["per_cell"]}, cell = "month"' if "per_cell" in case else ""
     of_unit = ', of_unit = ["size"]' if case.get("people") == "size" else ""
-    unit = "" if "unit" not in case else f'unit = {{ column = "id", max_rows = {case["unit"]}{_per_cell(case)}{of_unit} }}'
+    unit = "" if "unit" not in case else f'unit = {{ column = "id", max_rows = {case["unit"]}{per_cell}{of_unit} }}'
     output = {name: case[name] for name in ("round", "below", "language", "contact", "source") if name in case}
     output |= dict.fromkeys(case.get("columns", []), True)
     if case.get("strategy") == "dawa":
-        asked = ["[[workload]]", 'queries = { month = "prefix" }']
+        asked = ['queries = { month = "prefix" }']
     else:
         more = "\nmargin = 40" if case.get("target") else ""
-        asked = [
-            "[[workload]]",
-            "marginals = { ways = 1 }" + more,
-            "[[workload]]",
-            'queries = { month = "identity", size = "identity" }' + more,
-        ]
-        asked += ["[[workload]]", 'queries = { month = "identity" }', 'sum = "pay"'] if case.get("sum") else []
-        asked += ["[[workload]]", f'queries = {{ {case["people"]} = "identity" }}', 'count = "units"'] if "people" in case else []
-    lines = [
-        "[source]",
-        'path = "rows.csv"',
-        "[privacy]",
-        case["budget"],
-        f'neighbours = "{case.get("neighbours", "add_remove")}"',
-        unit,
-        "[domain.month]",
-        "integers = [1, 12]",
-        "[domain.size]",
-        f"integers = [1, {case.get('few', 4)}]",
-        f'outside = "{case.get("outside", "drop")}"',
-        "[measures.pay]",
-        'column = "pay"',
-        "clip = [0, 10]",
-        *asked,
-        "[plan]",
-        f'objective = "{case["objective"]}"' if "objective" in case else "",
-        f'guard = "{case["guard"]}"' if "guard" in case else "",
-        f'strategy = "{case.get("strategy", "marginals")}"',
-        "[output]",
-        *(f"{name} = {json.dumps(value)}" for name, value in output.items()),
-    ]
+        asked = [f"marginals = {{ ways = 1 }}{more}", f'queries = {{ month = "identity", size = "identity" }}{more}']
+        asked += ['queries = { month = "identity" }\nsum = "pay"'] if case.get("sum") else []
+        asked += [f'queries = {{ {case["people"]} = "identity" }}\ncount = "units"'] if "people" in case else []
+    plan = {"strategy": "marginals"} | {name: case[name] for name in ("objective", "guard", "strategy") if name in case}
+    lines = ["[source]", 'path = "rows.csv"', "[privacy]", case["budget"], f'neighbours = "{case.get("neighbours", "add_remove")}"', unit]
+    lines += ["[domain.month]", "integers = [1, 12]", "[domain.size]", f"integers = [1, {case.get('few', 4)}]"]
+    lines += [f'outside = "{case.get("outside", "drop")}"', "[measures.pay]", "clip = [0, 10]"]
+    lines += [f"[[workload]]\n{part}" for part in asked]
+    for part, keys in (("plan", plan), ("output", output)):
+        lines += [f"[{part}]", *(f"{name} = {json.dumps(value)}" for name, value in keys.items())]
     return "\n".join(lines)
-
-
-def _per_cell(case: dict) -> str:
-    return f', max_per_cell = {case["per_cell"]}, cell = "month"' if "per_cell" in case else ""
 
 
 def sized(word, fact):
@@ -126,14 +86,9 @@ def linear(case):
     return "strategy" not in case
 
 
-def drops(case):
-    return True  # month drops what is beyond its bounds in every case
-
-
-def chosen(case):
-    return "least" if case.get("target") else case.get("objective", "total")
-
-
+# Facts of no case here: of values in means (tests/session/test_means_of_values.py), of paid releases, and of other spec files.
+NEVER = ("clipped_means", "measure_values", "measure_weighted", "counts_values", "row_adds", "not_dropped", "kicker_private")
+NEVER += ("f_covariances", "joined", "joined_public", "large", "truncated", "bucketed", "grouped")
 FACTS = {
     **sized("cut", lambda case: case.get("unit")),
     **sized("cut_cell", lambda case: case.get("per_cell")),
@@ -172,15 +127,10 @@ FACTS = {
     "limit_aware": lambda case: not linear(case),
     "aware_errors": lambda case: not linear(case),
     "limit_sums": lambda case: bool(case.get("sum")),
-    "dropped": drops,
-    "dropped_unmeasured": lambda case: drops(case) and "guard" not in case,
-    "not_dropped": lambda case: not drops(case),
-    "not_covered_dropped": drops,
+    **dict.fromkeys(("dropped", "not_covered_dropped", "not_private", "kicker_seeded"), lambda case: True),  # month drops what is outside
+    "dropped_unmeasured": lambda case: "guard" not in case,
     "clipped": lambda case: case.get("outside") == "clip",
     "clipped_sums": lambda case: bool(case.get("sum")),
-    **dict.fromkeys(
-        ("clipped_means", "measure_values", "measure_weighted", "counts_values", "row_adds"), lambda case: False
-    ),  # tests/session/test_means_of_values.py
     "guard": lambda case: "guard" in case and "unit" not in case,
     **sized("guard_kept", lambda case: case["unit"] if "guard" in case and "unit" in case else None),
     "cut_unpublished": lambda case: "unit" in case and "guard" not in case,
@@ -192,17 +142,13 @@ FACTS = {
     "biased_disagree": lambda case: "integer" in case.get("columns", []),
     "biased_nnls": lambda case: "nnls" in case.get("columns", []),
     "biased_local": lambda case: "local_non_negative" in case.get("columns", []),
-    "not_private": lambda case: True,
-    "kicker_seeded": lambda case: True,
-    "kicker_private": lambda case: False,
     "ask_whom": lambda case: "contact" not in case,
     "source_line": lambda case: "source" in case,
-    "f_covariances": lambda case: False,
-    "joined": lambda case: False,
-    "joined_public": lambda case: False,
-    "large": lambda case: False,
-    **{f"chosen_{one}": lambda case, one=one: linear(case) and chosen(case) == one for one in ("total", "worst", "relative", "least")},
-    **dict.fromkeys(("truncated", "bucketed", "grouped"), lambda case: False),
+    **{
+        f"chosen_{one}": lambda case, one=one: linear(case) and one == ("least" if case.get("target") else case.get("objective", "total"))
+        for one in ("total", "worst", "relative", "least")
+    },
+    **dict.fromkeys(NEVER, lambda case: False),
 }
 ALWAYS = {"lead", "exact_intro", "tables_intro", "promise_holds", "recompute_text", "ask_text", "limit_sample", "limit_each", "index_note"}
 # Clauses, labels, charts and other pages; and what data-aware strategies say, or specs state, which tests/mechanisms, session and spec see.

@@ -29,56 +29,23 @@ PEOPLE = {
     "gone": [True, False],
     "tags": [[1], [2]],
 }
-FORM = {
-    "c1.kind": "list",
-    "c1.list": "F\n M \n",
-    "c2.kind": "whole",
-    "c2.low": "0",
-    "c2.high": "99",
-    "c2.edges": "0, 18, 65",
-    "c2.other": "on",
-    "c3.kind": "number",
-    "c3.low": "0",
-    "c3.high": "1000",
-    "c3.step": "12.5",
-    "c3.unit": "EUR",
-    "c4.kind": "file",
-    "c4.file": "stores.csv",
-    "c4.file_column": "name",
-    "c4.level": "region",
-    "c4.level_file": "stores.csv",
-    "c4.level_key": "name",
-    "c4.level_value": "region",
-    "c5.kind": "dates",
-    "c5.from": "2024-01-01",
-    "c5.to": "2024-12-31",
-    "c5.by": "month",
-    "c6.kind": "truth",
-    "unit": "0",
-    "max_rows": "20",
-    "epsilon": "0.5",
-    "a0.what": "counts",
-    "a0.by.1.cells": "on",
-    "a0.by.2.group": "on",
-    "a1.what": "means",
-    "a1.of": "3",
-    "a1.by.4.level": "on",
-    "a1.size": "500",
-    "a3.what": "quartiles",
-    "a3.of": "3",
-    "a3.by.1.cells": "on",
-    "a4.what": "top",
-    "a4.by.5.cells": "on",
-    "a5.what": "cdf",
-    "a5.of": "2",
-    "a6.what": "sums",
-    "a6.of": "3",
-    "a7.what": "median",
-    "a7.of": "2",
-    "a8.what": "counts",
-    "a8.by.6.cells": "on",
-    "title": "A survey",
-}
+
+
+def fields(text: str) -> dict[str, str]:
+    """The fields of a form from words such as c1.kind=list; in values _ is a space, and ; the end of a line."""
+    return {name: value.replace("_", " ").replace(";", "\n") for name, _, value in (word.partition("=") for word in text.split())}
+
+
+FORM = fields("""
+    c1.kind=list c1.list=F;_M_; c2.kind=whole c2.low=0 c2.high=99 c2.edges=0,_18,_65 c2.other=on
+    c3.kind=number c3.low=0 c3.high=1000 c3.step=12.5 c3.unit=EUR
+    c4.kind=file c4.file=stores.csv c4.file_column=name c4.level=region c4.level_file=stores.csv c4.level_key=name c4.level_value=region
+    c5.kind=dates c5.from=2024-01-01 c5.to=2024-12-31 c5.by=month c6.kind=truth
+    unit=0 max_rows=20 epsilon=0.5 title=A_survey
+    a0.what=counts a0.by.1.cells=on a0.by.2.group=on a1.what=means a1.of=3 a1.by.4.level=on a1.size=500
+    a3.what=quartiles a3.of=3 a3.by.1.cells=on a4.what=top a4.by.5.cells=on a5.what=cdf a5.of=2
+    a6.what=sums a6.of=3 a7.what=median a7.of=2 a8.what=counts a8.by.6.cells=on
+""")
 
 OF_TWO_TEXTS = (
     "weighted_by is for counts, sums, and means without a size; quantiles and shares have no weights. "
@@ -124,14 +91,8 @@ def test_a_table_of_a_server_is_known_by_names_and_types_alone(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     with server() as url:
         columns = '"Kunden-Nr" integer, "Ort" text, "Betrag €" numeric(10, 2), "Kaufdatum" date, "per Karte?" boolean'
-        fill(
-            url,
-            [
-                'CREATE SCHEMA "Läden"',
-                f'CREATE TABLE "Läden"."Umsätze 2025" ({columns})',
-                'REVOKE ALL ON "Läden"."Umsätze 2025" FROM PUBLIC',
-            ],
-        )
+        table = '"Läden"."Umsätze 2025"'
+        fill(url, ['CREATE SCHEMA "Läden"', f"CREATE TABLE {table} ({columns})", f"REVOKE ALL ON {table} FROM PUBLIC"])
         fill(url, ["CREATE ROLE guest LOGIN", 'GRANT USAGE ON SCHEMA "Läden" TO guest'])
         monkeypatch.setenv("SHOP", re.sub("//[^/@]*@", "//guest@", url))
         with serving(None) as client:
@@ -139,13 +100,8 @@ def test_a_table_of_a_server_is_known_by_names_and_types_alone(tmp_path, monkeyp
             assert client.json("/choose", {"form": {"table": "Läden.Umsätze 2025", "connection": "env:SHOP"}}) == {}
             assert "Umsätze 2025" in client.ask("/")[2].decode()
         seen = looked_at(ln.DatabaseTable("Läden.Umsätze 2025", "env:SHOP"), {})
-    assert [(column.name, column.kind) for column in seen.columns] == [
-        ("Kunden-Nr", "whole"),
-        ("Ort", "text"),
-        ("Betrag €", "number"),
-        ("Kaufdatum", "date"),
-        ("per Karte?", "truth"),
-    ]
+    kinds = {"Kunden-Nr": "whole", "Ort": "text", "Betrag €": "number", "Kaufdatum": "date", "per Karte?": "truth"}
+    assert {column.name: column.kind for column in seen.columns} == kinds
     assert seen.columns[0].names_person
 
 
@@ -164,13 +120,8 @@ def test_everything_that_can_be_filled_in_is_in_the_spec(data, tmp_path):
     assert domain.kind("pay (EUR)").reading.column == "pay"
     assert domain.kind("bought").regular == 12
     assert (domain.measure("pay (EUR)").column, domain.measure("pay (EUR)").high) == ("pay", 1000)
-    names = [statistic.name for statistic in spec.workload.statistics]
-    assert names == [
-        "mean of pay (EUR) by store:region",
-        "quantiles of pay (EUR) by sex",
-        "distribution of age",
-        "quantiles of age",
-    ]
+    statistics = ["mean of pay (EUR) by store:region", "quantiles of pay (EUR) by sex", "distribution of age", "quantiles of age"]
+    assert [statistic.name for statistic in spec.workload.statistics] == statistics
     assert {"sex x age:group", "bought", "gone", "sum of pay (EUR)"} <= {product.name for product in spec.workload.products}
 
 
@@ -258,18 +209,12 @@ def test_what_only_a_spec_written_by_hand_can_cause_stays_english_and_is_said_to
     assert texts("de").fault(half) == "(Auf Englisch, aus der Spezifikation:) late must be a number above 0; got 1."
 
 
-def test_nothing_asked_is_refused(data):
-    with pytest.raises(InputError, match="Nothing is asked yet"):
-        spec_of(data, {"epsilon": "1"}, "en")
-
-
 def test_of_a_file_of_texts_it_can_be_said_how_they_are_written(tmp_path):
     (tmp_path / "sales.csv").write_bytes("id;town;day;paid\n1;K\xf6ln;31.12.2025;1.234,50\n".encode("latin-1"))
     data = looked_at(tmp_path / "sales.csv", {})
     assert not any(column.typed for column in data.columns)
-    form = {"encoding": "latin-1", "numbers": "1.234,56", "days": "31.12.2025", "epsilon": "1", "a0.what": "sums", "a0.of": "3"}
-    form |= {"c2.kind": "dates", "c2.from": "2025-01-01", "c2.to": "2025-12-31", "c2.by": "month", "a0.by.2.cells": "on"}
-    form |= {"c3.kind": "number", "c3.low": "0", "c3.high": "2000", "c3.step": "1"}
+    form = fields("encoding=latin-1 numbers=1.234,56 days=31.12.2025 epsilon=1 a0.what=sums a0.of=3 a0.by.2.cells=on")
+    form |= fields("c2.kind=dates c2.from=2025-01-01 c2.to=2025-12-31 c2.by=month c3.kind=number c3.low=0 c3.high=2000 c3.step=1")
     text = spec_of(data, form, "en")
     for line in ('encoding = "latin-1"', 'decimal = ","', 'thousands = "."', 'format = "%d.%m.%Y"'):
         assert line in text
@@ -282,9 +227,14 @@ def test_what_sql_asks_needs_no_question_on_the_page(data, tmp_path):
     form = {key: text for key, text in FORM.items() if not key.startswith("a")}
     text = spec_of(data, form, "en", in_sql=True)
     assert "[[workload]]" not in text
+    with pytest.raises(InputError, match="Nothing is asked yet"):
+        spec_of(data, form, "en")
     assert all(f"[domain.{name}]" in text for name in ("sex", "age", "pay"))
     assert "[measures.pay]" in text
-    assert commands(Path("/elsewhere/a.toml"), in_sql=True)[0] == "leastnoise plan questions.sql --spec /elsewhere/a.toml"
+    # commands are typed where the studio was started
+    assert commands(tmp_path / "my spec.toml")[1] == "leastnoise release 'my spec.toml' --out 'my spec'-release"
+    elsewhere = [commands(Path("/elsewhere/a.toml"), in_sql=in_sql)[0] for in_sql in (False, True)]
+    assert elsewhere == ["leastnoise plan /elsewhere/a.toml", "leastnoise plan questions.sql --spec /elsewhere/a.toml"]
     with pytest.raises(InputError, match="Nothing is asked yet"):
         spec_of(data, {**form, "how": "within", "margin": "9"}, "en", in_sql=True)
     form |= {"c1.kind": "file", "c1.file": "codes.csv", "c1.file_column": "code", "c1.level": "region"}
@@ -326,8 +276,7 @@ def test_weights_of_a_survey_have_bounds_and_a_unit_and_what_they_cost_is_said(d
 
 
 def test_a_column_that_is_only_averaged_is_no_attribute_of_which_the_plan_would_warn(data):
-    form = {"c1.kind": "list", "c1.list": "F\nM", "c3.kind": "number", "c3.low": "0", "c3.high": "9", "c3.step": "1", "epsilon": "1"}
-    form |= {"a0.what": "means", "a0.of": "3"}
+    form = fields("c1.kind=list c1.list=F;M c3.kind=number c3.low=0 c3.high=9 c3.step=1 epsilon=1 a0.what=means a0.of=3")
     alone, by_sex = (parse_spec(spec_of(data, {**form, "a0.by.1.cells": ticked}, "en"), data.folder) for ticked in ("", "on"))
     assert (alone.domain.names, by_sex.domain.names) == (("pay",), ("sex",))
     assert by_sex.domain.measure("pay").high == 9
@@ -346,11 +295,6 @@ def test_numbers_have_a_comma_in_german_and_no_separators(data):
     assert "count = 4" in spec_of(data, {**form, "epsilon": "0,5"}, "de")
     with pytest.raises(InputError, match="without separators of thousands"):
         spec_of(data, {**form, "epsilon": "1", "c3.high": "1.000"}, "de")
-
-
-def test_commands_are_typed_where_the_studio_was_started(data, tmp_path):
-    assert commands(tmp_path / "my spec.toml")[1] == "leastnoise release 'my spec.toml' --out 'my spec'-release"
-    assert commands(Path("/elsewhere/a.toml"))[0] == "leastnoise plan /elsewhere/a.toml"
 
 
 def test_from_no_file_to_a_saved_spec_and_on_to_targets(data, tmp_path, planned_here):

@@ -25,14 +25,8 @@ ASKED = ln.marginals(DOMAIN, ways=2) + ln.queries(DOMAIN, sex="identity", kids="
 
 def rows():
     random = np.random.default_rng(0)
-    return pd.DataFrame(
-        {
-            "sex": random.choice(["F", "M"], 500),
-            "zone": random.choice(["north", "south"], 500),
-            "kids": random.integers(0, 6, 500),
-            "pay": random.integers(0, 101, 500),
-        }
-    )
+    texts = {name: random.choice(values, 500) for name, values in (("sex", ["F", "M"]), ("zone", ["north", "south"]))}
+    return pd.DataFrame({**texts, "kids": random.integers(0, 6, 500), "pay": random.integers(0, 101, 500)})
 
 
 def released(out, strategy, budget, asked=ASKED, language="en"):
