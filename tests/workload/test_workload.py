@@ -20,8 +20,10 @@ from leastnoise._workload import (
     level,
     marginals,
     matrix,
+    mean_queries,
     predicates,
     prefix,
+    quantile_queries,
     queries,
     query_set,
     ranges,
@@ -91,6 +93,16 @@ def test_json_round_trip() -> None:
         + queries(DOMAIN, code=matrix([[1, 0, 1]]), sex=predicates([["F"]]))
     )
     assert from_json(DOMAIN, json.loads(json.dumps(workload.to_json()))) == workload
+
+
+def test_statistics_are_kept_with_their_groups_and_targets() -> None:
+    age = ranges([(17, 18)])
+    workload = mean_queries(DOMAIN, "pay", by={"sex": "identity", "age": age}, size=100, rmse="1/2")
+    workload += quantile_queries(DOMAIN, "income", ["0.25", "1/2"], by=["code"])
+    means, quantiles = (statistic.to_json() for statistic in workload.statistics)
+    assert means == {"means": {"of": "pay", "by": ["sex", {"age": age.to_spec()}], "size": "100", "rmse": "1/2"}}
+    assert quantiles == {"quantiles": {"of": "income", "at": ["1/4", "1/2"], "by": ["code"]}}
+    assert from_json(workload.domain, workload.to_json(), [means, quantiles]) == workload
 
 
 @pytest.mark.parametrize(

@@ -188,22 +188,22 @@ def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
 def open_csv(path: Path, layout: CSV | None = None) -> Source:
     """Open a CSV file, plain or compressed; only its header is read.
 
-    Where nothing was said of it, it is UTF-8 with a header, and the delimiter is the one of comma, semicolon, tab and bar that the header
+    Without a layout it is UTF-8 with a header, and the delimiter is the one of comma, semicolon, tab and bar that the header
     holds most of. An `InputError` if it cannot be opened, or its first line is not a header.
     """
     what = message(CSV_FILE, path=str(path))
-    said = layout or CSV(path)
-    headed = isinstance(said.header, bool)
-    characters = said.characters
+    layout = layout or CSV(path)
+    headed = isinstance(layout.header, bool)
+    characters = layout.characters
     if characters is not None and (type(characters) is not str or len(characters) != 256):
         raise InternalError("an encoding must be one character for each byte; please report this.")
     # a file without a header begins with a row, which has no say in anything
-    line = _first_line(path, what, said) if headed else ""
-    mark = said.delimiter or max(("\t" if ".tsv" in path.name.lower() else "") + _DELIMITERS, key=line.count)
+    line = _first_line(path, what, layout) if headed else ""
+    mark = layout.delimiter or max(("\t" if ".tsv" in path.name.lower() else "") + _DELIMITERS, key=line.count)
     delimiter = mark.encode()
     if len(delimiter) != 1 or delimiter in b'"\r\n':  # at which no line may be cut
         raise InternalError("a delimiter must be one byte that ends no line; please report this.")
-    fields = split(line.encode(), delimiter) if isinstance(said.header, bool) else [name.encode() for name in said.header]
+    fields = split(line.encode(), delimiter) if isinstance(layout.header, bool) else [name.encode() for name in layout.header]
     if fields is None or not any(fields) or (headed and any(ord(character) < 32 and character not in {"\t", mark} for character in line)):
         raise InputError(message(NO_HEADER, what=what))
     names = [field.decode() for field in fields]
@@ -241,7 +241,7 @@ def opened_file(path: Path) -> Any:
     return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
 
 
-def _first_line(path: Path, what: str, said: CSV) -> str:
+def _first_line(path: Path, what: str, layout: CSV) -> str:
     try:
         with opened_file(path) as opened:
             line: bytes = opened.readline(_HEADER)
@@ -251,9 +251,9 @@ def _first_line(path: Path, what: str, said: CSV) -> str:
         raise InputError(message(LONG_HEADER, what=what, most=_HEADER))
     try:
         line = line.removesuffix(b"\n").removesuffix(b"\r")
-        return line.decode("utf-8-sig") if said.characters is None else codecs.charmap_decode(line, "strict", said.characters)[0]
+        return line.decode("utf-8-sig") if layout.characters is None else codecs.charmap_decode(line, "strict", layout.characters)[0]
     except UnicodeDecodeError:
-        raise InputError(message(OTHER_ENCODING, what=what, encoding=said.encoding.upper())) from None
+        raise InputError(message(OTHER_ENCODING, what=what, encoding=layout.encoding.upper())) from None
 
 
 CSV_FILES = FileKind(name="CSV", endings=(".csv", ".csv.gz", ".tsv", ".tsv.gz"), open=open_csv)

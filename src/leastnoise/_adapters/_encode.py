@@ -108,9 +108,9 @@ def _stepped(rule: Rule, numbers: Array) -> IntArray:
     return np.where(inside, cells if table.again is None else cells % table.again, rule.outside)
 
 
-def _timed(rule: Rule, said: Clocked) -> Encoder:
+def _timed(rule: Rule, clocked: Clocked) -> Encoder:
     """Encode by time: arrays of time stamps at once, other values one by one."""
-    clock = None if said.zone == "UTC" else zoneinfo.ZoneInfo(said.zone)
+    clock = None if clocked.zone == "UTC" else zoneinfo.ZoneInfo(clocked.zone)
 
     def place(seconds: IntArray, zoned: BoolArray, missing: BoolArray) -> IntArray:
         strange = seconds == NO_DAY
@@ -118,7 +118,7 @@ def _timed(rule: Rule, said: Clocked) -> Encoder:
         return _placed(rule, shown, strange, missing)
 
     def of_values(values: Sequence[object]) -> IntArray:
-        read = [instant(value, said.pattern, rule.reading) for value in values]
+        read = [instant(value, clocked.pattern, rule.reading) for value in values]
         pairs = [(NO_DAY, False) if time is None else time for time in read]
         seconds, zoned = np.array([at for at, _ in pairs], dtype=np.int64), np.array([utc for _, utc in pairs], dtype=np.bool_)
         return place(seconds, zoned, np.array([time is None for time in read], dtype=np.bool_))

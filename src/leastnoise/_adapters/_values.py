@@ -303,15 +303,15 @@ def instant(value: object, pattern: re.Pattern[str], reading: Reading) -> tuple[
     match = pattern.fullmatch(form)
     if match is None:
         return NO_DAY, False
-    said = match.groupdict()
-    parts = {name: int(part) for name, part in said.items() if part and part.isdecimal()}
+    groups = match.groupdict()
+    parts = {name: int(part) for name, part in groups.items() if part and part.isdecimal()}
     year, month, day = parts["Y"], parts.get("m", 1), parts.get("d", 1)
     moment = dt.datetime(year, month, day, parts.get("H", 0), parts.get("M", 0), parts.get("S", 0), tzinfo=dt.UTC)
     seconds = (moment - _EPOCH) // dt.timedelta(seconds=1)
-    if not said.get("zone"):
+    if not groups.get("zone"):
         return seconds, False
     offset = (parts.get("zh", 0) * 60 + parts.get("zm", 0)) * 60
-    return seconds - (-offset if said["ahead"] == "-" else offset), True
+    return seconds - (-offset if groups["ahead"] == "-" else offset), True
 
 
 def wall(clock: zoneinfo.ZoneInfo, seconds: IntArray, which: BoolArray) -> IntArray:

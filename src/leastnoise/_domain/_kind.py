@@ -186,9 +186,9 @@ class Kind(ABC):
 
     def __repr__(self) -> str:
         values = asdict(self)
-        said = [(part, values[part.name]) for part in own_fields(type(self))]
-        parts = [_shown(value) for part, value in said if not part.kw_only]
-        parts += [f"{part.name}={_shown(value)}" for part, value in said if part.kw_only and value != part.default]
+        pairs = [(part, values[part.name]) for part in own_fields(type(self))]
+        parts = [_shown(value) for part, value in pairs if not part.kw_only]
+        parts += [f"{part.name}={_shown(value)}" for part, value in pairs if part.kw_only and value != part.default]
         parts += [f"{key}={value!r}" for key, value in (("null", self.null), ("outside", self.outside)) if value != "drop"]
         parts += [] if self.reading == READ_AS_IT_IS else [f"reading={self.reading!r}"]
         parts += [f"levels={[level.to_json() for level in self.levels]!r}"] if self.levels else []

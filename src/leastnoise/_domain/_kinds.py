@@ -462,8 +462,8 @@ def _fields(kind: type[Kind]) -> dict[str, tuple[str, Any]]:
 def kind_to_json(kind: Kind) -> dict[str, Any]:
     """Write a kind."""
     word = next(word for word, kinds in _KINDS.items() if isinstance(kind, kinds))
-    said = {key: (getattr(kind, name), usual) for key, (name, usual) in _fields(type(kind)).items()}
-    return {"kind": word, **{key: _plain(value) for key, (value, usual) in said.items() if value != usual}}
+    values = {key: (getattr(kind, name), usual) for key, (name, usual) in _fields(type(kind)).items()}
+    return {"kind": word, **{key: _plain(value) for key, (value, usual) in values.items() if value != usual}}
 
 
 def _plain(value: object) -> Any:
@@ -484,11 +484,11 @@ def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
     if not isinstance(word, str) or word not in _KINDS:
         raise refuse(f"'kind' of the attribute {name!r}", word, "one of " + ", ".join(repr(key) for key in _KINDS))
     kind = _KINDS[word]
-    said: dict[str, Any] = known_keys(f"the attribute {name!r} in JSON", table, list(_fields(kind)))
+    given: dict[str, Any] = known_keys(f"the attribute {name!r} in JSON", table, list(_fields(kind)))
     for key, (_, usual) in _fields(kind).items():
-        if usual is MISSING and key not in said:
+        if usual is MISSING and key not in given:
             raise InputError(f"the attribute {name!r} in JSON must have {key!r}, as every attribute of kind {word!r}.")
-    return name, kind(**said)
+    return name, kind(**given)
 
 
 @plain_json.register
@@ -498,10 +498,10 @@ def measure_to_json(measure: Measure) -> dict[str, Any]:
         return {"units_of": list(measure.attributes)}
     if isinstance(measure, Weighted):
         return {"of": measure_to_json(measure.of), "weighted_by": measure_to_json(measure.weight)}
-    said = {"column": measure.column}
+    written = {"column": measure.column}
     if not isinstance(measure, ValueCount):
-        said |= {"low": str(measure.low), "high": str(measure.high), "unit": str(measure.unit)}
-    return said | {name: value for name, value in {"reading": measure.reading.to_json()}.items() if value}
+        written |= {"low": str(measure.low), "high": str(measure.high), "unit": str(measure.unit)}
+    return written | {name: value for name, value in {"reading": measure.reading.to_json()}.items() if value}
 
 
 _PARTS = ("column", "low", "high", "unit", "reading")
@@ -523,8 +523,8 @@ def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
     given: dict[str, Any] = known_keys("a measure in JSON", value, [*keys, "reading"])
     if missing := [key for key in keys if key not in given]:
         raise InputError(f"a measure in JSON must have {missing[0]!r}.")
-    said: dict[str, Any] = known_keys("reading", given.pop("reading", {}), [field.name for field in fields(Reading)])
-    name, reading = attribute_name("'name' of a measure in JSON", given.pop("name")), Reading(**said)
+    marks: dict[str, Any] = known_keys("reading", given.pop("reading", {}), [field.name for field in fields(Reading)])
+    name, reading = attribute_name("'name' of a measure in JSON", given.pop("name")), Reading(**marks)
     measure = Measure(**{"low": 0, "high": 1} | given, reading=reading)
     return name, measure if "low" in given else ValueCount(measure)
 

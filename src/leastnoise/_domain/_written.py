@@ -33,10 +33,10 @@ def written(reading: Any, blanks: str) -> dict[str, object]:
 
 def unusual(reading: Any) -> dict[str, object]:
     """Return what differs from the usual, as plain JSON values."""
-    said: dict[str, object] = {"column": reading.column, "nulls": list(reading.nulls), "thousands": reading.thousands}
-    said |= {"currency": list(reading.currency), "trim": reading.trim, "ignore_case": reading.ignore_case}
+    parts: dict[str, object] = {"column": reading.column, "nulls": list(reading.nulls), "thousands": reading.thousands}
+    parts |= {"currency": list(reading.currency), "trim": reading.trim, "ignore_case": reading.ignore_case}
     point = {} if reading.decimal == "." else {"decimal": reading.decimal}
-    return {**point, **{name: value for name, value in said.items() if value}}
+    return {**point, **{name: value for name, value in parts.items() if value}}
 
 
 def _texts(name: str, value: object, *, empty: bool) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ class Group:
 
 
 def groups(wanted: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int) -> list[Group]:
-    """Cover attribute sets, as positions each without repetition, by groups whose members are disjoint and together all of them, greedily.
+    """Cover attribute sets greedily by groups, so that each set is a member of exactly one group; sets are positions without repetition.
 
     A group starts from the largest set that no group has yet and takes the attribute that completes the most other sets, as long as its
     table stays small beside the rows (summing it out must cost less than the passes it saves) and within the cache.
