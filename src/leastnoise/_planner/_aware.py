@@ -1,13 +1,13 @@
-"""What mechanisms that look at the data plan in public: buckets of cells, an adaptive grid, the tables that a model is fitted to.
+"""What mechanisms that look at the data plan in public: strategies on buckets of cells, an adaptive grid, the tables of a model.
 
-DAWA's second stage along one attribute: with the count of a bucket spread evenly over its cells, a query asks for a share of every bucket:
-What = W T, T_ci = 1 / length of bucket i for its cells c. Only What^T What (k x k) is made, from the structure of the queries; nothing is n
-x n. On the tree of halved blocks of two attributes it follows from noisy counts and public numbers how many blocks are measured first, and
-how they are divided and joined.
+Buckets of cells (DAWA's second stage along one attribute): the count of a bucket is spread evenly over its cells, so that a query asks for
+a share of every bucket. These queries are What = W T, with T_ci = 1 / length of bucket i for its cells c. Only What^T What (k x k) is
+computed, from the structure of the queries, and nothing of n x n. An adaptive grid (on the tree of halved blocks of two attributes): from
+noisy counts and public numbers follow how many blocks are measured first, and how they are divided and joined.
 
-A model's tables: every attribute alone, then pairs of attributes on bins that hold half as many rows as their noise. Shares of the budget
-follow from sizes and from earlier noisy counts alone. With squared errors the best share of a table of n cells would be proportional to
-n^(2/3) under either noise, in the sense of its precision; 0.66 was as good as any on real tables.
+The tables of a model: every attribute alone, then pairs of attributes on bins that hold half as many rows as their noise. Shares of the
+budget follow from sizes and from earlier noisy counts alone. For least squared error a table of n cells has a precision in proportion to
+n^(2/3) under either noise; 0.66 was as good an exponent as any on real tables.
 
 Source: Li, Hay, Miklau, Wang, PVLDB 2014, definition 6 and section 4.3.
 """
@@ -52,23 +52,17 @@ from leastnoise._linop import (
 )
 from leastnoise._measurements import Factor
 
-# What is tried up to how many buckets; the level trees and GreedyH always are.
-_MOST_P_IDENTITY, _MOST_OPTIMUM = 64, 512
+_MOST_P_IDENTITY, _MOST_OPTIMUM = 64, 512  # buckets up to which these strategies are tried
 _ROWS_AT_ONCE = 4096
-_LEAST_OWN = 1e-3  # of the norm, on every bucket, also where nobody asks: so least squares determine all of them
+_LEAST_WEIGHT = 1e-3  # of the norm, on every bucket, so that least squares determine all of them
 _FAULTS = (InputError, InternalError, ArithmeticError, ValueError, np.linalg.LinAlgError)
-# On the plane:
-PLANE_TEST_SHARE = Fraction(4, 100)
-_HARD = 0.6  # of the cells: above it nothing can be joined
-_CLEAR = 1.2  # times the noise of the test: on so few cells that a border lies lower, the test cannot tell
-_BUCKETS_A_BLOCK = 7
 
 Weighted = Sequence[tuple[float, Operator]]
-"""Queries on the attribute with what a squared error of theirs counts."""
+"""Queries along an attribute, each with the weight of its squared errors."""
 
 
 def bucket_gram(asked: Weighted, starts: IntArray, size: int) -> Gram:
-    """Gram matrix of a workload on buckets that are expanded evenly; exact."""
+    """Return the exact Gram matrix What^T What of a workload on buckets that begin with these cells."""
     lengths = np.diff(starts, append=size)
     gram = np.zeros((len(starts), len(starts)))
     for weight, operator in asked:
@@ -93,7 +87,7 @@ def _(operator: Identity, starts: IntArray, lengths: IntArray) -> FloatArray:
 
 
 def _generated(rising: FloatArray, falling: FloatArray, starts: IntArray, lengths: IntArray) -> FloatArray:
-    """Of a Gram matrix with ``M_ij = rising_i falling_j`` for i <= j."""
+    """Return What^T What for a Gram matrix with ``M_ij = rising_i falling_j`` for i <= j."""
     a, b = np.add.reduceat(rising, starts), np.add.reduceat(falling, starts)
     gram = np.triu(np.outer(a, b), 1)
     gram += gram.T
@@ -105,7 +99,7 @@ def _generated(rising: FloatArray, falling: FloatArray, starts: IntArray, length
 
 @singledispatch
 def _on_buckets(operator: Operator, starts: IntArray, lengths: IntArray) -> Iterable[FloatArray]:
-    """The rows of What, some at a time."""
+    """Yield the rows of What, some at a time."""
     yield np.add.reduceat(dense(operator).astype(np.float64), starts, axis=1) / lengths
 
 
@@ -118,11 +112,11 @@ def _(operator: Ranges, starts: IntArray, lengths: IntArray) -> Iterable[FloatAr
 
 
 def difference_costs(asked: Weighted, left: Sequence[IntArray], right: Sequence[IntArray], size: int) -> list[FloatArray]:
-    """What a workload loses by an error of one in the difference of each aligned block's halves: the squares of its answers' errors."""
+    """Return for each level and aligned block the total squared error that an error of one in the difference of its halves makes."""
     forms, out = [(weight, _forms(operator)) for weight, operator in asked], []
     for level, (before, behind) in enumerate(zip(left, right, strict=True)):
         width, real = 2 << level, (before > 0) & (behind > 0)
-        # Such an error, spread evenly over the cells of each half; those of blocks of one half are 0.
+        # The error is spread evenly over the cells of each half; blocks of one half have none.
         halves = np.stack([real / (2 * np.maximum(before, 1)), -(real / (2 * np.maximum(behind, 1)))], axis=1)
         errors = np.repeat(halves.reshape(-1), width // 2)[:size]
         cost = np.zeros(len(before))
@@ -133,7 +127,7 @@ def difference_costs(asked: Weighted, left: Sequence[IntArray], right: Sequence[
 
 @singledispatch
 def _forms(operator: Operator) -> Callable[[FloatArray, int], FloatArray]:
-    """The summed squares of the answers to the parts of a vector on consecutive blocks of some width, each by itself."""
+    """Return a function of a vector and a width: the sum of squared answers to the part of the vector in each block of that width."""
     rows = dense(operator)
     return lambda vector, width: (run_sums((rows * vector).T, width) ** 2).sum(axis=1)
 
@@ -145,7 +139,7 @@ def _(operator: Identity | Total | Prefix | AllRanges | Ranges) -> Callable[[Flo
 
 
 def on_buckets(name: str, asked: Weighted, starts: IntArray, size: int, norm: int) -> Factor:
-    """The best strategy on buckets, by expected error: GreedyH, trees of optimised levels, p-Identity, or the Gaussian optimum."""
+    """Return the strategy of least expected error on buckets: GreedyH, a level tree, p-Identity or the Gaussian optimum."""
     gram = bucket_gram(asked, starts, size)
     inner = _fitted(name, gram, norm)
     return Factor((name,), Coarse(inner.operator, starts, size), inner.row_weights)
@@ -157,12 +151,12 @@ def _fitted(name: str, gram: Gram, norm: int) -> Factor:
         return Factor((name,), Total(1))
     if not gram.diagonal().sum() > 0:  # queries of zeros
         return Factor((name,), Identity(k))
-    # This runs when all is paid: what one family cannot do, another can, and every bucket by itself always is possible.
+    # The budget is already paid when this runs, so it must not fail: the fallback is to measure every bucket.
     trees: list[ScaledTree] = []
     for fit in (partial(fit_level_tree, gram, norm), partial(fit_greedy_h, gram))[: 2 if norm == 1 else 1]:
         with suppress(*_FAULTS):
             trees.append(fit())
-    # Where a bucket hardly is measured, the error is a difference of huge numbers and not to be trusted.
+    # Where a bucket is hardly measured, the error is an inexact difference of huge numbers.
     trees = [tree for tree in trees if math.isfinite(tree.rmse) and tree.scales[0].min() > 1e-6]
     if not trees:
         return Factor((name,), Identity(k))
@@ -176,22 +170,25 @@ def _fitted(name: str, gram: Gram, norm: int) -> Factor:
         if norm == 2 and k <= _MOST_OPTIMUM:
             optimum = fit_gaussian_optimum(gram)
             if optimum.rmse < best.rmse * 0.999:
-                return Factor((name,), Dense(to_dyadic(np.vstack([optimum.factor * math.sqrt(1 - _LEAST_OWN**2), _LEAST_OWN * np.eye(k)]))))
-    floor = _LEAST_OWN * max(float(scale.max()) for scale in best.scales)
+                return Factor(
+                    (name,), Dense(to_dyadic(np.vstack([optimum.factor * math.sqrt(1 - _LEAST_WEIGHT**2), _LEAST_WEIGHT * np.eye(k)])))
+                )
+    floor = _LEAST_WEIGHT * max(float(scale.max()) for scale in best.scales)
     return tree_factor(k, best.widths, [np.maximum(best.scales[0], floor), *best.scales[1:]]).factor(name)
 
 
 def total_cost(asked: Weighted, size: int) -> float:
-    """What a workload loses by an error of one in the total that is spread evenly: the squares of its answers' errors."""
+    """Return the total squared error of a workload from an error of one in the total, spread evenly over the cells."""
     return sum(weight * float(apply_gram(operator, np.ones(size)).sum()) for weight, operator in asked) / size**2
 
 
 def first_levels(costs: Sequence[float], total: float, norm: int) -> tuple[tuple[int, ...], FloatArray]:
-    """Blocks to be measured before the data are known to be easy, and the weight of each level."""
-    # The widest blocks are an eighth of all cells: a total or a prefix sum that is added up from many blocks has the noise of all of them.
-    # Between them and the cells lie levels of about equal steps, of at most 16 blocks to one. The weights are those of least error without
-    # shrinking, for the given costs of errors, multiplied by 1.3 a level: shrinking takes away noise where blocks are narrow, so that
-    # wide ones deserve more of the budget.
+    """Return the widths of blocks that are measured first, and the weight of each level of blocks.
+
+    The widest blocks are an eighth of all cells: a total or prefix sum that is added up from many blocks has the noise of all of them. The
+    levels between them and the cells are about equal steps apart, of at most 16 blocks to one. The weights are those of least error for the
+    given costs, times 1.3 a level: shrinkage removes noise from narrow blocks, so that wide ones deserve more of the budget.
+    """
     from scipy.optimize import minimize
 
     depth = len(costs)
@@ -225,51 +222,54 @@ def first_levels(costs: Sequence[float], total: float, norm: int) -> tuple[tuple
     return tuple(2 ** powers[level_of] for level_of in kept), np.asarray(weights / (weights**norm).sum() ** (1 / norm))
 
 
-# The default rule; docs/decisions/dawa.md. Costs and records are in units of 1 / epsilon.
-
-
-_FEWEST, _MOST = 4, 6  # levels: 16, 32 or 64 blocks
-# Where all queries are of few cells 128 or 256 blocks.
-_NARROW, _FEWEST_NARROW, _MOST_NARROW = 4, 7, 8
-PLANE_FIRST_SHARE, GROUP_SHARE, _DEEP = Fraction(1, 4), Fraction(2, 5), 4
+# The adaptive grid (docs/decisions/dawa.md). Costs and records are in units of 1 / epsilon.
+PLANE_TEST_SHARE, PLANE_FIRST_SHARE, GROUP_SHARE = Fraction(4, 100), Fraction(1, 4), Fraction(2, 5)
+_HARD = 0.6  # where the estimated number of buckets is above this share of the cells, nothing is joined
+_CLEAR = 1.2  # times the noise of the test: where this alone is above the share, the test cannot tell
+_BUCKETS_A_BLOCK = 7
+_LEVELS, _NARROW_LEVELS = (4, 6), (7, 8)  # first round: 16 to 64 blocks; 128 or 256 where all queries are narrow
+_NARROW = 4  # cells of a narrow query at most
+_DEEP = 4  # halvings from which a part is measured in groups too
 _FINEST, _COARSEST = 2.0, 11.0  # records a part, in units of 1 / epsilon
-_LIGHT, _LIGHT_NARROW = 0.5, 2.0  # parts: blocks that deserve no more together are one
+_LIGHT, _LIGHT_NARROW = 0.5, 2.0  # blocks that deserve no more parts together are joined
 
 
 def plane_regime(cost: Exact, epsilon: Exact, cells: int, *, narrow: bool = False) -> tuple[str, int]:
-    """What the default does with the least cost, from noisy and public numbers alone."""
-    # On fewer than 50 cells always the plan without a look: the test cannot tell.
+    """Return "fixed", or "blocks" with the number of blocks of the first round, from the noisy least cost and public numbers alone."""
     buckets = float(Fraction(cost) * exact_positive("epsilon", epsilon))
-    unclear = _CLEAR / float(PLANE_TEST_SHARE)
-    if buckets > _HARD * cells or unclear > _HARD * cells:
+    if max(buckets, _CLEAR / float(PLANE_TEST_SHARE)) > _HARD * cells:
         return "fixed", 0
-    fewest, most = (_FEWEST_NARROW, _MOST_NARROW) if narrow else (_FEWEST, _MOST)
+    fewest, most = _NARROW_LEVELS if narrow else _LEVELS
     return "blocks", int(2 ** min(max(math.floor(math.log2(max(buckets, 1.0) / _BUCKETS_A_BLOCK)), fewest), most))
 
 
 def single_cells(asked: Sequence[tuple[float, tuple[Operator, Operator]]]) -> bool:
-    """Whether every query holds few cells: up to 4; public."""
+    """Return whether every query is of at most 4 cells."""
     return all(math.prod(int((dense(operator) != 0).sum(axis=1).max()) for operator in both) <= _NARROW for _, both in asked)
 
 
 def records_a_part(buckets: float, records: float) -> float:
-    """How many records a part of the second round should hold, in units of its noise."""
-    # Where no cell stands out of the noise a partition costs nearly as much as there are records, and parts may be large. Where records lie
-    # in few heavy cells the cost is a small part of them, and parts have to be small.
+    """Return how many records a part of the second round should hold, in units of its noise.
+
+    Where no cell stands out of the noise, the cost of a partition is near the number of records, and parts may be large. Where records lie
+    in few heavy cells the cost is far below it, and parts must be small.
+    """
     least = 4 / float(PLANE_TEST_SHARE)
     return min(max(_COARSEST * (max(buckets, least) / max(records, least)) ** 1.5, _FINEST), _COARSEST)
 
 
 def first_level(tree: BlockTree, blocks: int) -> int:
-    """The first level of a tree with so many blocks, or its last; public."""
+    """Return the first level of a tree with at least so many blocks, or its last level."""
     return next((level for level, starts in enumerate(tree.starts) if len(starts) >= blocks), len(tree.starts) - 1)
 
 
 def divided(
     tree: BlockTree, base: int, counts: IntArray, rate: Fraction, *, narrow: bool = False
 ) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
-    """What the second round measures: each block of a level is halved until its parts deserve no more, and light blocks are joined."""
-    # A block of the tree that deserves at most half a part in all, or two where no query is of many cells, is one part.
+    """Return the starts of the parts that the second round measures, and of their groups, and for both which are of deep blocks.
+
+    A block of the level ``base`` is halved until each part has at most 1 / ``rate`` records by its noisy count; light blocks are joined.
+    """
     shares, starts = np.asarray(counts * float(rate), dtype=np.float64), tree.starts[base]
     first = _joined(tree, base, shares, _LIGHT_NARROW if narrow else _LIGHT)
     deserved = np.maximum(counts, 1) * float(rate)
@@ -283,7 +283,7 @@ def divided(
 
 
 def _joined(tree: BlockTree, base: int, deserved: FloatArray, most: float) -> IntArray:
-    """For each block of the base, by how many parts they deserve, the first one of those that are one part with it; mostly itself."""
+    """Return for each block of the base the first block that it is joined with: the largest block of the tree that deserves few parts."""
     first = np.arange(len(deserved))
     alone = np.ones(len(deserved), dtype=np.bool_)
     for level in range(base):
@@ -296,7 +296,7 @@ def _joined(tree: BlockTree, base: int, deserved: FloatArray, most: float) -> In
 
 
 def _refined(tree: BlockTree, base: int, depth: IntArray) -> IntArray:
-    """Starts of the blocks that lie so many levels below each block of the base."""
+    """Return the starts of the blocks that lie so many levels below each block of the base."""
     starts = np.zeros(len(tree.order), dtype=np.bool_)
     for level in range(base, len(tree.starts)):
         block = np.searchsorted(tree.starts[base], tree.starts[level], side="right") - 1
@@ -305,18 +305,18 @@ def _refined(tree: BlockTree, base: int, depth: IntArray) -> IntArray:
 
 
 _EXPONENT = 0.66
-_HELD = 0.5  # of the noise: rows of an average cell on bins; twice as coarse is 1% better on real tables, and 1.3 times worse on chains
+_HELD = 0.5  # rows of an average binned cell, relative to the noise; 1.0 is 1% better on real tables and 1.3 times worse on chains
 _ROUNDS = 3
 
 
 def precisions(cells: Sequence[float], importance: Sequence[float]) -> FloatArray:
-    """How precisely tables are measured beside each other, relative to each other: proportional to 1 / std."""
+    """Return the relative precision (1 / standard deviation) of each table, at most 1, from numbers of cells and importances."""
     weights = np.sqrt(np.asarray(cells, dtype=np.float64) ** _EXPONENT * np.asarray(importance))
     return np.asarray(weights / weights.max())
 
 
 def bins(shares: FloatArray, least: float) -> IntArray:
-    """Where runs of neighbouring cells begin that hold a share of at least ``least`` each; two runs at least, of two cells or more."""
+    """Return where runs of cells begin that hold at least the share ``least`` each; there are at least two runs if there are two cells."""
     starts, held = [0], 0.0
     for cell, share in enumerate(shares.tolist()):
         if held >= least or (held > 0 and share >= least):
@@ -332,7 +332,7 @@ def bins(shares: FloatArray, least: float) -> IntArray:
 
 
 def table_bins(parts: Sequence[FloatArray], share: float) -> tuple[IntArray, ...]:
-    """Bins along attributes so that an average cell of their table holds ``share`` of the rows; small attributes leave it to the others."""
+    """Return bins along attributes with which an average cell of their table holds ``share`` of the rows; small attributes need fewer."""
     even = share ** (1 / len(parts))
     starts: dict[int, IntArray] = {}
     for side in sorted(range(len(parts)), key=lambda axis: len(bins(parts[axis], even))):
@@ -344,9 +344,15 @@ def table_bins(parts: Sequence[FloatArray], share: float) -> tuple[IntArray, ...
 def binned_tables(
     shares: Mapping[str, FloatArray], tables: Mapping[tuple[str, ...], float], total: float, std: float, norm: int
 ) -> dict[tuple[str, ...], tuple[float, tuple[IntArray, ...]]]:
-    """Every table's precision relative to the others, and its bins."""
-    # ``tables`` holds what a squared error of each counts, ``std`` the noise of one table that gets the whole step; ``norm`` is that of the
-    # sensitivity: 1 under Laplace noise, where precisions add up, 2 under Gaussian noise, where their squares do.
+    """Return the relative precision and the bins of every table.
+
+    Args:
+        shares: estimated share of the rows in every cell of each attribute.
+        tables: attributes of each table, and its importance.
+        total: estimated number of rows.
+        std: standard deviation of the noise of a table that gets the whole budget.
+        norm: 1 under Laplace noise, where precisions add up to the budget; 2 under Gaussian noise, where their squares do.
+    """
     relative = last = np.ones(len(tables))
     made: list[tuple[IntArray, ...]] = []
     for _ in range(_ROUNDS + 1):

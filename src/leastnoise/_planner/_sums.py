@@ -1,17 +1,21 @@
-"""Sums under limits: what is asked along a number, what to measure, where to cut, and which buckets of the number to keep. Sees no data.
+"""Sums under limits: what to measure for sums along a number, where to cut values, and which buckets of the number to keep.
 
-A row of cell j adds at most T_j, so a strategy on W T, T the diagonal matrix of the limits, divided by T costs as much as it does on
-counts: in the terms of Wu et al. TiMM with strategy A is TaMM with A T, and the optimum on W T is never worse than both. For a threshold
-theta the squared error of all queries is predicted as e^T M e + (noise of the strategy for theta), with e_j the excess over theta of the
-records in cell j and M = W^T W; the excess follows from noisy counts between candidates, so that all here is post-processing of them. Every
-bucket of cells has the whole budget, and noise as large as its own upper end: where the values end is seen from the paid answers and costs
-nothing (docs/decisions/sums.md).
+Everything here follows from public values, or from noisy answers that are already paid for.
+
+A row of cell j adds at most the limit T_j. With T the diagonal matrix of the limits and W the queries, a strategy for W T, divided by T,
+costs as much as it does on counts. In the terms of Wu et al. TiMM with strategy A is TaMM with A T, and the optimum for W T is never worse
+than both. For a threshold theta the squared error of all queries is predicted as e^T M e + (noise of the strategy for theta), where M is
+W^T W and e_j the excess over theta of the records in cell j, which follows from noisy counts between candidate thresholds.
+
+Buckets of cells are disjoint, so each gets the whole budget and noise as large as its own upper end. Where the values end is then seen from
+the paid answers and costs nothing (docs/decisions/sums.md).
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,40 +45,40 @@ from leastnoise._planner._strategy import Strategy
 from leastnoise._planner._tables import weighted_strategy, with_joint
 from leastnoise._workload import Workload, identity
 
-RATIO = 1.2  # of one candidate to the next
-LEAST = 1000  # the least candidate is at most this many times below the public maximum
-SURE = 6  # standard errors of a count: one empty interval in 10,000 has as much under Laplace noise
-_MOST_SPECTRUM = 512
-MOST_SUM_CELLS = 1024  # that queries tell apart: the optimum takes seconds
-_WORTH = 0.999
+MOST_SUM_CELLS = 1024  # that queries distinguish: the optimum takes seconds
+SURE = 6  # standard errors above which a count is taken as it is: one empty interval in 10,000 is, under Laplace noise
+HEAVIEST = {1: 2**20, 2: 2**16}  # largest weight of a row by norm: sums of squared weights times squared coefficients stay below 2^63
+_RATIO = 1.2  # of a candidate threshold to the one before
+_LEAST = 1000  # the least candidate is at most this many times below the public maximum
+_MOST_SPECTRUM = 512  # cells to which a Gram matrix is coarsened for its singular values
+_WORTH = 0.999  # a joint table must bring the error below this share
 _ROOM = 2**62 // MOST_ROWS
 _LEAST_BITS = 6
-_EFFORT = 0.03  # within a percent of what ten times as much finds
-_GAP = 0.05  # within a permille of the optimum of prefix sums, in a quarter of the time
-_NOTHING = 1e-9  # of a row's coefficients
-_BESIDE = 1e-4  # of the budget
-HEAVIEST = {1: 2**20, 2: 2**16}  # weight of a row, by norm: sums of squared weights times squared coefficients stay below 2^63
-_RATIO = 1.6  # of the ends of buckets along the number
-_STANDS_OUT = 2.0  # standard errors
-_SURE = 4.0  # standard errors: one empty bucket in 600 has as much under Laplace noise
-_LARGEST_RATIO = 3.0
-_FALSE = 1e-4  # of all releases, in which some sum of nothing is taken for clear under Laplace noise
-_TAIL_INDEX = 0.5  # leaving out mends a threshold that is too high, and nothing one that is too low
+_EFFORT = 0.03  # of the steps: within a percent of what ten times as many find
+_GAP = 0.05  # of the Gaussian optimum: within a permille for prefix sums, in a quarter of the time
+_NOTHING = 1e-9  # coefficients of a row that is left out
+_BESIDE = 1e-4  # share of the budget with which every cell is measured beside rows of lower rank
+_BUCKET_RATIO = 1.6  # of the end of a bucket to the one before
+_STANDS_OUT = 2.0  # standard errors above which the first bucket that is kept must be
+_SURE = 4.0  # standard errors above which a bucket is taken as it is: one empty bucket in 600 is, under Laplace noise
+_GROUP_RATIO = 3.0  # of the end of a bucket to the one before, for groups
+_FALSE = 1e-4  # share of releases in which some empty bucket of a group is taken as it is, under Laplace noise
+_TAIL_INDEX = 0.5  # for groups: they can leave out buckets below a threshold that is too high, and not mend one that is too low
 _UNEVEN = 1 / 3  # losses are added up as if k groups were k^(1/3) times as uneven as groups of one size
 
 
 def weighted_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
-    """The Gram matrix T M T of the queries on z, in the short form of M where it has one."""
+    """Return the Gram matrix T M T, in the short form of M where it has one."""
     weights = np.asarray(limits, dtype=np.float64)
     if len(gram.generators) == 1:
         return Gram(gram.size, gram.queries, tuple((a * weights, b * weights) for a, b in gram.generators))
     return dense_gram(gram.dense() * weights * weights[:, None], gram.queries)
 
 
-def candidate_cells(edges: IntArray, ratio: float = RATIO) -> IntArray:
-    """The cells whose upper edges are worth trying as thresholds: steps of about a fifth, up to the public maximum."""
+def candidate_cells(edges: IntArray, ratio: float = _RATIO) -> IntArray:
+    """Return the cells whose upper edges are nearest to a geometric sequence that ends with the public maximum."""
     high = float(edges[-1])
-    least = max(float(edges[0]), high / LEAST)
+    least = max(float(edges[0]), high / _LEAST)
     steps = math.floor(math.log(high / least) / math.log(ratio)) if high > least else 0
     wanted = high / ratio ** np.arange(steps, -1, -1)
     after = np.minimum(np.searchsorted(edges, wanted), len(edges) - 1)
@@ -85,15 +89,15 @@ def candidate_cells(edges: IntArray, ratio: float = RATIO) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class TailLaw:
-    """What noisy counts of a tail are held to."""
+    """The power law that noisy counts of a tail are fitted to."""
 
-    sure: float = math.inf
-    index: float = 1.0  # where means end: every doubling of a threshold then cuts away as much of the sum as the one before
+    sure: float = math.inf  # counts above this are taken as they are
+    index: float = 1.0  # at 1 the mean just does not exist: each doubling of a threshold cuts away as much of the sum as the one before
 
 
 def falling_counts(counts: FloatArray, edges: FloatArray | IntArray, law: TailLaw = TailLaw()) -> FloatArray:
-    """Noisy counts of consecutive intervals made at least 0 and of a density that falls as tails do."""
-    # Below the mode of the data the density does rise, and the counts there are spread out; a threshold there cuts most records anyway.
+    """Return noisy counts of consecutive intervals, fitted to be at least 0 and of a density that falls at least as fast as the law."""
+    # The law holds above the median of what lies beyond the first candidate; below it the density need only not rise.
     ends = np.asarray(edges, dtype=np.float64)
     noisy = np.asarray(counts, dtype=np.float64)
     above = np.cumsum(noisy[::-1])[::-1]
@@ -104,7 +108,7 @@ def falling_counts(counts: FloatArray, edges: FloatArray | IntArray, law: TailLa
 
 
 def falling(amounts: FloatArray, spans: FloatArray, noise: FloatArray | float = 1.0) -> FloatArray:
-    """The nearest amounts of at least 0 whose quotients by the spans do not rise."""
+    """Return the nearest amounts of at least 0 whose quotients by the spans do not rise (isotonic regression)."""
     from scipy.optimize import isotonic_regression
 
     if not len(amounts):
@@ -114,29 +118,33 @@ def falling(amounts: FloatArray, spans: FloatArray, noise: FloatArray | float = 
 
 
 def held(totals: FloatArray, noise: FloatArray, spans: FloatArray, mode: int, sure: float) -> FloatArray:
-    """What buckets hold beyond what noise leaves, from one of them on falling as tails do but for what is no noise."""
+    """Return the estimated true totals of buckets.
+
+    From the bucket ``mode`` on they fall as tails do, unless a total is more than ``sure`` standard errors.
+    """
     beyond = np.sqrt(np.maximum(np.maximum(totals, 0.0) ** 2 - noise**2, 0.0))
     most = np.full(len(totals), np.inf)
     most[mode:] = falling(totals[mode:], spans[mode:], noise[mode:])
     return np.where(totals > sure * noise, beyond, np.minimum(most, beyond))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ThresholdChoice:
-    """A threshold, and what was predicted for every candidate."""
+class ThresholdChoice(NamedTuple):
+    """The chosen threshold, and the predicted errors of every candidate."""
 
     threshold: int  # in units
     candidates: IntArray  # upper edges of the candidate cells, in units
-    bias: FloatArray  # what the cut takes from all queries, root of the mean square, for each candidate
-    noise: FloatArray  # standard error, root of the mean square, for each candidate
-    # for the threshold chosen: what the cut is thought to take from the records of each cell, in units, shape (n,). Counts are held to the
-    # tail of index 1 for that, whatever they were held to for the choice.
+    bias: FloatArray  # root mean square over all queries of what the cut takes away, for each candidate
+    noise: FloatArray  # root mean square over all queries of the standard error, for each candidate
+    # Estimate of what the chosen threshold takes from the records of each cell, in units, shape (n,); from counts fitted to the law of
+    # index 1, whatever the law for the choice was.
     excess: FloatArray
 
 
 def quick_noise(gram: Gram, limits: IntArray, norm: int) -> float:
-    """About the unit RMSE of the best strategy for W T, in milliseconds: right to a few percent in its dependence on the threshold."""
-    # Source: what p-Identity and the Gaussian optimum reach for prefix sums, beside GreedyH and the singular value bound.
+    """Estimate the unit RMSE of the best strategy for W T in milliseconds; how it changes with the threshold is right to a few percent.
+
+    Source: what p-Identity and the Gaussian optimum reach for prefix sums, relative to GreedyH and the singular value bound.
+    """
     if norm == 2:
         factor = -(-gram.size // _MOST_SPECTRUM)
         return 1.02 * singular_value_bound(weighted_gram(gram.coarsen(factor) if factor > 1 else gram, limits[::factor]))
@@ -155,14 +163,25 @@ def choose_threshold(
     lost: Gram | None = None,
     law: TailLaw = TailLaw(),
 ) -> ThresholdChoice:
-    """The candidate with the least predicted squared error."""
+    """Return the candidate threshold with the least predicted squared error.
+
+    Args:
+        gram: Gram matrix of the queries on the cells, for noise.
+        edges: upper edge of every cell, in units, shape (n,).
+        cells: the candidate cells, shape (k,).
+        tail: noisy counts of the records between consecutive candidates, shape (k - 1,).
+        unit_noise: RMSE at unit noise for limits of the cells, shape (n,).
+        noise: standard deviation by which unit noise is multiplied.
+        lost: Gram matrix for losses, where it is another.
+        law: what the counts are fitted to.
+    """
     missed = gram if lost is None else lost
     if len(tail) != len(cells) - 1:
         raise InputError(f"There must be one count for each interval between {len(cells)} candidates; got {len(tail)}.")
     centres, candidates = (edges + np.concatenate([[0], edges[:-1]])) / 2, edges[cells]
 
     def by_cell(index: float) -> FloatArray:
-        """Counts of the tail, spread evenly over their cells."""
+        """Return fitted counts of the tail, spread evenly over the cells of each interval."""
         counts, spans = np.zeros(len(edges)), np.diff(cells)
         counts[cells[0] + 1 : cells[-1] + 1] = np.repeat(falling_counts(tail, candidates, TailLaw(law.sure, index)) / spans, spans)
         return counts
@@ -179,7 +198,7 @@ def choose_threshold(
 
 
 def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
-    """The Gram matrices of all queries along one attribute: for noise, and for losses."""
+    """Return the Gram matrices of all queries along one attribute: for noise, which each group has, and for losses, which groups share."""
     kind = workload.domain.kind(attribute)
     noise: list[tuple[float, Gram]] = []
     loss: list[tuple[float, Gram]] = []
@@ -187,7 +206,7 @@ def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
         names = product.attributes
         operator = product.operators[names.index(attribute)] if attribute in names else Total(kind.size)
         groups, gram = product.rows // operator.rows, gram_of(operator)
-        if operator.size > MOST_DENSE and gram.given is not None and not gram.mirrored:  # ranges that are not all of one width
+        if operator.size > MOST_DENSE and gram.given is not None and not gram.mirrored:  # given ranges
             raise NotApplicable(f"given ranges along what is summed need a matrix of all cells; at most {MOST_DENSE} cells are allowed")
         noise.append((product.importance * groups, gram))
         loss.append((product.importance / groups, gram))
@@ -195,14 +214,14 @@ def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
 
 
 def noise_along(workload: Workload, attribute: str, norm: int) -> Callable[[IntArray], float]:
-    """About the unit RMSE of the best strategy along a number, as a function of the limits of its cells."""
-    # Cells that no query tells apart are planned as one, and so they are here: 10 sums over 1000 cells have the noise of 10 cells.
+    """Return the estimated unit RMSE of the best strategy along a number, as a function of the limits of its cells."""
+    # Cells that no query distinguishes are planned as one: 10 sums over 1000 cells have the noise of 10 cells.
     small, group = told_apart(workload, attribute)
     return lambda limits: quick_noise(small, _largest(limits, group), norm)
 
 
 def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm: int) -> Strategy:
-    """What to measure for sums under limits along a number: the optimum along it, and level trees along other attributes."""
+    """Return what to measure for sums under limits along a number: the optimum along it, and level trees along other attributes."""
 
     def fit(gram: Gram, norm: int, bits: int = 20) -> Fitted:
         most = limits if len(limits) == gram.size else _largest(limits, told_apart(workload, attribute)[1])
@@ -214,8 +233,7 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
         if kinds - {identity()} or (kinds and name == attribute):
             made = fitted_apart(fit if name == attribute else level_tree, asked_along(workload, name)[0], norm, 20)
             along[name] = made.factor(name)
-    # The joint table only where it is worth its room: beside tables that tell all that is asked, one of hardly any weight gains nothing,
-    # and its noise would be too large to be drawn exactly.
+    # A joint table beside the asked ones only where it gains: with hardly any weight its noise would be too large to be drawn exactly.
     limited, apart, together = Limits(limits, attribute), workload.tables, with_joint(workload, along)
     alone = weighted_strategy("truncated_sums", workload, along, apart, norm, limits=limited)
     if all(len(apart[measure]) == len(sets) for measure, sets in together.items()):
@@ -225,9 +243,9 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
 
 
 def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
-    """The best strategy of sensitivity 1 on W T that determines every sum, in real coefficients on the sums themselves, shape (rows, n)."""
-    # Queries of lower rank, which are best under Gaussian noise where few are asked for, have a ten-thousandth of the budget on every cell
-    # besides: rounded to whole coefficients they would not tell what is asked any more.
+    """Return the rows of the best strategy of sensitivity 1 for W T, divided by the limits, shape (rows, n); it determines every sum."""
+    # Where few queries are asked, the optimum under Gaussian noise has a lower rank. Rounded to whole coefficients it would not determine
+    # the queries, so every cell is measured too, with a ten-thousandth of the budget.
     if gram.size == 1:
         return 1 / limits[None, :]
     weighted = weighted_gram(gram, limits)
@@ -239,8 +257,10 @@ def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
 
 
 def whole_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, IntArray]:
-    """Rows in whole coefficients, and their weights."""
-    # Every row has bits of its own, as many as 2^32 rows of the largest limit leave, and its scale as a weight.
+    """Return rows rounded to whole coefficients, and their whole weights.
+
+    Each row has as many bits as sums of 2^32 records of the largest limit leave; its scale is its weight.
+    """
     bits = min(12 if norm == 1 else 8, (_ROOM // int(limits.max())).bit_length() - 2)
     if bits < _LEAST_BITS:
         raise InputError(f"The public bounds are too large for whole coefficients: up to {int(limits.max())} units. Choose a larger unit.")
@@ -250,7 +270,7 @@ def whole_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, In
 
 
 def told_apart(workload: Workload, attribute: str) -> tuple[Gram, IntArray]:
-    """What is asked of the groups of cells that no query tells apart, which are planned as one, and the group of every cell."""
+    """Return the Gram matrix on groups of cells that no query distinguishes, and the group of every cell."""
     gram, _ = asked_along(workload, attribute)
     if gram.size <= MOST_DENSE or all_alike(gram):
         merged = merge_equal_cells(gram)
@@ -263,7 +283,7 @@ def told_apart(workload: Workload, attribute: str) -> tuple[Gram, IntArray]:
 
 
 def _largest(limits: IntArray, group: IntArray) -> IntArray:
-    """The largest limit of each group."""
+    """Return the largest limit of each group."""
     merged = np.zeros(int(group.max()) + 1, dtype=np.int64)
     np.maximum.at(merged, group, limits)
     return merged
@@ -271,15 +291,14 @@ def _largest(limits: IntArray, group: IntArray) -> IntArray:
 
 @lru_cache(maxsize=64)
 def _rows_of(gram: bytes, limits: bytes, norm: int) -> FloatArray:
-    """The best queries: releases of one plan search for them once."""
+    """Return `best_rows`, cached so that releases of one plan search once."""
     most = np.frombuffer(limits, dtype=np.int64)
     return best_rows(dense_gram(np.frombuffer(gram).reshape(len(most), -1), len(most)), most, norm)
 
 
 def weighted_by_ends(gram: FloatArray, weights: FloatArray) -> FloatArray:
-    """The Gram matrix of intervals, each with the weight of its last cell."""
-    # Those that cover the cells j <= k and end with cell e >= k are M_je - M_j(e+1).
-    # Other queries than intervals keep their own weights.
+    """Return the Gram matrix of intervals, each weighted by its last cell; other queries stay unweighted."""
+    # The intervals that cover the cells j <= k and end with cell e >= k are M_je - M_j(e+1) in number.
     ending = np.triu(gram - np.pad(gram, ((0, 0), (0, 1)))[:, 1:])
     if ending.min() < 0:
         return gram
@@ -287,59 +306,57 @@ def weighted_by_ends(gram: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray(np.triu(upper) + np.triu(upper, 1).T)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Kept:
-    """Which cells are kept, and what is thought to be in the others."""
+class Kept(NamedTuple):
+    """The run of cells that is kept, and estimates of what the others hold."""
 
-    first: int  # first cell that is kept
-    stop: int  # the cell behind the last one
-    # first cell, the one behind the last, and the sum between them that may be missing, in units, of each bucket left out.
-    losses: tuple[tuple[int, int, float], ...]
+    first: int  # the first cell that is kept
+    stop: int  # the cell after the last one
+    losses: tuple[tuple[int, int, float], ...]  # first cell, cell after the last, and estimated sum in units of each bucket left out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SumBuckets:
-    """The cells of a number in groups that some query tells apart, and these in buckets, each up to 1.6 times as high as the one before."""
+    """Cells along a number, in groups that queries distinguish, and these in buckets, each up to 1.6 times as high as the one before."""
 
     attribute: str  # the number
     limits: IntArray  # the most that a record of each cell adds, in units, shape (n,); never below a thousandth of the largest
     starts: IntArray  # first cell of every group, shape (m,)
-    ends: IntArray  # the group behind the last one of every bucket, shape (k,)
-    spans: FloatArray  # logarithm of the upper end of every bucket over its lower one, shape (k,)
+    ends: IntArray  # the group after the last one of every bucket, shape (k,)
+    spans: FloatArray  # logarithm of the upper end of every bucket over its lower end, shape (k,)
     gram: Gram  # of the queries on the groups
 
     @staticmethod
     def of(workload: Workload, attribute: str, edges: IntArray) -> "SumBuckets":
-        """For sums along one number."""
+        """Return the buckets for sums along one number with these upper edges of cells, in units."""
         matrix = asked_along(workload, attribute)[0]
         asked = matrix.dense()
         changes = np.flatnonzero((asked[1:] != asked[:-1]).any(axis=1)) + 1
-        last = candidate_cells(edges, _RATIO)
+        last = candidate_cells(edges, _BUCKET_RATIO)
         starts = np.union1d(np.append(0, changes), last[:-1] + 1)
         upper = edges[last].astype(np.float64)
         return SumBuckets(
             attribute=attribute,
-            limits=np.maximum(edges, -(-int(edges[-1]) // LEAST)),
+            limits=np.maximum(edges, -(-int(edges[-1]) // _LEAST)),
             starts=starts,
             ends=np.searchsorted(starts, last, side="right"),
-            spans=np.log(upper / np.append(upper[0] / _RATIO, upper[:-1])),
+            spans=np.log(upper / np.append(upper[0] / _BUCKET_RATIO, upper[:-1])),
             gram=dense_gram(asked[np.ix_(starts, starts)], matrix.queries),
         )
 
     @property
     def stops(self) -> IntArray:
-        """The cell behind the last one of every group."""
+        """The cell after the last one of every group."""
         return np.append(self.starts[1:], len(self.limits))
 
     def factor(self, norm: int) -> Factor:
-        """The best queries, with one sensitivity."""
+        """Return the best strategy on the groups under the limits, for a norm of 1 or 2."""
         limits = self.limits[self.stops - 1]
         asked = weighted_by_ends(self.gram.dense(), (limits[-1] / limits) ** 2.0)
         dense, weights = whole_rows(_rows_of(asked.tobytes(), limits.tobytes(), norm), limits, norm)
         return Factor((self.attribute,), Coarse(dense, self.starts, len(self.limits)), weights)
 
     def choices(self, covariance: FloatArray) -> "Choices":
-        """Where to stop, for the covariance of all groups."""
+        """Return the estimates for every bucket at which the sum may stop, from the covariance of the groups."""
         groups, gram, stops = np.arange(len(self.starts)), self.gram.dense(), []
         within = np.zeros((len(groups), len(self.ends)))
         within[groups, np.searchsorted(self.ends, groups, side="right")] = 1.0
@@ -352,27 +369,24 @@ class SumBuckets:
         return Choices(self, tuple(stops))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Stop:
-    """Least squares on the buckets up to one of them: their totals from the sums of groups, the noise of these, and of all queries."""
+class _Stop(NamedTuple):
+    """Least squares if only the buckets up to one of them are kept."""
 
-    totals: FloatArray
-    noise: FloatArray
-    variance: float
-    lost: FloatArray  # the squared error of all queries as a form in what is missing of each bucket
+    totals: FloatArray  # maps the measured sums of groups to totals of the kept buckets
+    noise: FloatArray  # standard errors of these totals
+    variance: float  # total variance of all queries
+    lost: FloatArray  # the squared error of all queries as a quadratic form in the true sums of the buckets
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Choices:
-    """Where sums by buckets may stop."""
+class Choices(NamedTuple):
+    """The buckets at which sums may stop, and what each would mean."""
 
     buckets: SumBuckets
     stops: tuple[_Stop, ...]
 
     def kept(self, sums: FloatArray) -> Kept:
-        """The run of buckets with the least predicted squared error of all queries."""
-        # Buckets are dropped from above, one after the other, and what is left is estimated anew without them: an estimate of what may be
-        # missing is then not blurred by cells that hold nothing.
+        """Return the run of buckets with the least predicted squared error of all queries."""
+        # Drop buckets from above one after the other, and estimate the rest anew each time, so that empty buckets do not blur the estimate.
         last, best = len(self.stops), len(self.stops) - 1
         totals, noise, mode = np.zeros(0), np.zeros(0), 0
         while best < last:
@@ -395,24 +409,23 @@ class Choices:
         return Kept(first=int(cells[begin]), stop=int(cells[last + 1]), losses=losses)
 
     def _missing(self, totals: FloatArray, mode: int, last: int) -> FloatArray:
-        """What may be in the buckets from the one that stands out most."""
+        """Return the estimated sums of the buckets up to ``last``, from the one that stands out most."""
         missing = np.zeros(len(self.stops))
         missing[mode : last + 1] = held(totals, self.stops[last].noise, self.buckets.spans[: last + 1], mode, _SURE)[mode:]
         return missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class KeptByGroup:
-    """What groups keep, and what is thought to be in the rest."""
+class KeptByGroup(NamedTuple):
+    """How many buckets groups keep, and estimates of what the others hold."""
 
-    buckets: IntArray  # how many each group keeps, from below, shape (k,)
-    missing: FloatArray  # what may be missing in each group's sum of values cut at the threshold, in units, shape (k,)
-    shares: FloatArray  # of each group in what all groups hold together; positive, and its square an estimate of the square, shape (k,)
+    buckets: IntArray  # how many lowest buckets each group keeps, shape (k,)
+    missing: FloatArray  # estimated sum of the buckets that each group leaves out, in units, shape (k,)
+    shares: FloatArray  # estimated share of each group in the sum of all, positive, shape (k,); its square estimates the squared share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GroupBuckets:
-    """Buckets of a number up to a threshold, each about three times as high as the one before; the last one has all larger values, cut."""
+    """Buckets of a number up to a threshold, each about three times as high as the one before; the last holds all larger values, cut."""
 
     attribute: str  # the number
     limits: IntArray  # the most that a row of each cell adds, in units, shape (n,)
@@ -421,10 +434,10 @@ class GroupBuckets:
 
     @staticmethod
     def of(attribute: str, edges: IntArray, threshold: int) -> "GroupBuckets":
-        """Under a threshold."""
+        """Return the buckets under a threshold, of cells with these upper edges in units."""
         cells = candidate_cells(edges)
         cells = cells[edges[cells] <= threshold]
-        last = cells[candidate_cells(edges[cells], _LARGEST_RATIO)]
+        last = cells[candidate_cells(edges[cells], _GROUP_RATIO)]
         return GroupBuckets(
             attribute=attribute,
             limits=np.minimum(edges, threshold),
@@ -433,16 +446,16 @@ class GroupBuckets:
         )
 
     def factor(self, norm: int) -> Factor:
-        """The sum of every bucket, with noise as large as its end."""
+        """Return the sums of all buckets, each with noise in proportion to its end, for a norm of 1 or 2."""
         weights = np.maximum(1, np.rint(HEAVIEST[norm] * (self.ends[0] / self.ends))).astype(np.int64)
         return Factor((self.attribute,), Coarse(Identity(len(self.ends)), self.starts, len(self.limits)), weights)
 
     def kept(self, sums: FloatArray, noise: FloatArray) -> KeptByGroup:
-        """How many buckets to keep in each group: those with the least predicted squared error."""
-        # Groups are taken to have the same profile, the sums of all groups, and shares of it that follow from their own sums, pulled to the
-        # middle as far as these differ by noise alone. A sum that is clear by itself is taken as it is.
+        """Return how many buckets each group keeps for the least predicted squared error, from sums (groups, buckets) and their noise."""
+        # All groups are assumed to have the same profile over the buckets, that of their total, and a share of it. Shares are estimated
+        # from each group's sums and shrunk to the mean as far as noise explains their differences. Clear sums are taken as they are.
         groups, totals, together = len(sums), sums.sum(axis=0), noise * np.sqrt(len(sums))
-        spans = np.log(self.ends / np.append(self.ends[0] / _LARGEST_RATIO, self.ends[:-1]))
+        spans = np.log(self.ends / np.append(self.ends[0] / _GROUP_RATIO, self.ends[:-1]))
         profile = held(totals, together, spans, int(np.argmax(totals / together)), _clear(len(totals)))
         weights = profile / noise**2
         precision = float(weights @ profile)
@@ -460,25 +473,15 @@ class GroupBuckets:
 
 
 def _clear(count: int) -> float:
-    """Standard errors that no sum of nothing, of so many, is likely to have."""
+    """Return the standard errors that none of so many sums of nothing is likely to exceed under Laplace noise."""
     return math.log(count / (2 * _FALSE)) / math.sqrt(2)
 
 
 def choose_group_threshold(
     edges: IntArray, counts: FloatArray, groups: int, noise: Callable[[int], float], *, sure: float
 ) -> ThresholdChoice:
-    """The threshold with the least predicted squared error of the sums of groups that keep all buckets."""
-    # Groups of one size share what is cut evenly, and groups of very different sizes have more of its square: it is added up as if they had
-    # k^(1/3) times as much, which is in between, as sizes are not known yet.
-    gram = gram_of(Total(len(edges)))
-    lost = summed([(groups ** (_UNEVEN - 2), gram)])
-    return choose_threshold(
-        gram,
-        edges,
-        candidate_cells(edges),
-        counts,
-        lambda limits: noise(int(limits.max())),
-        1.0,
-        lost=lost,
-        law=TailLaw(sure, _TAIL_INDEX),
-    )
+    """Return the threshold with the least predicted squared error of the sums of groups that keep all buckets."""
+    # k groups of one size share evenly what is cut, with the least sum of squares. As sizes are not known yet, it is taken k^(1/3) times.
+    gram, law = gram_of(Total(len(edges))), TailLaw(sure, _TAIL_INDEX)
+    lost, cells = summed([(groups ** (_UNEVEN - 2), gram)]), candidate_cells(edges)
+    return choose_threshold(gram, edges, cells, counts, lambda limits: noise(int(limits.max())), 1.0, lost=lost, law=law)

@@ -1,15 +1,16 @@
-"""The least budget that keeps every target of a workload, and weights under which no table is further from its target than another.
+"""Targets: the least budget that keeps them all, and plans whose largest ratio of error to target is least.
 
-Goals say what the errors of tables, and of means that follow from them, are compared with. Balancing moves the weights of tables so that
-the largest ratio of error to goal is least. Objectives are what may be least in place of the total squared error. Public: no data is seen.
+A goal is the error that a table, or means that follow from tables, may have. Balancing changes the weights of tables until the largest
+ratio of error to goal is least. Objectives are what a plan may minimise in place of the total squared error. Public: no data is seen.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,27 +25,27 @@ from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
 from leastnoise._workload import Product, Statistic, Workload
 
-_CLEAR = 0.99  # of the square of a count's half width over its size: beyond that an interval of a mean is as good as unbounded
+_CLEAR = 0.99  # largest square of half a count's interval over the size: beyond that the interval of a mean is practically unbounded
 
 
 @dataclass(frozen=True, slots=True)
 class MeanGoal:
-    """The target of means by group: what their error in a group of the public size is compared with, whatever the mean is.
+    """The target of means by group: the error that a mean may have in a group of the public size, whatever the mean is.
 
-    It limits both tables that the means follow from: with bounds low and high of the measure, the error of a mean m has the variance of
-    S - m C over the size n. That is linear between the bounds, so both S = (high (S - low C) - low (S - high C)) / (high - low) and
-    C = ((S - low C) - (S - high C)) / (high - low) have at most so many times the largest error of S - m C as their coefficients add up to.
+    It limits both tables that the means follow from. With bounds low and high of the measure, the error of a mean m has the variance of
+    S - m C over the size n. As S - m C is linear in m, S = (high (S - low C) - low (S - high C)) / (high - low) and
+    C = ((S - low C) - (S - high C)) / (high - low) have at most the largest error of S - m C times the sum of their coefficients' sizes.
     """
 
     asked: Statistic
-    most: float
-    size: float
-    tables: tuple[int, int]  # counts, sums
-    limits: tuple[float, float]
-    level: float | None
+    most: float  # the target
+    size: float  # of a group, in rows
+    tables: tuple[int, int]  # positions of the tables of counts and of sums
+    limits: tuple[float, float]  # the largest errors that the two tables can have where the target is kept
+    level: float | None  # of the interval whose half width is the error; None where it is the standard error
 
     def error(self, plan: Plan) -> float:
-        """Standard error of a mean by the delta method, or half the width of its interval, at most; in the measure's amounts."""
+        """Return the largest standard error of a mean by the delta method, or half the width of its interval, in the measure's amounts."""
         measured, tables = plan.measured(), plan.expected_error().tables
         counts, sums = (tables[number] for number in self.tables)
         amounts = float(plan.domain.measure(self.asked.of).unit) / self.size
@@ -58,19 +59,19 @@ class MeanGoal:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What the error of a table is compared with."""
+    """The error that a table may have."""
 
-    most: float
-    level: float | None = None
-    means: tuple[MeanGoal, ...] = ()
+    most: float  # in rows or units; infinite if only means that follow from the table have targets
+    level: float | None = None  # of the interval whose half width is the error; None where it is the RMSE
+    means: tuple[MeanGoal, ...] = ()  # targets of means that follow from the table
 
     @property
     def wanted(self) -> bool:
-        """Whether there is a limit at all."""
+        """Whether there is a target at all."""
         return math.isfinite(self.most) or bool(self.means)
 
     def ratio(self, plan: Plan, number: int) -> float:
-        """Squared error over squared limit of a table, or of means that are made of it: at most 1 where the goal is kept."""
+        """Return squared error over squared target of the table, or of its means if that is larger; at most 1 where the goal is kept."""
         table, measured = plan.expected_error().tables[number], plan.measured()
         if self.level is None:
             error = table.rmse
@@ -79,13 +80,13 @@ class Goal:
         return max([(error / self.most) ** 2, *((mean.error(plan) / mean.most) ** 2 for mean in self.means)])
 
     def std(self, noise: Noise, number: int) -> float:
-        """The standard error of a table that keeps the goal, but for half a step of the noise."""
+        """Return the largest standard error with which the table keeps the goal, without half a step of the noise."""
         limits = [(self.most, self.level), *((mean.limits[mean.tables.index(number)], mean.level) for mean in self.means)]
         return min(most if level is None else most / interval_multiplier(noise, level) for most, level in limits)
 
 
 def goals_of(workload: Workload, level: float) -> tuple[Goal, ...]:
-    """The targets of a workload as goals of its tables."""
+    """Return the goals of the tables of a workload, with intervals of this level."""
     if not workload.has_targets:
         raise InputError("No table has a target. Give one table at least a margin, a relative error with a size, or an rmse.")
     means = mean_goals(workload, level)
@@ -93,7 +94,7 @@ def goals_of(workload: Workload, level: float) -> tuple[Goal, ...]:
 
 
 def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
-    """The targets of means as goals, in the order of the statistics."""
+    """Return the goals of means, in the order of the statistics."""
     where, goals = {product.question: number for number, product in enumerate(workload)}, []
     for asked in workload.statistics:
         if asked.target is not None:
@@ -108,7 +109,7 @@ def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
 
 
 def _goal(product: Product, level: float, means: tuple[MeanGoal, ...] = ()) -> Goal:
-    """The target of one table as a goal, with those of means that are made of it; no limit if there is none."""
+    """Return the goal of one table, with those of the means that follow from it."""
     if product.target is None:
         return Goal(math.inf, None, means)
     most = float(product.target.most) / product.unit
@@ -120,43 +121,43 @@ def _goal(product: Product, level: float, means: tuple[MeanGoal, ...] = ()) -> G
 
 
 def ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
-    """Squared error over squared limit of every table: float array of shape (tables,); at most 1 where the goal is kept."""
+    """Return squared error over squared target of every table, shape (tables,); at most 1 where the goal is kept."""
     return np.array([goal.ratio(plan, number) for number, goal in enumerate(goals)])
 
 
 _WEIGHT_BITS = 20
 _LEAST_WEIGHT = 2.0**-10
-_SEARCHES = 2  # for weights of tables that cannot be weighted alone
-_ROUNDS = 8  # on tables that share attributes six reached what thirty did
-_NEAR = 1.002
-_QUICK = 1 / 5  # of the time: strategies are compared in it
-_BESIDE = 1.25  # times as much as what is mostly the best takes
-_FINALISTS = 2
-_BEHIND = 1.1  # a strategy whose errors are so much above those of the best may still be the best with all its time
+_SEARCHES = 2  # of a strategy again where its tables cannot be reweighted without one
+_ROUNDS = 8  # of moving weights; on tables that share attributes six reached what thirty did
+_NEAR = 1.002  # ratios this near to their bound need no further round
+_QUICK = 1 / 5  # share of the time in which strategies are compared
+_BESIDE = 1.25  # times the time that the mostly best strategies need
+_FINALISTS = 2  # strategies that are searched again with all the time
+_BEHIND = 1.1  # a strategy up to this factor behind the best may still be the best with all its time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Balanced:
-    """A plan, the weights that it is best for, and what it makes of the goals."""
+    """A plan for some weights of tables, and how it keeps the goals."""
 
     plan: Plan
-    asked: Workload
+    asked: Workload  # with the weights
     goals: tuple[Goal, ...]
-    ratios: FloatArray
-    shares: FloatArray  # what the ratio of every table counts under the weights; their sum is 1
-    ratio: float  # the largest
-    mean: float  # no plan of the same strategy has a smaller largest ratio, where the plan is the best one for the weights
+    ratios: FloatArray  # of squared error to squared target, of every table
+    shares: FloatArray  # weight of each table's ratio in the total squared error; their sum is 1
+    ratio: float  # the largest ratio
+    mean: float  # weighted by the shares: no plan of the strategy has a smaller largest ratio, if this one is its best for the weights
 
 
 def _trial(plan: Plan, asked: Workload, goals: tuple[Goal, ...]) -> Balanced:
-    """A plan for some weights, beside the goals."""
+    """Return a plan for some weights together with its ratios."""
     counted, of_tables = _counted(asked, goals, plan.measured().noise), ratios(goals, plan)
     shares = np.array(counted) / math.fsum(counted)
     return Balanced(plan, asked, goals, of_tables, shares, float(of_tables.max()), float(shares @ of_tables))
 
 
 def balanced(workload: Workload, privacy: Privacy, goals: Sequence[Goal], search: Search | None = None) -> Balanced:
-    """The plan whose largest ratio is least of all that were tried: a number of weights, not for a time, so the same on every machine."""
+    """Return the plan of least largest ratio among those that are tried; how many are tried does not depend on the machine."""
     search, finalists = search or Search(), list[Balanced]()
     for trial in _compared(even(workload, goals), privacy, tuple(goals), _ROUNDS, search)[:_FINALISTS]:
         if search.tell is not None:
@@ -167,13 +168,13 @@ def balanced(workload: Workload, privacy: Privacy, goals: Sequence[Goal], search
 
 
 def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
-    """About how many CPU seconds `balanced` takes: a search in a part of the time, and the best strategies once more."""
+    """Estimate the CPU seconds of `balanced`: a quick comparison, and the best strategies once more."""
     quick = _quick(search, workload, privacy)
     first = planning_seconds(workload, privacy, quick)
     if search.strategy != "auto":
         return 2 * first
     norms = {noise.norm for noise in noises(privacy)}
-    # Which strategies are the best is not known: those that may take longest of what can be tried in a part of the time.
+    # Which strategies will be the best is not known, so the estimate is for those that may take longest.
     again = sorted(
         max(planner.most_seconds(workload, norm) for norm in norms)
         for planner in PLANNERS.values()
@@ -183,21 +184,17 @@ def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
 
 
 def _quick(search: Search, workload: Workload, privacy: Privacy) -> Search:
-    """A part of the time, but enough for what is mostly the best, and for what is not mostly worse and takes at most half of all."""
-    known = [
-        (planner, planner.least_seconds(workload, noise.norm))
-        for noise in noises(privacy)
-        for planner in PLANNERS.values()
-        if planner.automatic
-    ]
-    enough = sum(
-        cost for planner, cost in known if planner.reference(workload) or (planner.likely(workload) >= 1 and cost <= search.seconds / 2)
-    )
+    """Return the search in a part of its time, but with enough for the mostly best strategies, and likely ones that take at most half."""
+    automatic, enough = [planner for planner in PLANNERS.values() if planner.automatic], 0.0
+    for planner, noise in itertools.product(automatic, noises(privacy)):
+        cost = planner.least_seconds(workload, noise.norm)
+        if planner.reference(workload) or (planner.likely(workload) >= 1 and cost <= search.seconds / 2):
+            enough += cost
     return replace(search, every=True, seconds=max(_QUICK * search.seconds, min(search.seconds, _BESIDE * enough)))
 
 
 def _compared(first: Workload, privacy: Privacy, goals: tuple[Goal, ...], rounds: int, search: Search) -> list[Balanced]:
-    """The strategies that may be the best, with weights of their own, the least largest ratio first."""
+    """Return the strategies that may be the best, each with its best weights, the least largest ratio first."""
     candidates = choose(first, privacy, _quick(search, first, privacy))[1]
     tried = [_trial(candidate.plan, first, goals) for candidate in candidates if candidate.plan is not None]
     compared: list[Balanced] = []
@@ -209,9 +206,9 @@ def _compared(first: Workload, privacy: Privacy, goals: tuple[Goal, ...], rounds
 
 
 def _moved(start: Balanced, rounds: int, search: Search) -> Balanced:
-    """Move the weights of one strategy until all ratios are equal, or those that are not count for nothing.
+    """Move the weights of one strategy until all ratios are equal, or smaller ones have no weight.
 
-    Where its tables are none that can be weighted alone, each weighting is a search, and few are made.
+    Where its tables cannot be reweighted, every round is a new search, and there are few.
     """
     best, now, searches, noise = start, start, 0, start.plan.measured().noise
     step = 1.5 if noise is Noise.DISCRETE_LAPLACE else 2.0
@@ -234,7 +231,7 @@ def _moved(start: Balanced, rounds: int, search: Search) -> Balanced:
 
 
 def _searched(trial: Balanced, asked: Workload, search: Search, *seconds: float) -> Balanced | None:
-    """What its strategy finds for some weights, perhaps in a part of the time; None where it cannot be used."""
+    """Return what the strategy of a plan finds for other weights, perhaps in a part of the time; None where it cannot be used."""
     try:
         return _trial(searched_again(trial.plan, asked, search, *seconds), asked, trial.goals)
     except InputError:
@@ -242,18 +239,18 @@ def _searched(trial: Balanced, asked: Workload, search: Search, *seconds: float)
 
 
 def answering(workload: Workload, plan: Plan, privacy: Privacy | None = None) -> Plan:
-    """A plan with the promise of its measurements for another workload."""
+    """Return a plan of the same measurements, perhaps rescaled to another budget, with its promise for another workload."""
     measured = plan.measured() if privacy is None else rescaled(plan.measured(), privacy)
     return promised(workload, measured, plan.strategy, details=plan.details_for(workload))
 
 
 def even(workload: Workload, goals: Sequence[Goal]) -> Workload:
-    """The workload with weights under which the ratios of all tables count alike."""
+    """Return the workload with weights under which the ratios of all tables count alike."""
     return _weighted(workload, goals, np.array([float(goal.wanted) for goal in goals]), Noise.DISCRETE_LAPLACE)
 
 
 def _weighted(workload: Workload, goals: Sequence[Goal], shares: FloatArray, noise: Noise) -> Workload:
-    """The workload whose weighted squared error is the sum of shares times ratios, but for a factor."""
+    """Return the workload whose weighted squared error is the sum of shares times ratios, up to a factor."""
     stds = np.array([goal.std(noise, number) for number, goal in enumerate(goals)])
     largest = np.array([workload.domain.largest_value(product.measure) for product in workload])
     weights = np.sqrt(shares / np.array([product.rows for product in workload])) * largest / stds
@@ -263,7 +260,7 @@ def _weighted(workload: Workload, goals: Sequence[Goal], shares: FloatArray, noi
 
 
 def _counted(asked: Workload, goals: Sequence[Goal], noise: Noise) -> list[float]:
-    """The weight of every table's ratio in the weighted squared error; 0 where there is no goal."""
+    """Return the weight of every table's ratio in the weighted squared error; 0 where there is no goal."""
     return [
         product.importance * product.rows * goal.std(noise, number) ** 2 if goal.wanted else 0.0
         for number, (product, goal) in enumerate(zip(asked, goals, strict=True))
@@ -271,7 +268,7 @@ def _counted(asked: Workload, goals: Sequence[Goal], noise: Noise) -> list[float
 
 
 def dual(asked: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noise) -> float:
-    """A lower bound of the largest ratio: that of the weighted sum over the tables with goals, over the sum of the weights of their ratios.
+    """Return a lower bound of the largest ratio: that of the weighted squared error of tables with goals, over the sum of their weights.
 
     It holds because a table's largest standard error is at least the root mean square, half a step of the noise at least nothing, and
     the ratio of a mean at least that of its tables, as `MeanGoal` says.
@@ -280,9 +277,9 @@ def dual(asked: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noise)
     return lower_bound(Workload(asked.domain, wanted), privacy, noise) / math.fsum(_counted(asked, goals, noise))
 
 
-_DIGITS = 4
-_TRIES = 3
-_GUESSES = 30
+_DIGITS = 4  # decimal digits of a least budget
+_TRIES = 3  # of finding weights for a nearer budget
+_GUESSES = 30  # of the budget for fixed measurements
 _MOST_BUDGET = 2**20
 _NO_BUDGET = "No budget up to {most} keeps every target, and so large a budget protects nobody. Ask for less."
 SMALL = Fraction(1, 2**20)
@@ -323,7 +320,7 @@ class Least:
         self.privacy(Fraction(1))
 
     def privacy(self, size: Fraction) -> Privacy:
-        """The budget of this epsilon or rho, with neighbours and unit."""
+        """Return the budget of this epsilon or rho, with neighbours and unit."""
         if size > _MOST_BUDGET:
             raise InputError(message(_NO_BUDGET, most=_MOST_BUDGET))
         budget = ZCDP(size) if self.of == "rho" else PureDP(size) if self.delta is None else ApproxDP(size, self.delta)
@@ -331,28 +328,28 @@ class Least:
 
 
 def stated(privacy: Privacy | Least) -> Privacy | None:
-    """The budget with neighbours and unit; None where it is still to be found."""
+    """Return the budget with neighbours and unit; None where it is still to be found."""
     return None if isinstance(privacy, Least) else privacy
 
 
 def smallest(privacy: Privacy | Least) -> Privacy:
-    """The budget with neighbours and unit; a very small one in place of one that is still to be found."""
+    """Return the budget with neighbours and unit; a very small one in place of one that is still to be found."""
     return privacy.privacy(SMALL) if isinstance(privacy, Least) else privacy
 
 
 def of_size(privacy: Privacy | Least, size: Exact) -> Privacy:
-    """The same kind of budget, unit and neighbours with another epsilon or rho."""
+    """Return the same kind of budget, unit and neighbours with another epsilon or rho."""
     like = smallest(privacy)
     _, *delta = parameters(like.budget).values()
     return like.within(type(like.budget)(size, *delta))
 
 
 def least(workload: Workload, privacy: Least, search: Search | None = None) -> Plan:
-    """The plan for the least budget under which every table keeps its target, among those that were tried."""
+    """Return the plan for the least budget, of four decimal digits, at which one of the tried strategies keeps every target."""
     goals, search = goals_of(workload, privacy.level), search or Search()
     of_size_one = privacy.privacy(Fraction(1))
     ratio = dual(even(workload, goals), goals, of_size_one, noises(of_size_one)[0])
-    # Below this no plan keeps all targets, and the best one is not far above.
+    # No plan keeps all targets with less than the first size, and the best one needs little more.
     size = min(max(_rounded(_part(ratio, of_size_one)) if ratio > 0 else SMALL, SMALL), Fraction(_MOST_BUDGET))
     best = balanced(workload, privacy.privacy(size), goals, search)
     for _ in range(_TRIES):  # errors of small noise do not scale exactly
@@ -360,7 +357,7 @@ def least(workload: Workload, privacy: Least, search: Search | None = None) -> P
         if abs(size / before - 1) < Fraction(1, 100):
             break
         within = privacy.privacy(size)
-        try:  # the measurements found, with their scales for it and weights that fit it
+        try:  # the same measurements, rescaled and reweighted
             best = _moved(_trial(answering(best.asked, best.plan, within), best.asked, best.goals), _ROUNDS, search)
         except InputError:
             best = balanced(best.asked, within, goals, replace(search, strategy=best.plan.strategy))
@@ -370,7 +367,7 @@ def least(workload: Workload, privacy: Least, search: Search | None = None) -> P
         plan = answering(workload, best.plan, privacy.privacy(number))
         return plan, float(ratios(goals, plan).max())
 
-    # The least size of few digits for which this strategy keeps every goal.
+    # The least size for which these measurements keep every goal.
     for _ in range(_GUESSES):
         guess = _rounded(float(size) * _part(scaled(size)[1], best.plan.privacy))
         if guess == size:
@@ -384,23 +381,23 @@ def least(workload: Workload, privacy: Least, search: Search | None = None) -> P
 
 
 def _part(ratio: float, privacy: Privacy) -> float:
-    """By what to multiply epsilon or rho for a ratio of squared errors to become about 1: errors go as 1 / epsilon, or as 1 / sqrt(rho)."""
+    """Return the factor of epsilon or rho that makes a ratio of squared errors about 1: errors go as 1 / epsilon or 1 / sqrt(rho)."""
     return ratio if isinstance(privacy.budget, ZCDP) else math.sqrt(ratio)
 
 
 def _step(size: Fraction) -> Fraction:
-    """One in the last of the digits kept."""
+    """Return one unit in the last of the four digits of a size."""
     return Fraction(10) ** (math.floor(math.log10(size)) + 1 - _DIGITS)
 
 
 def _rounded(size: float) -> Fraction:
-    """The next number of four decimal digits above."""
+    """Return the least number of four decimal digits that is not below the size."""
     step = _step(Fraction(size))
     return math.ceil(Fraction(size) / step) * step
 
 
 def worst(workload: Workload, privacy: Privacy, search: Search, level: float = LEVEL) -> Plan:
-    """The plan whose largest ratio of error to limit is least."""
+    """Return the plan of least largest ratio of error to target, or without targets to the error that a table has if planned alone."""
     if workload.has_targets:
         goals = goals_of(workload, level)
     else:
@@ -410,18 +407,18 @@ def worst(workload: Workload, privacy: Privacy, search: Search, level: float = L
 
 
 def worst_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
-    """About how many CPU seconds `worst` takes."""
+    """Estimate the CPU seconds of `worst`."""
     alone = [] if workload.has_targets else _alone(workload).values()
     return balanced_seconds(workload, privacy, search) + sum(planning_seconds(table, privacy, search) for table in alone)
 
 
 def _alone(workload: Workload) -> dict[tuple[object, ...], Workload]:
-    """Every table by itself, what is the same once."""
+    """Return a workload for each different table, by its question."""
     return {product.question: Workload(workload.domain, (product,)) for product in workload}
 
 
 def relative(workload: Workload, privacy: Privacy, search: Search, _level: float = LEVEL) -> Plan:
-    """The plan of the least total squared error relative to the public sizes of the tables."""
+    """Return the plan of least total squared error relative to the public sizes of the tables."""
     without = [product.name for product in workload if product.size is None]
     if without:
         said = "The objective 'relative' needs a public size for every table; none is given for {tables}."
@@ -431,12 +428,11 @@ def relative(workload: Workload, privacy: Privacy, search: Search, _level: float
 
 
 OBJECTIVES = {"worst": (worst, worst_seconds), "relative": (relative, planning_seconds)}
-"""What may be least in place of the total, by the name in a spec, and about how many CPU seconds that takes."""
+"""Objectives in place of the total by their names in a spec: how they are planned, and an estimate of the CPU seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """What a plan makes of the target of a table, or of means."""
+class Reached(NamedTuple):
+    """The target of a table, or of means, and the error that a plan promises."""
 
     kind: str
     most: float
@@ -449,21 +445,16 @@ class Reached:
 
 
 def reached(plan: Plan, level: float) -> tuple[Reached | None, ...]:
-    """What a plan makes of the targets of its tables; None for a table without one."""
+    """Return for every table its target and promised error; None for a table without a target."""
     return tuple(
-        None
-        if product.target is None
-        else Reached(
-            product.target.kind,
-            float(product.target.most),
-            float(product.target.most) * math.sqrt(_goal(product, level).ratio(plan, number)),
-        )
+        product.target
+        and Reached(product.target.kind, most := float(product.target.most), most * math.sqrt(_goal(product, level).ratio(plan, number)))
         for number, product in enumerate(plan.workload)
     )
 
 
 def reached_by_means(plan: Plan, level: float) -> tuple[Reached | None, ...]:
-    """What a plan reaches of each target of a mean, in a group of the target's size; None for a statistic without one."""
+    """Return for every statistic the target and promised error of its means in a group of the public size; None where it has no target."""
     known = {goal.asked: goal for goal in mean_goals(plan.workload, level)}
     return tuple(
         None if asked.target is None else Reached(asked.target.kind, known[asked].most, known[asked].error(plan))
@@ -473,21 +464,21 @@ def reached_by_means(plan: Plan, level: float) -> tuple[Reached | None, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a table costs."""
+    """What a table, or some tables together, cost as parts of the budget of a plan."""
 
     table: str
-    alone: float
-    saved: float
+    alone: float  # the budget for these tables alone with the same errors
+    saved: float  # the budget that the other tables need less, if they are asked without these
 
 
 MOST_PRICED = 24
-_NEARLY_ALL = 0.9
+_NEARLY_ALL = 0.9  # share of the tables from which the rest is reweighted without a comparison of strategies
 Known: TypeAlias = dict[object, float]
-"""What was searched for prices of a plan: each part of its tables once."""
+"""Results of searches for prices of one plan, by the tables that were kept."""
 
 
 def prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
-    """What every table of a plan costs, as parts of its budget."""
+    """Return the price of every table of a plan."""
     products = plan.workload.products
     if not 2 <= len(products) <= MOST_PRICED:
         raise refuse("the number of tables to be priced", len(products), f"from 2 to {MOST_PRICED}")
@@ -501,7 +492,7 @@ def prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
 
 
 def price(plan: Plan, numbers: Sequence[int], search: Search | None = None, known: Known | None = None) -> Price:
-    """What some tables of a plan cost together, as `prices` says it."""
+    """Return the price of some tables of a plan together."""
     count, apart, known = len(plan.workload.products), set(numbers), {} if known is None else known
     if count <= len(apart):
         raise InputError("Tables have a price where there are others beside them; keep at least one more.")
@@ -513,7 +504,7 @@ def price(plan: Plan, numbers: Sequence[int], search: Search | None = None, know
 
 
 def _ratio(plan: Plan, kept: Sequence[int], search: Search, known: Known) -> float:
-    """About the largest ratio of squared errors to those of a plan, if only some of its tables were asked."""
+    """Estimate the largest ratio of squared errors to those of a plan, if only some of its tables were asked."""
     products, errors = plan.workload.products, [table.rmse for table in plan.expected_error().tables]
     asked = Workload(plan.domain, tuple(products[number] for number in kept))
     if len(kept) == 1:
@@ -525,7 +516,7 @@ def _ratio(plan: Plan, kept: Sequence[int], search: Search, known: Known) -> flo
         goals = tuple(Goal(errors[number]) for number in kept)
         if len(kept) < _NEARLY_ALL * len(products):
             made = _compared(asked, plan.privacy, goals, 2, search)[0]
-        else:  # few are left out: the rest has nearly the same tables, under the same weights or ones that are moved once
+        else:  # few are left out, so the rest has nearly the same tables
             try:
                 made = _moved(_trial(reweighted(plan, asked), asked, goals), 2, search)
             except InputError:
