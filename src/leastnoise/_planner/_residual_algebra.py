@@ -50,12 +50,12 @@ class Closure:
 
     @cached_property
     def keys(self) -> list[IntArray]:
-        """The ascending numbers by which the rows of every block are found."""
+        """Ascending numbers of the rows of every block, by which rows are found."""
         return [self._keys(rows) for rows in self.blocks]
 
     @cached_property
     def offsets(self) -> list[int]:
-        """Position of the first set of each size, and the number of all sets."""
+        """The position of the first set of each size, and last the number of all sets."""
         return [0, *itertools.accumulate(map(len, self.blocks))]
 
     @property
@@ -64,7 +64,7 @@ class Closure:
         return self.offsets[-1]
 
     def _keys(self, rows: IntArray) -> IntArray:
-        """Number rows (ascending attribute sets of one size) so that the numbers ascend when the rows do."""
+        """Return numbers of rows (ascending attribute sets of one size) that ascend when the rows do."""
         count, size = len(self.shape), rows.shape[1]
         if count <= _MASK_ATTRIBUTES:
             return np.int64((1 << count) - 1) - (np.int64(1) << (count - 1 - rows)).sum(axis=1, dtype=np.int64)
@@ -76,7 +76,7 @@ class Closure:
         return np.asarray(rows @ count ** np.arange(size - 1, -1, -1, dtype=np.int64))
 
     def rows_at(self, rows: IntArray) -> IntArray:
-        """The positions of sets of one size, -1 for those that are absent."""
+        """Return the positions of sets of one size, -1 for those that are absent."""
         size = rows.shape[1]
         if size >= len(self.blocks):
             return np.full(len(rows), -1, dtype=np.int64)
@@ -86,26 +86,26 @@ class Closure:
 
 
 def _by_size(sets: Collection[AttributeSet]) -> list[tuple[IntArray, IntArray]]:
-    """Sets of one size after the other: positions in the sequence, rows of attributes."""
+    """Return for every size the positions of the sets of that size, and their attributes as rows."""
     sizes = np.fromiter(map(len, sets), np.int64, len(sets))
     every = np.fromiter(itertools.chain.from_iterable(sets), np.int64, int(sizes.sum()))
     return [(where, every[at]) for _, where, at in by_width(sizes)]
 
 
 def downward_closure(shape: Sequence[float], sets: Collection[AttributeSet]) -> Closure:
-    """Find all subsets of the given attribute sets."""
+    """Return all subsets of the given attribute sets."""
     terms = [Terms(rows, np.ones(rows.shape), np.ones(rows.shape), np.ones(len(rows))) for _, rows in _by_size(sets)]
     subsets = subset_sums(terms, len(shape))
     return Closure(tuple(shape), tuple(rows for rows, _ in subsets))
 
 
 def attribute_sets(closure: Closure) -> list[AttributeSet]:
-    """List the sets of a closure in its order."""
+    """Return the sets of a closure in its order."""
     return [tuple(row) for block in closure.blocks for row in block.tolist()]
 
 
 def locate(closure: Closure, sets: Sequence[AttributeSet]) -> IntArray:
-    """Find the positions of sets in a closure, -1 for those that are absent."""
+    """Return the positions of sets in a closure, -1 for those that are absent."""
     where = np.full(len(sets), -1, dtype=np.int64)
     for positions, rows in _by_size(sets):
         where[positions] = closure.rows_at(rows)
@@ -124,7 +124,7 @@ def table_sizes(shape: Sequence[float], sets: Collection[AttributeSet]) -> Float
 
 
 def incidence(closure: Closure, tables: Sequence[AttributeSet]) -> Matrix:
-    """Build the matrix K with lambda = K theta^2: one row a set of the closure, one column a measured table."""
+    """Return the matrix K with lambda = K theta^2, shape (sets of the closure, measured tables); sparse where it is large."""
     parts = [(np.zeros(0, dtype=np.int64),) * 2]
     for positions, rows in _by_size(tables):
         inside, columns = _containments(closure, rows)
@@ -146,11 +146,11 @@ def incidence(closure: Closure, tables: Sequence[AttributeSet]) -> Matrix:
 
 
 def _containments(closure: Closure, rows: IntArray) -> tuple[IntArray, IntArray]:
-    """Find all (set of the closure, row) with the set inside the row; rows are tables of one size."""
+    """Return all pairs (position of a set of the closure, row) with the set inside the row; rows are tables of one size."""
     size, pairs = rows.shape[1], []
     sizes = range(min(size, len(closure.blocks) - 1) + 1)
     patterns = sum(math.comb(size, k) for k in sizes)
-    # Either list the subsets of every table and look them up, or test every set of the closure against every table.
+    # List the subsets of every table and look them up, or test every set of the closure against every table, whichever is faster.
     if patterns * (3 * len(rows) * len(closure.blocks) + 3000) <= closure.count * len(rows) * 4:
         for pattern in itertools.chain.from_iterable(itertools.combinations(range(size), k) for k in sizes):
             at = closure.rows_at(rows[:, list(pattern)])
@@ -162,8 +162,7 @@ def _containments(closure: Closure, rows: IntArray) -> tuple[IntArray, IntArray]
         for block, offset in zip(closure.blocks, closure.offsets, strict=False):
             member = np.zeros((len(block), len(closure.shape)), dtype=np.float32)
             member[np.arange(len(block))[:, None], block] = 1
-            # Sums of zeros and ones: what a BLAS kernel signals about the padding beside small matrices has no influence on them.
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"):  # some BLAS kernels raise flags on the padding of small matrices
                 inside, columns = np.nonzero(member @ outside == 0)
             pairs.append((inside + offset, columns))
     every, columns = (np.concatenate(part) for part in zip(*pairs, strict=True))
@@ -172,14 +171,14 @@ def _containments(closure: Closure, rows: IntArray) -> tuple[IntArray, IntArray]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Weights:
-    """Weights of measured queries and what they achieve."""
+    """Weights of measured tables or queries, and their error."""
 
-    theta: FloatArray  # one weight at least 0 a measured table (noise scale proportional to 1 / theta), scaled to privacy cost 1
+    theta: FloatArray  # at least 0, scaled to privacy cost 1; noise scales are proportional to 1 / theta
     error: float  # total squared error at unit noise
 
 
 def grouped_budgets(errors: Sequence[float] | FloatArray, heights: Sequence[float] | FloatArray, norm: int) -> Weights:
-    """Split the budget over groups of queries that are answered without recovery by least squares."""
+    """Return the best split of the budget over groups of queries without recovery by least squares, from their errors and column norms."""
     s = np.asarray(errors, dtype=np.float64)
     height = np.asarray(heights, dtype=np.float64)
     if norm == 1:
@@ -192,11 +191,11 @@ def grouped_budgets(errors: Sequence[float] | FloatArray, heights: Sequence[floa
 
 
 Errors = Callable[[FloatArray], tuple[float, FloatArray]]
-"""From squared weights the total squared error (infinite where not all that is asked is covered), and minus its derivatives."""
+"""From squared weights to the total squared error (infinite where they do not determine all queries) and minus its derivatives."""
 
 
 def diagonal_errors(matrix: Matrix, coefficient: FloatArray) -> Errors:
-    """Those of a programme that is diagonal in the residual basis: c / lambda, lambda = K theta^2, over what is asked."""
+    """Return the error function sum c / lambda with lambda = K theta^2, over the residual spaces with c > 0."""
     asked = coefficient > 0
     kept, wanted = (matrix, coefficient) if bool(asked.all()) else (matrix[asked], coefficient[asked])
     transposed = kept.T.tocsr() if hasattr(kept, "tocsr") else kept.T
@@ -212,14 +211,14 @@ def diagonal_errors(matrix: Matrix, coefficient: FloatArray) -> Errors:
 
 
 def at_cost_one(theta: FloatArray, cost: FloatArray, norm: int) -> FloatArray:
-    """Weights scaled to privacy cost 1."""
+    """Return weights scaled to privacy cost 1."""
     return np.asarray(theta / float(cost**norm @ theta**norm) ** (1 / norm))
 
 
 def improve_weights(theta: FloatArray, errors: Errors, cost: FloatArray, norm: int, steps: int) -> FloatArray:
-    """Take steps that never raise the error: recovery and budgets optimised in turn."""
-    # For fixed recovery the error is a sum of b_S / theta_S^2 with b_S = theta_S^4 G_S, whose optimum is closed (`grouped_budgets`); then
-    # recovery is optimised again by least squares. A weight of 0 stays 0.
+    """Return weights after steps that never raise the error; a weight of 0 stays 0."""
+    # For fixed recovery the error is a sum of b_S / theta_S^2 with b_S = theta_S^4 G_S, whose minimum has a closed form
+    # (`grouped_budgets`). A step takes that minimum; the next one begins with the least squares recovery for it.
     for _ in range(steps):
         _, gain = errors(theta**2)
         theta = theta * np.cbrt(theta * gain / cost) if norm == 1 else theta * np.sqrt(np.sqrt(gain) / cost)
@@ -228,7 +227,7 @@ def improve_weights(theta: FloatArray, errors: Errors, cost: FloatArray, norm: i
 
 
 def scaled_error(shares: FloatArray, errors: Errors, norm: int) -> tuple[float, FloatArray]:
-    """The error at privacy cost 1 of weights that cost 1 each, in any unit, and its gradient."""
+    """Return the error of weights after scaling them to privacy cost 1, where each weight has unit cost, and its gradient."""
     error, gain = errors(shares**2)
     if not error < math.inf:
         return math.inf, np.zeros_like(shares)
@@ -237,7 +236,7 @@ def scaled_error(shares: FloatArray, errors: Errors, norm: int) -> tuple[float, 
 
 
 def least_error(errors: Errors, cost: FloatArray, start: FloatArray, *, norm: int, steps: int = 500) -> Weights:
-    """The best weights of given tables, after least squares recovery, that a descent finds; a weight that is 0 stays 0."""
+    """Return the best weights of given tables after least squares recovery that a descent finds; a weight of 0 stays 0."""
     if not errors(start**2)[0] < math.inf:
         raise InputError(
             "a start does not cover all that is asked; got a set without a measured table, allowed are covering starts. Add tables."
@@ -251,7 +250,7 @@ def least_error(errors: Errors, cost: FloatArray, start: FloatArray, *, norm: in
         error, gain = errors(every / cost**2)
         return error / begin, gain[used] / cost[used] ** 2 / begin
 
-    with running(Clock()):  # weights take next to nothing of the time for planning
+    with running(Clock()):  # without an end: this takes next to nothing of the time for planning
         shares, _ = descended(lambda point: scaled_error(point, of_shares, norm), (theta * cost)[used] / largest, math.inf, steps)
     optimum = np.zeros_like(theta)
     optimum[used] = np.where((shares / shares.max()) ** norm > _NOTHING, shares, 0.0) / cost[used]

@@ -39,33 +39,33 @@ _LEAST_TOP = 15
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Role:
-    """Attributes about which the same is asked; they share a strategy."""
+    """Attributes about which the same is asked, and which share a strategy."""
 
-    size: int
+    size: int  # cells
     asked: tuple[Operator, ...]
-    grams: tuple[FloatArray, ...]
-    slot: int
+    grams: tuple[FloatArray, ...]  # of the asked operators; none where only cells are asked
+    slot: int  # position of s of the first operator in the array of values: r follows, then s and r of the next
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Terms:
-    """The sum that every c(tau) is, as arrays: one entry a product and a tau."""
+    """All terms of all sums c(tau) as arrays, with an entry for every product and tau inside it."""
 
     taus: tuple[tuple[str | None, Names], ...]
-    tau: IntArray
-    importance: FloatArray
-    slots: IntArray
+    tau: IntArray  # position of the tau of each entry, shape (entries,)
+    importance: FloatArray  # shape (entries,)
+    slots: IntArray  # positions of the values that each entry multiplies, shape (entries, attributes); values[0] is 1
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """c(tau) for all taus."""
+        """Return c(tau) for all taus."""
         return np.asarray(np.bincount(self.tau, self._entries(values), len(self.taus)), dtype=np.float64)
 
     def error(self, values: FloatArray) -> float:
-        """The total squared error at privacy cost 1."""
+        """Return the total squared error at privacy cost 1."""
         return float(np.sqrt(self.sums(values)).sum()) ** 2
 
     def slopes(self, values: FloatArray) -> FloatArray:
-        """How the root of the error grows with every value."""
+        """Return the derivatives of the root of the error by every value."""
         entries = self._entries(values)
         sums = np.bincount(self.tau, entries, len(self.taus))
         pushed = entries * np.where(sums > 0, 0.5 / np.sqrt(np.where(sums > 0, sums, 1.0)), 0.0)[self.tau]
@@ -80,7 +80,7 @@ class _Terms:
 
 
 def tilted(task: Task) -> Strategy:
-    """Measure the residual spaces of all asked tables by strategies that fit the queries."""
+    """Measure the residual spaces of all asked tables, by rows that are fitted to the queries along each attribute."""
     workload, privacy = task.workload, task.privacy
     roles, role_of = _roles(workload) if workload.beyond_cells else ([], {})
     if not any(role.grams for role in roles):
@@ -103,7 +103,7 @@ def tilted(task: Task) -> Strategy:
                 raise NotApplicable(
                     "the queries do not tell all cells apart, and there is no room for coefficients that would; choose another strategy"
                 )
-            unseen = np.linalg.svd(whole.astype(float))[2][-1]  # the tilt of the rounded rows, but for its sum
+            unseen = np.linalg.svd(whole.astype(float))[2][-1]  # proportional to the tilt of the rounded rows
             operators[number], norms[number] = Dense(whole), math.sqrt(float((whole.astype(float) ** 2).sum(axis=0).max()))
             _put(role, values, unseen / unseen.sum(), whole / norms[number])
         elif role.size > 1:
@@ -121,7 +121,7 @@ def tilted(task: Task) -> Strategy:
 
 
 def _roles(workload: Workload) -> tuple[list[_Role], dict[Along, int]]:
-    """Which attributes share a strategy, and the role of each."""
+    """Return the roles, and the position of the role of every measure and attribute."""
     asked: dict[Along, dict[Operator, None]] = {}
     for product in workload:
         for name, operator in zip(product.attributes, product.operators, strict=True):
@@ -161,15 +161,14 @@ def _terms(workload: Workload, roles: Sequence[_Role], role_of: Mapping[Along, i
             starts.append(role.slot + 2 * role.asked.index(operator))
         for names in subsets(product.attributes):
             tau[entry] = taus.setdefault((product.measure, names), len(taus))
-            # The budget of a sum pays for its largest value, as its importance is divided by it.
-            importance[entry] = float(product.weight) ** 2
+            importance[entry] = float(product.weight) ** 2  # of a measure its largest value cancels: it is in the cost too
             slots[entry, : len(starts)] = [slot + (name in names) for slot, name in zip(starts, product.attributes, strict=True)]
             entry += 1
     return _Terms(tuple(taus), tau, importance, slots)
 
 
 def _start(roles: Sequence[_Role]) -> FloatArray:
-    """The values of contrasts along all attributes, with equal noise for every cell."""
+    """Return the values s and r of contrasts along all attributes, with equal noise for every cell."""
     values = np.ones(1 + 2 * sum(len(role.asked) for role in roles))
     for role in roles:
         n = role.size
@@ -180,14 +179,14 @@ def _start(roles: Sequence[_Role]) -> FloatArray:
 
 
 def _put(role: _Role, values: FloatArray, mean: FloatArray, rows: FloatArray) -> None:
-    """Write a role's values for a tilt and rows of column norm 1."""
+    """Write the values s and r of a role for a tilt and rows of column norm 1."""
     end = role.slot + 2 * len(role.grams)
     values[role.slot : end : 2] = [mean @ gram @ mean for gram in role.grams]
     values[role.slot + 1 : end : 2] = spread(rows, role.grams)
 
 
 def _tilts(roles: Sequence[_Role], terms: _Terms, values: FloatArray) -> dict[int, FloatArray]:
-    """Choose the tilt and the rows of every role, and write their values."""
+    """Return the rows of the best tilt of every role, and write their values."""
     from scipy.interpolate import CubicSpline
 
     slopes = terms.slopes(values)
@@ -230,7 +229,7 @@ def _tilts(roles: Sequence[_Role], terms: _Terms, values: FloatArray) -> dict[in
 
 
 def _merged(role: _Role, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """What is asked along an attribute as one Gram matrix: for the tilt, and for the rows."""
+    """Return one weighted Gram matrix of what a role asks for the tilt, and one for the rows."""
     if len(role.grams) == 1:
         return role.grams[0], role.grams[0]
     of_role = slopes[role.slot : role.slot + 2 * len(role.asked)]
@@ -241,7 +240,7 @@ def _merged(role: _Role, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _tops(
     domain: Domain, privacy: Privacy, terms: _Terms, values: FloatArray, role_of: Mapping[Along, int], chosen: Mapping[int, FloatArray]
 ) -> dict[int, int]:
-    """The largest entry of every role's whole rows for which exact sums and noise scales have room."""
+    """Return for every fitted role the largest whole coefficient for which exact sums and noise scales have room."""
     sums = terms.sums(values)
     if Noise.ROUNDED_GAUSSIAN not in NOISES[type(privacy.budget)]:
         raise NotApplicable("Gaussian noise does not give pure differential privacy")
@@ -259,7 +258,7 @@ def _tops(
         largest = domain.largest_value(measure)
         others = math.prod(domain.kind(name).size - 1 for name, number in zip(tau, numbers, strict=True) if number not in chosen)
         room = 61 - grid - math.log2(MOST_ROWS * largest * others)
-        if len(fitted) < len(numbers):  # beside contrasts, whose norms' roots need room too, a scale stays below 2^29
+        if len(fitted) < len(numbers):  # the roots of the contrasts' norms need room too: the scale must stay below 2^29
             most = 28 - grid - math.log2(deviation * largest)
             room = min(room, most + sum(math.log2(float(np.abs(chosen[number]).max())) for number in fitted))
         for number in fitted:
@@ -270,7 +269,7 @@ def _tops(
 
 
 def _seconds(workload: Workload) -> float:
-    """Estimated CPU seconds: of the curve of tilts along every attribute, twice where several query sets share one."""
+    """Estimate the CPU seconds of the tilts along every attribute, which are searched twice where it has several query sets."""
     if any(workload.domain.kind(name).size > _MOST_CELLS for name in workload.beyond_cells):
         return shortly(workload)
     again = 1 if all(line.one_set for line in lines(workload).values()) else 1.5

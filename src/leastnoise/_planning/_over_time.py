@@ -33,7 +33,7 @@ _Others = tuple[str | None, tuple[str, ...], tuple[QuerySet, ...]]
 
 @dataclass(frozen=True, slots=True)
 class AlongTime:
-    """What a spec says of a series: its attribute of dates, and whether rows that come too late are dropped or count on arrival."""
+    """The [series] of a spec: its attribute of dates, and whether rows that come too late are dropped or count on arrival."""
 
     along: str
     late: str = "drop"
@@ -42,7 +42,7 @@ class AlongTime:
         one_of("late", self.late, LATE)
 
     def dates(self, domain: Domain) -> Dates:
-        """The attribute, if periods of it come one after the other."""
+        """Return the attribute, or raise InputError if it does not consist of periods one after the other."""
         kind = domain.kind(one_of("along", self.along, domain.names))
         if not isinstance(kind, Dates) or kind.by in (*FOLDED, "hour"):
             raise refuse("along", self.along, "an attribute with dates = { ..., by = 'day', 'week', 'month', 'quarter' or 'year' }")
@@ -53,7 +53,7 @@ class AlongTime:
         return kind
 
     def privacy(self, privacy: Privacy, domain: Domain) -> Privacy:
-        """What protects a unit in all periods together, from the rows that it may have in each."""
+        """Return the privacy of a unit in all periods together, from that with its rows in each period."""
         if privacy.unit_column is None:
             return privacy
         if privacy.max_per_cell is not None:
@@ -63,13 +63,13 @@ class AlongTime:
 
 
 def series_of(plan: Plan) -> AlongTime | None:
-    """What a plan is a series of, or a release of one; None if it is neither."""
+    """Return the series of a plan, or of the plan of one of its releases; None if it is neither."""
     facts = plan.details.get("series")
     return None if facts is None else AlongTime(facts["along"], facts["late"])
 
 
 def series_plan(workload: Workload, privacy: Privacy, series: AlongTime, search: Search) -> Plan:
-    """The plan for all periods: the optimum along time, times what a planner finds for the other attributes."""
+    """Return the plan for all periods: the best strategy along time, times that of a planner for the other attributes."""
     domain, along = workload.domain, series.along
     series.dates(domain)
     _check_asked(workload, series)
@@ -78,7 +78,7 @@ def series_plan(workload: Workload, privacy: Privacy, series: AlongTime, search:
     noise = max(NOISES[type(privacy.budget)], key=lambda kind: kind.norm)  # Gaussian noise where the budget has it
 
     def along_time(errors: Mapping[_Others, float], bits: int) -> list[Factor]:
-        """What may be measured along time, where each table is weighed by its error along the others."""
+        """Return strategies along time, for tables weighted by their errors along the other attributes."""
         weights: dict[Operator, float] = {}
         for product, operator, other in zip(workload, asked, others, strict=True):
             weights[operator] = weights.get(operator, 0.0) + product.importance * errors[other]
@@ -114,7 +114,7 @@ def series_plan(workload: Workload, privacy: Privacy, series: AlongTime, search:
 
 
 def _check_asked(workload: Workload, series: AlongTime) -> None:
-    """Refuse what has no answer period by period."""
+    """Raise InputError for questions that have no answer period by period."""
     along = series.along
     if series.late == "arrival" and workload.measures != (None,):
         advice = "The sum of what came late is not known."
@@ -136,13 +136,13 @@ def _check_asked(workload: Workload, series: AlongTime) -> None:
 
 
 def _others(product: Product, along: str) -> _Others:
-    """What a table asks of the other attributes."""
+    """Return what a table asks of the other attributes."""
     kept = {name: asked for name, asked in zip(product.attributes, product.query_sets, strict=True) if name != along}
     return product.measure, tuple(kept), tuple(kept.values())
 
 
 def _of_one_period(workload: Workload, along: str, errors: list[float]) -> Workload:
-    """What is asked of the other attributes: in a domain of one period, each table weighed by its error along time."""
+    """Return what is asked of the other attributes in a domain of one period, with tables weighted by their errors along time."""
     domain = _with_dates(workload.domain, along, 1)
     weights: dict[_Others, float] = {}
     for product, error in zip(workload, errors, strict=True):
@@ -159,13 +159,13 @@ def _of_one_period(workload: Workload, along: str, errors: list[float]) -> Workl
 
 
 def _with_dates(domain: Domain, along: str, periods: int) -> Domain:
-    """The same domain with the first periods alone."""
+    """Return the domain with the first periods alone."""
     kinds: dict[str, Any] = {name: domain.kind(name) for name in domain.names}
     return Domain({**kinds, along: kinds[along].until(periods)}, measures=domain.measures)
 
 
 def _over_time(block: Block, timed: Factor, domain: Domain) -> Block:
-    """What is measured of one period, of all of them."""
+    """Return the block of one period as a block of all periods."""
     factors = [timed]
     for factor in block.factors:
         names = tuple(name for name in factor.attributes if name not in timed.attributes)
@@ -174,7 +174,7 @@ def _over_time(block: Block, timed: Factor, domain: Domain) -> Block:
 
 
 def up_to(plan: Plan, periods: int) -> Plan | None:
-    """The plan of the release up to a period: the questions that can be answered then, and the rows that are drawn; None without any."""
+    """Return the plan of the release up to a period, of the questions that can be answered then; None if there are none."""
     series = series_of(plan)
     if series is None:
         raise InputError("This plan is no series; make it with [series] along = ... in the spec.")
@@ -195,7 +195,7 @@ def up_to(plan: Plan, periods: int) -> Plan | None:
 
 
 def _first_periods(product: Product, along: str, domain: Domain) -> Product | None:
-    """The questions of a table that end within the first periods; None if none does."""
+    """Return the questions of a table that end within the first periods; None if there are none."""
     index, periods = product.attributes.index(along), domain.cells(along)
     asked = product.query_sets[index]
     if asked.kind == "change":
@@ -211,7 +211,7 @@ def _first_periods(product: Product, along: str, domain: Domain) -> Product | No
 
 
 def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
-    """For each period the typical error of every table's answers that end in it, when they are first published; None where none does."""
+    """Return for every period the typical error of each table's answers that end in it, when first published; None without answers."""
     series = series_of(plan)
     if series is None:
         return {}
@@ -221,7 +221,7 @@ def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
     for product, table in zip(plan.workload, plan.expected_error().tables, strict=True):
         asked = product.operators[product.attributes.index(series.along)]
         sums, numbers = ending_variances(factor, asked, range(1, len(labels) + 1)), np.bincount(last_cells(asked), minlength=len(labels))
-        unit = table.rmse**2 * asked.rows / basis(factor).total_variance(asked)  # what the other attributes make of unit noise
+        unit = table.rmse**2 * asked.rows / basis(factor).total_variance(asked)  # the factor of the other attributes
         columns.append(
             [product.unit * math.sqrt(unit * variance / number) if number else None for variance, number in zip(sums, numbers, strict=True)]
         )

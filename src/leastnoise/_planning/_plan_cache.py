@@ -1,8 +1,8 @@
-"""Plans that were made before, kept on disk by what was asked for. Plans are public: nothing of any data is written or read here.
+"""The cache of plans on disk. Plans are public: nothing of any data is written or read here.
 
-An entry is one file: the SHA-256 of its text, and the text. It is found by the SHA-256 of all that a plan follows from: the workload with
-its domain, budget and unit, the search, and the versions of what plans. What cannot be read, or does not hold the plan it should, is made
-again and replaced; a folder that cannot be written to keeps nothing.
+An entry is a file with the SHA-256 of its text, and the text. Its name is the SHA-256 of all that a plan follows from: the workload with
+its domain, budget and unit, the search, and the versions of the program and of what it plans with. An entry that cannot be read, or holds
+another plan than it should, is replaced; where the folder cannot be written, nothing is kept.
 """
 
 import hashlib
@@ -22,12 +22,12 @@ from leastnoise._plan import Plan, versions
 from leastnoise._workload import Workload
 
 _MOST_ENTRY, _MOST_BYTES = 2**26, 2**28
-_MOST_TABLES = 2**14  # a plan of more is made as soon as it is read and checked
+_MOST_TABLES = 2**14  # a plan of more tables takes no longer to make than to read and check
 _Found = TypeVar("_Found")
 
 
 def folder() -> Path | None:
-    """Where plans are kept: the user's folder for what can be made again, or LEASTNOISE_CACHE; None where that is "off"."""
+    """Return the folder of plans: LEASTNOISE_CACHE or the user's cache folder; None where LEASTNOISE_CACHE is "off"."""
     said = os.environ.get("LEASTNOISE_CACHE", "")
     if said == "off":
         return None
@@ -37,7 +37,7 @@ def folder() -> Path | None:
 
 
 def cache_file(workload: Workload, privacy: Privacy, search: Search, *further: object) -> Path | None:
-    """The file of what is asked for; None if nothing is to be kept: that is said, or there are very many tables."""
+    """Return the file of a plan; None where the cache is off, or the plan has very many tables."""
     where = folder()
     if where is None or len(workload.products) > _MOST_TABLES:
         return None
@@ -47,7 +47,7 @@ def cache_file(workload: Workload, privacy: Privacy, search: Search, *further: o
 
 
 def kept_plan(path: Path | None, workload: Workload, privacy: Privacy, make: Callable[[], Plan]) -> Plan:
-    """The plan of an entry, or else one that is made and kept."""
+    """Return the plan of an entry, or else make and keep it."""
     kept = _read(path, lambda text: _checked(text, workload, privacy))
     if kept is None:
         kept = make()
@@ -56,13 +56,13 @@ def kept_plan(path: Path | None, workload: Workload, privacy: Privacy, make: Cal
 
 
 def best_tried(workload: Workload, privacy: Privacy, search: Search) -> Plan:
-    """The plan of least expected error of all that the automatic choice tries; they are kept together."""
+    """Return the plan of the automatic choice; it is kept together with all others that were tried."""
     kept = _read(cache_file(workload, privacy, search), lambda text: _checked(json.loads(text)[0]["plan"], workload, privacy))
     return kept or _tried(workload, privacy, search)[0]
 
 
 def all_tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Candidate, ...]:
-    """All that the automatic choice can try, what it would choose first."""
+    """Return all candidates of the automatic choice, its choice first."""
 
     def read(text: str) -> tuple[Candidate, ...]:
         entries = [{**entry, "noise": Noise(entry["noise"])} for entry in json.loads(text)]
@@ -76,7 +76,7 @@ def all_tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Can
 
 
 def _tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Plan, tuple[Candidate, ...]]:
-    """What the automatic choice tries, and keeps where the clock ended nothing: in another time it may find more."""
+    """Return the automatic choice and all that it tried; keep them unless the clock ended a search, which may find more another time."""
     best, tried = choose(workload, privacy, search)
     if details := crowded(best, search):
         best = replace(best, details={**best.details, "crowded": details})
@@ -100,21 +100,21 @@ def _tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Plan, 
 
 
 def _checked(text: str, workload: Workload, privacy: Privacy) -> Plan:
-    """A plan from an entry, checked as one that somebody wrote: it is of what was asked, and its promise is computed again."""
+    """Return the plan of an entry, checked like a plan from any file: it must be of what was asked, and its promise is computed again."""
     made = Plan.from_json(text)
     if made.workload.to_json() != workload.to_json() or made.domain != workload.domain:
         raise InputError("The plan that was kept is of another workload.")
     if made.privacy != privacy:
         raise InputError("The plan that was kept is of another budget.")
     made = replace(made, workload=workload)
-    from leastnoise._mechanisms import mechanism_of  # what carries a plan out; not needed to make one
+    from leastnoise._mechanisms import mechanism_of  # slow to import, and not needed to make a plan
 
     mechanism_of(made).ready(made)
     return made
 
 
 def _read(path: Path | None, read: Callable[[str], _Found]) -> _Found | None:
-    """What an entry holds, or None."""
+    """Return what an entry holds, or None."""
     if path is None:
         return None
     try:
@@ -125,7 +125,7 @@ def _read(path: Path | None, read: Callable[[str], _Found]) -> _Found | None:
 
 
 def _write(path: Path | None, text_of: Callable[[], str]) -> None:
-    """Write an entry whole or not at all, and remove the oldest where all together are too many."""
+    """Write an entry whole or not at all, and remove the oldest entries where all together are too large."""
     if path is None:
         return
     text = text_of()
@@ -150,7 +150,7 @@ def _write(path: Path | None, text_of: Callable[[], str]) -> None:
 
 
 def plan_in(path: Path) -> Plan:
-    """Read a plan from the file that it was written to."""
+    """Return the plan in a file."""
     advice = "Make it with `leastnoise plan SPEC --out plan.json`."
     try:
         text = path.read_text(encoding="utf-8")

@@ -23,7 +23,7 @@ _LEVELS = "marginals"
 
 
 def per_cell(workload: Workload, rows: int, attributes: Sequence[str] | str | None) -> PerCell:
-    """The bound on a unit's rows in a cell; of the attributes that every table has, if none are named, so that all tables gain by it."""
+    """Return the bound on a unit's rows in a cell of the named attributes, or without names of those that all tables have."""
     if attributes is not None:
         return PerCell(rows, attributes)
     shared = set.intersection(*({*product.attributes} for product in workload))
@@ -36,7 +36,7 @@ def per_cell(workload: Workload, rows: int, attributes: Sequence[str] | str | No
 
 
 def _check_cell(workload: Workload, privacy: Privacy | Least) -> None:
-    """Refuse a bound on the rows in a cell from which no table can gain, or of more rows than the cells can hold."""
+    """Raise InputError for a bound on the rows in a cell that no table gains from, or under which cells cannot hold ``max_rows``."""
     bound = privacy.max_per_cell
     if bound is None:
         return
@@ -50,7 +50,7 @@ def _check_cell(workload: Workload, privacy: Privacy | Least) -> None:
 
 
 def with_max_rows(privacy: Privacy | Least, size: str) -> Privacy | Least:
-    """The same where another number of rows of a unit count; no more of them in a cell than in all."""
+    """Return the privacy with another number of rows of a unit, given as text; no more of them count in a cell."""
     if privacy.unit_column is None:
         raise InputError("--max-rows is for units of several rows; got a spec in which every row is a unit. Name the unit's column in it.")
     if not size.isascii() or not size.isdigit() or len(size) > _MOST_DIGITS:
@@ -61,7 +61,7 @@ def with_max_rows(privacy: Privacy | Least, size: str) -> Privacy | Least:
 
 
 def protected(privacy: Privacy) -> Privacy:
-    """The same without a bound on the rows in a cell, which is about cells of the table that is asked for."""
+    """Return the privacy without a bound on the rows in a cell."""
     return Privacy(privacy.budget, privacy.neighbours, privacy.unit_column, privacy.max_rows)
 
 
@@ -117,14 +117,14 @@ def plan(
 
 
 def expected_seconds(workload: Workload, privacy: Privacy | Least, search: Search, objective: str = "total") -> float:
-    """About how many CPU seconds planning takes; 0 for a mechanism that looks at the data."""
+    """Estimate the CPU seconds of planning; 0 for a mechanism that looks at the data."""
     if isinstance(privacy, Least):
         return balanced_seconds(workload, smallest(privacy), search)
     return (planning_seconds if objective == "total" else OBJECTIVES[objective][1])(workload, privacy, search)
 
 
 def _asked(workload: object, budget: object) -> tuple[Workload, Privacy | Least]:
-    """What was given to a public call, checked."""
+    """Return the checked arguments of a public call."""
     if not isinstance(workload, Workload):
         raise refuse("workload", type(workload).__name__, "a workload, such as leastnoise.marginals(domain, ways=2)")
     if isinstance(budget, (PureDP, ApproxDP, ZCDP)):
@@ -141,7 +141,7 @@ def planned(
     objective: str = "total",
     level: float = LEVEL,
 ) -> Plan:
-    """The plan of the mechanism that a strategy asks for: that of least expected error, or by name."""
+    """Return the plan for a workload, with public counts where the search has any."""
     one_of("objective", objective, ("total", *OBJECTIVES))
     _check_cell(workload, privacy)
     strategy = search.strategy
@@ -160,14 +160,14 @@ def planned(
         except UnsupportedQuery:
             if strategy == _LEVELS:
                 raise
-            # tables of cells are what public counts of any groups go together with
+            # Tables of cells have a common form with public counts of any groups.
             return _with_public(_planned(workload, privacy, replace(search, strategy=_LEVELS), objective, level), search.public)
     except MemoryError as error:
         raise InputError(message("This workload cannot be planned: {why}.", why=too_large(error))) from None
 
 
 def _with_public(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
-    """A plan whose answers are estimated with counts that are public, and the error that this leaves."""
+    """Return the plan with answers that are estimated from public counts too, and its error then."""
     from leastnoise._estimate import read_public  # slow to import
 
     if None not in made.workload.measures:
@@ -179,8 +179,8 @@ def _with_public(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
 
 
 def _planned(workload: Workload, privacy: Privacy | Least, search: Search, objective: str, level: float) -> Plan:
-    """The plan, from those that are kept or made; it says what it was chosen for, where that is not the least total squared error."""
-    if isinstance(privacy, Least):  # not kept: no plan shows that its budget is the least
+    """Return the plan, from the cache or new; its details name the objective where that is not the total squared error."""
+    if isinstance(privacy, Least):  # not cached: a plan cannot show that its budget is the least
         if objective != "total":
             raise refuse("objective", objective, "left out where the budget is the least that keeps every target")
         made = least(workload, privacy, search)
@@ -201,7 +201,7 @@ def _planned(workload: Workload, privacy: Privacy | Least, search: Search, objec
 
 
 def looks(strategy: str) -> bool:
-    """Whether a strategy looks at the data."""
+    """Return whether a strategy looks at the data."""
     if strategy == "auto":
         return False
     from leastnoise._mechanisms import BY_NAME  # with all that carries such plans out

@@ -447,8 +447,9 @@ class Reached(NamedTuple):
 def reached(plan: Plan, level: float) -> tuple[Reached | None, ...]:
     """Return for every table its target and promised error; None for a table without a target."""
     return tuple(
-        product.target
-        and Reached(product.target.kind, most := float(product.target.most), most * math.sqrt(_goal(product, level).ratio(plan, number)))
+        None
+        if product.target is None
+        else Reached(product.target.kind, most := float(product.target.most), most * math.sqrt(_goal(product, level).ratio(plan, number)))
         for number, product in enumerate(plan.workload)
     )
 
