@@ -192,7 +192,8 @@ class Modelled:
         doubt = np.sqrt(self.measured.of_squares / np.maximum(many, 1)) * noise  # the standard error of a sum of squared noise
         kept = np.clip(1 - np.maximum(noise - follows, 0) * (1 + 2 * doubt / np.maximum(noise, 1e-9)) / np.maximum(gap, 1e-9), 0, 1)
         kept = np.maximum(kept - _NOT_KEPT, 0) / (1 - _NOT_KEPT)
-        risk = (1 - kept) ** 2 * gap + (2 * kept - 1) * noise + 2 * (1 - kept) * follows + doubt
+        above = np.sqrt(5 / np.maximum(many - 2, 1)) * noise  # more standard errors where few cells tell the risk, which may look like none
+        risk = (1 - kept) ** 2 * gap + (2 * kept - 1) * noise + 2 * (1 - kept) * follows + above
         explained = (1 - kept) ** 2 * spread + kept**2 * noise + 2 * kept * (1 - kept) * np.maximum(follows, 0)
         mean = gap / np.maximum(many, 1)
         expected = [float(mean[len(table.attributes) - 1] @ by_size) for table, by_size in zip(self.measured.tables, sizes, strict=True)]
