@@ -301,15 +301,6 @@ def test_a_private_file_that_is_lost_changed_or_of_another_time_ends_the_series_
     assert [len(series.period(state)) for _ in range(3)] == [2, 2, 2]
 
 
-def test_another_measurement_with_the_text_of_the_first_is_refused_before_it_draws(book: Ledger, tmp_path: Path) -> None:
-    plan, state = measured(Noise.DISCRETE_GAUSSIAN, LOWER), tmp_path / "people.private"
-    begun(book, plan)(ROWS, 0).period(state)
-    other = terms(measured(Noise.DISCRETE_GAUSSIAN, Dense(np.diag([4, 3, 5]))))
-    series = Series.resumed(other, now(ROWS, 1), book, book.take_over(book.entries()[0], "another"))
-    with pytest.raises(InputError, match="other steps"):
-        series.period(state)
-
-
 def test_a_series_along_an_attribute_does_nothing_else(tmp_path: Path) -> None:
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
     series = UnpaidSeries(terms(plan), now(ROWS, 0), SeededEntropy(1))
@@ -364,21 +355,25 @@ def test_what_was_changed_after_the_payment_is_not_drawn(book: Ledger, tmp_path:
     assert len(book.pending(book.entries()[0]).steps) == 1
 
 
-def test_a_private_file_of_another_measurement_is_refused(book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the same payment and the same text, by a run that was killed: its noise is not of these rows."""
-    state = tmp_path / "people.private"
-    resumed = begun(book, measured(Noise.DISCRETE_GAUSSIAN, LOWER))
-    monkeypatch.setattr("leastnoise._kernel._series.answers", stopped)
+def test_another_measurement_with_the_text_of_the_first_is_refused_before_it_draws(
+    book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the private file, whose noise is of other rows, if a run was killed before its record; later by the recorded step."""
+    state, resumed = tmp_path / "people.private", begun(book, measured(Noise.DISCRETE_GAUSSIAN, LOWER))
+    other = terms(measured(Noise.DISCRETE_GAUSSIAN, Dense(np.diag([4, 3, 5]))))
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("leastnoise._kernel._series.answers", killed)
     with pytest.raises(KeyboardInterrupt):
         resumed(ROWS, 0).period(state)
     monkeypatch.undo()
-    other = terms(measured(Noise.DISCRETE_GAUSSIAN, Dense(np.diag([4, 3, 5]))))
     with pytest.raises(LedgerError, match="is not of this series"):
         Series.resumed(other, now(ROWS, 0), book, book.take_over(book.entries()[0], "another")).period(state)
-
-
-def stopped(*_: object) -> None:
-    raise KeyboardInterrupt
+    resumed(ROWS, 1).period(state)
+    with pytest.raises(InputError, match="other steps"):
+        Series.resumed(other, now(ROWS, 1), book, book.take_over(book.entries()[0], "a third")).period(state)
 
 
 def test_noise_of_other_rows_is_not_added() -> None:
