@@ -1,10 +1,10 @@
-"""Which code each proof was read for: a changed line of code fails a test until somebody has read the proof again.
+"""The version of the code for which each proof was read: a changed line of code fails a test until the proof was read again.
 
     python -m contracts.proofs             what changed since
     python -m contracts.proofs --record    after reading: these files are what is proved   (`make proofs`)
 
-A page ``PROOFS-*.md`` names under "The code that was proved" the files, a ``*`` for all of a folder, and where it is about some functions
-of a file alone, these. The digests stand in ``proofs.toml``, a paragraph a file, so that people who change different files do not meet.
+A page ``PROOFS-*.md`` names under "The code that was proved" its files, with ``*`` for all files of a folder, and the functions if it is
+about some of them. ``proofs.toml`` has the digests, each in a paragraph of its own, so that changes of different files do not conflict.
 Comments, docstrings and blank lines do not count.
 """
 
@@ -25,7 +25,7 @@ _ROW = re.compile(r"^\| `(?P<file>[\w./*-]+\.py)` \| (?P<functions>[^|]+) \|$", 
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """A file, or some functions of it, that a page is about."""
+    """A file, or some functions of it, and the page that proves it."""
 
     page: Path
     file: Path
@@ -33,22 +33,22 @@ class Proved:
 
     @property
     def names(self) -> tuple[str, str]:
-        """The page and the file, for people and for the record."""
+        """The paths of the page and of the file, from the root of the project."""
         return self.page.relative_to(ROOT).as_posix(), self.file.relative_to(ROOT).as_posix()
 
     def digest(self) -> str:
-        """The first 16 hexadecimal digits of the SHA-256 of the lines of code."""
+        """Return the first 16 hexadecimal digits of the SHA-256 of the lines of code."""
         lines = code_lines(self.file.read_text(encoding="utf-8"), self.functions)
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
 def pages() -> list[Path]:
-    """Every page of proofs."""
+    """Return all pages of proofs."""
     return sorted(page for folder in ("src", "baselines", "experiments") for page in (ROOT / folder).rglob("PROOFS-*.md"))
 
 
 def proved() -> Iterator[Proved]:
-    """What every page is about."""
+    """Give the files that every page proves."""
     for page in pages():
         for row in _ROW.finditer(page.read_text(encoding="utf-8")):
             functions = row["functions"].strip()
@@ -60,12 +60,12 @@ def proved() -> Iterator[Proved]:
 
 
 def recorded() -> dict[str, dict[str, str]]:
-    """The digests of the record, by page and file."""
+    """Return the recorded digests by page and file."""
     return tomllib.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
 
 
 def complaint(one: Proved, record: dict[str, dict[str, str]]) -> str | None:
-    """What to do about a file that is not the one the proof was read for; None if it is."""
+    """Return what to do if the file was changed since its proof was read; None if it was not."""
     page, file = one.names
     if record.get(page, {}).get(file) == one.digest():
         return None
@@ -73,7 +73,7 @@ def complaint(one: Proved, record: dict[str, dict[str, str]]) -> str | None:
 
 
 def write() -> None:
-    """Record the digests of the code as it is."""
+    """Record the digests of the present code."""
     parts = []
     for page in pages():
         lines = [f'"{one.names[1]}" = "{one.digest()}"' for one in proved() if one.page == page]

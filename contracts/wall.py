@@ -1,14 +1,14 @@
-"""The wall as an import contract: what no file may reach but the kernel, the adapters, the table, and the holder's own command.
+"""The wall, as an import contract: what only the kernel, the adapters, the table and the holder's command may reach.
 
-The wall holds by design first: what sessions and mechanisms have are handles without contents, and what is paid for draws from the system's
-randomness alone (K7, K8 and section 4 of PROOFS-kernel.md). This keeps careless and over-curious authors out of what is left; `wall.toml`
-has the lists. One rule for words: every word that a file reaches, as a name, an attribute, a keyword of a pattern, an import or a text, is
-compared with those that are reserved, whatever way it is spelled. Besides:
+The design itself is the first wall: sessions and mechanisms hold handles without contents, and paid series draw from the system's
+randomness alone (K7, K8 and section 4 of PROOFS-kernel.md). This contract closes what is left to careless or curious authors; `wall.toml`
+has the lists. Every word that a file uses as a name, an attribute, a keyword of a pattern, an import or a text is compared with the reserved words.
+Besides:
 
 - what is imported is listed, with fewer modules where the place of the data is at hand;
 - names that begin with an underscore are their own file's or package's; what is computed (`getattr`, formats, classes) is not let through;
 - nothing of another package is changed, registered with, or derived from, where the kernel and the adapters call it with private values;
-- a private source is handed on, to functions that call it so too, and used in no other way, and read with the caller's display of progress.
+- a private source is only passed on, to functions whose parameter is called ``source`` too, and read with the caller's display of progress.
 
 `lint-imports` runs it with the other contracts. It reads the sources, so it refuses what a source says; SECURITY.md says what that leaves.
 """
@@ -41,7 +41,7 @@ BUILTINS = LISTS["builtins"].split()
 IMPORTS = {name: {*words.split()} for name, words in LISTS["imports"].items()}
 DUNDERS = {"__doc__", "__getitem__", "__mul__", "__name__", "__version__"}
 MAKERS = {"__init__", "__post_init__", "_keep"}  # methods that set the fields of a frozen value that is being made
-# And to functions of the session.
+# Functions that may be given the private source, besides those of the session.
 SOURCE_GOES_TO = {
     "_adapters.check_source", "_adapters.dataset_name", "_adapters.join_facts", "_adapters.located", "_adapters.location",
     "_adapters.protected_tables", "_adapters.read", "_adapters.read_keys", "isinstance", "type",
@@ -50,7 +50,7 @@ SOURCE_GOES_TO = {
 
 @dataclass
 class _File:
-    """One source file, and what its names stand for."""
+    """One source file: its syntax tree, what its names stand for, and the faults found so far."""
 
     place: str
     tree: ast.Module
@@ -75,17 +75,17 @@ class _File:
         return self.place.split("/")[0] if "/" in self.place else ""
 
     def home(self, node: ast.AST) -> str:
-        """Where what an expression begins with was imported from; "" if it was not."""
+        """Return where the first name of an expression was imported from; "" if it was not imported."""
         while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
             node = node.func if isinstance(node, ast.Call) else node.value
         return self.imported.get(node.id, "") if isinstance(node, ast.Name) else ""
 
     def trusted(self, node: ast.AST) -> bool:
-        """Whether it is of another package, which the kernel or the adapters call with private values."""
+        """Tell whether an expression is of another package, which the kernel or the adapters call with private values."""
         return self.home(node).startswith("leastnoise.") and self.home(node).split(".")[1] in TRUSTED - {self.package}
 
     def refuse(self, node: ast.AST, what: str) -> None:
-        """Unless the node is part of an allowed expression or import."""
+        """Record a fault, unless the node is part of an allowed expression or import."""
         allowed = {ast.unparse(ast.parse(expression)) for expression in ALLOWED.get(self.place, {})}
         around: ast.AST | None = node
         while isinstance(around, ast.expr | ast.Import | ast.ImportFrom):
@@ -96,11 +96,11 @@ class _File:
 
 
 def faults(place: str, text: str) -> list[str]:
-    """Ways through the wall that a file opens.
+    """Return the ways through the wall that a file opens.
 
     Args:
-        place: of the file in the package, such as ``_session/_dawa.py``.
-        text: what it says.
+        place: path of the file in the package, such as ``_session/_dawa.py``.
+        text: its source.
 
     Returns:
         Lines for people; empty if there is none.
@@ -127,7 +127,7 @@ def faults(place: str, text: str) -> list[str]:
 
 
 def _reserved(file: _File) -> Iterator[tuple[str, str]]:
-    """The words that a file may not reach, and why."""
+    """Give the words that a file may not use, each with the reason."""
     for rule in LISTS["reserved"]:
         there = file.place in rule["only"].split() if "only" in rule else file.package in AT_DATA or not rule.get("near_data")
         if there and file.place not in rule.get("but", "").split():
@@ -135,7 +135,7 @@ def _reserved(file: _File) -> Iterator[tuple[str, str]]:
 
 
 def _reached(node: ast.AST) -> Iterator[str]:
-    """Every word that a node names, as code or as a text that code may look up."""
+    """Give every word that a node uses, as code or in a text that code may look up."""
     if isinstance(node, ast.Name):
         yield node.id
     elif isinstance(node, ast.Attribute):
@@ -174,7 +174,7 @@ def _import(file: _File, node: ast.Import | ast.ImportFrom) -> None:
 
 
 def _lazy(file: _File, node: ast.Name) -> None:
-    """What is imported when it is asked for is imported: the list is written out, is never changed, and obeys the rules of imports."""
+    """Check a list of names that are imported on first use: it is a literal, is never changed, and obeys the rules of imports."""
     above = file.parents[node]
     if (
         isinstance(above, ast.Assign)
@@ -190,7 +190,7 @@ def _lazy(file: _File, node: ast.Name) -> None:
 
 
 def _node(file: _File, node: ast.AST) -> None:
-    """What no list of words can say."""
+    """Check the rules that are not lists of words."""
     if isinstance(node, ast.Name):
         _name(file, node)
     elif isinstance(node, ast.Attribute):
@@ -233,7 +233,7 @@ def _name(file: _File, node: ast.Name) -> None:
 
 
 def _hands_on(file: _File, call: ast.Call, source: ast.Name) -> bool:
-    """Whether it goes to the adapters, or to a function of the session that calls it a source too."""
+    """Tell whether a call passes the source to the adapters, or to a function of the session whose parameter is called ``source`` too."""
     name, place, tree = ast.unparse(call.func), call.args.index(source), file.tree
     if (home := file.imported.get(name, "")).startswith("leastnoise._session._"):
         tree = ast.parse(SOURCE.joinpath(*home.split(".")[1:-1]).with_suffix(".py").read_text(encoding="utf-8"))
@@ -262,7 +262,7 @@ def _attribute(file: _File, node: ast.Attribute) -> None:
 
 
 def _method(file: _File, node: ast.AST) -> str | None:
-    """The name of the method that a node stands in, None if it is in none."""
+    """Return the name of the method that contains a node; None if there is none."""
     above: ast.AST | None = node
     while above is not None and not isinstance(above, ast.FunctionDef | ast.Lambda):
         above = file.parents.get(above)
@@ -276,7 +276,7 @@ def modules(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def unused(folder: Path) -> list[str]:
-    """Exceptions that let nothing through any more."""
+    """Return the exceptions of `wall.toml` that are not needed any more."""
     left = []
     for place, expressions in ALLOWED.items():
         tree = ast.parse((folder / place).read_text(encoding="utf-8"))
