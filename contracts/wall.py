@@ -2,8 +2,8 @@
 
 The design itself is the first wall: sessions and mechanisms hold handles without contents, and paid series draw from the system's
 randomness alone (K7, K8 and section 4 of PROOFS-kernel.md). This contract closes what is left to careless or curious authors; `wall.toml`
-has the lists. Every word that a file uses as a name, an attribute, a keyword of a pattern, an import or a text is compared with the reserved words.
-Besides:
+has the lists. Every word that a file uses as a name, an attribute, a keyword of a pattern, an import or a text is compared with the
+reserved words. Besides:
 
 - what is imported is listed, with fewer modules where the place of the data is at hand;
 - names that begin with an underscore are their own file's or package's; what is computed (`getattr`, formats, classes) is not let through;
