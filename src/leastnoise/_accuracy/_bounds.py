@@ -38,15 +38,15 @@ from leastnoise._workload import Product, Workload, numbered
 
 _MOST_GRAM, _MOST_CLOSED, _MOST_JOINT, _MOST_DIRECTIONS = 2048, 1024, 1536, 2**62
 _SWEEPS = 2
-_SHARES = [share / 50 for share in range(25, 51)]  # of a measure's values that are its larger end
+_SHARES = [share / 50 for share in range(25, 51)]  # parts of a measure's values at its larger end that are tried
 _MOST_BITS = 62
 Worth = Callable[[Names], float]
-"""By what the rows of a unit change the residual space of some attributes, beside the rows that they may have in one cell."""
+"""The most by which the rows of a unit change the residual space of some attributes, over its most rows in one cell."""
 
 
 @lru_cache(maxsize=256)
 def nuclear_parts(operator: Operator) -> tuple[float, float]:
-    """Nuclear norms over sqrt(n): of the matrix, and of its part along the total."""
+    """Return nuclear norms over sqrt(n): of the matrix, and of its part along the total."""
     n = operator.size
     along = math.sqrt(float(np.sum(apply_gram(operator, np.ones(n))))) / n
     groups = partition(operator)
@@ -59,7 +59,7 @@ def nuclear_parts(operator: Operator) -> tuple[float, float]:
 
 
 def bound_seconds(workload: Workload) -> float:
-    """Estimated CPU seconds of the singular values that have no closed form, once for all strategies."""
+    """Estimate the CPU seconds for singular values without a closed form, once for all strategies."""
     cubes = 0.0
     for _, queries, operator in workload.along:
         closed = queries.form.structured or partition(operator) is not None
@@ -70,7 +70,7 @@ def bound_seconds(workload: Workload) -> float:
 
 @lru_cache(maxsize=256)
 def nuclear_across(operator: Operator) -> float:
-    """The nuclear norm over sqrt(n) of the part of a matrix across the total."""
+    """Return the nuclear norm over sqrt(n) of the part of a matrix across the total."""
     n, groups = operator.size, partition(operator)
     if operator == Identity(n):
         return (n - 1) / math.sqrt(n)
@@ -87,19 +87,19 @@ def nuclear_across(operator: Operator) -> float:
 
 
 def nuclear_norm(products: Sequence[Product], worth: Worth = lambda _: 1.0, *, total: bool = True, weighted: bool = False) -> float:
-    """A lower bound on the nuclear norm of weighted products over one data vector, over sqrt(cells).
+    """Return a lower bound on the nuclear norm of weighted products over one data vector, over sqrt(cells).
 
-    Exact for marginals, for levels that lie in each other, of several attributes too unless they are very large, and for single products.
-    A sum's data are counted in the largest value that one row can add, so that a row
-    changes them by 1 as it does a count. If ``weighted``, cells in unequal groups are multiplied by the roots of weights of mean 1.
+    It is exact for marginals, for nested levels (unless those of several attributes are very large), and for single products. Sums are in
+    units of the largest value that one row can add, so that a row changes them by 1, like counts. If ``weighted``, cells in unequal groups
+    are multiplied by the roots of weights of mean 1.
     """
 
     def norm(product: Product, part: Callable[[Operator], float]) -> float:
         return worth(product.attributes) * float(product.weight) * math.prod(map(part, product.operators))
 
-    if total and len(products) == 1 and not products[0].is_marginal:  # what lies across the total is not needed, and takes longest
+    if total and len(products) == 1 and not products[0].is_marginal:  # the part across the total is not needed, and takes longest
         return norm(products[0], lambda operator: nuclear_parts(operator)[0])
-    others: list[tuple[Names, float, float, float]] = []  # the norm across the total along all attributes, the whole, the part of the total
+    others: list[tuple[Names, float, float, float]] = []  # norms: across the total along all attributes, whole, along the total
     if all(product.is_marginal for product in products):
         best = {tau: part for tau, part in _marginal_norms(products, worth).items() if tau or total}
     else:
@@ -136,7 +136,7 @@ def nuclear_norm(products: Sequence[Product], worth: Worth = lambda _: 1.0, *, t
 
 
 def _marginal_norms(products: Sequence[Product], worth: Worth) -> dict[Names, float]:
-    """The part of every residual space in the nuclear norm of marginals."""
+    """Return the part of every residual space in the nuclear norm of marginals."""
     if not products:
         return {}
     domain, asked = products[0].domain, numbered(products)
@@ -157,7 +157,7 @@ def _marginal_norms(products: Sequence[Product], worth: Worth) -> dict[Names, fl
 
 
 def _levels(products: Sequence[Product]) -> dict[str, Levels]:
-    """Levels that lie in each other along every attribute, of those that are asked, the finest first."""
+    """Return nested levels along every attribute, of those that are asked for, the finest first."""
     asked: dict[str, dict[Operator, None]] = {}
     for product in products:
         for name, operator in zip(product.attributes, product.operators, strict=True):
@@ -173,7 +173,7 @@ def _levels(products: Sequence[Product]) -> dict[str, Levels]:
 
 
 def _terms(products: Sequence[Product], known: Mapping[str, Levels]) -> dict[tuple[int, ...], float]:
-    """The squared weight of every product, by the levels along all attributes."""
+    """Return the summed squared weights of the products, by their levels along all attributes."""
     terms: dict[tuple[int, ...], float] = {}
     for product in products:
         operators = dict(zip(product.attributes, product.operators, strict=True))
@@ -183,7 +183,7 @@ def _terms(products: Sequence[Product], known: Mapping[str, Levels]) -> dict[tup
 
 
 def _weighted_spectrum(products: Sequence[Product], name: str, levels: Levels) -> list[Part]:
-    """With the weights of cells by which the lower bound along the attribute alone is largest."""
+    """Return the spectrum with the weights of cells that make the lower bound along the attribute alone largest."""
     if levels.size > _MOST_CLOSED:
         return levels.spectrum
     gram = np.zeros((levels.size, levels.size))
@@ -200,7 +200,7 @@ def _weighted_spectrum(products: Sequence[Product], name: str, levels: Levels) -
 def _level_norms(
     products: Sequence[Product], known: Mapping[str, Levels], spectra: Mapping[str, Sequence[Part]], worth: Worth, *, total: bool
 ) -> dict[Names, float]:
-    """The parts of invariant spaces in the nuclear norm of levels, by the attributes along which each is orthogonal to equal cells."""
+    """Return the parts of invariant spaces in the nuclear norm of levels, by the attributes along which they leave out the total."""
     # All levels along an attribute have invariant spaces in common (`Part`), and tables of them the products of these.
     terms, names = _terms(products, known), tuple(known)
     norms: dict[Names, float] = {}
@@ -213,7 +213,7 @@ def _level_norms(
 
 
 def _group_norms(names: Names, products: Sequence[Product], known: Mapping[str, Levels], worth: float) -> tuple[float, float, float]:
-    """Of tables of levels by the same attributes the norm across the total along all of them, the whole, and the part of the total."""
+    """Return norms of tables of levels by the same attributes: across the total along all of them, whole, and along the total."""
     spectra = [known[name].spectrum for name in names]
     terms = _terms(products, {name: known[name] for name in names})
     across, whole = (
@@ -228,7 +228,7 @@ def _group_norms(names: Names, products: Sequence[Product], known: Mapping[str, 
 
 
 def _seen(parts: Sequence[Part], keys: Sequence[tuple[int, ...]]) -> list[IntArray] | None:
-    """The directions of a product of spaces that tables of levels tell of; None where they are too many."""
+    """Return for each table of levels the directions of a product of spaces that it measures; None if they are too many."""
     axes = [[part.seen(level) for part, level in zip(parts, key, strict=True)] for key in keys]
     sizes = [part.size for part in parts]
     if math.prod(sizes) > _MOST_DIRECTIONS or max(math.prod(map(len, along)) for along in axes) > _MOST_JOINT:
@@ -238,7 +238,7 @@ def _seen(parts: Sequence[Part], keys: Sequence[tuple[int, ...]]) -> list[IntArr
 
 
 def _joint_root(parts: Sequence[Part], terms: Mapping[tuple[int, ...], float], *, total: bool = True) -> float:
-    """tr M^(1/2) of a weighted sum M of Kronecker products of Gram matrices, or where that is too large a bound below it."""
+    """Return tr M^(1/2) of a weighted sum M of Kronecker products of Gram matrices, or a lower bound if M is too large."""
     positions = [position for position, part in enumerate(parts) if part.size != 1]
     wide, weights = [parts[position] for position in positions], dict[tuple[int, ...], float]()
     often = math.prod(part.often for part in parts)
@@ -260,7 +260,7 @@ def _joint_root(parts: Sequence[Part], terms: Mapping[tuple[int, ...], float], *
             each = [part.grams[level][np.ix_(part.seen(level), part.seen(level))] for part, level in zip(wide, key, strict=True)]
             gram[np.ix_(rows, rows)] += weight * reduce(lambda left, right: np.asarray(np.kron(left, right)), each, np.ones((1, 1)))
         return often * root_trace(gram if total else gram[1:, 1:])  # the first direction is that of equal cells
-    # No less than any of the terms, nor than a product of sums below all of them.
+    # Each term is a lower bound, and so is a product of sums that lies below the sum of all terms.
     alone = max(
         math.sqrt(weight) * math.prod(root_trace(part.grams[level]) for part, level in zip(wide, key, strict=True))
         for key, weight in weights.items()
@@ -280,9 +280,8 @@ def _joint_root(parts: Sequence[Part], terms: Mapping[tuple[int, ...], float], *
 
 
 def lower_bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0) -> float:
-    """A total squared error that no unbiased plan with this noise can go below."""
-    # Valid for every strategy with integer queries and least squares, at any dimension, also for one that measures counts and sums
-    # together; loose for Laplace noise.
+    """Return a total squared error that no unbiased plan with this noise can go below."""
+    # It holds for every strategy of integer queries with least squares, also if counts and sums are measured together; loose for Laplace.
     units = {product.measure for product in workload if product.of_units} if workload.domain.measures else set()
     if units and (len(workload.measures) > 1 or rows_in_view(workload.domain, privacy, workload.measures[0]) != privacy):
         rest = tuple(product for product in workload if product.measure not in units)
@@ -294,12 +293,12 @@ def lower_bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: 
 
 
 def _bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0) -> float:
-    """The same for rows, or for one count of units by itself."""
+    """Return the bound for rows, or for one count of units by itself."""
     apart = privacy.max_per_cell is not None and noise is not Noise.DISCRETE_LAPLACE
     norm = _together_norm(workload, privacy, apart=apart)
     # For replace: the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has a factor 2 and the total is free.
     unit = 2 * norm**2 if privacy.neighbours == "replace" else max(norm**2, unit_bound)
-    # The least noise of a query is for as many rows as a unit may have in one cell.
+    # A query has at least the noise for as many rows as a unit may have in one cell.
     rows = privacy.max_per_cell.rows if apart and privacy.max_per_cell else privacy.max_rows
     if noise is Noise.DISCRETE_LAPLACE:
         # A row with entries of at least 1 has a scale of at least rows / epsilon, and the discrete variance over 2 b^2 grows with b.
@@ -310,7 +309,7 @@ def _bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float
 
 @lru_cache(maxsize=8)
 def _together_norm(workload: Workload, privacy: Privacy, *, apart: bool) -> float:
-    """The nuclear norm of all measures together, where the rows of a unit may be in one cell or must be apart."""
+    """Return the nuclear norm of all measures together, where the rows of a unit may be in one cell or must be apart."""
     domain, k, bound = workload.domain, privacy.max_rows, privacy.max_per_cell
 
     def worth(names: Names) -> float:
@@ -327,7 +326,7 @@ def _together_norm(workload: Workload, privacy: Privacy, *, apart: bool) -> floa
 
 
 def _together(domain: Domain, norms: Mapping[str | None, float]) -> float:
-    """The nuclear norm of counts and sums together, from that of each; proved in docs/mathematics.md, section 8."""
+    """Return the nuclear norm of counts and sums together, from that of each; proved in docs/mathematics.md, section 8."""
     # Let a measure's values be their larger end with some probability and else the other, and M the matrix of E t_i t_j, t_0 = 1 for counts
     # and else the value over the largest one. For any such probabilities the norm is at least the nuclear norm of diag(norms) M^(1/2).
     measures = {name: None if name is None else domain.measure(name) for name in norms}
@@ -343,7 +342,10 @@ def _together(domain: Domain, norms: Mapping[str | None, float]) -> float:
             if value in values:
                 continue
             values.add(value)
-        kept[name] = (1.0, 1.0) if counts or value is None else _ends(value)
+        kept[name] = (1.0, 1.0)
+        if not counts and value is not None:  # both ends over the largest absolute value, the larger first
+            ends = value.low_units / value.largest, value.high_units / value.largest
+            kept[name] = ends if abs(ends[0]) > abs(ends[1]) else (ends[1], ends[0])
     if len(kept) == 1:
         return max(norms[name] for name in kept)
     far, near = np.array([*kept.values()]).T
@@ -360,14 +362,8 @@ def _together(domain: Domain, norms: Mapping[str | None, float]) -> float:
     return best
 
 
-def _ends(measure: Measure) -> tuple[float, float]:
-    """Both ends of a measure's values over the largest absolute one, that one first."""
-    low, high = measure.low_units / measure.largest, measure.high_units / measure.largest
-    return (high, low) if abs(high) >= abs(low) else (low, high)
-
-
 class Terms(NamedTuple):
-    """Sets of one size, with a number for each of their subsets: weight times the product of what is inside and what is outside of it."""
+    """Sets of one size; a subset counts its weight times ``inside`` of its members times ``outside`` of the others."""
 
     sets: IntArray
     inside: FloatArray
@@ -376,7 +372,7 @@ class Terms(NamedTuple):
 
 
 def subset_sums(terms: Iterable[Terms], count: int) -> list[tuple[IntArray, FloatArray]]:
-    """For every subset of a set the sum of its numbers in all sets."""
+    """Return for every subset of some set the sum of what it counts in all sets."""
     parts: dict[int, list[tuple[IntArray, FloatArray]]] = {}
     for term in terms:
         chosen: list[tuple[tuple[int, ...], FloatArray]] = [((), term.weights)]

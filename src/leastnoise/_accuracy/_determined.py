@@ -1,14 +1,14 @@
-"""Which queries an observation determines: those in the row space of everything that was measured. The one place that decides it.
+"""Which queries the measurements determine: those in the row space of everything that was measured.
 
 A table measures a product of queries, so its row space is a product of one space an attribute; along an attribute that it sums over that is
 the span of the total. If the spaces along each attribute are spanned by parts of one basis, so are the tables', and a product of queries is
 determined exactly if each product of parts that it needs is in some table. Two kinds of attributes have such a basis:
 
-    chains  V_1 within V_2 within ...: a query needs the last part of the least V that holds it
-    across  {total, A, both}, no total in A, such as contrasts: a query needs the total's part unless A holds it, and A's unless it is a
-            multiple of the total
+    chains  V_1 within V_2 within ...: a query needs the last part of the smallest V that contains it
+    across  {total, A, both}, A without the total, such as contrasts: a query needs the total's part unless A contains it, and A's unless
+            it is a multiple of the total
 
-Other plans are left to the solver of their structure, which decides in floating point and refuses where it is in doubt.
+For other plans the solver of their structure decides in floating point, and refuses in doubt.
 """
 
 from collections import Counter
@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, reduce
 from itertools import chain, pairwise
 from itertools import product as combinations
+from operator import and_, or_
 
 import numpy as np
 
@@ -34,7 +35,7 @@ class UnsupportedQuery(InputError):
 
 
 def undetermined(product: Product) -> UnsupportedQuery:
-    """The refusal of a question that was not measured, naming the table to ask for."""
+    """Return the refusal of a product that is not determined, with the table to ask for."""
     table = " x ".join(product.attributes)
     wanted = f"the table {table}" if table else "the total"
     if product.measure is not None:
@@ -50,7 +51,7 @@ class _Axis:
     whole: RowSpace | None = None
 
     def needs(self, operator: Operator) -> tuple[int, ...] | None:
-        """The parts that some row needs; None if a row lies outside all of them."""
+        """Return the parts that the rows need; None if a row lies outside all of them."""
         if self.whole is None:
             return next(((part,) for part, space in enumerate(self.spaces) if space.holds(operator)), None)
         if not self.whole.holds(operator):
@@ -59,7 +60,7 @@ class _Axis:
 
 
 def _axis(size: int, operators: Iterable[Operator]) -> _Axis | None:
-    """From what is measured along an attribute; None if a row space is not known, or they are of neither kind."""
+    """Build the basis of what is measured along an attribute; None if a row space is unknown, or they are of neither kind."""
     distinct: list[RowSpace] = []
     for space in map(row_space, operators):
         if space is None:
@@ -87,7 +88,7 @@ def _axis(size: int, operators: Iterable[Operator]) -> _Axis | None:
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """What the tables of one measure span."""
+    """The row space of the tables of one measure."""
 
     domain: Domain
     blocks: Sequence[Block]
@@ -98,12 +99,12 @@ class Span:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The attributes that are measured."""
+        """The measured attributes."""
         return frozenset(name for factor in self._often for name in factor.attributes)
 
     @cached_property
     def axes(self) -> Mapping[str, _Axis] | None:
-        """The spaces along every measured attribute, looked for when first asked for; None if those along one are of neither kind."""
+        """The basis along every measured attribute; None if the spaces along one of them are of neither kind."""
         operators: dict[str, dict[Operator, None]] = {}
         tables = Counter[str]()
         for factor, number in self._often.items():
@@ -123,11 +124,11 @@ class Span:
         return axes
 
     def _along(self, factor: Factor, name: str) -> Operator:
-        """What a factor measures along one of its attributes: of several taken together every cell."""
+        """Return what a factor measures along one of its attributes; a factor of several attributes measures all their cells."""
         return factor.operator if len(factor.attributes) == 1 else Identity(self.domain.kind(name).size)
 
     def determines(self, product: Product) -> bool | None:
-        """Whether all queries of a product are determined; None if the solver has to decide."""
+        """Tell whether all queries of a product are determined; None if the solver has to decide."""
         asked = dict(zip(product.attributes, product.operators, strict=True))
         if not all(_summed(operator) for name, operator in asked.items() if name not in self.names):
             return False
@@ -138,11 +139,11 @@ class Span:
         choices = [tables for tables in needed if tables is not None]
         if len(choices) < len(needed):
             return False
-        known = reduce(_both, (tables[0] for tables in choices if len(tables) == 1), self._every)
-        return all(reduce(_both, chosen, known) for chosen in combinations(*(tables for tables in choices if len(tables) != 1)))
+        known = reduce(and_, (tables[0] for tables in choices if len(tables) == 1), self._every)
+        return all(reduce(and_, chosen, known) for chosen in combinations(*(tables for tables in choices if len(tables) != 1)))
 
     def needs(self, name: str, operator: Operator) -> bool:
-        """Whether all rows along an attribute lie within what is measured along it."""
+        """Tell whether all rows along an attribute lie within what is measured along it."""
         axis = None if self.axes is None else self.axes.get(name)
         return axis is not None and axis.needs(operator) is not None
 
@@ -152,7 +153,7 @@ class Span:
 
     @cached_property
     def _tables_with(self) -> Callable[[str, Operator], tuple[int, ...] | None]:
-        """Of queries along an attribute, for every part that some row needs, the tables that have it, as bits of one number."""
+        """A function that gives the tables that have each part needed by queries along an attribute, as bits of one number."""
         axes = self.axes or {}
         bits: dict[str, dict[Operator, int]] = {name: {} for name in axes}
         for number, block in enumerate(self.blocks):
@@ -163,10 +164,10 @@ class Span:
         parts: dict[str, tuple[int, ...]] = {}
         for name, axis in axes.items():
             total = Total(self.domain.kind(name).size)
-            bits[name][total] = bits[name].get(total, 0) | self._every & ~_united(bits[name].values())
+            bits[name][total] = bits[name].get(total, 0) | self._every & ~reduce(or_, bits[name].values())
             spaces = [(row_space(operator), tables) for operator, tables in bits[name].items()]
             parts[name] = tuple(
-                _united(tables for space, tables in spaces if space is not None and space.includes(part)) for part in axis.spaces
+                reduce(or_, (tables for space, tables in spaces if space is not None and space.includes(part)), 0) for part in axis.spaces
             )
 
         @cache
@@ -178,27 +179,19 @@ class Span:
 
     @cached_property
     def _of_totals(self) -> dict[str, tuple[int, ...] | None]:
-        """What is needed along attributes that are summed over, but for those along which every table has the total."""
+        """The tables that have the total along each attribute, but for attributes along which all tables have it."""
         needed = {name: self._tables_with(name, Total(self.domain.kind(name).size)) for name in self.axes or ()}
         return {name: tables for name, tables in needed.items() if tables != (self._every,)}
 
 
-def _both(bits: int, other: int) -> int:
-    return bits & other
-
-
-def _united(tables: Iterable[int]) -> int:
-    return reduce(lambda bits, other: bits | other, tables, 0)
-
-
 def _summed(operator: Operator) -> bool:
-    """Whether all rows are multiples of the total."""
+    """Tell whether all rows are multiples of the total."""
     space = row_space(Total(operator.size))
     return space is not None and space.holds(operator)
 
 
 def split(product: Product, names: Collection[str]) -> tuple[Product, tuple[int, ...], FloatArray]:
-    """The part of a product on some attributes, and what multiple of the total its rows are along the others."""
+    """Return the part of a product on some attributes, its shape in the product, and the multiples of the total along the others."""
     kept = [name in names for name in product.attributes]
     if all(kept):
         return product, product.shape, np.ones((1,) * len(kept))

@@ -1,8 +1,8 @@
 """Variances and quantiles of the noise, and intervals: of answers, and of means (Fieller's).
 
-Nothing here draws noise. A quotient r belongs to its interval when |S - r C| is at most the multiplier times the standard error of S - r C.
-That has the level's probability at the true r whatever C is, so the set of all such r covers the truth. It is an interval when C is clear
-of 0; else it is unbounded, and what remains are the public bounds of the quotient.
+A quotient r = S / C belongs to its interval if |S - r C| is at most the multiplier times the standard error of S - r C. At the true r that
+has the level's probability whatever C is, so the set of all such r covers the truth. It is an interval if C is clear of 0; else it is
+unbounded, and the public bounds of the quotient remain.
 
 Source: Fieller, J. R. Stat. Soc. B 16 (1954).
 """
@@ -18,24 +18,24 @@ from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import BoolArray, FloatArray
 
 LEVEL = 0.95
-"""Coverage of intervals, where nothing else is said."""
+"""Default coverage of intervals."""
 
 
 def checked_level(value: object) -> float:
-    """Read the level of intervals."""
+    """Check the level of intervals."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1:
         raise refuse("level", value, "a number above 0 and below 1, such as 0.95")
     return float(value)
 
 
 def noise_variance(noise: Noise, scale: float, grid: int = 1) -> float:
-    """Variance of one noise draw, in squared units of the query."""
+    """Return the variance of one noise draw, in squared units of the query."""
     # Source: Ghosh, Roughgarden, Sundararajan 2009; Canonne, Kamath, Steinke 2020.
     fine = scale * grid
     if noise is Noise.DISCRETE_LAPLACE:
         return 0.5 / math.sinh(0.5 / fine) / math.sinh(0.5 / fine) / grid**2 if fine > 1e-3 else 2 * math.exp(-1 / fine) / grid**2
     if fine > 8:
-        # Poisson summation: what is left out is below exp(-2 pi^2 64) relatively.
+        # Poisson summation: the relative error is below exp(-2 pi^2 64).
         return (fine**2 + (1 / 12 if noise is Noise.ROUNDED_GAUSSIAN else 0.0)) / grid**2
     values = np.arange(1, 12 + math.ceil(12 * fine), dtype=float)
     if noise is Noise.DISCRETE_GAUSSIAN:
@@ -47,8 +47,7 @@ def noise_variance(noise: Noise, scale: float, grid: int = 1) -> float:
 
 
 def interval_multiplier(noise: Noise, level: float) -> float:
-    """Half width of an interval at ``level``, in standard errors of the answer."""
-    # Noise in whole steps takes few values where it is small; half a step must be added to the half width for it to cover.
+    """Return the half width of an interval at ``level``, in standard errors; to cover small noise, add half a step."""
     from statistics import NormalDist
 
     normal = NormalDist().inv_cdf(0.5 + level / 2)
@@ -65,12 +64,11 @@ def ratio_interval(
     *,
     steps: tuple[Any, float] = (0.0, 0.0),
 ) -> tuple[FloatArray, FloatArray]:
-    """Ends of the intervals of part / whole, for uncorrelated noise on both."""
-    # Where C is not clear of 0, an end is that of the bounds.
+    """Return the ends of the intervals of part / whole, for uncorrelated noise on both; the bounds where the whole is not clear of 0."""
     low, high = bounds
     if not low <= high:
         raise InputError(f"The bounds of a quotient must be a lower and an upper one; got {low} and {high}.")
-    # Each half step widens its own standard error, so that an interval for S or C alone would be wider by just that.
+    # Each standard error is widened so that an interval for the part or the whole alone gets wider by its half step.
     spread_part = (np.sqrt(part_variance) + steps[0] / multiplier) ** 2
     spread_whole = (np.sqrt(whole_variance) + steps[1] / multiplier) ** 2
     square = multiplier**2
@@ -88,7 +86,7 @@ def ratio_interval(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GivenNothing:
-    """Least squares estimates given that the unknowns that are not kept are 0."""
+    """Least squares given that the unknowns that are not kept are 0: its covariance, and how much of the others its estimates subtract."""
 
     kept: BoolArray
     covariance: FloatArray
@@ -96,7 +94,7 @@ class GivenNothing:
 
     @staticmethod
     def of(covariance: FloatArray, kept: BoolArray) -> "GivenNothing":
-        """From the covariance C of least squares on all unknowns."""
+        """Compute them from the covariance C of least squares on all unknowns."""
         # With i for what is kept and o for the rest, the estimates are x_i - C_io C_oo^-1 x_o with the covariance C_ii - C_io C_oo^-1 C_oi:
         # least squares on the same measurements without the columns of the rest.
         size = np.sqrt(np.diag(covariance))
@@ -111,5 +109,5 @@ class GivenNothing:
         return GivenNothing(kept, left, carried)
 
     def estimates(self, values: FloatArray) -> FloatArray:
-        """From least squares estimates of all unknowns, shape (m,); 0 for what is not kept."""
+        """Return the estimates, 0 for what is not kept, from least squares estimates of all unknowns, shape (m,)."""
         return np.asarray(values - self.carried @ np.where(self.kept, 0.0, values))

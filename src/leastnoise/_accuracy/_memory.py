@@ -1,4 +1,4 @@
-"""How much memory there is, and the refusal of what needs more: before anything is computed or paid, never by swapping."""
+"""How much memory is available, and the refusal of what needs more, before anything is computed or paid."""
 
 import os
 import re
@@ -14,7 +14,7 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def available_memory() -> int | None:
-    """Bytes that may be used: what LEASTNOISE_MEMORY says, else the least of what the machine and its control groups have left."""
+    """Return the bytes that may be used: LEASTNOISE_MEMORY, else the least that the machine and its control groups have left."""
     wanted = os.environ.get(VARIABLE, "").strip()
     if wanted:
         match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)\s*([KMGT]?)i?B?", wanted, re.IGNORECASE)
@@ -27,7 +27,7 @@ def available_memory() -> int | None:
 
 
 def require_memory(needed: int, what: str, advice: str) -> None:
-    """Refuse what needs more memory than there is."""
+    """Refuse what needs more memory than is available."""
     if needed <= _NEGLIGIBLE:
         return
     have = available_memory()
@@ -37,7 +37,7 @@ def require_memory(needed: int, what: str, advice: str) -> None:
 
 
 def in_bytes(size: int) -> str:
-    """A number of bytes for people."""
+    """Format a number of bytes."""
     for unit, shift in (("TiB", 40), ("GiB", 30)):
         if size >= 1 << shift:
             return f"{size / (1 << shift):.1f} {unit}"
@@ -45,7 +45,7 @@ def in_bytes(size: int) -> str:
 
 
 def _number(path: str, name: str = "") -> int | None:
-    """The number in a file, or behind a name in a file of names and numbers, such as /proc/meminfo."""
+    """Read the number in a file, or the one behind a name in a file such as /proc/meminfo; None if there is none."""
     try:
         words = Path(path).read_text(encoding="ascii").replace(":", " ").split()
         return int(words[words.index(name) + 1 if name else 0])
@@ -54,7 +54,7 @@ def _number(path: str, name: str = "") -> int | None:
 
 
 def _groups() -> list[str]:
-    """The folders of the control groups that this process is in, and of those above them."""
+    """Return the folders of the control groups of this process, and those above them."""
     try:
         lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError):
@@ -73,7 +73,7 @@ def _groups() -> list[str]:
 
 
 def _free_of_group(folder: str) -> int | None:
-    """What a control group has left, files that can be dropped counted as free; None without a limit."""
+    """Return the bytes that a control group has left, counting droppable file caches as free; None without a limit."""
     for limit, used, dropped in (
         ("memory.max", "memory.current", "inactive_file"),
         ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -86,7 +86,7 @@ def _free_of_group(folder: str) -> int | None:
 
 @contextmanager
 def within_memory() -> Iterator[None]:
-    """Let an allocation beyond the memory that is available now fail at once; elsewhere than on Linux, do nothing."""
+    """Let an allocation beyond the memory that is available now fail at once; on other systems than Linux, do nothing."""
     try:
         import resource
     except ImportError:  # Windows

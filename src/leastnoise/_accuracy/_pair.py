@@ -1,8 +1,8 @@
-"""Two tables of different strategies: their covariance in a common basis, along each attribute apart.
+"""The covariance from two tables of different strategies, in a common basis along each attribute.
 
-Two forms along an attribute always are diagonal in one basis. In that basis V the information matrix of both tables has the entries
-lambda(k) = p prod_i a_i[k_i] + q prod_i b_i[k_i], p and q one over the noise variances; a query has the variance sum over k of
-prod_i (q_i V_i^+)[k_i]^2 / lambda(k), and is determined if it has no part outside the space of V and none where lambda is 0.
+Two quadratic forms along an attribute are always diagonal in a common basis. In that basis V the information matrix of both tables has the
+entries lambda(k) = p prod_i a_i[k_i] + q prod_i b_i[k_i], p and q one over the noise variances. A query has the variance sum over k of
+prod_i (q_i V_i^+)[k_i]^2 / lambda(k). It is determined if it lies within the space of V, with no part where lambda is 0.
 
 Source: simultaneous diagonalisation of two quadratic forms; docs/mathematics.md, section 6.
 """
@@ -10,7 +10,7 @@ Source: simultaneous diagonalisation of two quadratic forms; docs/mathematics.md
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -28,7 +28,10 @@ _ZERO = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairAxis:
-    """Two strategies along one attribute in their common basis of r vectors."""
+    """Two strategies along one attribute in their common basis of r vectors.
+
+    ``determined`` is the projector on the basis, None if it spans everything.
+    """
 
     outward: FloatArray
     shares: tuple[FloatArray, FloatArray]
@@ -36,36 +39,36 @@ class PairAxis:
 
     @staticmethod
     def of(size: int, factors: tuple[Factor | None, Factor | None]) -> "PairAxis":
-        """The common basis of two strategies along an attribute; None is for summing over it."""
+        """Find the common basis of two strategies along an attribute; None stands for summing over it."""
         forms = [np.ones((size, size)) if factor is None else weighted_gram(factor) for factor in factors]
-        # Forms of like size: which of the two a vector belongs to is then seen from its shares.
+        # Scaled to the same size, so that shares tell which form a vector belongs to.
         sizes = [float(np.trace(form)) / size for form in forms]
         first, second = (form / scale for form, scale in zip(forms, sizes, strict=True))
         values, vectors = np.linalg.eigh(first + second)
         kept = values > 1e-10 * values[-1]
         whitened = vectors[:, kept] / np.sqrt(values[kept])
         shares, turn = np.linalg.eigh(whitened.T @ first @ whitened)
-        # From the largest share of the first on; rounding errors of 0 are 0.
+        # The largest share of the first form comes first; shares that are 0 but for rounding become 0.
         shares, outward = np.clip(shares[::-1], 0.0, 1.0), whitened @ turn[:, ::-1]
         a, b = (np.where(share > _ZERO, share, 0.0) for share in (shares, 1 - shares))
         projector = None if kept.all() else vectors[:, kept] @ vectors[:, kept].T
         return PairAxis(outward, (a * sizes[0], b * sizes[1]), projector)
 
     def sees(self, operator: Operator) -> bool:
-        """Whether the rows of an operator are within what is seen."""
+        """Tell whether the rows of an operator lie within the space of the basis."""
         if self.determined is None:
             return True
         asked, seen = (float(np.trace(apply_gram(operator, part))) for part in (np.eye(len(self.outward)), self.determined))
         return asked - seen <= _ZERO * asked
 
     def summed(self, operator: Operator) -> FloatArray:
-        """The sum of (q V^+)^2 over the rows q, without listing them, shape (r,)."""
+        """Return the sum of (q V^+)^2 over the rows q, without listing them, shape (r,)."""
         return np.maximum((self.outward * apply_gram(operator, self.outward)).sum(axis=0), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class PairStructure(JointStructure):
-    """Covariance of least squares from two tables."""
+    """The covariance of least squares from two tables."""
 
     joint: Joint
     axes: Mapping[str, PairAxis]
@@ -74,16 +77,16 @@ class PairStructure(JointStructure):
 
     @cached_property
     def inverse(self) -> Diagonalised:
-        """One over lambda, 0 where nothing is known, in the common basis."""
+        """One over lambda in the common basis, 0 where lambda is."""
         reciprocal = np.divide(1.0, self.information, out=np.zeros_like(self.information), where=self.information > 0)
         return Diagonalised(tuple(axis.outward for axis in self.axes.values()), reciprocal)
 
     def _summed(self, product: Product) -> list[FloatArray]:
-        """For all attributes what each entry of one over ``information`` adds to the total variance of a product's answers."""
+        """Return for each attribute the sum of (q V^+)^2 over a product's rows."""
         return [axis.summed(operator) for axis, operator in zip(self.axes.values(), self.joint.operators(product), strict=True)]
 
     def asked(self, product: Product) -> FloatArray:
-        """The product of these, for a product that the measurements determine."""
+        """Return the factors of the entries of one over ``information`` in the total variance of a determined product."""
         self._require_seen(product)
         return _outer(self._summed(product))
 
@@ -126,7 +129,7 @@ class PairStructure(JointStructure):
         return self.inverse.times(gathered)
 
     def cells(self, measured: Sequence[Measured]) -> JointCells:
-        """What rounding left of the residual, where weights are very unequal, is solved for again."""
+        """Return the estimated cells, with one correction for rounding, which matters where weights are very unequal."""
         values = [table.values[:, None] for table in measured]
         cells = self.solve(self.joint.gather(values))
         left = [column - answers for column, answers in zip(values, self.joint.answers(cells), strict=True)]
@@ -140,20 +143,17 @@ def _contracted(cube: FloatArray, weights: Sequence[FloatArray]) -> float:
 
 
 def _outer(vectors: Sequence[FloatArray]) -> FloatArray:
-    cube = np.ones(())
-    for vector in vectors:
-        cube = np.multiply.outer(cube, vector)
-    return cube
+    return reduce(np.multiply.outer, vectors, np.ones(()))
 
 
 def pair_terms(axes: Mapping[str, PairAxis]) -> tuple[FloatArray, FloatArray]:
-    """prod a_i and prod b_i of ``information``, with noise of variance 1 in both tables."""
+    """Return prod a_i and prod b_i: the two terms of lambda for noise of variance 1."""
     first, second = (_outer([axis.shares[side] for axis in axes.values()]) for side in (0, 1))
     return first, second
 
 
 def pair_structure(sizes: Mapping[str, int], tables: Sequence[tuple[Block, float]], span: Span | None = None) -> PairStructure:
-    """The covariance from two tables over the joint cells of some attributes."""
+    """Compute the covariance from two tables over the joint cells of some attributes."""
     along = [{factor.attributes[0]: factor for factor in block.factors if used(factor)} for block, _ in tables]
     axes = {name: PairAxis.of(size, (along[0].get(name), along[1].get(name))) for name, size in sizes.items()}
     first, second = (term / variance for term, (_, variance) in zip(pair_terms(axes), tables, strict=True))

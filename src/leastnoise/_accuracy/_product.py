@@ -40,19 +40,20 @@ from leastnoise._measurements import Block, Factor
 from leastnoise._workload import Along, Product, numbered
 
 Positions = tuple[int, ...]
-"""Some of the attributes of a block or a table, counted from its first."""
+"""Positions of some of the attributes of a block or a table."""
 MOST_EXPLAINED = 10
-"""Attributes of a block whose subsets are listed; those of a wider one are not."""
-_FEW = 4  # a component that more blocks contain is summed for all such in one pass over the blocks
+"""The most attributes of a block whose subsets are listed."""
+_FEW = 4  # components that more blocks contain are summed together in one pass over the blocks
 _MOST_TOGETHER = 2**20  # numbers of blocks that are looked at together
 _MOST_SORTED = 2**20
-_MANY = 16  # products from which arrays are quicker
+_MANY = 16  # from so many products on arrays are quicker
 
 
 class ProductCells(Cells):
-    """Components of the residual basis, computed when first asked for, of many tables that are alike at once."""
+    """Components u(tau) of the residual basis, computed when first needed, for many tables that are alike at once.
 
-    # Of the components only those are kept that are small beside the tables: see ``marginals``.
+    Only components that are small compared with the tables are kept: see ``_together``.
+    """
 
     def __init__(self, structure: "ProductStructure", measured: Sequence[Measured]) -> None:
         self.structure, self.measured, self.names = structure, measured, tuple(structure.bases)
@@ -61,7 +62,7 @@ class ProductCells(Cells):
         self._latest: tuple[tuple[Names, ...], FloatArray] | None = None
         self._few = _FEW if structure.leveled is None else 0  # with levels all components are summed at once
         self._along = [measured_along(table.block, structure.leveled) for table in measured]
-        # For every block a number; blocks with one number differ in attributes alone.
+        # Blocks of the same kind differ in attributes alone.
         equal: dict[object, int] = {}
         factors = {id(factor): factor for table in measured for factor in table.block.factors}
         kind_of = {
@@ -72,7 +73,7 @@ class ProductCells(Cells):
             numbers.setdefault((table.grid, table.variance, *[kind_of[id(factor)] for factor in table.block.factors]), len(numbers))
             for table in measured
         ]
-        # The blocks whose subsets are not listed; for every listed tau the others that contain it.
+        # The blocks whose subsets are not listed, and for every tau the other blocks that contain it.
         self._wide = [at for at, (names, across) in enumerate(self._along) if len(names) - len(across) > MOST_EXPLAINED]
         self._containing: dict[Names, list[int]] = {}
         for at, attributes in enumerate(self._along):
@@ -81,7 +82,7 @@ class ProductCells(Cells):
 
     @cached_property
     def _shared(self) -> dict[Names, FloatArray]:
-        """For every tau that many narrow blocks contain the sum over them of what ``_made`` adds up, from one pass over the blocks."""
+        """What ``_made`` adds up over blocks, for every tau in many narrow blocks, from one pass over the blocks."""
         wanted = {tau for tau, numbers in self._containing.items() if len(numbers) > self._few}
         sums = {tau: np.zeros([self.sizes[name] for name in tau]) for tau in wanted}
         alike: dict[tuple[int, frozenset[Positions]], list[int]] = {}
@@ -97,13 +98,13 @@ class ProductCells(Cells):
         return sums
 
     def _some(self, numbers: Sequence[int]) -> Iterator[Sequence[int]]:
-        """Blocks that are alike, so many at a time as fit into the processor's cache, or nearly."""
+        """Split blocks that are alike into batches that about fit into the processor's cache."""
         step = max(1, _MOST_TOGETHER // max(1, self.measured[numbers[0]].block.rows))
         for start in range(0, len(numbers), step):
             yield numbers[start : start + step]
 
     def _components(self, taus: Sequence[Names], *, kept: bool) -> FloatArray:
-        """u(tau) for every tau, all on attributes with the same bases; shape: (number of them, sizes of tau)."""
+        """Return u(tau) for every tau, all on attributes with the same bases, shape (number of tau, sizes of tau)."""
         new = [tau for tau in dict.fromkeys(taus) if tau not in self.components]
         if len(new) == len(taus) and not kept:
             return self._made(new)
@@ -114,7 +115,7 @@ class ProductCells(Cells):
         return np.array(parts) if parts[0].ndim == 0 else np.concatenate(parts).reshape(len(parts), *parts[0].shape)
 
     def _made(self, taus: Sequence[Names]) -> FloatArray:
-        """What ``_components`` gives, from the blocks; every tau once."""
+        """Compute ``_components`` from the blocks for distinct tau."""
         summed = np.zeros([len(taus), *(self.sizes[name] for name in taus[0])])
         groups: dict[tuple[int, int, Positions], tuple[list[int], list[int]]] = {}
         for row, tau in enumerate(taus):
@@ -122,7 +123,7 @@ class ProductCells(Cells):
             if len(numbers) > self._few:
                 summed[row], numbers = self._shared[tau], []
             within = [number for number in self._wide if set(self._along[number][1]) <= set(tau) <= set(self._along[number][0])]
-            for turn, number in enumerate(numbers + within):  # of one group every tau is in a row of its own
+            for turn, number in enumerate(numbers + within):  # within one group no tau is twice
                 rows, blocks = groups.setdefault((turn, self._kinds[number], _positions(self._along[number][0], tau)), ([], []))
                 rows.append(row)
                 blocks.append(number)
@@ -143,7 +144,7 @@ class ProductCells(Cells):
         return summed
 
     def _parts(self, numbers: Sequence[int], wanted: AbstractSet[Positions]) -> dict[Positions, FloatArray]:
-        """(R on tau, mean^T elsewhere) F^T diag(w^2) z of blocks that are alike, for at least those tau that are wanted and explained."""
+        """Return (R on tau, mean^T elsewhere) F^T diag(w^2) z of blocks that are alike, for the wanted tau and perhaps others."""
         block = self.measured[numbers[0]].block
         only = next(iter(wanted)) if len(wanted) == 1 else None
         every = tuple(range(len(self._along[numbers[0]][0])))
@@ -175,7 +176,7 @@ class ProductCells(Cells):
         return {tau: part.reshape(shapes[tau]) for tau, part in parts.items()}
 
     def marginals(self, tables: Sequence[Names]) -> FloatArray:
-        """Marginals of one shape, stacked: of those whose attributes have the same bases in turn at once."""
+        """Return stacked marginals of one shape; those whose attributes have the same bases in turn are computed at once."""
         if self._latest is not None and self._latest[0] == (*tables,):
             return self._latest[1]
         alike: dict[tuple[int, ...], list[int]] = {}
@@ -184,18 +185,19 @@ class ProductCells(Cells):
         answer = np.empty([len(tables), *(self.sizes[name] for name in tables[0])]) if len(alike) > 1 else self._together(tables)
         for numbers in alike.values() if len(alike) > 1 else ():
             answer[numbers] = self._together([tables[number] for number in numbers])
-        if self.structure.leveled is not None:  # tables of its levels come one after the other
+        if self.structure.leveled is not None:  # the next question is often about another level of the same tables
             self._latest = (*tables,), answer
         return answer
 
     def _taken(self, names: Names) -> Names:
-        """With the attribute with levels, which is in every tau."""
+        """Add the attribute with levels, which is in every tau."""
         level = self.structure.leveled
         return names if level is None or level in names else tuple(name for name in self.sizes if name == level or name in names)
 
     def _together(self, tables: Sequence[Names]) -> FloatArray:
-        """Components of proper subsets are kept, because other tables need them too."""
-        # That of the table itself, which is about as large as the table, is not: a release of many tables would keep them all.
+        """Compute marginals whose attributes have the same bases in turn."""
+        # Components of proper subsets are kept, because other tables need them too. That of the table itself is about as large as the
+        # table, and a release of many tables would keep them all.
         level, taken = self.structure.leveled, [*map(self._taken, tables)]
         width, sizes = len(taken[0]), [self.sizes[name] for name in taken[0]]
         fixed = None if level is None else taken[0].index(level)
@@ -226,7 +228,7 @@ class ProductCells(Cells):
 
 @cache
 def _subsets(width: int) -> tuple[Positions, ...]:
-    """Of the first so many attributes."""
+    """Return all subsets of the first ``width`` positions."""
     return tuple(chosen for size in range(width + 1) for chosen in combinations(range(width), size))
 
 
@@ -239,38 +241,35 @@ def _positions(names: Names, tau: Names) -> Positions:
 
 
 class Scaled(NamedTuple):
-    """lambda(tau) in the place of a `LevelInverse`, where no attribute has levels."""
+    """The inverse of lambda(tau), with the methods of `LevelInverse`, where no attribute has levels."""
 
     strength: float
 
     def variances(self, _: Operator) -> FloatArray:
-        """One over it."""
         return np.array([1 / self.strength])
 
     def total_variance(self, _: Operator) -> float:
-        """One over it."""
         return 1 / self.strength
 
     def solve(self, v: FloatArray) -> FloatArray:
-        """A part of it."""
         return v / self.strength
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """For every row q along an attribute: (q mean)^2 and q R q."""
+    """(q mean)^2 and q R q for every row q along an attribute."""
 
     mean: FloatArray
     residual: FloatArray
 
     @cached_property
     def alike(self) -> bool:
-        """Whether all rows are the same."""
+        """Whether all rows have the same values."""
         return bool((self.mean == self.mean[0]).all() and (self.residual == self.residual[0]).all())
 
     @cached_property
     def highest(self) -> FloatArray:
-        """The rows of which no other is larger in both, one of which has the largest variance, shape (kinds, 2)."""
+        """The rows for which no other row is larger in both; one of them has the largest variance; shape (kinds, 2)."""
         order = np.argsort(-self.mean, kind="stable")
         above = np.maximum.accumulate(np.append(-1.0, self.residual[order][:-1]))
         kept = order[self.residual[order] > above]
@@ -282,7 +281,7 @@ class ProductStructure(Structure):
     """Covariance in product form, for the blocks of one measure."""
 
     bases: Mapping[str, Basis]
-    narrow: Mapping[Names, Any]  # for every listed tau lambda, or of every level its precision or those of its groups
+    narrow: Mapping[Names, Any]  # by tau: lambda, or for each level its precision or those of its groups
     wide: tuple[tuple[Names, Names, float], ...]
     span: Span
     leveled: str | None = None
@@ -292,12 +291,12 @@ class ProductStructure(Structure):
     _sums: dict[tuple[str, Operator], tuple[float, float]] = field(default_factory=dict, repr=False)
 
     def require(self, product: Product) -> None:
-        """Refuse a product that the measurements do not determine, or of which that is in doubt."""
+        """Refuse a product that the measurements do not determine, or perhaps do not."""
         if not require(self.span, product):
             raise undetermined(product)
 
     def strength(self, tau: Names) -> float:
-        """lambda(tau); 0 if no measured table contains tau."""
+        """Return lambda(tau), 0 if no measured table contains tau."""
         known = self.narrow.get(tau, 0.0)
         for names, across, precision in self.wide:
             if set(across) <= set(tau) <= set(names):
@@ -305,7 +304,7 @@ class ProductStructure(Structure):
         return float(known)
 
     def inverse(self, tau: Names) -> LevelInverse | Scaled | None:
-        """Of lambda(tau), or of X(tau), tau without the attribute with levels; None if no measured table contains tau."""
+        """Return the inverse of lambda(tau) or X(tau), tau without the attribute with levels; None if no measured table contains tau."""
         if self.levels is None:
             strength = self.strength(tau)
             return Scaled(strength) if strength > 0 else None
@@ -314,39 +313,38 @@ class ProductStructure(Structure):
         return self._inverses.get(tau)
 
     def _asked(self, product: Product) -> tuple[Operator, Names, list[Operator]]:
-        """The queries along the attribute with levels, a total where there is none; the other attributes, and the queries along them."""
+        """Return the queries along the attribute with levels (else a total), the other attributes, and the queries along these."""
         along = dict(zip(product.attributes, product.operators, strict=True))
         queries = None if self.leveled is None else along.pop(self.leveled, None)
         return queries or Total(1 if self.levels is None else self.levels.size), tuple(along), [*along.values()]
 
     def rows(self, name: str, operator: Operator) -> _Rows:
-        """What counts of every row along an attribute."""
+        """Return (q mean)^2 and q R q for every row q along an attribute."""
         key = (name, operator)
         if key not in self._rows:
             basis = self.bases[name]
             squares = apply(operator, basis.mean) ** 2
-            # The difference is at least 0; rounding could leave it just below.
             self._rows[key] = _Rows(squares, np.maximum(basis.variances(operator) - basis.kappa * squares, 0.0))
         return self._rows[key]
 
     def sums(self, name: str, operator: Operator) -> tuple[float, float]:
-        """The sums of ``rows``, without listing them."""
+        """Return the sums of ``rows``, without listing them."""
         key = (name, operator)
         if key not in self._sums:
             self._sums[key] = self.bases[name].split_sums(operator)
         return self._sums[key]
 
     def variances(self, product: Product) -> FloatArray:
-        self.require(product)
         if len(product.attributes) > 1 and sum(product.shape) <= _MOST_SORTED and self._rows_alike(product):
-            return np.full(product.shape, self._summed(product) / product.rows)
+            return np.full(product.shape, self.total(product) / product.rows)
+        self.require(product)
         queries, names, operators = self._asked(product)
         each = [self.rows(name, operator) for name, operator in zip(names, operators, strict=True)]
         listed = self._listed(queries, names, [np.column_stack((rows.mean, rows.residual)) for rows in each])
         return np.moveaxis(listed, 0, product.attributes.index(self.leveled)) if self.leveled in product.attributes else listed[0]
 
     def _listed(self, queries: Operator, names: Names, kinds: Sequence[FloatArray]) -> FloatArray:
-        """Variances from ``rows`` along every attribute, those along the attribute with levels first."""
+        """Return variances from ``rows`` along every attribute, the queries along the attribute with levels first."""
         total = np.zeros([queries.rows, *map(len, kinds)])
         for tau in subsets(names):
             inverse = self.inverse(tau)
@@ -385,7 +383,7 @@ class ProductStructure(Structure):
         return [self.errors(product) if even is None else even for product, even in zip(products, self._even(products), strict=True)]
 
     def _even(self, products: Sequence[Product]) -> Sequence[Errors | None]:
-        """``errors`` of products whose answers have one variance each, with arrays in place of a product at a time; None of others."""
+        """Return ``errors`` of products whose answers all have the same variance, many at once; None for others."""
         if self.wide or self.levels is not None or self.span.axes is None or len(products) < _MANY:
             return [None] * len(products)
         asked = numbered(products)
@@ -410,7 +408,7 @@ class ProductStructure(Structure):
                     term = term * parts[sets[:, column], bit]
                 missing |= ~(known > 0)
                 totals += np.divide(term, known, out=np.zeros(len(sets)), where=known > 0)
-            for at in np.flatnonzero(missing).tolist():  # a part that nothing is known of may not be needed
+            for at in np.flatnonzero(missing).tolist():  # an unmeasured part may not be needed
                 self.require(products[chosen[at]])
             means = totals / answers[sets].prod(axis=1, dtype=np.float64)
             for number, total, mean in zip(chosen, totals.tolist(), means.tolist(), strict=True):
@@ -418,9 +416,9 @@ class ProductStructure(Structure):
         return errors
 
     def _strengths(self, along: Sequence[Along], rows: IntArray) -> FloatArray:
-        """lambda(tau) of sets of attributes, a row each, as positions in a list of what is asked along them."""
+        """Return lambda(tau) for sets of attributes, one in each row, given by positions in ``along``."""
         distinct, every = rows, np.arange(len(rows))
-        if rows.shape[1] <= 2:  # of few attributes there are few sets, which come again and again
+        if rows.shape[1] <= 2:  # few distinct sets, which repeat
             codes = (rows * len(along) ** np.arange(rows.shape[1])).sum(axis=1, dtype=np.int64)
             _, first, every = np.unique(codes, return_index=True, return_inverse=True)
             distinct = rows[first]
@@ -428,7 +426,7 @@ class ProductStructure(Structure):
         return np.fromiter(map(self.narrow.get, taus, repeat(0.0)), np.float64, len(distinct))[every]
 
     def _above_all(self, product: Product) -> float:
-        """A bound above all variances of a product's answers; docs/mathematics.md, section 2."""
+        """Return a bound above all variances of a product's answers; docs/mathematics.md, section 2."""
         strengths = {tau: self.strength(tau) for tau in subsets(product.attributes)}
         worst = max(
             1 / (known * math.prod(self.bases[name].kappa for name in product.attributes if name not in tau))
@@ -439,16 +437,13 @@ class ProductStructure(Structure):
         return worst * math.prod(self.bases[name].largest_variance(operator) for name, operator in each)
 
     def _rows_alike(self, product: Product) -> bool:
-        """Whether all answers have one variance."""
+        """Tell whether all answers have the same variance."""
         each = zip(product.attributes, product.operators, strict=True)
         return all(name != self.leveled and self.rows(name, operator).alike for name, operator in each)
 
     def total(self, product: Product) -> float:
-        """Sum of the variances of a product's answers, without listing them."""
+        """Return the sum of the variances of a product's answers, without listing them."""
         self.require(product)
-        return self._summed(product)
-
-    def _summed(self, product: Product) -> float:
         queries, names, operators = self._asked(product)
         sums = [self.sums(name, operator) for name, operator in zip(names, operators, strict=True)]
         answer = 0.0
@@ -460,7 +455,7 @@ class ProductStructure(Structure):
         return answer
 
     def covariance(self, product: Product, other: Product) -> FloatArray:
-        """Covariance of every answer of a product with every answer of another.
+        """Return the covariance of every answer of a product with every answer of another.
 
         Source: docs/mathematics.md, (3): in q M^+ q'^T an attribute of tau that only one of the tables has gives 1^T R = 0.
         """
@@ -487,12 +482,12 @@ class ProductStructure(Structure):
         return answer
 
     def cells(self, measured: Sequence[Measured]) -> ProductCells:
-        """The components of the residual basis, computed when first asked for."""
-        return ProductCells(self, measured if self.leveled is None else [*map(self._with_level, measured)])
-
-    def _with_level(self, table: Measured) -> Measured:
-        """With a total along the attribute with levels where a block says nothing of it."""
-        factors = {name: Factor((name,), Total(self.bases[name].size)) for name in [str(self.leveled)]}
-        factors |= {factor.attributes[0]: factor for factor in table.block.factors}
-        block = Block(tuple(factors[name] for name in self.bases if name in factors), table.block.scale)
-        return Measured(block, table.counts, table.grid, table.variance)
+        if self.leveled is None:
+            return ProductCells(self, measured)
+        # A block that sums over the attribute with levels gets a total along it.
+        total, tables = {self.leveled: Factor((self.leveled,), Total(self.bases[self.leveled].size))}, []
+        for table in measured:
+            factors = total | {factor.attributes[0]: factor for factor in table.block.factors}
+            block = Block(tuple(factors[name] for name in self.bases if name in factors), table.block.scale)
+            tables.append(table._replace(block=block))
+        return ProductCells(self, tables)
