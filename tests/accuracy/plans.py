@@ -47,6 +47,18 @@ def dense_product(product: Product) -> np.ndarray:
     return reduce(np.kron, [dense(known.get(name, Total(domain.kind(name).size))).astype(float) for name in domain.names])
 
 
+def dense_rows(workload: Workload, *, total: bool = True) -> np.ndarray:
+    """The weighted queries of a workload over all cells, or what of them lies across equal cells."""
+    rows = np.vstack([float(product.importance) ** 0.5 * dense_product(product) for product in workload])
+    return rows if total else rows - rows.mean(axis=1, keepdims=True)
+
+
+def dense_nuclear(workload: Workload, *, total: bool = True) -> float:
+    """The nuclear norm over sqrt(cells), from the matrix."""
+    rows = dense_rows(workload, total=total)
+    return float(np.linalg.svd(rows, compute_uv=False).sum() / np.sqrt(rows.shape[1]))
+
+
 def dense_error(workload: Workload, plan: Measurements) -> float:
     """The total squared error of least squares over the integers that are measured, by dense algebra on the joint cells."""
     expected = 0.0

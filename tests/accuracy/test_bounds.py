@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from accuracy.plans import DOMAIN, dense_product
+from accuracy.plans import DOMAIN, dense_nuclear
 from leastnoise import _planner
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import lower_bound, nuclear_across, nuclear_norm, nuclear_parts, promised
@@ -13,7 +13,7 @@ from leastnoise._domain import Domain, Integers
 from leastnoise._families import singular_values
 from leastnoise._fitting import fit
 from leastnoise._linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Total, Tree, dense
-from leastnoise._workload import Workload, level, marginals, queries
+from leastnoise._workload import Workload, marginals, queries
 from planner.proposals import proposal
 
 
@@ -61,22 +61,6 @@ WORKLOADS = {
     "mixed": marginals(DOMAIN, ways=2) + queries(DOMAIN, b="all_ranges", weight=2) + queries(DOMAIN, a="identity", b="prefix"),
     "counts and sums": marginals(DOMAIN, ways=1) + marginals(DOMAIN, ways=1, sum="pay"),
 }
-
-
-def dense_nuclear(workload: Workload) -> float:
-    rows = [math.sqrt(product.importance) * dense_product(product) for product in workload]
-    return float(np.linalg.svd(np.vstack(rows), compute_uv=False).sum()) / math.sqrt(workload.domain.size)
-
-
-def test_nuclear_norm_of_levels_is_exact_beside_marginals() -> None:
-    """Equal groups that lie in each other, of two attributes and in products; groups of 3 lie in no groups of 4."""
-    levels = {f"of {width}": {"width": width} for width in (2, 3, 4)}
-    domain = Domain(a=Integers(0, 11, levels=levels), b=Integers(0, 7, levels=levels), c=Integers(0, 1))
-    workload = queries(domain, a=level("of 2"), weight=3) + queries(domain, a=level("of 4"), b=level("of 2")) + marginals(domain, upto=2)
-    workload += queries(domain, a="total", b=level("of 4"), c="identity", weight=2)
-    assert nuclear_norm(workload.products) == pytest.approx(dense_nuclear(workload), rel=1e-9)
-    more = workload + queries(domain, a=level("of 3"), weight=5)
-    assert 0.8 * dense_nuclear(more) < nuclear_norm(more.products) <= dense_nuclear(more) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("name", ["marginals", "prefix", "product", "mixed"])

@@ -5,17 +5,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from accuracy.plans import dense_nuclear, dense_rows
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP, parameters
 from leastnoise._accuracy import nuclear_norm, promised, quantity_structure
 from leastnoise._accuracy._determined import UnsupportedQuery
 from leastnoise._accuracy._joint import Joint, dense_structure
 from leastnoise._accuracy._measured import Measured, equations
 from leastnoise._accuracy._product import ProductStructure
-from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Coded, Domain
 from leastnoise._families import dense_gram, fit_gaussian_optimum
 from leastnoise._fitting import fit
-from leastnoise._linop import Contrasts, Identity, dense
+from leastnoise._linop import Contrasts, Identity
 from leastnoise._measurements import Block, Factor, cost
 from leastnoise._planner import PLANNERS, Task
 from leastnoise._workload import Workload, level, queries
@@ -103,24 +103,6 @@ def test_what_no_table_of_a_level_tells_is_refused() -> None:
             known.variances(queries(workload.domain, place=place, **dict.fromkeys(names, "identity")).products[0])
 
 
-def dense_rows(workload: Workload, *, total: bool) -> FloatArray:
-    """The queries over all cells, or what of them lies across equal cells."""
-    rows = []
-    for product in workload:
-        own, whole = dict(zip(product.attributes, product.operators, strict=True)), np.full((1, 1), float(product.weight))
-        for name in workload.domain.names:
-            whole = np.kron(whole, dense(own[name]) if name in own else np.ones((1, workload.domain.kind(name).size)))
-        rows.append(whole)
-    matrix = np.vstack(rows)
-    return matrix if total else matrix - matrix.mean(axis=1, keepdims=True)
-
-
-def dense_norm(workload: Workload, *, total: bool) -> float:
-    """The nuclear norm over sqrt(cells), from the matrix."""
-    matrix = dense_rows(workload, total=total)
-    return float(np.linalg.svd(matrix, compute_uv=False).sum() / np.sqrt(matrix.shape[1]))
-
-
 @pytest.mark.parametrize("groups", [IN_ORDER, SHUFFLED])
 @pytest.mark.parametrize("total", [True, False])
 def test_the_bound_of_unequal_groups_is_that_of_the_matrix(groups: list[int], total: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,11 +112,14 @@ def test_the_bound_of_unequal_groups_is_that_of_the_matrix(groups: list[int], to
     places, ages = ("identity", level("group")), ("identity", level("half"))
     both = [queries(domain, place=one, age=other, weight=2) for one in places for other in ages]
     both += [queries(domain, sex="identity", age=level("half")), queries(domain, place=level("region"))]
-    for one in (workload, sum(both[1:], both[0])):
-        assert nuclear_norm(one.products, total=total) == pytest.approx(dense_norm(one, total=total))
+    exact = sum(both[1:], both[0])
+    for one in (workload, exact):
+        assert nuclear_norm(one.products, total=total) == pytest.approx(dense_nuclear(one, total=total))
     monkeypatch.setattr("leastnoise._accuracy._bounds._MOST_JOINT", 2)  # as if their joint spaces were too large
-    for one in (workload, sum(both[1:], both[0]), asked(groups)):
-        assert 0.6 * dense_norm(one, total=total) < nuclear_norm(one.products, total=total) <= dense_norm(one, total=total) * (1 + 1e-9)
+    for one in (workload, exact, asked(groups)):
+        assert (
+            0.6 * dense_nuclear(one, total=total) < nuclear_norm(one.products, total=total) <= dense_nuclear(one, total=total) * (1 + 1e-9)
+        )
 
 
 @pytest.mark.parametrize("total", [True, False])

@@ -6,13 +6,12 @@ import sys
 from collections import Counter
 from fractions import Fraction
 from types import FrameType
-from typing import Any
 
 import numpy as np
 import pytest
 
 from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP
-from leastnoise._accuracy import Terms, promised, quantity_structure, structures, subset_sums
+from leastnoise._accuracy import Terms, block_rows, promised, quantity_structure, structures, subset_sums
 from leastnoise._accuracy._determined import UnsupportedQuery
 from leastnoise._domain import Coded, Domain, Measure
 from leastnoise._fitting import fit
@@ -77,21 +76,13 @@ def test_whole_cells_and_contrasts_determine_together_what_neither_does_alone() 
     ):
         measured = Measurements(domain=domain, privacy=Privacy(ZCDP(9)), noise=Noise.DISCRETE_GAUSSIAN, blocks=tuple(blocks))
         own, (asked,) = quantity_structure(measured, None), marginals(domain, ways=2)
-        seen = np.array([row for block in blocks for row in rows_of(domain, block)])
+        seen = np.vstack([block_rows(domain, domain.names, block) for block in blocks])
         assert int(np.linalg.matrix_rank(seen)) == 9 or not determined
         if determined:
             own.require(asked)
         else:
             with pytest.raises(UnsupportedQuery):
                 own.require(asked)
-
-
-def rows_of(domain: Domain, block: Block) -> Any:
-    from leastnoise._linop import Total, dense
-
-    along = {factor.attributes[0]: factor.operator for factor in block.factors}
-    first, second = (dense(along.get(name, Total(domain.kind(name).size))) for name in domain.names)
-    return np.kron(first, second)
 
 
 def test_sums_over_subsets_are_those_of_a_loop_also_for_sets_too_wide_to_be_numbered() -> None:

@@ -67,12 +67,6 @@ def test_variances_and_covariances_are_those_of_dense_least_squares(plan: Measur
         np.testing.assert_allclose(known.covariance(*pair), reference.covariance(*pair), rtol=1e-6, atol=1e-7)
 
 
-def test_an_attribute_that_nothing_measures_is_refused() -> None:
-    known = pair_of(plan_of((Factor(("a",), Identity(5)),), (Factor(("a",), Prefix(5)),)))
-    with pytest.raises(UnsupportedQuery, match="do not determine"):
-        known.variances(queries(DOMAIN, b=identity()).products[0])
-
-
 def test_a_large_plan_of_two_tables_is_estimated_with_the_error_that_it_promises() -> None:
     domain = Domain(a=Coded(16), b=Coded(18), c=Coded(17))
     halves = Dense(np.kron(np.eye(2, dtype=int), np.ones((1, 8), dtype=int)))

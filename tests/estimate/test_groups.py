@@ -110,16 +110,6 @@ def test_only_rows_of_a_group_of_a_level_count(rows) -> None:
         ln.cdf(release, "age", where={"store": {"region": "east"}})
 
 
-def test_marginals_of_levels_are_those_of_the_coarser_table() -> None:
-    asked = ln.marginals(DOMAIN, upto=2, of=["sex", {"store": ln.level("region")}])
-    assert [(product.name, product.rows) for product in asked] == [
-        ("total", 1),
-        ("sex", 2),
-        ("store:region", 3),
-        ("sex x store:region", 6),
-    ]
-
-
 def test_a_plan_with_groups_is_read_again_as_it_was() -> None:
     by = ["sex", {"store": ln.level("region")}, {"age": ln.ranges(RANGES)}]
     asked = ln.mean_queries(DOMAIN, "pay", by=by, size=100, margin=5) + ln.cdf_queries(DOMAIN, "age", by=by[:2])

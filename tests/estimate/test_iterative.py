@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from accuracy.plans import factor
 from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._accuracy import (
-    DenseStructure,
     IterativeStructure,
     Joint,
     UnsupportedQuery,
@@ -22,15 +22,11 @@ from leastnoise._accuracy._joint import dense_structure
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Estimate
-from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Total, Tree
+from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Haar, Identity, Prefix, Tree
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._workload import marginals, queries
 
 SIZES = {"a": 4, "b": 6, "c": 3}
-
-
-def factor(name: str, operator: Operator, weights: object = None) -> Factor:
-    return Factor((name,), operator, None if weights is None else np.array(weights))
 
 
 def plan_of(*blocks: Block, sizes: dict[str, int] | None = None) -> Measurements:
@@ -159,8 +155,3 @@ def test_queries_without_a_coefficient_are_refused() -> None:
     plan = plan_of(Block((factor("a", Dense([[0, 0, 0, 0]])),), Fraction(1)))
     with pytest.raises(InputError, match="at least one query that sees a cell"):
         joint_of(plan).solve(np.ones((4, 1)), "a test")
-
-
-def test_small_joint_tables_stay_dense() -> None:
-    assert isinstance(structure(MIXED, None), DenseStructure)
-    assert Total(3).rows == 1

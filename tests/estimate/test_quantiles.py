@@ -1,5 +1,6 @@
 """Distribution functions, quantiles and means: simulated coverage at noise that is not of scale 1, and every refusal."""
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -18,7 +19,7 @@ from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Tree
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._table import Table, columns_of
-from leastnoise._workload import queries
+from leastnoise._workload import Product, queries
 from simulated import releases, simulations
 
 PAY = Measure("pay", 0, 100)
@@ -158,6 +159,14 @@ def test_the_error_of_what_is_tested_for_a_quantile_is_its_own() -> None:
     assert np.moveaxis(tested.var(axis=0), 0, -1) == pytest.approx(spread, rel=0.3)
 
 
+def by_both_ways(estimate: Estimate, product: Product, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors by a matrix are those by an estimate for each draw."""
+    by_matrix = list(simulated_noise(estimate, product, 120, seed=6))
+    with monkeypatch.context() as patched:
+        patched.setattr("leastnoise._estimate._cdf._MOST_LINEAR", 0)
+        np.testing.assert_allclose(by_matrix, list(simulated_noise(estimate, product, 120, seed=6)), rtol=1e-9, atol=1e-6)
+
+
 @pytest.mark.parametrize("grouped", [False, True])
 def test_errors_are_the_same_by_a_matrix_and_by_an_estimate_a_draw(grouped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     privacy, table = Privacy(ZCDP("1/40")), GROUPED if grouped else TABLE
@@ -167,10 +176,7 @@ def test_errors_are_the_same_by_a_matrix_and_by_an_estimate_a_draw(grouped: bool
     measured = np.concatenate([value for block, value in zip(plan.blocks, estimate.observation.values, strict=True) if not block.measure])
     answers = (estimate.linear(product) @ measured / plan.grid).reshape(product.shape)
     np.testing.assert_allclose(answers, estimate.values(product), rtol=1e-9, atol=1e-9)
-    by_matrix = list(simulated_noise(estimate, product, 120, seed=6))
-    monkeypatch.setattr("leastnoise._estimate._cdf._MOST_LINEAR", 0)
-    by_estimates = list(simulated_noise(estimate, product, 120, seed=6))
-    np.testing.assert_allclose(by_matrix, by_estimates, rtol=1e-9, atol=1e-9)
+    by_both_ways(estimate, product, monkeypatch)
 
 
 def test_blocks_that_tell_of_counts_and_of_sums_are_columns_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,29 +186,7 @@ def test_blocks_that_tell_of_counts_and_of_sums_are_columns_of_both(monkeypatch:
     estimate = Estimate(simulate(plan, TABLE, SeededEntropy(1)))
     for product in (*queries(DOMAIN, age="prefix", count="pay"), *queries(DOMAIN, age="prefix", sum="pay")):
         assert estimate.linear(product).shape == (30, sum(block.rows for block in blocks))
-        with monkeypatch.context() as patched:
-            by_matrix = list(simulated_noise(estimate, product, 120, seed=6))
-            patched.setattr("leastnoise._estimate._cdf._MOST_LINEAR", 0)
-            np.testing.assert_allclose(by_matrix, list(simulated_noise(estimate, product, 120, seed=6)), rtol=1e-9, atol=1e-6)
-
-
-def test_simulated_noise_has_the_promised_variances() -> None:
-    plan = tree_plan(Privacy(PureDP("1/7")), Noise.DISCRETE_LAPLACE)
-    estimate = Estimate(simulate(plan, TABLE, SeededEntropy(1)))
-    product = queries(DOMAIN, age="prefix").products[0]
-    noise = np.stack(list(simulated_noise(estimate, product, 3000, seed=3)))
-    # Variances of 3000 draws of about normal noise are off by 2.6%: 30 of them, 5 standard errors.
-    assert noise.var(axis=0) == pytest.approx(estimate.estimate(product).noise_std ** 2, rel=0.14)
-
-
-def test_conditions_choose_rows() -> None:
-    both = Block((Factor(("age",), Tree(30, (30, 1))), Factor(("sex",), Tree(2, (1,)))), Fraction(1))
-    plan = fit(DOMAIN, Privacy(PureDP(500)), Noise.DISCRETE_LAPLACE, [(both, 1.0)])
-    seen = Estimate(simulate(plan, TABLE, SeededEntropy(1)))
-    found = cdf(seen, "age", where={"sex": "F"}, draws=199)
-    ages = HELD.codes["age"][HELD.codes["sex"] == 0]
-    assert found.share == pytest.approx(np.cumsum(np.bincount(ages, minlength=30)) / len(ages), abs=0.01)
-    assert quantiles(seen, "age", [0.5], where={"sex": ["F", "M"]})[0].value == 1 + np.sort(HELD.codes["age"])[449]
+        by_both_ways(estimate, product, monkeypatch)
 
 
 def test_next_to_nothing_known_gives_the_whole_band() -> None:
@@ -240,53 +224,27 @@ def test_intervals_of_quotients_cover_whatever_the_count(count: int, scale: tupl
         assert covered < 0.97
 
 
-def test_means_by_group_from_a_release() -> None:
-    asked = ln.mean_queries(DOMAIN, "pay", by=["sex"])
-    release = ln.release(ln.plan(asked, ln.PureDP(4)), TABLE_FRAME(), seed=5)
-    found = ln.means(release, "pay", by=["sex"])
-    for place in (0, 1):
-        exact = HELD.values["pay"][HELD.codes["sex"] == place].mean()
-        assert found.low[place] <= exact <= found.high[place]
-        assert found.high[place] - found.low[place] < 2
-    assert means(release, "pay").mean == pytest.approx(HELD.values["pay"].mean(), abs=1)
-
-
-def TABLE_FRAME() -> object:  # noqa: N802 - a constant that needs pandas
-    pandas = pytest.importorskip("pandas")
-    return pandas.DataFrame(
-        {"age": 1 + HELD.codes["age"], "sex": np.array(["F", "M"])[HELD.codes["sex"]], "pay": HELD.values["pay"].astype(float)}
-    )
-
-
-def test_refusals_are_read() -> None:
-    estimate = Estimate(simulate(tree_plan(Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE), TABLE, SeededEntropy(1)))
-    with pytest.raises(InputError, match="the attribute of a distribution function must be one of Integers, Decimals, Bins or Edges"):
-        cdf(estimate, "sex")
-    with pytest.raises(InputError, match="level must be a number above 0 and below 1"):
-        cdf(estimate, "age", level=1)
-    with pytest.raises(InputError, match="draws must be at least 19 for the level"):
-        cdf(estimate, "age", draws=10)
-    with pytest.raises(InputError, match="cannot be restricted to some values of age itself"):
-        cdf(estimate, "age", where={"age": 3})
-    with pytest.raises(InputError, match="The measurements"):
-        cdf(estimate, "age", where={"sex": "F"})
-    with pytest.raises(InputError, match="a quantile must be a number above 0 and at most 1"):
-        quantiles(estimate, "age", [0])
-    with pytest.raises(InputError, match="asked for by sex, which is in use already"):
-        quantiles(estimate, "age", [0.5], where={"sex": "F"}, by=["sex"])
-    with pytest.raises(InputError, match="The measurements do not determine age:prefix x sex"):
-        quantiles(estimate, "age", [0.5], by=["sex"])
-    with pytest.raises(InputError, match="At most 2147483648 numbers are drawn to simulate releases"):
-        cdf(estimate, "age", draws=10**9)
-    with pytest.raises(InputError, match="A mean of pay needs its sums and the number of its values, both measured"):
-        means(estimate, "pay")
-    with pytest.raises(InputError, match="the groups of means must be attributes of age, sex, pay"):
-        means(estimate, "pay", by=["zone"])
-    with pytest.raises(InputError, match="level must be"):
-        means(estimate, "pay", level=0)
-    one = np.ones(1)
-    with pytest.raises(InputError, match="The bounds of a quotient must be a lower and an upper one"):
-        ratio_interval(one, one, one, one, 2.0, (3, 2))
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda source: cdf(source, "sex"), "the attribute of a distribution function must be one of Integers, Decimals, Bins or Edges"),
+        (lambda source: cdf(source, "age", level=1), "level must be a number above 0 and below 1"),
+        (lambda source: cdf(source, "age", draws=10), "draws must be at least 19 for the level"),
+        (lambda source: cdf(source, "age", where={"age": 3}), "cannot be restricted to some values of age itself"),
+        (lambda source: cdf(source, "age", where={"sex": "F"}), "The measurements"),
+        (lambda source: cdf(source, "age", draws=10**9), "At most 2147483648 numbers are drawn to simulate releases"),
+        (lambda source: quantiles(source, "age", [0]), "a quantile must be a number above 0 and at most 1"),
+        (lambda source: quantiles(source, "age", [0.5], where={"sex": "F"}, by=["sex"]), "asked for by sex, which is in use already"),
+        (lambda source: quantiles(source, "age", [0.5], by=["sex"]), "The measurements do not determine age:prefix x sex"),
+        (lambda source: means(source, "pay"), "A mean of pay needs its sums and the number of its values, both measured"),
+        (lambda source: means(source, "pay", by=["zone"]), "the groups of means must be attributes of age, sex, pay"),
+        (lambda source: means(source, "pay", level=0), "level must be"),
+        (lambda _: ratio_interval(*[np.ones(1)] * 4, 2.0, (3, 2)), "The bounds of a quotient must be a lower and an upper one"),
+    ],
+)
+def test_refusals_are_read(ask: Callable[[Estimate], object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        ask(Estimate(simulate(tree_plan(Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE), TABLE, SeededEntropy(1))))
 
 
 def test_values_far_from_zero_and_close_together_have_no_error_that_is_too_small() -> None:

@@ -105,16 +105,6 @@ def test_intervals_are_those_of_least_squares_and_reach_to_the_answer(noise: Noi
     assert moved > 0
 
 
-def test_differences_that_are_clear_stay_as_they_are() -> None:
-    """Ten million records, noise of a few: no answer moves by more than a fifth of its standard error."""
-    cells = np.rint(1e7 * np.linspace(1, 9, 64) ** 2 / (np.linspace(1, 9, 64) ** 2).sum()).astype(np.int64)
-    (product,) = queries(Domain(age=Integers(0, 63)), age="prefix")
-    for seed in range(3):
-        found = Smoothed.of(measured(cells, [Tree.full(64, 4)], Noise.DISCRETE_LAPLACE, seed)).estimate(product)
-        assert found.approximation_std is not None
-        assert (found.approximation_std <= found.noise_std / 5).all()
-
-
 @pytest.mark.parametrize(("shape", "most"), [("empty", 0.5), ("steps", 0.95), ("rough", 1.02)])
 def test_errors_fall_where_counts_are_even_and_stay_where_they_are_not(shape: str, most: float) -> None:
     """Mean squares of the errors of prefix sums over 20 releases."""
