@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, reduce
 from itertools import chain, pairwise
 from itertools import product as combinations
-from operator import and_, or_
 
 import numpy as np
 
@@ -139,8 +138,8 @@ class Span:
         choices = [tables for tables in needed if tables is not None]
         if len(choices) < len(needed):
             return False
-        known = reduce(and_, (tables[0] for tables in choices if len(tables) == 1), self._every)
-        return all(reduce(and_, chosen, known) for chosen in combinations(*(tables for tables in choices if len(tables) != 1)))
+        known = reduce(_both, (tables[0] for tables in choices if len(tables) == 1), self._every)
+        return all(reduce(_both, chosen, known) for chosen in combinations(*(tables for tables in choices if len(tables) != 1)))
 
     def needs(self, name: str, operator: Operator) -> bool:
         """Tell whether all rows along an attribute lie within what is measured along it."""
@@ -164,10 +163,10 @@ class Span:
         parts: dict[str, tuple[int, ...]] = {}
         for name, axis in axes.items():
             total = Total(self.domain.kind(name).size)
-            bits[name][total] = bits[name].get(total, 0) | self._every & ~reduce(or_, bits[name].values())
+            bits[name][total] = bits[name].get(total, 0) | self._every & ~_any(bits[name].values())
             spaces = [(row_space(operator), tables) for operator, tables in bits[name].items()]
             parts[name] = tuple(
-                reduce(or_, (tables for space, tables in spaces if space is not None and space.includes(part)), 0) for part in axis.spaces
+                _any(tables for space, tables in spaces if space is not None and space.includes(part)) for part in axis.spaces
             )
 
         @cache
@@ -182,6 +181,14 @@ class Span:
         """The tables that have the total along each attribute, but for attributes along which all tables have it."""
         needed = {name: self._tables_with(name, Total(self.domain.kind(name).size)) for name in self.axes or ()}
         return {name: tables for name, tables in needed.items() if tables != (self._every,)}
+
+
+def _both(bits: int, other: int) -> int:
+    return bits & other
+
+
+def _any(bits: Iterable[int]) -> int:
+    return reduce(lambda one, other: one | other, bits, 0)
 
 
 def _summed(operator: Operator) -> bool:

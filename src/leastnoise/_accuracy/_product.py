@@ -489,5 +489,5 @@ class ProductStructure(Structure):
         for table in measured:
             factors = total | {factor.attributes[0]: factor for factor in table.block.factors}
             block = Block(tuple(factors[name] for name in self.bases if name in factors), table.block.scale)
-            tables.append(table._replace(block=block))
+            tables.append(Measured(block, table.counts, table.grid, table.variance))
         return ProductCells(self, tables)
