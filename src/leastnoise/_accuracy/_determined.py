@@ -188,7 +188,7 @@ def _both(bits: int, other: int) -> int:
 
 
 def _any(bits: Iterable[int]) -> int:
-    return reduce(lambda one, other: one | other, bits, 0)
+    return reduce(lambda left, right: left | right, bits, 0)
 
 
 def _summed(operator: Operator) -> bool:
