@@ -102,10 +102,7 @@ def test_tables_of_levels_that_agree_hold_them_too(public: str) -> None:
 
 @pytest.mark.parametrize(
     ("budget", "strategy", "asked"),
-    [
-        ('rho = "1/20"', "marginals", PAIRS),
-        ('epsilon = "1/4"', "p_identity", 'queries = { age = "prefix" }'),
-    ],
+    [('rho = "1/20"', "marginals", PAIRS), ('epsilon = "1/4"', "p_identity", 'queries = { age = "prefix" }')],
 )
 def test_the_promised_error_is_that_of_releases(budget: str, strategy: str, asked: str) -> None:
     public = BOTH if asked == PAIRS else f"[[public]]\ncounts = {ROWS}"

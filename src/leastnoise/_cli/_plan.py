@@ -365,10 +365,7 @@ def _show_steps(explanation: Explanation, tables: Sequence[Mapping[str, Any]]) -
     rows = [[table["name"], f"{table['queries']:,}", number(rmse)] for table, rmse in zip(tables, reference.rmse, strict=True)]
     title = f"For comparison: expected error of {reference.strategy}, which does not look at the data"
     show_table(title, [("table", "fold"), ("queries", "right"), ("rmse", "right")], rows[:_MOST_TABLES])
-    return [
-        ("its total squared error", number(reference.expected_total_squared_error)),
-        ("its lower bound", number(reference.lower_bound)),
-    ]
+    return [("its total squared error", number(reference.expected_total_squared_error)), ("its lower bound", number(reference.lower_bound))]
 
 
 def _step_lines(steps: Sequence[Mapping[str, Any]], indent: str = "") -> list[tuple[str, str]]:

@@ -11,18 +11,7 @@ import click
 
 from leastnoise._check import InputError, InternalError, LeastNoiseError, PaidError
 from leastnoise._cli._main import AFTERWARDS, BAD_INPUT, FAULT, UNFINISHED
-from leastnoise._cli._output import (
-    FILE,
-    amounts,
-    of_spec,
-    options,
-    plan_with_progress,
-    read_asked,
-    show_facts,
-    shown,
-    warn,
-    without_cache,
-)
+from leastnoise._cli._output import FILE, amounts, of_spec, options, plan_with_progress, read_asked, show_facts, shown, warn, without_cache
 from leastnoise._plan import Plan
 from leastnoise._planning import stated
 from leastnoise._progress import Progress
