@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tomlkit
@@ -51,7 +51,8 @@ _QUESTIONS: Mapping[str, Mapping[str, Any]] = {
     "cdf": {"cdf": {"of": "$of", "by": "$by"}},
     "sums": {"queries": "$groups", "sum": "$of"},
 }
-_STATISTICS = ("means", "quantiles", "cdf")
+_ALONG = ("median", "quartiles", "cdf")  # questions about the order of a column, which is an attribute then
+_SUMMED = ("means", "sums")  # questions that add up a column, which is a measure then
 WEIGHTED = ("counts", "top", "means", "sums")
 """The questions in which rows may count as often as their weight says."""
 PERIODS = ("year", "quarter", "month", "week", "day", "hour", "weekday")
@@ -115,13 +116,16 @@ def spec_of(data: Data, form: Form, language: str, *, in_sql: bool = False) -> s
             unit = form.get(f"c{number}.unit", "") if kind == "number" and questions else ""  # SQL calls a column by its name
             numbers[f"{column.attribute} ({unit})" if unit else column.attribute] = number
     kinds = {name: form[f"c{number}.kind"] for name, number in numbers.items()}
-    asked = [_asked(question, {number: name for name, number in numbers.items()}, form) for question in sorted(questions)]
+    asked = [_question(question, {number: name for name, number in numbers.items()}, form) for question in sorted(questions)]
     if not asked and (not in_sql or form.get("how") == "within"):
         raise InputError("Nothing is asked yet: choose what to publish.")
     within = form.get("margin", "") if form.get("how") == "within" else ""
     if form.get("how") == "within" and not within:
         raise InputError("Say how far a number may be from the truth, such as 500; or give a budget.")
-    used, measured, weights = _used(asked) if asked else ({*numbers}, {name for name in kinds if kinds[name] in ("whole", "number")}, {*()})
+    used = {name for question in asked for name in question.attributes} if asked else {*numbers}
+    weights = {question.weight for question in asked if question.weight}
+    measured = weights | {question.of for question in asked if question.kind in _SUMMED}
+    measured |= {*()} if asked else {name for name in kinds if kinds[name] in ("whole", "number")}
     privacy: dict[str, Any] = {"epsilon": "least" if within else form.get("epsilon", "")}
     if any(kinds[name] == "unknown" for name in used):  # finding categories privately needs a delta
         privacy["delta"] = form.get("delta", "")
@@ -132,15 +136,15 @@ def spec_of(data: Data, form: Form, language: str, *, in_sql: bool = False) -> s
     decimal, thousands = NUMBERS[one_of("how numbers are written", form.get("numbers") or "1234.56", NUMBERS)]
     written = {"encoding": form.get("encoding", "").replace("utf-8", ""), "decimal": decimal, "thousands": thousands}
     table: dict[str, Any] = {"source": {**data.table, **{key: text for key, text in written.items() if text}}, "privacy": privacy}
-    described = used or measured | weights  # a domain has an attribute, even if none is asked about
+    described = used or measured  # a domain has an attribute, even if none is asked about
     table["domain"] = {name: _attribute(data.columns[number], number, name, form) for name, number in numbers.items() if name in described}
-    for name in sorted(measured | weights):
+    for name in sorted(measured):
         low, high, step = (form.get(f"c{numbers[name]}.{field}", "") for field in ("low", "high", "step"))
         multiples = {"unit": step} if name in weights and kinds[name] == "number" else {}
         clipped = {"column": data.columns[numbers[name]].name, "clip": [_number(low), _number(high)], **multiples}
         table.setdefault("measures", {})[name] = clipped
     if asked:
-        table["workload"] = _within(within, asked, table.get("measures", {})) if within else asked
+        table["workload"] = _workload(asked, within, table.get("measures", {}))
     table["plan"] = {"guard": "1/100"}
     output = {"title": form.get("title", ""), "source": form.get("source", ""), "language": "" if language == "en" else language}
     table |= {"output": {key: text for key, text in output.items() if text}} if any(output.values()) else {}
@@ -165,64 +169,72 @@ def _filled(template: Any, fields: Mapping[str, Any]) -> Any:
     return fields[template[1:]] if isinstance(template, str) and template.startswith("$") else template
 
 
-def _asked(question: int, names: Mapping[int, str], form: Form) -> dict[str, Any]:
-    """Return the part of the workload that a question asks for; each ticked column is split by its values or by the groups of a level."""
-    given = {field: form.get(f"a{question}.{field}", "") for field in ("what", "of", "size", "weight")}
+class Question(NamedTuple):
+    """What a question of the page asks: the columns that split its table, the column that it is about, and the column of weights."""
+
+    kind: str
+    groups: Mapping[str, Any]
+    of: str
+    weight: str
+    size: str
+
+    @property
+    def attributes(self) -> set[str]:
+        """The columns that its tables have as attributes."""
+        return {*self.groups} | ({self.of} if self.kind in _ALONG else {*()})
+
+    def part(self) -> dict[str, Any]:
+        """Return its part of the workload."""
+        by = [name if sets == "identity" else {name: sets} for name, sets in self.groups.items()]
+        part = _filled(_QUESTIONS[self.kind], {"groups": self.groups, "by": by, "of": self.of})
+        part |= {"size": self.size} if self.size and "queries" not in part else {}
+        return {**part, **({"weighted_by": self.weight} if self.weight else {})}
+
+
+def _question(number: int, names: Mapping[int, str], form: Form) -> Question:
+    """Read a question of the form; each ticked column is split by its values or by the groups of a level."""
+    given = {field: form.get(f"a{number}.{field}", "") for field in ("what", "of", "size", "weight")}
     kind = one_of("what is published", given["what"], _QUESTIONS)
     groups: dict[str, Any] = {}
-    for number, name in names.items():
-        ways = [way for way in ("cells", "group", "level") if form.get(f"a{question}.by.{number}.{way}")]
+    for column, name in names.items():
+        ways = [way for way in ("cells", "group", "level") if form.get(f"a{number}.by.{column}.{way}")]
         if len(ways) > 1:
             raise InputError(message("A table must have the values of {name} or their groups, not both; ask for two tables.", name=name))
         if ways:
-            level = form.get(f"c{number}.level", "") if ways == ["level"] else "group"
+            level = form.get(f"c{column}.level", "") if ways == ["level"] else "group"
             groups[name] = "identity" if ways == ["cells"] else {"level": level}
-    fields: dict[str, Any] = {"groups": groups, "by": [name if sets == "identity" else {name: sets} for name, sets in groups.items()]}
-    weighted = kind in WEIGHTED and bool(given["weight"])
-    wanted = [("weight", "Weights")] if weighted else []
-    wanted += [] if kind in ("counts", "top") else [("of", "Means, medians, distributions and sums")]
+    columns_of = {"of": "", "weight": ""}
+    wanted = [("weight", "Weights")] if kind in WEIGHTED and given["weight"] else []
+    wanted += [("of", "Means, medians, distributions and sums")] if kind in (*_SUMMED, *_ALONG) else []
     for field, words in wanted:
         if not given[field].isdecimal() or int(given[field]) not in names:
             raise InputError(message("{what} must be of a column of numbers that is published; choose one.", what=words))
-        fields[field] = names[int(given[field])]
+        columns_of[field] = names[int(given[field])]
     if kind == "top" and len(groups) != 1:
         raise InputError("The largest groups must be of one column; tick one.")
-    part = _filled(_QUESTIONS[kind], fields)
-    part |= {"size": given["size"]} if given["size"] and "queries" not in part else {}
-    return {**part, **({"weighted_by": fields["weight"]} if weighted else {})}
+    return Question(kind, groups, **columns_of, size=given["size"])
 
 
-def _used(asked: Sequence[Mapping[str, Any]]) -> tuple[set[str], set[str], set[str]]:
-    """Return the attributes that parts of the workload ask about, the columns that they sum, and the columns of weights."""
-    used, measured = set[str](), set[str]()
-    for entry in asked:
-        kind, table = next(iter(entry.items()))
-        if kind == "queries":
-            used |= {*table}
-            measured |= {entry["sum"]} if "sum" in entry else {*()}
-        else:
-            used |= {name for part in table["by"] for name in ([part] if isinstance(part, str) else part)}
-            (measured if kind == "means" else used).add(table["of"])
-    return used, measured, {entry["weighted_by"] for entry in asked if "weighted_by" in entry}
-
-
-def _within(margin: str, asked: Sequence[Mapping[str, Any]], measures: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the parts of the workload with a margin as their target.
+def _workload(asked: Sequence[Question], margin: str, measures: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the parts of the workload, with a margin as their target if one is given.
 
     A statistic has no such target, so the tables that it is made of are added with one; for a sum it is the margin times the largest value.
     """
-    parts = [{**entry, "margin": margin} if "queries" in entry else dict(entry) for entry in asked]
-    for kind, table, entry in [(kind, entry[kind], entry) for entry in asked for kind in _STATISTICS if kind in entry]:
-        of, groups = table["of"], {name: "identity" for name in table["by"] if isinstance(name, str)}
-        groups |= {name: sets for part in table["by"] if not isinstance(part, str) for name, sets in part.items()}
-        if kind != "means":
-            parts.append({"queries": {**groups, of: "prefix"}, "margin": margin})
-            continue
-        weighted = {"weighted_by": entry["weighted_by"]} if "weighted_by" in entry else {}
-        parts.append({"queries": groups, "count": of, **weighted, "margin": margin})
-        if {"queries": groups, "sum": of, **weighted, "margin": margin} not in parts:
-            most = max(abs(exact(message("a bound of {name}", name=of), end)) for end in measures[of]["clip"])
-            parts.append({"queries": groups, "sum": of, **weighted, "margin": str(exact("the distance", margin) * most)})
+    parts = [question.part() for question in asked]
+    if not margin:
+        return parts
+    parts = [{**part, "margin": margin} if "queries" in part else part for part in parts]
+    for question in asked:
+        if question.kind in _ALONG:
+            parts.append({"queries": {**question.groups, question.of: "prefix"}, "margin": margin})
+        elif question.kind == "means":
+            weighted = {"weighted_by": question.weight} if question.weight else {}
+            parts.append({"queries": question.groups, "count": question.of, **weighted, "margin": margin})
+            total = {"queries": question.groups, "sum": question.of, **weighted}
+            if {**total, "margin": margin} not in parts:
+                ends = measures[question.of]["clip"]
+                most = max(abs(exact(message("a bound of {name}", name=question.of), end)) for end in ends)
+                parts.append({**total, "margin": str(exact("the distance", margin) * most)})
     return parts
 
 
