@@ -70,6 +70,10 @@ def test_everything_beside_the_unbiased_answers(folder: Path, run: Run) -> None:
     np.testing.assert_allclose(np.sqrt(np.diag(sums @ matrix @ sums.T)), tables["q2"]["noise_std"])
 
 
+LOCAL = "The tables of the local projection must be of at most 4194304 cells; got 6000225. Leave out local_non_negative"
+LOWEST = "can be asked for counts and for measures whose lowest value is at least 0"
+
+
 @pytest.mark.parametrize(
     ("change", "output", "message"),
     [
@@ -79,24 +83,12 @@ def test_everything_beside_the_unbiased_answers(folder: Path, run: Run) -> None:
         ({}, 'covariances = ["zone"]', "A table must be called by its id or name; got 'zone'"),
         ({"count = 10": "count = 3000"}, 'covariances = ["q5"]', "must be of at most 2048 answers; got 3000"),
         ({"count = 10": "count = 600"}, "nnls = true", "must be of at most 65536 cells; got 88800. Leave out nnls"),
+        ({"count = 10": "count = 6000000", '"prefix" }': '"identity" }'}, "local_non_negative = true", LOCAL),
+        ({'"prefix" }\n': "{ ranges = [[0, 400]] } }\n", '"marginals"\n': '"workload"\n'}, "local_non_negative = true", "do not determine"),
         (
-            {"count = 10": "count = 6000000", '"prefix" }': '"identity" }'},
-            "local_non_negative = true",
-            "The tables of the local projection must be of at most 4194304 cells; got 6000225. Leave out local_non_negative",
-        ),
-        (
-            {'"prefix" }\n': "{ ranges = [[0, 400]] } }\n", '"marginals"\n': '"workload"\n', "[17, 90]": "[17, 40]"},
-            "local_non_negative = true",
-            "do not determine",
-        ),
-        (
-            {
-                "clip = [0, 1000]": "clip = [-1, 1000]",
-                "marginals = { upto = 2, of": 'sum = "pay"\nmarginals = { upto = 2, of',
-                "weight": 'sum = "pay"\nweight',
-            },
+            {"[0, 1000]": "[-1, 1000]", "marginals = {": 'sum = "pay"\nmarginals = {', "weight": 'sum = "pay"\nweight'},
             "nnls = true",
-            "can be asked for counts and for measures whose lowest value is at least 0",
+            LOWEST,
         ),
     ],
 )
