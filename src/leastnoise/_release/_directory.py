@@ -26,15 +26,15 @@ from leastnoise._domain import Categories
 from leastnoise._plan import CategoryPlan, read_json
 
 _LONGEST_NAME = 60
-# What spreadsheets run as a formula, or take for the end of a field, where a text begins with it, full-width signs too, and blanks or
-# controls before it that a program may leave out; numbers and dates are none. ``report.js`` has the same two patterns.
+# Texts that a spreadsheet may run as a formula, or take for the end of a field: they begin with such a sign, full-width ones included,
+# perhaps after blanks or controls that a program leaves out. Numbers and dates are harmless. ``report.js`` has the same two patterns.
 _FORMULA = re.compile(r"'*(?:[\t\r\n]|[\s\x00-\x1f\x7f-\x9f\u200b\ufeff]*[=+\-@＝＋－＠])")  # noqa: RUF001 - full-width
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,:/ -]*")
 _NEW = 60  # seconds
 
 
 def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """Write a CSV file: texts inert, lists of names as products, and what is not a number (NaN) as nothing."""
+    """Write a CSV file; texts are made inert, lists of names are joined by " x ", and NaN is left empty."""
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         plain, quoted = (csv.writer(file, lineterminator="\n", quoting=rule) for rule in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
         for row in chain([header], rows):
@@ -45,19 +45,19 @@ def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object
 
 
 def file_name(table_id: str, name: str, tables: int) -> str:
-    """A file name that says what is in the file, in the order of the tables, without an ending."""
+    """Return the name of a table's files without ending: its id, padded so that names sort, and its name."""
     words = re.sub(r"[^a-z0-9_]+", "-", name.lower().replace(" x ", "-by-")).strip("-")[:_LONGEST_NAME].rstrip("-")
     number = table_id[0] + table_id[1:].rjust(len(str(tables)), "0")
     return f"{number}-{words}" if words else number
 
 
 def inert_text(text: str) -> str:
-    """A text for a CSV file that no spreadsheet runs: with an apostrophe before it where it could be a formula (OWASP, CSV injection)."""
+    """Put an apostrophe before a text that a spreadsheet could run as a formula (OWASP, CSV injection)."""
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
 def text_of_inert(text: str) -> str:
-    """The text that `inert_text` made this of."""
+    """Undo `inert_text`."""
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
@@ -87,12 +87,12 @@ def check_target(directory: str | os.PathLike[str]) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A directory that nobody else writes to, which `publish` gives its name.
+    """A directory that no other process writes to, and that `publish` renames to its target.
 
     Attributes:
-        partial: its path until then, which no other process uses.
-        target: the name that it gets.
-        locks: open descriptors that hold its lock: of what was made before counting, and of what is written to.
+        partial: its path before it is published.
+        target: its path afterwards.
+        locks: open descriptors with a lock: of the empty directory made before counting, and of the one that replaces it.
     """
 
     partial: Path
@@ -101,7 +101,7 @@ class Draft:
 
     @property
     def path(self) -> Path:
-        """Where to write: a directory that is made, in the place of the one locked so far, when it is first asked for."""
+        """The directory to write into; on first use it is made anew, so that its times do not tell how long counting took."""
         if len(self.locks) == 1:
             fresh = self.partial.with_name(f"{self.partial.name}.new")
             shutil.rmtree(fresh, ignore_errors=True)
@@ -156,7 +156,7 @@ def draft(target: Path) -> Iterator[Draft]:
 
 
 def _take(target: Path, above: Path) -> tuple[Path, int]:
-    """The one lock of a target, empty, in a folder above it; the system frees it when the writer ends, however it ends."""
+    """Make and lock the empty draft of a target in a folder above it; the system frees the lock when the process ends."""
     path = above / f".leastnoise-{hashlib.sha256(os.fsencode(target.relative_to(above))).hexdigest()[:16]}"
     while True:
         path.mkdir(exist_ok=True)
@@ -191,7 +191,7 @@ def _take(target: Path, above: Path) -> tuple[Path, int]:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove the drafts that dead processes left for other targets; a new one may be of a process that has not locked it yet."""
+    """Remove the drafts that dead processes left for other targets, but no new ones: their processes may not have locked them yet."""
     for path in folder.glob(".leastnoise-*"):
         with suppress(OSError):
             if time.time() - path.lstat().st_mtime < _NEW:
@@ -209,8 +209,6 @@ def _rename(partial: Path, target: Path) -> None:
         if os.path.lexists(target):  # the system would replace an empty directory
             raise FileExistsError
         partial.rename(target)
-    except FileExistsError:
-        raise _appeared(target) from None
     except OSError:
         if os.path.lexists(target):
             raise _appeared(target) from None
@@ -262,11 +260,12 @@ class FoundCategories:
     """The categories that a search found; public, because they were paid for.
 
     Attributes:
-        plan: of the search.
-        texts: of the categories as they are read, those of the most units first.
-        units: about how many units have each, with noise of ``plan.std``; at least ``plan.threshold``, so small ones are too large.
+        plan: the plan of the search.
+        texts: the categories as they stand in the data, those of the most units first.
+        units: the noisy number of units of each category, with noise of ``plan.std``; small ones are too large, because only categories
+            with at least ``plan.threshold`` are kept.
         private: False if the noise came from a seed.
-        receipt: of the ledger, what it says of the payment; empty if nothing was paid.
+        receipt: the ledger's facts about the payment; empty if nothing was paid.
     """
 
     plan: CategoryPlan
@@ -276,16 +275,16 @@ class FoundCategories:
     receipt: Mapping[str, Any] = field(default_factory=dict)
 
     def kind(self) -> Categories:
-        """The attribute, to be used in a `Domain` like any other."""
+        """The attribute with these categories, for a `Domain`."""
         return self.plan.kind.found(self.texts)
 
     def named(self) -> dict[str, Any]:
-        """What a release that uses the categories says of their search: `Options.searches` is a list of such."""
+        """The facts about the search for the manifest of a release that uses the categories; `Options.searches` is a list of them."""
         return {"attribute": self.plan.attribute, "plan": self.plan.digest(), **self.receipt}
 
 
 def words(plan: CategoryPlan) -> str:
-    """What a search promises, in a sentence or two."""
+    """Describe what a search promises."""
     return (
         f"A search finds a category of {plan.often:,} units in 95 of 100 cases, one of {plan.threshold:,} units in about half of them, and "
         f"one of a single unit with a chance of at most delta. It keeps the {plan.kind.most:,} categories with the largest noisy counts."
@@ -293,7 +292,7 @@ def words(plan: CategoryPlan) -> str:
 
 
 def write_categories(categories: FoundCategories, draft: Draft) -> None:
-    """Write the list and its manifest into a draft, which is then published."""
+    """Write the list of categories and its manifest into a draft."""
     plan = categories.plan
     write_rows(draft.path / LIST, [COLUMN, "units"], zip(categories.texts, categories.units, strict=True))
     value = {
@@ -311,7 +310,7 @@ def write_categories(categories: FoundCategories, draft: Draft) -> None:
 
 
 def holds_categories(directory: Path) -> bool:
-    """Whether a directory is of found categories, and not of a release."""
+    """Whether a directory holds found categories rather than a release."""
     return (directory / LIST).exists()
 
 

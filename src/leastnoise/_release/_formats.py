@@ -52,15 +52,15 @@ class Workbook:
     def __init__(self, release: Release, directory: Path) -> None:
         import xlsxwriter
 
-        self._release, self._said = release, texts(release.options.language)
-        of = of_words(release, self._said)
-        self._rule = " ".join([rounding_words(release.options, self._said), self._said.say("beyond", of=of) if of else ""]).strip()
+        self._release, self._lang = release, texts(release.options.language)
+        of = of_words(release, self._lang)
+        self._rule = " ".join([rounding_words(release.options, self._lang), self._lang.say("beyond", of=of) if of else ""]).strip()
         self._book = xlsxwriter.Workbook(str(directory / WORKBOOK), {"constant_memory": True, "tmpdir": str(directory)})
         # Only the day is told, as in the manifest.
         day = dt.datetime.combine(dt.datetime.now(dt.UTC).date(), dt.time())
-        self._book.set_properties({"title": release.options.title or self._said.say("book_title"), "created": day})
+        self._book.set_properties({"title": release.options.title or self._lang.say("book_title"), "created": day})
         self._bold = self._book.add_format({"bold": True})
-        self._index = self._book.add_worksheet(self._said.say("book_tables"))
+        self._index = self._book.add_worksheet(self._lang.say("book_tables"))
         columns = ("query", "table", "sheet", "answers", "unit", "margin")
         self._line(self._index, 0, [self._say(f"book_{column}") for column in columns], bold=True)
         self._rows = 1
@@ -71,7 +71,7 @@ class Workbook:
         name = _FORBIDDEN.sub(" ", f"{part.id} {part.name}")[:_LONGEST_SHEET].strip()  # unlike all others, as the ids are
         columns, words, rule = part.columns(), self._say("book_statistic"), ""
         if isinstance(part, Table):
-            unit = unit_words(measured_words(part.product, self._said), part.privacy, self._said)
+            unit = unit_words(measured_words(part.product, self._lang), part.privacy, self._lang)
             self._line(self._index, self._rows, (part.id, part.name, name, part.cells, unit, part.typical_margin))
             self._rows += 1
             words, rule = self._say("book_interval", unit=unit), self._rule
@@ -81,7 +81,7 @@ class Workbook:
         self._line(sheet, 0, (part.name,), bold=True)
         self._line(sheet, 1, (words,))
         if not self._release.private:
-            self._line(sheet, 2, (self._said.say("not_private"),), bold=True)
+            self._line(sheet, 2, (self._lang.say("not_private"),), bold=True)
         if rule:
             self._line(sheet, 3, (rule,))
         sheet.freeze_panes(_LINES_ABOVE + 1, 0)
@@ -94,7 +94,7 @@ class Workbook:
         self._book.close()
 
     def _say(self, key: str, **values: object) -> str:
-        return self._said.say(key, percent=self._said.percent(self._release.level), **values)
+        return self._lang.say(key, percent=self._lang.percent(self._release.level), **values)
 
     def _line(self, sheet: Any, row: int, values: Any, *, bold: bool = False) -> None:
         style = [self._bold] if bold else []
@@ -106,7 +106,7 @@ class Workbook:
 
 
 def codes(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """Ids as SDMX wants them (letters, digits, ``_`` and ``-``), each unlike the others and unlike those taken."""
+    """Make ids of letters, digits, ``_`` and ``-`` as SDMX wants them, all different and none of them taken."""
     ids, given = [], Names({each.lower() for each in taken})
     for name in names:
         plain = name.replace("<=", "LE ").replace(">=", "GE ").replace("<", "LT ").replace(">", "GT ").upper()

@@ -1,8 +1,8 @@
-"""What a release does that its plan does not say, as one value; and what it cannot give, which is refused before anything is paid.
+"""The options of a release beside its plan, and the checks of them before anything is paid.
 
-Of tables that are too large to write, their cells and prefix sums are written in their place, from which every interval follows. After the
-payment nothing here may fail, and nothing may take hours: sizes are bounded from the plan alone, and whatever is iterated stops after a
-bounded number of rounds and says how near it came.
+In the place of a table of all ranges that is too large to write, its cells and its prefix sums are written, from which every range follows.
+After the payment nothing here may fail or take hours: sizes are bounded from the plan alone, and iterations stop after a bounded number of
+rounds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ _MOST_TABLES, _MOST_ANSWERS = 200, 1_000_000  # of a workbook, or of SDMX messag
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a release does that its plan does not say; all but the guard is post-processing, and costs nothing.
+    """The options of a release beside its plan; all but the guard is post-processing, and costs nothing.
 
     The names are those of ``[output]`` in a spec, and ``guard`` of ``[plan]``; the manifest has them under ``options``.
 
@@ -120,19 +120,19 @@ class Options:
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """The options for what only some plans can give."""
+        """The names of the chosen options that only some plans can give."""
         asked = {"nnls": self.nnls, "local_non_negative": self.local_non_negative, "covariances": bool(self.covariances)}
         return tuple(name for name, wanted in asked.items() if wanted)
 
     @property
     def some(self) -> tuple[str, ...]:
-        """The columns asked for that not every table has."""
+        """The names of the chosen columns that not every table has."""
         asked = (self.non_negative, self.nnls, self.nnls, self.local_non_negative)
         return tuple(name for name, wanted in zip(SOMETIMES, asked, strict=True) if wanted)
 
     @property
     def rounds(self) -> bool:
-        """Whether each answer is rounded or left out by itself."""
+        """Whether answers are rounded or small ones left out, so that tables no longer add up."""
         return self.round is not None or self.below is not None
 
     @property
@@ -141,7 +141,7 @@ class Options:
         return self.non_negative or self.integer or self.nnls or self.local_non_negative
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values, from which the same options are made; without what need not be said and is not.
+        """Plain JSON values, from which the same options are made; some that are not set are left out.
 
         >>> Options(**Options(guard="1/100").to_json()) == Options(guard="1/100")
         True
@@ -154,7 +154,7 @@ class Options:
 
 
 def with_other(options: Options, domain: Domain) -> Names:
-    """The texts of codes, and the word for other values in the language of a release."""
+    """Return the texts of codes by attribute, with the word for other values in the language of the release."""
     word = texts(options.language).say("other")
     kinds = {name: domain.kind(name) for name in domain.names}
     others = {name: {str(kind.labels[-1]): word} for name, kind in kinds.items() if kind.has_other and str(kind.labels[-1]) != word}
@@ -162,20 +162,20 @@ def with_other(options: Options, domain: Domain) -> Names:
 
 
 def exact_rule(options: Options) -> tuple[Fraction, Fraction | None]:
-    """The step of rounding, 0 for none, and what is left out below, as the numbers that options hold."""
+    """Return the step of rounding, 0 for none, and the bound below which answers are left out, None for none."""
     step = Fraction(0) if options.round is None else exact_positive("round", options.round)
     return step, None if options.below is None else exact_positive("below", options.below)
 
 
-def rounding_words(options: Options, said: Texts) -> str:
-    """How answers were rounded and which were left out, and what that does to the error bars."""
+def rounding_words(options: Options, lang: Texts) -> str:
+    """Describe how answers were rounded, which were left out, and what that does to the error bars."""
     step, least = exact_rule(options)
-    parts = [said.say("rounded", to=said.plain(step), half=said.plain(step / 2))] if step else []
-    return " ".join([*parts, *([] if least is None else [said.say("left_out", below=said.plain(least))])])
+    parts = [lang.say("rounded", to=lang.plain(step), half=lang.plain(step / 2))] if step else []
+    return " ".join([*parts, *([] if least is None else [lang.say("left_out", below=lang.plain(least))])])
 
 
 def written(products: Sequence[Product]) -> tuple[Product, ...]:
-    """What is written for some tables."""
+    """Return the tables that are written: of those too large the cells, and behind all others their prefix sums."""
     cells = tuple(_instead(product, identity()) if is_large(product) else product for product in products)
     return cells + tuple(_instead(product, prefix()) for product in products if is_large(product))
 

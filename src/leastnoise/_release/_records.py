@@ -30,9 +30,15 @@ _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a clock's reading, as dates o
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Records:
-    """Made-up rows: the codes of their cells, of shape (rows, attributes), their attributes, and how many rows the release counted.
+    """Made-up rows.
 
-    ``units`` has by the column of the unit which one each row belongs to, if rows are grouped.
+    Attributes:
+        domain: of the release.
+        names: the attributes that have values.
+        codes: the cell of every row along every attribute, shape (rows, attributes).
+        counted: how many rows the release counted.
+        seed: of the values within cells.
+        units: the unit of each row, by the column of units; empty if rows are not grouped.
     """
 
     domain: Domain
@@ -53,12 +59,12 @@ class Records:
         return np.asarray(cells)
 
     def distance(self, table: Table) -> float:
-        """How far these counts, scaled to the rows that the release counted, are from a table's answers: root mean square."""
+        """The root mean square difference between a table's answers and these counts, scaled to the rows that the release counted."""
         scaled = self.counts(table.product) * self.counted / len(self.codes)
         return float(np.sqrt(np.mean((scaled.reshape(-1) - table.answer.reshape(-1)) ** 2)))
 
     def columns(self) -> dict[str, Array]:
-        """Values by the names of columns. Of attributes that are cut from one column the one with most cells is written."""
+        """Values by the names of columns; of several attributes made from one column the one with most cells is written."""
         random = np.random.default_rng([self.seed, 1])
         names_of_columns: dict[str, str] = {}
         for name in sorted(self.names, key=lambda name_of: self.domain.kind(name_of).size, reverse=True):
@@ -79,8 +85,8 @@ def make_records(outcome: Outcome, rows: int | None = None, seed: int = 0, *, un
     a_unit = _rows_a_unit(outcome) if units else 0.0
     workload = outcome.plan.workload
     measured, mixture = fitted_model(outcome.estimator(), workload.products)
-    names, said = measured.names, outcome.plan.details.get("impossible", ())
-    impossible = [{names.index(name): codes for name, codes in cells.items()} for cells in said if set(cells) <= set(names)]
+    names, stated = measured.names, outcome.plan.details.get("impossible", ())
+    impossible = [{names.index(name): codes for name, codes in cells.items()} for cells in stated if set(cells) <= set(names)]
     public = public_of(outcome.plan)
     many = whole("rows", round(measured.total) if rows is None else rows, 1, MOST_RECORDS)
     sums = [table.sums.on(tuple(name for name in table.sums.names if name in names)) for table in public]
@@ -96,7 +102,7 @@ def make_records(outcome: Outcome, rows: int | None = None, seed: int = 0, *, un
 
 
 def _rows_a_unit(outcome: Outcome) -> float:
-    """How many rows a unit has in the mean, by noisy counts of both."""
+    """Return the mean number of rows of a unit, by noisy counts of rows and of units."""
     total = marginals(outcome.plan.domain, ways=0).products[0]
     for product in outcome.plan.workload:
         if not product.attributes and isinstance(outcome.plan.domain.measures.get(str(product.measure)), UnitCount):
@@ -113,7 +119,7 @@ def _rows_a_unit(outcome: Outcome) -> float:
 
 
 def _spelled(kind: Kind, codes: IntArray, random: np.random.Generator) -> Array:
-    """A value of every code as it would stand in the data; of ``other`` a null, or a text that is outside."""
+    """Return a value for every code as it would stand in the data; for the cell ``other`` a null, or a text that no cell has."""
     other: Any = (kind.reading.nulls[0] if kind.reading.nulls else None) if kind.null == _OTHER else _OTHER
     values = _values(kind, np.minimum(codes, kind.regular - 1), random)
     if kind.has_other:

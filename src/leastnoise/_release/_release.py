@@ -34,9 +34,9 @@ class Release:
     """Answers with error bars. Made by `build`.
 
     Args:
-        outcome: what was measured, and chosen on the way.
-        workload: what was asked; of tables too large to write the cells, and behind all others the prefix sums.
-        options: what was asked for beside the plan, tables whose covariances are written by their ids.
+        outcome: what was measured, and what a data-aware mechanism chose.
+        workload: what was asked; in the place of tables too large to write their cells, and behind all others their prefix sums.
+        options: the options beside the plan, with tables named by their ids.
         receipt: further facts about the payment, such as the ledger's name.
         tables: one a product of the workload, computed when taken.
         statistics: the means, quantiles and distribution functions that were asked for, computed when taken.
@@ -56,9 +56,9 @@ class Release:
         return f"Release({self._what()}; {', '.join(text for _, text in self._facts()[1:])})"
 
     def _repr_html_(self) -> str:
-        said = texts()
+        lang = texts()
         tables = [
-            (table.name, f"{several(table.cells, 'answer')}, ± {said.error(table.typical_margin)}") for table in self.tables[:MOST_SHOWN]
+            (table.name, f"{several(table.cells, 'answer')}, ± {lang.error(table.typical_margin)}") for table in self.tables[:MOST_SHOWN]
         ]
         more = [("...", f"{len(self.tables) - MOST_SHOWN:,} more tables")] if len(self.tables) > MOST_SHOWN else []
         return html_facts(f"Release of {self._what()}", [*self._facts(), *tables, *more])
@@ -74,7 +74,7 @@ class Release:
 
     @property
     def library(self) -> str | None:
-        """Of its data frames: that of the data, if these were a frame; None for the first that is installed."""
+        """The library of its data frames: that of the data, if these were a frame; None for the first that is installed."""
         return self.tables.library
 
     @property
@@ -84,7 +84,7 @@ class Release:
 
     @property
     def privacy(self) -> Privacy:
-        """What is promised for all that is published: the plan's budget, and the guard's share of it where there was one."""
+        """The promise for all that is published: the plan's budget and, where there was a guard, its share."""
         return with_guard(self.plan.privacy, guard_share(self.receipt.get("guard_share")))
 
     @property
@@ -99,7 +99,7 @@ class Release:
 
     @property
     def finding(self) -> Finding:
-        """What was chosen on the way."""
+        """What a data-aware mechanism chose."""
         return self.outcome.finding
 
     @property
@@ -333,7 +333,7 @@ class Release:
         return answered(statement_of(self.plan.workload, self.privacy.unit_column, text), self._numbers)
 
     def _numbers(self, asked: Workload) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """What one column of a statement asks: as it was published, or else from the measurements."""
+        """Answer one column of a statement: as it was published if it was, else from the measurements."""
         before = asked_before(self.plan.workload, asked)
         if asked.statistics and before is None:
             raise InputError(f"The {asked.statistics[0].name} was not asked for before this release, so that it cannot be answered.")
@@ -378,7 +378,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableEntry:
-    """What the index says about a table."""
+    """The line of a table in the index ``tables.csv``."""
 
     query: str
     name: str
@@ -395,12 +395,12 @@ class TableEntry:
 
 
 def statement_file(number: int) -> str:
-    """Where the answers of a SQL statement are, without the ending."""
+    """The path of the answers of a SQL statement, without ending."""
     return f"answers/statement-{number}"
 
 
 def interval_of(measurements: Measurements, level: float) -> Interval:
-    """How wide intervals of a level are."""
+    """Return how far intervals of a level reach."""
     two_sided, one_sided = (interval_multiplier(measurements.noise, each) for each in (level, max(2 * level - 1, 0.0)))
     return Interval(two_sided, 0.5 / measurements.grid, one_sided)
 
@@ -427,7 +427,7 @@ def build(
 
 
 def check_options(plan: Plan, options: Options) -> None:
-    """Refuse optional results that this plan cannot give, before anything is paid for it."""
+    """Refuse options that this plan cannot fulfil, before anything is paid."""
     tables = written(plan.workload.products)
     check_formats(options.formats, tables)
     check_statements(plan.workload, plan.privacy.unit_column, options.statements)
@@ -459,7 +459,7 @@ def check_options(plan: Plan, options: Options) -> None:
 
 
 def check_linear(plan: Plan, asked: Sequence[str], *, linear: bool) -> None:
-    """Refuse what only linear estimates have, and what does not keep public counts."""
+    """Refuse options that need linear estimates, and non-negative least squares where counts are public, which it would change."""
     if asked and not linear:
         raise InputError(
             f"{' and '.join(asked)} cannot be given by the strategy {plan.strategy!r}, whose answers are no linear estimates. Leave that "

@@ -1,7 +1,4 @@
-"""The report: one page for readers of a release, with every table; nothing on it comes from elsewhere, and no request leaves it.
-
-Of each table it shows the rows in words, a chart, and what can be said of the largest cells.
-"""
+"""The report: one HTML page for readers of a release, with a chart and the cells of every table; it loads nothing from elsewhere."""
 
 import base64
 import hashlib
@@ -47,21 +44,21 @@ _OBJECTIVES = ("worst", "relative", "least")  # what a plan says that it was cho
 
 def report(release: Release, seen: "Seen") -> str:
     """The report as one HTML text, in the language of the release."""
-    said, options, privacy, plan = texts(release.options.language), release.options, release.privacy, release.plan
+    lang, options, privacy, plan = texts(release.options.language), release.options, release.privacy, release.plan
     tables = [summary for summary in seen.summaries if not math.isnan(summary.margin)]  # the others are left out whole
-    made = [_of_statistic(made, plan.workload.tables_of(made.statistic)[0], said) for made in release.statistics]
+    made = [_of_statistic(made, plan.workload.tables_of(made.statistic)[0], lang) for made in release.statistics]
     exact = [statistic for statistic in made if not math.isnan(statistic.margin)]
-    first, guard, of = words.first_words(release, said), words.guard_words(release, said), words.of_words(release, said)
-    notices = [*words.notices(release, said), *words.clipped(release, said), *([guard] if guard else [])]
-    rules = [words.domain_words(name, plan.domain.kind(name), said) for name in plan.domain.names]
-    rules += [words.measure_words(name, measure, said) for name, measure in plan.domain.measures.items()]
-    script, title = (TEMPLATES / "report.js").read_text(encoding="utf-8"), _title(release, said)
-    source, column = said.say("source_line", source=options.source) if options.source else "", privacy.unit_column
-    cited = {"title": title, "budget": words.budget_words(privacy, said), "unit": privacy.unit, "digest": release.plan_digest}
+    first, guard, of = words.first_words(release, lang), words.guard_words(release, lang), words.of_words(release, lang)
+    notices = [*words.notices(release, lang), *words.clipped(release, lang), *([guard] if guard else [])]
+    rules = [words.domain_words(name, plan.domain.kind(name), lang) for name in plan.domain.names]
+    rules += [words.measure_words(name, measure, lang) for name, measure in plan.domain.measures.items()]
+    script, title = (TEMPLATES / "report.js").read_text(encoding="utf-8"), _title(release, lang)
+    source, column = lang.say("source_line", source=options.source) if options.source else "", privacy.unit_column
+    cited = {"title": title, "budget": words.budget_words(privacy, lang), "unit": privacy.unit, "digest": release.plan_digest}
     cited |= {"version": versions()["leastnoise"], "year": str(datetime.now(UTC).year)}
     return filled(
         "report.html",
-        t=said,
+        t=lang,
         release=release,
         words=words,
         versions=versions(),
@@ -69,66 +66,66 @@ def report(release: Release, seen: "Seen") -> str:
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         title=title,
-        warning="" if release.private else said.say("not_private"),
+        warning="" if release.private else lang.say("not_private"),
         source=source,
         first=first,
         notices=[notice for notice in notices if notice not in first],
-        what=_what(release, [statistic.name for statistic in made], said),
-        about=said.say("about_row") if column is None else said.some("about_unit", privacy.max_rows, column=repr(column)),
-        exact=_exact(exact, tables, said),
-        beyond=f" {said.say('beyond', of=of)}" if of else "",
-        fit=_fit([*exact, *tables], said),
+        what=_what(release, [statistic.name for statistic in made], lang),
+        about=lang.say("about_row") if column is None else lang.some("about_unit", privacy.max_rows, column=repr(column)),
+        exact=_exact(exact, tables, lang),
+        beyond=f" {lang.say('beyond', of=of)}" if of else "",
+        fit=_fit([*exact, *tables], lang),
         ratio=words.goodness(plan),
         day=f"{datetime.now(UTC):%Y-%m-%d}",
-        index=_index(release, seen, said),
-        levels=_levels(seen.summaries, said),
+        index=_index(release, seen, lang),
+        levels=_levels(seen.summaries, lang),
         seen=seen,
         rules=rules[:MOST_RULES],
-        more_rules=said.say("rows_more", count=MOST_RULES, all=len(rules)) if len(rules) > MOST_RULES else "",
-        spent=_spent(release, said),
-        cite=" ".join(filter(None, [options.agency and f"{options.agency}:", said.say("cite_text", **cited), source])),
+        more_rules=lang.say("rows_more", count=MOST_RULES, all=len(rules)) if len(rules) > MOST_RULES else "",
+        spent=_spent(release, lang),
+        cite=" ".join(filter(None, [options.agency and f"{options.agency}:", lang.say("cite_text", **cited), source])),
         cells=next((product.attributes[0] for product in release.workload if product.attributes), "NAME"),
     )
 
 
-def _title(release: Release, said: Texts) -> str:
+def _title(release: Release, lang: Texts) -> str:
     if release.options.title:
         return release.options.title
-    start = said.say("title_private" if release.private else "title_seeded", tables=said.some("tables", len(release.tables)))
-    names = _asked(release, 5, said)
-    return said.say("title_on", start=start, names=names) if names else start
+    start = lang.say("title_private" if release.private else "title_seeded", tables=lang.some("tables", len(release.tables)))
+    names = _asked(release, 5, lang)
+    return lang.say("title_on", start=start, names=names) if names else start
 
 
-def _asked(release: Release, most: int, said: Texts) -> str:
-    """The attributes that are asked about, in a row; the last of many are counted."""
+def _asked(release: Release, most: int, lang: Texts) -> str:
+    """Join the names of the attributes that are asked about; of more than so many the last are counted."""
     asked = {name for product in release.workload for name in product.attributes}
-    names = [name for name in release.workload.domain.names if name in asked]
-    return said.listed(names if len(names) <= most else [*names[: most - 1], said.say("more_attributes", count=len(names) - most + 1)])
+    names = [name for name in release.plan.domain.names if name in asked]
+    return lang.listed(names if len(names) <= most else [*names[: most - 1], lang.say("more_attributes", count=len(names) - most + 1)])
 
 
-def _shortened(names: list[str], said: Texts) -> str:
-    """Names in a row, of which those after the fourth are counted."""
-    return said.listed(names if len(names) <= _MOST_NAMED else [*names[:_MOST_NAMED], said.some("further", len(names) - _MOST_NAMED)])
+def _shortened(names: list[str], lang: Texts) -> str:
+    """Join names; those after the fourth are counted."""
+    return lang.listed(names if len(names) <= _MOST_NAMED else [*names[:_MOST_NAMED], lang.some("further", len(names) - _MOST_NAMED)])
 
 
-def _what(release: Release, statistics: list[str], said: Texts) -> str:
-    """What was asked: counts and sums, in how many tables, of which attributes, and the statistics made of them."""
+def _what(release: Release, statistics: list[str], lang: Texts) -> str:
+    """Say what was asked: counts and sums, in how many tables, of which attributes, and the statistics made of them."""
     products = release.workload.products
     sums = sorted({str(product.measure) for product in products if product.of_values})
     valued = sorted(str(product.values_of) for product in products if product.values_of is not None)
-    kinds = [said.say("counts")] if any(product.measure is None for product in products) else []
-    kinds += [said.say("counts_values", names=said.listed([*dict.fromkeys(valued)]))] if valued else []
-    kinds += [said.say("counts_units")] if any(product.of_units for product in products) else []
-    kinds += [said.say("sums_of", names=said.listed(sums))] if sums else []
-    names = _asked(release, 12, said)
-    values = {"answers": said.some("answers", release.workload.rows), "tables": said.some("in_tables", len(products))}
-    sentence = said.say("what" if names else "what_nothing", kinds=said.listed(kinds), names=names, **values)
-    return f"{sentence} {said.say('what_made', names=_shortened(statistics, said))}" if statistics else sentence
+    kinds = [lang.say("counts")] if any(product.measure is None for product in products) else []
+    kinds += [lang.say("counts_values", names=lang.listed([*dict.fromkeys(valued)]))] if valued else []
+    kinds += [lang.say("counts_units")] if any(product.of_units for product in products) else []
+    kinds += [lang.say("sums_of", names=lang.listed(sums))] if sums else []
+    names = _asked(release, 12, lang)
+    values = {"answers": lang.some("answers", release.workload.rows), "tables": lang.some("in_tables", len(products))}
+    sentence = lang.say("what" if names else "what_nothing", kinds=lang.listed(kinds), names=names, **values)
+    return f"{sentence} {lang.say('what_made', names=_shortened(statistics, lang))}" if statistics else sentence
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What is said of a table or a statistic beside its cells, so that each is estimated once for the page."""
+    """What the page says about a table or statistic beside its cells, kept so that each is estimated once."""
 
     product: Product  # of a statistic the first table that it is made of
     name: str
@@ -140,56 +137,56 @@ class Summary:
     largest: tuple[str, ...] = ()  # its largest cells in words, of a table along one attribute
 
 
-def _summary(table: Table, said: Texts) -> Summary:
+def _summary(table: Table, lang: Texts) -> Summary:
     known = table.answer[~np.isnan(table.answer)]
-    unit = "" if table.product.of_values else said.say("name_units" if table.product.of_units else "unit_rows")
+    unit = "" if table.product.of_values else lang.say("name_units" if table.product.of_units else "unit_rows")
     answer, typical = math.nan if table.labels else float(table.answer), float(abs(known).mean()) if known.size else 0.0
     cells = largest_first(table.answer, _MOST_NAMED).tolist() if len(table.labels) == 1 else []
     pairs = [(table.shown[0][cell], float(table.answer[cell]), float(table.margins[cell])) for cell in cells]
-    largest = tuple(f"{label}: {said.value(value, margin)}" for label, value, margin in pairs if not math.isnan(value))
-    name, margin = table_words(table.product, said), table.typical_margin
+    largest = tuple(f"{label}: {lang.value(value, margin)}" for label, value, margin in pairs if not math.isnan(value))
+    name, margin = table_words(table.product, lang), table.typical_margin
     return Summary(table.product, name, unit, answer, typical, margin, table.largest_margin, largest)
 
 
-def _of_statistic(made: StatisticTable, table: Product, said: Texts) -> Summary:
-    """The root mean square of half intervals beside a typical value; NaN where all are left out."""
+def _of_statistic(made: StatisticTable, table: Product, lang: Texts) -> Summary:
+    """Summarise a statistic; its margin is the root mean square of half its intervals, NaN where all values are left out."""
     known = ~np.isnan(made.values)
     answer, values = float(made.values.item()) if made.cells == 1 else math.nan, abs(made.values[known])
     halves = (made.high - made.low)[known] / 2
     typical, margin, largest = (values.mean(), math.sqrt((halves**2).mean()), halves.max()) if known.any() else (math.nan,) * 3
-    return Summary(table, statistic_words(made.statistic, said), "", answer, float(typical), float(margin), float(largest))
+    return Summary(table, statistic_words(made.statistic, lang), "", answer, float(typical), float(margin), float(largest))
 
 
-def _exact(made: Sequence[Summary], tables: Sequence[Summary], said: Texts) -> list[tuple[str, str]]:
-    """The margins of statistics and of the main tables, which have the fewest attributes, each with the typical answer beside it."""
+def _exact(made: Sequence[Summary], tables: Sequence[Summary], lang: Texts) -> list[tuple[str, str]]:
+    """Say how exact statistics and the main tables are, those of the fewest attributes: pairs of a name and a sentence."""
     ranks = [(len(table.product.attributes), table.product.rows > 1000, position) for position, table in enumerate(tables)]
     main = sorted(position for _, _, position in sorted(ranks)[: max(0, MOST_MAIN - len(made))])
     lines = []
     for table in [*made[:MOST_MAIN], *(tables[position] for position in main)]:
-        margin, typical = said.error(table.margin), f"{said.number(table.typical, table.margin)} {table.unit}".strip()
+        margin, typical = lang.error(table.margin), f"{lang.number(table.typical, table.margin)} {table.unit}".strip()
         if not math.isnan(table.answer):
-            text = f"{said.value(table.answer, table.margin)} {table.unit}"
+            text = f"{lang.value(table.answer, table.margin)} {table.unit}"
         elif table.margin > table.typical > 0:
-            text = said.say("exact_unreliable", margin=margin, typical=typical)
+            text = lang.say("exact_unreliable", margin=margin, typical=typical)
         elif table.typical > 0:
-            text = said.say("exact_relative", margin=margin, typical=typical, share=said.percent(table.margin / table.typical, 2))
+            text = lang.say("exact_relative", margin=margin, typical=typical, share=lang.percent(table.margin / table.typical, 2))
         else:
-            text = said.say("exact_plain", margin=margin)
+            text = lang.say("exact_plain", margin=margin)
         lines.append((table.name, text))
     return lines
 
 
-def _fit(exact: Sequence[Summary], said: Texts) -> list[str]:
-    """What the first tables can be used for, by their typical margins beside their typical answers."""
+def _fit(exact: Sequence[Summary], lang: Texts) -> list[str]:
+    """Say what tables can be used for, by the ratio of their typical margins to their typical answers."""
     fit: dict[str, list[str]] = {"good": [], "care": [], "bad": []}
     for table in exact[:MOST_PICTURES]:
         kind = "good" if table.margin <= table.typical / 10 else "care" if table.margin <= table.typical / 2 else "bad"
         fit[kind].append(table.name)
-    return [said.say(f"fit_{kind}", names=_shortened(names, said)) for kind, names in fit.items() if names]
+    return [lang.say(f"fit_{kind}", names=_shortened(names, lang)) for kind, names in fit.items() if names]
 
 
-def _index(release: Release, seen: "Seen", said: Texts) -> dict[str, Any]:
-    """The list of all tables, with margins in place of standard errors, and what the least possible margin of each alone is."""
+def _index(release: Release, seen: "Seen", lang: Texts) -> dict[str, Any]:
+    """Return the list of all tables with their margins, and for few tables the least margin possible if each were asked for alone."""
     times, half, rounded = release.interval.multiplier, release.interval.half_step, float(exact_rule(release.options)[0]) / 2
     bounded = release.finding.linear and len(seen.entries) <= _MOST_BOUNDS
     rows: list[tuple[str, ...]] = []
@@ -201,9 +198,9 @@ def _index(release: Release, seen: "Seen", said: Texts) -> dict[str, Any]:
             bound = lower_bound(Workload(product.domain, (product,)), release.plan.privacy, release.measurements.noise)
             least = math.sqrt(bound / (product.importance * product.rows)) * product.unit
             gives_way, bounds = gives_way or entry.rmse > 2 * least, bounds or least > 0
-        margins = said.error(table.margin), said.error(table.largest_margin)
-        rows.append((entry.query, table.name, said.plain(entry.answers), *margins))
-        leasts.append("" if least is None else said.error(times * least + half * product.unit + rounded))
+        margins = lang.error(table.margin), lang.error(table.largest_margin)
+        rows.append((entry.query, table.name, lang.plain(entry.answers), *margins))
+        leasts.append("" if least is None else lang.error(times * least + half * product.unit + rounded))
     heads, notes = ["col_id", "col_table", "col_answers", "col_typical", "col_largest"], ["index_note"]
     if bounds:
         rows, heads, notes = (
@@ -213,52 +210,52 @@ def _index(release: Release, seen: "Seen", said: Texts) -> dict[str, Any]:
         )
     promise, summary = release.plan.promise, ""
     if not release.finding.linear:
-        summary = said.say("aware_errors")
+        summary = lang.say("aware_errors")
     elif promise is not None and promise.lower_bound > 0:
         objective = release.plan.details.get("objective")
         objective = objective if objective in _OBJECTIVES else "total"
         why = [f"chosen_{objective}", *(["gives_way"] if gives_way and objective == "total" else [])]
-        summary = " ".join([*map(said.say, why), said.say("squared", total=promise.total_squared_error, bound=promise.lower_bound)])
-    cut = said.say("index_cut", count=MOST_LISTED, all=len(seen.entries)) if len(seen.entries) > MOST_LISTED else ""
-    note = " ".join(said.say(key, percent=said.percent(release.level)) for key in notes)
-    return {"heads": [said.say(head) for head in heads], "rows": rows, "summary": summary, "cut": cut, "note": note}
+        summary = " ".join([*map(lang.say, why), lang.say("squared", total=promise.total_squared_error, bound=promise.lower_bound)])
+    cut = lang.say("index_cut", count=MOST_LISTED, all=len(seen.entries)) if len(seen.entries) > MOST_LISTED else ""
+    note = " ".join(lang.say(key, percent=lang.percent(release.level)) for key in notes)
+    return {"heads": [lang.say(head) for head in heads], "rows": rows, "summary": summary, "cut": cut, "note": note}
 
 
-def _levels(summaries: Sequence[Summary], said: Texts) -> list[tuple[str, ...]]:
-    """The levels of every attribute that are asked about alone, each with its groups, margins and largest groups."""
+def _levels(summaries: Sequence[Summary], lang: Texts) -> list[tuple[str, ...]]:
+    """Return the tables of one attribute for attributes with levels: name, number of groups, margins and largest groups."""
     alone = [table for table in summaries if len(table.product.attributes) == 1]
     leveled = {(table.product.measure, table.product.attributes) for table in alone if table.product.keys != table.product.attributes}
     return [
-        (table.name, said.plain(table.product.rows), said.error(table.margin), said.error(table.largest_margin), "; ".join(table.largest))
+        (table.name, lang.plain(table.product.rows), lang.error(table.margin), lang.error(table.largest_margin), "; ".join(table.largest))
         for table in alone
         if (table.product.measure, table.product.attributes) in leveled
     ]
 
 
-def _spent(release: Release, said: Texts) -> list[tuple[str, str]]:
-    """What was paid, by what, for what, and with which noise."""
+def _spent(release: Release, lang: Texts) -> list[tuple[str, str]]:
+    """Return the facts about the payment, the noise and the strategy, as pairs of a heading and a text."""
     plan, privacy, finding, receipt = release.plan, release.privacy, release.finding, release.receipt
     kept = {name: value for name, value in receipt.items() if not name.startswith(("guard_", "joined"))}  # told in the headline
     facts = ", ".join(f"{name}: {value}" for name, value in {"id": release.observation.receipt, **kept}.items() if value)
     searches = [{name: str(paid[name]) for name in ("attribute", "charge", "number", "ledger")} for paid in release.options.searches]
-    done = said.some("done", len(release.measurements.blocks)) if finding.linear else said.say(finding.done[0], **finding.done[1])
+    done = lang.some("done", len(release.measurements.blocks)) if finding.linear else lang.say(finding.done[0], **finding.done[1])
     series = plan.details.get("series")
     return [
-        (said.say("s_budget"), f"{words.budget_words(privacy, said)} ({words.definition(privacy, said)[0]})"),
-        *([(said.say("s_series"), said.say(f"series_{series['late']}", **series))] if series else []),
-        (said.say("s_cost"), said.say("computed" if finding.linear else "computed_aware", cost=words.cost_words(plan.cost(), said))),
-        *([(said.say("s_guard"), str(receipt["guard_charge"]))] if "guard_charge" in receipt else []),
-        *((said.say("s_search", **search), said.say("searched", **search)) for search in searches),
-        (said.say("s_neighbours"), f"{words.change(privacy, said)} ({privacy.neighbours})"),
-        (said.say("s_noise"), said.say(release.measurements.noise.value)),
-        (said.say("s_strategy"), f"{plan.strategy}: {done}"),
-        (said.say("s_receipt"), facts or said.say("no_receipt")),
+        (lang.say("s_budget"), f"{words.budget_words(privacy, lang)} ({words.definition(privacy, lang)[0]})"),
+        *([(lang.say("s_series"), lang.say(f"series_{series['late']}", **series))] if series else []),
+        (lang.say("s_cost"), lang.say("computed" if finding.linear else "computed_aware", cost=words.cost_words(plan.cost(), lang))),
+        *([(lang.say("s_guard"), str(receipt["guard_charge"]))] if "guard_charge" in receipt else []),
+        *((lang.say("s_search", **search), lang.say("searched", **search)) for search in searches),
+        (lang.say("s_neighbours"), f"{words.change(privacy, lang)} ({privacy.neighbours})"),
+        (lang.say("s_noise"), lang.say(release.measurements.noise.value)),
+        (lang.say("s_strategy"), f"{plan.strategy}: {done}"),
+        (lang.say("s_receipt"), facts or lang.say("no_receipt")),
     ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A table on the page; ``drawn`` is what is said of its picture, ``said`` of its numbers too."""
+    """A table on the page; ``drawn`` explains its picture, ``notes`` its picture and numbers."""
 
     id: str
     name: str
@@ -266,11 +263,11 @@ class View:
     keys: Sequence[str]
     numbers: Sequence[str]
     rows: list[list[str]]
-    rows_said: str
+    rows_note: str
     file: str = ""
     total: str = ""
     drawn: str = ""
-    said: str = ""
+    notes: str = ""
     svg: str = ""
     width: int = 0
 
@@ -281,20 +278,20 @@ class View:
 
     @property
     def lines(self) -> str:
-        """Headings and rows with tabs between their cells; a label has no line breaks and no tabs here."""
+        """Headings and rows as lines with tabs between cells; blanks in labels become spaces."""
         return "\n".join("\t".join(" ".join(cell.split()) for cell in row) for row in [[*self.keys, *self.numbers], *self.rows])
 
-    def without_alike(self, said: Texts) -> "View":
-        """Without the keys that are equal in all of its rows, each of which becomes a sentence."""
+    def without_alike(self, lang: Texts) -> "View":
+        """Drop the keys that are equal in all rows; each becomes a sentence."""
         alike = [column for column in range(len(self.keys)) if len(self.rows) > 1 and len({row[column] for row in self.rows}) == 1]
-        sentences = [said.say("alike", name=self.keys[column], value=self.rows[0][column]) for column in alike]
+        sentences = [lang.say("alike", name=self.keys[column], value=self.rows[0][column]) for column in alike]
         keys, *rows = ([cell for column, cell in enumerate(row) if column not in alike] for row in [[*self.keys], *self.rows])
-        return replace(self, keys=keys, rows=rows, rows_said=" ".join([self.rows_said, *sentences])) if alike else self
+        return replace(self, keys=keys, rows=rows, rows_note=" ".join([self.rows_note, *sentences])) if alike else self
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the page keeps of the tables, each of which it sees once: entries of all, and of as many as it can hold summaries and views."""
+    """What the page keeps of the tables, each of which is estimated once: all entries, and as many summaries and views as fit."""
 
     entries: list[TableEntry]
     summaries: list[Summary]
@@ -302,40 +299,40 @@ class Seen:
     views: list[View]  # of the statistics first
 
 
-def views(release: Release, written: Iterable[tuple[Table, TableEntry]], said: Texts) -> Seen:
-    """Every table of the release, as far as a page can hold them: each has its place, the largest ones only their largest cells."""
+def views(release: Release, written: Iterable[tuple[Table, TableEntry]], lang: Texts) -> Seen:
+    """Collect the tables for the page as far as it can hold them; of the largest ones only the largest cells."""
     entries: list[TableEntry] = []
     summaries: list[Summary] = []
     shown: list[View] = []
     charts: dict[str, tuple[dict[str, Any], str, str]] = {}  # of a view its chart, and the name and the words of that
     for statistic in release.statistics:
-        spec, view = statistic.spec(said), _statistic_view(release, statistic, said)
+        spec, view = statistic.spec(lang), _statistic_view(release, statistic, lang)
         if spec is not None:
-            along = statistic.picture(said) if statistic.statistic.form.along else None
-            view = _captioned(view, statistic.chart(said), spec, along, release, said)
+            along = statistic.picture(lang) if statistic.statistic.form.along else None
+            view = _captioned(view, statistic.chart(lang), spec, along, release, lang)
             charts[view.id] = (spec, view.name, view.meta)
         shown.append(view)
     left, marks = MOST_CELLS, MOST_MARKS
     for table, entry in written:
         entries.append(entry)
         if len(summaries) < MOST_LISTED:
-            summaries.append(_summary(table, said))
+            summaries.append(_summary(table, lang))
         if left <= 0:
             continue
-        picture = table.picture(said)
+        picture = table.picture(lang)
         chart = chart_for(picture, marks)
-        view = _view(release, entry, table, said, whole=entry.answers <= min(MOST_OF_A_TABLE, left))
+        view = _view(release, entry, table, lang, whole=entry.answers <= min(MOST_OF_A_TABLE, left))
         spec = vega_lite(picture, marks) if len(charts) < MOST_PICTURES else None
         if chart is not None:
-            view = _captioned(view, chart.name, spec, picture, release, said)
+            view = _captioned(view, chart.name, spec, picture, release, lang)
         if chart is not None and spec is not None:
-            charts[view.id] = (spec, picture.name, _alt(picture, said))
+            charts[view.id] = (spec, picture.name, _alt(picture, lang))
             marks -= len(spec["data"]["values"])
-            view = replace(view, drawn=f"{_sure(release, table, said)} {view.drawn}") if chart.name == "largest" else view
+            view = replace(view, drawn=f"{_sure(release, table, lang)} {view.drawn}") if chart.name == "largest" else view
         left -= len(view.rows)
         shown.append(view)
-    statements = [_statement_view(release, number, said).without_alike(said) for number in range(1, len(release.options.statements) + 1)]
-    shown = [view.without_alike(said) for view in _pictured(shown, charts, said)]
+    statements = [_statement_view(release, number, lang).without_alike(lang) for number in range(1, len(release.options.statements) + 1)]
+    shown = [view.without_alike(lang) for view in _pictured(shown, charts, lang)]
     if sum(len(view.rows) for view in shown) > MOST_ELEMENTS:
         # Tables that are not open have plain lines in the place of elements, which browsers read in a fraction of the time.
         widths = [0 if view.is_open else 2 + max(map(len, chain(view.keys, view.numbers, *view.rows))) for view in shown]
@@ -343,44 +340,44 @@ def views(release: Release, written: Iterable[tuple[Table, TableEntry]], said: T
     return Seen(entries, summaries, statements, shown)
 
 
-def _pictured(shown: list[View], charts: Mapping[str, tuple[dict[str, Any], str, str]], said: Texts) -> Iterator[View]:
-    """Views with their pictures, as long as all of them together do not make the page too large, and what is said of these."""
+def _pictured(shown: list[View], charts: Mapping[str, tuple[dict[str, Any], str, str]], lang: Texts) -> Iterator[View]:
+    """Yield the views with their pictures, as long as all of these together are not too large."""
     described = [(f"c-{key}", name, alt) for key, (_, name, alt) in charts.items()]
-    pictures = dict(zip(charts, svg_of([spec for spec, *_ in charts.values()], described, said.language), strict=True))
+    pictures = dict(zip(charts, svg_of([spec for spec, *_ in charts.values()], described, lang.language), strict=True))
     used = 0
     for view in shown:
         svg = pictures.get(view.id) or ""
         used += len(svg)
         svg = svg if used <= MOST_BYTES else ""
-        words_of = f"{view.drawn if svg else said.say('not_drawn', id=view.id)} {view.said}".strip()
-        yield replace(view, svg=svg, said=words_of) if view.drawn else view
+        notes = f"{view.drawn if svg else lang.say('not_drawn', id=view.id)} {view.notes}".strip()
+        yield replace(view, svg=svg, notes=notes) if view.drawn else view
 
 
-def _captioned(view: View, chart: str, spec: dict[str, Any] | None, picture: Picture | None, release: Release, said: Texts) -> View:
-    """A view with what its chart shows and what its marks mean, which of its lines are not drawn, and of which rows the answers are."""
+def _captioned(view: View, chart: str, spec: dict[str, Any] | None, picture: Picture | None, release: Release, lang: Texts) -> View:
+    """Explain the chart of a view and its marks, which lines are not drawn, and which rows the answers count."""
     keys = [f"how_{chart}", *([f"how_{chart}_marked"] if spec is not None and marked(spec) else [])]
-    hidden, of = vague(picture) if picture is not None and chart == "lines" else (), words.of_words(release, said)
-    rest = [said.say("vague", names=said.listed([*hidden]))] if hidden else []
-    drawn = " ".join(said.say(key, percent=said.percent(release.level)) for key in keys)
-    return replace(view, drawn=drawn, said=" ".join([*rest, *([said.say("beyond", of=of)] if of else [])]))
+    hidden, of = vague(picture) if picture is not None and chart == "lines" else (), words.of_words(release, lang)
+    rest = [lang.say("vague", names=lang.listed([*hidden]))] if hidden else []
+    drawn = " ".join(lang.say(key, percent=lang.percent(release.level)) for key in keys)
+    return replace(view, drawn=drawn, notes=" ".join([*rest, *([lang.say("beyond", of=of)] if of else [])]))
 
 
-def _statistic_view(release: Release, made: StatisticTable, said: Texts) -> View:
-    """Means, quantiles or a distribution function, with intervals in place of margins; whole but for very many values."""
-    cut = said.say("rows_first", count=MOST_LARGEST, all=made.cells, file=made.id)
+def _statistic_view(release: Release, made: StatisticTable, lang: Texts) -> View:
+    """Show means, quantiles or a distribution function with intervals; of very many values the first."""
+    cut = lang.say("rows_first", count=MOST_LARGEST, all=made.cells, file=made.id)
     return View(
         id=made.id,
-        name=statistic_words(made.statistic, said),
-        meta=said.say(f"meta_{made.statistic.kind}"),
-        keys=made.headings(said),
-        numbers=(said.say(f"col_{made.value_name}"), said.say("col_interval", percent=said.percent(release.level))),
-        rows=made.written(said, MOST_LARGEST),
-        rows_said=said.say("rows_whole") if made.cells <= MOST_LARGEST else cut,
+        name=statistic_words(made.statistic, lang),
+        meta=lang.say(f"meta_{made.statistic.kind}"),
+        keys=made.headings(lang),
+        numbers=(lang.say(f"col_{made.value_name}"), lang.say("col_interval", percent=lang.percent(release.level))),
+        rows=made.written(lang, MOST_LARGEST),
+        rows_note=lang.say("rows_whole") if made.cells <= MOST_LARGEST else cut,
     )
 
 
-def _statement_view(release: Release, number: int, said: Texts) -> View:
-    """The table of a SQL statement under its text: groups, and each answer with its interval."""
+def _statement_view(release: Release, number: int, lang: Texts) -> View:
+    """Show the answers of a SQL statement under its text: groups, and each answer with its interval."""
     text, domain = release.options.statements[number - 1], release.plan.domain
     columns = release.answered(text)
     answers = [name for name in columns if {f"{name}_low", f"{name}_high"} <= {*columns}]
@@ -391,61 +388,61 @@ def _statement_view(release: Release, number: int, said: Texts) -> View:
     for row in zip(*(values[:MOST_LARGEST].tolist() for values in columns.values()), strict=True):
         of = dict(zip(columns, row, strict=True))
         cells = ["" if of[name] is None else called.get(name, {}).get(str(of[name]), str(of[name])) for name in keys]
-        ends = [shown_interval(said, of[name], of[f"{name}_low"], of[f"{name}_high"], exact=False) for name in answers]
+        ends = [shown_interval(lang, of[name], of[f"{name}_low"], of[f"{name}_high"], exact=False) for name in answers]
         rows.append([*cells, *chain.from_iterable(ends)])
-    interval, size = said.say("col_interval", percent=said.percent(release.level)), len(next(iter(columns.values())))
-    cut = said.say("rows_first", count=MOST_LARGEST, all=size, file=statement_file(number))
+    interval, size = lang.say("col_interval", percent=lang.percent(release.level)), len(next(iter(columns.values())))
+    cut = lang.say("rows_first", count=MOST_LARGEST, all=size, file=statement_file(number))
     return View(
         id=f"sql{number}",
-        name=said.say("name_statement", number=number),
+        name=lang.say("name_statement", number=number),
         meta=" ".join(text.split()),
         keys=keys,
         numbers=[heading for name in answers for heading in (name, interval)],
         rows=rows,
-        rows_said=said.say("rows_whole") if size <= MOST_LARGEST else cut,
+        rows_note=lang.say("rows_whole") if size <= MOST_LARGEST else cut,
     )
 
 
-def _view(release: Release, entry: TableEntry, table: Table, said: Texts, *, whole: bool) -> View:
-    """The cells of a table, or its largest ones, with what it counts and how exact it is."""
-    product, unit = table.product, measured_words(table.product, said)
+def _view(release: Release, entry: TableEntry, table: Table, lang: Texts, *, whole: bool) -> View:
+    """Show the cells of a table, or its largest ones, with what it counts and how exact it is."""
+    product, unit = table.product, measured_words(table.product, lang)
     if product.measure is not None and product.of_values and (step := product.domain.measures[product.measure].unit) != 1:
-        unit = said.say("unit_measure", measure=product.measure, unit=said.exact(step))
-    cells, rows_said = np.arange(table.cells), said.say("rows_whole")
+        unit = lang.say("unit_measure", measure=product.measure, unit=lang.exact(step))
+    cells, rows_note = np.arange(table.cells), lang.say("rows_whole")
     if not whole:
         cells = largest_first(table.answer, MOST_LARGEST)
-        rows_said = said.say("rows_cut", count=len(cells), all=table.cells, file=entry.files)
+        rows_note = lang.say("rows_cut", count=len(cells), all=table.cells, file=entry.files)
     margins, numbers = table.margins.reshape(-1)[cells].tolist(), table.numbers()
     extra = [name for name in numbers if name not in ("answer", "noise_std", "approximation_std", "low", "high")]
     indices = np.unravel_index(cells, table.answer.shape) if table.labels else ()
     columns = [np.array(labels, dtype=object)[index].tolist() for labels, index in zip(table.shown, indices, strict=True)]
-    columns.append([said.number(answer, margin / 4) for answer, margin in zip(numbers["answer"][cells].tolist(), margins, strict=True)])
-    errors = {margin: said.error(margin) for margin in {*margins}}
+    columns.append([lang.number(answer, margin / 4) for answer, margin in zip(numbers["answer"][cells].tolist(), margins, strict=True)])
+    errors = {margin: lang.error(margin) for margin in {*margins}}
     columns.append([errors[margin] for margin in margins])
-    columns += [["" if math.isnan(value) else said.number(float(value), 0.5) for value in numbers[name][cells].tolist()] for name in extra]
+    columns += [["" if math.isnan(value) else lang.number(float(value), 0.5) for value in numbers[name][cells].tolist()] for name in extra]
     return View(
         id=table.id,
-        name=table_words(product, said),
-        meta=said.say(
+        name=table_words(product, lang),
+        meta=lang.say(
             "meta",
-            answers=said.some("answers", table.cells),
-            unit=unit_words(unit, table.privacy, said),
-            margin=said.error(table.typical_margin),
+            answers=lang.some("answers", table.cells),
+            unit=unit_words(unit, table.privacy, lang),
+            margin=lang.error(table.typical_margin),
         ),
-        total="" if table.labels else said.value(float(table.answer), float(table.margins)),
+        total="" if table.labels else lang.value(float(table.answer), float(table.margins)),
         keys=product.keys,
-        numbers=(said.say("col_answer"), said.say("col_margin", percent=said.percent(release.level)), *extra),
+        numbers=(lang.say("col_answer"), lang.say("col_margin", percent=lang.percent(release.level)), *extra),
         rows=[list(row) for row in zip(*columns, strict=True)] if table.labels else [],
-        rows_said=rows_said,
+        rows_note=rows_note,
         file=f"{entry.files.rsplit('/', 1)[-1]}.csv",
     )
 
 
-def _sure(release: Release, table: Table, said: Texts) -> str:
-    """How sure the ranking of the largest cells is, by intervals that hold for all cells at once."""
+def _sure(release: Release, table: Table, lang: Texts) -> str:
+    """Say how many of the largest cells are so for certain, by intervals that hold for all cells at once."""
     shown = min(_LARGEST, table.cells)
     if not release.finding.linear:
-        return said.say("largest_unknown", count=shown)
+        return lang.say("largest_unknown", count=shown)
     # the union bound over all cells
     times = interval_multiplier(release.measurements.noise, 1 - (1 - release.level) / table.cells)
     rounding = float(exact_rule(release.options)[0]) / 2
@@ -455,37 +452,37 @@ def _sure(release: Release, table: Table, said: Texts) -> str:
     high = np.where(gone, float(release.options.below or 0) + margin, table.answer + margin).reshape(-1)
     sure = clear_of_the_rest(low, high, largest_first(table.answer, shown))
     if not sure:
-        return said.say("largest_unsure", count=shown, all=table.cells)
-    return said.some("largest_sure", sure, shown=shown, all=table.cells, percent=said.percent(release.level))
+        return lang.say("largest_unsure", count=shown, all=table.cells)
+    return lang.some("largest_sure", sure, shown=shown, all=table.cells, percent=lang.percent(release.level))
 
 
-def _alt(drawn: Picture, said: Texts) -> str:
-    """A chart in words: what it shows, and its largest and smallest cell."""
+def _alt(drawn: Picture, lang: Texts) -> str:
+    """Describe a chart in words: what it shows, and its largest and smallest cell."""
     flat, margins = drawn.answer.reshape(-1), np.maximum(drawn.high - drawn.answer, drawn.answer - drawn.low).reshape(-1)
     ends = []
     known = np.flatnonzero(~np.isnan(flat))
     if not known.size:
-        return said.say("alt_left_out", name=drawn.name, cells=said.some("answers", drawn.cells))
+        return lang.say("alt_left_out", name=drawn.name, cells=lang.some("answers", drawn.cells))
     for cell in (known[flat[known].argmax()], known[flat[known].argmin()]):
         index = np.unravel_index(cell, drawn.answer.shape)
         key = ", ".join(axis.labels[int(at)] for axis, at in zip(drawn.axes, index, strict=True))
-        ends.append((key, said.value(float(flat[cell]), float(margins[cell]))))
+        ends.append((key, lang.value(float(flat[cell]), float(margins[cell]))))
     (top, most), (bottom, least) = ends
-    return said.say("alt", name=drawn.name, cells=said.some("answers", drawn.cells), top=top, most=most, bottom=bottom, least=least)
+    return lang.say("alt", name=drawn.name, cells=lang.some("answers", drawn.cells), top=top, most=most, bottom=bottom, least=least)
 
 
 def write_series_page(folder: Path, options: Options, tables: Sequence[Product], errors: Mapping[str, Sequence[float | None]]) -> None:
-    """Write ``index.html`` into the directory of a series: promised errors by period and table, None where nothing ends."""
-    said, published = texts(options.language), [label for label in errors if (folder / label / "report.html").exists()]
+    """Write ``index.html`` of a series: the promised errors by period and table, None for a table that a period does not complete."""
+    lang, published = texts(options.language), [label for label in errors if (folder / label / "report.html").exists()]
     page = filled(
         "series.html",
-        t=said,
+        t=lang,
         style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
-        title=options.title or said.say("series_title"),
+        title=options.title or lang.say("series_title"),
         published=published,
         periods=len(errors),
-        heads=[said.say("col_period"), *(table_words(product, said) for product in tables)],
-        rows=[(label, ["" if error is None else said.error(error) for error in row]) for label, row in errors.items()],
+        heads=[lang.say("col_period"), *(table_words(product, lang) for product in tables)],
+        rows=[(label, ["" if error is None else lang.error(error) for error in row]) for label, row in errors.items()],
     )
     draft = folder / "index.html.new"
     draft.write_text(page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n")

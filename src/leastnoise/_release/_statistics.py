@@ -1,4 +1,4 @@
-"""What is made of the tables of a release: means, quantiles, distribution functions, and the answers of SQL statements, with intervals."""
+"""Means, quantiles, distribution functions and answers of SQL statements, computed from the tables of a release, with intervals."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,11 +20,11 @@ from leastnoise._release._texts import Texts, statistic_words, texts
 from leastnoise._workload import Aggregate, Grouped, Statement, Statistic, Workload, read_statements
 
 Numbers = Callable[[Workload], tuple[FloatArray, FloatArray, FloatArray]]
-"""The answers to what a column asks, and the lower and upper ends of their intervals, one axis an attribute."""
+"""From the workload of one column of a statement to its answers and the lower and upper ends of their intervals, one axis an attribute."""
 
 
 def statement_of(workload: Workload, unit: str | None, text: str) -> Statement:
-    """The one statement of a text, over the domain of what was asked."""
+    """Read a text that holds one SQL statement, over the domain of a workload."""
     once = UnitCount()  # of the attributes of such a count the rows of a unit agree
     agree = {
         name for product in workload if product.measure and product.domain.measure(product.measure) == once for name in product.attributes
@@ -36,7 +36,7 @@ def statement_of(workload: Workload, unit: str | None, text: str) -> Statement:
 
 
 def asked_before(workload: Workload, asked: Workload) -> int | None:
-    """The place of what a column asks among the statistics, or else the tables, of a workload; None where it was not asked for."""
+    """Return the position of a column's statistic, or else of its table, in a workload; None where the workload lacks it."""
     if asked.statistics:
         known = [replace(statistic, size=None, target=None) for statistic in workload.statistics]
         return known.index(asked.statistics[0]) if asked.statistics[0] in known else None
@@ -45,7 +45,7 @@ def asked_before(workload: Workload, asked: Workload) -> int | None:
 
 
 def check_statements(workload: Workload, unit: str | None, texts: Sequence[str]) -> None:
-    """Refuse statements of which a plan does not have every table, before anything is paid for it."""
+    """Refuse statements that need a table or statistic which the plan lacks, before anything is paid."""
     for text in texts:
         statement = statement_of(workload, unit, text)
         for asked in (statement.asked(aggregate, grouping) for grouping in statement.sets for aggregate in statement.aggregates):
@@ -55,9 +55,9 @@ def check_statements(workload: Workload, unit: str | None, texts: Sequence[str])
 
 
 def answered(statement: Statement, numbers: Numbers) -> Columns:
-    """One column a name of SELECT, and beside an answer its interval: ``n``, ``n_low``, ``n_high``; a row a group.
+    """Return the columns of SELECT by name, one row a group; beside an answer ``n`` stands its interval, ``n_low`` and ``n_high``.
 
-    Guarantees: groups without rows are there too; of a set of groups, columns that are not in it are None, as in SQL.
+    Guarantees: groups without rows are included; a column that is not in a set of groups is None there, as in SQL.
     """
     parts = [_of_set(statement, grouping, numbers) for grouping in statement.sets]
     names = Names(set())
@@ -85,7 +85,7 @@ def answered(statement: Statement, numbers: Numbers) -> Columns:
 
 
 def _of_set(statement: Statement, grouping: Sequence[int], numbers: Numbers) -> list[list[Array]]:
-    """The arrays of every column for one set of groups."""
+    """Return the arrays of every column for one set of groups: one for a key, three for an answer."""
     along = {name: keys for name, (_, keys) in statement.along(grouping, statement.cells).items()}
     rows = [dict(zip(along, row, strict=True)) for row in product(*along.values())]
     made: list[list[Array]] = []
@@ -103,7 +103,7 @@ def _of_set(statement: Statement, grouping: Sequence[int], numbers: Numbers) -> 
 def _of_answers(
     statement: Statement, aggregate: Aggregate, grouping: Sequence[int], along: Mapping[str, Sequence[object]], numbers: Numbers
 ) -> list[Array]:
-    """An answer with its interval for every group; where FILTER leaves no cell of a group, an exact 0 of counts and sums."""
+    """Return the answer of every group and the ends of its interval; where FILTER leaves no cell, counts and sums are exactly 0."""
     keys_along = {name: keys for name, (_, keys) in statement.along(grouping, statement.kept(aggregate)).items()}
     wanted = [np.array([keys.index(key) if key in keys else -1 for key in along.get(name, keys)]) for name, keys in keys_along.items()]
     gone = np.zeros([len(at) for at in wanted], dtype=np.bool_)
@@ -123,7 +123,7 @@ MOST_DOTS = 200
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class StatisticTable(Part):
-    """What was made of a statistic: one value with an interval for every group and, of quantiles and functions, every share or cell."""
+    """A computed statistic: a value with an interval for every group and, of quantiles and functions, for every share or cell."""
 
     statistic: Statistic
     values: FloatArray
@@ -142,56 +142,56 @@ class StatisticTable(Part):
         return {name: np.ascontiguousarray(np.broadcast_to(values, self.values.shape)).reshape(-1) for name, values in columns.items()}
 
     def rows(self, most: int | None = None) -> Iterator[tuple[tuple[str, ...], tuple[float, float, float]]]:
-        """The first values, all of them for None: the labels of their keys, then value, low and high."""
+        """Yield the first values (None for all): the labels of their keys, then value, low and high."""
         numbers = zip(*(values.reshape(-1)[:most].tolist() for values in (self.values, self.low, self.high)), strict=True)
         keys = [np.array(along, object)[index[:most]] for along, index in zip(self.shown, self.indices(), strict=True)]
         return zip(zip(*keys, strict=True) if keys else [()], numbers, strict=True)
 
-    def written(self, said: Texts, most: int) -> list[list[str]]:
-        """The first values with their keys and intervals, as texts in the digits that the noise leaves meaningful."""
+    def written(self, lang: Texts, most: int) -> list[list[str]]:
+        """The first rows as texts, with the digits that the noise leaves meaningful: keys, value, interval."""
         form, groups = self.statistic.form, len(self.statistic.by)
         rows = []
         for names, numbers in self.rows(most):
-            shares = map(said.local, names[groups:]) if form.at_shares else names[groups:]
-            rows.append([*names[:groups], *shares, *shown_interval(said, *numbers, exact=form.at_shares)])
+            shares = map(lang.local, names[groups:]) if form.at_shares else names[groups:]
+            rows.append([*names[:groups], *shares, *shown_interval(lang, *numbers, exact=form.at_shares)])
         return rows
 
-    def headings(self, said: Texts) -> tuple[str, ...]:
-        """The keys, of which a share is no attribute, in the language of the catalogue."""
-        return (*self.attributes[:-1], said.say("col_share")) if self.statistic.form.at_shares else self.attributes
+    def headings(self, lang: Texts) -> tuple[str, ...]:
+        """The headings of the keys; that of shares is no attribute, and is translated."""
+        return (*self.attributes[:-1], lang.say("col_share")) if self.statistic.form.at_shares else self.attributes
 
-    def chart(self, said: Texts) -> str:
+    def chart(self, lang: Texts) -> str:
         """The name of its chart: dots for means and quantiles, lines for functions, or what suits; empty for none."""
         if self.statistic.form.along:
-            chart = chart_for(self.picture(said))
+            chart = chart_for(self.picture(lang))
             return "" if chart is None or chart.name == "largest" else chart.name
         return "dots" if 1 < self.cells <= MOST_DOTS else ""
 
-    def spec(self, said: Texts) -> dict[str, Any] | None:
+    def spec(self, lang: Texts) -> dict[str, Any] | None:
         """Its chart, as Vega-Lite; None for a single number, or too many."""
-        if not self.chart(said):
+        if not self.chart(lang):
             return None
         if self.statistic.form.along:
-            return vega_lite(self.picture(said))
-        every, groups, at_shares = said.say("all_rows"), len(self.statistic.by), self.statistic.form.at_shares
-        rows = tuple((", ".join(names[:groups]) or every, said.local(", ".join(names[groups:])), *ends) for names, ends in self.rows())
-        title = self.statistic.of if at_shares else statistic_words(self.statistic, said)
-        return dots(Dots(title=title, groups=self.statistic.groups_name, rows=rows, series=said.say("col_share") if at_shares else ""))
+            return vega_lite(self.picture(lang))
+        every, groups, at_shares = lang.say("all_rows"), len(self.statistic.by), self.statistic.form.at_shares
+        rows = tuple((", ".join(names[:groups]) or every, lang.local(", ".join(names[groups:])), *ends) for names, ends in self.rows())
+        title = self.statistic.of if at_shares else statistic_words(self.statistic, lang)
+        return dots(Dots(title=title, groups=self.statistic.groups_name, rows=rows, series=lang.say("col_share") if at_shares else ""))
 
-    def picture(self, said: Texts) -> Picture:
+    def picture(self, lang: Texts) -> Picture:
         """A distribution function as the picture of a table."""
         groups = [Axis(name=name, labels=along) for name, along in zip(self.attributes[:-1], self.shown, strict=False)]
         numbers = Axis(name=self.attributes[-1], labels=self.shown[-1], kind="up_to", high=self.further["up_to"])
         return Picture(
-            name=statistic_words(self.statistic, said),
+            name=statistic_words(self.statistic, lang),
             axes=(*groups, numbers),
             answer=self.values,
             low=self.low,
             high=self.high,
-            unit=said.say("col_share"),
-            value=said.value,
-            number=said.number,
-            up_to=said.say("up_to"),
+            unit=lang.say("col_share"),
+            value=lang.value,
+            number=lang.number,
+            up_to=lang.say("up_to"),
         )
 
     def __repr__(self) -> str:
@@ -209,15 +209,15 @@ class StatisticTable(Part):
         return html_facts(repr(self), [*rows, *more])
 
 
-def shown_interval(said: Texts, value: float, low: float, high: float, *, exact: bool) -> tuple[str, str]:
-    """A value, and the ends of its interval; those of quantiles are ends of cells, exact, and written as they are."""
+def shown_interval(lang: Texts, value: float, low: float, high: float, *, exact: bool) -> tuple[str, str]:
+    """Write a value and its interval; ends of cells, as quantiles have, are exact and keep all digits."""
     if math.isnan(value):
-        return said.number(value), ""
+        return lang.number(value), ""
     spread = (high - low) / 8
     whole = exact and value.is_integer()
-    shown = said.number(value, spread) if spread > 0 and not whole else said.local(in_digits(value))
-    ends = [said.number(end, spread) if spread > 0 and not exact else said.local(in_digits(end)) for end in (low, high)]
-    return shown, said.say("from_to", low=ends[0], high=ends[1])
+    shown = lang.number(value, spread) if spread > 0 and not whole else lang.local(in_digits(value))
+    ends = [lang.number(end, spread) if spread > 0 and not exact else lang.local(in_digits(end)) for end in (low, high)]
+    return shown, lang.say("from_to", low=ends[0], high=ends[1])
 
 
 @dataclass(eq=False, repr=False)
@@ -270,7 +270,7 @@ class Statistics(LazySequence[StatisticTable]):
 
 
 def _estimated(source: HasLeastSquares, asked: Statistic, level: float, workload: Workload) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The key beside those of the groups, and labels, values, the ends of their intervals, and further columns."""
+    """Compute a statistic: the keys beside those of the groups, and labels, values, ends of intervals and further columns."""
     if asked.kind == "means":
         mean = means(source, asked.of, by=asked.along, level=level)
         further = {"std_error": mean.std_error, "sum": mean.sums, "count": mean.counts}
@@ -289,7 +289,7 @@ def _estimated(source: HasLeastSquares, asked: Statistic, level: float, workload
 
 
 def _published(made: dict[str, Any], options: Options) -> dict[str, Any]:
-    """The sums and counts beside means are rounded as those of the tables, and small groups left out; means and shares are no counts."""
+    """Round the sums and counts beside means as the options ask, and leave out means of small groups; other statistics stay."""
     (step, least), further = exact_rule(options), made["further"]
     if "count" not in further:
         return made

@@ -66,14 +66,14 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class Part:
-    """What tables and statistics have alike: an interval for every combination of the labels of their keys, and columns of it all."""
+    """What tables and statistics share: a value and an interval for every combination of labels, as columns, frames and charts."""
 
     id: str
     name: str
     of: str
-    """What the values are of: a measure, units, a share; empty for rows."""
+    """What is counted or summed: a measure, units or a share; empty for rows."""
     attributes: tuple[str, ...]
-    """By which the texts of the labels along each key are known."""
+    """The attribute of each key, by which `texts` has the texts of its labels."""
     labels: tuple[tuple[Label, ...], ...]
     low: FloatArray
     high: FloatArray
@@ -90,8 +90,8 @@ class Part:
         """The columns of numbers, flat in row-major order, without those that do not apply."""
 
     @abstractmethod
-    def spec(self, said: Texts) -> dict[str, Any] | None:
-        """Its chart, as Vega-Lite; None for a single number, or too many."""
+    def spec(self, lang: Texts) -> dict[str, Any] | None:
+        """The chart as a Vega-Lite specification; None for a single number, or too many."""
 
     @property
     def shown(self) -> tuple[tuple[str, ...], ...]:
@@ -108,7 +108,7 @@ class Part:
         return [axis.reshape(-1) for axis in np.indices(self.low.shape, dtype=np.int32)]
 
     def columns(self) -> Columns:
-        """Long form: ``query``, one column a key (int64 where every label is a whole number, else text), then `numbers`."""
+        """The long form: ``query``, one column a key (int64 where every label is a whole number, else text), then `numbers`."""
         keys = [label_array(along)[index] for along, index in zip(self.labels, self.indices(), strict=True)]
         return {"query": np.full(self.cells, self.id, dtype=object), **dict(zip(self.key_columns(), keys, strict=True)), **self.numbers()}
 
@@ -119,13 +119,13 @@ class Part:
     def frame(self, library: str | None = None) -> Any:
         """The columns as a data frame of pandas, polars or pyarrow; None for that of the data, or else the first that is installed.
 
-        Of a table, beside a key of numbers stand its ends, ``age_low`` and ``age_high``; beside one of periods its first day or hour,
-        ``month_start``.
+        In a table, a key of numbers is followed by the ends of its cells, ``age_low`` and ``age_high``, and a key of periods by their first
+        day or hour, ``month_start``.
         """
         return to_frame(self.framed(), library or self.library)
 
     def plot(self) -> Any:
-        """It as an Altair chart, which notebooks show: bars, lines, steps or shades with intervals, dots, or the largest cells."""
+        """An Altair chart, which notebooks show: bars, lines, steps or shades with intervals, dots, or the largest cells."""
         spec = self.spec(texts())
         if spec is None:
             raise InputError(f"{self.id} ({self.name}) is a single number, or too many: {self}. Nothing can be drawn.")
@@ -150,7 +150,7 @@ class Table(Part):
 
     @property
     def rmse(self) -> float:
-        """Square root of the mean variance of the answers, with what is known of their approximation."""
+        """Root of the mean variance of the answers, their estimated approximation error included."""
         rest = 0.0 if self.approximation_std is None else np.nan_to_num(self.approximation_std)
         return math.sqrt(float(np.mean(self.noise_std**2 + rest**2)))
 
@@ -182,7 +182,7 @@ class Table(Part):
         return key_columns(self.product.keys, NUMBERS)
 
     def framed(self) -> Columns:
-        """`columns` with numbers and days beside the labels that stand for them."""
+        """`columns`, with the numbers and days that the labels of keys stand for beside them."""
         columns = self.columns()
         made: Columns = {"query": columns.pop("query")}
         names = Names({"query", *columns})
@@ -195,7 +195,7 @@ class Table(Part):
         return made | columns
 
     def rounded(self, to: Exact | None, below: Exact | None = None) -> "Rounded":
-        """Rounded to multiples of ``to``, without answers below ``below``; its margins hold what that adds. It costs nothing."""
+        """Round to multiples of ``to`` and leave out answers below ``below``; margins grow by what that adds. It costs nothing."""
         step = Fraction(0) if to is None else exact_positive("what answers are rounded to", to)
         least = None if below is None else exact_positive("below which answers are left out", below)
         given, std, half = self.answer.reshape(-1), self.noise_std.reshape(-1), float(step) / 2
@@ -213,23 +213,23 @@ class Table(Part):
             std_error=np.where(shown, np.sqrt(std**2 + rest**2) + half + float(self.rounded_to) / 2, np.nan),
         )
 
-    def picture(self, said: Texts) -> Picture:
-        """What its chart is drawn of."""
-        return picture_of(self.product, self.shown, self.answer, self.low, self.high, self.privacy, said)
+    def picture(self, lang: Texts) -> Picture:
+        """What the chart is drawn from."""
+        return picture_of(self.product, self.shown, self.answer, self.low, self.high, self.privacy, lang)
 
-    def spec(self, said: Texts) -> dict[str, Any] | None:
-        """Its chart, as Vega-Lite; None for a single number."""
-        return vega_lite(self.picture(said))
+    def spec(self, lang: Texts) -> dict[str, Any] | None:
+        """The chart as a Vega-Lite specification; None for a single number."""
+        return vega_lite(self.picture(lang))
 
     def __repr__(self) -> str:
-        said = texts()
-        what = said.value(float(self.answer.item()), float(self.margins.item())) if self.cells == 1 else said.some("answers", self.cells)
-        return f"Table({self.id} {self.name!r}: {what}, typical margin {said.error(self.typical_margin)})"
+        lang = texts()
+        what = lang.value(float(self.answer.item()), float(self.margins.item())) if self.cells == 1 else lang.some("answers", self.cells)
+        return f"Table({self.id} {self.name!r}: {what}, typical margin {lang.error(self.typical_margin)})"
 
     def _repr_html_(self) -> str:
-        said = texts()
+        lang = texts()
         values = zip(self.cell_names()[:MOST_SHOWN], self.answer.reshape(-1).tolist(), self.margins.reshape(-1).tolist(), strict=False)
-        rows = [(name, said.value(answer, margin)) for name, answer, margin in values]
+        rows = [(name, lang.value(answer, margin)) for name, answer, margin in values]
         if self.cells > MOST_SHOWN:
             rows.append(("...", f"{self.cells - MOST_SHOWN:,} more; .frame() has all"))
         return html_facts(repr(self), rows)
@@ -244,9 +244,9 @@ class Table(Part):
 
 
 def published(table: Table, options: Options) -> Table:
-    """A table as a release publishes it: rounded, and without small answers, where its options ask for that.
+    """Round a table and leave out its small answers where the options ask for that.
 
-    Guarantees: as `Rounded`; where an answer is left out, no other column of it tells more than that it is below.
+    Guarantees: as `Rounded`; where an answer is left out, no other column tells more than that it is below the bound.
     """
     step, least = exact_rule(options)
     if not step and least is None:
@@ -275,8 +275,8 @@ def published(table: Table, options: Options) -> Table:
 class Rounded:
     """A table after rounding and suppression; arrays are flat, one entry an answer in row-major order.
 
-    Guarantees: what is said of a cell (its interval, or that the true answer is at most ``high`` where it is left out) is right in at least
-        the share of releases that the level of the table says, because it is wrong only where the table's own interval is.
+    Guarantees: the interval of a cell, or where its answer is left out the bound ``high``, holds the true answer in at least the share of
+        releases that is the table's level, because it fails only where the table's own interval fails.
     """
 
     table: Table
@@ -299,7 +299,7 @@ class Rounded:
         return to_frame(self.columns(), library or self.table.library)
 
     def words(self) -> str:
-        """What was done, and what it does to error bars."""
+        """Describe the rounding and what it does to error bars."""
         sentences, size = [], self.answer.size
         if self.to:
             to, half = (texts().plain(value) for value in (self.to, self.to / 2))
@@ -328,12 +328,12 @@ One = TypeVar("One", bound=Part)
 
 
 class LazySequence(Sequence[One], Generic[One]):
-    """The tables or the statistics of a release, each made when it is taken: one at an index or for a text, a list for a slice."""
+    """The tables or the statistics of a release, each computed when it is taken: one by index, id or name, or a list by a slice."""
 
     _called: ClassVar[str]
-    """What one part is, in messages."""
+    """What messages call one part."""
     library: str | None
-    """Of the data frames of its parts: that of the data, where they came as a frame."""
+    """The library of the data frames of the parts: that of the data, if these were a frame."""
 
     @abstractmethod
     def position(self, key: str) -> int:
@@ -388,7 +388,7 @@ class Tables(LazySequence[Table]):
 
     @cached_property
     def _of_measure(self) -> dict[str | None, tuple[list[Product], Product | None]]:
-        """By measure its products, and the one that has the cells of all others, if there is one."""
+        """By measure its products, and the product of which all others are sums, if there is one."""
         by_measure: dict[str | None, list[Product]] = {}
         for product in self.products:
             by_measure.setdefault(product.measure, []).append(product)
@@ -414,12 +414,12 @@ class Tables(LazySequence[Table]):
         return self._table(position, self.estimator.estimate(self.products[position]))
 
     def projection(self, product: Product) -> str:
-        """How a table's answers become non-negative."""
+        """The name of the method that makes a table's answers non-negative, a key of `PROJECTIONS`."""
         finest = self._of_measure[product.measure][1]
         return projection_method(product) if finest is None or projection_method(finest) == "none" else "agreed"
 
     def _biased(self, product: Product, values: FloatArray) -> tuple[FloatArray | None, Array | None]:
-        """The non-negative answers, and those in whole numbers, where they are asked for."""
+        """Return the non-negative answers and the whole ones, None for those that are not asked for."""
         options, public = self.options, self.public if product.measure is None else ()
         if not (options.non_negative or options.integer):
             return None, None

@@ -1,7 +1,6 @@
-"""What readers of a release see: sentences by language, numbers as each writes them, templates, and what tables and keys are called.
+"""Texts for readers of a release: sentences and numbers by language, templates, names of tables and statistics, and axes of charts.
 
-In files and commands tables, statistics and keys have one name in every language. A limit on the rows of a unit cuts rows: how many is
-told by the noisy counts of the guard.
+In files and commands, tables, statistics and keys have one name in every language.
 """
 
 import datetime as dt
@@ -36,26 +35,26 @@ _LEFT_OUT = "\u2013"  # in the place of an answer that is not published
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Texts:
-    """The sentences of one language, and those about faults by their English templates."""
+    """The sentences of one language by key, and its error messages by their English templates."""
 
     language: str
     sentences: Mapping[str, str]
     faults: Mapping[str, str]
 
     def say(self, key: str, **values: object) -> str:
-        """A sentence with its places filled."""
+        """Fill in a sentence; numbers are written as the language does."""
         return self.sentences[key] % {name: self.plain(value) for name, value in values.items()}
 
     def fault(self, sentence: str) -> str:
-        """What another room says is wrong, in this language; what the table lacks, which no form can cause, in English, and said to be."""
+        """Translate an error message; one that the catalogue lacks, which no form can cause, stays in English and is marked so."""
         return str(sentence) if self.language == "en" else _worded(sentence, self.faults) or self.say("st_english", text=sentence)
 
     def some(self, key: str, count: int, **values: object) -> str:
-        """A sentence for one or for several: ``key_one`` or ``key_many`` with ``%(count)s``."""
+        """Fill in ``key_one`` or ``key_many``, by the count."""
         return self.say(f"{key}_one" if count == 1 else f"{key}_many", count=count, **values)
 
     def plain(self, value: object) -> str:
-        """A text as it is; a number with separators and all digits that count."""
+        """Write a number with separators and all digits that count; a text stays as it is."""
         if isinstance(value, Fraction):
             return self.plain(int(value)) if value.denominator == 1 else self.local(in_digits(float(value)))
         if isinstance(value, int):
@@ -66,21 +65,21 @@ class Texts:
         return str(value)
 
     def local(self, text: str) -> str:
-        """A number that is written the English way, in the language's way; of a power of ten, the digits that count."""
+        """Turn a number in English notation into that of the language, without leading zeros in a power of ten."""
         text = text.replace("e-0", "e-").replace("e+0", "e+")
         return text if self.language == "en" else text.translate(str.maketrans(",.", ".,"))
 
     def exact(self, value: Fraction) -> str:
-        """A bound or a unit with separators and all of its digits."""
+        """Write a bound or a unit with separators and all of its digits."""
         whole, mark, rest = readable(value).partition(".")
         return self.local((f"{int(whole):,}" if whole.lstrip("-").isdecimal() and int(whole) else whole) + mark + rest)
 
     def listed(self, names: list[str]) -> str:
-        """Names in a row: a, b and c."""
+        """Join names: a, b and c."""
         return self.say("and", first=", ".join(names[:-1]), last=names[-1]) if len(names) > 1 else "".join(names)
 
     def number(self, value: float, spread: float = 1.0) -> str:
-        """A number with the digits that its margin leaves meaningful, and separators of thousands."""
+        """Write a number with the digits that its margin leaves meaningful, and separators of thousands."""
         if math.isnan(value):
             return _LEFT_OUT
         decimals = max(0, 1 - math.floor(math.log10(spread))) if 0 < spread < 1 else 0
@@ -88,7 +87,7 @@ class Texts:
         return self.local(text[1:] if text.startswith("-") and not text.strip("-0.,") else text)
 
     def error(self, value: float) -> str:
-        """A margin or standard error, in three digits."""
+        """Write a margin or standard error in three digits."""
         if math.isnan(value):
             return _LEFT_OUT
         short = float(f"{value:.3g}")
@@ -97,14 +96,14 @@ class Texts:
         return self.local(f"{short:,.{max(0, 2 - math.floor(math.log10(short)))}f}")
 
     def percent(self, share: float, digits: int = 6) -> str:
-        r"""A share as a percentage: in six digits, in more where these would say 100 of less than all, or in as many as are asked for."""
+        """Write a share as a percentage in so many digits; in more where six would round less than all up to 100."""
         text = in_digits(float(f"{100 * share:.{digits}g}"))
         if digits == 6 and text == "100" and share < 1:
             text = format(100 * Decimal(repr(float(share))), "f").rstrip("0")
         return self.local(text) + ("%" if self.language == "en" else "\u00a0%")
 
     def value(self, answer: float, margin: float) -> str:
-        """An answer with its margin."""
+        """Write an answer with its margin."""
         if math.isnan(answer):
             return _LEFT_OUT
         return f"{self.number(answer, margin)} ± {self.number(margin, margin)}"
@@ -122,7 +121,7 @@ def texts(language: str = "en") -> Texts:
 
 
 def _worded(fault: str, table: Mapping[str, str]) -> str | None:
-    """A message by a table of templates, and those of its values that are words themselves; None where it lacks one."""
+    """Translate a message by a table of templates, its values that are messages or words included; None where the table lacks one."""
     if not isinstance(fault, Message):
         return table.get(fault)
     texts_of = {name: value for name, value in fault.values.items() if isinstance(value, str) and value}
@@ -137,14 +136,14 @@ ENGLISH = texts("en")
 
 
 def filled(template: str, **values: Any) -> str:
-    """A template with its values; every text is escaped, and a value that is missing is an error."""
+    """Fill in a template; every text is escaped, and a value that is missing is an error."""
     # Readers of HTML and XML take a bare carriage return for the end of a line; here only texts have one.
     return str(templates(TEMPLATES).get_template(template).render(**values)).replace("\r", "&#13;")
 
 
 @cache
 def templates(folder: Path) -> Any:
-    """The templates of a folder; every text in them is escaped, and a value that is missing is an error."""
+    """Return the templates of a folder; see `filled`."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     return Environment(loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
@@ -152,15 +151,15 @@ def templates(folder: Path) -> Any:
 
 Labels = Sequence[Sequence[str | int]]
 Names = Mapping[str, Mapping[str, str]]
-"""By attribute, texts of codes."""
+"""Texts of codes, by attribute."""
 _PERIOD = re.compile(r"(\d{4})(?:-(?:Q([1-4])|W(\d\d)|(\d\d)(?:-(\d\d)(?: (\d\d):00)?)?))?", flags=re.ASCII)
 MANY = 0.1
-"""Readers are told first of rows that are missing if these are more than this share of all."""
+"""Readers are warned first of missing rows if these are more than this share of all rows."""
 _WIDEST = 0.5  # an interval longer than this tells nothing
 
 
 def called(labels: Labels, names: Sequence[str], texts: Names) -> tuple[tuple[str, ...], ...]:
-    """What people read in place of the labels along some attributes: the texts of codes, with the code where several have one text."""
+    """Return the texts that people read for the labels along some attributes; the code follows where several codes share a text."""
     shown = []
     for along, name in zip_longest(labels, names):
         known, words = texts.get(str(name), {}), tuple(map(str, along))
@@ -173,19 +172,19 @@ def called(labels: Labels, names: Sequence[str], texts: Names) -> tuple[tuple[st
 
 
 def picture_of(
-    product: Product, labels: Labels, answer: FloatArray, low: FloatArray, high: FloatArray, privacy: Privacy | None, said: Texts
+    product: Product, labels: Labels, answer: FloatArray, low: FloatArray, high: FloatArray, privacy: Privacy | None, lang: Texts
 ) -> Picture:
-    """What a chart of a table is drawn of: all cells, or numbers and dates may be without the cell of other values."""
+    """Return what the chart of a table is drawn from: all cells, or numbers and dates without their cell of other values."""
     whole = Picture(
-        name=table_words(product, said),
+        name=table_words(product, lang),
         axes=axes(product, labels),
         answer=answer,
         low=low,
         high=np.where(np.isnan(answer), np.nan, high),
-        unit=unit_words(measured_words(product, said), privacy, said),
-        value=said.value,
-        number=said.number,
-        up_to=said.say("up_to"),
+        unit=unit_words(measured_words(product, lang), privacy, lang),
+        value=lang.value,
+        number=lang.number,
+        up_to=lang.say("up_to"),
     )
     # numbers and dates in their order, without the cell of other values, if that makes a line or can alone be drawn
     kinds = [product.domain.kind(name) for name in product.attributes]
@@ -194,7 +193,7 @@ def picture_of(
         made = []
         shorter = axes(product, [along[:-1] if other else along for along, other in zip(labels, others, strict=True)])
         for axis, rest, other in zip(whole.axes, shorter, others, strict=True):
-            called_rest = f"{axis.name}, {said.say('without', label=axis.labels[-1])}"
+            called_rest = f"{axis.name}, {lang.say('without', label=axis.labels[-1])}"
             made.append(replace(rest, name=called_rest) if other and rest.numbered else axis)
         cells = tuple(slice(axis.size) for axis in made)
         short = replace(whole, axes=tuple(made), answer=answer[cells], low=whole.low[cells], high=whole.high[cells])
@@ -207,7 +206,7 @@ def picture_of(
 
 
 def axes(product: Product, labels: Labels) -> tuple[Axis, ...]:
-    """One axis an attribute, as long as its labels: from the first number of each query to its last, or dates, or else names."""
+    """Return one axis an attribute, with as many keys as it has labels: ranges of numbers, dates, or else names."""
     made = []
     for name, attribute, queries, along in zip(product.keys, product.attributes, product.query_sets, labels, strict=True):
         shown, kind = tuple(map(str, along)), product.domain.kind(attribute)
@@ -227,7 +226,7 @@ def axes(product: Product, labels: Labels) -> tuple[Axis, ...]:
 
 
 def moment(label: str) -> str | None:
-    """The first day or hour of a period in ISO form; None for what is no period."""
+    """Return the first day or hour of a period in ISO form; None for a label that is no period."""
     period = _PERIOD.fullmatch(label)
     if period is None:
         return None
@@ -242,7 +241,7 @@ def moment(label: str) -> str | None:
 
 
 def _edges(kind: Kind) -> tuple[FloatArray, FloatArray] | None:
-    """The first and the last number of every cell; NaN for the cell of other values."""
+    """Return the first and the last number of every cell, NaN for the cell of other values; None where cells are no numbers."""
     if isinstance(kind, (Bins, Edges)):
         edges = np.array([float(edge) for edge in kind.edges])
         low, high = edges[:-1], edges[1:]
@@ -256,38 +255,38 @@ def _edges(kind: Kind) -> tuple[FloatArray, FloatArray] | None:
     return np.concatenate([low, rest]), np.concatenate([high, rest])
 
 
-def table_words(product: Product, said: Texts) -> str:
-    """The name of a table."""
-    table = said.say("name_total")
+def table_words(product: Product, lang: Texts) -> str:
+    """Return the name of a table."""
+    table = lang.say("name_total")
     if product.attributes:
         table = replace(product, measure=None).name
         for asked in {*product.query_sets}:
             if asked.kind not in ("identity", "level"):
                 periods = asked.arguments[0][0] if asked.form.numbered else 0
-                table = table.replace(f":{asked.word}", f" ({said.say(f'name_along_{asked.kind}', periods=periods)})")
+                table = table.replace(f":{asked.word}", f" ({lang.say(f'name_along_{asked.kind}', periods=periods)})")
     if product.measure is None:
         return table
-    made = said.say("name_sum", measure=product.measure) if product.of_values else measured_words(product, said, "name")
-    return said.say("name_by", name=made, groups=table) if product.attributes else made
+    made = lang.say("name_sum", measure=product.measure) if product.of_values else measured_words(product, lang, "name")
+    return lang.say("name_by", name=made, groups=table) if product.attributes else made
 
 
-def measured_words(product: Product, said: Texts, key: str = "unit") -> str:
-    """What a table sums, or else counts: rows, units, or values of a measure."""
+def measured_words(product: Product, lang: Texts, key: str = "unit") -> str:
+    """Name what a table sums or counts: a measure, rows, units, or values of a measure."""
     if product.of_values:
         return str(product.measure)
     if product.values_of is not None:
-        return said.say(f"{key}_values", measure=product.values_of)
-    return said.say("name_units" if product.of_units else "unit_rows")
+        return lang.say(f"{key}_values", measure=product.values_of)
+    return lang.say("name_units" if product.of_units else "unit_rows")
 
 
-def statistic_words(statistic: Statistic, said: Texts) -> str:
-    """The name of a mean, of quantiles or of a distribution function."""
-    made = said.say(f"name_{statistic.kind}", of=statistic.of)
-    return said.say("name_by", name=made, groups=statistic.groups_name) if statistic.by else made
+def statistic_words(statistic: Statistic, lang: Texts) -> str:
+    """Return the name of a mean, of quantiles or of a distribution function."""
+    made = lang.say(f"name_{statistic.kind}", of=statistic.of)
+    return lang.say("name_by", name=made, groups=statistic.groups_name) if statistic.by else made
 
 
 class Share(NamedTuple):
-    """The share of rows that were cut, of all that have a unit; between the two ends with the confidence of the release's intervals."""
+    """The share of rows that a limit cut, and the ends of its interval at the level of the release."""
 
     share: float
     low: float
@@ -295,7 +294,7 @@ class Share(NamedTuple):
 
 
 def cut_share(receipt: Mapping[str, Any], level: float) -> Share | None:
-    """The share of rows that a limit on the rows of a unit cut, as far as a guard counted them; None where its noise hides it.
+    """Return the share of rows that the limit on the rows of a unit cut, by the guard's noisy counts; None where the noise hides it.
 
     Of C rows cut and K kept, both with independent noise of standard errors s and t, |C - r K| <= z sqrt(s^2 + r^2 t^2) holds for the true
     r = cut / kept at the level. The interval has all r for which it does (Fieller 1954), and cut / (cut + kept) is r / (1 + r).
@@ -316,16 +315,16 @@ def cut_share(receipt: Mapping[str, Any], level: float) -> Share | None:
     return Share(share, low, high) if high - low <= _WIDEST else None
 
 
-def limit_words(privacy: Privacy, receipt: Mapping[str, Any], level: float, said: Texts) -> str:
-    """Of which rows the answers are, short: of at most so many of a unit, and about how many were cut; empty where each row is a unit."""
+def limit_words(privacy: Privacy, receipt: Mapping[str, Any], level: float, lang: Texts) -> str:
+    """Say in short that the answers count at most so many rows of a unit, and about how many rows were cut; empty without a limit."""
     if privacy.unit_column is None:
         return ""
-    share, limit = cut_share(receipt, level), said.some("of", privacy.max_rows, column=repr(privacy.unit_column))
-    return limit if share is None or share.share < 0.005 else said.say("of_share", of=limit, share=said.percent(round(share.share, 2)))
+    share, limit = cut_share(receipt, level), lang.some("of", privacy.max_rows, column=repr(privacy.unit_column))
+    return limit if share is None or share.share < 0.005 else lang.say("of_share", of=limit, share=lang.percent(round(share.share, 2)))
 
 
-def unit_words(unit: str, privacy: Privacy | None, said: Texts) -> str:
-    """What a table counts or sums, and of how many rows of a unit at most."""
+def unit_words(unit: str, privacy: Privacy | None, lang: Texts) -> str:
+    """Name what a table counts or sums, and the limit on the rows of a unit if there is one."""
     if privacy is None or privacy.unit_column is None:
         return unit
-    return said.some("unit_of", privacy.max_rows, unit=unit, column=privacy.unit_column)
+    return lang.some("unit_of", privacy.max_rows, unit=unit, column=privacy.unit_column)

@@ -1,6 +1,6 @@
-"""What a release says about itself in sentences: the promise, the noise, the intervals and their limits. Manifest and report share them.
+"""The sentences of manifest and report about a release: its promise, noise, intervals and their limits.
 
-The sentences stand in the catalogue; here is decided which of them is said, and with which numbers.
+The catalogue has the texts; the functions here choose sentences and fill in their numbers.
 """
 
 import math
@@ -38,39 +38,39 @@ _MOST_NAMED = 6  # tables in a sentence
 _DEFINITIONS = {PureDP: "pure", ApproxDP: "approximate", ZCDP: "concentrated"}
 
 
-def definition(privacy: Privacy, said: Texts = ENGLISH) -> tuple[str, dict[str, str]]:
-    """Name and exact parameters of the definition of privacy."""
+def definition(privacy: Privacy, lang: Texts = ENGLISH) -> tuple[str, dict[str, str]]:
+    """Return the name and the exact parameters of the definition of privacy."""
     budget = privacy.budget
-    return said.say(_DEFINITIONS[type(budget)]), {name: str(number) for name, number in parameters(budget).items()}
+    return lang.say(_DEFINITIONS[type(budget)]), {name: str(number) for name, number in parameters(budget).items()}
 
 
-def budget_words(privacy: Privacy, said: Texts = ENGLISH) -> str:
-    """The budget, short."""
-    return ", ".join(f"{name} = {said.plain(number)}" for name, number in parameters(privacy.budget).items())
+def budget_words(privacy: Privacy, lang: Texts = ENGLISH) -> str:
+    """Write the budget in short form, such as ``epsilon = 1``."""
+    return ", ".join(f"{name} = {lang.plain(number)}" for name, number in parameters(privacy.budget).items())
 
 
-def change(privacy: Privacy, said: Texts = ENGLISH) -> str:
-    """What two neighbouring tables differ by, as a clause."""
+def change(privacy: Privacy, lang: Texts = ENGLISH) -> str:
+    """Describe the difference of two neighbouring tables, as a clause."""
     if privacy.unit_column is None:
-        return said.say(f"change_row_{privacy.neighbours}")
-    return said.some(f"change_unit_{privacy.neighbours}", privacy.max_rows, column=repr(privacy.unit_column))
+        return lang.say(f"change_row_{privacy.neighbours}")
+    return lang.some(f"change_unit_{privacy.neighbours}", privacy.max_rows, column=repr(privacy.unit_column))
 
 
-def promise(privacy: Privacy, said: Texts = ENGLISH) -> str:
-    """What the budget means, in one sentence."""
+def promise(privacy: Privacy, lang: Texts = ENGLISH) -> str:
+    """Explain what the budget means, in one sentence."""
     budget, values = privacy.budget, dict[str, object](parameters(privacy.budget))
     if isinstance(budget, ZCDP):
-        values |= {"epsilon": said.local(f"{float(zcdp_epsilon(budget.rho, _COMMON_DELTA)):.3g}"), "delta": _COMMON_DELTA}
+        values |= {"epsilon": lang.local(f"{float(zcdp_epsilon(budget.rho, _COMMON_DELTA)):.3g}"), "delta": _COMMON_DELTA}
     else:
-        values["times"] = said.say("over_10_300")
+        values["times"] = lang.say("over_10_300")
         if budget.epsilon < 700:
             times = math.exp(float(budget.epsilon))
-            values["times"] = said.local(f"{times:.3g}" if times < 1000 else f"{times:,.0f}" if times < 1e6 else f"{times:.2g}")
-    return said.say(f"promise_{_DEFINITIONS[type(budget)]}", change=change(privacy, said), **values)
+            values["times"] = lang.local(f"{times:.3g}" if times < 1000 else f"{times:,.0f}" if times < 1e6 else f"{times:.2g}")
+    return lang.say(f"promise_{_DEFINITIONS[type(budget)]}", change=change(privacy, lang), **values)
 
 
 def bet(privacy: Privacy) -> float:
-    """The largest chance to tell two neighbouring tables apart by the results, if both are as likely beforehand."""
+    """Return the largest chance to guess by the results which of two neighbouring, equally likely tables is the true one."""
     budget = privacy.budget
     if isinstance(budget, ZCDP):
         rho = float(budget.rho)
@@ -79,23 +79,23 @@ def bet(privacy: Privacy) -> float:
     return min(1.0, (1 + delta * smaller) / (1 + smaller))
 
 
-def bet_words(privacy: Privacy, said: Texts = ENGLISH) -> str:
-    """What the budget means for somebody who bets, in one sentence without formulas."""
+def bet_words(privacy: Privacy, lang: Texts = ENGLISH) -> str:
+    """Explain the budget as the chance to win a bet, in one sentence without formulas."""
     share = math.ceil(100 * bet(privacy) - 1e-9)
     unit = "row" if privacy.unit_column is None else "unit"
-    difference = said.say(f"bet_{unit}_{privacy.neighbours}", column=repr(privacy.unit_column))
+    difference = lang.say(f"bet_{unit}_{privacy.neighbours}", column=repr(privacy.unit_column))
     if share > 99:
-        return said.say("protects_little", change=difference)
-    return said.say("protects_delta" if isinstance(privacy.budget, ApproxDP) else "protects", change=difference, share=share)
+        return lang.say("protects_little", change=difference)
+    return lang.say("protects_delta" if isinstance(privacy.budget, ApproxDP) else "protects", change=difference, share=share)
 
 
-def cost_words(cost: Cost, said: Texts = ENGLISH) -> str:
-    """What the plan really spends, as computed from its integer queries."""
+def cost_words(cost: Cost, lang: Texts = ENGLISH) -> str:
+    """Write what the plan spends, as computed from its integer queries."""
     if isinstance(cost, GaussianCost):
-        return said.say("gaussian_cost", value=cost.mu_squared)
+        return lang.say("gaussian_cost", value=cost.mu_squared)
     if isinstance(cost, SeriesCost):
         return str(cost)
-    return ", ".join(f"{name} = {said.plain(number)}" for name, number in parameters(cost).items())
+    return ", ".join(f"{name} = {lang.plain(number)}" for name, number in parameters(cost).items())
 
 
 def goodness(plan: Plan) -> float | None:
@@ -103,106 +103,111 @@ def goodness(plan: Plan) -> float | None:
     return None if plan.promise is None else plan.promise.times_least
 
 
-def domain_words(name: str, kind: Kind, said: Texts = ENGLISH) -> str:
-    """Which values of a column are counted where, and what happens to all others."""
+def domain_words(name: str, kind: Kind, lang: Texts = ENGLISH) -> str:
+    """Describe the cells of an attribute, and what happens to all other values."""
     if isinstance(kind, Categories):
-        cells = said.say("kind_categories", count=len(kind.values))
+        cells = lang.say("kind_categories", count=len(kind.values))
     elif isinstance(kind, Integers):
         key = f"kind_integers_{kind.rounding}" if kind.rounding else "kind_integers"
-        cells = said.say(key, low=str(kind.low), high=str(kind.high))
+        cells = lang.say(key, low=str(kind.low), high=str(kind.high))
     elif isinstance(kind, Dates):
-        by = said.say(f"by_{kind.by}")
-        cells = said.say("kind_dates", start=kind.start.isoformat(), end=kind.end.isoformat(), by=by, zone=kind.zone)
+        by = lang.say(f"by_{kind.by}")
+        cells = lang.say("kind_dates", start=kind.start.isoformat(), end=kind.end.isoformat(), by=by, zone=kind.zone)
     elif isinstance(kind, Decimals):
-        cells = said.say("kind_decimals", low=said.exact(kind.low), high=said.exact(kind.high), step=said.exact(kind.step))
+        cells = lang.say("kind_decimals", low=lang.exact(kind.low), high=lang.exact(kind.high), step=lang.exact(kind.step))
     elif isinstance(kind, (Bins, Edges)):
         key = "kind_bins" if isinstance(kind, Bins) else "kind_edges"
-        cells = said.say(f"{key}_{kind.closed}", count=kind.regular, low=said.exact(kind.low), high=said.exact(kind.high))
+        cells = lang.say(f"{key}_{kind.closed}", count=kind.regular, low=lang.exact(kind.low), high=lang.exact(kind.high))
     else:
-        cells = said.say("kind_coded", last=str(kind.regular - 1))
-    return said.say("rule", name=name, cells=cells, outside=said.say(f"fate_{kind.outside}"), null=said.say(f"fate_{kind.null}"))
+        cells = lang.say("kind_coded", last=str(kind.regular - 1))
+    return lang.say("rule", name=name, cells=cells, outside=lang.say(f"fate_{kind.outside}"), null=lang.say(f"fate_{kind.null}"))
 
 
-def measure_words(name: str, measure: Measure, said: Texts = ENGLISH) -> str:
-    """What is summed, or how units are counted."""
+def measure_words(name: str, measure: Measure, lang: Texts = ENGLISH) -> str:
+    """Describe what a measure sums, or how it counts units."""
     if isinstance(measure, UnitCount):
-        return said.say("measure_units_of" if measure.attributes else "measure_units", name=name, names=said.listed([*measure.attributes]))
+        return lang.say("measure_units_of" if measure.attributes else "measure_units", name=name, names=lang.listed([*measure.attributes]))
     if isinstance(measure, Weighted):
         of = "1" if isinstance(measure.of, ValueCount) else repr(measure.of.column)
-        return said.say("measure_weighted", name=name, of=of, weight=repr(measure.weight.column))
+        return lang.say("measure_weighted", name=name, of=of, weight=repr(measure.weight.column))
     if isinstance(measure, ValueCount):
-        return said.say("measure_values", name=name, column=repr(measure.column))
-    low, high, unit = (said.exact(value) for value in (measure.low, measure.high, measure.unit))
-    return said.say("measure", name=name, column=repr(measure.column), low=low, high=high, unit=unit)
+        return lang.say("measure_values", name=name, column=repr(measure.column))
+    low, high, unit = (lang.exact(value) for value in (measure.low, measure.high, measure.unit))
+    return lang.say("measure", name=name, column=repr(measure.column), low=low, high=high, unit=unit)
 
 
 def drops(domain: Domain) -> bool:
-    """Whether some value or null makes a row disappear."""
+    """Return whether rows with some values, or with nulls, are dropped."""
     return any("drop" in (domain.kind(name).outside, domain.kind(name).null) for name in domain.names)
 
 
-def dropped_words(release: Release, said: Texts = ENGLISH) -> str:
-    """Whether rows are missing from the release, and that nobody counted them where there was no guard."""
+def dropped_words(release: Release, lang: Texts = ENGLISH) -> str:
+    """Say whether rows were dropped, and without a guard that nobody counted how many."""
     if not drops(release.plan.domain):
-        return said.say("not_dropped")
-    return said.say("dropped") + ("" if "guard_used" in release.receipt else f" {said.say('dropped_unmeasured')}")
+        return lang.say("not_dropped")
+    return lang.say("dropped") + ("" if "guard_used" in release.receipt else f" {lang.say('dropped_unmeasured')}")
 
 
-def clipped(release: Release, said: Texts = ENGLISH) -> list[str]:
-    """Of which attributes values beyond the public bounds were counted at the nearest bound, and of which values sums and means are."""
+def clipped(release: Release, lang: Texts = ENGLISH) -> list[str]:
+    """Say for which attributes values beyond the bounds were counted at the nearest bound, and what sums and means do with such values."""
     domain = release.plan.domain
     asked = {name for product in release.workload.products for name in product.attributes}
     names = [name for name in domain.names if name in asked and domain.kind(name).outside == "clip"]
-    return [*([said.say("clipped", names=said.listed(names))] if names else []), *values_words(release.plan.workload, said)]
+    return [*([lang.say("clipped", names=lang.listed(names))] if names else []), *values_words(release.plan.workload, lang)]
 
 
-def values_words(workload: Workload, said: Texts = ENGLISH) -> list[str]:
-    """Of which values the sums and means of a workload are, and how a row without a value counts: a sentence for every measure."""
+def values_words(workload: Workload, lang: Texts = ENGLISH) -> list[str]:
+    """Return a sentence for every measure: how sums and means clip its values, and how a row without a value counts."""
     known, summed = workload.domain.measures, sorted({str(product.measure) for product in workload.products if product.of_values})
     columns = {part: name for name in summed for part in parts(known[name]) if type(part) is Measure}
     averaged = {part for statistic in workload.statistics if statistic.form.of_measure for part in parts(known[statistic.of])}
     sentences = []
     for measure, name in columns.items():
-        low, high = (said.exact(value) for value in (measure.low, measure.high))
+        low, high = (lang.exact(value) for value in (measure.low, measure.high))
         named = next((known_as for known_as, declared in known.items() if declared == measure), name)
-        sentences.append(said.say("clipped_means" if measure in averaged else "clipped_sums", name=named, low=low, high=high))
+        sentences.append(lang.say("clipped_means" if measure in averaged else "clipped_sums", name=named, low=low, high=high))
     return sentences
 
 
-def sums_words(workload: Workload, said: Texts = ENGLISH) -> list[str]:
-    """The same with what it costs that a row may add as much as the bounds of a measure, or of a weight, allow."""
+def sums_words(workload: Workload, lang: Texts = ENGLISH) -> list[str]:
+    """Return `values_words`, and for each sum the most that one row may add, which its noise has to hide."""
     known, summed = workload.domain.measures, sorted({str(product.measure) for product in workload.products if product.of_values})
-    most = {name: said.exact(known[name].largest * known[name].unit) for name in summed}
-    return [*values_words(workload, said), *(said.say("row_adds", name=name, most=text) for name, text in most.items())]
+    most = {name: lang.exact(known[name].largest * known[name].unit) for name in summed}
+    return [*values_words(workload, lang), *(lang.say("row_adds", name=name, most=text) for name, text in most.items())]
 
 
-def of_words(release: Release, said: Texts = ENGLISH) -> str:
-    """Of which rows the answers are, short; empty where each row is a unit."""
-    return limit_words(release.privacy, release.receipt, release.level, said)
+def of_words(release: Release, lang: Texts = ENGLISH) -> str:
+    """Say in short which rows the answers count, where a unit has a limit of rows; else nothing."""
+    return limit_words(release.privacy, release.receipt, release.level, lang)
 
 
-def cut_words(release: Release, said: Texts = ENGLISH) -> str | None:
-    """What a limit on the rows of a unit does to all answers, and about how many rows it cut; None if there is none."""
+def cut_words(release: Release, lang: Texts = ENGLISH) -> str | None:
+    """Say what the limit on the rows of a unit does to all answers, and about how many rows it cut; None without a limit."""
     privacy, cut = release.privacy, cut_share(release.receipt, release.level)
     if privacy.unit_column is None:
         return None
-    words = [said.some("cut", privacy.max_rows, column=repr(privacy.unit_column))]
+    words = [lang.some("cut", privacy.max_rows, column=repr(privacy.unit_column))]
     if cut is not None:
-        share, low, high = (said.percent(round(value, 2)) for value in cut)
-        words.append(said.say("cut_share", share=share, low=low, high=high))
+        share, low, high = (lang.percent(round(value, 2)) for value in cut)
+        words.append(lang.say("cut_share", share=share, low=low, high=high))
     else:
-        words.append(said.say("cut_hidden" if "guard_cut" in release.receipt else "cut_unpublished"))
+        words.append(lang.say("cut_hidden" if "guard_cut" in release.receipt else "cut_unpublished"))
     if (bound := privacy.max_per_cell) is not None:
-        words.append(said.some("cut_cell", bound.rows, names=said.listed([*bound.attributes])))
-        words += [said.say("cut_cell_saves")] if release.measurements.noise.norm == 2 else []  # under Laplace noise all rows count
+        words.append(lang.some("cut_cell", bound.rows, names=lang.listed([*bound.attributes])))
+        words += [lang.say("cut_cell_saves")] if release.measurements.noise.norm == 2 else []  # under Laplace noise all rows count
     return " ".join(words)
 
 
-def guard_words(release: Release, said: Texts = ENGLISH, unused_over: float | None = None) -> str | None:
-    """The noisy counts of rows kept (all that were read, where each is a unit) and used, if there are any; they were paid for.
+def guard_words(release: Release, lang: Texts = ENGLISH, unused_over: float | None = None) -> str | None:
+    """Say how many rows the guard counted as kept (or read, where each row is a unit) and as used; None without a guard.
 
-    No more rows are used than were kept: where noise has made it so, the count of those used is the best known of both. Where surely some
-    rows are not used, and about a percent at least, it says so, from the same counts. None also where not surely more than a share are.
+    Rows used are among those kept: where noise makes them more, their count is shown for both. Where surely some rows were not used, at
+    least about a percent, that is lang too.
+
+    Args:
+        release: whose receipt has the counts.
+        lang: the catalogue.
+        unused_over: return None unless surely more than this share of the rows was not used.
     """
     receipt, privacy = release.receipt, release.privacy
     if "guard_used" not in receipt:
@@ -214,48 +219,48 @@ def guard_words(release: Release, said: Texts = ENGLISH, unused_over: float | No
     surely = kept - used - times * std - 0.5
     if unused_over is not None and not surely > unused_over * kept:
         return None
-    values = {"kept": said.number(max(kept, used)), "used": said.number(used)}
-    values |= {"kept_margin": said.error(times * math.sqrt(2) * std + 0.5), "used_margin": said.error(times * std + 0.5)}
+    values = {"kept": lang.number(max(kept, used)), "used": lang.number(used)}
+    values |= {"kept_margin": lang.error(times * math.sqrt(2) * std + 0.5), "used_margin": lang.error(times * std + 0.5)}
     key = "guard" if privacy.unit_column is None else "guard_kept_one" if privacy.max_rows == 1 else "guard_kept_many"
-    words = said.say(key, count=privacy.max_rows, column=repr(privacy.unit_column), **values)
+    words = lang.say(key, count=privacy.max_rows, column=repr(privacy.unit_column), **values)
     unused = round(min(1.0, (kept - used) / max(kept, 1)), 2)
-    return f"{words} {said.say('guard_few', percent=said.percent(unused))}" if unused > 0 and surely > 0 else words
+    return f"{words} {lang.say('guard_few', percent=lang.percent(unused))}" if unused > 0 and surely > 0 else words
 
 
-def first_words(release: Release, said: Texts = ENGLISH) -> list[str]:
-    """What is said before any number: of which rows they are, where a limit may have cut over a tenth or values drop as many."""
+def first_words(release: Release, lang: Texts = ENGLISH) -> list[str]:
+    """Return the warnings that come before any number: a limit may have cut over a tenth of the rows, or values dropped as many."""
     share = cut_share(release.receipt, release.level)
-    cut = cut_words(release, said) if share is None or share.share > MANY else None
-    return [*filter(None, [cut, guard_words(release, said, unused_over=MANY)])]
+    cut = cut_words(release, lang) if share is None or share.share > MANY else None
+    return [*filter(None, [cut, guard_words(release, lang, unused_over=MANY)])]
 
 
-def interval_words(release: Release, said: Texts = ENGLISH) -> str:
-    """How ``low`` and ``high`` come about."""
+def interval_words(release: Release, lang: Texts = ENGLISH) -> str:
+    """Explain how ``low`` and ``high`` are computed."""
     laplace = release.measurements.noise.norm == 1
     values = {
-        "times": said.local(f"{release.interval.multiplier:.4g}"),
-        "reason": said.say("quantile_laplace" if laplace else "quantile_normal"),
-        "half": said.local(f"{release.interval.half_step:.4g}"),
-        "percent": said.percent(release.level),
+        "times": lang.local(f"{release.interval.multiplier:.4g}"),
+        "reason": lang.say("quantile_laplace" if laplace else "quantile_normal"),
+        "half": lang.local(f"{release.interval.half_step:.4g}"),
+        "percent": lang.percent(release.level),
     }
-    step, sentences = exact_rule(release.options)[0], [said.say(release.finding.interval, **values)]
+    step, sentences = exact_rule(release.options)[0], [lang.say(release.finding.interval, **values)]
     if step:
-        sentences.append(said.say("interval_rounded", half=said.plain(step / 2)))
+        sentences.append(lang.say("interval_rounded", half=lang.plain(step / 2)))
     if not release.finding.linear:
-        agree = said.say("reading_apart" if release.options.rounds else "reading_agree")
-        sentences.append(said.say(release.finding.reading, once=said.local(f"{release.interval.one_sided:.4g}"), agree=agree))
+        agree = lang.say("reading_apart" if release.options.rounds else "reading_agree")
+        sentences.append(lang.say(release.finding.reading, once=lang.local(f"{release.interval.one_sided:.4g}"), agree=agree))
     return " ".join(sentences)
 
 
-def reading_words(release: Release, said: Texts = ENGLISH) -> str:
-    """How answers by least squares are read: whether they are rounded, may be below zero, and agree."""
+def reading_words(release: Release, lang: Texts = ENGLISH) -> str:
+    """Say whether answers by least squares are rounded, may be below zero, and add up."""
     options = release.options
     sentences = ["reading_exact"] * (not options.round) + ["reading_negative"] * (not options.below)
-    return " ".join(map(said.say, [*sentences, *(["reading_apart"] if options.rounds else ["reading_agree", "reading_sum"])]))
+    return " ".join(map(lang.say, [*sentences, *(["reading_apart"] if options.rounds else ["reading_agree", "reading_sum"])]))
 
 
 def stated_words(plan: Plan) -> dict[str, str]:
-    """By their sentence, what a spec states of cells, which is not protected."""
+    """Return what a spec states about cells, which is not protected: by the key of a sentence its values."""
 
     def cells(name: str, codes: Sequence[int]) -> str:
         labels = [str(plan.domain.kind(name).labels[code]) for code in codes]
@@ -266,77 +271,77 @@ def stated_words(plan: Plan) -> dict[str, str]:
     return {key: values for key, values in stated.items() if values}
 
 
-def limits(release: Release, said: Texts = ENGLISH) -> list[str]:
-    """What the intervals do not cover."""
+def limits(release: Release, lang: Texts = ENGLISH) -> list[str]:
+    """Return a sentence for every source of error that the intervals do not cover."""
     plan = release.plan
     privacy, domain = plan.privacy, plan.domain
-    sentences = [said.say("limit_noise_rounded" if release.options.round else "limit_noise")]
+    sentences = [lang.say("limit_noise_rounded" if release.options.round else "limit_noise")]
     if not release.finding.linear:
-        sentences = [said.say("limit_aware"), *(said.say(key, **values) for key, values in release.finding.not_covered(domain))]
-    sentences += [said.say(key, values=values) for key, values in stated_words(plan).items()]
+        sentences = [lang.say("limit_aware"), *(lang.say(key, **values) for key, values in release.finding.not_covered(domain))]
+    sentences += [lang.say(key, values=values) for key, values in stated_words(plan).items()]
     if drops(domain):
-        sentences.append(f"{dropped_words(release, said)} {said.say('not_covered_dropped')}")
+        sentences.append(f"{dropped_words(release, lang)} {lang.say('not_covered_dropped')}")
     if privacy.unit_column is not None:
         column, cell = repr(privacy.unit_column), privacy.max_per_cell
         if cell is None:
-            sentences.append(said.some("limit_unit", privacy.max_rows, column=column))
+            sentences.append(lang.some("limit_unit", privacy.max_rows, column=column))
         else:
-            limits = {"count": privacy.max_rows, "rows": cell.rows, "names": said.listed([*cell.attributes])}
-            sentences.append(said.say("limit_unit_cell", column=column, **limits))
-    sentences.append(said.say("limit_sample"))
+            limits = {"count": privacy.max_rows, "rows": cell.rows, "names": lang.listed([*cell.attributes])}
+            sentences.append(lang.say("limit_unit_cell", column=column, **limits))
+    sentences.append(lang.say("limit_sample"))
     if any(product.of_values for product in release.workload):
-        sentences.append(said.say("limit_sums"))
-    sentences.append(said.say("limit_each", hundred=said.local(f"{round(100 * (1 - release.level), 4):g}")))
+        sentences.append(lang.say("limit_sums"))
+    sentences.append(lang.say("limit_each", hundred=lang.local(f"{round(100 * (1 - release.level), 4):g}")))
     if release.options.biased:
-        sentences.append(post_processing_words(release, said)[0])
+        sentences.append(post_processing_words(release, lang)[0])
     return sentences
 
 
-def large_words(release: Release, product: Product, said: Texts = ENGLISH) -> str:
-    """What is written of a table too large to write, and how to get the rest of it."""
+def large_words(release: Release, product: Product, lang: Texts = ENGLISH) -> str:
+    """Say what is written in the place of a table that is too large, and how to get the rest of it."""
     asked = release.plan.workload.products
     large = [position for position, each in enumerate(asked) if is_large(each)]
     position = next(position for position in large if asked[position] is product or asked[position] == product)
     cells, prefix = f"q{position + 1}", f"q{len(asked) + large.index(position) + 1}"
-    return said.say("large", name=table_words(product, said), rows=product.rows, most=MOST_WRITTEN, cells=cells, prefix=prefix)
+    return lang.say("large", name=table_words(product, lang), rows=product.rows, most=MOST_WRITTEN, cells=cells, prefix=prefix)
 
 
-def joined_words(release: Release, said: Texts = ENGLISH) -> str | None:
-    """Whose rows a second table held, or that it was taken to be public; None if there was none."""
+def joined_words(release: Release, lang: Texts = ENGLISH) -> str | None:
+    """Say whose rows the second table held, or that it was taken as public; None if there was no second table."""
     second = release.receipt.get("joined")
     if not second:
         return None
-    return said.say("joined_public" if second["public"] else "joined", table=second["table"] or "-", column=repr(second["on"]))
+    return lang.say("joined_public" if second["public"] else "joined", table=second["table"] or "-", column=repr(second["on"]))
 
 
-def notices_of_all(release: Release, said: Texts = ENGLISH) -> list[str]:
-    """What a reader of any answer has to know, of one that is asked for later too: rows beyond a limit, units, and a second table."""
+def notices_of_all(release: Release, lang: Texts = ENGLISH) -> list[str]:
+    """Return the notices for readers of any answer, later ones included: limits of rows, counts of units, a second table."""
     units = [product for product in release.workload if product.of_units]
-    sentences = [said.say("unit_is", column=repr(release.privacy.unit_column))] if units else []
+    sentences = [lang.say("unit_is", column=repr(release.privacy.unit_column))] if units else []
     for key, in_all in (("units_each", False), ("units_once", True)):
         once = [product for product in units if (product.domain.measure(str(product.measure)) == UnitCount()) is in_all]
         tables = [product.attributes for product in once if product.attributes]
         names = [*map(" x ".join, tables[:_MOST_NAMED]), *(["..."] if len(tables) > _MOST_NAMED else [])]
-        sentences += [said.say(key, names=said.listed(names))] if names else []
-    return [*filter(None, [cut_words(release, said), " ".join(sentences), joined_words(release, said)])]
+        sentences += [lang.say(key, names=lang.listed(names))] if names else []
+    return [*filter(None, [cut_words(release, lang), " ".join(sentences), joined_words(release, lang)])]
 
 
-def notices(release: Release, said: Texts = ENGLISH) -> list[str]:
-    """What a reader of what was written has to know first: how it was rounded, `notices_of_all`, and tables that are not written."""
-    large = [large_words(release, product, said) for product in release.large]
-    return [*filter(None, [rounding_words(release.options, said)]), *notices_of_all(release, said), *large]
+def notices(release: Release, lang: Texts = ENGLISH) -> list[str]:
+    """Return the notices for readers of the files: rounding, `notices_of_all`, and tables that are not written."""
+    large = [large_words(release, product, lang) for product in release.large]
+    return [*filter(None, [rounding_words(release.options, lang)]), *notices_of_all(release, lang), *large]
 
 
-def post_processing_words(release: Release, said: Texts = ENGLISH) -> list[str]:
-    """What the optional columns are, and are not: first what holds for all of them, then a sentence or two a kind."""
+def post_processing_words(release: Release, lang: Texts = ENGLISH) -> list[str]:
+    """Explain the optional columns: first what holds for all of them, then a sentence or two a kind."""
     options = release.options
     one_by_one = ["answer_non_negative"] * options.non_negative + ["answer_integer"] * options.integer
     names = one_by_one + ["answer_nnls"] * options.nnls + ["answer_local"] * options.local_non_negative
-    sentences = [said.some("biased", len(names), columns=said.listed(names))]
+    sentences = [lang.some("biased", len(names), columns=lang.listed(names))]
     if one_by_one:
-        sentences.append(said.say("biased_disagree", columns=said.listed(one_by_one)))
+        sentences.append(lang.say("biased_disagree", columns=lang.listed(one_by_one)))
     if options.nnls:
-        sentences.append(said.say("biased_nnls"))
+        sentences.append(lang.say("biased_nnls"))
     if options.local_non_negative:
-        sentences.append(said.say("biased_local"))
+        sentences.append(lang.say("biased_local"))
     return sentences

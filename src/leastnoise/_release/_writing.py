@@ -1,4 +1,4 @@
-"""The files of a release: answers, a bounded number of cells at a time (Parquet by Arrow, CSV by DuckDB), their index, and the manifest."""
+"""Write the files of a release: answers in batches of bounded size (Parquet by Arrow, CSV by DuckDB), their index, and the manifest."""
 
 import json
 import math
@@ -42,7 +42,7 @@ _QUIET = "SET enable_progress_bar = false"  # DuckDB would draw its own on the s
 _ROW_GROUP = 2**18
 
 WRITERS = {"xlsx": Workbook, "sdmx": Messages}
-"""Formats beside those with one row an answer, which take parts one by one; `check_options` refuses what they cannot hold."""
+"""Writers of the formats that hold all tables together; they take the parts one by one."""
 FORMAT = 1
 MOST_LISTED = 200
 MOST_LABELS = 100_000  # of all attributes and their levels
@@ -92,7 +92,7 @@ _MEANINGS = {
 
 @contextmanager
 def _formats(names: Sequence[str]) -> Iterator[tuple[bool, Any]]:
-    """Whether Parquet is written, and what writes CSV: to make a database takes eight times as long as to write a small table."""
+    """Yield whether Parquet is written, and the database that writes CSV, None without CSV; making one takes longer than a small table."""
     opened: Any = nullcontext()
     if "csv" in names:
         import duckdb
@@ -103,7 +103,7 @@ def _formats(names: Sequence[str]) -> Iterator[tuple[bool, Any]]:
 
 
 def write_answers(release: Release, directory: Path) -> Generator[tuple[Table, TableEntry], None, None]:
-    """Write all answers and the index ``tables.csv``; each table is estimated once, and handed on while it is written beside.
+    """Write all answers and the index ``tables.csv``; each table is estimated once, and yielded while a thread writes it.
 
     Guarantees: memory for one table and one more for each core, or so many batches of about a million answers where tables share files.
     """
@@ -130,7 +130,7 @@ def write_answers(release: Release, directory: Path) -> Generator[tuple[Table, T
 
 
 def write_columns(columns: Columns, path: Path) -> None:
-    """Columns as CSV or Parquet, by the ending of the file's name."""
+    """Write columns as CSV or Parquet, by the ending of the file's name."""
     if path.suffix == ".csv":
         write_rows(path, columns, zip(*(values.tolist() for values in columns.values()), strict=True))
         return
@@ -177,12 +177,12 @@ def _entry(release: Release, table: Table, stem: str) -> TableEntry:
 
 
 def statistic_file(release: Release, made: StatisticTable) -> str:
-    """Where the files of a statistic are, below the release's directory, without an ending."""
+    """The path of the files of a statistic below the release's directory, without ending."""
     return f"answers/{file_name(made.id, made.name, len(release.statistics))}"
 
 
 def _one_by_one(release: Release, directory: Path, formats: tuple[bool, Any], beside: Beside) -> Iterator[tuple[Table, str]]:
-    """A file for each table and format, with the level along the attributes that have levels, where some table asks for one."""
+    """Write one file for each table and format; where some table asks for a level, Parquet has a column of levels."""
     leveled = any(product.keys != product.attributes for product in release.workload)
     for table in release.tables:
         stem, product = f"answers/{file_name(table.id, table.name, len(release.tables))}", table.product
@@ -193,7 +193,7 @@ def _one_by_one(release: Release, directory: Path, formats: tuple[bool, Any], be
 
 
 def _write_part(part: Part, stem: Path, formats: tuple[bool, Any], level: str | None = None) -> None:
-    """One file a format: query, one column a key, and the numbers."""
+    """Write a table or statistic: query, one column a key, and the numbers; one file a format."""
     texts: dict[str, Sequence[str]] = {"query": [part.id]}
     columns: dict[str, Array] = {"query": np.broadcast_to(np.int32(0), part.cells)}
     for axis, (column, labels) in enumerate(zip(part.key_columns(), part.labels, strict=True)):
@@ -205,7 +205,7 @@ def _write_part(part: Part, stem: Path, formats: tuple[bool, Any], level: str | 
 
 
 def _batched(release: Release, directory: Path, formats: tuple[bool, Any], beside: Beside) -> Iterator[tuple[Table, str]]:
-    """Tables of one number of attributes go to one folder, as parts of about a million answers, written beside what is estimated."""
+    """Write tables with equally many attributes into one folder, as parts of about a million answers."""
     batches: dict[int, list[Table]] = {}
     parts: dict[int, int] = {}
 
@@ -228,13 +228,13 @@ def _batched(release: Release, directory: Path, formats: tuple[bool, Any], besid
 
 
 def _write_batch(tables: Sequence[Table], stem: Path, some: Sequence[str], formats: tuple[bool, Any]) -> None:
-    """Answers of several tables along as many attributes in long form: query, attribute_1, value_1, ..., and the numbers."""
+    """Write several tables with equally many attributes in long form: query, attribute_1, value_1, ..., and the numbers."""
     texts: dict[str, list[str]] = {}
     sizes = [table.cells for table in tables]
     shapes = {table.answer.shape: table.indices() for table in tables}
 
     def first_positions(column: str, labels: Iterable[tuple[object, ...]]) -> Array:
-        """The position of the first of some labels among the texts of a column, each of which is written once a file."""
+        """Return for each table the position of its first label among the texts of a column; equal labels are stored once."""
         distinct: dict[object, int] = {}
         known = texts.setdefault(column, [])
         for each in labels:
@@ -261,7 +261,7 @@ def _write_batch(tables: Sequence[Table], stem: Path, some: Sequence[str], forma
 def _copy(
     columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]], stem: Path, formats: tuple[bool, Any], level: str | None = None
 ) -> None:
-    """Write columns to files; those in ``texts`` hold places in them. NaN is written as nothing. Parquet has the level too."""
+    """Write columns to files; a column in ``texts`` holds positions there. NaN is left empty. Parquet has the level too."""
     import pyarrow as pa
 
     (parquet, csv), given = formats, Names(set())
@@ -289,7 +289,7 @@ def _copy(
 
 
 def _batches(columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]], names: Iterable[str], labelled: Callable[..., Any]) -> Any:
-    """Columns of one size and any shape as Arrow's batches of one row group, each made when it is taken: of large tables one at a time."""
+    """Return columns as a reader of Arrow batches of one row group each, made when they are taken."""
     import pyarrow as pa
 
     known, named = {name: _strings(each) for name, each in texts.items()}, [*names]
@@ -305,7 +305,7 @@ def _batches(columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]], n
 
 
 def _labelled(texts: Any, codes: Any) -> Any:
-    """A column of texts by their codes, with those of the batch alone: every row group has a dictionary of its own."""
+    """Return a dictionary-encoded column, with the texts of this batch alone."""
     import pyarrow as pa
 
     numbers = np.from_dlpack(codes)
@@ -314,7 +314,7 @@ def _labelled(texts: Any, codes: Any) -> Any:
 
 
 def _numbers(values: Array) -> Any:
-    """An array of Arrow, without a value where one is NaN; from buffers, as ``pyarrow.array`` loads pandas."""
+    """Return an Arrow array with NaN as null; made from buffers, because ``pyarrow.array`` imports pandas."""
     import pyarrow as pa
 
     gone = np.isnan(values)
@@ -323,7 +323,7 @@ def _numbers(values: Array) -> Any:
 
 
 def _strings(texts: Sequence[str]) -> Any:
-    """Texts without what UTF-8 cannot hold: after the budget is spent nothing may fail for a label."""
+    """Return texts as an Arrow array, without what UTF-8 cannot hold: after the payment nothing may fail for a label."""
     import pyarrow as pa
 
     coded = [text.encode("utf-8", "replace") for text in texts]
@@ -332,7 +332,7 @@ def _strings(texts: Sequence[str]) -> Any:
 
 
 def write_rounded(release: Release, directory: Path, to: Exact, below: Exact | None = None) -> None:
-    """Write every table, rounded, as CSV, and beside them what that does to error bars."""
+    """Write every table, rounded, as CSV, and a README that says what that does to error bars."""
     dataset = release.receipt.get("dataset")
     lines = [f"# {dataset}: rounded tables" if dataset else "# Rounded tables", ""]
     if not release.private:
@@ -348,13 +348,13 @@ def write_rounded(release: Release, directory: Path, to: Exact, below: Exact | N
 
 
 def check_records_file(path: Path) -> None:
-    """Refuse a file that cannot be written, before anything is computed."""
+    """Refuse a file of records with an unknown ending, before anything is computed."""
     if path.suffix not in (".csv", ".parquet"):
         raise refuse("the file of records", path.name, "a name that ends in .csv or .parquet")
 
 
 def write_records(made: Records, path: Path) -> None:
-    """As CSV or Parquet, by the ending of the file's name."""
+    """Write records as CSV or Parquet, by the ending of the file's name."""
     check_records_file(path)
     write_columns(made.columns(), path)
 
@@ -373,7 +373,7 @@ def fill_draft(release: Release, draft: Draft) -> None:
 
 
 def _write_measurements(release: Release, directory: Path) -> None:
-    """The plan, and the observation, table by table."""
+    """Write the plan and the observation, and of many measured tables their list."""
     directory.mkdir()
     observation = release.observation
     (directory / "plan.json").write_text(release.plan.to_json(), encoding="utf-8")
@@ -391,7 +391,7 @@ def _write_measurements(release: Release, directory: Path) -> None:
 
 
 def finishing_seconds(plan: Plan, options: Options, *, written: bool = True) -> float:
-    """About how many CPU seconds measuring, estimating and writing take, for a plan whose measurements are known beforehand."""
+    """Estimate the CPU seconds of measuring, estimating and writing; 0 for a plan whose measurements are not known beforehand."""
     if plan.measurements is None:
         return 0.0
     seconds = _NUMBER * sum(block.rows for block in plan.measurements.blocks)
@@ -405,7 +405,7 @@ def finishing_seconds(plan: Plan, options: Options, *, written: bool = True) -> 
 
 
 def measured_tables(measurements: Measurements) -> list[dict[str, Any]]:
-    """What was measured and with which noise, one record a block."""
+    """Return the facts about every measured block: attributes, number of queries, scale and variance."""
     return [
         {
             "attributes": list(block.attributes),
@@ -421,7 +421,7 @@ def measured_tables(measurements: Measurements) -> list[dict[str, Any]]:
 
 
 def manifest(release: Release, entries: Sequence[TableEntry], files: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The manifest of a release as a JSON value."""
+    """Return the manifest of a release as a JSON value."""
     plan, noise, outcome = release.plan, release.measurements.noise.value, release.finding.facts()
     few = len(plan.workload.products) <= MOST_LISTED
     return {
@@ -457,7 +457,7 @@ def manifest(release: Release, entries: Sequence[TableEntry], files: Sequence[Ma
 
 
 def _protected(release: Release) -> dict[str, Any]:
-    """The promise and what was paid for it, and of which rows all that is published is."""
+    """Return the manifest's parts on the promise, the payment and the domain."""
     privacy, domain, spent, second = release.privacy, release.plan.domain, release.plan.cost(), words.joined_words(release)
     name, parameters = words.definition(privacy)
     kinds = {name: domain.kind(name) for name in domain.names}
@@ -490,7 +490,7 @@ def _protected(release: Release) -> dict[str, Any]:
 
 
 def _measured(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
-    """What was measured, and the errors that were promised of it."""
+    """Return the manifest's parts on the measurements and the promised errors."""
     measurements, promise = release.measurements, release.plan.promise
     known = [(entry.rmse, entry.promised_rmse) for entry in entries if entry.promised_rmse is not None]
     as_promised = bool(known or release.large) and all(math.isclose(rmse, promised, rel_tol=1e-6) for rmse, promised in known)
@@ -518,7 +518,7 @@ def _measured(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]
 
 
 def _post_processing(release: Release) -> dict[str, Any]:
-    """The optional columns, and how answers are rounded and which are left out."""
+    """Return the manifest's part on optional columns and on rounding."""
     options, (step, least) = release.options, exact_rule(release.options)
     used = {release.tables.projection(product) for product in release.workload} if options.non_negative else ()
     columns: dict[str, Any] = {}
@@ -551,7 +551,7 @@ def _post_processing(release: Release) -> dict[str, Any]:
 
 
 def _answers(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
-    """Where all answers are and what they mean, and what was made of them: statistics, answers of SQL and covariances, if any."""
+    """Return the manifest's parts on the answers and on statistics, SQL and covariances, if any."""
     options, of, plan = release.options, words.of_words(release), release.plan
     layout = (
         "one folder for every number of attributes, with parts of many tables each: query, attribute_1, value_1, ..., and the numbers"
