@@ -39,13 +39,13 @@ class Published:
 
 
 def _up(value: Fraction) -> float:
-    """The least double that is not below."""
+    """Return the least double that is at least the value."""
     near = float(value)
     return near if Fraction(near) >= value else math.nextafter(near, math.inf)
 
 
 def deployment(published: Published) -> str:
-    """The entry as YAML; losses are rounded upwards to doubles. A text is written as in JSON, which YAML reads as the same text."""
+    """Write the entry as YAML; losses are rounded up to doubles, and texts are written as in JSON, which YAML reads alike."""
     manifest, budget = published.manifest, published.release.privacy.budget
     privacy, plan, receipt = manifest["privacy"], manifest["plan"], manifest["receipt"] or {}
     unit, tables = privacy["unit"], manifest["answers"]["tables"]

@@ -46,7 +46,7 @@ def to_frame(columns: Columns, library: str | None = None) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Column names given so far, compared as databases do: without regard to case."""
+    """Column names given so far; like databases, it takes names that differ in case alone as equal."""
 
     taken: set[str] = field(default_factory=set)
 
@@ -74,17 +74,17 @@ def label_array(labels: Sequence[Label]) -> Array:
 
 
 def several(count: int, singular: str, many: str = "") -> str:
-    """A number of things in words: what one is called, and what several are where an s is not enough."""
+    """Write a number of things with its noun in the singular or plural."""
     return f"{count:,} {singular if count == 1 else many or singular + 's'}"
 
 
 def visible(text: str) -> str:
-    """A text for a terminal, with what it would act on written as Python writes it: controls, ends of lines, turns of direction."""
+    """Escape what a terminal would act on as Python does: controls, ends of lines, changes of direction."""
     return _ACTS.sub(lambda sign: ascii(sign.group())[1:-1], text)
 
 
 class Framed:
-    """A value that is a table."""
+    """A value that can be shown as a table: as a data frame, in a terminal and in a notebook."""
 
     __slots__ = ()
 
@@ -95,7 +95,7 @@ class Framed:
 
     @property
     def title(self) -> str:
-        """What the table is of; empty where its columns say it all."""
+        """The heading of the table; empty where its columns say it all."""
         return ""
 
     @abstractmethod
@@ -123,7 +123,7 @@ class Framed:
         return f"<table><caption>{escape(self.title)}</caption>" + "".join(f"<tr>{row}</tr>" for row in rows) + "</table>"
 
     def _shown(self) -> list[list[str]]:
-        """The name of every column and its first values, as texts."""
+        """Return for every column its name and its first values, as texts."""
         shown = []
         for name, values in self.columns().items():
             first = [name, *values[:_MOST_SHOWN].tolist()]
@@ -133,7 +133,7 @@ class Framed:
 
 
 def grouped_columns(by: Sequence[str], labels: Sequence[Sequence[Label]], numbers: Mapping[str, Array]) -> Columns:
-    """One column for each key and each array of numbers over the groups, flat in row-major order."""
+    """Return one column for each key and each array of numbers over the groups, in row-major order."""
     shape = tuple(map(len, labels))
     indices = np.unravel_index(np.arange(int(np.prod(shape))), shape) if shape else ()
     keys = [label_array(along)[index] for along, index in zip(labels, indices, strict=True)]

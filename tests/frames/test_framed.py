@@ -104,10 +104,6 @@ def test_labels_are_escaped_in_notebooks() -> None:
     assert "&lt;b&gt;" in made._repr_html_()
 
 
-def test_only_public_names_are_listed() -> None:
-    assert {name for name in dir(ln) if not name.startswith("__")} == set(ln.__all__)
-
-
 def test_pandas_is_not_needed() -> None:
     program = """
 import sys

@@ -18,6 +18,7 @@ from leastnoise._check import InputError
 from leastnoise._cli._main import program
 
 COUNTS = np.array([0, 3, 9, 12, 40, 200])
+PEOPLE = pd.DataFrame({"place": np.repeat(np.arange(6), COUNTS), "age": np.arange(264) % 20, "far": np.arange(264) % 3, "pay": 4})
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +29,7 @@ def plan():
 
 
 def release(plan, seed, **more):
-    rows = pd.DataFrame({"place": np.repeat(np.arange(6), COUNTS), "pay": 4})
-    return ln.release(plan, rows, seed=seed, **more)
+    return ln.release(plan, PEOPLE, seed=seed, **more)
 
 
 def test_answers_are_multiples_and_margins_grow_by_half_a_step(plan):
@@ -175,27 +175,18 @@ def asked():
 @pytest.mark.parametrize(("to", "below"), [(10, 25), (None, 25), ("1/2", 10**6)], ids=["rounded", "left out alone", "all left out"])
 def test_all_files_and_pictures_are_made_whatever_is_left_out(asked, tmp_path, monkeypatch, to, below):
     monkeypatch.setenv("LEASTNOISE_CHARTS", "always" if to == 10 else "never")
-    rows = pd.DataFrame({"place": np.repeat(np.arange(6), COUNTS), "age": np.arange(264) % 20, "far": np.arange(264) % 3, "pay": 4})
     options = ln.Options(round=to, below=below, formats=["csv", "xlsx", "sdmx"], language="de")
-    made = ln.release(asked, rows, seed=1, out=tmp_path / "out", options=options)
+    made = ln.release(asked, PEOPLE, seed=1, out=tmp_path / "out", options=options)
     page = (tmp_path / "out/report.html").read_text("utf-8")
     assert "Vielfache von 10 gerundet" in page or to != 10
     assert "fehlen (\u2013)" in page
     assert "nan" not in re.sub(r"<(script|style|svg).*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL).lower().split()
     book = openpyxl.load_workbook(tmp_path / "out/answers.xlsx")
-    assert [cell.value for cell in book["Tabellen"][1]] == [
-        "Abfrage",
-        "Tabelle",
-        "Blatt",
-        "Antworten",
-        "Einheit",
-        "typische Spanne (95\u00a0%)",
-    ]
+    heads = ["Abfrage", "Tabelle", "Blatt", "Antworten", "Einheit", "typische Spanne (95\u00a0%)"]
+    assert [cell.value for cell in book["Tabellen"][1]] == heads
     assert book["Tabellen"]["E2"].value == "Zeilen"
-    assert (book.worksheets[1]["A2"].value[:36], book.worksheets[1]["A3"].value[:13]) == (
-        "Einheit: Zeilen. Die wahre Antwort l",
-        "NICHT PRIVAT:",
-    )
+    assert book.worksheets[1]["A2"].value.startswith("Einheit: Zeilen. Die wahre Antwort l")
+    assert book.worksheets[1]["A3"].value.startswith("NICHT PRIVAT:")
     facts = json.loads((tmp_path / "out/manifest.json").read_text("utf-8"))["post_processing"]["rounding"]
     assert facts["left_out_below"] == str(below)
     assert facts.get("added_to_half_widths") == (None if to is None else float(Fraction(to)) / 2)
@@ -208,8 +199,7 @@ def test_all_files_and_pictures_are_made_whatever_is_left_out(asked, tmp_path, m
 
 @pytest.mark.parametrize("to", [None, 50])
 def test_the_report_says_the_same_margin_in_its_list_and_over_each_table(asked, tmp_path, to):
-    rows = pd.DataFrame({"place": np.repeat(np.arange(6), COUNTS), "age": np.arange(264) % 20, "far": np.arange(264) % 3, "pay": 4})
-    made = ln.release(asked, rows, seed=1, out=tmp_path / "out", options=ln.Options(round=to, formats=["csv"]))
+    made = ln.release(asked, PEOPLE, seed=1, out=tmp_path / "out", options=ln.Options(round=to, formats=["csv"]))
     page = (tmp_path / "out/report.html").read_text("utf-8")
     for table in made.tables:
         (cells,) = re.findall(rf'<tr><td><a href="#{table.id}">(.*)', page)
@@ -233,8 +223,7 @@ def test_a_table_that_is_left_out_whole_has_no_margin_and_no_advice(plan, tmp_pa
 
 
 def test_means_of_few_rows_are_left_out_with_their_counts(asked):
-    rows = pd.DataFrame({"place": np.repeat(np.arange(6), COUNTS), "age": 3, "far": 0, "pay": 4})
-    raw, made = (ln.release(asked, rows, seed=2, options=one).statistics[0] for one in (ln.Options(), ln.Options(round=5, below=10)))
+    raw, made = (ln.release(asked, PEOPLE, seed=2, options=one).statistics[0] for one in (ln.Options(), ln.Options(round=5, below=10)))
     gone = raw.further["count"] < 10
     assert gone.any()
     assert all(np.isnan(values[gone]).all() for name, values in made.numbers().items())

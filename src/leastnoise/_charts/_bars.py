@@ -1,4 +1,4 @@
-"""One row a key: bars with intervals, the largest cells of a large table, expected errors, and dots for means and quantiles."""
+"""Charts with one row a key: bars with intervals, the largest cells, expected errors, and dots for means and quantiles."""
 
 import math
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _SHAPES = ("circle", "diamond", "square", "triangle-up", "triangle-down", "cross
 
 
 def suits_bars(picture: Picture) -> bool:
-    """One axis with at most forty keys; cells of numbers only where they are few, and no line of three points or more."""
+    """One axis with at most forty keys: names, or up to twelve cells of numbers, but no prefix sums or dates that make a line."""
     if len(picture.axes) != 1 or (picture.axes[0].kind in ("times", "up_to") and picture.axes[0].numbered and picture.axes[0].size > 2):
         return False
     return picture.axes[0].size <= (12 if picture.axes[0].numbered else _MOST_BARS)
@@ -41,7 +41,7 @@ def draw_bars(picture: Picture) -> Spec:
 
 
 def suits_largest(picture: Picture) -> bool:
-    """Any table with a key whose cells can be compared: of counts up to each value the largest are the last ones, which says nothing."""
+    """Any table with a key but prefix sums, whose largest cells are always the last ones."""
     return bool(picture.axes) and all(axis.kind != "up_to" for axis in picture.axes)
 
 
@@ -51,23 +51,23 @@ def draw_largest(picture: Picture) -> Spec:
 
 
 def _with_digits(picture: Picture, cells: Sequence[int], heading: str, name: str) -> Spec:
-    """Bars for some cells, with what their keys are called."""
+    """Draw bars for some cells, each with its answer in digits; ``name`` is the title of keys in tips."""
     rows: list[Spec] = []
     for cell in cells:
         index = np.unravel_index(cell, picture.answer.shape)
         answer, low, high = (float(values[index]) for values in (picture.answer, picture.low, picture.high))
         label = ", ".join(axis.labels[int(at)] for axis, at in zip(picture.axes, index, strict=True))
-        said = picture.value(answer, high - answer)  # of all digits, as in the table
-        rows.append({"k0": label, "answer": short(answer), "low": short(low), "high": short(high), "said": said})
+        text = picture.value(answer, high - answer)  # with all digits, as in the table
+        rows.append({"k0": label, "answer": short(answer), "low": short(low), "high": short(high), "text": text})
     limit = 170 if heading else 230
     key = named_rows(heading or None, limit)
     digits = {
         "mark": {"type": "text", "align": "left", "dx": 6, "color": MUTED, "fontSize": 11.5},
-        "encoding": {"text": {"field": "said"}, "x": {"value": "width"}},
+        "encoding": {"text": {"field": "text"}, "x": {"value": "width"}},
     }
     return {
         "data": {"values": rows},
-        "width": WIDTH - room((row["k0"] for row in rows), limit) - room((row["said"] for row in rows), 200),
+        "width": WIDTH - room((row["k0"] for row in rows), limit) - room((row["text"] for row in rows), 200),
         "height": {"step": 24},
         "encoding": {"y": key},
         "layer": [*bars_with_intervals(picture, tips(("k0", name))), digits],
@@ -85,7 +85,7 @@ def bars_with_intervals(picture: Picture, tip: list[Spec], ticks: int = 5) -> li
 
 
 def errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
-    """Expected errors, one row a table: a bar for the typical one, and a tick for the largest; of many tables the first forty."""
+    """Draw expected errors of the first forty tables: a bar for the typical one, and a tick for the largest."""
     values: list[Spec] = [
         {"k0": name, "typical": short(typical), "largest": short(largest)} for name, typical, largest in rows[:_MOST_ERRORS]
     ]
@@ -106,7 +106,7 @@ def errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
 
 
 def dots(made: Dots) -> Spec:
-    """One row a group; several values of a group in colours and shapes, as means and quantiles have no 0 to start a bar from."""
+    """Draw means or quantiles as points, because a bar from 0 means nothing; series differ in colours and shapes."""
     widths = [high - low for *_, low, high in made.rows if low <= high]
     reach = 2 * float(np.median(widths)) if widths else math.inf
     rows: list[Spec] = []

@@ -1,4 +1,4 @@
-"""Lines with bands for distributions and dates, steps for histograms of many neighbouring cells, and small multiples, one chart a group."""
+"""Lines with bands for distributions and dates, steps for histograms, and small multiples with one chart a group."""
 
 import math
 
@@ -33,7 +33,7 @@ def suits_lines(picture: Picture) -> bool:
 
 
 def draw_lines(picture: Picture) -> Spec:
-    """A line through the answers, and around it the band of their intervals; many points are thinned out evenly."""
+    """Draw a line through the answers with a band of their intervals; of many points evenly spaced ones are drawn."""
     along = next(number for number, axis in enumerate(picture.axes) if axis.kind in ("up_to", "times"))
     axis = picture.axes[along]
     groups = picture.axes[1 - along] if len(picture.axes) == 2 else None
@@ -78,7 +78,7 @@ def draw_lines(picture: Picture) -> Spec:
 
 
 def vague(picture: Picture) -> tuple[str, ...]:
-    """The groups of lines whose bands would cover over half of the picture, and hide those that say something."""
+    """Return the groups whose bands would cover over half of the picture and hide the other lines."""
     groups = next((axis for axis in picture.axes if axis.kind not in ("up_to", "times")), None)
     if groups is None or len(picture.axes) != 2 or np.isnan(picture.answer).all():
         return ()
@@ -95,14 +95,14 @@ def suits_steps(picture: Picture) -> bool:
 
 
 def draw_steps(picture: Picture) -> Spec:
-    """A line of steps, each as wide as its cell, and around it the band of the intervals."""
+    """Draw steps as wide as their cells with a band of the intervals."""
     axis = picture.axes[0]
     rows = stepped(axis, picture.answer.tolist(), picture.low.tolist(), picture.high.tolist())
     return {"data": {"values": rows}, "width": WIDTH - 50, "height": HEIGHT, **step_layers(picture, axis, ticks=6)}
 
 
 def stepped(axis: Axis, answer: list[float], low: list[float], high: list[float], **same: str) -> list[Spec]:
-    """One record a cell at its lower end, and one more at its upper end where no answer follows; left out cells break the line."""
+    """Return one record a cell at its lower end, and one more at its upper end where no answer follows, so that gaps break the line."""
     starts, ends = ([] if axis.low is None else axis.low.tolist()), ([] if axis.high is None else axis.high.tolist())
     follows = [not math.isnan(value) for value in answer[1:]] + [False]
     rows = []
@@ -114,7 +114,7 @@ def stepped(axis: Axis, answer: list[float], low: list[float], high: list[float]
 
 
 def step_layers(picture: Picture, axis: Axis, ticks: int) -> Spec:
-    """The band and the steps of one histogram."""
+    """Return the layers of one histogram: its band and its steps."""
     x: Spec = {"field": "x", "type": "quantitative", "title": picture.heading(axis), "axis": {"grid": False, "tickCount": ticks}}
     x["scale"] = {"zero": False, "nice": False}
     steps = {"interpolate": "step-after", "color": SERIES[0]}
@@ -177,7 +177,7 @@ def _is_histogram(axis: Axis) -> bool:
 
 
 def _groups_and_inner(picture: Picture) -> tuple[Axis, Axis]:
-    """The axis of the groups and the one inside; the longer one is inside, or the one of numbers."""
+    """Return the axis of the groups and the axis inside each chart: that of numbers, or else the longer one."""
     first, second = picture.axes
     rank = [(axis.kind == "cells" and axis.size >= _FEWEST_STEPS, axis.size) for axis in (first, second)]
     return (first, second) if rank[1] >= rank[0] else (second, first)

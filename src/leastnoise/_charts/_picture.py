@@ -1,8 +1,9 @@
-"""What charts are made of: pictures of numbers with intervals, and the colours, sizes and encodings that all charts share."""
+"""The data that charts draw, and the colours, sizes and encodings that they share."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,18 @@ Spec = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Axis:
-    """The keys along one attribute; ``kind`` is names, cells, up_to, times or spans."""
+    """The keys along one attribute.
+
+    Attributes:
+        name: of the attribute.
+        labels: of the keys.
+        kind: names, cells (neighbouring ranges of numbers), up_to (prefix sums), times or spans (ranges that may overlap).
+        low: where each key begins on a scale of numbers; None without numbers.
+        high: where it ends; so that neighbours touch, a single number ends where the next begins.
+        first: its first number.
+        last: its last number.
+        moments: its day or hour in ISO form; empty for other kinds.
+    """
 
     name: str
     labels: tuple[str, ...]
@@ -32,14 +44,24 @@ class Axis:
 
     @property
     def numbered(self) -> bool:
-        """Whether every key has a place on a scale of numbers or dates."""
+        """Whether every key has a position on a scale of numbers or dates."""
         ends = self.high if self.low is None else self.low
         return self.kind == "times" or (self.kind in ("cells", "up_to") and ends is not None and bool(np.isfinite(ends).all()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Picture:
-    """A table to be drawn."""
+    """A table to be drawn.
+
+    Attributes:
+        name: of the table.
+        axes: one a key.
+        answer: one number a cell, NaN where it is left out; ``low`` and ``high`` are the ends of its interval.
+        unit: what is counted or summed.
+        value: writes an answer with its margin.
+        number: writes an answer in the digits that its margin leaves.
+        up_to: the words before the values of prefix sums.
+    """
 
     name: str
     axes: tuple[Axis, ...]
@@ -52,33 +74,27 @@ class Picture:
     up_to: str = "up to"
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Keys along each axis."""
-        return tuple(axis.size for axis in self.axes)
-
-    @property
     def cells(self) -> int:
         """Number of answers."""
         return int(self.answer.size)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One record a cell, in row-major order: k0, k1, ... the labels, answer, low, high."""
-        flat = zip(*(values.reshape(-1).tolist() for values in (self.answer, self.low, self.high)), strict=True)
-        indices = np.unravel_index(np.arange(self.cells), self.answer.shape) if self.axes else ()
-        keys = [np.array(axis.labels, dtype=object)[index].tolist() for axis, index in zip(self.axes, indices, strict=True)]
+        """Return one record a cell, in row-major order: k0, k1, ... its labels, answer, low, high."""
+        numbers = zip(*(values.reshape(-1).tolist() for values in (self.answer, self.low, self.high)), strict=True)
+        keys = product(*(axis.labels for axis in self.axes))
         return [
-            {**{f"k{number}": key[row] for number, key in enumerate(keys)}, "answer": short(a), "low": short(b), "high": short(c)}
-            for row, (a, b, c) in enumerate(flat)
+            {**{f"k{number}": label for number, label in enumerate(labels)}, "answer": short(a), "low": short(b), "high": short(c)}
+            for labels, (a, b, c) in zip(keys, numbers, strict=True)
         ]
 
     def heading(self, axis: Axis) -> str:
-        """What is written beside an axis."""
+        """The title of an axis."""
         return f"{axis.name}, {self.up_to}" if axis.kind == "up_to" else axis.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dots:
-    """Some values with intervals, such as means or quantiles by group."""
+    """Means or quantiles by group, each row with its group, series, value, low and high."""
 
     title: str
     groups: str
@@ -87,12 +103,12 @@ class Dots:
 
 
 def marked(spec: Spec) -> bool:
-    """Whether a chart has marks of its own for some rows: intervals that contain 0, or that are open."""
+    """Return whether a chart marks some rows: intervals that contain 0, or that are open."""
     return any(row.get("zero") or row.get("open") for row in spec["data"]["values"])
 
 
 def in_digits(value: float) -> str:
-    """A number with separators of thousands: six digits that count, and never fewer than those of a whole number or two decimals."""
+    """Write a number with separators of thousands and six digits that count, but all digits before the point and two after it."""
     if value != value or 0 < abs(value) < 1e-4 or abs(value) >= 1e15:  # noqa: PLR0124 - NaN
         return f"{value:.6g}"
     text = f"{value:,.{max(2, 5 - math.floor(math.log10(abs(value)))) if value else 0}f}"
@@ -101,12 +117,12 @@ def in_digits(value: float) -> str:
 
 
 def short(value: float) -> float:
-    """Six digits that count: more cannot be seen."""
+    """Round to six digits: more cannot be seen."""
     return float(f"{value:.6g}")
 
 
 def largest_first(values: FloatArray, most: int) -> IntArray:
-    """The positions of the largest numbers, the largest first, equal ones in their order; NaN is the least."""
+    """Return the positions of the largest numbers, the largest first, equal ones in their order; NaN counts as least."""
     known = np.where(np.isnan(values), -np.inf, values).reshape(-1)
     if most < known.size:  # a table may have millions
         positions = np.flatnonzero(known >= np.partition(known, known.size - most)[known.size - most])
@@ -115,7 +131,7 @@ def largest_first(values: FloatArray, most: int) -> IntArray:
 
 
 def clear_of_the_rest(low: FloatArray, high: FloatArray, order: IntArray) -> int:
-    """How many of the first in an order are above all others for sure; ``order`` is of these, or of all."""
+    """Return how many of the first positions in ``order`` have intervals that lie above those of all other positions."""
     rest = np.ones(len(high), dtype=np.bool_)
     rest[order] = False
     ends = np.append(high[order], high.max(initial=-np.inf, where=rest))
@@ -124,9 +140,9 @@ def clear_of_the_rest(low: FloatArray, high: FloatArray, order: IntArray) -> int
     return int(clear[-1]) + 1 if len(clear) else 0
 
 
-WIDTH = 450  # of a whole chart with its labels, about; on a phone it is made smaller, to about two thirds
+WIDTH = 450  # about that of a whole chart with its labels; a phone shows it at about two thirds
 HEIGHT = 200
-# Pages give these other values at night, by these very numbers; what stands on shades stays as it is.
+# The style sheets of pages replace these very values in dark mode; text on shaded cells keeps its colour.
 INK, MUTED, RULE, BAR, WHISKER = "#17212b", "#4d5a66", "#d5dbe1", "#6aa5cc", "#12344d"
 # Okabe and Ito 2008, without the yellow that cannot be read on white, then each with a dash of its own.
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#9a4f83", "#000000", "#a06a00")
@@ -165,35 +181,35 @@ CONFIG: Spec = {
 
 
 def room(labels: Iterable[str], most: int) -> int:
-    """About how wide some texts are, in pixels."""
+    """Estimate the width of the longest of some texts in pixels."""
     return min(most, round(6.5 * max((len(label) for label in labels), default=0)))
 
 
 def amount(picture: Picture, channel: str = "answer", ticks: int = 5) -> Spec:
-    """The encoding of answers or of one end of their intervals."""
+    """Return the encoding of answers or of one end of their intervals."""
     return {"field": channel, "type": "quantitative", "title": picture.unit, "axis": {"tickCount": ticks, "grid": True}}
 
 
 def named_rows(title: str | None, limit: int | None = None) -> Spec:
-    """The encoding of keys down the page, in their own order, none of whose labels is left out."""
+    """Return the encoding of keys down the page, in their own order and with all labels."""
     axis: Spec = {"labelOverlap": False, "titleAngle": 0, "titleAlign": "right", "titleY": -8, "titleX": -7}
     axis |= {} if limit is None else {"labelLimit": limit}
     return {"field": "k0", "type": "nominal", "sort": None, "title": title, "axis": axis}
 
 
 def tips(*fields: tuple[str, str]) -> list[Spec]:
-    """What a live chart shows where the pointer rests: pairs of a field and its title, then the answer and its interval."""
+    """Return the tooltip of a live chart: fields with their titles, then the answer and its interval."""
     numbers = [{"field": name, "type": "quantitative", "format": ",.6~g"} for name in ("answer", "low", "high")]
     return [{"field": name, "title": title, "type": "nominal"} for name, title in fields] + numbers
 
 
 def told_apart(names: Sequence[str], by: Sequence[Any], title: str) -> Spec:
-    """The encoding of groups by colours, dashes or shapes of their own."""
+    """Return the encoding of groups by colours, dashes or shapes."""
     scale = {"domain": [*names], "range": [by[index % len(by)] for index in range(len(names))]}
     return {"field": "group", "type": "nominal", "title": title, "scale": scale}
 
 
 def whole(spec: Spec) -> Spec:
-    """A specification with what all have; what is left out of a table is null in its data, and not drawn."""
+    """Complete a specification with schema and style; NaN becomes null, which is not drawn."""
     rows = [{name: None if value != value else value for name, value in row.items()} for row in spec["data"]["values"]]  # noqa: PLR0124
     return {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", **spec, "data": {"values": rows}, "config": CONFIG}

@@ -54,7 +54,7 @@ def live(spec: Spec, title: str) -> "alt.TopLevelMixin":
 
 
 def spoken(spec: Spec, language: str) -> Spec:
-    """A specification that writes numbers and dates as a language does, wherever it is drawn."""
+    """Add to a specification how a language writes numbers and dates."""
     import vl_convert
 
     locale = _LOCALES[language]
@@ -63,7 +63,7 @@ def spoken(spec: Spec, language: str) -> Spec:
 
 
 def drawing() -> bool:
-    """Whether pictures are made: not under LEASTNOISE_CHARTS=never."""
+    """Return whether pictures are made, which LEASTNOISE_CHARTS=never turns off."""
     return os.environ.get("LEASTNOISE_CHARTS") != "never"
 
 
@@ -84,7 +84,7 @@ def svg_of(specs: Sequence[Spec], texts: Sequence[tuple[str, str, str]], languag
 
 
 def draw_for_parent() -> None:
-    """What the engine's process does: Vega-Lite on its standard input, SVG on its standard output; it reads and writes nothing else."""
+    """Run in the process of the engine: read Vega-Lite from standard input, write SVG to standard output, and touch nothing else."""
     import vl_convert
 
     request, pictures = json.loads(sys.stdin.buffer.read()), list[str | None]()
@@ -97,7 +97,7 @@ def draw_for_parent() -> None:
 
 
 def _for_page(svg: str, key: str, title: str, description: str) -> str:
-    """A picture with ids of its own, a title and a description, as wide as there is room."""
+    """Give a picture unique ids, a title and a description, and let it shrink with the page."""
     head, _, body = _CLIP.sub(rf"\g<1>{key}-\g<2>", _ROLES.sub("", svg)).partition(">")
     box = re.search(r'viewBox="[^"]*"', head)
     width = re.search(r'width="([\d.]+)"', head)

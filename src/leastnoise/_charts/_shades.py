@@ -13,7 +13,7 @@ def suits_heat(picture: Picture) -> bool:
     """Two axes of names or cells, not too many of them to see."""
     if len(picture.axes) != 2 or any(axis.kind not in ("names", "cells", "times") for axis in picture.axes):
         return False
-    return min(picture.shape) <= _HEAT_DOWN and max(picture.shape) <= _HEAT_ACROSS and math.prod(picture.shape) <= _HEAT_CELLS
+    return min(picture.answer.shape) <= _HEAT_DOWN and max(picture.answer.shape) <= _HEAT_ACROSS and picture.cells <= _HEAT_CELLS
 
 
 def draw_heat(picture: Picture) -> Spec:
@@ -24,13 +24,13 @@ def draw_heat(picture: Picture) -> Spec:
     written = across.size <= _MOST_WRITTEN
     rows, colour, most, encoding = _shaded(picture, down, across, most_down=60)
     for row, answer, high in zip(rows, picture.answer.reshape(-1).tolist(), picture.high.reshape(-1).tolist(), strict=True):
-        row["said"] = picture.number(answer, high - answer)  # of all digits, as in the table
+        row["text"] = picture.number(answer, high - answer)  # with all digits, as in the table
     shades: list[Spec] = [
         {"mark": {"type": "rect", "stroke": "white", "strokeWidth": 0.5}, "encoding": {"color": colour, **encoding["tip"]}}
     ]
     if written:
         dark = {"test": f"datum.answer > {0.62 * most} || datum.answer < {-0.62 * most}", "value": "white"}
-        text = {"text": {"field": "said"}, "color": {"condition": dark, "value": "#000000"}}
+        text = {"text": {"field": "text"}, "color": {"condition": dark, "value": "#000000"}}
         shades.append({"mark": {"type": "text", "fontSize": 11}, "encoding": text})
     cross = {"type": "point", "shape": "cross", "size": 14, "filled": True, "color": WHISKER, "opacity": 0.8, "yOffset": 7 * written}
     shades.append({"transform": [{"filter": "datum.zero"}], "mark": cross})
@@ -47,7 +47,7 @@ def suits_plane(picture: Picture) -> bool:
     """Two axes on which cells have neighbours."""
     if len(picture.axes) != 2 or any(axis.kind not in ("cells", "times") for axis in picture.axes):
         return False
-    return max(picture.shape) <= _PLANE_ALONG and math.prod(picture.shape) <= _PLANE_CELLS
+    return max(picture.answer.shape) <= _PLANE_ALONG and picture.cells <= _PLANE_CELLS
 
 
 def draw_plane(picture: Picture) -> Spec:
@@ -66,9 +66,9 @@ def draw_plane(picture: Picture) -> Spec:
 
 
 def _shaded(picture: Picture, down: Axis, across: Axis, most_down: int) -> tuple[list[Spec], Spec, float, dict[str, Spec]]:
-    """The records of the cells, their colours, the largest answer, and where each cell stands.
+    """Return the records of the cells, the encoding of their colours, the largest answer, and the encodings of both sides and of tips.
 
-    Two colours are used if more cells are below 0 for certain than noise makes: of a few cells in a hundred noise says so.
+    Two colours are used if over 5% of the cells are below 0 for certain: noise alone makes a few in a hundred look so.
     """
     rows = picture.rows()
     for row in rows:
@@ -89,7 +89,7 @@ def _shaded(picture: Picture, down: Axis, across: Axis, most_down: int) -> tuple
 
 
 def _side(axis: Axis, field: str, most: int) -> Spec:
-    """An axis that names as many of its cells as there is room for."""
+    """Return the encoding of a side, with as many labels as there is room for."""
     encoding: Spec = {"field": field, "type": "nominal", "sort": None, "title": axis.name}
     level = most > 24
     if axis.size <= most:
