@@ -19,6 +19,8 @@ def test_sizes_and_labels():
     assert Coded(size=3).labels == (0, 1, 2)
     assert Bins(0, "0.3", 3).labels == ("[0, 0.1)", "[0.1, 0.2)", "[0.2, 0.3]")
     assert Bins(0, 1, 3, closed="right", outside="other").labels == ("[0, 1/3]", "(1/3, 2/3]", "(2/3, 1]", "other")
+    week = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+    assert Dates("2024-12-30", "2025-01-05", by="weekday").labels == week
     other = [Integers(0, 5, null="other"), Coded(4, outside="other"), Bins(0, 1, 7, outside="other"), Unknown(5, outside="other")]
     for kind in (Categories(["a"]), Unknown(5), Dates("2024-01-01", "2024-02-01"), Edges([0, 1, 5]), Decimals(0, 1, "0.1"), *other):
         assert kind.size == len(kind.labels)
