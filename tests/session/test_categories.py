@@ -86,38 +86,32 @@ def test_changed_lists_are_refused(tmp_path: Path) -> None:
         read_categories(tmp_path / "agents")
 
 
-def test_a_search_that_was_stopped_after_its_draw_is_finished_with_what_was_drawn(
-    tmp_path: Path, people: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("owner", "function"), [(Series, "find"), (_finish, "write_categories")], ids=["before the draw", "after it"])
+@pytest.mark.parametrize("again", ["resume", "the same call"])
+def test_a_search_that_was_stopped_is_finished_without_paying_again(
+    tmp_path: Path, people: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, function: str, again: str
 ) -> None:
+    given: dict[str, Any] = {"ledger": tmp_path / "people.ledger", "out": tmp_path / "agents", "whole": WHOLE}
     drawn: list[Any] = []
 
-    def full(found: Any, place: Any) -> None:
-        drawn.append(found)
+    def full(result: Any, *_: Any) -> None:
+        drawn.append(result)
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(_finish, "write_categories", full)
+        patched.setattr(owner, function, full)
         with pytest.raises(ln.PaidError, match="can be finished without paying again"):
-            ln.find_categories(PLAN, people, ledger=tmp_path / "people.ledger", out=tmp_path / "agents", whole=WHOLE)
+            ln.find_categories(PLAN, people, **given)
     assert not (tmp_path / "agents").exists()
-    people.unlink()  # the data are not needed again
-    (found,) = ln.resume(tmp_path / "people.ledger")
-    assert found == drawn[0]
+    if function == "write_categories":
+        people.unlink()  # the data are not needed again
+    found = ln.resume(given["ledger"])[0] if again == "resume" else ln.find_categories(PLAN, people, **given)
     assert read_categories(tmp_path / "agents") == found
-    book = ln.Ledger.open(tmp_path / "people.ledger")
+    assert found.texts == ("curl", "wget")
+    assert found == drawn[0] or function == "find"
+    book = ln.Ledger.open(given["ledger"])
     assert [entry.state for entry in book.entries()] == ["sealed"]
     assert str(book.left()) == "epsilon = 0.5, delta = 9.99e-7"
-
-
-def test_the_same_command_again_finishes_what_was_paid(tmp_path: Path, people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stopped between payment and draw: nothing was drawn, so the data are read again and drawn once."""
-    with monkeypatch.context() as patched:
-        patched.setattr(Series, "find", stopped)
-        with pytest.raises(ln.PaidError, match="can be finished"):
-            ln.find_categories(PLAN, people, ledger=tmp_path / "people.ledger", out=tmp_path / "agents", whole=WHOLE)
-    found = ln.find_categories(PLAN, people, ledger=tmp_path / "people.ledger", out=tmp_path / "agents", whole=WHOLE)
-    assert found.texts == ("curl", "wget")
-    assert len(ln.Ledger.open(tmp_path / "people.ledger").entries()) == 1
 
 
 def test_a_search_in_memory_that_was_paid_needs_its_data_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,11 +126,10 @@ def test_a_search_in_memory_that_was_paid_needs_its_data_again(tmp_path: Path, m
     assert found.texts == ("curl", "wget")
 
 
-def test_a_search_that_was_stopped_while_it_drew_is_absent(tmp_path: Path, people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patched:
-        patched.setattr(KeySearch, "draw", stopped)
-        with pytest.raises(ln.PaidError, match="absent"):
-            ln.find_categories(PLAN, people, ledger=tmp_path / "people.ledger", out=tmp_path / "agents", whole=WHOLE)
+def test_a_search_that_was_stopped_while_it_drew_is_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(KeySearch, "draw", stopped)
+    with pytest.raises(ln.PaidError, match="absent"):
+        ln.find_categories(PLAN, PEOPLE, ledger=tmp_path / "people.ledger", out=tmp_path / "agents", whole=WHOLE)
     assert ln.resume(tmp_path / "people.ledger") == []
     assert not (tmp_path / "agents").exists()
 

@@ -1,6 +1,7 @@
 """A second table from the spec to the release: refused early, said in the release, finished as it was paid, and stopped by the guard."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,9 @@ def test_a_public_table_is_said_to_be_unprotected(tmp_path: Path) -> None:
     assert manifest["receipt"]["joined"] == {"table": "", "on": "patient_id", "key": "patient_id", "public": True}
     assert "was declared to be public: what it holds is not protected" in manifest["privacy"]["unit"]["second_table"]
     ln.release(plan, VISITS.merge(PATIENTS), seed=1, out=tmp_path / "plain")
-    assert "second_table" not in said(tmp_path / "plain")["privacy"]["unit"]
+    plain = said(tmp_path / "plain")
+    assert "second_table" not in plain["privacy"]["unit"]
+    assert not plain["receipt"]
 
 
 def test_what_a_plan_answers_is_refused_for_another_unit_before_anything_is_paid(tmp_path: Path, files: ln.Joined) -> None:
@@ -121,12 +124,6 @@ def test_found_categories_say_it_too(tmp_path: Path, files: ln.Joined) -> None:
     assert read_categories(tmp_path / "sexes").receipt["joined"]["table"] == "patients"
 
 
-def test_the_guard_stops_a_join_that_finds_no_partners(tmp_path: Path, files: ln.Joined) -> None:
-    (tmp_path / "patients.csv").write_text("patient_id,sex\n" + "".join(f"p{number},F\n" for number in range(300)), encoding="utf-8")
-    with pytest.raises(ln.GuardError, match="fewer than half"):
-        ln.release(PLAN, files, ledger=tmp_path / "visits.ledger", out=tmp_path / "out", options=ln.Options(guard="1/100"))
-
-
 def test_a_spec_joins_as_python_does(tmp_path: Path, files: ln.Joined) -> None:
     what = parse_spec(SPEC, tmp_path)
     data = what.data(what.source)
@@ -165,14 +162,16 @@ def test_a_spec_is_refused_before_there_are_data(tmp_path: Path, files: ln.Joine
         parse_spec(SPEC.replace(old, new), tmp_path)
 
 
-def test_a_list_may_come_from_a_second_table_that_is_public(tmp_path: Path, files: ln.Joined) -> None:
+def test_a_public_second_table_may_hold_a_list_and_is_warned_about(tmp_path: Path, files: ln.Joined) -> None:
     listed = SPEC.replace('["F", "M"]', '{ file = "patients.csv", column = "sex" }').replace('\non = "', '\npublic = true\non = "')
     assert parse_spec(listed, tmp_path).domain.kind("sex").size == 2
-
-
-def test_nothing_of_the_join_is_in_a_release_without_one() -> None:
-    made = ln.release(PLAN, VISITS.merge(PATIENTS), seed=1)
-    assert "joined" not in made.receipt
+    private = SPEC.replace('epsilon = "100"', 'epsilon = "1"')
+    public = private.replace('on = "patient_id"', 'on = "patient_id"\npublic = true')
+    (warned,) = spec_warnings(parse_spec(public, tmp_path))
+    assert "gives up the second table's protection for nothing" in warned
+    (warned,) = spec_warnings(parse_spec(public.replace('unit = { column = "patient_id", max_rows = 4 }', ""), tmp_path))
+    assert "nobody's row in the second table is protected" in warned
+    assert spec_warnings(parse_spec(private, tmp_path)) == ()
 
 
 def test_a_second_ledger_is_refused_for_either_table(tmp_path: Path, files: ln.Joined) -> None:
@@ -186,14 +185,12 @@ def test_a_second_ledger_is_refused_for_either_table(tmp_path: Path, files: ln.J
     ln.release(PLAN, files, ledger=known, out=tmp_path / "out")
     with pytest.raises(ln.LedgerError, match=r"was paid for the data set 'patients'"):
         ln.release(patients, files.second, ledger=tmp_path / "patients.ledger")
-
-
-def test_joined_tables_are_not_paid_from_a_new_ledger_where_one_knows_the_second(tmp_path: Path, files: ln.Joined) -> None:
+    (tmp_path / "visits.ledger").rename(tmp_path / "visits.away")
+    shutil.rmtree(tmp_path / "out")
     ln.Ledger.create(tmp_path / "patients.ledger", "patients", PRIVACY)
     with pytest.raises(ln.LedgerError, match=r"patients.ledger knows the data set 'patients'"):
-        ln.release(PLAN, files, ledger=tmp_path / "visits.ledger")
-    public = ln.Joined(files.data, files.second, on="patient_id", public=True)
-    ln.release(PLAN, public, ledger=tmp_path / "visits.ledger")
+        ln.release(PLAN, files, ledger=tmp_path / "new.ledger")
+    ln.release(PLAN, ln.Joined(files.data, files.second, on="patient_id", public=True), ledger=tmp_path / "new.ledger")
 
 
 def test_a_table_is_not_public_beside_itself_however_it_is_written(tmp_path: Path, files: ln.Joined) -> None:
@@ -203,16 +200,6 @@ def test_a_table_is_not_public_beside_itself_however_it_is_written(tmp_path: Pat
     for first, second in [*pairs, (VISITS, VISITS), (stored, ln.DatabaseTable("visits", "env:VISITS_URL"))]:
         with pytest.raises(ln.InputError, match="The second table is the data themselves"):
             ln.Joined(first, second, on="patient_id", public=True)
-
-
-def test_a_public_second_table_is_warned_about(tmp_path: Path, files: ln.Joined) -> None:
-    private = SPEC.replace('epsilon = "100"', 'epsilon = "1"')
-    public = private.replace('on = "patient_id"', 'on = "patient_id"\npublic = true')
-    (warned,) = spec_warnings(parse_spec(public, tmp_path))
-    assert "gives up the second table's protection for nothing" in warned
-    (warned,) = spec_warnings(parse_spec(public.replace('unit = { column = "patient_id", max_rows = 4 }', ""), tmp_path))
-    assert "nobody's row in the second table is protected" in warned
-    assert spec_warnings(parse_spec(private, tmp_path)) == ()
 
 
 def test_releases_of_other_bounds_with_and_without_the_second_table_are_paid_from_one_ledger(tmp_path: Path, files: ln.Joined) -> None:

@@ -84,20 +84,6 @@ def test_a_strategy_that_runs_out_of_memory_does_not_take_the_others_down(monkey
         ln.plan(long(4), ln.PureDP(1), strategy="workload")
 
 
-def test_a_budget_and_its_unit_mean_the_same_to_plan_and_to_compare() -> None:
-    workload = ln.marginals(ln.Domain(sex=["F", "M"]), ways=1)
-    for unit in ({}, {"neighbours": "replace"}, {"unit_column": "id", "max_rows": 3}):
-        privacy = ln.Privacy(ln.PureDP(1), **unit)
-        made, best = ln.plan(workload, privacy), ln.compare(workload, privacy)[0].plan
-        assert best is not None
-        assert best.privacy == made.privacy
-        assert best.expected_error() == made.expected_error()
-    with pytest.raises(ln.InputError, match="budget must be PureDP"):
-        ln.compare(workload, 1)
-    with pytest.raises(ln.InputError, match="workload must be a workload"):
-        ln.compare("sex", ln.PureDP(1))
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are set on Linux")
 def test_planning_in_the_command_line_cannot_take_more_than_there_is() -> None:
     program = """

@@ -15,7 +15,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._accounting import Noise
-from leastnoise._mechanisms import candidates, choose
+from leastnoise._mechanisms import choose
 from leastnoise._session import settle
 
 PEOPLE = pd.DataFrame(
@@ -31,25 +31,17 @@ DOMAIN = ln.Domain(
 )
 
 
+FURTHER = ln.queries(DOMAIN, income=ln.prefix(), weight=2) + ln.queries(DOMAIN, sex=ln.identity(), sum="pay", weight="1/2")
+FEW_CELLS = ln.marginals(DOMAIN, upto=1, of=["sex"]) + FURTHER
+
+
 def workload() -> ln.Workload:
-    return (
-        ln.marginals(DOMAIN, upto=2, of=["sex", "age"])
-        + ln.queries(DOMAIN, income=ln.prefix(), weight=2)
-        + ln.queries(DOMAIN, sex=ln.identity(), sum="pay", weight="1/2")
-    )
+    return ln.marginals(DOMAIN, upto=2, of=["sex", "age"]) + FURTHER
 
 
 @cache
 def planned() -> ln.Plan:
     return ln.plan(workload(), ln.ZCDP(50), strategy="workload")
-
-
-def workload_of_few_cells() -> ln.Workload:
-    return (
-        ln.marginals(DOMAIN, upto=1, of=["sex"])
-        + ln.queries(DOMAIN, income=ln.prefix(), weight=2)
-        + ln.queries(DOMAIN, sex=ln.identity(), sum="pay", weight="1/2")
-    )
 
 
 def sources(folder: Path) -> dict[str, Any]:
@@ -121,7 +113,7 @@ def test_a_unit_of_a_column_costs_more_noise_and_bounds_its_rows(tmp_path: Path)
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ApproxDP(1, "1e-9"), ln.ZCDP("1/2")], ids=["pure", "approximate", "concentrated"])
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 def test_a_paid_release_of_every_definition(tmp_path: Path, budget: Any, neighbours: str) -> None:
-    made = ln.plan(workload_of_few_cells(), ln.Privacy(budget, neighbours), strategy="workload")
+    made = ln.plan(FEW_CELLS, ln.Privacy(budget, neighbours), strategy="workload")
     release = ln.release(made, PEOPLE, ledger=tmp_path / "people.ledger", dataset="people", out=tmp_path / "out")
     assert release.private
     book = ln.Ledger.open(tmp_path / "people.ledger")
@@ -144,7 +136,7 @@ def test_two_private_releases_differ(tmp_path: Path) -> None:
 def test_progress_is_told(tmp_path: Path) -> None:
     told: list[tuple[int, int | None]] = []
     strategies: list[str] = []
-    made = ln.plan(workload_of_few_cells(), ln.PureDP(1), progress=strategies.append)
+    made = ln.plan(FEW_CELLS, ln.PureDP(1), progress=strategies.append)
     ln.release(made, PEOPLE, seed=1, progress=lambda done, among: told.append((done, among)))
     assert told[-1] == (300, 300)
     assert {"identity", "workload", "marginals"} <= set(strategies)
@@ -152,16 +144,17 @@ def test_progress_is_told(tmp_path: Path) -> None:
 
 def test_compare_has_the_least_first_and_auto_takes_it() -> None:
     privacy = ln.Privacy(ln.ZCDP(1))
-    tried = ln.compare(workload_of_few_cells(), privacy)
+    tried = ln.compare(FEW_CELLS, privacy)
     totals = [candidate.total for candidate in tried]
     assert totals == sorted(totals)
     assert all(math.isinf(candidate.total) == bool(candidate.reason) for candidate in tried)
-    best, every = choose(workload_of_few_cells(), privacy)
+    best, every = choose(FEW_CELLS, privacy)
+    assert best.privacy == tried[0].plan.privacy
     assert best.expected_error().total_squared_error == pytest.approx(totals[0])
     assert len(every) == len(tried)
     for candidate in tried:
         if candidate.plan is not None:
-            named = ln.plan(workload_of_few_cells(), privacy, strategy=candidate.strategy)
+            named = ln.plan(FEW_CELLS, privacy, strategy=candidate.strategy)
             assert named.expected_error().total_squared_error <= candidate.total * (1 + 1e-9)
             assert candidate.plan.lower_bound() <= candidate.total * (1 + 1e-9)
 
@@ -185,6 +178,8 @@ OF_LISTS = pa.table({"sex": [["F"]], "age": [17], "income": [0.0]})
 REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
     ("a workload that is none", lambda _: ln.plan([1, 2], ln.PureDP(1)), "workload must be a workload.*got 'list'"),
     ("a budget that is none", lambda _: ln.plan(workload(), 1.0), "budget must be PureDP"),
+    ("a budget that is none to compare", lambda _: ln.compare(workload(), 1), "budget must be PureDP"),
+    ("a workload that is none to compare", lambda _: ln.compare("sex", ln.PureDP(1)), "workload must be a workload"),
     ("a strategy that is none", lambda _: ln.plan(workload(), ln.PureDP(1), strategy="best"), "strategy must be one of 'auto', "),
     ("neighbours that are none", lambda _: ln.plan(workload(), ln.Privacy(ln.PureDP(1), "both")), "neighbours must be one of"),
     ("a plan that is none", lambda _: ln.release("plan", PEOPLE, seed=1), "plan must be a plan"),
@@ -232,9 +227,3 @@ def test_no_row_makes_a_release_fail(tmp_path: Path) -> None:
         assert ln.release(planned(), source, seed=2).answers is not None
     (tmp_path / "odd.csv").write_bytes(b'sex,age,income\nF,17\n"unclosed,1,2\n\xff\xfe,3,4,5,6\n,,\n')
     assert ln.release(planned(), tmp_path / "odd.csv", seed=2).answers is not None
-
-
-def test_candidates_of_one_strategy() -> None:
-    privacy = ln.Privacy(ln.ApproxDP(1, "1e-9"))
-    found = list(candidates(ln.marginals(DOMAIN, ways=1), privacy, "marginals"))
-    assert {candidate.noise for candidate in found} == {Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE}
