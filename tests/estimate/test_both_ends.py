@@ -15,7 +15,7 @@ from leastnoise._estimate import Estimate, means, nnls
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Identity, Prefix, Tree
-from leastnoise._measurements import Block, Factor, Limits, Measurements, Observation
+from leastnoise._measurements import Block, Factor, Limits, Observation
 from leastnoise._plan import Plan
 from leastnoise._table import Table
 from leastnoise._workload import mean_queries, queries
@@ -43,20 +43,6 @@ CASES = {
     "two measures": [(ends((A,), "pay"), 1.0), (ends((A,), "tips"), 2.0), (ends((), "tips"), 0.7)],
     "no product form": [(ends((A, PREFIX), "pay"), 1.0), (ends((TREE,), "pay"), 2.0), (Block((B,), Fraction(1)), 1.5)],
 }
-
-
-def test_the_kernel_measures_both_distances_exactly() -> None:
-    """With noise that vanishes; queries along an axis after that of the two ends."""
-    blocks = (Block((A, PREFIX), Fraction(1, 200), "pay", ends=True), Block((), Fraction(1, 200), "tips", ends=True))
-    plan = Measurements(domain=DOMAIN, privacy=Privacy(PureDP(2**20)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
-    table = Table(DOMAIN, CODES, VALUES)
-    first, second = simulate(plan, table, SeededEntropy(1)).values
-    cells = np.zeros((2, 3, 4), dtype=np.int64)
-    np.add.at(cells[0], (CODES["a"], CODES["b"]), VALUES["pay"] + 2)
-    np.add.at(cells[1], (CODES["a"], CODES["b"]), 6 - VALUES["pay"])
-    assert first.tolist() == cells.cumsum(axis=2).reshape(-1).tolist()
-    tips = VALUES["tips"][GIVEN]
-    assert second.tolist() == [int((tips - 1).sum()), int((5 - tips).sum())]
 
 
 @pytest.mark.parametrize("case", CASES)

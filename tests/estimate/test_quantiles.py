@@ -13,7 +13,7 @@ from leastnoise._accuracy import interval_multiplier, noise_variance, ratio_inte
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Domain, Integers, Measure, ValueCount
 from leastnoise._estimate import Estimate, cdf, few_draws, means, quantiles, simulated_noise
-from leastnoise._estimate._cdf import Counts, up_to
+from leastnoise._estimate._cdf import counts_of, quantile_difference, up_to
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Tree
@@ -152,11 +152,10 @@ def test_the_error_of_what_is_tested_for_a_quantile_is_its_own() -> None:
     first = Estimate(simulate(plan, GROUPED, SeededEntropy(0)))
     (upto,), share = queries(DOMAIN, age="prefix", sex="identity"), 0.3
     draws = np.stack(list(simulated_noise(first, upto, 600, seed=4)))
-    tested = (1 - share) * draws - share * (draws[:, -1:] - draws)
-    asked = up_to(DOMAIN, "age", {}, ["sex"])
-    _, spread = Counts.of(first, asked).at(share)
+    errors = (1 - share) * draws - share * (draws[:, -1:] - draws)
+    _, spread = quantile_difference(*counts_of(first, up_to(DOMAIN, "age", {}, ["sex"])), share)
     # Variances of 600 draws are off by 6%: 60 of them, 5 standard errors.
-    assert np.moveaxis(tested.var(axis=0), 0, -1) == pytest.approx(spread, rel=0.3)
+    assert np.moveaxis(errors.var(axis=0), 0, -1) == pytest.approx(spread, rel=0.3)
 
 
 def by_both_ways(estimate: Estimate, product: Product, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,29 +99,20 @@ def up_to(domain: Domain, attribute: str, where: Mapping[str, Any], by: By) -> U
     return UpTo(product, attribute, cells, ends, tuple(key for key, _ in of_groups), tuple(labels for _, labels in of_groups))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Counts:
-    """Counts up to every cell, with the variances of their errors and of the errors of the counts behind it; the cells last."""
+def counts_of(estimate: Estimate, asked: UpTo) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return least squares counts up to every cell, their variances, and those of the counts behind every cell; the cells last."""
+    answer = estimate.estimate(asked.product)
+    upto, variances = asked.arranged(answer.values), asked.arranged(answer.noise_std) ** 2
+    rest = np.zeros(upto.shape)
+    if len(asked.cells) > 1:
+        rest[..., :-1] = asked.arranged(estimate.estimate(asked.behind()).noise_std) ** 2
+    return upto, variances, rest
 
-    upto: FloatArray
-    variances: FloatArray
-    rest: FloatArray
 
-    @staticmethod
-    def of(estimate: Estimate, asked: UpTo) -> "Counts":
-        """Estimate them by least squares."""
-        answer = estimate.estimate(asked.product)
-        upto, variances = asked.arranged(answer.values), asked.arranged(answer.noise_std) ** 2
-        rest = np.zeros(upto.shape)
-        if len(asked.cells) > 1:
-            rest[..., :-1] = asked.arranged(estimate.estimate(asked.behind()).noise_std) ** 2
-        return Counts(upto, variances, rest)
-
-    def at(self, share: float) -> tuple[FloatArray, FloatArray]:
-        """Return D, which is at least 0 from the cell of a quantile on, and the variance of its error."""
-        tested = (1 - share) * self.upto - share * (self.upto[..., -1:] - self.upto)
-        spread = (1 - share) * self.variances + share * self.rest - share * (1 - share) * self.variances[..., -1:]
-        return tested, np.maximum(spread, 0.0)
+def quantile_difference(upto: FloatArray, variances: FloatArray, rest: FloatArray, share: float) -> tuple[FloatArray, FloatArray]:
+    """Return D, which is at least 0 from the cell of a quantile on, and the variance of its error."""
+    spread = (1 - share) * variances + share * rest - share * (1 - share) * variances[..., -1:]
+    return (1 - share) * upto - share * (upto[..., -1:] - upto), np.maximum(spread, 0.0)
 
 
 def checked_share(share: object) -> float:
@@ -361,8 +352,8 @@ def _widths(estimate: Estimate, asked: UpTo, draws: int, rank: int, seed: int) -
 
 def _union(estimate: Estimate, asked: UpTo, level: float) -> tuple[FloatArray, FloatArray]:
     """Return the same without simulations, by the union bound over all counts; half a step of the noise is part of each size."""
-    counts, measured = Counts.of(estimate, asked), estimate.observation.measurements
-    stds = np.sqrt(np.concatenate([counts.variances, counts.rest[..., :-1]], axis=-1))
+    (_, variances, rest), measured = counts_of(estimate, asked), estimate.observation.measurements
+    stds = np.sqrt(np.concatenate([variances, rest[..., :-1]], axis=-1))
     factor = interval_multiplier(measured.noise, 1 - (1 - level) / stds.shape[-1])
     return stds + 0.5 / measured.grid / factor, np.array([factor])
 
@@ -446,13 +437,16 @@ def quantiles(
     measured = estimate.observation.measurements
     asked, wanted = up_to(measured.domain, attribute, where or {}, by), [checked_share(share) for share in shares]
     times, half = interval_multiplier(measured.noise, checked_level(level)), 0.5 / measured.grid
-    counts = Counts.of(estimate, asked)
-    shown = rising_share(counts.upto, np.maximum(counts.variances, 1e-24 * max(1.0, float(counts.variances.max()))))
-    cells, last_cell = [], counts.upto.shape[-1] - 1
+    upto, variances, rest = counts_of(estimate, asked)
+    shown = rising_share(upto, np.maximum(variances, 1e-24 * max(1.0, float(variances.max()))))
+    cells, last_cell = [], upto.shape[-1] - 1
     for share in wanted:
-        tested, spread = counts.at(share)
+        difference, spread = quantile_difference(upto, variances, rest, share)
         margin = times * np.sqrt(spread) + half
-        may, before = tested + margin >= 0, (tested - margin < 0)[..., :last_cell]  # by cells: the quantile may lie there, or lies behind
+        may, before = (
+            difference + margin >= 0,
+            (difference - margin < 0)[..., :last_cell],
+        )  # by cells: the quantile may lie there, or lies behind
         first = np.where(may.any(axis=-1), may.argmax(axis=-1), last_cell)
         last = np.where(before, np.arange(1, last_cell + 1), 0).max(axis=-1, initial=0)
         cells.append((share, (first, np.maximum(first, last))))
