@@ -63,14 +63,3 @@ def test_a_step_is_as_long_as_the_slope_is_steep() -> None:
         assert found is not None
         assert least <= found[0][0] <= largest
         assert found[1] < 9
-
-
-def test_more_steps_are_never_worse() -> None:
-    weights = RNG.uniform(1, 100, 50)
-
-    def objective(point: FloatArray) -> tuple[float, FloatArray]:
-        return 1 + float(weights @ (point - 0.5) ** 2), 2 * weights * (point - 0.5)
-
-    errors = [descended(objective, np.zeros(50), 1.0, steps)[1] for steps in (1, 5, 20, 100)]
-    assert errors == sorted(errors, reverse=True)
-    assert errors[-1] == pytest.approx(1, abs=1e-5)

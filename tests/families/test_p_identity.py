@@ -1,6 +1,7 @@
 """p-Identity: gradients, published figures at small n, laws."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from families import grams
 from families.grams import all_ranges_gram, cells_and_total, prefix_gram, width_gram
 from leastnoise._check import InputError, InternalError
-from leastnoise._families import Gram, dense_gram, summed
+from leastnoise._families import Clock, Gram, dense_gram, running, summed
 from leastnoise._families._dense import strategy_rmse
 from leastnoise._families._p_identity import (
     ENDS,
@@ -16,7 +17,6 @@ from leastnoise._families._p_identity import (
     Support,
     bell_shapes,
     fit_p_identity,
-    kept_fit,
     layers_of_bells,
     p_identity_objective,
     p_identity_rmse,
@@ -123,8 +123,16 @@ def test_one_cell_and_the_same_plan_twice() -> None:
     assert fit_p_identity(prefix_gram(1)).rmse == pytest.approx(1.0)
     first = fit_p_identity(all_ranges_gram(20), effort=0.3)
     assert fit_p_identity(all_ranges_gram(20), effort=0.3) is first  # it is not searched for again
-    kept_fit.cache_clear()
-    np.testing.assert_array_equal(first.matrix(), fit_p_identity(all_ranges_gram(20), effort=0.3).matrix())
+    np.testing.assert_array_equal(first.matrix(), fit_p_identity.__wrapped__(all_ranges_gram(20), effort=0.3).matrix())
+
+
+@pytest.mark.parametrize("fit", [lambda gram: fit_p_identity(gram, effort=0.1), lambda gram: fit_level_tree(gram, 1)])
+def test_what_a_clock_ended_is_not_kept(fit: Callable[[Gram], object]) -> None:
+    with running(Clock(end=0.0)):
+        hurried = fit(all_ranges_gram(21))
+    rested = fit(all_ranges_gram(21))
+    assert rested is not hurried
+    assert fit(all_ranges_gram(21)) is rested
 
 
 def test_queries_with_one_matrix_are_one_question_and_others_are_not() -> None:

@@ -18,8 +18,7 @@ from leastnoise._families._queries import gram_diagonal, triangle
 from leastnoise._linop import Contrasts, Dense, Identity, Operator, Prefix, Total, apply, apply_transpose, dense
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._workload import identity, matrix, prefix, queries
-from linop.case import Case
-from linop.conformance import CASES
+from linop.conformance import CASES, Case
 
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 

@@ -1,15 +1,37 @@
-"""The conformance kit: an operator adds a row, a constructor and a dense reference, and inherits every test of the suite.
+"""The conformance kit: a new operator adds a case with the explicit matrix that it stands for, and inherits every test of the suite."""
 
-An operator in a file of its own has its rows in a file of its own too: ``cases_NAME.py`` beside this one, with a list ``CASES``.
-"""
-
-from importlib import import_module
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import block_diag
 
-from leastnoise._linop import AllRanges, Coarse, Contrasts, Dense, DiagonalAndRows, Haar, Identity, Ordered, Prefix, Ranges, Total, Tree
-from linop.case import Case
+from leastnoise._linop import (
+    AllRanges,
+    Coarse,
+    Contrasts,
+    Dense,
+    DiagonalAndRows,
+    Haar,
+    Identity,
+    Nested,
+    Operator,
+    Ordered,
+    Prefix,
+    Ranges,
+    Toeplitz,
+    Total,
+    Tree,
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One operator with its explicit matrix."""
+
+    name: str
+    operator: Operator
+    reference: Callable[[], np.ndarray]
 
 
 def _intervals(size: int, pairs: list[tuple[int, int]]) -> np.ndarray:
@@ -41,7 +63,20 @@ def _haar(size: int) -> np.ndarray:
     return np.array(rows, dtype=np.int64)[:, :size]
 
 
+def _nested(inner: np.ndarray, last: np.ndarray, above: np.ndarray) -> np.ndarray:
+    widths = [inner.shape[1]] * (above.shape[1] - 1) + [last.shape[1]]
+    within = block_diag(*[inner] * (above.shape[1] - 1), last)
+    return np.vstack([within, np.repeat(above, widths, axis=1)]).astype(np.int64)
+
+
+def _toeplitz(coefficients: list[int], scales: list[int]) -> np.ndarray:
+    n = len(scales)
+    return np.array([[coefficients[i - j] * scales[j] if j <= i else 0 for j in range(n)] for i in range(n)], dtype=np.int64)
+
+
 _MATRIX = [[3, -1, 0, 7], [0, 0, 2, -5]]
+_WITHIN = [[3, 0, 0], [0, -1, 0], [0, 0, 2], [1, 4, -5]]
+_ABOVE = [[2, 0, 1, 0], [0, -3, 1, 7]]
 
 CASES = [
     Case("identity of 1", Identity(1), lambda: np.eye(1, dtype=np.int64)),
@@ -79,5 +114,18 @@ CASES = [
         Ordered(Coarse(Dense(_MATRIX), [0, 2, 3, 4], 6), [5, 0, 4, 1, 3, 2]),
         lambda: np.repeat(_MATRIX, [2, 1, 1, 2], axis=1)[:, [1, 3, 5, 4, 2, 0]],
     ),
+    Case(
+        "nested",
+        Nested(DiagonalAndRows([3, -1, 2], [[1, 4, -5]]), DiagonalAndRows([5, 4], [[0, 1]]), Dense(_ABOVE)),
+        lambda: _nested(np.array(_WITHIN), np.array([[5, 0], [0, 4], [0, 1]]), np.array(_ABOVE)),
+    ),
+    Case(
+        "nested of equal blocks",
+        Nested(Prefix(2), Prefix(2), Tree.full(2, 2)),
+        lambda: _nested(np.tri(2), np.tri(2), np.array([[1, 1], [1, 0], [0, 1]])),
+    ),
+    Case("nested of cells", Nested(Identity(1), Identity(1), Dense([[1, 2]])), lambda: np.array([[1, 0], [0, 1], [1, 2]])),
+    Case("toeplitz of 1", Toeplitz([0], [3], [2]), lambda: np.array([[6]])),
+    Case("toeplitz", Toeplitz([0, 1, 3], [5, 3, 1], [2, 2, 3, 4, 9, 9]), lambda: _toeplitz([5, 3, 3, 1, 1, 1], [2, 2, 3, 4, 9, 9])),
+    Case("signed toeplitz", Toeplitz([0, 2, 4], [-4, 2, 0], [1, 3, 1, 2, 1]), lambda: _toeplitz([-4, -4, 2, 2, 0], [1, 3, 1, 2, 1])),
 ]
-CASES += [case for path in sorted(Path(__file__).parent.glob("cases_*.py")) for case in import_module(f"linop.{path.stem}").CASES]

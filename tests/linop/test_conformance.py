@@ -26,11 +26,13 @@ from leastnoise._linop import (
     DiagonalAndRows,
     Haar,
     Identity,
+    Nested,
     Operator,
     Ordered,
     Prefix,
     Ranges,
     Toeplitz,
+    Total,
     Tree,
     along,
     apply,
@@ -48,8 +50,7 @@ from leastnoise._linop import (
 from leastnoise._linop._functions import entries
 from leastnoise._measurements import Block, Factor, Measurements, column_norm
 from leastnoise._plan import operator_from_json
-from linop.case import Case
-from linop.conformance import CASES
+from linop.conformance import CASES, Case
 
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
@@ -72,12 +73,8 @@ def test_applies_exactly_along_the_first_axis(case: Case, shape: tuple[int, ...]
     assert forward.dtype == backward.dtype == np.int64
     np.testing.assert_array_equal(forward, np.tensordot(reference, x, axes=(1, 0)))
     np.testing.assert_array_equal(backward, np.tensordot(reference.T, y, axes=(1, 0)))
-
-
-@every
-def test_applies_to_floats(case: Case) -> None:
-    x = np.random.default_rng(2).normal(size=case.operator.size)
-    np.testing.assert_allclose(apply(case.operator, x), case.reference() @ x, atol=1e-12)
+    if shape == (3,):
+        np.testing.assert_array_equal(along(apply, case.operator, x.T, 1), forward.T)
 
 
 @every
@@ -130,12 +127,6 @@ def test_json_round_trip(case: Case) -> None:
 
 
 @every
-def test_along_another_axis(case: Case) -> None:
-    x = np.random.default_rng(5).integers(-9, 9, size=(2, case.operator.size))
-    np.testing.assert_array_equal(along(apply, case.operator, x, 1), x @ case.reference().T)
-
-
-@every
 @pytest.mark.parametrize(("noise", "budget"), [(Noise.DISCRETE_LAPLACE, PureDP(1)), (Noise.ROUNDED_GAUSSIAN, ZCDP(1))])
 def test_a_plan_costs_what_the_matrix_says(case: Case, noise: Noise, budget: Budget) -> None:
     if isinstance(case.operator, Contrasts):
@@ -150,11 +141,6 @@ def test_a_plan_costs_what_the_matrix_says(case: Case, noise: Noise, budget: Bud
 def test_column_sums_of_large_entries_are_exact() -> None:
     big = 2**26 + 1
     assert column_sums(Dense([[big, 0], [big, -big]]), np.array([3, 5]), 2).tolist() == [8 * big**2, 5 * big**2]
-
-
-def test_column_sums_that_would_overflow_are_refused() -> None:
-    with pytest.raises(InputError, match=r"sums below 2\^63; got .entries whose weighted column sums may reach"):
-        column_sums(Dense([[2**31]]), np.array([2**20]), 2)
 
 
 @pytest.mark.parametrize(
@@ -266,6 +252,13 @@ def test_sizes_become_pythons_own_integers() -> None:
         (lambda: Ranges(4, [0, 1], [3]), "as long as low"),
         (lambda: Dense([[0.5]]), "array of whole numbers with 2 dimension"),
         (lambda: Dense([1, 2]), "array of whole numbers with 2 dimension"),
+        (
+            lambda: Nested(Identity(2), Identity(2), Identity(1)),
+            "two or more, the last of them not wider than .*got '1, of 2 cells",
+        ),
+        (lambda: Nested(Identity(2), Identity(3), Total(2)), "not wider than the others"),
+        (lambda: Nested(Identity(2), Identity(2), Contrasts(2)), "above must be another operator than contrasts"),
+        (lambda: Nested(Nested(Identity(2), Identity(2), Total(2)), Identity(2), Total(2)), "inner must be another operator than"),
         (lambda: operator_from_json({"kind": "spiral", "size": 3}), "an operator as a plan file has it"),
         (lambda: operator_from_json({"kind": "prefix"}), "an operator as a plan file has it"),
         (lambda: unpack({"shape": [1], "zlib_int64": "???"}), "an object with shape and either zlib_int64"),
@@ -369,5 +362,5 @@ def test_whole_bytes_keep_every_layout_and_shape(dtype: str) -> None:
 
 def test_pack_keeps_values_and_shape() -> None:
     array = np.arange(-6, 6).reshape(3, 4) * 2**50
-    np.testing.assert_array_equal(unpack(pack(array)), array)
-    np.testing.assert_array_equal(unpack(pack(array.astype(">i8"))), array)  # as on a machine that has the high byte first
+    for laid in (array, array.astype(">i8")):  # also as on a machine that has the high byte first
+        np.testing.assert_array_equal(unpack(pack(laid)), array)

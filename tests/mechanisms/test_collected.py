@@ -36,13 +36,13 @@ def test_cycles_are_not_collected_while_many_tables_are_planned(
     assert seen == [collects and most > 0]
 
 
-def test_the_last_of_several_threads_lets_the_collector_go_on() -> None:
-    resting = _choose._Uncollected()
+def test_the_collector_goes_on_when_all_of_several_threads_have_planned() -> None:
+    first, second = _choose._uncollected(), _choose._uncollected()
     try:
-        with resting:
-            resting.__enter__()
-        assert not gc.isenabled()
-        resting.__exit__()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        second.__exit__(None, None, None)
         assert gc.isenabled()
     finally:
         gc.enable()

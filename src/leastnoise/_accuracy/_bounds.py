@@ -25,8 +25,8 @@ from leastnoise._families import (
     Part,
     apply_gram,
     dense_gram,
+    fit_gaussian_optimum,
     gram_diagonal,
-    optimal_factor,
     partition,
     root_trace,
     singular_values,
@@ -193,7 +193,7 @@ def _weighted_spectrum(products: Sequence[Product], name: str, levels: Levels) -
             groups = levels.groups[levels.level(operator) or 0]
             gram += product.importance * product.rows / operator.rows * np.equal.outer(groups, groups)
     orbits = levels.orbits.of_groups[0]
-    weights = optimal_factor(dense_gram(gram, levels.size))[2] * levels.size
+    weights = fit_gaussian_optimum(dense_gram(gram, levels.size)).weights * levels.size
     return levels.weighted_spectrum(np.bincount(orbits, weights) / np.bincount(orbits))
 
 

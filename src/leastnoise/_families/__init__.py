@@ -1,8 +1,8 @@
 """Families of strategies along one attribute, a file each: real parameters, fit, rounding to whole numbers, and the inverse.
 
-A planner sees a family as a `Fit`: from the `Gram` matrix of what is asked, and the norm of the noise, to a factor in whole numbers
-(``_gram``). Everybody who needs errors sees what was measured as a `Basis`, the inverse of its Gram matrix (``_inverse``), registered for
-the operator. Begin with these two files, then with a short family, ``_contrasts``.
+For a planner a family is a `Fit`: a function from the `Gram` matrix of the workload and the norm of the noise to a strategy in whole
+numbers (``_gram``). Whoever needs errors uses the `Basis` of a measured strategy, the inverse of its Gram matrix (``_inverse``), which is
+registered for the operator. Begin with these two files, then with a short family, ``_contrasts``.
 
 cells, runs of cells, any matrix    ``_inverse``        trees                     ``_tree``
 cells and rows                      ``_p_identity``     the same within blocks    ``_blocks``
@@ -10,7 +10,8 @@ along time, row by row              ``_toeplitz``
 matrices on up to 4096 cells        ``_dense``          all but the total         ``_contrasts``
 levels of groups of any sizes       ``_levels``
 
-``_queries`` has facts about operators and row spaces, ``_search`` what searches share: a clock, a descent, an iteration of dual weights.
+``_queries`` has facts about operators and row spaces, ``_search`` the parts of all searches: a clock, a descent, an iteration of dual
+weights.
 """
 
 from leastnoise._families._blocks import p_identity_blocks
@@ -20,8 +21,8 @@ from leastnoise._families._dense import (
     eigen_design,
     fit_gaussian_optimum,
     gaussian_optimum,
-    optimal_factor,
     singular_value_bound,
+    strategy_rmse,
     to_dyadic,
 )
 from leastnoise._families._gram import (

@@ -1,10 +1,10 @@
 """Gaussian strategies along one attribute that leave its total to another measurement: the best rows for a tilt, and good tilts.
 
-Rows F (n - 1 of them over n cells) with F m = 0 and 1^T m = 1 see everything but how many there are; m is the tilt. A query q then costs
-(q m)^2 for the noise of the total and q R q for that of the rows, R being the inverse of F^T F on the sum-zero vectors. For a given tilt
-the best rows are a convex programme, solved by the dual iteration of the Gaussian optimum; which tilt is best depends on how much the total
-costs: one number, the *pull*, to search for (docs/mathematics.md, section 5). Pull 0 is the split of ResidualPlanner+; the mean-zero
-split, m = 1/n, is none of them, and that of contrasts with equal noise.
+n - 1 rows F over n cells with F m = 0 and 1^T m = 1 determine everything but the total; m is the *tilt*. A query q then has the variance
+(q m)^2 from the noise of the total and q R q from that of the rows, R being the inverse of F^T F on the sum-zero vectors. For a given tilt
+the best rows solve a convex programme, by the dual iteration of the Gaussian optimum. Which tilt is best depends on what the total costs:
+that is one number, the *pull*, to search for (docs/mathematics.md, section 5). Pull 0 is the split of ResidualPlanner+. The mean-zero tilt,
+m = 1/n, has no pull; it is that of contrasts with equal noise.
 
 Source: ResidualPlanner+ (arXiv 2305.08175v4) for the split; the tilt and the programme are this project's own.
 """
@@ -22,12 +22,12 @@ from leastnoise._families._search import dual_ascent
 from leastnoise._linop import Contrasts, Dense, Operator, dense
 from leastnoise._measurements import Factor
 
-_RIDGE = 1e-8  # directions that nobody asks about are measured a little, so that the rows stay independent
+_RIDGE = 1e-8  # a little weight on directions that nobody asks about keeps the rows independent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rest:
-    """Rows that see everything along an attribute but its total."""
+    """Rows that determine everything along an attribute but its total."""
 
     rows: FloatArray  # F, shape (n - 1, n), largest column norm 1
     lower: float  # no rows of that norm with this tilt have a smaller tr(M R)
@@ -35,7 +35,7 @@ class Rest:
 
 
 def tilt(gram: FloatArray, pull: float, weights: FloatArray | None = None, *, gap: float = 1e-3) -> tuple[FloatArray, FloatArray]:
-    """The tilt that goes with a price of the total."""
+    """Return the tilt for a pull, and the dual weights."""
     n = len(gram)
     optimum = _optimum(np.eye(n), gram + pull, weights, gap, 200)
     # X^-1 1 by the rows of X = F^T F.
@@ -44,18 +44,18 @@ def tilt(gram: FloatArray, pull: float, weights: FloatArray | None = None, *, ga
 
 
 def rest(gram: FloatArray, mean: FloatArray, weights: FloatArray | None = None, *, gap: float = 1e-3, steps: int = 500) -> Rest:
-    """The best rows for a tilt."""
+    """Find the best rows for a tilt."""
     columns = np.eye(len(gram))[:-1] - mean[:-1, None]
     return _optimum(columns, _sum_zero(gram), weights, gap, steps)
 
 
 def _sum_zero(gram: FloatArray) -> FloatArray:
-    """B^T M B for the sum-zero vectors e_j - e_n."""
+    """Return B^T M B, the columns of B the sum-zero vectors e_j - e_n."""
     return np.asarray(gram[:-1, :-1] - gram[:-1, -1:] - gram[-1:, :-1] + gram[-1, -1])
 
 
 def spread(rows: FloatArray, grams: Iterable[FloatArray]) -> list[float]:
-    """tr(M R) for every M: the sum of the variances of all queries, at unit noise on the rows and with a known total."""
+    """Return tr(M R) for every Gram matrix M: the sum of the variances of its queries at unit noise on the rows, if the total is known."""
     inverse = np.linalg.inv(rows[:, :-1] - rows[:, -1:])
     covariance = inverse @ inverse.T
     return [float(np.vdot(_sum_zero(gram), covariance)) for gram in grams]
@@ -82,9 +82,9 @@ def _optimum(columns: FloatArray, gram: FloatArray, weights: FloatArray | None, 
 
 
 def balanced_rounding(rows: FloatArray, top: int) -> IntArray:
-    """Round rows to whole numbers so that no column becomes longer than it was."""
-    # Rounded to nearest, the longest column sets the noise of all: here some entries, those nearest to the middle first, go to the other
-    # neighbour, so that every column keeps its norm. With entries up to 255 that costs less than a thousandth of the error.
+    """Round rows to whole numbers up to ``top`` so that every column nearly keeps its norm."""
+    # After rounding to nearest the longest column would set the noise of all. So in each column some entries, those nearest to the middle
+    # of two whole numbers first, are rounded the other way. With entries up to 255 that costs less than a thousandth of the error.
     fine = rows * (top / float(np.abs(rows).max()))
     whole = np.rint(fine)
     other = np.where(fine >= whole, whole + 1, whole - 1)
@@ -101,15 +101,15 @@ def balanced_rounding(rows: FloatArray, top: int) -> IntArray:
 
 
 def leaves_out_total(operator: Operator) -> bool:
-    """Whether queries are of the kind that leaves out the total along their attribute: contrasts, or one row less than there are cells."""
+    """Whether an operator has the form of strategies that leave out the total: contrasts, or a matrix with one row less than cells."""
     return type(operator) in (Contrasts, Dense) and operator.rows == operator.size - 1
 
 
 def contrast_strength(factor: Factor) -> float | None:
-    """The c for which a factor that is measured across its total has the Gram matrix c (I - J / n), else None."""
-    # Such a factor knows of the differences between cells what c cells of that noise would: it goes together with whole cells measured
-    # elsewhere. Contrasts with noise in proportion to their norms have 1, the difference of two cells has 2, the non-constant signs of m
-    # bits on their 2^m cells have 2^m.
+    """Return c if the Gram matrix of a factor that leaves out the total is c (I - J / n), else None."""
+    # Such a factor tells of the differences between cells what c measurements of every cell would, so it combines with whole cells that are
+    # measured elsewhere. For contrasts with noise in proportion to their norms c is 1, for the difference of two cells 2, and for the
+    # non-constant signs of m bits on their 2^m cells 2^m.
     operator = factor.operator
     if type(operator) is Contrasts:
         return 1.0
@@ -123,7 +123,7 @@ def contrast_strength(factor: Factor) -> float | None:
 
 @lru_cache(maxsize=8)
 def basis_without_total(factor: Factor) -> Basis:
-    """The basis of such a factor; of its kappa everything else is independent."""
+    """Return a basis of a factor that leaves out the total; nothing but its kappa depends on the chosen weight of the total."""
     rows = dense(factor.operator).astype(float) * factor.scaling[:, None]
     unseen = np.linalg.svd(rows)[2][-1]
     total = float(unseen.sum())

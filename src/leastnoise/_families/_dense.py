@@ -10,7 +10,7 @@ Eigen-design: with eigenvalues g_i of M, eigenvectors v_i and weights c_i the er
 every error of this design, by Hoelder's inequality.
 
 Equal profiles: ``B = Q A`` with ``Q^T Q = I`` has the Gram matrix of A, and so its error. The largest column norm of B is minimised over Q
-(which may have more rows than A) by descent on a smooth stand-in that is sharpened step by step: every B on the way is exactly equivalent.
+(which may have more rows than A) by descent on a smooth bound that is sharpened step by step: every B on the way is exactly equivalent.
 
 The Gaussian optimum: min tr(M X^-1) over X = A^T A with unit diagonal. The dual has one weight d_j >= 0 a cell, sum 1. With
 ``K = (D^1/2 M D^1/2)^1/2`` and ``t = tr K``: t^2 is below the error of every strategy of L2 sensitivity 1, a certificate, and
@@ -25,27 +25,25 @@ profiles).
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
-from leastnoise._check import InputError, whole
+from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families._gram import FITS, Fitted, Gram, dense_gram, recognise
+from leastnoise._families._gram import Fitted, Gram, dense_gram, kept, recognise
 from leastnoise._families._queries import MOST_DENSE
 from leastnoise._families._search import NotApplicable, dual_ascent
 from leastnoise._linop import Dense
 
-# Sharpness of the maximum over columns, and the width of the rounded kink of the absolute value, relative to the norm.
+_MOST_EIGEN, _MOST_TURNED = 1024, 16  # cells of an eigen-design, and of one that is turned to a smaller L1 norm
+# The sharpness of the smooth maximum over columns, and the width of the rounded kink of the absolute value, relative to the norm.
 _SHARPENING = ((10.0, 0.1), (30.0, 0.03), (100.0, 0.01), (300.0, 3e-3), (1e3, 1e-3), (1e4, 1e-4), (1e5, 1e-5))
-_MOST_EIGEN = 1024
-_MOST_TURNED = 16
-_SMALL = 96
-_EDGE = 16
-_EIGEN_STEPS, _EIGEN_GAP = 1000, 1e-4  # of the squared error, before columns are filled
-_LOST = 1e-10
-_MOST_STEPS = 500
+_EIGEN_STEPS, _EIGEN_GAP = 1000, 1e-4  # most steps; duality gap of the squared error, before columns are filled
+_COARSE_ABOVE, _EDGE = 96, 16  # cells from which on dual weights start from those of coarser cells; cells at an end that are copied
+_LOST = 1e-10  # of the largest eigenvalue of a tridiagonal inverse: below it the small ones are rounding errors
+_MOST_STEPS = 500  # of the dual iteration of the Gaussian optimum
 Spectrum = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
@@ -89,8 +87,7 @@ def strategy_rmse(gram: Gram, matrix: FloatArray | IntArray, norm: int) -> float
 def to_dyadic(matrix: FloatArray, bits: int = 20) -> IntArray:
     """Round a strategy to nearest on the grid 2^-bits, as integers, without the rows that vanish."""
     # Source: docs/mathematics.md; rounding to nearest loses least once the norm is recomputed.
-    whole("bits", bits, 1, 20)
-    if np.ndim(matrix) != 2 or not np.isfinite(matrix).all():
+    if not np.isfinite(matrix).all():
         raise InputError("A strategy to be rounded must be a matrix of finite numbers.")
     grid = np.rint(np.ldexp(matrix, bits)).astype(np.int64)
     grid = grid[grid.any(axis=1)]
@@ -121,7 +118,7 @@ def fit_eigen_design(gram: Gram, norm: int) -> FloatArray:
 
 
 def smooth_norm(free: FloatArray, matrix: FloatArray, sharpness: float, width: float) -> tuple[float, FloatArray]:
-    """A smooth upper stand-in for the L1 norm of ``Q A``, Q the polar factor of ``free``, and its gradient by ``free``."""
+    """Return a smooth upper bound of the L1 norm of ``Q A``, Q the polar factor of ``free``, and its gradient by ``free``."""
     left, sizes, right = np.linalg.svd(free, full_matrices=False)
     turned = left @ right @ matrix
     kinks = np.sqrt(turned**2 + width**2)
@@ -136,13 +133,13 @@ def smooth_norm(free: FloatArray, matrix: FloatArray, sharpness: float, width: f
 
 
 def reduce_l1_norm(matrix: FloatArray) -> FloatArray:
-    """Look for a strategy with the same Gram matrix and a smaller L1 norm."""
+    """Search for a strategy with the same Gram matrix and a smaller L1 norm."""
     from scipy.optimize import minimize
 
     scale, rows, rng = column_norm(matrix, 1), 2 * matrix.shape[1], np.random.default_rng(0)
     left, singular, right = np.linalg.svd(matrix, full_matrices=False)
     rank = int((singular > singular.max() * 1e-12).sum())
-    # A compact factor of the same Gram matrix: Q then has as few columns as can be.
+    # A factor of the same Gram matrix with the fewest rows, so that Q has the fewest columns.
     factor = singular[:rank, None] * right[:rank] / scale
     given = np.zeros((rows, rank))
     given[: len(matrix)] = left[:rows, :rank]
@@ -156,42 +153,42 @@ def reduce_l1_norm(matrix: FloatArray) -> FloatArray:
                 return value, gradient.reshape(-1)
 
             free = minimize(objective, free.reshape(-1), jac=True, method="L-BFGS-B", options={"maxiter": 200}).x.reshape(rows, rank)
-            # Only the polar factor matters: go on from it, well conditioned.
+            # Only the polar factor matters, and it is well conditioned to continue from.
             before, _, across = np.linalg.svd(free, full_matrices=False)
             free = before @ across
         best = min(best, free @ factor * scale, key=lambda turned: column_norm(turned, 1))
     return best
 
 
-@lru_cache(maxsize=FITS)
-def _turned(gram: Gram) -> FloatArray:
+@kept
+def short_eigen_design(gram: Gram) -> FloatArray:
+    """Turn the eigen-design for Laplace noise to a smaller norm, for short attributes."""
     return reduce_l1_norm(fit_eigen_design(gram, 1))
 
 
 def eigen_design(gram: Gram, norm: int, bits: int = 20) -> Fitted:
-    """Weighted eigenvectors of the workload; for Laplace noise turned, on short attributes, to a smaller norm of the same profile."""
+    """Fit the eigenvectors of the workload with their best weights, in whole numbers."""
     if gram.size > _MOST_EIGEN:
         raise NotApplicable(f"eigenvectors of a matrix of {gram.size} x {gram.size} take long; at most {_MOST_EIGEN} cells are allowed")
-    matrix = _turned(gram) if norm == 1 and gram.size <= _MOST_TURNED else fit_eigen_design(gram, norm)
+    matrix = short_eigen_design(gram) if norm == 1 and gram.size <= _MOST_TURNED else fit_eigen_design(gram, norm)
     return Fitted(Dense(to_dyadic(matrix, bits)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class GaussianOptimum:
-    """A strategy of L2 sensitivity 1 and the proof of how good it is."""
+class GaussianOptimum(NamedTuple):
+    """A strategy of L2 sensitivity 1 with the certificate of how good it is."""
 
-    factor: FloatArray  # the strategy A, k x n
-    rmse: float  # its unit RMSE under L2
+    factor: FloatArray  # the strategy A, shape (rank, n): fewer rows than cells where the workload has a smaller rank
     lower: float  # no strategy has a smaller unit RMSE
+    weights: FloatArray  # the dual weights d, shape (n,), sum 1
 
 
 def _roots(values: FloatArray) -> FloatArray:
-    """Square roots, without those of eigenvalues that are rounding errors of zero: their sum would falsify the lower bound."""
+    """Return square roots of eigenvalues; those that are rounding errors of zero become 0, else their sum would falsify the lower bound."""
     return np.sqrt(np.where(values > values.max() * len(values) * np.finfo(float).eps, values, 0.0))
 
 
 def _spectrum(gram: Gram) -> Spectrum:
-    """What gives for weights d the square roots of the eigenvalues of ``D^1/2 M D^1/2``, and the eigenvectors."""
+    """Return the cheapest function from dual weights d to the roots of the eigenvalues of ``D^1/2 M D^1/2``, and its eigenvectors."""
     if len(gram.generators) == 1 and gram.size > 2:
         a, b = gram.generators[0]
         jump = a[1:] * b[:-1] - a[:-1] * b[1:]
@@ -202,17 +199,17 @@ def _spectrum(gram: Gram) -> Spectrum:
 
 
 def _tridiagonal(gram: Gram, main: FloatArray, jump: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """By the tridiagonal inverse of M, for ``M_ij = a_i b_j``: its diagonal, and minus one over the numbers beside it."""
+    """Compute the spectrum from the tridiagonal inverse of M: ``main`` is its diagonal, ``-1 / jump`` are the entries beside it."""
     from scipy.linalg import eigh_tridiagonal
 
     values, vectors = eigh_tridiagonal(main / weights, -1 / (jump * np.sqrt(weights[1:] * weights[:-1])))
-    if not values[0] > _LOST * values[-1]:  # cells of very unlike weights: the large singular values would drown in rounding
+    if not values[0] > _LOST * values[-1]:  # for very unequal weights the large singular values would drown in rounding
         return _plain(gram.dense(), weights)
     return 1 / np.sqrt(values), vectors
 
 
 def _mirrored(full: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Of a matrix that is unchanged by reversing the cells: symmetric and antisymmetric vectors apart."""
+    """Compute the spectrum of a matrix that is unchanged by reversing the cells: its symmetric and antisymmetric eigenvectors apart."""
     from scipy.linalg import eigh
 
     size = len(full)
@@ -245,7 +242,7 @@ def _plain(full: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 def _refined(small: FloatArray, size: int) -> FloatArray:
-    """Dual weights of fewer cells, as a start for more of them."""
+    """Interpolate the dual weights of a coarser workload to ``size`` cells, as a start of the iteration."""
     # They are powers of the distance to the ends, so logarithms are interpolated over log-odds of the position; the cells next to the ends
     # look alike at every size, so they are taken one by one.
     odds, cells = (np.log((2 * np.arange(count) + 1) / (2 * (count - np.arange(count)) - 1)) for count in (len(small), size))
@@ -257,9 +254,9 @@ def _refined(small: FloatArray, size: int) -> FloatArray:
 
 
 def _iterate(gram: Gram, gap: float) -> tuple[FloatArray, float, FloatArray]:
-    """Dual weights, t, and the n x n root K of the step with the smallest gap."""
+    """Run the dual iteration and return the dual weights, t and the root K, shape (n, n), of the step with the smallest gap."""
     weights = np.full(gram.size, 1 / gram.size)
-    if gram.size > _SMALL and not gram.by_matrix:
+    if gram.size > _COARSE_ABOVE and not gram.by_matrix:
         small, _, _ = _iterate(gram.coarsen(4), gap)
         weights = _refined(small, gram.size)
     spectrum = _spectrum(gram)
@@ -275,41 +272,28 @@ def _iterate(gram: Gram, gap: float) -> tuple[FloatArray, float, FloatArray]:
 
 
 def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3) -> GaussianOptimum:
-    """Find the strategy of least mean squared error for a Gaussian budget, to a given duality gap."""
-    # A workload of rank below n (a total, say) has an optimum of that rank: the strategy then has fewer rows than columns.
-    factor, lower, _ = optimal_factor(gram, gap=gap)
-    if len(factor) < gram.size or np.tril(factor, -1).any():
-        return GaussianOptimum(factor=factor, rmse=strategy_rmse(gram, factor, 2), lower=lower)
-    from scipy.linalg import solve_triangular
-
-    inverse = solve_triangular(factor, np.eye(gram.size)).T
-    rmse = column_norm(factor, 2) * math.sqrt(float(np.vdot(gram.rows(inverse), inverse)) / gram.queries)
-    return GaussianOptimum(factor=factor, rmse=rmse, lower=lower)
-
-
-def optimal_factor(gram: Gram, *, gap: float = 1e-3) -> tuple[FloatArray, float, FloatArray]:
-    """The strategy of ``fit_gaussian_optimum``, the lower bound and the dual weights, without its error, which costs as much again."""
+    """Find the strategy of least mean squared error for a Gaussian budget, to a given relative gap of the squared error."""
     asked = gram.diagonal() > 0
     if not asked.any():
         raise InputError("No query asks for any cell, so there is nothing to plan. Remove the empty query set.")
     if not asked.all():
-        inner, lower, dual = optimal_factor(dense_gram(gram.dense()[np.ix_(asked, asked)], gram.queries), gap=gap)
+        inner, lower, dual = fit_gaussian_optimum(dense_gram(gram.dense()[np.ix_(asked, asked)], gram.queries), gap=gap)
         factor, weights = np.zeros((len(inner), gram.size)), np.zeros(gram.size)
         factor[:, asked], weights[asked] = inner, dual
-        return factor, lower, weights
-    if gram.by_matrix and gram.size > _SMALL:
+        return GaussianOptimum(factor, lower, weights)
+    if gram.by_matrix and gram.size > _COARSE_ABOVE:
         short, order = recognise(gram)
         if not short.by_matrix:
-            factor, lower, weights = optimal_factor(short, gap=gap)
+            factor, lower, weights = fit_gaussian_optimum(short, gap=gap)
             back = np.argsort(order)
-            return factor[:, back], lower, weights[back]
+            return GaussianOptimum(factor[:, back], lower, weights[back])
     weights, total, root = _iterate(gram, gap)
     scale = 1 / np.sqrt(weights * total)
     matrix = root * scale[:, None] * scale
     matrix /= matrix.diagonal().max()
     slack = 1 - matrix.diagonal()
     matrix.flat[:: gram.size + 1] += np.where(slack > 1e-9, slack, 0.0)
-    # Its Cholesky factor, or the eigenvectors where that fails.
+    # The strategy is the Cholesky factor of X, or is made of its eigenvectors where X is nearly singular.
     try:
         upper = np.linalg.cholesky(matrix).T
     except np.linalg.LinAlgError:
@@ -318,15 +302,15 @@ def optimal_factor(gram: Gram, *, gap: float = 1e-3) -> tuple[FloatArray, float,
         values, vectors = np.linalg.eigh(matrix)
         seen = values > values[-1] * 1e-11
         upper = (vectors[:, seen] * np.sqrt(values[seen])).T
-    return np.asarray(upper), total / math.sqrt(gram.queries), weights
+    return GaussianOptimum(np.asarray(upper), total / math.sqrt(gram.queries), weights)
 
 
 def gaussian_optimum(gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """The strategy of least error for Gaussian noise, to a duality gap of 1e-3; of 3e-3 beyond 1024 cells, where a step takes seconds."""
     if gram.size > MOST_DENSE:
         raise NotApplicable(f"the Gaussian optimum needs a matrix of {gram.size} x {gram.size}; at most {MOST_DENSE} cells are allowed")
-    matrix, lower, _ = optimal_factor(gram, gap=1e-3 if gram.size <= 1024 else 3e-3)
+    matrix, lower, _ = fit_gaussian_optimum(gram, gap=1e-3 if gram.size <= 1024 else 3e-3)
     if len(matrix) < gram.size and np.abs(np.linalg.pinv(matrix) @ matrix.sum(axis=1) - 1).max() > 1e-7:
-        # Queries that do not even tell the total: a millionth of the norm on every cell, so that least squares has its product form.
+        # These rows do not determine the total: a millionth of the squared norm on every cell gives least squares its product form.
         matrix = np.vstack([matrix * math.sqrt(1 - 1e-6), 1e-3 * np.eye(gram.size)])
     return Fitted(Dense(to_dyadic(matrix, bits)), bound=lower**2 * gram.queries)

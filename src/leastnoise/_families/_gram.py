@@ -1,6 +1,7 @@
 """Gram matrices M = W^T W of workloads of m queries on one ordered attribute of n cells, in the shortest form that they have.
 
-Of workloads given as matrices: cells that no query tells apart, their order along a line, and the short form that it may have.
+For workloads given as matrices this finds the cells that no query distinguishes, an order of the cells along a line, and a short form in
+it.
 
 A family of strategies along one attribute is to planners a function that fits one to such a matrix, in whole numbers (`Fit`). What is
 measured is the rounded strategy, and the plan's error and privacy cost are those of its integers. The inverse of what is measured is
@@ -10,32 +11,32 @@ registered for its operator: see ``_inverse``.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple
+from functools import cached_property, lru_cache, wraps
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._queries import MOST_DENSE, apply_gram, first_cells, gram_generators, interval_ends, on_runs
-from leastnoise._families._search import NotApplicable
+from leastnoise._families._search import NotApplicable, ended
 from leastnoise._linop import AllRanges, Coarse, Dense, Identity, Operator, Prefix, Total, dense
 from leastnoise._measurements import Factor
 
 Generators = tuple[tuple[FloatArray, FloatArray], ...]
-# Strategies along so few cells are kept when they were found, so many of each family: some megabytes.
-MOST_KEPT, FITS = 256, 64
-_AT_ONCE = 2**22  # numbers
+_MOST_KEPT, _FITS = 256, 64  # cells up to which fits are kept, and how many of each family: some megabytes
+_AT_ONCE = 2**22  # numbers in memory
+Fitting = TypeVar("Fitting", bound=Callable[..., Any])
 
 
 def _covered(size: int, amounts: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
-    """What the ranges low..high, those that are empty left out, put on each cell."""
-    some = low <= high
-    change = np.bincount(low[some], amounts[some], size + 1) - np.bincount(high[some] + 1, amounts[some], size + 1)
+    """Return for each cell the sum of the amounts of the ranges low..high that hold it; a range with low > high is empty."""
+    filled = low <= high
+    change = np.bincount(low[filled], amounts[filled], size + 1) - np.bincount(high[filled] + 1, amounts[filled], size + 1)
     return np.asarray(np.cumsum(change)[:size], dtype=np.float64)
 
 
 def _pair_products(a: FloatArray, b: FloatArray, matrix: FloatArray) -> FloatArray:
-    """``matrix @ M`` for ``M_ij = a_i b_j`` (i <= j)."""
+    """Return ``matrix @ M`` for ``M_ij = a_i b_j`` (i <= j)."""
     if (a == a[0]).all() and np.array_equal(b, np.arange(len(b), 0.0, -1)):  # prefix sums take half the work
         sums = np.cumsum(np.cumsum(matrix, axis=1)[:, ::-1], axis=1)[:, ::-1]
         return sums if a[0] == 1 else np.asarray(a[0] * sums)
@@ -50,14 +51,14 @@ def _pair_products(a: FloatArray, b: FloatArray, matrix: FloatArray) -> FloatArr
 
 @dataclass(frozen=True, eq=False)
 class Gram:
-    """M as a sum of up to four forms; nothing of it costs n^2 unless it says so."""
+    """M as a sum of up to four forms; no method costs n^2 unless there is an array or its docstring says so."""
 
     size: int  # number of cells n
     queries: int  # number of queries m (rows of W)
     pairs: Generators = ()  # a and b of the matrices with ``M_ij = a_i b_j`` for i <= j: prefix sums, ranges, the total
-    alone: float = 0.0  # what every cell by itself counts
-    given: tuple[FloatArray, IntArray, IntArray] | None = None  # what each of some ranges counts, their first and their last cells
-    array: FloatArray | None = None  # of queries that are known by their matrix alone
+    alone: float = 0.0  # the multiple of the identity: the weight of queries on single cells
+    given: tuple[FloatArray, IntArray, IntArray] | None = None  # the weights of given ranges, their first and their last cells
+    array: FloatArray | None = None  # the matrix of queries without such a form, shape (n, n)
 
     @cached_property
     def _key(self) -> tuple[object, ...]:
@@ -72,12 +73,12 @@ class Gram:
 
     @property
     def by_matrix(self) -> bool:
-        """Whether nothing is known but the matrix, not even in which order its cells lie along a line."""
+        """Whether only the matrix is known, so that its cells may be in any order."""
         return self.array is not None and not self.pairs and not self.alone and self.given is None
 
     @property
     def generators(self) -> Generators:
-        """The pairs, where they are all of it."""
+        """The pairs if M has no other part, else none."""
         return self.pairs if self.alone == 0 and self.given is None and self.array is None else ()
 
     @cached_property
@@ -89,7 +90,7 @@ class Gram:
 
     @cached_property
     def _edges(self) -> Any:
-        """Of the given ranges the Laplacian L, as edges between the sums S of the first 0 to n cells: M is ``S^T L S``."""
+        """The sparse L, shape (n + 1, n + 1), with ``S^T L S`` the part of the given ranges, S the sums of the first 0 to n cells."""
         from scipy.sparse import csr_array
 
         amounts, low, high = self.given or (np.zeros(0), *np.zeros((2, 0), dtype=np.int64))
@@ -99,12 +100,12 @@ class Gram:
         return csr_array((values, (rows, columns)), shape=(self.size + 1,) * 2)
 
     def rows(self, matrix: FloatArray) -> FloatArray:
-        """``matrix @ M`` for a p x n matrix: the form the solvers use, because a row is contiguous in memory."""
+        """Return ``matrix @ M`` for a matrix of shape (p, n): solvers use this form, in which a row is contiguous in memory."""
         parts = [_pair_products(a, b, matrix) for a, b in self.pairs]
         if self.alone:
             parts.append(self.alone * matrix)
         if self.given is not None:
-            sums = np.zeros((len(matrix), self.size + 1))  # of the first 0, 1 ... numbers of every row
+            sums = np.zeros((len(matrix), self.size + 1))  # of the first 0, 1, ... numbers of every row
             np.cumsum(matrix, axis=1, out=sums[:, 1:])
             parts.append(np.asarray(sums @ self._edges)[:, :0:-1].cumsum(axis=1)[:, ::-1])
         if self.array is not None:
@@ -115,7 +116,7 @@ class Gram:
         return total
 
     def diagonal(self) -> FloatArray:
-        """The n diagonal entries of M: how often each cell is asked for."""
+        """Return the diagonal of M, shape (n,): how often each cell is asked for."""
         total = np.full(self.size, self.alone)
         for a, b in self.pairs:
             total += a * b
@@ -124,11 +125,11 @@ class Gram:
         return total if self.array is None else total + self.array.diagonal()
 
     def dense(self) -> FloatArray:
-        """The n x n matrix."""
+        """Return M as a matrix of shape (n, n)."""
         return self.array if self.array is not None and self.by_matrix else self.rows(np.eye(self.size))
 
     def block_products(self, vector: FloatArray, width: int) -> FloatArray:
-        """Product with the diagonal blocks of ``width`` consecutive cells alone (the last one may be shorter); O(n) without an array."""
+        """Multiply by the diagonal blocks of ``width`` consecutive cells alone (the last one may be shorter); O(n) without an array."""
         width = min(width, self.size)
         blocks = -(-self.size // width)
         beyond = np.zeros(blocks * width - self.size)  # np.pad takes many times as long on short arrays
@@ -150,7 +151,7 @@ class Gram:
             sums, first, last = np.append(0.0, np.cumsum(vector)), low // width, high // width
             whole = np.add.reduceat(vector, np.arange(0, self.size, width)) * _covered(self.size, amounts, first + 1, last - 1)[:blocks]
             product += np.repeat(whole, width)[: self.size]
-            # The part of a range in its first block, and that in its last one where this is another.
+            # A range has a part in its first block, and one in its last block if that is another.
             more = last > first
             for each, start, stop in (
                 (amounts, low, np.minimum(high, (first + 1) * width - 1)),
@@ -163,13 +164,13 @@ class Gram:
         return product
 
     def block_traces(self, widths: Sequence[int]) -> FloatArray:
-        """``tr(M P)`` for the projections P on vectors that are constant on blocks of each width."""
+        """Return for each width ``tr(M P)``, P the projection on vectors that are constant on blocks of so many cells."""
         traces = np.array([self.size * self.alone / width for width in widths])
         if self.pairs:
             traces += self._pair_traces(widths)
         if self.given is not None:
             amounts, low, high = self.given
-            for at, width in enumerate(widths):  # a range is of some whole blocks, and of a part of its first and of its last one
+            for at, width in enumerate(widths):  # a range is made of whole blocks and a part of its first and last block
                 first, last = low // width, high // width
                 begin, end = np.minimum(high + 1, (first + 1) * width) - low, high + 1 - last * width
                 parts = np.where(last > first, (last - first - 1) * float(width) ** 2 + end.astype(float) ** 2, 0.0)
@@ -180,7 +181,7 @@ class Gram:
         return traces
 
     def _pair_traces(self, widths: Sequence[int]) -> FloatArray:
-        """The same of the pairs: sums over blocks, of M and of every a and b, follow from those over the parts that a block is made of."""
+        """Do so for the pairs: the sums of M, a and b over a block follow from those over the smaller blocks that it is made of."""
         known = {1: (np.sum([a * b for a, b in self.pairs], axis=0), list(self.pairs))}
         for width in sorted({*widths} - {1}):
             part = max(smaller for smaller in known if width % smaller == 0)
@@ -199,7 +200,7 @@ class Gram:
         return np.array([known[width][0].sum() / width for width in widths])
 
     def coarsen(self, factor: int) -> "Gram":
-        """About the same queries on groups of ``factor`` consecutive cells, over which what is in a group is spread evenly."""
+        """Return about the Gram matrix on groups of ``factor`` consecutive cells, if the content of a group is spread evenly over them."""
         starts, array = np.arange(0, self.size, factor), None
         ends, count = np.minimum(starts + factor, self.size) - 1, len(starts)
         if self.array is not None:
@@ -211,21 +212,21 @@ class Gram:
                 low, high = first[part : part + step, None], last[part : part + step, None]
                 inside = np.maximum(0.0, np.minimum(high, ends) + 1 - np.maximum(low, starts)) / factor
                 array += (inside.T * amounts[part : part + step]) @ inside
-        pairs = tuple((a[ends], b[starts]) for a, b in self.pairs)  # queries that see both of two groups
+        pairs = tuple((a[ends], b[starts]) for a, b in self.pairs)  # of queries that hold both of two groups whole
         return Gram(count, self.queries, pairs, self.alone / factor, None, array)
 
 
 def dense_gram(array: FloatArray, queries: int) -> Gram:
-    """Any workload, by its n x n Gram matrix."""
+    """Return the Gram matrix of a workload that is known by its array of shape (n, n) alone."""
     return Gram(len(array), queries, array=np.ascontiguousarray(array, dtype=float))
 
 
 def gram_of(operator: Operator) -> Gram:
-    """The Gram matrix of queries, with its structure where there is one."""
+    """Return the Gram matrix of an operator in its shortest form."""
     n, pair = operator.size, gram_generators(operator)
     if operator == Identity(n):
         return Gram(n, n, alone=1.0)
-    if pair is not None:  # of all ranges of a long attribute: their ends would not fit into memory
+    if pair is not None:  # the ends of all ranges of a long attribute would not fit into memory
         return Gram(n, operator.rows, (pair,))
     ends = interval_ends(operator)
     if ends is not None:
@@ -243,7 +244,7 @@ def gram_of(operator: Operator) -> Gram:
 
 
 def summed(parts: Sequence[tuple[float, Gram]]) -> Gram:
-    """A union of query sets on one attribute: ``M = sum weight * part``, a weight being the square of the queries' own weight."""
+    """Return ``M = sum weight * part`` of several sets of queries; a weight is the square of the factor of its queries."""
     given = [(weight * part.given[0], *part.given[1:]) for weight, part in parts if part.given is not None]
     arrays = [weight * part.array for weight, part in parts if part.array is not None]
     return Gram(
@@ -257,7 +258,7 @@ def summed(parts: Sequence[tuple[float, Gram]]) -> Gram:
 
 
 def recognise(gram: Gram) -> tuple[Gram, IntArray]:
-    """Order the cells of a workload given as a matrix along a line, and find its short form if it has one."""
+    """Order the cells of a workload given as a matrix along a line; return M in that order, in short form if it has one, and the order."""
     order = line_order(gram)
     ordered = gram.dense()[np.ix_(order, order)]
     for turned, cells in ((ordered, order), (ordered[::-1, ::-1], order[::-1])):
@@ -269,7 +270,7 @@ def recognise(gram: Gram) -> tuple[Gram, IntArray]:
 
 
 def merge_equal_cells(gram: Gram) -> tuple[Gram, IntArray]:
-    """Merge the cells which no query tells apart: the workload then needs no strategy on the single cells."""
+    """Merge cells that no query distinguishes; return the smaller M, and for every cell its place there."""
     if all_alike(gram):
         return dense_gram(gram.diagonal()[:1, None], gram.queries), np.zeros(gram.size, dtype=np.int64)
     matrix = gram.dense()
@@ -280,16 +281,16 @@ def merge_equal_cells(gram: Gram) -> tuple[Gram, IntArray]:
 
 
 def all_alike(gram: Gram) -> bool:
-    """Whether no query tells any cell from another, at any size: every cell is asked for as often as the first, and together with it."""
+    """Whether no query distinguishes any cells, at any size: each is asked for as often as the first one, and together with it."""
     diagonal, first = gram.diagonal(), np.eye(1, gram.size)
     return bool((diagonal == diagonal[0]).all() and (gram.rows(first)[0] == diagonal[0]).all())
 
 
 def line_order(gram: Gram) -> IntArray:
-    """Order the cells along a line so that cells which few queries tell apart lie together."""
-    # Two cells are ``M_ii + M_jj - 2 M_ij`` apart. The order by the Fiedler vector of M itself (ranges of one width) or of the closeness
-    # (prefix sums, whose cells differ much in how often they are asked for), whichever makes the shorter way from cell to cell, undoes any
-    # permutation of a workload of ranges, so that one given as a matrix is planned as well as one given by name.
+    """Order the cells along a line so that cells which few queries distinguish lie together."""
+    # The distance of two cells is ``M_ii + M_jj - 2 M_ij``. The Fiedler vector of M itself (good for ranges of one width) and that of the
+    # closeness (for prefix sums, whose cells are not asked for equally often) give two orders; the one with the shorter way from cell to
+    # cell undoes any permutation of a workload of ranges, which is then planned as well as one given by name.
     # Source: Atkins, Boman, Hendrickson 1998 (seriation of Robinson matrices).
     from scipy.linalg import eigh
 
@@ -300,7 +301,7 @@ def line_order(gram: Gram) -> IntArray:
     best, shortest = np.arange(gram.size), math.inf
     for close in (matrix, apart.max() - apart):
         _, vectors = eigh(np.diag(close.sum(axis=1)) - close, subset_by_index=[0, 1])
-        # The constant vector may share its eigenvalue with others when the workload falls into parts.
+        # If the workload falls into independent parts, the constant vector is not the only one of its eigenvalue.
         fiedler = vectors[:, 1] if np.ptp(vectors[:, 1]) > np.ptp(vectors[:, 0]) else vectors[:, 0]
         order = np.argsort(fiedler if fiedler[0] <= fiedler[-1] else -fiedler, kind="stable")
         length = float(apart[order[1:], order[:-1]].sum())
@@ -310,35 +311,48 @@ def line_order(gram: Gram) -> IntArray:
 
 
 class Fitted(NamedTuple):
-    """A strategy along one attribute in whole numbers, and what is known to be below the error of every other."""
+    """A strategy along one attribute in whole numbers."""
 
     operator: Operator
     row_weights: IntArray | None = None
-    bound: float = 0.0
+    bound: float = 0.0  # on the total squared error of every strategy of norm 1, at unit noise; 0 if none is known
 
     def factor(self, name: str) -> Factor:
-        """It, along an attribute."""
+        """Return the strategy along a named attribute."""
         return Factor((name,), self.operator, self.row_weights)
 
 
-# Fits a strategy along an attribute to the Gram matrix of what is asked along it, for Laplace (1) or Gaussian (2) noise; real coefficients
-# are rounded to so many bits.
 Fit = Callable[[Gram, int, int], Fitted]
+"""A family: fits a strategy to a Gram matrix for Laplace (1) or Gaussian (2) noise, and rounds real coefficients to so many bits."""
+
+
+def kept(fit: Fitting) -> Fitting:
+    """Keep the last results of a fit to few cells: other budgets, strategies and data-aware mechanisms ask for them again."""
+    cached = lru_cache(maxsize=_FITS)(fit)
+
+    @wraps(fit)
+    def fitted(gram: Gram, *args: Any, **options: Any) -> Any:
+        result = (cached if gram.size <= _MOST_KEPT else fit)(gram, *args, **options)
+        if ended():
+            cached.cache_clear()  # a search with more time would find a better strategy
+        return result
+
+    return cast(Fitting, fitted)
 
 
 def fitted_to(fit: Fit, asked: Sequence[tuple[float, Operator]], norm: int, bits: int) -> Fitted:
-    """What a family finds for weighted queries: on runs of cells that their ends tell apart, where they are fewer than the cells."""
+    """Fit a family to weighted queries, on runs of cells that no query distinguishes if the ends of ranges tell of such runs."""
     size = asked[0][1].size
     starts = np.unique(np.concatenate([first_cells(operator) for _, operator in asked]))
     grams = [(weight, gram_of(on_runs(operator, starts))) for weight, operator in asked]
-    alone, gram = grams[0] if len(grams) == 1 else (1.0, summed(grams))  # the best for some queries is so for any multiple of them
+    alone, gram = grams[0] if len(grams) == 1 else (1.0, summed(grams))  # a weight of all queries changes no strategy
     operator, row_weights, bound = fit(gram, norm, bits) if gram.array is None else fitted_apart(fit, gram, norm, bits)
     return Fitted(operator if len(starts) == size else Coarse(operator, starts, size), row_weights, alone * bound)
 
 
 def fitted_apart(fit: Fit, gram: Gram, norm: int, bits: int) -> Fitted:
-    """What a family finds, on cells that the queries tell apart: those that no query does are merged first."""
-    # Under Laplace noise a family that measures every cell gains much where few queries are asked; the rest gain in time.
+    """Fit a family after merging the cells that no query distinguishes."""
+    # Under Laplace noise a family that measures every cell gains much if few queries are asked; other families gain time.
     small, group = merge_equal_cells(gram) if gram.size <= MOST_DENSE else (gram, None)
     if group is None or small.size == gram.size:
         return fit(gram, norm, bits)
@@ -347,5 +361,5 @@ def fitted_apart(fit: Fit, gram: Gram, norm: int, bits: int) -> Fitted:
 
 
 def every_cell(gram: Gram, norm: int, bits: int = 20) -> Fitted:
-    """Every cell by itself."""
+    """Measure every cell by itself."""
     return Fitted(Identity(gram.size))

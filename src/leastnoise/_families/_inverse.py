@@ -1,14 +1,15 @@
-"""What a strategy along one attribute knows: the inverse of its Gram matrix, split into the total and the rest.
+"""The inverse of the Gram matrix of a strategy along one attribute, split into the total and the rest.
 
 Notation: F the strategy, w its row weights, G = F^T diag(w^2) F, kappa = 1^T G^-1 1, mean = G^-1 1 / kappa (it sums to 1), and the
 residual inverse R = G^-1 - kappa mean mean^T, for which R 1 = 0. For the identity, mean = 1/n and R = I - J/n, the residual basis of
 ResidualPlanner; for any other strategy this is its generalisation: G and 11^T are diagonal in one basis, so least squares over marginals
 of any such product strategies is.
 
-Every family has its inverse in its own file, registered with `structured` for its operator; here are cells with a few rows, any matrix, and
-runs of cells.
-The largest variance of all intervals needs no list of them: an interval is the difference of two prefix sums, so that with C the covariance
-of the n + 1 prefix sums (the empty one too) its variance is C_ii + C_jj - 2 C_ij.
+Every family registers its inverse with `structured` for its operator, in its own file. Here are those of cells with a few rows, of any
+matrix and of runs of cells.
+
+The largest variance of all intervals is found without a list of them: an interval is the difference of two prefix sums, so with C the
+covariance of the n + 1 prefix sums (with the empty one) its variance is C_ii + C_jj - 2 C_ij.
 
 Source: ResidualPlanner (arXiv 2305.08175) for the identity; the general case is proved in docs/mathematics.md.
 """
@@ -40,33 +41,43 @@ from leastnoise._measurements import Factor
 
 MOST_LISTED = 2**22
 """The most answers whose variances are listed to find the largest."""
-_NUMBERS = 2**22  # at a time
+_NUMBERS = 2**22  # in memory at a time
 
 
 class Undetermined(InputError):
-    """The queries along an attribute do not determine its cells."""
+    """The error that the measured queries along an attribute do not determine what is asked."""
 
 
 class Basis(ABC):
-    """The inverse of the Gram matrix G of a strategy along one attribute. A family answers the abstract questions."""
+    """The inverse of the Gram matrix G of a strategy along one attribute; all variances are at unit noise."""
 
     size: int  # number of cells
-    ranges_exact = False  # whether ``largest_range`` is no more than the largest
+    ranges_exact = False  # whether ``bound_of_ranges`` is the largest variance itself
 
     @abstractmethod
     def solve(self, v: FloatArray) -> FloatArray:
-        """G^-1 v along the first axis."""
+        """Return G^-1 v along the first axis."""
+
+    def covariance(self) -> FloatArray:
+        """Return G^-1, shape (size, size)."""
+        return self.solve(np.eye(self.size))
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Variances of the estimated sums over the cells low..high."""
-        return interval_variances(self.solve(np.eye(self.size)), low, high)
+        """Return the variances of the estimated sums over the cells low..high."""
+        sums = np.zeros((self.size + 1,) * 2)
+        sums[1:, 1:] = self.covariance().cumsum(axis=0).cumsum(axis=1)
+        return np.asarray(sums[high + 1, high + 1] - 2 * sums[low, high + 1] + sums[low, low])
 
     def bound_of_ranges(self) -> float:
-        """The largest of ``variances`` of all ranges, or a bound above it, without listing them."""
-        return largest_between(self.solve(np.eye(self.size)))
+        """Return the largest variance of all ranges, or a bound above it, without listing them."""
+        return largest_between(self.covariance())
 
     def determined(self, operator: Operator) -> "tuple[Basis, Operator]":
-        """What answers for queries, and the queries to ask it; an error where they are not determined."""
+        """Return the basis that answers for queries, and the queries to ask it.
+
+        Raises:
+            Undetermined: the measured queries do not determine these.
+        """
         return self, operator
 
     @cached_property
@@ -80,24 +91,24 @@ class Basis(ABC):
 
     @cached_property
     def mean(self) -> FloatArray:
-        """The estimate of the cells if only the total is known to be 1, shape (size,)."""
+        """The estimate of the cells from a total of 1 alone, shape (size,)."""
         return np.asarray(self._of_total / self._of_total.sum())
 
     @cached_property
     def prefix_variances(self) -> FloatArray:
-        """Variance of the estimated sums of the first 1, 2, ..., n cells, shape (size,), not to be written to."""
+        """Variances of the estimated sums of the first 1, 2, ..., n cells, shape (size,), read-only."""
         answer = self.interval_variances(np.zeros(self.size, dtype=np.int64), np.arange(self.size))
         answer.setflags(write=False)
         return answer
 
     def residual(self, v: FloatArray) -> FloatArray:
-        """R v along the first axis."""
+        """Return R v along the first axis."""
         solved = self.solve(v)
         along = np.multiply.outer(self.mean, solved.sum(axis=0))
-        return np.asarray(np.subtract(solved, along, out=along))  # of large tables one array less
+        return np.asarray(np.subtract(solved, along, out=along))  # saves an array of large tables
 
     def variances(self, operator: Operator) -> FloatArray:
-        """q G^-1 q for every row q of an operator, shape (rows,)."""
+        """Return q G^-1 q for every row q of an operator, shape (rows,)."""
         known, asked = self.determined(operator)
         if known is not self:
             return known.variances(asked)
@@ -110,25 +121,25 @@ class Basis(ABC):
         return np.asarray(np.einsum("ij,ji->i", rows, self.solve(rows.T)))
 
     def split_sums(self, operator: Operator) -> tuple[float, float]:
-        """The sums over all rows q of an operator of (q mean)^2 and of q R q, without listing the rows."""
+        """Return the sums over all rows q of an operator of (q mean)^2 and of q R q, without listing the rows."""
         along = float(self.mean @ apply_gram(operator, self.mean))
         return along, max(0.0, self.total_variance(operator) - self.kappa * along)
 
     def total_variance(self, operator: Operator) -> float:
-        """The sum of ``variances``."""
+        """Return the sum of ``variances``."""
         known, asked = self.determined(operator)
         if known is not self:
             return known.total_variance(asked)
         if operator == AllRanges(self.size):
-            # Ranges are the differences of all pairs of the n + 1 prefix sums S: (n + 1) sum Var(S_i) - Var(sum S_i).
+            # The ranges are the differences of all pairs of the n + 1 prefix sums S: (n + 1) sum Var(S_i) - Var(sum S_i).
             falling = np.arange(self.size, 0.0, -1)
             return float((self.size + 1) * self.prefix_variances.sum() - falling @ self.solve(falling))
         if operator.rows > operator.size and interval_ends(operator) is None:
-            return float(np.trace(self.solve(apply_gram(operator, np.eye(operator.size)))))  # of many rows by their Gram matrix
+            return float(np.trace(self.solve(apply_gram(operator, np.eye(operator.size)))))  # their Gram matrix is smaller
         return float(self.variances(operator).sum())
 
     def largest_variance(self, operator: Operator) -> float:
-        """The largest of ``variances``, or a bound above it, without listing very many ranges."""
+        """Return the largest of ``variances``, or a bound above it where there are too many ranges to list."""
         known, asked = self.determined(operator)
         if known is not self:
             return known.largest_variance(asked)
@@ -136,15 +147,8 @@ class Basis(ABC):
         return float(self.variances(operator).max()) if listed else self.bound_of_ranges()
 
     def largest_unlisted(self, operator: Operator) -> float | None:
-        """The largest of ``variances`` where that is known without listing them, else None."""
+        """Return the largest of ``variances`` if it is known without listing them, else None."""
         return self.bound_of_ranges() if self.ranges_exact and operator == AllRanges(self.size) else None
-
-
-def interval_variances(covariance: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
-    """Variances of the sums over the cells low..high, from the covariance of the cells: those of differences of two prefix sums."""
-    sums = np.zeros((len(covariance) + 1,) * 2)
-    sums[1:, 1:] = covariance.cumsum(axis=0).cumsum(axis=1)
-    return np.asarray(sums[high + 1, high + 1] - 2 * sums[low, high + 1] + sums[low, low])
 
 
 class CellsBasis(Basis):
@@ -161,7 +165,7 @@ class CellsBasis(Basis):
 
     @classmethod
     def plain(cls, size: int) -> "CellsBasis":
-        """Every cell by itself, with equal noise."""
+        """Return the basis of every cell measured by itself, with equal noise."""
         return cls(np.broadcast_to(1.0, size))
 
     def solve(self, v: FloatArray) -> FloatArray:
@@ -178,11 +182,11 @@ class CellsBasis(Basis):
         return np.asarray(alone - (apply(operator, self.lifted.T) ** 2).sum(axis=1))
 
     def total_variance(self, operator: Operator) -> float:
-        """The sum of ``variances``, without listing the rows."""
+        """Return the sum of ``variances``, without listing the rows."""
         return float(gram_diagonal(operator) @ self.inverse_squares - (self.lifted.T * apply_gram(operator, self.lifted.T)).sum())
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
-        """Never more than 2^24 numbers at a time."""
+        """Return the variances, with at most 2^24 numbers in memory."""
         cells = np.append(0.0, np.cumsum(self.inverse_squares))
         lifted = np.concatenate([np.zeros((1, len(self.lifted))), np.cumsum(self.lifted.T, axis=0)])
         answer = cells[high + 1] - cells[low]
@@ -193,7 +197,7 @@ class CellsBasis(Basis):
         return answer
 
     def bound_of_ranges(self) -> float:
-        """The largest, some rows of the covariance of prefix sums at a time."""
+        """Return the largest variance, from a few rows of the covariance of prefix sums at a time."""
         if not len(self.lifted):
             return float(self.inverse_squares.sum())
         cells = np.append(0.0, np.cumsum(self.inverse_squares))
@@ -207,7 +211,7 @@ class CellsBasis(Basis):
 
 
 class DenseBasis(Basis):
-    """Any strategy that determines the total, by the inverse of its Gram matrix, within the row space that it determines."""
+    """Any strategy that determines the total: the inverse of its Gram matrix within its row space."""
 
     ranges_exact = True
 
@@ -222,15 +226,12 @@ class DenseBasis(Basis):
     def solve(self, v: FloatArray) -> FloatArray:
         return np.asarray((self.inverse @ v.reshape(self.size, -1)).reshape(v.shape))
 
-    def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
-        return interval_variances(self.inverse, low, high)
-
-    def bound_of_ranges(self) -> float:
-        return largest_between(self.inverse)
+    def covariance(self) -> FloatArray:
+        return self.inverse
 
 
 class CoarseBasis(Basis):
-    """A strategy on the sums of runs of cells: what is known of a run is spread evenly over its cells, the estimate of least norm."""
+    """A strategy on the sums of runs of cells; the estimate of a run is spread evenly over its cells, which has the least norm."""
 
     def __init__(self, runs: Basis, coarse: Coarse) -> None:
         self.size, self.runs, self.coarse = coarse.size, runs, coarse
@@ -248,7 +249,7 @@ class CoarseBasis(Basis):
 
 @singledispatch
 def structured(operator: Operator, factor: Factor) -> Basis | None:
-    """The basis of a factor whose operator has a structure to use; None where it follows from the matrix alone."""
+    """Return the basis of a factor by the structure of its operator; None if it must be computed from the matrix."""
     return None
 
 
@@ -273,11 +274,15 @@ def _(operator: Coarse, factor: Factor) -> Basis:
 
 @lru_cache(maxsize=8)
 def basis(factor: Factor) -> Basis:
-    """The basis of a factor on one attribute."""
+    """Return the basis of a factor on one attribute.
+
+    Raises:
+        Undetermined: its queries do not determine the total, or their noise is too unequal.
+    """
     operator = factor.operator
-    known = structured(operator, factor)
-    if known is not None:
-        return known
+    by_structure = structured(operator, factor)
+    if by_structure is not None:
+        return by_structure
     if operator.size > MOST_DENSE:
         raise InputError(
             f"This strategy needs a dense matrix of {operator.size} x {operator.size}; at most {MOST_DENSE} cells are allowed. "
@@ -287,24 +292,24 @@ def basis(factor: Factor) -> Basis:
     if shape is not None and shape[1] > 1e-7:
         from scipy.linalg import solve_triangular
 
-        inverse = solve_triangular(dense(operator).astype(float), np.eye(operator.size), lower=shape[0])
-        return DenseBasis(inverse @ inverse.T)
+        root = solve_triangular(dense(operator).astype(float), np.eye(operator.size), lower=shape[0])
+        return DenseBasis(root @ root.T)
     gram = weighted_gram(factor)
-    made = inverted(gram, everything(operator.size))
-    if made is not None:
-        return DenseBasis(made)
-    # The queries do not determine every cell; what follows needs the total, with it all holds within their row space.
+    inverse = inverted(gram, everything(operator.size))
+    if inverse is not None:
+        return DenseBasis(inverse)
+    # The queries do not determine every cell. If they determine the total, everything holds within their row space.
     space, what = row_space(operator), " x ".join(factor.attributes)
     if space is None or space.everything or not space.holds(Total(space.size)):
         raise Undetermined(f"The queries measured on {what} do not determine its cells. Add the identity to them.")
-    made = inverted(gram, space)
-    if made is None:
+    inverse = inverted(gram, space)
+    if inverse is None:
         raise Undetermined(f"The noise of the queries measured on {what} is too unequal. Choose another strategy.")
-    return DenseBasis(made, space)
+    return DenseBasis(inverse, space)
 
 
 def largest_between(covariance: FloatArray) -> float:
-    """The largest variance of an interval, exactly, from the covariance of the cells."""
+    """Return the largest variance of all intervals, exactly, from the covariance of the cells, shape (size, size)."""
     sums: FloatArray = np.zeros((len(covariance) + 1,) * 2)
     np.cumsum(covariance, axis=0, out=sums[1:, 1:])
     np.cumsum(sums[1:, 1:], axis=1, out=sums[1:, 1:])

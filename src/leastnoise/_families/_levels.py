@@ -1,13 +1,18 @@
-"""Levels: partitions of the cells along an attribute that lie in each other, with a weight a level or a group; groups may be of any sizes.
+"""Levels: nested partitions of the cells of an attribute, each measured with one weight or with a weight a group.
 
-With P_l the groups of level l as rows and a_l their precisions, the Gram matrix is X = sum_l P_l^T diag(a_l) P_l. Up the tree v_u =
-1 / (a_u + 1 / sum of the children's v) is the variance of group u from what is measured within it; down the tree a child's variance from
-everything is f_c = v_c - (v_c / S)^2 (S - f_u), S the sum of the v of all children of u. So all variances take O(groups), and by the
-reverse pass so do the derivatives of their sum by every a_u.
+Levels go from the single cells to the total. Each group lies in one group of the next level, its parent; groups may have any number of
+cells, which need not be neighbours.
 
-Groups with equal trees below them whose parents are alike are one *orbit*: they share v and f, and a tree of equal groups has one orbit a
-level whatever its size. The Gram matrices of all levels have invariant spaces in common: k sisters of one orbit span k - 1 copies of the
-spaces of one of them, and their sum goes into the space of their parent, of one dimension for each orbit of cells below it.
+With P_l the matrix that sums the cells of each group of level l and a_l the precisions (inverse variances) of its measurements, the Gram
+matrix is X = sum_l P_l^T diag(a_l) P_l. Going up, v_u = 1 / (a_u + 1 / sum of the children's v) is the variance of group u estimated from
+the measurements inside it. Going down, the variance of a child estimated from all measurements is f_c = v_c - (v_c / S)^2 (S - f_u), S the
+sum of v over all children of its parent u. So all variances take O(groups), and so do the derivatives of their sum by every a_u (the same
+passes differentiated in reverse).
+
+Groups with equal trees below them, whose parents are alike too, form an *orbit*: they have the same v and f. A tree in which all groups of
+a level are alike has one orbit a level, whatever its size. The matrices P_l^T P_l of all levels have invariant spaces in common: k sibling
+groups of one orbit contribute k - 1 copies of the spaces of one of them, and their sum goes into the space of their parent, which has one
+dimension for each orbit of cells below it.
 
 Source: Hay et al. 2010 (inference by two passes); docs/mathematics.md, section 2.
 """
@@ -24,16 +29,16 @@ from leastnoise._check.arrays import Array, FloatArray, IntArray
 from leastnoise._families._queries import zero_one
 from leastnoise._linop import Identity, Operator, Total, apply_transpose
 
-_ROUNDING = 1e-13  # of the largest eigenvalue
-_MOST_ROOT = 1024  # orbits of cells whose joint spectrum is computed
-_MOST_SOLVED = 2**28
-_AT_ONCE = 2**22  # numbers
-Precision = float | FloatArray  # of every row of a level, or of each orbit of its groups
+_ROUNDING = 1e-13  # eigenvalues below this part of the largest one count as 0
+_MOST_ROOT = 1024  # orbits of cells below one group whose common spectrum is computed
+_MOST_SOLVED = 2**28  # queries times cells of operators that are no level
+_AT_ONCE = 2**22  # numbers in memory
+Precision = float | FloatArray  # of all groups of a level, or one for each orbit
 
 
 @lru_cache(maxsize=256)
 def partition(operator: Operator) -> IntArray | None:
-    """The group of every cell, where each cell is in exactly one of an operator's rows; else None."""
+    """Return the group of every cell, shape (size,), if the rows of an operator are a partition of the cells, else None."""
     if operator.rows > operator.size or not zero_one(operator):
         return None
     if not (apply_transpose(operator, np.ones(operator.rows, dtype=np.int64)) == 1).all():
@@ -42,13 +47,13 @@ def partition(operator: Operator) -> IntArray | None:
 
 
 def nested_levels(size: int, operators: Iterable[Operator]) -> "Levels | None":
-    """The levels that operators ask for along an attribute, with its cells and its total; None if they do not lie in each other."""
+    """Return the levels of the cells, the given operators and the total; None if they are not nested partitions."""
     groups = [partition(operator) for operator in dict.fromkeys([Identity(size), *operators, Total(size)])]
     known = [group for group in groups if group is not None]
-    return _levels(known) if len(known) == len(groups) else None
+    return _nested(known) if len(known) == len(groups) else None
 
 
-def _levels(groups: Iterable[IntArray]) -> "Levels | None":
+def _nested(groups: Iterable[IntArray]) -> "Levels | None":
     known = sorted(groups, key=lambda group: -int(group.max()))
     levels, parents = [known[0]], []
     for coarser in known[1:]:
@@ -67,15 +72,15 @@ def _levels(groups: Iterable[IntArray]) -> "Levels | None":
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Levels along an attribute: the cells first, the total last."""
+    """Nested partitions of the cells of an attribute: the single cells first, the total last."""
 
-    groups: tuple[IntArray, ...]  # for every level the group of each cell
-    parents: tuple[IntArray, ...]  # for every level but the last, of each group its group of the next level
+    groups: tuple[IntArray, ...]  # for every level the group of each cell, shape (size,)
+    parents: tuple[IntArray, ...]  # for every level but the last the group of the next level that holds each group, shape (groups,)
     _including: dict[Operator, "Levels | None"] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def plain(size: int) -> "Levels":
-        """The cells and the total."""
+        """Return the two levels of the cells and the total."""
         return Levels((np.arange(size), np.zeros(size, dtype=np.int64)), (np.zeros(size, dtype=np.int64),))
 
     @property
@@ -84,25 +89,25 @@ class Levels:
         return len(self.groups[0])
 
     def level(self, operator: Operator) -> int | None:
-        """The level whose groups are an operator's rows."""
+        """Return the index of the level whose groups are the rows of an operator, or None."""
         labels = partition(operator)
-        return None if labels is None else next((at for at, groups in enumerate(self.groups) if np.array_equal(groups, labels)), None)
+        return None if labels is None else next((level for level, groups in enumerate(self.groups) if np.array_equal(groups, labels)), None)
 
     def including(self, operator: Operator) -> "Levels | None":
-        """The same with one level more; None if it does not lie between others."""
+        """Return these levels and that of an operator; None if its rows are no partition that is nested with the others."""
         if operator not in self._including:
             labels = partition(operator)
-            self._including[operator] = None if labels is None else _levels([*self.groups, labels])
+            self._including[operator] = None if labels is None else _nested([*self.groups, labels])
         return self._including[operator]
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """Groups of every level."""
+        """Number of groups of every level."""
         return (*map(len, self.parents), 1)
 
     @cached_property
     def _orders(self) -> tuple[tuple[IntArray | None, IntArray], ...]:
-        """Of every level but the last the groups in the order of their parents (None: they are), and where those of each parent begin."""
+        """For every level but the last: an order of its groups by parent (None if it is theirs), and where each parent begins in it."""
         orders = []
         for parents in self.parents:
             order = None if (np.diff(parents) >= 0).all() else np.argsort(parents, kind="stable")
@@ -110,17 +115,18 @@ class Levels:
         return tuple(orders)
 
     def summed(self, level: int, values: Array) -> Array:
-        """Sums of what the groups of a level have, for each group of the next one, along the first axis."""
+        """Sum values of the groups of a level, shape (groups, ...), within each group of the next level."""
         order, starts = self._orders[level]
         return np.asarray(np.add.reduceat(values if order is None else values[order], starts, axis=0))
 
     @cached_property
     def spectrum(self) -> "list[Part]":
-        """The invariant spaces of all levels, the one with the total first; none where that is too large."""
+        """The common invariant spaces of all levels, the one with the total first; empty if that one is too large."""
         return self.weighted_spectrum(np.ones(len(self.orbits.numbers[0])))
 
     def weighted_spectrum(self, weights: FloatArray) -> "list[Part]":
-        """The same of levels times the roots of weights of the cells, one an orbit, whose mean over cells is 1."""
+        """Return the invariant spaces of levels whose cells are scaled by roots of weights: one an orbit of cells, of mean 1 over cells."""
+        # For each orbit: the Gram matrices of all levels on the sums over each orbit of cells below it, and the roots of the weights.
         orbits, depth = self.orbits, len(self.groups)
         apart: dict[bytes, Part] = {}
         below = [(weight * np.eye(depth, 1).reshape(depth, 1, 1), np.full(1, math.sqrt(weight))) for weight in weights.tolist()]
@@ -151,15 +157,15 @@ class Levels:
 
     @cached_property
     def each(self) -> "Orbits":
-        """Every group by itself."""
+        """Orbits of one group each, for precisions that differ from group to group."""
         return Orbits(self.parents, tuple(map(np.ones, self.counts[:-1])), tuple(map(np.arange, self.counts)))
 
     @cached_property
     def orbits(self) -> "Orbits":
-        """Groups that are alike, told apart from above after classes of equal trees were from below."""
+        """The orbits: first groups with equal trees below them get equal classes, then classes are split by the orbits of the parents."""
         random, classes = np.random.default_rng(0), [np.zeros(self.size, dtype=np.int64)]
         for level in range(len(self.parents)):
-            # Sums of random numbers stand for multisets of children.
+            # The multiset of the children's classes is identified by the sum of a random number for each class.
             drawn = random.integers(1 << 62, size=(int(classes[-1].max()) + 1, 2))[classes[-1]]
             classes.append(np.unique(self.summed(level, drawn), axis=0, return_inverse=True)[1].reshape(-1))
         orbit, of_groups, parents, times = classes[-1], [classes[-1]], [], []
@@ -175,54 +181,63 @@ class Levels:
 
 @dataclass(frozen=True, eq=False)
 class Orbits:
-    """Groups that are alike, level by level."""
+    """Classes of groups that have equal variances, level by level."""
 
-    parents: tuple[IntArray, ...]  # for every level but the last the orbit of the next one that each lies in
-    times: tuple[FloatArray, ...]  # how many groups of each orbit lie in one of its parent
+    parents: tuple[IntArray, ...]  # for every level but the last the orbit of the next level that holds each orbit
+    times: tuple[FloatArray, ...]  # for every level but the last how many groups of each orbit lie in one group of the parent orbit
     of_groups: tuple[IntArray, ...]  # for every level the orbit of each group
 
     @cached_property
     def numbers(self) -> tuple[FloatArray, ...]:
-        """Groups in each orbit, for every level."""
+        """Number of groups in each orbit, for every level."""
         return tuple(np.bincount(groups).astype(np.float64) for groups in self.of_groups)
 
-    def up(self, precisions: Sequence[Precision]) -> tuple[int, list[FloatArray], list[FloatArray]]:
-        """The finest level that is measured, and from it on v and S of every orbit; the sums begin a level later."""
+    def passes(self, precisions: Sequence[Precision]) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
+        """Go up and down the levels; every array has a number for each orbit of a level.
+
+        Returns:
+            The finest level that is measured; from it on v (the variance from what is measured within a group); from the level above it on
+            S (the sum of the children's v); and from the finest measured level on f (the variance from all measurements).
+        """
         start = next(level for level, precision in enumerate(precisions) if np.any(precision))
         upward, below = [np.broadcast_to(1 / precisions[start], self.numbers[start].shape)], list[FloatArray]()
         for level in range(start, len(self.parents)):
             below.append(np.bincount(self.parents[level], self.times[level] * upward[-1]).astype(np.float64))
             upward.append(below[-1] / (1 + precisions[level + 1] * below[-1]))
-        return start, upward, below
-
-    def down(self, start: int, upward: Sequence[FloatArray], below: Sequence[FloatArray]) -> list[FloatArray]:
-        """f of every orbit, from the finest level that is measured on."""
         final = [upward[-1]]
-        for level in range(len(below) - 1, -1, -1):
-            parents = self.parents[start + level]
-            final.insert(0, upward[level] - (upward[level] / below[level][parents]) ** 2 * (below[level] - final[0])[parents])
-        return final
+        for at in range(len(below) - 1, -1, -1):
+            parents = self.parents[start + at]
+            final.insert(0, upward[at] - (upward[at] / below[at][parents]) ** 2 * (below[at] - final[0])[parents])
+        return start, upward, below, final
 
     def error(self, precisions: Sequence[Precision], asked: Sequence[float]) -> tuple[float, list[FloatArray]]:
-        """The sum over levels of ``asked`` times the variances of their groups, and minus its derivatives by the precisions of orbits."""
+        """Return the sum over all groups of the weight of their level times their variance, and its negated derivatives by the precisions.
+
+        Args:
+            precisions: of every level, or of each orbit of it.
+            asked: a weight for every level.
+
+        Returns:
+            The error, infinite if a level is asked for that the measurements do not determine; for every level an array of its orbits'
+            slopes.
+        """
         slopes = [np.zeros(len(numbers)) for numbers in self.numbers]
         if not any(map(np.any, precisions)):
             return math.inf, slopes
-        start, upward, below = self.up(precisions)
+        start, upward, below, final = self.passes(precisions)
         if any(weight > 0 for weight in asked[:start]):
             return math.inf, slopes
-        final = self.down(start, upward, below)
         back_final = [weight * self.numbers[start + at] for at, weight in enumerate(asked[start:])]
         error = sum(float(back @ variances) for back, variances in zip(back_final, final, strict=True))
         back_upward, back_below = [np.zeros(len(level)) for level in upward], [np.zeros(len(level)) for level in below]
-        for at in range(len(below)):  # the reverse of ``down``
+        for at in range(len(below)):  # the reverse of the pass down
             parents = self.parents[start + at]
             share, rest = upward[at] / below[at][parents], (below[at] - final[at + 1])[parents]
             back_upward[at] += back_final[at] * (1 - 2 * share * rest / below[at][parents])
             back_final[at + 1] += np.bincount(parents, back_final[at] * share**2)
             back_below[at] += np.bincount(parents, back_final[at] * (2 * share**2 * rest / below[at][parents] - share**2))
         back_upward[-1] += back_final[-1]
-        for at in range(len(below) - 1, -1, -1):  # the reverse of ``up``
+        for at in range(len(below) - 1, -1, -1):  # the reverse of the pass up
             slopes[start + at + 1] = back_upward[at + 1] * upward[at + 1] ** 2
             back_below[at] += back_upward[at + 1] * (upward[at + 1] / below[at]) ** 2
             back_upward[at] += self.times[start + at] * back_below[at][self.parents[start + at]]
@@ -231,7 +246,7 @@ class Orbits:
 
 
 def root_trace(gram: FloatArray) -> float:
-    """tr M^(1/2)."""
+    """Return tr M^(1/2) of a positive semidefinite matrix."""
     if len(gram) == 1:
         return math.sqrt(max(0.0, float(gram[0, 0])))
     values = np.linalg.eigvalsh(gram)
@@ -240,33 +255,33 @@ def root_trace(gram: FloatArray) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """An invariant space of levels, so often in the space of cells."""
+    """A space of dimension d that all matrices P_l^T P_l leave invariant, and that occurs several times among the vectors of cells."""
 
-    grams: FloatArray  # the Gram matrix of every level on it over the number of cells, shape (levels, d, d)
-    often: float
-    total: bool = False  # whether its first direction is that of equal cells; else it is orthogonal to that
+    grams: FloatArray  # the matrix of P_l^T P_l on it over the number of cells, for every level l, shape (levels, d, d)
+    often: float  # how many copies of it there are
+    total: bool = False  # whether its first direction is that of equal cells; else the space is orthogonal to that
 
     @property
     def size(self) -> int:
-        """Its dimension d."""
+        """The dimension d."""
         return self.grams.shape[1]
 
     @property
     def across(self) -> "Part":
-        """What of it is orthogonal to equal cells, maybe nothing."""
+        """The part of the space that is orthogonal to equal cells, of dimension d or d - 1."""
         return Part(self.grams[:, 1:, 1:], self.often) if self.total else self
 
     def seen(self, level: int) -> IntArray:
-        """The directions that a level tells of."""
+        """Return the directions on which the matrix of a level is not zero."""
         return np.flatnonzero(self.grams[level].any(axis=0))
 
 
 @dataclass(frozen=True, eq=False)
 class LevelInverse:
-    """The inverse of the Gram matrix of levels on what they determine; beyond it the estimate of least norm, spread evenly over cells."""
+    """The pseudo-inverse X^+ of the Gram matrix of measured levels; below the finest of them estimates are spread evenly over cells."""
 
     levels: Levels
-    precisions: tuple[Precision, ...]  # of every level, or of each of its groups
+    precisions: tuple[Precision, ...]  # one for every level, or for each of its groups
 
     @cached_property
     def _orbits(self) -> Orbits:
@@ -274,18 +289,17 @@ class LevelInverse:
 
     @cached_property
     def _passes(self) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
-        start, upward, below = self._orbits.up(self.precisions)
-        return start, upward, below, self._orbits.down(start, upward, below)
+        return self._orbits.passes(self.precisions)
 
     def variances(self, operator: Operator) -> FloatArray:
-        """q X^+ q for every row of an operator."""
+        """Return q X^+ q for every row q of an operator, shape (rows,)."""
         level, (start, _, _, final) = self.levels.level(operator), self._passes
         if level is not None and level >= start:
             return final[level - start][self._orbits.of_groups[level]]
         finer = self.levels.including(operator) if level is None else None
         if finer is not None:
-            at = finer.level(operator) or 0
-            return LevelInverse(finer, (*self.precisions[:at], 0.0, *self.precisions[at:])).variances(operator)
+            extra = finer.level(operator) or 0
+            return LevelInverse(finer, (*self.precisions[:extra], 0.0, *self.precisions[extra:])).variances(operator)
         if not operator.rows * operator.size <= _MOST_SOLVED:
             raise InputError(
                 f"Beside tables of levels at most {_MOST_SOLVED} numbers are solved for along an attribute; got {operator.rows} queries "
@@ -300,21 +314,18 @@ class LevelInverse:
         return answer
 
     def total_variance(self, operator: Operator) -> float:
-        """The sum of ``variances``."""
-        level, (start, _, _, final) = self.levels.level(operator), self._passes
-        if level is not None and level >= start:
-            return float(final[level - start] @ self._orbits.numbers[level])
+        """Return the sum of q X^+ q over the rows q of an operator."""
         return float(self.variances(operator).sum())
 
     def _gathered(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Sums of v over the groups of the finest level that is measured, and how many cells these have."""
+        """Return the sums of v, shape (size, ...), within the groups of the finest measured level, and the sizes of these groups."""
         gathered, lengths = v, np.ones(self.levels.size)
         for level in range(self._passes[0]):
             gathered, lengths = self.levels.summed(level, gathered), self.levels.summed(level, lengths)
         return gathered, lengths
 
     def squares(self, v: FloatArray) -> FloatArray:
-        """v^T X^+ v for every column, by the pass up alone."""
+        """Return v^T X^+ v for every column of v, shape (size, k), by the pass up alone."""
         (start, upward, below, _), of_groups = self._passes, self._orbits.of_groups
         gathered, lengths = self._gathered(v)
         product = gathered * (upward[0][of_groups[start]] / lengths)[:, None]
@@ -326,7 +337,7 @@ class LevelInverse:
         return answer
 
     def solve(self, v: FloatArray) -> FloatArray:
-        """X^+ v along the first axis, by the two passes."""
+        """Return X^+ v along the first axis, by the two passes."""
         column, levels = (slice(None),) + (None,) * (v.ndim - 1), self.levels
         (start, upward, below, _), of_groups = self._passes, self._orbits.of_groups
         gathered, lengths = self._gathered(v)

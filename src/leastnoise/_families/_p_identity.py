@@ -15,7 +15,7 @@ Source: McKenna, Miklau, Hay, Machanavajjhala, PVLDB 2018 (OPT_0).
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -23,38 +23,32 @@ import numpy as np
 from leastnoise._check import InputError, InternalError
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._dense import to_dyadic
-from leastnoise._families._gram import FITS, MOST_KEPT, Fitted, Generators, Gram, recognise
+from leastnoise._families._gram import Fitted, Generators, Gram, kept, recognise
 from leastnoise._families._search import descended, over
 from leastnoise._linop import DiagonalAndRows, Identity
 
-Window = tuple[int, int, FloatArray]
+Window = tuple[int, int, FloatArray]  # first cell, the one after the last, and the values of a row of Theta between them
+Ends = tuple[float, float]  # how far the first and the last bell lie from the ends of the line, next to the distance of bells
+Shape = tuple[float, float, bool]  # distance of the finest bells, factor from layer to layer, and whether one wide bell lies above all
 Start = TypeVar("Start")
-# Largest entry of Theta: a cell's own coefficient then stays well above the grid of the rounding.
-TALLEST = 512.0
-# Above so many cells fewer starts and steps are affordable.
-LARGE = 6000
-# Bells as descents leave them: how wide and high next to their distance, and how far the first one lies from an end of the line that
-# queries reach to, or where they thin out.
+TALLEST = 512.0  # largest entry of Theta: a cell's own coefficient then stays well above the grid of the rounding
+LARGE = 6000  # cells above which fewer starts and steps are affordable
+# The shape of bells that descents end in: width and height next to their distance, and distance from an end of the line that queries reach
+# to, or where they thin out.
 _WIDTH, _PEAK, _FALL, _HEIGHT = 1.15, 1.6, 2.1, 0.9
 _REACHED, _THIN = 0.25, 1.1
-Ends = tuple[float, float]
-Shape = tuple[float, float, bool]
 ENDS: tuple[Ends, ...] = tuple((before, after) for before in (_REACHED, _THIN) for after in (_REACHED, _THIN))
-# From so many rows on, and up to so many windows over a cell on average, the windowed form of a step is the faster one.
-_SMALL = 1 << 15  # numbers in Theta up to which windows are not worth their bookkeeping
-_MANY_ROWS = 32
-_SMALL_INVERSE = 64
-# Below this part of the cells' own error what is left after the subtraction is not certain: the descent would chase rounding errors.
-_CERTAIN = 1e-8
-_FEW_PER_CELL = 16
-_SHORT = 256  # cells up to which blocks and random rows are started from too
-# Part of the steps from which on every shape of layers is compared.
-_ALL_STARTS = 0.5
-_MEDIUM = 2048  # up to which many bells go on
+_SMALL = 1 << 15  # numbers in Theta up to which it is multiplied as a whole, not window by window
+_MANY_ROWS, _FEW_PER_CELL = 32, 16  # from so many rows, and up to so many windows over a cell on average, the structured step is faster
+_SMALL_INVERSE = 64  # rows of a triangular matrix that is inverted at once
+_CERTAIN = 1e-8  # part of the cells' own error below which the rest of the subtraction is rounding errors that a descent would chase
+_SHORT = 256  # cells up to which blocks and random rows are starts too
+_MEDIUM = 2048  # cells up to which many bells are descended from
+_ALL_STARTS = 0.5  # effort from which on every shape of layers is compared
 
 
 def bumps(size: int, count: int, height: float, margin: float) -> Iterator[Window]:
-    """``count`` parabolas, each overlapping half of its neighbours, on windows ``margin`` times as wide; count 0 is one flat row."""
+    """Yield ``count`` parabolas, each overlapping half of its neighbours, on windows ``margin`` times as wide; or one flat row."""
     if count == 0:
         yield 0, size, np.full(size, height)
         return
@@ -65,7 +59,7 @@ def bumps(size: int, count: int, height: float, margin: float) -> Iterator[Windo
 
 
 def bells(size: int, spacing: float, ends: Ends, height: float = _HEIGHT) -> Iterator[Window]:
-    """A layer of bells ``spacing`` cells apart, or nearly so, of the shape that descents end in."""
+    """Yield a layer of bells about ``spacing`` cells apart, of the shape that descents end in."""
     before, after = ends
     gaps = max(0, round(size / spacing - before - after))
     spacing = size / (gaps + before + after)
@@ -77,7 +71,7 @@ def bells(size: int, spacing: float, ends: Ends, height: float = _HEIGHT) -> Ite
 
 
 def layers_of_bells(size: int, shape: Shape, ends: Ends) -> list[Window]:
-    """Layers of bells, each so many times coarser than the one below."""
+    """Return the rows of all layers of bells of a shape."""
     finest, coarser, above = shape
     rows, spacing = list(bells(size, finest, ends)), finest * coarser
     while size / spacing >= 1.4:
@@ -87,7 +81,7 @@ def layers_of_bells(size: int, shape: Shape, ends: Ends) -> list[Window]:
 
 
 def bell_shapes(size: int) -> list[list[Shape]]:
-    """For each of some distances of the finest bells: what may be above them, the likeliest first."""
+    """Return, for several distances of the finest bells, the shapes to try, the likeliest first."""
     if size > LARGE:
         return [[(finest, 15.0, False)] for finest in (18.0, 24.0)]
     coarser = (15.0, 12.5, 10.0, 20.0, 8.0)
@@ -96,12 +90,12 @@ def bell_shapes(size: int) -> list[list[Shape]]:
 
 
 def other_starts(size: int) -> Iterator[list[Window]]:
-    """Hierarchies of one or two layers of consecutive blocks, and rows without any order of the cells."""
+    """Yield hierarchies of one or two layers of consecutive blocks, and random rows that know no order of the cells."""
     for width in (2**power for power in range(2, (size - 1).bit_length())):
         blocks = [(start, min(size, start + width), np.full(min(width, size - start), 0.7)) for start in range(0, size, width)]
         yield blocks
         yield [*blocks, *bumps(size, 0, 0.5, 1)]
-    # On short attributes a row more or less changes what is found by parts in a thousand, and is soon tried.
+    # On short attributes one row more or less changes the error by parts in a thousand, and is quickly tried.
     counts = sorted({max(2, min(64, size // cells)) for cells in ((16, 14, 12) if size <= _SHORT else (16,))})
     for p in counts:
         for seed in range(8 if size <= 64 else 6 if size <= 128 else 4 if size <= 256 else 2 if size <= 1024 else 1):
@@ -109,7 +103,7 @@ def other_starts(size: int) -> Iterator[list[Window]]:
 
 
 def total_start(gram: Gram) -> list[Window]:
-    """The best of all strategies of cells and total with two weights: a closed form of one variable."""
+    """Return the flat row of the best strategy of cells and total, a problem of one variable."""
     # With Theta one flat row of height c: ``f(c) = (1 + c)^2 (tr M - c^2 t / (1 + n c^2))``, t the sum of all entries of M.
     heights = np.geomspace(1e-3, TALLEST, 400)
     total = float(gram.rows(np.ones((1, gram.size))).sum())
@@ -118,27 +112,22 @@ def total_start(gram: Gram) -> list[Window]:
 
 
 class _Layout(NamedTuple):
-    """Where the values of a support lie, seen from the cells; what the structured step needs and can be computed once."""
+    """Indices of the structured step, computed once for a support of p windows with v values in all, at most c of them on one cell."""
 
-    # ``row`` is that of each value; ``rank`` counts the rows, in the order ``by_start``, that start at or before its cell, ``passed``
-    # those, in the order ``by_stop``, that stop there or before. ``member`` (n x c, filled up with a dummy) lists the values of each cell,
-    # ``owner`` their rows, ``pair`` (n x c x c) numbers two of them. ``first`` and ``last`` (p x p) say where in one row's running sums
-    # another row starts and stops.
-
-    row: IntArray
-    by_start: IntArray
-    by_stop: IntArray
-    rank: IntArray
-    passed: IntArray
-    member: IntArray
-    owner: IntArray
-    pair: IntArray
-    first: IntArray
-    last: IntArray
+    row: IntArray  # the row of each value, shape (v,)
+    by_start: IntArray  # the rows in the order of their starts, shape (p,)
+    by_stop: IntArray  # the rows in the order of their stops, shape (p,)
+    rank: IntArray  # for each value how many rows start at or before its cell
+    passed: IntArray  # for each value how many rows stop at or before its cell
+    member: IntArray  # the values of each cell, shape (n, c), filled up with v
+    owner: IntArray  # the rows of these, filled up with p
+    pair: IntArray  # the number of each pair of rows on a cell, shape (n, c, c)
+    first: IntArray  # where in running sums along one row, which begin with a zero, another row starts, shape (p, p)
+    last: IntArray  # where it stops
 
 
 class Support:
-    """Where each row of Theta may differ from zero: one window of consecutive cells a row, the values kept end to end."""
+    """Where the rows of Theta may differ from zero: one window of consecutive cells a row. The values of all rows are kept end to end."""
 
     def __init__(self, size: int, windows: Sequence[tuple[int, int]]) -> None:
         self.size = size
@@ -149,7 +138,7 @@ class Support:
         self.cells = np.concatenate([np.arange(*window) for window in self.windows]) if lengths else np.zeros(0, np.int64)
 
     def spread(self, values: FloatArray) -> FloatArray:
-        """The values as a p x n matrix."""
+        """Return the values as a matrix of shape (p, n)."""
         if self.full:
             return values.reshape(-1, self.size)
         matrix = np.zeros((len(self.windows), self.size))
@@ -158,12 +147,12 @@ class Support:
         return matrix
 
     def gather(self, matrix: FloatArray) -> FloatArray:
-        """Read the values back from a p x n matrix."""
+        """Return the values of a matrix of shape (p, n)."""
         return np.concatenate([matrix[row, start:stop] for row, (start, stop) in enumerate(self.windows)])
 
     @cached_property
     def layout(self) -> _Layout:
-        """The same support seen from the cells."""
+        """The indices of the structured step."""
         starts, stops = np.array(self.windows, dtype=np.int64).T
         p, count = len(starts), len(self.cells)
         row = np.repeat(np.arange(p), stops - starts)
@@ -174,7 +163,6 @@ class Support:
         member[self.cells[order], slot] = order
         by_start, by_stop = np.argsort(starts, kind="stable"), np.argsort(stops, kind="stable")
         length = stops - starts
-        # Where, in running sums along each row that begin with a zero, the part before another row's start, or stop, ends.
         base = (self.offsets[:-1] + np.arange(p))[:, None]
         owner = np.append(row, p)[member]
         return _Layout(
@@ -200,11 +188,11 @@ class PIdentity:
     rmse: float  # unit RMSE under L1
 
     def matrix(self) -> FloatArray:
-        """The whole (n + p) x n strategy."""
+        """Return the strategy as a matrix of shape (n + p, n)."""
         return np.vstack([np.diag(self.diagonal), self.rows])
 
     def dyadic(self, bits: int = 20) -> tuple[IntArray, IntArray]:
-        """Round to nearest on the grid 2^-bits: ``diagonal`` (n) and ``rows`` (p x n, rows that vanish left out) as integers."""
+        """Round ``diagonal`` and ``rows`` to nearest on the grid 2^-bits, as integers; rows that vanish are left out."""
         diagonal = np.rint(np.ldexp(self.diagonal, bits)).astype(np.int64)
         if not diagonal.all():
             raise InputError(f"A cell's own query rounds to zero on the grid 2^-{bits}. Use more bits or another strategy.")
@@ -212,7 +200,7 @@ class PIdentity:
 
 
 def p_identity_rmse(gram: Gram, diagonal: FloatArray | IntArray, rows: FloatArray | IntArray) -> float:
-    """Unit RMSE under L1 of ``[diag(diagonal); rows]`` of any scale and sign, for instance of a rounded one; O(p^2 n)."""
+    """Return the unit RMSE under L1 of the strategy ``[diag(diagonal); rows]`` of any scale and sign, for instance rounded; O(p^2 n)."""
     diag, sums = np.asarray(diagonal, float), np.asarray(rows, float)
     scale = float((np.abs(diag) + np.abs(sums).sum(axis=0)).max())
     scaled = sums / diag
@@ -223,8 +211,8 @@ def p_identity_rmse(gram: Gram, diagonal: FloatArray | IntArray, rows: FloatArra
 
 
 def positive_inverse(matrix: FloatArray) -> FloatArray:
-    """Inverse of a positive definite matrix by Cholesky."""
-    # It is stable and needs no more than NumPy. Gaussian elimination with row exchanges is not: on overlapping windows its entries can grow
+    """Invert a positive definite matrix by its Cholesky factor."""
+    # This is stable. Gaussian elimination with row exchanges (`np.linalg.inv`) is not: on overlapping windows its entries can grow
     # exponentially along the band, and a well-conditioned matrix of 765 rows was inverted with an error of 1e-2.
     try:
         upper = np.linalg.cholesky(matrix).T
@@ -235,7 +223,7 @@ def positive_inverse(matrix: FloatArray) -> FloatArray:
 
 
 def _upper_inverse(upper: FloatArray) -> FloatArray:
-    """Inverse of an upper triangular matrix, by halves; elimination finds nothing to exchange in the small ones."""
+    """Invert an upper triangular matrix by halves; in small ones elimination exchanges no rows."""
     size = len(upper)
     if size <= _SMALL_INVERSE:
         return np.asarray(np.linalg.inv(upper), float)
@@ -248,7 +236,7 @@ def _upper_inverse(upper: FloatArray) -> FloatArray:
 
 
 def p_identity_objective(gram: Gram, support: Support, values: FloatArray) -> tuple[float, FloatArray]:
-    """The error ``f = tr(P (M o s s^T))`` of Theta and its gradient, on the support."""
+    """Return the error ``f = tr(P (M o s s^T))`` of Theta, P the inverse of I + Theta^T Theta, and its gradient by the values."""
     p, pairs = len(support.windows), gram.generators
     if pairs and p >= _MANY_ROWS and len(support.cells) < _FEW_PER_CELL * support.size:
         return _windowed_objective(gram, pairs, support, values)
@@ -288,9 +276,9 @@ def p_identity_objective(gram: Gram, support: Support, values: FloatArray) -> tu
 
 
 def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values: FloatArray) -> tuple[float, FloatArray]:
-    """The same for many narrow windows and ``M_ij = sum a_i b_j`` (i <= j), without any p x n matrix."""
-    # Outside its window a row times M is a multiple of a on the left and of b on the right, so only the windows themselves, and two numbers
-    # a row, are needed: O(p^3 + n c^2) a step, c the number of windows over a cell.
+    """Do the same for many narrow windows and ``M_ij = sum a_i b_j`` (i <= j), without any matrix of shape (p, n)."""
+    # Outside its window a row times M is a multiple of a on the left and of b on the right. So a step needs only the windows themselves and
+    # two numbers a row: O(p^3 + n c^2), c the number of windows over a cell.
     layout, cells, p = support.layout, support.cells, len(support.windows)
     begin, end = support.offsets[:-1], support.offsets[1:]
     s = 1 + np.bincount(cells, weights=values, minlength=support.size)
@@ -300,7 +288,7 @@ def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values:
         return np.asarray(np.append(entries, 0.0)[layout.member])
 
     def product(sparse: FloatArray, other: FloatArray) -> FloatArray:
-        """Of a sparse matrix of entries with the transpose of another."""
+        """Multiply two sparse matrices of such entries, the second one transposed."""
         terms = by_cell(sparse)[:, :, None] * by_cell(other)[:, None, :]
         summed = np.bincount(layout.pair.reshape(-1), terms.reshape(-1), (p + 1) ** 2).reshape(p + 1, p + 1)
         return np.asarray(summed[:p, :p], float)
@@ -312,7 +300,7 @@ def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values:
         rising, falling = np.append(0.0, np.cumsum(a[cells] * y)), np.append(0.0, np.cumsum(b[cells] * y))
         left, right = rising[end] - rising[begin], falling[end] - falling[begin]
         local += b[cells] * (rising[1:] - rising[begin][layout.row]) + a[cells] * (falling[end][layout.row] - falling[1:])
-        # Running sums with a zero before each row, to be read at the other rows' ends.
+        # Running sums along each row, with a zero before it, are read where the other rows start and stop.
         slots = np.arange(len(y)) + layout.row + 1
         before, upto = np.zeros(len(y) + p), np.zeros(len(y) + p)
         before[slots], upto[slots] = rising[1:] - rising[begin][layout.row], falling[1:] - falling[begin][layout.row]
@@ -328,7 +316,7 @@ def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values:
     error = float(s @ (s * asked) - np.trace(reduced))
 
     def across(matrix: FloatArray, entries: FloatArray) -> FloatArray:
-        """Of the p x p matrix times the sparse entries, the values on the support."""
+        """Multiply a matrix of shape (p, p) by a sparse one, and return the values on the support."""
         padded = np.zeros((p + 1, p + 1))
         padded[:p, :p] = matrix
         block = padded[layout.owner[:, :, None], layout.owner[:, None, :]]
@@ -348,7 +336,7 @@ def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values:
 
 
 class _Run:
-    """A strategy on its way: Theta on a support, and the unit RMSE."""
+    """A descent that can be continued: Theta on a support, and its unit RMSE."""
 
     def __init__(self, gram: Gram, rows: Iterable[Window]) -> None:
         starts, stops, heights = zip(*rows, strict=True)
@@ -357,14 +345,14 @@ class _Run:
         self.rmse = math.sqrt(error / gram.queries) if error > 0 else math.inf
 
     def further(self, steps: float) -> None:
-        """Some steps of descent, ten at least."""
+        """Descend by some steps, at least ten."""
         asked = self.gram.diagonal()
 
         def objective(point: FloatArray) -> tuple[float, FloatArray]:
             error, gradient = p_identity_objective(self.gram, self.support, point)
             s = 1 + np.bincount(self.support.cells, weights=point, minlength=self.gram.size)
             certain = float(s @ (s * asked))
-            # So far out that the error drowns in rounding: what is certain, the cells' own part, leads back.
+            # So far out rounding errors exceed the error: the cells' own part, which is certain, leads back.
             if not error > _CERTAIN * certain:
                 return certain, 2 * (s * asked)[self.support.cells]
             return error, gradient
@@ -373,12 +361,12 @@ class _Run:
         self.rmse = math.sqrt(least / self.gram.queries)
 
 
-def _in_time(many: Iterable[Start]) -> Iterator[Start]:
-    """The first of many, and the others as long as there is time."""
-    for at, trial in enumerate(many):
-        if at and over():
+def _in_time(starts: Iterable[Start]) -> Iterator[Start]:
+    """Yield the first start, and the others while there is time."""
+    for number, start in enumerate(starts):
+        if number and over():
             return
-        yield trial
+        yield start
 
 
 def _best(runs: Iterable[_Run], keep: int) -> list[_Run]:
@@ -386,11 +374,11 @@ def _best(runs: Iterable[_Run], keep: int) -> list[_Run]:
 
 
 def _halve(runs: list[_Run], rounds: Sequence[tuple[int, int]], scale: float) -> _Run:
-    """Give the best runs more steps, the fewer the more (successive halving); the last one all that are left at once."""
-    for at, (keep, steps) in enumerate(rounds):
+    """Keep the best runs of each round and descend further with them (successive halving); the last one takes all further steps at once."""
+    for number, (keep, steps) in enumerate(rounds):
         runs = _best(runs, keep)
         if len(runs) == 1:
-            runs[0].further(scale * sum(more for _, more in rounds[at:]))
+            runs[0].further(scale * sum(more for _, more in rounds[number:]))
             break
         for run in runs:
             run.further(steps * scale)
@@ -398,7 +386,7 @@ def _halve(runs: list[_Run], rounds: Sequence[tuple[int, int]], scale: float) ->
 
 
 def _from_bells(gram: Gram, effort: float) -> _Run:
-    """From layers of bells: they are compared as they are, and only the best descend."""
+    """Start from layers of bells: all are compared as they are, and only the best are descended from."""
     keep, last = (8, 250) if gram.size <= _MEDIUM else (4, 120) if gram.size <= LARGE else (1, 20)
     ends = min(_in_time(ENDS), key=lambda end: _Run(gram, layers_of_bells(gram.size, (18.0, 15.0, False), end)).rmse)
 
@@ -407,7 +395,7 @@ def _from_bells(gram: Gram, effort: float) -> _Run:
         return min(tried, key=lambda pair: pair[0].rmse)
 
     groups = bell_shapes(gram.size)
-    if effort < _ALL_STARTS and gram.size > 2 * _SHORT:  # the distance of the finest first, then what is above them
+    if effort < _ALL_STARTS and gram.size > 2 * _SHORT:  # first the distance of the finest bells, then the layers above them
         run, shape = best(group[0] for group in groups)
         runs = [run, best(next(group[1:] or group for group in groups if group[0] == shape))[0]]
     else:
@@ -416,7 +404,7 @@ def _from_bells(gram: Gram, effort: float) -> _Run:
 
 
 def _from_others(gram: Gram, effort: float) -> _Run:
-    """From blocks and random rows, which show what they are worth after some steps."""
+    """Start from blocks and random rows, which can be compared after some steps only."""
     runs: list[_Run] = []
     for rows in _in_time(other_starts(gram.size)):
         run = _Run(gram, rows)
@@ -425,15 +413,9 @@ def _from_others(gram: Gram, effort: float) -> _Run:
     return _halve(runs, ((5, 75), (2, 300)) if gram.size <= 1024 else ((4, 40), (1, 300)), effort)
 
 
+@kept
 def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
     """Find a p-Identity strategy of small error: bells, the total, and on short attributes blocks and random rows as starts."""
-    strategy = kept_fit(gram, effort) if gram.size <= MOST_KEPT else _fit(gram, effort)
-    if over():
-        kept_fit.cache_clear()  # what ended early is not what the next search would find
-    return strategy
-
-
-def _fit(gram: Gram, effort: float) -> PIdentity:
     order: IntArray = np.arange(gram.size)
     runs: list[_Run] = []
     if gram.size > 1:
@@ -445,7 +427,7 @@ def _fit(gram: Gram, effort: float) -> PIdentity:
     best = min(runs, key=lambda run: run.rmse, default=None)
     theta = np.zeros((0, gram.size))
     if best is not None and best.rmse < math.sqrt(gram.diagonal().sum() / gram.queries):
-        # Without the rows that have vanished, and a row that has shrunk to one cell given to that cell's own query, which is better.
+        # Rows that have vanished are left out; a row that has shrunk to one cell is better added to that cell's own query.
         theta = best.support.spread(np.where(best.values > 1e-9, best.values, 0.0))
         single = (theta > 0).sum(axis=1) == 1
         theta = theta[~single & theta.any(axis=1)] / (1 + theta[single].sum(axis=0))
@@ -453,17 +435,13 @@ def _fit(gram: Gram, effort: float) -> PIdentity:
     rmse = p_identity_rmse(gram, 1 / s, theta / s)
     back = np.argsort(order)
     diagonal, rows = 1 / s[back], (theta / s)[:, back]
-    for kept in (diagonal, rows):
-        kept.setflags(write=False)
+    for array in (diagonal, rows):
+        array.setflags(write=False)
     return PIdentity(diagonal=diagonal, rows=rows, rmse=rmse)
 
 
-kept_fit = lru_cache(maxsize=FITS)(_fit)
-"""What was found for the last questions, which other budgets, strategies and data-aware mechanisms ask again."""
-
-
 def p_identity_seconds(size: int, *, in_line: bool = False) -> tuple[float, float]:
-    """About how many CPU seconds p-Identity takes on one core: to begin with, and with all its steps."""
+    """Estimate the CPU seconds that p-Identity takes on one core: at least, and with all its steps."""
     if in_line and size > 256:
         # A step inverts a matrix of all bells, one for every 18 cells: from 2^14 cells on that is what takes the time.
         inverted = (size / 2**14) ** 3
@@ -474,6 +452,6 @@ def p_identity_seconds(size: int, *, in_line: bool = False) -> tuple[float, floa
 
 
 def p_identity(gram: Gram, norm: int, bits: int = 20, *, effort: float = 1.0) -> Fitted:
-    """A p-Identity strategy, for Laplace noise, with a part of the steps."""
+    """Fit a p-Identity strategy, for Laplace noise, in whole numbers; ``effort`` is the part of all steps that it takes."""
     diagonal, rows = fit_p_identity(gram, effort=effort).dyadic(bits)
     return Fitted(DiagonalAndRows(diagonal, rows) if len(rows) else Identity(gram.size))

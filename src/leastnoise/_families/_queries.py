@@ -1,21 +1,20 @@
-"""Facts about operators that errors follow from, each once, answered by class; Gram matrices with row weights; and row spaces.
+"""Facts about operators from which errors follow, Gram matrices with row weights, and row spaces.
 
-None is the answer of a class that has no short form: what follows is then computed from its matrix. Nothing is guessed about entries: those
-facts rest on `column_sums`, `non_negative` and `largest_entry`, which refuse a class that has not answered them.
+A function returns None for a class without the short form that is asked for; the caller then computes from the matrix. Nothing is guessed
+about entries: such facts rest on `column_sums`, `non_negative` and `largest_entry`, which refuse a class that has not registered them.
 
-The row space of queries decides which others are determined. Intervals of n cells are edges between n + 1 places: the interval from cell a
-to b joins the places a and b + 1. A query puts a weight on each place, minus its differences from cell to cell, and lies in the span of
-some intervals exactly if these weights sum to 0 over each of their connected components. That is decided in whole numbers, in linear time.
-Of other operators the null space is found in floating point, from the eigenvalues of the Gram matrix of rows of norm 1. They count as 0
-below 1e-10 of the largest: a direction that is seen 1e-5 times as weakly as the best is treated as not seen, and a query with more than
-1e-7 of itself along it as not determined.
+The row space of queries decides which others are determined. Intervals of n cells are edges between n + 1 nodes: the interval from cell a
+to b joins the nodes a and b + 1. A query puts a weight on each node, minus its difference from one cell to the next, and lies in the span
+of some intervals exactly if these weights sum to 0 over each of their connected components. That is decided in whole numbers, in linear
+time. For other operators the null space is computed in floating point, from the eigenvalues of the Gram matrix of rows of norm 1. They
+count as 0 below 1e-10 of the largest: a direction that is measured 1e-5 times as weakly as the best counts as not measured, and a query
+with more than 1e-7 of itself along it as not determined.
 """
 
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,67 +46,68 @@ from leastnoise._linop import (
 )
 from leastnoise._measurements import Factor
 
-_AT_ONCE = 2**22  # numbers
-MOST_DENSE = 4096
+_AT_ONCE = 2**22  # numbers in memory
+MOST_DENSE = 4096  # cells of a dense matrix
 _ZERO_EIGENVALUE = 1e-10
 _ZERO_PART = 1e-7
-# Whose Gram matrices, once made, are quicker to multiply by than the operators and their transposes.
+# Operators whose Gram matrices, once made, are quicker to multiply by than the operators and their transposes.
 QUICKER_BY_GRAM = (Dense, DiagonalAndRows, Haar)
 Ends = tuple[IntArray, IntArray]
 
 
-def _tree_ends(operator: Tree) -> Ends:
-    low = np.concatenate([np.arange(0, operator.size, width) for width in operator.widths])
-    return low, np.minimum(low + np.repeat(operator.widths, operator.level_sizes), operator.size) - 1
-
-
-def _coarse_ends(operator: Coarse) -> Ends | None:
-    ends = interval_ends(operator.operator)
-    return None if ends is None else (operator.starts[ends[0]], np.append(operator.starts, operator.size)[ends[1] + 1] - 1)
-
-
-_ENDS: dict[type, Callable[[Any], Ends | None]] = {
-    Identity: lambda operator: (np.arange(operator.size), np.arange(operator.size)),
-    Total: lambda operator: (np.array([0]), np.array([operator.size - 1])),
-    Prefix: lambda operator: (np.zeros(operator.size, dtype=np.int64), np.arange(operator.size)),
-    AllRanges: lambda operator: all_range_ends(operator.size),
-    Ranges: lambda operator: (operator.low, operator.high),
-    Tree: _tree_ends,
-    Coarse: _coarse_ends,
-}
-_GENERATORS: dict[type, Callable[[int], tuple[FloatArray, FloatArray]]] = {
-    Total: lambda n: (np.ones(n), np.ones(n)),
-    Prefix: lambda n: (np.ones(n), np.arange(n, 0.0, -1)),
-    AllRanges: lambda n: (np.arange(1.0, n + 1), np.arange(n, 0.0, -1)),
-}
-_SINGULAR_VALUES: dict[type, Callable[[int], FloatArray]] = {
-    Identity: np.ones,
-    Total: lambda n: np.array([math.sqrt(n)]),
-    Prefix: lambda n: np.asarray(0.5 / np.sin((2 * np.arange(1, n + 1) - 1) * math.pi / (4 * n + 2))),
-    AllRanges: lambda n: np.asarray(math.sqrt(n + 1) / (2 * np.sin(np.arange(1, n + 1) * math.pi / (2 * (n + 1))))),
-}
-
-
 def interval_ends(operator: Operator) -> Ends | None:
-    """First and last cells if every row is an interval, else None."""
-    known = _ENDS.get(type(operator))
-    return None if known is None else known(operator)
+    """Return the first and the last cells of all rows if the class of an operator says that they are intervals, else None."""
+    n = operator.size
+    match operator:
+        case Identity():
+            return np.arange(n), np.arange(n)
+        case Total():
+            return np.array([0]), np.array([n - 1])
+        case Prefix():
+            return np.zeros(n, dtype=np.int64), np.arange(n)
+        case AllRanges():
+            return all_range_ends(n)
+        case Ranges():
+            return operator.low, operator.high
+        case Tree():
+            low = np.concatenate([np.arange(0, n, width) for width in operator.widths])
+            return low, np.minimum(low + np.repeat(operator.widths, operator.level_sizes), n) - 1
+        case Coarse():
+            ends = interval_ends(operator.operator)
+            return None if ends is None else (operator.starts[ends[0]], np.append(operator.starts, n)[ends[1] + 1] - 1)
+    return None
 
 
 def gram_generators(operator: Operator) -> tuple[FloatArray, FloatArray] | None:
-    """Rising and falling numbers with ``(A^T A)_ij = rising_i falling_j`` for i <= j; None of operators without that form."""
-    known = _GENERATORS.get(type(operator))
-    return None if known is None else known(operator.size)
+    """Return rising and falling numbers with ``(A^T A)_ij = rising_i falling_j`` for i <= j, or None."""
+    falling = np.arange(operator.size, 0.0, -1)
+    match operator:
+        case Total():
+            return np.ones(operator.size), np.ones(operator.size)
+        case Prefix():
+            return np.ones(operator.size), falling
+        case AllRanges():
+            return falling[::-1], falling
+    return None
 
 
 def singular_values(operator: Operator) -> FloatArray | None:
-    """Singular values where a closed form is known, largest first, else None."""
-    known = _SINGULAR_VALUES.get(type(operator))
-    return None if known is None else known(operator.size)
+    """Return the singular values, largest first, where a closed form is known, else None."""
+    n = operator.size
+    match operator:
+        case Identity():
+            return np.ones(n)
+        case Total():
+            return np.array([math.sqrt(n)])
+        case Prefix():
+            return np.asarray(0.5 / np.sin((2 * np.arange(1, n + 1) - 1) * math.pi / (4 * n + 2)))
+        case AllRanges():
+            return np.asarray(math.sqrt(n + 1) / (2 * np.sin(np.arange(1, n + 1) * math.pi / (2 * (n + 1)))))
+    return None
 
 
 def first_cells(operator: Operator) -> IntArray:
-    """The first cell of every run of cells that no query tells apart, from 0 on; every cell where the class does not tell."""
+    """Return the first cell of every run of cells that no query distinguishes; every cell if the class does not tell of runs."""
     ends = interval_ends(operator) if type(operator) in (Total, Ranges) else None
     if ends is None:
         return np.arange(operator.size)
@@ -116,7 +116,7 @@ def first_cells(operator: Operator) -> IntArray:
 
 
 def on_runs(operator: Operator, starts: IntArray) -> Operator:
-    """The same queries over the sums of runs of cells that none of them tells apart."""
+    """Return the same queries over the sums of runs of cells that none of them distinguishes."""
     if len(starts) == operator.size:
         return operator
     if operator == Total(operator.size):
@@ -147,7 +147,7 @@ def _dense_gram(operator: Operator) -> FloatArray:
 
 
 def gram_diagonal(operator: Operator) -> FloatArray:
-    """The diagonal of A^T A: squared column norms, shape (size,). Its sum is the sum of the squares of all entries."""
+    """Return the diagonal of A^T A: the squared column norms, shape (size,)."""
     generators = gram_generators(operator)
     if generators is not None:
         return generators[0] * generators[1]
@@ -160,12 +160,12 @@ def zero_one(operator: Operator) -> bool:
 
 
 def columns(weights: FloatArray, x: FloatArray) -> FloatArray:
-    """Weights as a column that multiplies the first axis of an array."""
+    """Reshape weights, shape (n,), so that they multiply the first axis of an array."""
     return weights.reshape(-1, *([1] * (x.ndim - 1)))
 
 
 def apply_weighted_gram(factor: Factor, x: FloatArray) -> FloatArray:
-    """F^T diag(w^2) F x along the first axis."""
+    """Return F^T diag(w^2) F x along the first axis, F the operator of a factor and w its row weights."""
     if factor.even:
         return np.asarray(apply_gram(factor.operator, x))
     moved = apply(factor.operator, x)
@@ -173,7 +173,7 @@ def apply_weighted_gram(factor: Factor, x: FloatArray) -> FloatArray:
 
 
 def weighted_gram(factor: Factor) -> FloatArray:
-    """F^T diag(w^2) F as a matrix, never with more than 2^22 numbers of F at a time."""
+    """Return F^T diag(w^2) F as a matrix, with at most 2^22 numbers of F in memory."""
     n = factor.operator.size
     step = n if factor.even else max(1, _AT_ONCE // factor.operator.rows)
     eye = np.eye(n)
@@ -181,14 +181,14 @@ def weighted_gram(factor: Factor) -> FloatArray:
 
 
 def along_each(operators: Iterable[Operator], x: Array, function: Callable[[Operator, Array], Array] = apply, first: int = 0) -> Array:
-    """Use ``apply`` or ``apply_transpose`` of every operator along an axis of its own, from the first on."""
+    """Use ``apply`` or ``apply_transpose`` of each operator along one axis of an array, from axis ``first`` on."""
     for axis, operator in enumerate(operators, first):
         x = along(function, operator, x, axis)
     return x
 
 
 def applied_in_parts(operator: Operator, x: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-    """A x some rows at a time, where they are very many ranges: which, and their answers."""
+    """Yield A x as slices of the rows and their values: several if the rows are very many ranges, else one."""
     ends, step = interval_ends(operator), max(1, _AT_ONCE // x.shape[1])
     if ends is None or operator.rows <= step:
         yield slice(0, operator.rows), apply(operator, x)
@@ -201,12 +201,12 @@ def applied_in_parts(operator: Operator, x: FloatArray) -> Iterator[tuple[slice,
 
 @dataclass(frozen=True, eq=False)
 class RowSpace:
-    """The span of the rows of an operator over ``size`` cells."""
+    """The span of the rows of an operator: all queries, a span of intervals, or the complement of a null space."""
 
-    size: int
+    size: int  # number of cells n
     dimension: int
-    components: IntArray | None = None
-    unseen: FloatArray | None = None
+    components: IntArray | None = None  # of a span of intervals the component of each of the n + 1 nodes
+    unseen: FloatArray | None = None  # else an orthonormal basis of the null space, shape (n, n - dimension)
 
     @property
     def everything(self) -> bool:
@@ -215,7 +215,7 @@ class RowSpace:
 
     @cached_property
     def joined(self) -> Ranges:
-        """A basis of a span of intervals: from each place to the next one of its component."""
+        """A basis of a span of intervals: from each node to the next one of its component."""
         components = np.zeros(self.size + 1, dtype=np.int64) if self.components is None else self.components
         order = np.argsort(components, kind="stable")
         same = components[order[1:]] == components[order[:-1]]
@@ -223,7 +223,7 @@ class RowSpace:
 
     @cached_property
     def basis(self) -> FloatArray:
-        """An orthonormal basis, shape (size, dimension); only for sizes whose matrices are affordable."""
+        """An orthonormal basis, shape (size, dimension), for sizes whose matrices fit into memory."""
         if self.unseen is None:
             return np.asarray(np.linalg.qr(dense(self.joined).T.astype(float))[0], dtype=np.float64)
         return np.asarray(np.linalg.qr(self.unseen, mode="complete")[0][:, self.size - self.dimension :], dtype=np.float64)
@@ -242,7 +242,7 @@ class RowSpace:
         """Whether another space lies within this one."""
         if self.everything or other.dimension > self.dimension:
             return self.everything
-        if self.unseen is not None and other.unseen is not None:  # what this one does not see must be what the other does not
+        if self.unseen is not None and other.unseen is not None:  # the null space of this one must lie in that of the other
             seen = self.unseen - other.unseen @ (other.unseen.T @ self.unseen)
             return self._sees(seen.T, np.ones(len(seen.T)))
         if other.components is None:
@@ -250,7 +250,7 @@ class RowSpace:
         if self.components is None:
             return self._sees(apply(other.joined, np.asarray(self.unseen)), apply(other.joined, np.ones(self.size)))
         first = np.zeros(self.size + 1, dtype=np.int64)
-        first[other.components[::-1]] = np.arange(self.size, -1, -1)  # the first place of every component
+        first[other.components[::-1]] = np.arange(self.size, -1, -1)  # the first node of every component
         return bool((self.components == self.components[first[other.components]]).all())
 
     def holds_rows(self, rows: npt.NDArray[np.generic]) -> bool:
@@ -272,7 +272,7 @@ class RowSpace:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _OnRuns(RowSpace):
-    """The span of queries over the sums of runs of cells, some of which they do not determine."""
+    """The span of queries over the sums of runs of cells that do not determine all of these sums."""
 
     runs: RowSpace
     starts: IntArray
@@ -302,19 +302,38 @@ class _OnRuns(RowSpace):
 
 
 def everything(size: int) -> RowSpace:
-    """The span of all cells."""
+    """Return the span of all queries."""
     return RowSpace(size, size, np.zeros(size + 1, dtype=np.int64))
 
 
 def of_runs(size: int, starts: IntArray) -> RowSpace:
-    """The span of the sums of consecutive runs of cells."""
+    """Return the span of the sums of consecutive runs of cells."""
     components = np.arange(size + 1)
-    components[starts] = size  # one with the last place; the places between them stay alone
+    components[starts] = size  # one component with the last node; every other node is alone
     return RowSpace(size, len(starts), components)
 
 
-def _of_intervals(operator: Operator) -> RowSpace | None:
-    ends, n = interval_ends(operator), operator.size
+def known_span(operator: Operator) -> RowSpace | None:
+    """Return the row space if the class of an operator or the ends of its intervals tell, None if it must be computed from the matrix."""
+    n = operator.size
+    match operator:
+        case Identity() | Prefix() | AllRanges() | DiagonalAndRows() | Haar() | Toeplitz():
+            return everything(n)
+        case Tree() if operator.widths[-1] == 1:
+            return everything(n)
+        case Total():
+            return of_runs(n, np.zeros(1, dtype=np.int64))
+        case Contrasts():
+            return RowSpace(n, n - 1, None, np.full((n, 1), n**-0.5))
+        case Nested():
+            within = [row_space(part) for part in (operator.inner, operator.last)]
+            return everything(n) if all(space is not None and space.everything for space in within) else None
+        case Coarse():
+            space = row_space(operator.operator)
+            if space is None or space.everything:
+                return None if space is None else of_runs(n, operator.starts)
+            return _OnRuns(n, space.dimension, runs=space, starts=operator.starts)
+    ends = interval_ends(operator)
     if ends is None:
         return None
     from scipy.sparse import coo_array
@@ -325,39 +344,12 @@ def _of_intervals(operator: Operator) -> RowSpace | None:
     return RowSpace(n, n + 1 - int(count), components.astype(np.int64))
 
 
-def _nested_span(operator: Nested) -> RowSpace | None:
-    within = [row_space(part) for part in (operator.inner, operator.last)]
-    return everything(operator.size) if all(space is not None and space.everything for space in within) else None
-
-
-def _coarse_span(operator: Coarse) -> RowSpace | None:
-    within = row_space(operator.operator)
-    if within is None or within.everything:
-        return None if within is None else of_runs(operator.size, operator.starts)
-    return _OnRuns(operator.size, within.dimension, runs=within, starts=operator.starts)
-
-
-_SPANS: dict[type, Callable[[Any], RowSpace | None]] = {
-    **dict.fromkeys((Identity, Prefix, AllRanges, DiagonalAndRows, Haar, Toeplitz), lambda operator: everything(operator.size)),
-    Total: lambda operator: of_runs(operator.size, np.zeros(1, dtype=np.int64)),
-    Tree: lambda operator: everything(operator.size) if operator.widths[-1] == 1 else _of_intervals(operator),
-    Nested: _nested_span,
-    Coarse: _coarse_span,
-    Contrasts: lambda operator: RowSpace(operator.size, operator.size - 1, None, np.full((operator.size, 1), operator.size**-0.5)),
-}
-
-
-def known_span(operator: Operator) -> RowSpace | None:
-    """The span of an operator's rows where its class tells, and of intervals by their ends; None where it follows from the matrix alone."""
-    return _SPANS.get(type(operator), _of_intervals)(operator)
-
-
 @lru_cache(maxsize=64)
 def row_space(operator: Operator) -> RowSpace | None:
-    """The span of an operator's rows; None if finding it needs too large a matrix: over 4096 cells, where the class alone does not tell."""
-    known = known_span(operator)
-    if known is not None or operator.size > MOST_DENSE:
-        return known
+    """Return the span of the rows of an operator; None if its class does not tell, and its matrix has more than 4096 cells."""
+    by_class = known_span(operator)
+    if by_class is not None or operator.size > MOST_DENSE:
+        return by_class
     shape = triangle(operator)
     if shape is not None and shape[1] > 1e-5:
         return everything(operator.size)
@@ -366,13 +358,13 @@ def row_space(operator: Operator) -> RowSpace | None:
 
 
 def unit_rows(rows: npt.NDArray[np.generic]) -> FloatArray:
-    """Queries of norm 1 with the same span: how large the integers of a query are says nothing of what it sees."""
+    """Scale queries to norm 1, which changes no span."""
     norms = np.sqrt((rows.astype(float) ** 2).sum(axis=1, keepdims=True))
     return np.asarray(rows / np.where(norms > 0, norms, 1.0), dtype=np.float64)
 
 
 def triangle(operator: Operator) -> tuple[bool, float] | None:
-    """Of a triangular matrix, such as the Gaussian optimum's: whether it is a lower one, and its least diagonal entry over the largest."""
+    """Return for a triangular matrix whether it is a lower one, and its least diagonal entry over its largest; else None."""
     if operator.rows != operator.size:
         return None
     matrix = dense(operator)
@@ -383,7 +375,7 @@ def triangle(operator: Operator) -> tuple[bool, float] | None:
 
 
 def of_gram(gram: FloatArray) -> RowSpace:
-    """The row space of queries with a given Gram matrix, shape (size, size)."""
+    """Return the row space of queries with a given Gram matrix, shape (size, size)."""
     n = len(gram)
     try:
         pivots = np.diag(np.linalg.cholesky(gram))
@@ -399,7 +391,7 @@ def of_gram(gram: FloatArray) -> RowSpace:
 
 
 def inverted(gram: FloatArray, space: RowSpace) -> FloatArray | None:
-    """The inverse of a Gram matrix within the row space of its queries; None where that is too badly conditioned."""
+    """Return the inverse of a Gram matrix within the row space of its queries; None if that is too badly conditioned."""
     seen = None if space.everything else space.basis
     try:
         lower = np.linalg.cholesky(gram if seen is None else seen.T @ gram @ seen)

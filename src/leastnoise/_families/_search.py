@@ -25,21 +25,21 @@ from leastnoise._check.arrays import BoolArray, FloatArray
 
 
 class NotApplicable(InputError):
-    """A strategy cannot be used for a workload; the message says why."""
+    """The error that a strategy cannot be used for a workload; the message says why."""
 
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
-# How many steps are remembered, how small a gain ends the descent, and which part of what the slope promises a step must gain.
+# The number of remembered steps, the gain of the logarithm below which a descent ends, and the part of the decrease that the slope predicts
+# which a step must reach.
 _MEMORY, _LEAST_GAIN, _PART = 10, 1e-9, 1e-4
-# A step is longer while the slope at its end is still so much of that at its start; where no length does, there is none.
-_STEEP, _TRIALS = 0.7, 20
-_Place = tuple[FloatArray, float, FloatArray]
-_Memory = deque[tuple[FloatArray, FloatArray, float]]
+_STEEP, _TRIALS = 0.7, 20  # a step is lengthened while its final slope is steeper than this part of the first one; lengths to try
+_Point = tuple[FloatArray, float, FloatArray]  # coefficients, value and gradient
+_Memory = deque[tuple[FloatArray, FloatArray, float]]  # step, change of the gradient, and one over their product
 
 
 @dataclass(slots=True)
 class Clock:
-    """CPU seconds of this thread up to which a search may go on, and whether it wanted to go on beyond."""
+    """The CPU seconds of this thread up to which a search may go on, and whether a search asked after that."""
 
     end: float = math.inf
     now: Callable[[], float] = time.thread_time
@@ -59,15 +59,20 @@ def over() -> bool:
     return _CLOCK.get().over()
 
 
+def ended() -> bool:
+    """Whether the present clock has ended a search."""
+    return _CLOCK.get().ended
+
+
 def go_on() -> None:
-    """End a search that has no strategy yet where its time is over."""
+    """Refuse to go on with a search that has no strategy yet when its time is over."""
     if over():
         raise NotApplicable("the time for planning was over before it had a strategy; give the plan more seconds, or ask for it by name")
 
 
 @contextmanager
 def running(clock: Clock) -> Iterator[Clock]:
-    """Let searches look at a clock."""
+    """Let all searches within a ``with`` block look at a clock."""
     before = _CLOCK.set(clock)
     try:
         yield clock
@@ -76,7 +81,7 @@ def running(clock: Clock) -> Iterator[Clock]:
 
 
 def descended(objective: Objective, start: FloatArray, most: float | FloatArray, steps: int) -> tuple[FloatArray, float]:
-    """Where at most ``steps`` steps lead, and the error there."""
+    """Descend by at most ``steps`` steps with coefficients from 0 to ``most``, and return the last point and its error."""
 
     def logarithm(point: FloatArray) -> tuple[float, FloatArray]:
         error, gradient = objective(point)
@@ -93,7 +98,7 @@ def descended(objective: Objective, start: FloatArray, most: float | FloatArray,
         if reached is None:
             if not memory:
                 break
-            memory.clear()  # what was seen of the bend misleads here
+            memory.clear()  # the remembered curvature misleads here
             continue
         step, gained, bend = reached[0] - point, value - reached[1], reached[2] - slope
         if float(step @ bend) > 1e-10 * float(bend @ bend):
@@ -104,8 +109,8 @@ def descended(objective: Objective, start: FloatArray, most: float | FloatArray,
     return point, math.exp(value)
 
 
-def _along(objective: Objective, start: _Place, way: FloatArray, most: float | FloatArray) -> _Place | None:
-    """Somewhere along a way, cut off at the bounds, where the value is low enough for it, and the slope not as steep as before; or None."""
+def _along(objective: Objective, start: _Point, way: FloatArray, most: float | FloatArray) -> _Point | None:
+    """Search along a direction, cut off at the bounds, for a point that is low enough and where the slope is flatter, if any."""
     point, value, slope = start
     length, best = 1.0, None
     for _ in range(_TRIALS):
@@ -129,7 +134,7 @@ def _along(objective: Objective, start: _Place, way: FloatArray, most: float | F
 
 
 def _direction(slope: FloatArray, free: BoolArray, memory: _Memory) -> FloatArray:
-    """Where to go: down, along the free coefficients alone."""
+    """Return the direction of the next step: down, along the free coefficients alone."""
     down = np.where(free, -slope, 0.0)
     way, shares = down.copy(), []
     for step, bend, inverse in reversed(memory):
@@ -154,9 +159,17 @@ Step = Callable[[FloatArray], tuple[FloatArray, float, Rest]]
 
 
 def dual_ascent(step: Step[Rest], weights: FloatArray, gap: float, steps: int) -> tuple[float, FloatArray, float, Rest]:
-    """Multiply dual weights of columns by powers of what the columns cost, until none costs more than 1 + gap; the best step of all."""
-    # ``step`` gives for weights of sum 1 what each column costs (1 where the weight is above 0 at the optimum), the dual value, and what
-    # goes with both. Given back: the largest cost, the weights, their value and the rest.
+    """Multiply dual weights of columns by powers of the columns' costs, until none costs more than 1 + gap.
+
+    Args:
+        step: maps weights of sum 1 to the cost of each column (1 at the optimum if its weight is above 0), the dual value, and a result.
+        weights: to start from, of sum 1.
+        gap: at which to stop.
+        steps: at most.
+
+    Returns:
+        The largest cost, the weights, the dual value and the result of the step whose largest cost is least.
+    """
     best: tuple[float, FloatArray, float, Rest] | None = None
     previous, power = -math.inf, 2.0  # squares take half the steps of the first power; a third power oscillates
     for _ in range(steps):

@@ -1,29 +1,29 @@
 """Strategies along time: the square root of the prefix sums, and strategies whose rows can be measured when their last cell is over.
 
-The lower triangular Toeplitz matrix C with c_0 = 1, c_k = c_(k-1) (2k - 1) / (2k) has C^2 = all prefix sums. Its columns are shorter
-towards the end, so each is scaled up to the norm of the longest: near the optimum at any size. Measured in whole numbers: the coefficients
-as a step function of the distance, whose steps grow with it, and the scales in runs, narrower towards the end where the norms change fast.
-Least squares takes O(n log n); the inverse, with the notation of this file (r, R, d, E), is in docs/mathematics.md, section 2.
+The lower triangular Toeplitz matrix C with c_0 = 1, c_k = c_(k-1) (2k - 1) / (2k) has C^2 = all prefix sums. Its columns become shorter
+towards the end, so each is scaled up to the norm of the longest; that is near the optimum at any size. In whole numbers the coefficients
+are a step function of the distance, with steps that grow with it, and the scales are constant on runs of cells, which are narrower towards
+the end where the norms change fast. Least squares takes O(n log n); the inverse, with the notation of this file (r, R, d, E), is in
+docs/mathematics.md, section 2.
 
 Under Gaussian noise a strategy of Gram matrix X = A'A has a lower triangular twin C with C'C = X, by Cholesky's method from the last cell
-on. Its columns have the norms of A's, so it costs the same, and its errors are the same. C is square, so what is estimated of the first t
-cells follows from the first t rows and never changes with later ones. Laplace noise is not spent evenly on such rows: there hierarchies are
-measured, a node when its last cell is over, and later nodes improve what was published before.
+on. It has the column norms of A, so it has the same cost, and the same errors. C is square, so the estimates of the first t cells follow
+from the first t rows and never change with later ones. Under Laplace noise such rows would be a bad use of the budget. There hierarchies
+are measured, each node when its last cell is over, and later nodes improve what was published before.
 
 Source: Fichtenberger, Henzinger, Upadhyay (arXiv 2202.11205) for the root; the scaling and the steps are ours. The decomposition is
 textbook; that nothing is lost by publishing as one goes is in Denisov et al. (arXiv 2202.08312).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families._dense import optimal_factor, to_dyadic
+from leastnoise._families._dense import fit_gaussian_optimum, to_dyadic
 from leastnoise._families._gram import Fitted, Gram
 from leastnoise._families._inverse import Basis, basis, structured
 from leastnoise._families._queries import MOST_DENSE, interval_ends
@@ -31,20 +31,19 @@ from leastnoise._families._search import NotApplicable
 from leastnoise._linop import Dense, Identity, Operator, Prefix, Toeplitz, apply_transpose, dense, last_cells
 from leastnoise._measurements import Factor
 
-_SINGLE = 16  # distances with a coefficient of their own
-_GROWTH = 1.1  # of the steps beyond
-_RUNS = 32
+_SINGLE, _GROWTH = 16, 1.1  # distances with their own coefficient, and the growth of the steps beyond
+_RUNS = 32  # of equal scales
 _VALUE_BITS, _SCALE_BITS = 14, 10
 _MOST_WORK = 2**28  # cells times runs of equal scales
 _MOST_COVARIED = 4096  # cells whose covariance is made as a matrix
-_NUMBERS = 2**22  # at a time
-_MOST_KEPT = 2**18  # cells, of which what those before a run of scales weigh is kept for every run
+_NUMBERS = 2**22  # in memory at a time
+_MOST_KEPT = 2**18  # cells up to which the weights before every run of scales are kept
 _MOST_LISTED = 2**28  # given ranges times cells
-_MOST_ALONE = 20  # bits, where one attribute has them all
+_MOST_ALONE = 20  # bits that are asked for when this attribute is the only one; it may then have more
 
 
 def toeplitz_root(size: int, bits: int = _VALUE_BITS + _SCALE_BITS) -> Toeplitz:
-    """The strategy in whole numbers."""
+    """Return the scaled square root of the prefix sums in whole numbers."""
     scale_bits = min(_SCALE_BITS, bits * _SCALE_BITS // (_VALUE_BITS + _SCALE_BITS))
     distances = np.arange(1, size)
     root = np.concatenate([[1.0], np.cumprod((2 * distances - 1) / (2 * distances))])
@@ -60,14 +59,14 @@ def toeplitz_root(size: int, bits: int = _VALUE_BITS + _SCALE_BITS) -> Toeplitz:
 
 
 def convolved(array: FloatArray, other: FloatArray, size: int) -> FloatArray:
-    """The first entries of the convolution of an array with another one, along the first axis."""
+    """Return the first ``size`` entries of the convolution of two arrays along the first axis."""
     length = 1 << max(1, len(array) + len(other) - 2).bit_length()
     turned = np.fft.rfft(array, length, axis=0).reshape(-1, *([1] * (other.ndim - 1)))
     return np.asarray(np.fft.irfft(turned * np.fft.rfft(other, length, axis=0), length, axis=0)[:size])
 
 
 def inverse_series(coefficients: FloatArray) -> FloatArray:
-    """The coefficients of one over a power series, as many as are given."""
+    """Return the first coefficients of one over a power series, as many as are given."""
     size, series = len(coefficients), np.array([1 / coefficients[0]])
     while len(series) < size:
         most = min(size, 2 * len(series))
@@ -86,16 +85,16 @@ class ToeplitzInverse(Basis):
 
     @cached_property
     def series(self) -> FloatArray:
-        """r, shape (size,)."""
+        """The coefficients r of the inverse of the Toeplitz matrix, shape (size,)."""
         lengths = np.diff(self.strategy.starts, append=self.size)
         return inverse_series(np.repeat(self.strategy.values.astype(float), lengths))
 
     @cached_property
     def kappa(self) -> float:
-        return float(self.prefix_variances[-1])  # sums of what Fourier transforms solve are less exact
+        return float(self.prefix_variances[-1])  # the sum of ``solve``, which uses Fourier transforms, is less exact
 
     def lifted(self, v: FloatArray) -> FloatArray:
-        """A^-T v along the first axis: the norm of a query's is the standard error of its answer."""
+        """Return A^-T v along the first axis; for a query v its norm is the standard error of the answer."""
         scaled = v / self.strategy.scales.reshape(-1, *([1] * (v.ndim - 1)))
         return convolved(self.series, scaled[::-1], self.size)[::-1]
 
@@ -103,7 +102,7 @@ class ToeplitzInverse(Basis):
         return np.asarray(convolved(self.series, self.lifted(v), self.size) / self.strategy.scales.reshape(-1, *([1] * (v.ndim - 1))))
 
     def variances(self, operator: Operator) -> FloatArray:
-        """q G^-1 q for every row of an operator: O(n log n) a row, but for cells, prefixes and many ranges of few cells."""
+        """Return q G^-1 q for every row q of an operator; O(n log n) a row, except for cells, prefixes and many ranges of few cells."""
         if operator == Prefix(self.size):
             return self.prefix_variances
         if operator == Identity(self.size):
@@ -124,12 +123,12 @@ class ToeplitzInverse(Basis):
         return answer
 
     def bound_of_ranges(self) -> float:
-        """Twice that of prefixes, or four times where a weight E is below 0."""
+        """Return twice the largest variance of prefixes, or four times if a weight E is below 0."""
         plain = (np.diff(self.strategy.scales) >= 0).all() and np.cumsum(self.series).min() >= 0
         return float(self.prefix_variances.max()) * (2 if plain else 4)
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
-        """The squares of the differences of E."""
+        """Return the squared norms of the differences of E at both ends."""
         sums, runs = np.cumsum(self.series), list(self._runs(copy=True))
         starts = np.array([start for start, _, _ in runs])
 
@@ -144,7 +143,7 @@ class ToeplitzInverse(Basis):
         return np.array([difference @ difference for difference in apart])
 
     def _runs(self, *, copy: bool = False) -> Iterator[tuple[int, int, FloatArray]]:
-        """The runs of equal scales: first cell, the one after the last, and what the cells before them weigh."""
+        """Yield the runs of equal scales: the first cell, the one after the last, and the weights of the cells before them."""
         scales, sums = self.strategy.scales.astype(float), np.cumsum(self.series)
         before = np.zeros(self.size)
         changes = np.append(0, np.flatnonzero(np.diff(scales)) + 1)
@@ -175,28 +174,28 @@ def _(operator: Toeplitz, factor: Factor) -> Basis | None:
 
 
 def square_root(gram: Gram, norm: int, bits: int = 20) -> Fitted:
-    """The Toeplitz square root of the prefix sums, for Gaussian noise."""
+    """Fit the Toeplitz square root of the prefix sums, for Gaussian noise."""
     if gram.size > MOST_DENSE and (0 if gram.given is None else len(gram.given[0])) * gram.size > _MOST_LISTED:
         raise NotApplicable(f"above {MOST_DENSE} cells it is made for prefix sums, all ranges, cells and few other ranges")
     return Fitted(toeplitz_root(gram.size, bits if bits < _MOST_ALONE else 24))
 
 
 MOST_TRIANGULAR = 512  # cells, of a matrix that a plan carries
-_LEAST = 16  # of a rounded entry on the diagonal
-_BESIDE = 1e-3  # of the squared norm, on every cell, where the queries leave some of them undetermined
-_MOST_HIERARCHY, _MOST_BRANCHING = 128, 16  # cells, and runs of a run
-_RATIOS = (0.6, 0.8, 1.0, 1.25, 1.6)  # of the weights of a level to those of the one below
-_MOST_TIMES = 16  # at which the error of a hierarchy is looked at
-_FINE = 64  # of a row weight
+_LEAST = 16  # the least rounded entry on the diagonal
+_BESIDE = 1e-3  # part of the squared norm that goes to single cells if the queries leave some undetermined
+_MOST_HIERARCHY, _MOST_BRANCHING = 128, 16  # cells, and children of a node
+_RATIOS = (0.6, 0.8, 1.0, 1.25, 1.6)  # of the weight of a level to that of the one below, to try
+_MOST_TIMES = 16  # numbers of cells for which the error of a hierarchy is computed
+_FINE = 64  # row weight of a cell
 
 Asked = Sequence[tuple[float, Operator]]
 
 
 def causal_strategies(name: str, gram: Gram, bits: int) -> list[Factor]:
-    """Lower triangular strategies in whole numbers: the twin of the optimum; for very many cells those of known form."""
+    """Return lower triangular strategies to choose from: the twin of the Gaussian optimum, or for many cells those of known form."""
     if gram.size > MOST_TRIANGULAR:
         return [Factor((name,), Identity(gram.size)), Factor((name,), toeplitz_root(gram.size, bits))]
-    factor = optimal_factor(gram)[0]
+    factor = fit_gaussian_optimum(gram).factor
     optimum = factor.T @ factor
     for beside in (0.0, _BESIDE):
         try:  # C, lower triangular, with C'C the optimum
@@ -210,7 +209,7 @@ def causal_strategies(name: str, gram: Gram, bits: int) -> list[Factor]:
 
 
 def causal_hierarchy(name: str, asked: Asked) -> Factor:
-    """Under Laplace noise: cells alone, or the hierarchy whose answers have the least error when they are first published."""
+    """Find for Laplace noise the hierarchy, or cells alone, whose answers have the least error when they are first published."""
     size = asked[0][1].size
     if size > _MOST_HIERARCHY:
         raise NotApplicable(
@@ -230,7 +229,7 @@ def causal_hierarchy(name: str, asked: Asked) -> Factor:
 
 
 def _hierarchy(name: str, size: int, branching: int, ratio: float) -> Factor:
-    """Runs of 1, b, b^2 ... cells below all of them, the weights of each level a ratio of those of the one below."""
+    """Make a hierarchy of runs of 1, b, b^2, ... cells, without the total; a level has ``ratio`` times the weight of the one below."""
     rows, weights, width, weight = [], [], 1, 1.0
     while width < size:
         for start in range(0, size, width):
@@ -241,25 +240,23 @@ def _hierarchy(name: str, size: int, branching: int, ratio: float) -> Factor:
 
 
 def first_rows(factor: Factor, cells: int) -> Factor:
-    """The part of a strategy that is measured when the first cells are over."""
-    kept = last_cells(factor.operator) < cells
-    weights = None if factor.row_weights is None else factor.row_weights[kept]
-    return Factor(factor.attributes, _WITHIN[type(factor.operator)](factor.operator, cells), weights)
-
-
-_WITHIN: dict[type, Callable[[Any, int], Operator]] = {
-    Dense: lambda operator, cells: Dense(operator.matrix[last_cells(operator) < cells, :cells]),
-    Identity: lambda _, cells: Identity(cells),
-    Toeplitz: lambda operator, cells: Toeplitz(
-        operator.starts[operator.starts < cells], operator.values[operator.starts < cells], operator.scales[:cells]
-    ),
-}
+    """Return the part of a strategy that is measured when the first cells are over."""
+    measured, operator = last_cells(factor.operator) < cells, factor.operator
+    match operator:
+        case Dense():
+            part: Operator = Dense(operator.matrix[measured, :cells])
+        case Toeplitz():
+            near = operator.starts < cells
+            part = Toeplitz(operator.starts[near], operator.values[near], operator.scales[:cells])
+        case _:
+            part = Identity(cells)
+    return Factor(factor.attributes, part, None if factor.row_weights is None else factor.row_weights[measured])
 
 
 def ending_variances(factor: Factor, operator: Operator, times: Sequence[int]) -> FloatArray:
-    """For each number of cells the summed variances, at unit noise, of the queries that end with them, when they are first answered."""
+    """Return for each number of cells t the summed variances, at unit noise, of the queries that end there, when t cells are over."""
     last = last_cells(operator)
-    if factor.operator.rows == factor.operator.size:  # they never change
+    if factor.operator.rows == factor.operator.size:  # estimates never change
         every = np.bincount(last, weights=basis(factor).variances(operator), minlength=operator.size)
         return np.asarray(every[np.array(times) - 1])
     queries, variances = dense(operator), []

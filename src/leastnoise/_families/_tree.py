@@ -1,23 +1,21 @@
 """Hierarchies over consecutive cells, and Haar wavelets: the best weights in O(n) a level without any matrix, and their inverse.
 
-A tree is a chain of block widths ``1 = B_0 < B_1 < ...``, each a multiple of the one before. A node of level l is a block of B_l
-cells (the last one may be shorter), measured with its own scale. With z the square of that scale, the strategy's Gram on a node is
-``G = z 11^T + blockdiag(G of the children)``, so that by Sherman and Morrison
-``tr(M G^-1) = sum over the children - z m / (1 + z k)``, where ``v`` solves ``blockdiag(children) v = 1``, ``k = 1^T v``, ``m = v^T M v``;
-and the node's own v is ``v / (1 + z k)``. Least squares by two passes, variances of intervals and a bound on the largest of them are in
-docs/mathematics.md, section 2.
+A tree is a chain of block widths ``1 = B_0 < B_1 < ...``, each a multiple of the one before. A node of level l is a block of B_l cells (the
+last one may be shorter), measured with its own scale. With z the square of that scale, the Gram matrix of the strategy on a node is ``G = z
+11^T + blockdiag(G of the children)``, so that by Sherman and Morrison ``tr(M G^-1) = sum over the children - z m / (1 + z k)``, where ``v``
+solves ``blockdiag(children) v = 1``, ``k = 1^T v``, ``m = v^T M v``; and the node's own v is ``v / (1 + z k)``. Least squares by two
+passes, variances of intervals and a bound on the largest of them are in docs/mathematics.md, section 2.
 
 With one weight a level there are closed forms, so all of them can be searched. With ``tau_l = tr(M P_l)``, P_l the projection on vectors
 constant on the blocks of level l, a tree of widths B_l and weights w_l has error ``sum_l (tau_l - tau_(l+1)) / sum_(i <= l) w_i^2 B_i`` and
-a Haar wavelet ``sum_l (tau_(l-1) - tau_l) / (w_l^2 B_l)``. When a width does not divide n the formulas are those of the domain padded with
-cells that are empty but not known to be so. Under L1 the best trees use few levels, far apart; levels in between only cost. So chains of
-widths are searched, not just powers of one branching. Under L2 every level helps a little.
+a Haar wavelet ``sum_l (tau_(l-1) - tau_l) / (w_l^2 B_l)``. When a width does not divide n the formulas are those of a domain padded with
+empty cells that are not known to be empty. Under L1 the best trees have few levels, far apart, and levels in between only cost; so chains
+of widths are searched, not just powers of one branching. Under L2 every level helps a little.
 
-GreedyH gives every node a scale of its own: it takes a share of what its ancestors have left, so every path from a root to a cell has L1
-norm exactly 1. From the cells up, the share lambda of each node is chosen, with its subtree given what is left, to make the error of the
-queries inside the node least; queries that leave the node are anticipated by damping what crosses the node's children with
-``b^(-depth/2)``. (Copies of it in public code call it with W^T W where W is meant, and so optimise another workload; that is not repeated
-here.)
+GreedyH gives every node its own scale: the node takes a share of what its ancestors have left of 1, so the scales on every path from the
+root to a cell have the sum 1. From the cells up, the share lambda of each node is chosen for the least error of the queries inside the
+node, while its subtree gets the rest. Queries that leave the node are anticipated: the part that crosses the node's children is damped by
+``b^(-depth/2)``. (Public copies of the algorithm are called with W^T W instead of W, and so optimise another workload.)
 
 Source: Hay et al. 2010 (inference by two passes); Li, Hay, Miklau, Wang, PVLDB 2014, section 4.3 (GreedyH); the rest is ours.
 """
@@ -26,34 +24,32 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families._gram import FITS, MOST_KEPT, Fitted, Gram
+from leastnoise._families._gram import Fitted, Gram, kept
 from leastnoise._families._inverse import _NUMBERS, Basis, structured
 from leastnoise._families._queries import MOST_DENSE
 from leastnoise._families._search import NotApplicable, descended
 from leastnoise._linop import Haar, Tree, run_spread, run_sums
 from leastnoise._measurements import Factor
 
-_ROUNDING = 2.0**-50  # of a sum of squares
 Part = tuple[FloatArray, FloatArray]
-"""Two numbers for every suffix, prefix or run of them."""
-_RUNS = 16  # of a child's suffixes or prefixes, at most
-# Logarithm of the least weight, relative to the largest: with the cells' weight any smaller, the error drowns in rounding.
-_LEAST = -6.0
-# How many of the chains of each length go on, and how far, after the steps that all of them take.
-_BEST_CHAINS, _DESCENT_STEPS = 12, 20
-_NODES_AT_ONCE = 8192
-_NOTHING = 1e-9
-_WEIGHT_BITS = 20
+"""Two numbers for every suffix or prefix of a node, or for every run of them."""
+_RUNS = 16  # most runs of suffixes or prefixes of a child, whose largest variance is bounded together
+_ROUNDING = 2.0**-50  # relative rounding error of a sum of squares
+_LEAST = -6.0  # logarithm of the least weight over the largest: with a smaller weight of the cells the error is lost in rounding
+_BEST_CHAINS, _DESCENT_STEPS = 12, 20  # after common steps the best chains of each length are descended from, by so many steps
+_NODES_AT_ONCE = 8192  # in memory
+_NOTHING = 1e-9  # part of the largest error below which a node counts as not asked for
+_WEIGHT_BITS = 20  # of row weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScaledTree:
-    """A hierarchy with one scale a node."""
+    """A hierarchy in which every node has its own scale."""
 
     size: int  # number of cells n
     widths: tuple[int, ...]  # cells in a block of each level, the first 1, each a multiple of the one before; a last block may be shorter
@@ -62,18 +58,18 @@ class ScaledTree:
     rmse: float  # unit RMSE, exact
 
     def matrix(self) -> FloatArray:
-        """The strategy as a matrix, one row a node, cells first."""
+        """Return the strategy as a matrix, one row a node, cells first."""
         levels = zip(self.widths, self.scales, strict=True)
         return np.vstack([scale[:, None] * np.equal.outer(np.arange(len(scale)), np.arange(self.size) // width) for width, scale in levels])
 
 
 def full_chain(size: int, branching: int) -> tuple[int, ...]:
-    """The widths 1, b, b^2, ... up to the first that covers all cells."""
+    """Return the widths 1, b, b^2, ... up to the first that covers all cells."""
     return Tree.full(size, branching).widths[::-1]
 
 
 def tree_error(gram: Gram, widths: Sequence[int], squares: Sequence[FloatArray]) -> float:
-    """``tr(M (A^T A)^-1)`` of a tree."""
+    """Return ``tr(M (A^T A)^-1)`` of a tree, given for each level the squared scales of its nodes, the cells first."""
     vector = 1 / squares[0]
     error = known = float(gram.diagonal() @ vector)
     for width, z in zip(widths[1:], squares[1:], strict=True):
@@ -86,8 +82,13 @@ def tree_error(gram: Gram, widths: Sequence[int], squares: Sequence[FloatArray])
 
 
 def path_scales(widths: Sequence[int], shares: Sequence[FloatArray], size: int) -> list[FloatArray]:
-    """Scales of nodes from shares: each node takes its share of what its ancestors have left of 1, the cells take the rest."""
-    # ``shares`` is for the levels above the cells, the narrowest first.
+    """Return the scales of nodes: each node takes its share of what its ancestors have left of 1, and the cells take the rest.
+
+    Args:
+        widths: of all levels, the cells first.
+        shares: of the nodes of each level above the cells, the narrowest first.
+        size: number of cells.
+    """
     left = np.ones(len(shares[-1])) if shares else np.ones(size)
     scales: list[FloatArray] = []
     for level in range(len(shares) - 1, -1, -1):
@@ -98,7 +99,7 @@ def path_scales(widths: Sequence[int], shares: Sequence[FloatArray], size: int) 
 
 
 def _slopes(logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: int) -> tuple[FloatArray, FloatArray]:
-    """The logarithms of the squared errors of chains with given logarithms of weights, and their gradients."""
+    """Return the logarithms of the squared errors of chains with given logarithms of weights, and the gradients by these."""
     amounts = np.exp(2 * logs) * widths
     each = parts / np.cumsum(amounts, axis=-1)
     error = each.sum(axis=-1)
@@ -110,13 +111,13 @@ def _slopes(logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: int) 
 
 
 def _bounded(logs: FloatArray, widths: FloatArray) -> FloatArray:
-    """Logarithms of weights with the largest 0 and none below the least."""
+    """Shift logarithms of weights so that the largest is 0, and raise them to the least that is allowed."""
     used = np.where(widths > 0, logs, -np.inf)
     return np.maximum(used - used.max(axis=-1, keepdims=True), _LEAST)
 
 
 def _parts_of(chains: Sequence[tuple[int, ...]], traces: Mapping[int, float]) -> tuple[FloatArray, FloatArray]:
-    """What ``_weigh`` needs to know of chains: their differences of traces and their widths."""
+    """Return the differences of traces and the widths of chains, shape (chains, levels), filled up with zeros."""
     most = max(map(len, chains))
     tau = np.array([[*(traces[width] for width in chain), *[0.0] * (most + 1 - len(chain))] for chain in chains])
     widths = np.array([(*chain, *[0] * (most - len(chain))) for chain in chains], dtype=float)
@@ -124,9 +125,9 @@ def _parts_of(chains: Sequence[tuple[int, ...]], traces: Mapping[int, float]) ->
 
 
 def _weigh(parts: FloatArray, widths: FloatArray, norm: int, steps: int) -> tuple[IntArray, FloatArray]:
-    """The best of many chains of levels, each with weights of least error."""
-    # All chains take some steps down the slope together, and the best of each length are descended to their end: which of them is the very
-    # best is not seen after so few steps.
+    """Find weights of least error for many chains; return the places of the best chains, best first, and their weights."""
+    # All chains take some gradient steps together. These few steps do not tell which chain is the very best, so the best of each length are
+    # then descended from to the end.
     logs = _bounded(np.zeros(parts.shape), widths)
     for step in range(steps):
         _, slope = _slopes(logs, parts, widths, norm)
@@ -139,7 +140,7 @@ def _weigh(parts: FloatArray, widths: FloatArray, norm: int, steps: int) -> tupl
 
 
 def _descended(logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: int) -> tuple[FloatArray, float]:
-    """Where descent from given logarithms of the weights of a chain ends: the weights, and the squared error."""
+    """Descend from given logarithms of the weights of one chain, and return the weights and the squared error."""
     used = widths > 0
 
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
@@ -153,7 +154,7 @@ def _descended(logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: in
 
 
 def _chains(size: int, norm: int) -> list[tuple[int, ...]]:
-    """Chains of widths to try."""
+    """Return the chains of widths to try."""
     if norm == 2:
         return [full_chain(size, branching) for branching in (2, 3, 4, 5, 6, 8, 12, 16) if branching <= 2 * size]
     factors = (2, 3) if size <= 2**16 else (2,)
@@ -163,7 +164,7 @@ def _chains(size: int, norm: int) -> list[tuple[int, ...]]:
         steps = [ratio for ratio in ratios if ratio <= max(64, 2 * size ** (1 / depth))] if depth > 1 else ratios
         for chosen in itertools.product(steps if depth < 4 else [4, 8, 16, 32], repeat=depth):
             widths = tuple(itertools.accumulate((1, *chosen), int.__mul__))
-            # A level of one block is enough, and no wider than need be.
+            # One level of a single block is enough, and it need not be wider than the cells.
             if len(widths) < 2 or widths[-2] < size:
                 below = widths[-2] if len(widths) > 1 else 1
                 out.append((*widths[:-1], min(widths[-1], -(-size // below) * below)))
@@ -171,7 +172,7 @@ def _chains(size: int, norm: int) -> list[tuple[int, ...]]:
 
 
 def weighted_tree(gram: Gram, widths: Sequence[int], weights: FloatArray, norm: int) -> ScaledTree:
-    """A hierarchy with one weight a level, scaled to sensitivity 1, with its exact error."""
+    """Scale a hierarchy with one weight a level to sensitivity 1, and compute its exact error."""
     scaled = weights / np.linalg.norm(weights, ord=norm)
     scales = tuple(np.broadcast_to(weight, -(-gram.size // width)) for weight, width in zip(scaled, widths, strict=True))
     if all(gram.size % width == 0 for width in widths):
@@ -183,9 +184,9 @@ def weighted_tree(gram: Gram, widths: Sequence[int], weights: FloatArray, norm: 
 
 
 def uniform_tree(gram: Gram, norm: int) -> ScaledTree:
-    """The plain hierarchy, all levels measured alike, of the branching that gives the least error."""
+    """Find the branching for which the hierarchy with equal weights has the least error."""
     candidates = sorted({*range(2, 34), *(2**power for power in range(6, 40) if 2**power < 2 * gram.size)})
-    # The level of all cells is left out where that is better: it is one query of little use for short ranges.
+    # Each is tried with and without the total, a query that is of little use for short ranges.
     chains = [chain for b in candidates for chain in (full_chain(gram.size, b), full_chain(gram.size, b)[:-1] or (1,))]
     widths = sorted({width for chain in chains for width in chain})
     traces = dict(zip(widths, gram.block_traces(widths), strict=True))
@@ -198,35 +199,29 @@ def uniform_tree(gram: Gram, norm: int) -> ScaledTree:
     return weighted_tree(gram, best, np.ones(len(best)), norm)
 
 
+@kept
 def fit_level_tree(gram: Gram, norm: int) -> ScaledTree:
     """Find a hierarchy with one weight a level: widths and weights of least error."""
-    return (_kept_levels if gram.size <= MOST_KEPT else _fit_levels)(gram, norm)
-
-
-def _fit_levels(gram: Gram, norm: int) -> ScaledTree:
     plain = {uniform_tree(gram, norm).widths} if gram.size <= 2**16 else set()
     chains = sorted({*_chains(gram.size, norm), *plain}, key=len)
     widths = sorted({width for chain in chains for width in chain})
     traces = dict(zip(widths, gram.block_traces(widths), strict=True))
     best, weights = _weigh(*_parts_of(chains, traces), norm, 300 if gram.size <= 2**16 else 60)
-    # Levels that have shrunk to the least weight are left out, and what is left is weighed again.
-    kept = [
+    # Levels that have shrunk to the least weight are left out, and the others get new weights.
+    shorter = [
         tuple(
             width for width, weight in zip(chains[index], row, strict=False) if width == 1 or weight > 1.01 * math.exp(_LEAST) * row.max()
         )
         for index, row in zip(best, weights, strict=True)
     ]
-    kept = list(dict.fromkeys(kept))[: 32 if gram.size <= 4096 else 4]
-    best, weights = _weigh(*_parts_of(kept, traces), norm, 20)
-    trees = [weighted_tree(gram, kept[index], row[: len(kept[index])], norm) for index, row in zip(best, weights, strict=True)]
+    shorter = list(dict.fromkeys(shorter))[: 32 if gram.size <= 4096 else 4]
+    best, weights = _weigh(*_parts_of(shorter, traces), norm, 20)
+    trees = [weighted_tree(gram, shorter[index], row[: len(shorter[index])], norm) for index, row in zip(best, weights, strict=True)]
     return min(trees, key=lambda tree: tree.rmse)
 
 
-_kept_levels = lru_cache(maxsize=FITS)(_fit_levels)
-
-
 def haar_weights(gram: Gram, norm: int) -> FloatArray:
-    """The best weights of the Haar wavelet, a closed form: of the total, then of the differences of halves, the widest first."""
+    """Return the best weights of the Haar wavelet, a closed form: of the total, then of the differences of halves, the widest first."""
     widths = full_chain(gram.size, 2)
     traces = gram.block_traces(widths)
     cost = np.concatenate([[traces[-1]], (traces[:-1] - traces[1:])[::-1]]) / np.array([widths[-1], *widths[:0:-1]])
@@ -235,7 +230,7 @@ def haar_weights(gram: Gram, norm: int) -> FloatArray:
 
 
 def _best_shares(error: FloatArray, mass: FloatArray, cross: FloatArray) -> FloatArray:
-    """Of ``{0, 1/100, ...}`` the lambda with the least ``(1 + u)^2 (E - c u^2 / (1 + k u^2))``, ``u = lambda / (1 - lambda)``."""
+    """Return the lambda of ``{0, 1/100, ...}`` with the least ``(1 + u)^2 (E - c u^2 / (1 + k u^2))``, ``u = lambda / (1 - lambda)``."""
     shares = np.arange(100) / 100
     u = shares / (1 - shares)
     best = np.empty(len(error))
@@ -247,8 +242,7 @@ def _best_shares(error: FloatArray, mass: FloatArray, cross: FloatArray) -> Floa
 
 
 def fit_greedy_h(gram: Gram) -> ScaledTree:
-    """The hierarchy that the greedy of DAWA's second stage chooses, on the exact workload."""
-    # When n is no power of two, the nodes at the right end are shorter.
+    """Find the hierarchy that the greedy algorithm of DAWA's second stage chooses for a workload."""
     widths = full_chain(gram.size, 2)
     vector = np.ones(gram.size)
     error = gram.diagonal()
@@ -260,7 +254,7 @@ def fit_greedy_h(gram: Gram) -> ScaledTree:
         error, children = run_sums(error, 2), run_sums(inside, 2)
         damping = 2 ** (-(len(widths) - 1 - level) / 2)
         share = _best_shares(error, k, damping * (m - children) + children)
-        share[error <= _NOTHING * error.max()] = 0.0  # nobody asks there: only rounding errors would be minimised
+        share[error <= _NOTHING * error.max()] = 0.0  # nobody asks there, so only rounding errors would be minimised
         rest = (1 - share) ** 2
         divisor = rest + k * share**2
         error = (error - share**2 / divisor * m) / rest
@@ -273,32 +267,32 @@ def fit_greedy_h(gram: Gram) -> ScaledTree:
 
 
 def tree_factor(size: int, widths: Sequence[int], scales: Sequence[FloatArray]) -> Fitted:
-    """A hierarchy from the narrowest level up, with a scale a node; levels without any weight are left out."""
+    """Round a hierarchy with a scale a node to whole row weights; levels without any weight are left out."""
     used = [level for level in reversed(range(len(widths))) if scales[level].max() > 0]
     tree = Tree(size, tuple(int(widths[level]) for level in used))
     return _in_whole_numbers(tree, np.concatenate([scales[level] for level in used]))
 
 
 def _in_whole_numbers(operator: Haar | Tree, weights: FloatArray) -> Fitted:
-    # A row may have no weight at all beside heavy ones; the least whole weight costs next to nothing.
+    """Round row weights to whole numbers; a row whose weight vanishes gets the least one, which costs next to nothing."""
     whole = np.maximum(1, np.rint(weights / weights.max() * 2**_WEIGHT_BITS)).astype(np.int64)
     return Fitted(operator, None if (whole == whole[0]).all() else whole)
 
 
 def best_hierarchy(gram: Gram, norm: int, bits: int = 20) -> Fitted:
-    """The hierarchy without weights of the branching that gives the least error."""
+    """Fit the hierarchy without weights, of the best branching."""
     widths = uniform_tree(gram, norm).widths
     return tree_factor(gram.size, widths, [np.ones(-(-gram.size // width)) for width in widths])
 
 
 def level_tree(gram: Gram, norm: int, bits: int = 20) -> Fitted:
-    """The hierarchy with the best weight for every level."""
+    """Fit the hierarchy with the best weight for every level."""
     tree = fit_level_tree(gram, norm)
     return tree_factor(gram.size, tree.widths, tree.scales)
 
 
 def haar(gram: Gram, norm: int, bits: int = 20) -> Fitted:
-    """The Haar wavelet with the best weight for every level."""
+    """Fit the Haar wavelet with the best weight for every level."""
     if gram.size > MOST_DENSE:
         raise NotApplicable(f"the wavelet's error bars need a matrix of {gram.size} x {gram.size}; at most {MOST_DENSE} cells are allowed")
     operator = Haar(gram.size)
@@ -309,10 +303,9 @@ def haar(gram: Gram, norm: int, bits: int = 20) -> Fitted:
 class TreeInverse(Basis):
     """The inverse of G = F^T diag(precision) F for a hierarchy F, never formed."""
 
-    # What is asked for more than once (the planner, the promise and the error bars all need the variances of prefixes) is kept. Level by
-    # level from the root: ``upward``, the variance of the nodes from their subtrees; ``below``, the sum of their children's, not of the
-    # cells; ``ratios``, children of a node. Where all nodes of each level are alike, of one precision and as many cells, each is a view of
-    # one number.
+    # Attributes, level by level from the root: ``upward``, the variance of each node from the measurements in its subtree; ``below``, the
+    # sum of that over its children, for all levels but the cells; ``ratios``, the children of a node. Where all nodes of each level are
+    # alike, of one precision and one number of cells, the arrays are views of one number.
 
     def __init__(self, tree: Tree, precision: FloatArray) -> None:
         self.tree, self.size = tree, tree.size
@@ -337,11 +330,11 @@ class TreeInverse(Basis):
         return np.full(self.size, self.upward[0][0] / self.size) if self.alike else self.solve(np.ones(self.size))
 
     def solve(self, v: FloatArray) -> FloatArray:
-        """G^-1 v along the first axis, by the two passes."""
+        """Return G^-1 v along the first axis, by the two passes."""
         column = (slice(None),) + (None,) * (v.ndim - 1)
         estimates = [v * self.upward[-1][column]]
         for upward, below, ratio in zip(self.upward[-2::-1], self.below[::-1], reversed(self.ratios), strict=True):
-            # Only the cells carry data here, so a node's estimate is its children's, shrunk by its own measurement of zero.
+            # Only the cells carry data here, so a node's estimate is the sum of its children's, shrunk by its own measurement of zero.
             estimates.insert(0, run_sums(estimates[0], ratio) * (upward / below)[column])
         for level, ratio in enumerate(self.ratios, 1):
             upward = self.upward[level]
@@ -351,7 +344,7 @@ class TreeInverse(Basis):
 
     @cached_property
     def posterior(self) -> list[FloatArray]:
-        """Variance of every node's final estimate, level by level from the root."""
+        """Variances of the nodes from all measurements, level by level from the root."""
         final: list[FloatArray] = [self.upward[0]]
         for level, ratio in enumerate(self.ratios, 1):
             upward = self.upward[level]
@@ -361,9 +354,8 @@ class TreeInverse(Basis):
 
     @cached_property
     def prefix_variances(self) -> FloatArray:
-        """Variance of the estimated sums of the first 1, 2, ..., n cells, shape (size,), not to be written to."""
-        # Going up, a prefix of a node is a share of the node's value and independent noise; for the first cells of all nodes of a level at
-        # once. Where the nodes are alike so are their prefixes, which are then those of one node.
+        # Going up, the sum of a node's first cells is a share of the node's value plus independent noise; both are computed for all
+        # prefixes of all nodes of a level at once. Where the nodes are alike, one node stands for all.
         share, noise, width = np.ones(1 if self.alike else self.size), np.zeros(1 if self.alike else self.size), 1
         for level, below, ratio in zip(self.upward[:0:-1], self.below[::-1], reversed(self.ratios), strict=True):
             upward = level[:ratio] if self.alike else level
@@ -379,7 +371,7 @@ class TreeInverse(Basis):
         return answer
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
-        """In O(log n) each."""
+        """Return the variances, in O(log n) each."""
         final = self.posterior
         answer = np.empty(len(low))
         # A range is, at every level, a prefix part of the node that holds its end and a suffix part of the one that holds its start:
@@ -411,10 +403,10 @@ class TreeInverse(Basis):
         return answer
 
     def bound_of_ranges(self) -> float:
-        """A bound on the largest variance of an interval, some per cent above it at most; exact where children have at most 16 cells."""
+        """Return a bound on the largest variance of an interval, some per cent above it; exact if children have at most 16 cells."""
         final = self.posterior
         best, width = float(final[-1].max()), 1
-        # Suffixes and prefixes of the nodes of a level: shares and noise by cell, of one node where all are alike.
+        # The shares and noise of the suffixes and prefixes of the nodes of a level, by cell; of one node where all are alike.
         from_start = to_end = (np.ones(1 if self.alike else self.size), np.zeros(1 if self.alike else self.size))
         for level in range(len(self.upward) - 1, 0, -1):
             ratio = self.ratios[level - 1]
@@ -441,13 +433,13 @@ class TreeInverse(Basis):
 
 
 def _lift(share: FloatArray, noise: FloatArray, v: FloatArray, siblings: FloatArray, summed: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Express a part of a node, with all of some siblings, by its parent's value and independent noise."""
+    """Express the sum of a part of a node and all of some siblings by their parent's value: return its share of that and the noise."""
     linear = share * v + siblings
     return linear / summed, noise + share**2 * v + siblings - linear**2 / summed
 
 
 def _runs(part: Part, v: FloatArray, width: int, nodes: int) -> Part:
-    """The largest a and the least x of runs of cells of every node, two arrays of shape (nodes, runs)."""
+    """Return the largest variance and the least linear part of runs of suffixes or prefixes of every node, both of shape (nodes, runs)."""
     share, noise = part
     runs = next(count for count in range(min(width, _RUNS), 0, -1) if width % count == 0)
     most, least = np.full(nodes * width, -np.inf), np.zeros(nodes * width)
@@ -457,7 +449,7 @@ def _runs(part: Part, v: FloatArray, width: int, nodes: int) -> Part:
 
 
 def _largest_at(nodes: FloatArray, summed: FloatArray, above: FloatArray, starts: Part, ends: Part) -> float:
-    """Over all parents and pairs of their children."""
+    """Bound the variances of ranges that begin in one child and end in another one, over all parents and pairs of their children."""
     parents, ratio = nodes.shape
     runs = starts[0].shape[1]
     ahead = np.cumsum(nodes, axis=1) - nodes

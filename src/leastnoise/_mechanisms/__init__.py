@@ -1,6 +1,6 @@
-"""Every way from a workload to answers, with one protocol: public halves plan and check, private halves run within a paid series.
+"""Mechanisms: every way from a workload to answers. Public halves plan and check, private halves run within a paid series.
 
-Names are loaded when first used: what chooses a strategy needs none of the private halves.
+Names are loaded when first used, because the choice of a strategy needs none of the private halves.
 """
 
 from importlib import import_module

@@ -1,15 +1,14 @@
-"""The automatic choice of a strategy: every applicable planner is asked, and the least expected error wins. Public: no data is seen."""
+"""The automatic choice of a strategy: every applicable planner is tried, and the plan of least expected error wins. No data is seen."""
 
 import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from gc import disable, enable, freeze, get_freeze_count, isenabled, unfreeze
-from threading import Lock
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,7 +30,7 @@ SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """How a plan is looked for."""
+    """The options of a search for a plan."""
 
     strategy: str = "auto"
     seconds: float = SECONDS
@@ -56,20 +55,21 @@ class Search:
 
 
 _MOST_BUDGET = 2**20
-_NEXT_TO_NOTHING = 1 / 20  # of the time
-_LATEST = 1.3  # of the time: when all searches end, so that with the last error and a look for crowded tables planning ends by 1.5
-_GRACE = 1.0  # CPU seconds beside: what takes next to nothing is planned whole on every machine
-_SECOND, _FURTHER = 1 / 8, 1 / 2  # how likely the best is under the other kind of noise, and that further steps of a search make it so
+# Parts of the given seconds: up to which a planner is quick, and tried in any case; and at which all searches end, so that with the last
+# error and the look for crowded tables planning ends by 1.5.
+_QUICK, _LATEST = 1 / 20, 1.3
+_GRACE = 1.0  # CPU seconds beyond, so that quick planners are tried on every machine
+_SECOND, _FURTHER = 1 / 8, 1 / 2  # how likely the best plan has the other kind of noise, and that more steps of a search find it
 _RIGHT = 1.5  # the factor by which estimates of seconds may be wrong
 _FAR = (
     1 / 2
-)  # of the squared error of cheap forms: what searches leave of it under Laplace noise; under Gaussian noise these are near the best
+)  # part of the squared error of quick planners that searches reach under Laplace noise; under Gaussian noise these are near the best
 _NO_GAIN = 1e-3  # of the squared error: a twentieth of a per cent of the error itself
 _NEEDLESS = f"a lower bound proves that it can gain no more than {_NO_GAIN:.1%} of the squared error; ask for it by name"
 ENDED_EARLY = "ended_early"
-"""Of the details of a plan: the strategies whose search the clock ended."""
+"""The key of a plan's details with the strategies whose search the clock ended."""
 _CROWDED = 2.0  # times the error of a table alone
-_MOST_CROWDED = 24  # tables that are looked at
+_MOST_CROWDED = 24  # tables that are compared with plans of their own
 _MANY_TABLES = 1024  # each planner that is tried on more takes seconds
 
 
@@ -80,11 +80,11 @@ class Candidate:
     strategy: str
     noise: Noise
     plan: Plan | None
-    reason: str
-    seconds: float
-    more: float = 0.0
-    needless: bool = False
-    ended: bool = False
+    reason: str  # why there is no plan
+    seconds: float  # that it took
+    more: float = 0.0  # CPU seconds with which its search might find a better plan; 0 if none would help
+    needless: bool = False  # whether a lower bound proves that it can gain next to nothing
+    ended: bool = False  # whether the clock ended its search
 
     @property
     def left_out(self) -> bool:
@@ -93,7 +93,7 @@ class Candidate:
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """The least is chosen."""
+        """The key by which the least candidate is chosen."""
         return self.needless, self.total
 
     @property
@@ -122,7 +122,7 @@ class Comparison(Framed, tuple[Candidate, ...]):
 
 
 def noises(privacy: Privacy) -> tuple[Noise, ...]:
-    """The kinds of noise that can meet a budget, the usual one first."""
+    """Return the kinds of noise to try for a budget, the usual one first."""
     kinds = NOISES[type(privacy.budget)]
     return kinds[:1] if kinds[0] is Noise.DISCRETE_GAUSSIAN else kinds
 
@@ -138,8 +138,9 @@ def candidates(
     now: Callable[[], float] = time.thread_time,
 ) -> Iterator[Candidate]:
     """Try strategies one by one."""
-    # The automatic choice ends a search where it would take the CPU seconds that others may need, and all of them at 1.3 times what was
-    # given. Estimates say in which order and what others may need; what they leave no time for is tried last, in the time that is left.
+    # The automatic choice ends a search that would take the CPU seconds that others may need, and all searches at 1.3 times the given
+    # seconds. Estimates decide the order and what others may need; planners without a share of the time are tried last, in the time that is
+    # left.
     if strategy == "auto":
         tasks = _within(workload, privacy, seconds)
     else:
@@ -153,7 +154,7 @@ def candidates(
     least, proved = dict.fromkeys(noises(privacy), math.inf), dict.fromkeys(noises(privacy), 0.0)
     ordered = strategy != "auto" or many or len(least) == 1
     while tasks:
-        if not ordered and _slow(*tasks[0], seconds):  # what takes time begins with the noise under which the cheap forms promise more
+        if not ordered and _slow(*tasks[0], seconds):  # slow planners begin with the noise for which quick ones promise more
             order = sorted(least, key=lambda noise: least[noise] * (_FAR if noise.norm == 1 else 1.0))
             ordered, tasks = True, _within(workload, privacy, seconds, order)[-len(tasks) :]
         planner, task = tasks.pop(0)
@@ -164,7 +165,7 @@ def candidates(
         reason = ""
         if (planner.name, task.noise) in contained:
             reason = f"its tables are among those that {contained[planner.name, task.noise]} chooses from; ask for it by name"
-        elif slow and best < math.inf:  # cheap forms are always tried
+        elif slow and best < math.inf:  # quick planners are always tried
             no_time = f"too little of the {seconds:g} CPU seconds was left to begin with it; give the plan more, or ask for it by name"
             reason = _NEEDLESS if needless and not every else no_time if clock.over() else ""
         if not reason:
@@ -181,22 +182,22 @@ def candidates(
         if many and plan is not None:
             contained |= {(name, task.noise): planner.name for name in planner.contains(workload)}
         more = wanted if wanted > task.seconds else 0.0
-        # of what had no share only that which found more is missed
+        # without a share of the time it counts as ended only if it found the best plan
         ended = clock.ended and (task.seconds > 0 or min(least.values()) < best)
         yield Candidate(planner.name, task.noise, plan, reason, time.perf_counter() - start, more, needless, ended)
 
 
 def _slow(planner: Planner, task: Task, seconds: float) -> bool:
-    """Whether it takes more than next to nothing of the time, or has none by the estimates of others."""
+    """Whether a planner needs more than a small part of the time, or has no share of it."""
     cost = _ways(task.workload) * planner.least_seconds(task.workload, task.norm)
-    return task.norm in planner.norms and (cost > _NEXT_TO_NOTHING * seconds or not task.seconds > 0)
+    return task.norm in planner.norms and (cost > _QUICK * seconds or not task.seconds > 0)
 
 
 def _clock(
     planner: Planner, task: Task, others: Sequence[tuple[Planner, Task]], begun: float, seconds: float, now: Callable[[], float]
 ) -> Clock:
-    """When a search must end: others need their shares, but it has its own if that is estimated too low by the factor that it may be."""
-    # What it does after a look at the clock, and no clock can end, must be over by then.
+    """Return the clock of a search: it leaves others their shares, but its own share may be estimated too low by a factor."""
+    # The last step of a search, which no clock ends, must be over by then.
     ways, end = _ways(task.workload), begun + max(_LATEST * seconds, seconds + _GRACE)
     if not _slow(planner, task, seconds):
         return Clock(end, now)
@@ -209,7 +210,7 @@ def _clock(
 
 
 def _best(planner: Planner, task: Task, *, iterate: bool) -> tuple[Plan | None, str]:
-    """The better plan of counts and sums measured together, which is mostly the better one, and apart; or None and why there is none."""
+    """Return the better plan of counts and sums measured together (mostly the better one) and apart, or None and the reason."""
     both = _planned(partial(together, planner), task, iterate=iterate)[0] if task.workload.counted_sums else None
     apart, reason = (None, "") if both and over() else _planned(planner.strategy, task, iterate=iterate)
     plans = [plan for plan in (apart, both) if plan is not None]
@@ -217,9 +218,9 @@ def _best(planner: Planner, task: Task, *, iterate: bool) -> tuple[Plan | None, 
 
 
 def _planned(propose: Callable[[Task], Strategy], task: Task, *, iterate: bool) -> tuple[Plan | None, str]:
-    """The plan of what is proposed, or None and why there is none."""
+    """Return the plan of a proposal, or None and the reason."""
     try:
-        # Extreme weights or budgets are too much for floating point here and there in a search; what comes of it is checked exactly.
+        # Extreme weights or budgets may overflow in a search; the proposal is checked exactly.
         with np.errstate(all="ignore"):
             proposal = propose(task)
         fitted = fit(task.workload.domain, task.privacy, task.noise, shared(task, proposal.blocks))
@@ -231,16 +232,16 @@ def _planned(propose: Callable[[Task], Strategy], task: Task, *, iterate: bool) 
 
 
 def _within(workload: Workload, privacy: Privacy, seconds: float, order: Sequence[Noise] = ()) -> list[tuple[Planner, Task]]:
-    """What is tried in a time: what takes next to nothing, then what takes the least time for how likely it is to be the best."""
-    # So nothing long takes the turn of what is short; more steps of a search are one more thing to try. Shares are of estimates, so that
-    # the same workload has the same plan on every machine. What has none comes last, in the same order.
+    """Share the time among planners: quick ones first, then by their seconds over the likelihood that they find the best plan."""
+    # Further steps of a search count as one more planner. Shares are parts of estimates, so the same workload has the same plan on every
+    # machine. Planners without a share come last, in the same order.
     left, ways = seconds - bound_seconds(workload), _ways(workload)
     parts: list[tuple[bool, float, tuple[Planner, Noise], float]] = []
     for noise in noises(privacy):
         likely = _SECOND ** [*order, *noises(privacy)].index(noise)
         for planner in (planner for planner in PLANNERS.values() if planner.automatic):
             cost, most = (ways * estimate(workload, noise.norm) for estimate in (planner.least_seconds, planner.most_seconds))
-            slow = cost > _NEXT_TO_NOTHING * seconds
+            slow = cost > _QUICK * seconds
             parts.append((slow, cost / (likely * planner.likely(workload)) if slow else 0.0, (planner, noise), cost))
             if most > cost > 0:
                 parts.append((True, max(cost, most - cost) / (likely * _FURTHER), (planner, noise), most - cost))
@@ -249,7 +250,7 @@ def _within(workload: Workload, privacy: Privacy, seconds: float, order: Sequenc
         if tried in shares:
             share = min(max(left, 0.0), cost) if shares[tried] > 0 else 0.0
         else:
-            share = cost if cost <= max(left, 0.0 if shares else _NEXT_TO_NOTHING * seconds) else 0.0
+            share = cost if cost <= max(left, 0.0 if shares else _QUICK * seconds) else 0.0
         shares[tried] = shares.get(tried, 0.0) + share
         left -= share
     tasks = [(planner, Task(workload, privacy, noise, share / ways)) for (planner, noise), share in shares.items()]
@@ -257,14 +258,14 @@ def _within(workload: Workload, privacy: Privacy, seconds: float, order: Sequenc
 
 
 def reweighted(plan: Plan, workload: Workload) -> Plan:
-    """The measured tables of a plan with their best weights for another workload: no search, so it takes a small part of the time."""
+    """Keep the measured tables of a plan, with their best weights for another workload: no search, so it takes little time."""
     measured = plan.measured()
     proposal = reweighted_strategy(plan.strategy, workload, measured.blocks, measured.noise.norm)
     return promised(workload, fit(workload.domain, plan.privacy, measured.noise, proposal.blocks), proposal.name)
 
 
 def searched_again(plan: Plan, workload: Workload, search: Search, seconds: float = math.inf) -> Plan:
-    """What the strategy of a plan finds for another workload, with the same budget and kind of noise."""
+    """Plan another workload with the strategy, the budget and the kind of noise of a plan."""
     planner = search.own or PLANNERS[plan.strategy]
     noise = plan.measured().noise
     given = max(seconds / _ways(workload), planner.least_seconds(workload, noise.norm))
@@ -275,7 +276,7 @@ def searched_again(plan: Plan, workload: Workload, search: Search, seconds: floa
 
 
 def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
-    """About how many CPU seconds a search takes, by the estimates of its strategies; 0 for a mechanism that looks at the data."""
+    """Estimate the CPU seconds of a search from those of its strategies; 0 for a mechanism that looks at the data."""
     if search.strategy == "auto":
         return _ways(workload) * sum(task.seconds for _, task in _within(workload, privacy, search.seconds))
     planner = search.planner
@@ -285,19 +286,19 @@ def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
 
 
 def _ways(workload: Workload) -> int:
-    """How often each strategy is planned: twice where counts and sums may be measured apart or together."""
+    """Return how often each strategy is planned: twice if counts and sums may be measured apart or together."""
     return 2 if workload.counted_sums else 1
 
 
 def too_large(error: MemoryError) -> str:
-    """What ran out of memory, in a sentence."""
+    """Say what ran out of memory."""
     size = str(error).split(" for an array", 1)[0][:80]
     at_once = f" ({size[:1].lower()}{size[1:]} at once)" if size else ""
     return message("it needs more memory than there is{at_once}; ask for fewer or smaller tables", at_once=at_once)
 
 
 def sharpened(tried: Sequence[Candidate]) -> list[Candidate]:
-    """Candidates with the largest lower bound of all that have their noise: a dual bound that one of them computed holds for the others."""
+    """Give all candidates of a kind of noise the largest of their lower bounds: a bound that one of them computed holds for all."""
     bounds: dict[Noise, float] = {}
     for entry in tried:
         if entry.plan is not None:
@@ -311,7 +312,7 @@ def sharpened(tried: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _reasons(tried: Sequence[Candidate]) -> str:
-    """Why nothing can be used, each reason once: reasons that differ in numbers alone are one."""
+    """List why nothing can be used; reasons that differ in numbers alone are listed once."""
     known: dict[str, tuple[dict[str, None], str]] = {}
     for entry in tried:
         names, _ = known.setdefault(re.sub(r"[\d./e+-]+", "#", entry.reason), ({}, entry.reason.rstrip(".")))
@@ -319,43 +320,24 @@ def _reasons(tried: Sequence[Candidate]) -> str:
     return "; ".join(f"{', '.join(names)}: {reason}" for names, reason in known.values())
 
 
-class _Uncollected:
-    """Without the collector of cycles: a plan of very many tables is millions of values that are kept and hold no cycles."""
-
-    # Looking through all of them again and again, because so many are made, takes a third of the time. Where several threads plan, the
-    # first stops it and the last lets it go on.
-
-    def __init__(self) -> None:
-        self._lock, self._planning, self._collects = Lock(), 0, True
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._planning == 0:
-                self._collects = isenabled()
-            self._planning += 1
-            disable()
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._planning -= 1
-            if self._planning:
-                return
-            try:
-                if get_freeze_count() == 0:  # what was made counts as old: else it would be looked through once more for each generation
-                    try:
-                        freeze()
-                    finally:
-                        unfreeze()
-            finally:
-                if self._collects:
-                    enable()
-
-
-_UNCOLLECTED = _Uncollected()
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Stop the collector of cycles: the millions of values of a plan of very many tables hold none, and looking through them is slow."""
+    # If several threads plan, the first one to stop the collector also starts it again.
+    collects = isenabled()
+    disable()
+    try:
+        yield
+    finally:
+        if get_freeze_count() == 0:  # move the new values to the oldest generation, else each generation looks through them once more
+            freeze()
+            unfreeze()
+        if collects:
+            enable()
 
 
 def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -> tuple[Plan, tuple[Candidate, ...]]:
-    """The plan of least expected total squared error."""
+    """Return the plan of least expected total squared error, and all candidates."""
     name, value = next(iter(parameters(privacy.budget).items()))
     if value > _MOST_BUDGET:
         raise refuse(name, readable(value), f"at most {_MOST_BUDGET}", "So large a budget protects nobody; 1 is usual.")
@@ -370,7 +352,7 @@ def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -
                 "2^62. Choose a larger unit or smaller clip bounds for the measure."
             )
     listed = []
-    with _UNCOLLECTED if len(workload.products) > _MANY_TABLES else nullcontext():
+    with _uncollected() if len(workload.products) > _MANY_TABLES else nullcontext():
         wanted = search.own or search.strategy
         for entry in candidates(workload, privacy, wanted, search.seconds, search.tell, every=search.every, now=search.now):
             listed.append(entry)
@@ -387,8 +369,8 @@ def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -
 
 
 def crowded(plan: Plan, search: Search) -> dict[str, float]:
-    """Tables whose error is over twice that of a plan for each alone, with an even share of the budget: the factor by their names."""
-    # Only what lower bounds leave in doubt is planned, the most doubtful first, in a tenth of the time.
+    """Find tables with over twice the error of a plan for each alone with an even share of the budget; return the ratios by name."""
+    # Only tables that lower bounds leave in doubt are planned, the most doubtful first, in a tenth of the time.
     products = plan.workload.products
     if not 2 <= len(products) <= _MOST_CROWDED:
         return {}
@@ -399,15 +381,15 @@ def crowded(plan: Plan, search: Search) -> dict[str, float]:
         if table.rmse > _CROWDED * math.sqrt(least) > 0:  # the total of replaced rows is public: its least error is 0
             doubtful.append((table.rmse / math.sqrt(least), table, alone))
     ratios: dict[str, float] = {}
-    end = search.now() + search.seconds * 2 * _NEXT_TO_NOTHING
+    end = search.now() + search.seconds * 2 * _QUICK
     for _, table, alone in sorted(doubtful, key=lambda entry: -entry[0]):
         if search.now() > end:
             break
-        # Nothing has less error for disjoint sums of cells than they themselves.
+        # For disjoint sums of cells the best strategy is to measure them.
         disjoint = all(partition(operator) is not None for operator in alone.products[0].operators)
         strategy = "marginals" if disjoint else "auto"
         with suppress(InputError):
-            tried, _ = choose(alone, even, Search(strategy, seconds=search.seconds * _NEXT_TO_NOTHING, now=search.now))
+            tried, _ = choose(alone, even, Search(strategy, seconds=search.seconds * _QUICK, now=search.now))
             ratio = table.rmse / tried.expected_error().tables[0].rmse
             ratios |= {table.name: ratio} if ratio > _CROWDED else {}
     return ratios

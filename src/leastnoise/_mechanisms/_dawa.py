@@ -1,9 +1,9 @@
 """DAWA and its relatives: answers to queries on one or two attributes that use structure in the data, and pay for every look at it.
 
-The default is docs/decisions/dawa.md: a private test, then one of two ways to measure: on one attribute the levels or a plan that does not
-look, on two that plan or an adaptive grid. Everything that decides between them was paid for, or is public. What is done with which share
-of the budget stands in the plan's details before anything is paid; whatever is measured is a plan of the series, so that the kernel
-computes its cost from its integers and checks the budget once more.
+A private test chooses one of two ways to measure (docs/decisions/dawa.md): a plan that does not look at the data, or, if the data are
+nearly empty, adaptive measurements: levels and then buckets on one attribute, a grid on two. The choice depends on paid answers and public
+values alone. The plan's details say before anything is paid what is done with which share of the budget. All measurements are steps of the
+series, so the kernel computes their cost from their integers and checks the budget once more.
 """
 
 import math
@@ -67,32 +67,31 @@ from leastnoise._planner import (
 from leastnoise._workload import Workload
 
 STRATEGIES = ("dawa", "dawa_levels")
-EARLIER = "dawa_tree"  # buckets drawn privately: its releases are read, and none is made
-# The default rule; docs/decisions/dawa.md.
-TEST_SHARE = {"pure": Fraction(3, 100), "gaussian": Fraction(1, 100)}
-EASY = 0.10  # least cost, in units of the noise, per cell
-CLEAR = 1.2  # times the noise of the test: the border does not lie lower
-FIRST_SHARE = Fraction(55, 100)
-_MOST_ADAPTIVE = 2048
+EARLIER = "dawa_tree"  # drew buckets privately; its releases are read, and none is made
+TEST_SHARE = {"pure": Fraction(3, 100), "gaussian": Fraction(1, 100)}  # of the budget, for the test
+EASY = 0.10  # the least cost per cell, in units of the noise, below which the data count as nearly empty
+CLEAR = 1.2  # ... if this number of times the noise of the test is below EASY too
+FIRST_SHARE = Fraction(55, 100)  # of the rest, for levels
+_MOST_ADAPTIVE = 2048  # buckets
 _LARGEST_ENTRY = 2**20 - 1  # of queries on buckets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Smooth(Looked):
-    """Not nearly empty, as far as the test could tell: the plan that does not look, shrunk as far as its own noisy answers tell."""
+    """The test did not find the data nearly empty: the data-independent plan, shrunk as far as its own noisy answers allow."""
 
     regime, earlier = "smoothed", ("shrunk", "sloped")
     interval, reading, hides = "interval_smoothed", "aware_reading_smoothed", "aware_moved"
-    estimate = Smoothed.of  # the posterior, with the intervals of least squares
+    estimate = Smoothed.of  # the posterior mean, with the intervals of least squares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adaptive(Looked):
-    """Much structure: levels, then buckets that they suggested."""
+    """The test found the data nearly empty: levels, then buckets that follow from their noisy answers."""
 
     regime = "adaptive"
-    further = False  # the second step's queries were chosen by the first one's noise
-    estimate = Posterior.of  # given both steps
+    further = False  # the queries of the second step depend on the noise of the first one
+    estimate = Posterior.of
 
     buckets: int
     starts: Any
@@ -100,7 +99,7 @@ class Adaptive(Looked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Buckets(Looked):
-    """A private partition, in releases of earlier versions."""
+    """A private partition into buckets, in releases of earlier versions."""
 
     regime = "buckets"
 
@@ -109,32 +108,31 @@ class Buckets(Looked):
     starts: Any = None
 
     def not_covered(self, domain: Domain) -> list[Said]:
-        """Whatever the buckets hide, where nothing tells it."""
+        """Say that the error within buckets is unknown, if the release has no estimate of it."""
         return [("aware_unknown", {})] if self.hidden is None else Looked.not_covered(self, domain)
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Uniform expansion."""
+        """Spread the count of a bucket evenly over its cells."""
         return Expanded.of(observation, self.hidden)
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is public about a data-aware release: read from its plan."""
+    """The public facts of a data-aware release on one attribute, from its plan."""
 
     plan: Plan
     attribute: str
     noise: Noise
     size: int
-    asked: list[tuple[float, Operator]]
-    """The queries on the attribute, with what a squared error of theirs counts."""
+    asked: list[tuple[float, Operator]]  # the queries on the attribute with the weights of their squared errors
 
     def fitted(self, factor: Factor, budget: Budget) -> Measurements:
-        """One block within a part of the budget."""
+        """Measure one block within a part of the budget."""
         return fit(self.plan.domain, self.plan.privacy.within(budget), self.noise, [(Block((factor,), Fraction(1)), 1.0)])
 
 
 def plan_dawa(workload: Workload, privacy: Privacy, strategy: str, progress: Progress = None, reference: Plan | None = None) -> Plan:
-    """The public plan of a data-aware release: shares of the budget, and the best data-independent plan as reference and way out."""
+    """Make the public plan of a release on one attribute: shares of the budget, and the best data-independent plan."""
     if strategy not in STRATEGIES:
         raise refuse("strategy", strategy, "one of " + ", ".join(f"'{name}'" for name in STRATEGIES))
     details = {
@@ -148,7 +146,7 @@ def plan_dawa(workload: Workload, privacy: Privacy, strategy: str, progress: Pro
 
 
 def _the_attribute(workload: Workload, strategy: str) -> str:
-    """The attribute that all queries are on; two attributes have mechanisms of their own."""
+    """Return the attribute that all queries are on; `DawaPlane` has workloads on two."""
     if workload.measures != (None,):
         raise InputError(f"{strategy} answers counts; this workload asks for sums. Choose strategy = 'auto'.")
     names = {name for product in workload for name in product.attributes}
@@ -162,14 +160,14 @@ def _the_attribute(workload: Workload, strategy: str) -> str:
 
 
 def _choice(budget: Budget, strategy: str) -> Fraction:
-    """Epsilon of the default's test; 0 for levels, before which nothing is chosen."""
+    """Return the epsilon of the test; 0 for the strategy of levels, which has none."""
     if strategy == "dawa_levels":
         return Fraction(0)
     return pure_share(budget, TEST_SHARE["gaussian" if isinstance(budget, ZCDP) else "pure"])
 
 
 def plan_steps(budget: Budget, strategy: str) -> list[dict[str, Any]]:
-    """The steps of a strategy within a budget, as a plan's details have them."""
+    """Return the steps of a strategy within a budget, as entries of the details."""
     choice = _choice(budget, strategy)
     rest = budget.without(choice)
     shares = {"levels": FIRST_SHARE, "buckets": 1 - FIRST_SHARE}
@@ -181,7 +179,7 @@ def plan_steps(budget: Budget, strategy: str) -> list[dict[str, Any]]:
 
 
 def setting_of(plan: Plan) -> Setting:
-    """Read and check a plan before anything is paid; it may come from a file that somebody wrote."""
+    """Read and check a plan, which may come from a file that somebody wrote, before anything is paid."""
     attribute, noise = _the_attribute(plan.workload, plan.strategy), noises(plan.privacy)[0]
     steps = plan_steps(plan.privacy.budget, plan.strategy) if plan.strategy in STRATEGIES else []
     require_details(plan, lambda: {"steps": steps, "mechanism": noise.value})
@@ -191,7 +189,7 @@ def setting_of(plan: Plan) -> Setting:
 
 
 def carry_out(setting: Setting, series: Series) -> Outcome:
-    """Levels and buckets where a private test finds the data nearly empty, or where asked for; else the plan that does not look."""
+    """Measure levels and buckets if the private test finds the data nearly empty, or if asked for; else the data-independent plan."""
     plan, budget, test = setting.plan, setting.plan.privacy.budget, None
     if plan.strategy == "dawa":
         epsilon, unit = _choice(budget, "dawa"), noise_unit(setting)
@@ -201,19 +199,19 @@ def carry_out(setting: Setting, series: Series) -> Outcome:
         test, budget = {"value": float(value), "unit": float(unit), "per_cell": per_cell, "blur": blur}, budget.without(epsilon)
         if not nearly_empty(per_cell, blur):
             observed = series.measure(rescaled(fallback(plan), plan.privacy.within(budget)))
-            # shrunk afterwards; as it is where it does not tell the cells
+            # answers are shrunk if the measurements determine the cells
             finding = Smooth(test=test) if can_be_smoothed(observed.measurements) else Unused(test=test)
             return Outcome(plan, join([observed], plan.privacy), finding)
     return _adaptive(setting, series, budget, test)
 
 
 def nearly_empty(per_cell: float, blur: float) -> bool:
-    """Whether levels and buckets are measured."""
+    """Whether the answer of the test says so, given its noise per cell."""
     return per_cell < EASY and CLEAR * blur <= EASY
 
 
 def noise_unit(setting: Setting) -> Fraction:
-    """1 / epsilon of the whole budget for the neighbours' distance; for Gaussian noise what gives Laplace noise its standard deviation."""
+    """Return the Laplace scale of the whole budget; for Gaussian noise the Laplace scale with its standard deviation."""
     privacy = setting.plan.privacy
     if isinstance(privacy.budget, PureDP):
         return privacy.distance / privacy.budget.epsilon
@@ -221,13 +219,13 @@ def noise_unit(setting: Setting) -> Fraction:
 
 
 def _unit_variance(setting: Setting, budget: Budget) -> float:
-    """Noise variance of the cells, queries whose columns have norm 1."""
+    """Return the noise variance of the cells if they are measured within a budget: queries whose columns have norm 1."""
     made = setting.fitted(Factor((setting.attribute,), Identity(setting.size)), budget)
     return block_variance(made, made.blocks[0])
 
 
 def levels(setting: Setting, budget: Budget) -> Measurements:
-    """Levels of blocks, for the workload."""
+    """Choose the levels of blocks for the workload, and scale their noise to a budget."""
     halving = Halving(setting.size)
     costs = difference_costs(setting.asked, halving.left, halving.right, setting.size)
     widths, weights = first_levels([float(cost.sum()) for cost in costs], total_cost(setting.asked, setting.size), setting.noise.norm)
@@ -237,7 +235,7 @@ def levels(setting: Setting, budget: Budget) -> Measurements:
 
 
 def _adaptive(setting: Setting, series: Series, budget: Budget, test: Mapping[str, float] | None) -> Outcome:
-    """Levels, a partition from their posterior, and its buckets; nothing paid for is thrown away."""
+    """Measure levels, choose a partition from their posterior, measure its buckets, and use both for the answers."""
     first = series.measure(levels(setting, budget.share(FIRST_SHARE)))
     second = budget.share(1 - FIRST_SHARE)
     halving, posterior = shrunk_levels(first)
@@ -249,41 +247,37 @@ def _adaptive(setting: Setting, series: Series, budget: Budget, test: Mapping[st
     while len(starts) > most:
         noise *= 2
         starts = cheapest_blocks(squares, costs, noise, halving)
-    observed = series.measure(on_starts(setting, starts, second))
+    buckets = on_buckets(setting.attribute, setting.asked, starts, setting.size, setting.noise.norm)
+    observed = series.measure(setting.fitted(buckets, second))
     finding = Adaptive(buckets=len(starts), starts=pack(starts), test=test)
     return Outcome(setting.plan, join([first, observed], setting.plan.privacy), finding)
 
 
 def split_noise(setting: Setting, costs: list[np.ndarray]) -> float:
-    """Noise variance of a difference that the second step measures, for a query of sensitivity 1."""
-    # The data-independent plan has it at ``v`` on average. On few buckets it is less: 3 (v / 3)^0.6, which is exact for identity, where v
-    # is 3, and 18 for all ranges over 4096 cells under Laplace noise.
+    """Estimate the noise variance of a difference of halves that the second step measures, over that of the cells."""
+    # The data-independent plan has v on average. On few buckets it is less: 3 (v / 3)^0.6, which is exact for identity, where v is 3, and
+    # 18 for all ranges over 4096 cells under Laplace noise.
     total = float(setting.plan.details["reference"]["expected_total_squared_error"])
     average = total / _unit_variance(setting, setting.plan.privacy.budget) / max(float(sum(cost.sum() for cost in costs)), 1e-300)
     return float(3 * max(average / 3, 1.0) ** 0.6)
 
 
-def on_starts(setting: Setting, starts: np.ndarray, budget: Budget) -> Measurements:
-    """The best plan on buckets."""
-    return setting.fitted(on_buckets(setting.attribute, setting.asked, starts, setting.size, setting.noise.norm), budget)
-
-
 class Dawa(Mechanism):
-    """The mechanisms on one attribute."""
+    """The mechanism on one attribute."""
 
     names = STRATEGIES
-    findings = (Unused, Smooth, Adaptive, Buckets)  # levels alone, of earlier releases, are measurements as any others
+    findings = (Unused, Smooth, Adaptive, Buckets)
 
     def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - refused with a reason
-        """By name."""
+        """Take its strategies, also that of earlier releases."""
         return strategy in {*STRATEGIES, EARLIER}
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """See `plan_dawa`."""
+        """Make the plan by `plan_dawa`."""
         return plan_dawa(workload, privacy, search.strategy, search.tell)
 
     def ready(self, plan: Plan) -> Run:
-        """Refused are budgets under which levels need so fine a grid that buckets, measured after them, could not be kept on it."""
+        """Check the plan; refuse budgets whose levels need so fine a grid that the buckets after them would overflow on it."""
         setting, budget = setting_of(plan), plan.privacy.budget
         first = levels(setting, budget.without(_choice(budget, plan.strategy)).share(FIRST_SHARE))
         if MOST_ROWS * _LARGEST_ENTRY * first.grid >= 2**62:
@@ -293,29 +287,29 @@ class Dawa(Mechanism):
 
 
 STRATEGY = "dawa"
-# Sizes that are refused beforehand, as nothing may fail or take hours when all is paid.
+# Limits that are checked beforehand, because nothing may fail or take hours when all is paid.
 MOST_SIDE, MOST_CELLS, MOST_QUERIES, _MOST_ENTRIES, _MOST_PAIRS = 2**12, 2**20, 2**20, 2**24, 2**33
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveGrid(Looked):
-    """Some structure: blocks, then parts and groups of parts as their noisy counts deserve."""
+    """The test found structure: blocks, then parts and groups of parts that follow from their noisy counts."""
 
     regime = "blocks"
-    further = False  # the second round's queries were chosen by the first one's noise
+    further = False  # the queries of the second round depend on the noise of the first one
 
     blocks: int
     buckets: int
     shrunk: bool = False
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Least squares on all rounds, spread evenly, and shrunk where queries are of few cells."""
+        """Use least squares on both rounds, spread evenly over cells, and shrunk if queries are of few cells."""
         return Grid.of(observation, shrunk=self.shrunk)
 
 
 @dataclass(frozen=True)
 class PlaneSetting:
-    """What is public about a release on two attributes: read from its plan."""
+    """The public facts of a release on two attributes, from its plan."""
 
     plan: Plan
     attributes: tuple[str, str]
@@ -324,12 +318,12 @@ class PlaneSetting:
 
     @property
     def unit(self) -> Fraction:
-        """The noise of the whole budget, in records."""
+        """The Laplace scale of the whole budget."""
         return self.plan.privacy.distance / self.epsilon
 
     @cached_property
     def narrow(self) -> bool:
-        """Whether no query is of many cells."""
+        """Whether all queries are of few cells."""
         queries = []
         for product in self.plan.workload:
             known = dict(zip(product.attributes, product.operators, strict=True))
@@ -338,16 +332,16 @@ class PlaneSetting:
         return single_cells(queries)
 
     def privacy(self, epsilon: Fraction) -> Privacy:
-        """The plan's unit with a part of its budget."""
+        """Return the plan's privacy with another epsilon."""
         return self.plan.privacy.within(PureDP(epsilon))
 
     def fitted(self, factor: Factor, epsilon: Fraction) -> Measurements:
-        """One block within a part of the budget."""
+        """Measure one block within a part of the budget."""
         return fit(self.plan.domain, self.privacy(epsilon), Noise.DISCRETE_LAPLACE, [(Block((factor,), Fraction(1)), 1.0)])
 
 
 def plan_plane(workload: Workload, privacy: Privacy, progress: Progress = None, reference: Plan | None = None) -> Plan:
-    """The public plan of a data-aware release on two attributes: shares of the budget, and the plan that does not look."""
+    """Make the public plan of a release on two attributes: shares of the budget, and the best data-independent plan."""
     names, epsilon = _checked(workload, privacy, STRATEGY)
     details = {"attributes": list(names), "mechanism": "discrete_laplace", "steps": plane_steps(epsilon)}
     rest = privacy.within(PureDP(epsilon * (1 - PLANE_TEST_SHARE)))
@@ -355,7 +349,7 @@ def plan_plane(workload: Workload, privacy: Privacy, progress: Progress = None, 
 
 
 def _checked(workload: Workload, privacy: Privacy, strategy: str) -> tuple[tuple[str, str], Fraction]:
-    """The two attributes and epsilon, if everything can be carried out."""
+    """Return the two attributes and epsilon; refuse what could not be carried out."""
     if workload.measures != (None,):
         raise InputError(f"{strategy} answers counts; this workload asks for sums. Choose strategy = 'auto'.")
     if strategy != STRATEGY:
@@ -386,7 +380,7 @@ def _checked(workload: Workload, privacy: Privacy, strategy: str) -> tuple[tuple
 
 
 def plane_steps(epsilon: Fraction) -> list[dict[str, Any]]:
-    """What is done, with exact shares, for people and programs."""
+    """Return the steps with their exact shares, as entries of the details."""
     rest = epsilon * (1 - PLANE_TEST_SHARE)
     shares = {"independent": Fraction(1), "blocks": PLANE_FIRST_SHARE, "parts": 1 - PLANE_FIRST_SHARE}
     independent, *adaptive = ({"step": name, "budget": PureDP(rest * share).to_json()} for name, share in shares.items())
@@ -394,9 +388,9 @@ def plane_steps(epsilon: Fraction) -> list[dict[str, Any]]:
 
 
 def carry_out_plane(setting: PlaneSetting, series: Series) -> Outcome:
-    """Measure: the structure of the data decides between two ways."""
-    # How many first blocks there are, and whether their deviations are shrunk, is a function of the test's answer, which is paid for, and
-    # of the plan; what the second round measures is one of the first round's noisy counts besides.
+    """Choose by the private test between the data-independent plan and the adaptive grid."""
+    # The number of the first blocks, and whether their deviations are shrunk, depend on the test's paid answer and the plan alone; the
+    # second round depends on the noisy counts of the first one besides.
     plan, epsilon = setting.plan, setting.epsilon * PLANE_TEST_SHARE
     value = series.choose(LeastCost(attributes=setting.attributes, epsilon=epsilon, penalty=setting.unit))
     cells = math.prod(setting.shape)
@@ -412,7 +406,7 @@ def carry_out_plane(setting: PlaneSetting, series: Series) -> Outcome:
 def _adaptive_grid(
     blocks: int, cost: float, setting: PlaneSetting, series: Series, epsilon: Fraction, test: Mapping[str, float]
 ) -> Outcome:
-    """Blocks, then the parts and groups of parts that their noisy counts deserve: runs of the order of the tree of halves."""
+    """Measure blocks, then parts and groups of parts that follow from their noisy counts: runs in the order of the tree of halves."""
     tree = block_tree(*setting.shape)
     base, size = first_level(tree, blocks), len(tree.order)
     starts = tree.starts[base]
@@ -425,7 +419,7 @@ def _adaptive_grid(
     kept = joined == 1
     low = np.concatenate([parts, groups[kept]])
     high = np.concatenate([np.append(parts[1:], size), np.append(groups[1:], size)[kept]]) - 1
-    # A cell's weights add up to the same whether it lies in a group or not.
+    # The weights of all rows on a cell have the same sum, whether it lies in a group or not.
     group, whole = GROUP_SHARE.numerator, GROUP_SHARE.denominator
     weights = np.concatenate([np.where(many == 1, whole - group, whole), np.full(int(kept.sum()), group)])
     fine = Factor(setting.attributes, Ordered(Ranges(size, low, high), tree.order), weights)
@@ -435,22 +429,22 @@ def _adaptive_grid(
 
 
 class DawaPlane(Mechanism):
-    """The mechanisms on two attributes."""
+    """The mechanism on two attributes."""
 
     names = (STRATEGY,)
     findings = (Unused, AdaptiveGrid)
 
     def takes(self, strategy: str, workload: Workload) -> bool:
-        """By name, for workloads on two attributes together."""
+        """Take the strategies by name, for workloads on two attributes."""
         return strategy in STRATEGIES and len({name for product in workload for name in product.attributes}) == 2
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """See `plan_plane`."""
+        """Check the workload before the reference is searched for, and make the plan."""
         _checked(workload, privacy, search.strategy)
         return plan_plane(workload, privacy, search.tell)
 
     def ready(self, plan: Plan) -> Run:
-        """Read and check a plan before anything is paid; it may come from a file that somebody wrote."""
+        """Check the plan, which may come from a file that somebody wrote, before anything is paid."""
         names, epsilon = _checked(plan.workload, plan.privacy, plan.strategy)
         first, second = (plan.domain.kind(name).size for name in names)
         setting = PlaneSetting(plan, names, (first, second), epsilon)

@@ -16,20 +16,20 @@ from leastnoise._workload import Workload
 
 
 class Linear(Mechanism):
-    """The mechanism of every strategy that does not look at the data."""
+    """The mechanism of all strategies that do not look at the data."""
 
     names = ()
 
     def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - all of them
-        """Whatever no other mechanism takes."""
+        """Take whatever no other mechanism takes."""
         return True
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """The plan of least expected error."""
+        """Choose the plan of least expected error."""
         return choose(workload, privacy, search)[0]
 
     def ready(self, plan: Plan) -> Run:
-        """Its measurements must answer its questions, as well as it promises."""
+        """Check that the measurements answer the workload with the promised errors."""
         measurements, exact = plan.measured(), [public.block for public in public_of(plan)]
         _check_promise(plan.expected_error(), promised(plan.workload, measurements, exact=exact).expected_error())
 
@@ -39,16 +39,16 @@ class Linear(Mechanism):
         return run
 
     def explain(self, plan: Plan) -> Explanation:
-        """The promise says it all."""
+        """Give the kind of noise and the promise."""
         return Explanation(mechanism=plan.measured().noise.value, promise=plan.expected_error())
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:  # noqa: ARG002 - there are none
-        """Nothing was chosen."""
+        """Return the finding of a mechanism that decides nothing."""
         return Finding()
 
 
 def _check_promise(said: Promise, computed: Promise) -> None:
-    """A plan file may be damaged or written by hand: what it promises is computed again."""
+    """Refuse a promise that differs from the computed one: a plan file may be damaged or written by hand."""
     total, bound = computed.total_squared_error, said.lower_bound
     is_bound = isinstance(bound, (int, float)) and not isinstance(bound, bool) and 0 <= bound <= total * (1 + 1e-6)
     if not (_near(said.total_squared_error, total) and is_bound):

@@ -1,8 +1,8 @@
-"""Tables from a model: a mixture of products that explains noisy tables, which follow from what a table's cells hold.
+"""Tables from a model: a mixture of product distributions is fitted to noisy tables, which are chosen by the number of rows.
 
-The number of rows is counted first. Where the plan that does not look would be far off for so many rows, attributes are measured alone,
-then pairs of attributes on bins that follow from those noisy counts; else that plan is carried out, and the model is fitted to it. All
-steps are under one payment, and the model is post-processing.
+The number of rows is counted first. If the data-independent plan would be inaccurate for so few rows, attributes are measured alone, then
+pairs (and triples) of attributes on bins that follow from those noisy counts; else that plan is carried out. The model is fitted to what
+was measured. One payment covers all steps, and the model is post-processing.
 """
 
 import math
@@ -41,22 +41,23 @@ from leastnoise._planner import binned_tables, precisions
 from leastnoise._workload import Workload
 
 STRATEGY = "model"
-_COUNTING = Fraction(1, 50)  # of the budget at most; halved as long as the rows are still told within a part of those that decide
-_COUNTED, _HALVINGS = 0.05, 10
-# The share of rows in wrong cells below which the plan that does not look is carried out, where both ways were as good, by the norm;
-_DENSE = {1: 0.075, 2: 0.03}
-_THREES, _FEWER = Fraction(1, 2), {1: 0.47, 2: 0.19}  # the part for tables of three, and of the rows that decide what they need at least
-_FEW_CELLS = 9  # of tables of so many cells twice as much, and of 2 x 2 any, because they are seldom empty
-_FEW_ROWS = 100  # who asks for tables has more, so where these decide nothing is counted
-# The part for attributes alone, and where rows are not much too few, by the norm: coarse bins need good counts alone, but under Laplace
-# noise, where precisions add up and not their squares, these cost pairs more.
+# The part of the budget that counts the rows: at most this; halved, so many times, while the count still has a standard error below a part
+# of the number of rows that decides.
+_COUNTING, _COUNTED, _HALVINGS = Fraction(1, 50), 0.05, 10
+_DENSE = {1: 0.075, 2: 0.03}  # the share of rows in wrong cells at which both ways are equally good, by the norm
+_THREES = Fraction(1, 2)  # the part of the budget for tables of three attributes
+_FEWER = {1: 0.47, 2: 0.19}  # tables of three need at least this part of the deciding number of rows, by the norm
+_FEW_CELLS = 9  # so small tables need twice as many rows to decide, those of 2 x 2 far more, because their cells are seldom empty
+_FEW_ROWS = 100  # whoever asks for tables has more rows, so if fewer decide, nothing is counted
+# The part for attributes alone, and if rows are not much too few, by the norm. Coarse bins need good counts of attributes alone; under
+# Laplace noise, where epsilons add up and not their squares, these take more from the pairs.
 _ALONE, _ALONE_FULLER = Fraction(1, 5), {1: Fraction(1, 10), 2: Fraction(1, 5)}
 _MOST_CELLS, _MOST_PAIRS = 2**22, 2**13
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FromModel(Looked):
-    """What all models know: the widest tables asked for, what the spec states, and the noisy number of rows if it decided."""
+    """A release from a model: the widest tables asked for, what the spec states, and the noisy number of rows if it decided."""
 
     reading = "aware_reading_model"
     form: ClassVar[type[Modelled | Moved]]
@@ -67,14 +68,14 @@ class _FromModel(Looked):
     rows: int | None = None
 
     def estimator(self, observation: Observation) -> Estimator:
-        """The model, or tables between it and least squares."""
+        """Return the model, or tables between it and least squares."""
         domain, asked = observation.measurements.domain, tuple(tuple(names) for names in self.asked)
         return self.form.of(observation, asked, read_combinations(domain, self.impossible), read_public(domain, self.public))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnBins(_FromModel):
-    """A model of attributes alone and of pairs on bins."""
+    """The model was fitted to attributes alone and pairs on bins."""
 
     regime, hides, form = "model_bins", "aware_model_bins", Modelled
 
@@ -84,24 +85,24 @@ class OnBins(_FromModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnThrees(OnBins):
-    """A model of attributes alone, of pairs and of tables of three on bins."""
+    """The model was fitted to attributes alone, pairs and tables of three on bins."""
 
     regime, hides = "model_threes", "aware_model_threes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnTables(_FromModel):
-    """A model of the least-squares tables, and answers between it and them."""
+    """The model was fitted to the tables of least squares, and the answers lie between both."""
 
     regime, hides, form = "model_tables", "aware_model_tables", Moved
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What is public about a release from a model: its plan, and what a squared error of each pair of attributes counts."""
+    """The public facts of a release from a model, from its plan."""
 
     plan: Plan
-    pairs: Mapping[tuple[str, ...], float]
+    pairs: Mapping[tuple[str, ...], float]  # the weight of squared errors of each pair of attributes
 
     @cached_property
     def asked(self) -> tuple[tuple[str, ...], ...]:
@@ -112,7 +113,7 @@ class Setting:
 
     @property
     def stated(self) -> dict[str, Any]:
-        """Values that cannot be together, and public counts, as the spec says them."""
+        """Impossible combinations of values, and public counts, in the words of the spec."""
         return {key: tuple(self.plan.details.get(key, ())) for key in ("impossible", "public")}
 
     @cached_property
@@ -127,7 +128,7 @@ class Setting:
 
     @cached_property
     def deciding_rows(self) -> float:
-        """From how many rows on the plan that does not look is nearly right; it says nothing of cells where other queries are asked."""
+        """The number of rows from which on the data-independent plan is better; infinite if not all queries are cells."""
         if not all(product.is_marginal for product in self.plan.workload):
             return math.inf
         rmse = Reference.read(self.plan.details["reference"]).rmse
@@ -135,14 +136,14 @@ class Setting:
         return 0.4 * float(np.mean(cells * rmse)) / (_DENSE[self.noise.norm] * (1 + (_FEW_CELLS / float(cells.mean())) ** 6))
 
     def case(self, rows: int | None) -> str:
-        """What is measured of so many rows, or where they are not counted."""
+        """Return what is measured for so many rows, or for None if they are not counted."""
         if self.deciding_rows <= (_FEW_ROWS if rows is None else max(rows, 1)):
             return "model_tables"
         return "model_fuller" if rows is not None and rows > _FEWER[self.noise.norm] * self.deciding_rows else "model_bins"
 
     @cached_property
     def counting(self) -> Fraction:
-        """The part of the budget that counts the rows; none where no count would change what is measured."""
+        """The part of the budget that counts the rows; 0 if no count would change what is measured."""
         deciding, share = self.deciding_rows, _COUNTING
         if not _FEW_ROWS < deciding < math.inf or self.public_rows is not None:
             return Fraction(0)
@@ -155,11 +156,11 @@ class Setting:
 
     @property
     def may_not_look(self) -> bool:
-        """Whether the plan that does not look can be what is carried out."""
+        """Whether the data-independent plan may be carried out."""
         return bool(self.counting) or self.case(self.public_rows) == "model_tables"
 
     def shares(self, case: str) -> dict[str, Fraction]:
-        """The parts of the budget by step: attributes alone, pairs of them, and tables of three if rows are not much too few."""
+        """Return the part of the budget of each step of a case."""
         rest = 1 - self.counting
         if case == "model_tables":
             return {"independent": rest}
@@ -169,15 +170,15 @@ class Setting:
         return {"alone": rest * alone, "pairs": rest * (1 - alone - _THREES), "threes": rest * _THREES}
 
     def fitted(self, share: Fraction, blocks: Sequence[tuple[Block, float]]) -> Measurements:
-        """Blocks within a part of the budget."""
+        """Scale the noise of blocks to a part of the budget."""
         return fit(self.plan.domain, shared_out(self.plan).share(share), self.noise, blocks)
 
     def total(self, share: Fraction) -> Measurements:
-        """The number of rows."""
+        """Measure the number of rows."""
         return self.fitted(share, [(Block((), Fraction(1)), 1.0)])
 
     def alone(self, case: str) -> Measurements:
-        """Every attribute that is asked about alone, also those that are in no pair."""
+        """Measure every attribute that is asked about by itself, also those that are in no pair."""
         asked, domain = {name for product in self.plan.workload for name in product.attributes}, self.plan.domain
         sizes = {name: domain.kind(name).size for name in domain.names if name in asked}
         blocks = [Block((Factor((name,), Identity(size)),), Fraction(1)) for name, size in sizes.items()]
@@ -186,7 +187,7 @@ class Setting:
 
     @cached_property
     def threes(self) -> dict[tuple[str, ...], float]:
-        """Tables of three attributes that are asked for, with what a squared error of each counts."""
+        """The tables of three attributes that are asked for, with the weights of their squared errors."""
         threes: dict[tuple[str, ...], float] = {names: 0.0 for names in self.asked if len(names) == 3}
         for product in self.plan.workload:
             if product.attributes in threes:
@@ -194,7 +195,7 @@ class Setting:
         return threes
 
     def together(self, first: Observation, tables: Mapping[tuple[str, ...], float], share: Fraction) -> Measurements:
-        """Tables on bins that follow from noisy counts of the attributes alone."""
+        """Measure tables on bins that follow from the noisy counts of the attributes alone."""
         noisy, whole = NoisyTables.of(first), self.total(share)
         std = math.sqrt(block_variance(whole, whole.blocks[0]))
         shares = dict(zip(noisy.names, noisy.shares, strict=True))
@@ -208,7 +209,7 @@ class Setting:
 
 
 def pairs_of(workload: Workload) -> dict[tuple[str, ...], float]:
-    """Pairs of attributes that are asked about together, with what a squared error of each counts; refused where a model is no way."""
+    """Return the pairs of attributes that are asked about together, with the weights of squared errors; refuse what no model answers."""
     if workload.measures != (None,):
         raise InputError(f"{STRATEGY} answers counts; this workload asks for sums. Choose strategy = 'auto'.")
     domain, pairs = workload.domain, dict[tuple[str, ...], float]()
@@ -230,7 +231,7 @@ def pairs_of(workload: Workload) -> dict[tuple[str, ...], float]:
 
 
 def _steps(setting: Setting) -> list[dict[str, Any]]:
-    """What is done, case by case where the number of rows decides, for people and programs."""
+    """Return the steps as entries of the details, for every case that the number of rows may decide."""
     cases = {
         case: [{"step": name, "budget": part_of(setting.plan, share)} for name, share in setting.shares(case).items()]
         for case in ("model_bins", "model_fuller", "model_tables")
@@ -241,7 +242,7 @@ def _steps(setting: Setting) -> list[dict[str, Any]]:
 
 
 def setting_of(plan: Plan) -> Setting:
-    """Read and check a plan before anything is paid; it may come from a file that somebody wrote."""
+    """Read and check a plan, which may come from a file that somebody wrote, before anything is paid."""
     setting = Setting(plan, pairs_of(plan.workload))
 
     def details() -> dict[str, Any]:
@@ -259,7 +260,7 @@ def setting_of(plan: Plan) -> Setting:
 
 
 def carry_out(setting: Setting, series: Series) -> Outcome:
-    """Count the rows if they decide, then measure tables on bins or what the plan that does not look measures."""
+    """Count the rows if they decide, then measure tables on bins or carry out the data-independent plan."""
     rows, share = setting.public_rows, setting.counting
     if share:
         counted = series.measure(setting.total(share))
@@ -291,7 +292,7 @@ class Model(Mechanism):
     findings = (OnBins, OnThrees, OnTables)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Shares of the budget, and the plan that does not look."""
+        """Make the public plan: shares of the budget, and the best data-independent plan."""
         pairs = pairs_of(workload)
         reference, _ = choose(workload, privacy, replace(search, strategy="auto", on_plan=None))
         details = {
@@ -309,5 +310,5 @@ class Model(Mechanism):
         return replace(setting.plan, details=details | {"steps": _steps(setting)}, fallback=rest)
 
     def ready(self, plan: Plan) -> Run:
-        """See `setting_of` and `carry_out`."""
+        """Check the plan by `setting_of`, to be carried out by `carry_out`."""
         return partial(carry_out, setting_of(plan))

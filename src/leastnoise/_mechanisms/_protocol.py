@@ -1,7 +1,7 @@
-"""What every mechanism answers: a public half, and a private half that runs within a paid series.
+"""The protocol of mechanisms: a public half that plans and checks, and a private half that runs within a paid series.
 
-Adding a mechanism is one file with these answers, one line in ``_registry.py``, and one row in tests/mechanisms/conformance. Mechanisms
-that look at the data share how findings are written and read, and the best plan that does not look.
+A new mechanism is one file with a subclass of `Mechanism`, one line in ``_registry.py``, and one row in tests/mechanisms/conformance.
+Mechanisms that look at the data share here how their findings are written and read, and their reference, the best plan that does not look.
 """
 
 import json
@@ -24,7 +24,7 @@ from leastnoise._planner import PLANNERS
 from leastnoise._workload import Workload
 
 Run: TypeAlias = Callable[[Series], Outcome]
-"""The private half: carries a plan out by steps of a series, which is paid; it never sees a row."""
+"""The private half: carries a plan out by steps of a paid series; it never sees a row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Reference:
 
     @staticmethod
     def of(plan: Plan) -> "Reference":
-        """Of a plan with its promise."""
+        """Summarise a plan with its promise."""
         promise = plan.expected_error()
         return Reference(
             strategy=plan.strategy,
@@ -50,12 +50,12 @@ class Reference:
         )
 
     def facts(self) -> dict[str, Any]:
-        """As the details of a plan have it."""
+        """Return the entry of a plan's details."""
         return {**asdict(self), "rmse": list(self.rmse)}
 
     @staticmethod
     def read(facts: Mapping[str, Any]) -> "Reference":
-        """From the details of a plan."""
+        """Read the entry of a plan's details."""
         return Reference(**{**facts, "rmse": tuple(facts["rmse"])})
 
 
@@ -70,7 +70,7 @@ class Explanation:
 
 
 def terms_of(plan: Plan) -> Terms:
-    """What the kernel is told of a plan: measurements that are known beforehand are its only step, and paid by their real cost."""
+    """Return what the kernel needs of a plan: measurements that are known beforehand are its only step, paid by their exact cost."""
     attributes, measures = plan.used()
     series = plan.details.get("series", {})
     return Terms(
@@ -87,29 +87,29 @@ def terms_of(plan: Plan) -> Terms:
 
 
 class Mechanism(Protocol):
-    """A way from a workload to answers: by default one that is asked for by name, and looks at what is asked about."""
+    """A way from a workload to answers; by default it is asked for by name, and reads the attributes that are asked about."""
 
     names: ClassVar[tuple[str, ...]]
     """The strategies that ask for it by name; none for the mechanism of all other strategies."""
     findings: ClassVar[tuple[type["Looked"], ...]] = ()
-    """What may be found, of any release of the program."""
+    """The kinds of its findings, also those of earlier releases of the program."""
 
     def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - what it cannot answer is refused with a reason
-        """Whether it is the mechanism for this strategy and workload."""
+        """Whether this is the mechanism for a strategy and a workload."""
         return strategy in self.names
 
     def decides_along(self, workload: Workload) -> tuple[str, ...]:  # noqa: ARG002 - none that is not asked about
-        """The attributes that it looks at to decide, whether or not they are asked about: they are read too."""
+        """Return the attributes that decisions depend on; they are read even if nobody asks about them."""
         return ()
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """Make the public plan."""
 
     def ready(self, plan: Plan) -> Run:
-        """Check a plan, perhaps from a file that somebody wrote, before anything is paid, and give what carries it out."""
+        """Check a plan, which may come from a file that somebody wrote, before anything is paid, and return the run that carries it out."""
 
     def explain(self, plan: Plan) -> Explanation:
-        """Tell what will be done: the steps, and the plan that does not look, where the details have one."""
+        """Return the steps, and the reference if the details have one."""
         details, reference = plan.details, plan.details.get("reference")
         return Explanation(
             mechanism=details["mechanism"],
@@ -118,7 +118,7 @@ class Mechanism(Protocol):
         )
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:
-        """Read what `Finding.facts` gave; what else stands there, in files of earlier releases, is left."""
+        """Read what `Finding.facts` wrote; other entries, in files of earlier releases, are ignored."""
         kind = {name: each for each in self.findings for name in (each.regime, *each.earlier)}[facts["regime"]]
         known = {field.name: facts[field.name] for field in fields(kind) if facts.get(field.name) is not None}
         if "hidden" in known:
@@ -128,7 +128,7 @@ class Mechanism(Protocol):
 
 @lru_cache(maxsize=8)
 def reference_plan(workload: Workload, privacy: Privacy, progress: Callable[[str], None] | None) -> Plan:
-    """The best data-independent plan that takes seconds, not minutes."""
+    """Find the best data-independent plan among the strategies that take seconds, not minutes."""
     names = [planner.name for planner in PLANNERS.values() if planner.reference(workload)]
     tried = [entry for name in names for entry in candidates(workload, privacy, name, tell=progress)]
     best = min(tried, key=lambda candidate: candidate.total)
@@ -138,26 +138,27 @@ def reference_plan(workload: Workload, privacy: Privacy, progress: Callable[[str
 
 
 def within(plan: Plan, privacy: Privacy) -> Plan:
-    """The same queries within another budget, without a promise."""
+    """Return the measurements of a plan within another budget, without a promise."""
     return Plan(workload=plan.workload, privacy=privacy, strategy=plan.strategy, measurements=rescaled(plan.measured(), privacy))
 
 
 def looking(reference: Plan, rest: Privacy, strategy: str, details: Mapping[str, Any]) -> Plan:
-    """A plan that looks at the data, with the one that does not for comparison, and within the rest of the budget as its way out."""
+    """Make a plan that looks at the data: the reference is kept for comparison, and within the rest of the budget as fallback."""
     details = {**details, "reference": Reference.of(reference).facts()}
-    way_out = within(reference, rest)
-    return Plan(workload=reference.workload, privacy=reference.privacy, strategy=strategy, details=details, fallback=way_out)
+    return Plan(
+        workload=reference.workload, privacy=reference.privacy, strategy=strategy, details=details, fallback=within(reference, rest)
+    )
 
 
 def fallback(plan: Plan) -> Measurements:
-    """The data-independent measurements within what the first choice leaves."""
+    """Return the data-independent measurements within the budget that the first choice leaves."""
     if plan.fallback is None:
         raise InputError("The data-aware plan does not say what it measures without structure. Make the plan again; nothing was spent.")
     return plan.fallback.measured()
 
 
 def require_details(plan: Plan, details: Callable[[], Mapping[str, Any]]) -> None:
-    """Refuse a plan, perhaps from a file that somebody wrote, whose details are not what this version carries out, or cannot be read."""
+    """Refuse a plan whose details cannot be read, or are not those that this version carries out."""
     try:
         fallback(plan)
         tables = len(Reference.read(plan.details["reference"]).rmse)
@@ -169,54 +170,54 @@ def require_details(plan: Plan, details: Callable[[], Mapping[str, Any]]) -> Non
 
 
 def squares_added(privacy: Privacy, noise: Noise) -> dict[str, str]:
-    """What a plan says where all its steps have Gaussian noise within (epsilon, delta): the mu squared that they share out."""
+    """Return the entry of a plan's details if all steps have Gaussian noise within (epsilon, delta): the mu squared that they share."""
     if noise is not Noise.ROUNDED_GAUSSIAN or type(privacy.budget) is not ApproxDP:
         return {}
     return {"gaussian": str(allowed_mu_squared(privacy.budget))}
 
 
 def shared_out(plan: Plan) -> Privacy:
-    """What the steps of a plan take parts of: rho where squares are added, which is half of mu squared, else the budget."""
+    """Return the privacy that the steps of a plan share: rho, half of mu squared, if squares are added, else the budget."""
     squares = plan.details.get("gaussian")
     return plan.privacy if squares is None else plan.privacy.within(ZCDP(exact("gaussian", squares) / 2))
 
 
 def part_of(plan: Plan, share: Fraction) -> dict[str, str]:
-    """What a step of a plan takes, for its details."""
+    """Return the part of the budget that a step takes, as an entry of the details."""
     return {name: str(number) for name, number in parameters(shared_out(plan).budget.share(share)).items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looked(Finding):
-    """What was found by looking at the data."""
+    """The decision that a mechanism made from noisy answers, and its numbers."""
 
-    regime: ClassVar[str]
-    earlier: ClassVar[tuple[str, ...]] = ()  # the same in files of earlier releases
+    regime: ClassVar[str]  # its name in files
+    earlier: ClassVar[tuple[str, ...]] = ()  # its names in files of earlier releases
     linear: ClassVar[bool] = False
     further: ClassVar[bool] = True
-    interval: ClassVar[str] = "interval_aware"
+    interval: ClassVar[str] = "interval_aware"  # keys of sentences
     reading: ClassVar[str] = "aware_reading"
     hides: ClassVar[str] = "aware_smoothed"
     estimate: ClassVar[Callable[..., Estimator]]
-    """The estimate that belongs to the way to measure, where it needs no more than what was measured."""
+    """The estimator of the answers, if it needs the observation alone."""
 
     test: Mapping[str, float] | None = None
 
     @property
     def done(self) -> Said:
-        """What was done, in a clause with the finding's own numbers."""
+        """The key of the clause that says what was done, and the numbers in it."""
         return f"regime_{self.regime}", asdict(self)
 
     def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - of all domains
-        """What intervals leave out, which is in most cases the same for all releases of a kind."""
+        """Return the sentences on errors that the intervals do not cover."""
         return [(self.hides, {})]
 
     def facts(self) -> dict[str, Any]:
-        """The way to measure and its numbers, as a JSON value."""
+        """Return the finding as a JSON value, without numbers that are None."""
         return {"regime": self.regime, **_known(asdict(self))}
 
     def estimator(self, observation: Observation) -> Estimator:
-        """The estimate of the answers."""
+        """Return the estimator of the answers."""
         return type(self).estimate(observation)
 
 
@@ -226,10 +227,10 @@ def _known(value: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unused(Looked):
-    """No structure worth using: least squares."""
+    """The data have no structure worth using: the answers are those of least squares."""
 
     regime, hides = "independent", "aware_independent"
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Least squares."""
+        """Return the estimator of least squares."""
         return Independent(Estimate(observation))

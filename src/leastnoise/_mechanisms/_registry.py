@@ -1,4 +1,4 @@
-"""The registry of mechanisms: one line each. The first that takes a strategy and a workload has them."""
+"""The registry of mechanisms, one line each; the first one that takes a strategy and a workload is used."""
 
 from leastnoise._mechanisms._dawa import Dawa, DawaPlane
 from leastnoise._mechanisms._linear import Linear
@@ -20,10 +20,10 @@ BY_NAME = tuple(dict.fromkeys(name for mechanism in MECHANISMS for name in mecha
 
 
 def mechanism_for(strategy: str, workload: Workload) -> Mechanism:
-    """The mechanism that a strategy asks for."""
+    """Return the mechanism for a strategy and a workload."""
     return next(mechanism for mechanism in MECHANISMS if mechanism.takes(strategy, workload))
 
 
 def mechanism_of(plan: Plan) -> Mechanism:
-    """The mechanism that made a plan, and carries it out."""
+    """Return the mechanism that made a plan and carries it out."""
     return mechanism_for(plan.strategy, plan.workload)

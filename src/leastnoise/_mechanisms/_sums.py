@@ -1,10 +1,11 @@
-"""Sums that are not drowned by a public maximum far above most values: one mechanism, by what is asked.
+"""Sums whose public maximum is far above most values, so that noise in proportion to it would be too large (docs/decisions/sums.md).
 
-Along the number alone, of at most 1024 cells, all of it is measured with the whole budget, in one step: every cell's noise is as large as
-its own values, and cells in which nothing stands out of the noise are left out of the answers, which the paid answers tell themselves.
-Else a tenth of the budget counts the records between candidate thresholds, and the threshold of least predicted error follows from the
-noisy counts. By one table of groups the rest measures buckets of the number under it, and each group keeps those that are worth their
-noise; other workloads have every value cut at the limit of its cell, with a strategy made for these limits (docs/decisions/sums.md).
+If only the summed number is asked about, and has at most 1024 cells, one step measures buckets of it with the whole budget. The noise of a
+bucket is in proportion to its values, and buckets whose noisy sums do not exceed their noise are left out of the answers.
+
+Otherwise a tenth of the budget counts the records between candidate thresholds, and the threshold of least predicted error follows from the
+noisy counts. For one table of groups the rest of the budget measures buckets of the number under the threshold, and each group keeps those
+that are worth their noise. For other workloads every value is cut at the threshold, and a strategy is made for the limits of the cells.
 """
 
 import itertools
@@ -49,25 +50,25 @@ from leastnoise._workload import Workload, identity
 
 STRATEGY = "truncated_sums"
 TAIL_SHARE = Fraction(1, 10)
-"""The part of the budget that chooses a threshold."""
+"""The part of the budget that chooses the threshold."""
 _MOST_GROUPS = 2**14
 
 
 def _left_out(finding: "Bucketed | Grouped | Cut", domain: Domain, **ends: int) -> list[Said]:
-    """Which values sums leave out, by ends in units of the measure, and how much that is estimated to be."""
+    """Say which values the sums leave out, by ends in units of the measure, and the estimate of their sum."""
     unit = domain.measure(finding.measure).unit
     amounts = {name: Fraction(end * unit) for name, end in ends.items()}
     return [(finding.regime, {"name": finding.measure, **amounts, "lost": _three_digits(finding.estimated_loss * unit)})]
 
 
 def _three_digits(estimate: SupportsFloat) -> float:
-    """What is estimated is published to three digits."""
+    """Round an estimate to the three digits that are published."""
     return float(f"{float(estimate):.3g}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucketed(Looked):
-    """Sums of the values between two bounds; those of other values were left out."""
+    """Sums of the values between two bounds; all other values are left out."""
 
     regime = "bucketed"
     further = False  # sums without some of the values are not those that are asked for
@@ -83,18 +84,18 @@ class Bucketed(Looked):
     estimated_loss: float
 
     def not_covered(self, domain: Domain) -> list[Said]:
-        """What is left out."""
+        """Say what is left out."""
         return _left_out(self, domain, low=self.low, high=self.high)
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Least squares on what is kept, and what may be missing."""
+        """Use least squares on the kept buckets, and add the estimated loss to the errors."""
         losses = ((int(start), int(stop), float(loss)) for start, stop, loss in self.losses)
         return LeftOut.of(observation, int(self.first), int(self.stop), losses)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouped(Looked):
-    """Values above a threshold were cut to it, and each group keeps some of the buckets under it."""
+    """Values above a threshold are cut to it, and each group keeps some of the buckets under it."""
 
     regime = "grouped"
     further = False  # sums without some of the values are not those that are asked for
@@ -108,11 +109,11 @@ class Grouped(Looked):
     estimated_loss: float
 
     def not_covered(self, domain: Domain) -> list[Said]:
-        """What the cut and what was left out do to sums."""
+        """Say what the cut and the buckets that were left out do to sums."""
         return _left_out(self, domain, cut=self.threshold)
 
     def estimator(self, observation: Observation) -> Estimator:
-        """The sums of what each group keeps."""
+        """Add up the buckets that each group keeps."""
         block = observation.measurements.blocks[-1]
         limited = None if block.limits is None else (block.limits.attribute, int(block.limits.values.max()))
         if (block.measure, limited) != (self.measure, (self.attribute, self.threshold)) or not 0 <= self.estimated_loss <= float_info.max:
@@ -122,7 +123,7 @@ class Grouped(Looked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut(Looked):
-    """Values above a threshold were cut to it."""
+    """Values above a threshold are cut to it."""
 
     regime = "truncated"
     further = False  # sums of cut values are not those that are asked for
@@ -135,23 +136,23 @@ class Cut(Looked):
     estimated_loss: float
 
     def not_covered(self, domain: Domain) -> list[Said]:
-        """What the cut does to sums."""
+        """Say what the cut does to sums."""
         return _left_out(self, domain, cut=self.threshold)
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Least squares, and what the cut is estimated to have taken."""
+        """Use least squares, and add the estimated loss by the cut to the errors."""
         losses = ((int(start), int(stop), float(loss)) for start, stop, loss in self.losses)
         return Truncated.of(observation, self.attribute, losses)
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is public about a release of sums: its plan, the number that is summed, and the most that a row of each of its cells adds."""
+    """The public facts of a release of sums, from its plan."""
 
     plan: Plan
     measure: str
-    attribute: str
-    edges: IntArray
+    attribute: str  # the number that is summed
+    edges: IntArray  # for each of its cells the most that a row adds, in units, shape (cells,)
 
     @property
     def noise(self) -> Noise:
@@ -160,12 +161,12 @@ class Setting:
 
     @property
     def candidates(self) -> IntArray:
-        """The cells whose upper ends may become the threshold."""
+        """The cells whose upper ends are the candidate thresholds."""
         return candidate_cells(self.edges)
 
 
 def setting(workload: Workload, privacy: Privacy) -> Setting:
-    """What is public about a release of sums, with its plan."""
+    """Make the plan of a release of sums; refuse what cannot be carried out."""
     if len(workload.measures) != 1 or workload.measures[0] is None or not workload.products[0].of_values:
         asked = {
             product.measure: f"sums of {product.measure}"
@@ -195,7 +196,7 @@ def setting(workload: Workload, privacy: Privacy) -> Setting:
 
 
 def setting_of(plan: Plan) -> Setting:
-    """Read and check a plan before anything is paid; it may come from a file that somebody wrote."""
+    """Read and check a plan, which may come from a file that somebody wrote, before anything is paid."""
     made = setting(plan.workload, plan.privacy)
     if made.plan.digest() != plan.digest():
         raise InputError("The details of the plan are not those of this version. Make the plan again; nothing was spent.")
@@ -203,7 +204,7 @@ def setting_of(plan: Plan) -> Setting:
 
 
 def _cells_of(workload: Workload, name: str) -> tuple[str, IntArray]:
-    """The attribute that holds the measure's number, and the most that a record of each of its cells adds, in units."""
+    """Return the attribute of the measure's column, and for each of its cells the most that a row adds, in units."""
     domain, measure = workload.domain, workload.domain.measure(name)
     if measure.low_units < 0:
         raise InputError(
@@ -233,27 +234,27 @@ def _cells_of(workload: Workload, name: str) -> tuple[str, IntArray]:
 
 
 def _nulls_alone(kind: Kind) -> bool:
-    """Whether the cell `other` holds nothing but nulls, which add nothing."""
+    """Whether the cell `other` holds nulls alone, which add nothing to sums."""
     return kind.null == "other" and kind.outside != "other"
 
 
 def tail_counts(setting: Setting) -> Measurements | None:
-    """Counts of the rows between one candidate threshold and the next; None where there is one candidate only."""
+    """Count the rows between one candidate threshold and the next; None if there is one candidate only."""
     cells, plan = setting.candidates, setting.plan
     if len(cells) < 2:
         return None
     last, kind = cells[1:].copy(), plan.domain.kind(setting.attribute)
     if _nulls_alone(kind):
-        last[-1] = kind.regular - 1  # nulls are no large values
+        last[-1] = kind.regular - 1  # nulls are not large values
     factor = Factor((setting.attribute,), Ranges(len(setting.edges), cells[:-1] + 1, last))
     return fit(plan.domain, shared_out(plan).share(TAIL_SHARE), setting.noise, [(Block((factor,), Fraction(1)), 1.0)])
 
 
 def after_the_tail(setting: Setting, blocks: Sequence[tuple[Block, float]]) -> Measurements:
-    """Measurements of the second step, with what the tail leaves of the budget."""
+    """Scale the noise of the second step to the budget that the counts of the tail leave."""
     made = fit(setting.plan.domain, shared_out(setting.plan).share(1 - TAIL_SHARE), setting.noise, blocks)
     tail = tail_counts(setting)
-    joined([made] if tail is None else [tail, made], setting.plan.privacy)  # refused now, and not when both have been paid for
+    joined([made] if tail is None else [tail, made], setting.plan.privacy)  # what cannot be joined is refused before anything is paid
     return made
 
 
@@ -263,7 +264,7 @@ Chooser = Callable[[FloatArray], ThresholdChoice]
 def under_a_threshold(
     setting: Setting, series: Series, choose: Chooser, measurements: Callable[[int], Measurements]
 ) -> tuple[ThresholdChoice, list[Observation]]:
-    """Count the tail, choose the threshold, and measure the sums under it."""
+    """Count the rows of the tail, choose the threshold, and measure the sums under it."""
     tail = tail_counts(setting)
     counted = [] if tail is None else [series.measure(tail)]
     choice = choose(np.zeros(0) if tail is None else counted[0].values[0] / tail.grid)
@@ -271,7 +272,7 @@ def under_a_threshold(
 
 
 def _deviation(made: Measurements | None) -> float:
-    """The standard error of what the first block measures."""
+    """Return the standard error of the first block; 0 without measurements."""
     return 0.0 if made is None else float(block_variance(made, made.blocks[0]) ** 0.5)
 
 
@@ -279,7 +280,7 @@ def _deviation(made: Measurements | None) -> float:
 
 
 def measured(setting: Setting) -> tuple[SumBuckets, Measurements]:
-    """The buckets of the number, and what is measured, with all of the budget."""
+    """Choose buckets of the number, and scale the noise of their sums to the whole budget."""
     buckets = SumBuckets.of(setting.plan.workload, setting.attribute, setting.edges)
     limits = Limits(buckets.limits, setting.attribute)
     block = Block((buckets.factor(setting.noise.norm),), Fraction(1), setting.measure, limits)
@@ -287,7 +288,7 @@ def measured(setting: Setting) -> tuple[SumBuckets, Measurements]:
 
 
 def sums_along(setting: Setting, buckets: SumBuckets, measurements: Measurements, series: Series) -> Outcome:
-    """Measure, and see from the answers which buckets of the number to keep."""
+    """Measure the sums of buckets, and choose from the noisy answers which of them to keep."""
     observation = series.measure(measurements)
     groups = Expanded.of(observation, None)
     kept = buckets.choices(groups.covariance).kept(groups.counts)
@@ -309,7 +310,7 @@ def sums_along(setting: Setting, buckets: SumBuckets, measurements: Measurements
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Under:
-    """What is measured under a threshold."""
+    """The buckets of the number under a threshold, their measurements and their standard errors."""
 
     buckets: GroupBuckets
     measurements: Measurements
@@ -317,7 +318,7 @@ class Under:
 
 
 def under(setting: Setting, threshold: int) -> Under:
-    """The sums of buckets under a threshold, with the second part of the budget."""
+    """Choose the buckets under a threshold, and scale their noise to the second part of the budget."""
     domain, (product, *_) = setting.plan.domain, setting.plan.workload
     buckets = GroupBuckets.of(setting.attribute, setting.edges, threshold)
     along = {name: Factor((name,), Identity(domain.kind(name).size)) for name in product.attributes}
@@ -328,19 +329,19 @@ def under(setting: Setting, threshold: int) -> Under:
 
 
 def measurable(setting: Setting) -> dict[int, Under]:
-    """What is measured under every threshold that may be chosen."""
+    """Return the buckets and measurements for every threshold that may be chosen."""
     return {threshold: under(setting, threshold) for threshold in setting.edges[setting.candidates].tolist()}
 
 
 def group_chooser(setting: Setting, thresholds: Mapping[int, Under]) -> Chooser:
-    """The threshold of least predicted error from noisy counts; what counts of the tail need is refused now."""
+    """Return the function that chooses the threshold of least predicted error from noisy counts."""
     groups, sure = setting.plan.workload.products[0].rows, SURE * _deviation(tail_counts(setting))
     noise = {threshold: float(np.sqrt((made.noise**2).sum())) for threshold, made in thresholds.items()}
     return lambda counts: choose_group_threshold(setting.edges, counts, groups, noise.__getitem__, sure=sure)
 
 
 def sums_by_group(setting: Setting, thresholds: Mapping[int, Under], choose: Chooser, series: Series) -> Outcome:
-    """Choose the threshold, measure the buckets under it, and see from them what each group keeps."""
+    """Choose the threshold, measure the buckets under it, and choose from the noisy sums which of them each group keeps."""
     choice, observed = under_a_threshold(setting, series, choose, lambda threshold: thresholds[threshold].measurements)
     values, noise = measured_by_group(observed[-1], setting.attribute)
     kept = thresholds[choice.threshold].buckets.kept(values.reshape(-1, len(noise)), noise)
@@ -360,11 +361,11 @@ def sums_by_group(setting: Setting, thresholds: Mapping[int, Under], choose: Cho
 
 
 def chooser(setting: Setting) -> Chooser:
-    """The threshold of least predicted error from noisy counts; all that is public of it is computed before anything is paid."""
+    """Return the function that chooses the threshold of least predicted error; what it needs is computed before anything is paid."""
     cells, edges, workload = setting.candidates, setting.edges, setting.plan.workload
     try:
         after_the_tail(setting, [(_every_cell(setting, edges), 1.0)])
-    except InputError:  # too many cells, of which there may be a strategy all the same
+    except InputError:  # for too many cells by themselves there may still be a strategy
         sums(setting, int(edges[-1]))
     gram, lost = asked_along(workload, setting.attribute)
     rows = Block((Factor((setting.attribute,), Identity(len(edges))),), Fraction(1))
@@ -379,9 +380,9 @@ def chooser(setting: Setting) -> Chooser:
 
 
 def sums(setting: Setting, threshold: int) -> Measurements:
-    """The sums under the limits of a threshold, by the first of three ways whose noise can be drawn exactly."""
-    # The best for the weights of what is asked; the best for equal weights, as those far apart ask for noise out of all proportion; and
-    # every cell by itself.
+    """Measure the sums under a threshold by the first of three strategies whose noise can be drawn exactly."""
+    # They are the best one for the weights of the workload; the best one for equal weights, because very unequal weights may need noise of
+    # extreme scales; and every cell by itself.
     workload, limits = setting.plan.workload, np.minimum(setting.edges, threshold)
     even = Workload(workload.domain, tuple(replace(product, weight=Fraction(1)) for product in workload))
     for asked in (workload, even):
@@ -392,7 +393,7 @@ def sums(setting: Setting, threshold: int) -> Measurements:
 
 
 def _every_cell(setting: Setting, limits: IntArray) -> Block:
-    """The sum of every cell of what is asked about."""
+    """Return the block of the sums of all cells of the attributes that are asked about."""
     domain, asked = setting.plan.domain, {setting.attribute, *(name for product in setting.plan.workload for name in product.attributes)}
     factors = tuple(Factor((name,), Identity(domain.kind(name).size)) for name in domain.names if name in asked)
     return Block(factors, Fraction(1), setting.measure, Limits(limits, setting.attribute))
@@ -414,14 +415,14 @@ def sums_of_cut_values(setting: Setting, choose: Chooser, series: Series) -> Out
 
 
 def _way(workload: Workload, attribute: str) -> dict[str, Fraction]:
-    """The shares of the budget by step of the way for a workload; what none can answer is refused."""
+    """Return the share of the budget of each step for a workload; refuse what cannot be answered."""
     (names, *others) = {product.attributes for product in workload}
     if not others and names == (attribute,) and workload.domain.kind(attribute).size <= MOST_SUM_CELLS:
         return {"number": Fraction(1)}
     cells = all(queries == identity() for product in workload for queries in product.query_sets)
     if not others and cells and attribute not in names and workload.products[0].rows <= _MOST_GROUPS:
         return {"tail": TAIL_SHARE, "groups": 1 - TAIL_SHARE}
-    noise_along(workload, attribute, 1)  # what it refuses is refused when it is planned
+    noise_along(workload, attribute, 1)  # refuses what could not be planned later
     return {"tail": TAIL_SHARE, "sums": 1 - TAIL_SHARE}
 
 
@@ -432,19 +433,19 @@ class TruncatedSums(Mechanism):
     findings = (Bucketed, Grouped, Cut)
 
     def decides_along(self, workload: Workload) -> tuple[str, ...]:
-        """The numbers that are summed."""
+        """Return the columns that are summed."""
         columns = {workload.domain.measure(name).column for name in workload.measures if name is not None}
         return tuple(name for name in workload.domain.names if name in columns)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """One step along the number alone, else two."""
+        """Make the plan: one step if only the number is asked about, else two."""
         made = setting(workload, privacy).plan
         if search.tell is not None:
             search.tell(STRATEGY)
         return made
 
     def ready(self, plan: Plan) -> Run:
-        """It must be what this version would plan, and what is measured under thresholds that may be chosen is made or tried now."""
+        """Check that this version would make the same plan, and prepare or try the measurements of all thresholds."""
         made = setting_of(plan)
         way = _way(plan.workload, made.attribute)
         if "number" in way:

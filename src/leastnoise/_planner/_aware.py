@@ -33,6 +33,7 @@ from leastnoise._families import (
     fit_p_identity,
     gram_generators,
     gram_of,
+    strategy_rmse,
     to_dyadic,
     tree_factor,
 )
@@ -169,7 +170,7 @@ def _fitted(name: str, gram: Gram, norm: int) -> Factor:
                 return Factor((name,), DiagonalAndRows(diagonal, rows) if len(rows) else Identity(k))
         if norm == 2 and k <= _MOST_OPTIMUM:
             optimum = fit_gaussian_optimum(gram)
-            if optimum.rmse < best.rmse * 0.999:
+            if strategy_rmse(gram, optimum.factor, 2) < best.rmse * 0.999:
                 return Factor(
                     (name,), Dense(to_dyadic(np.vstack([optimum.factor * math.sqrt(1 - _LEAST_WEIGHT**2), _LEAST_WEIGHT * np.eye(k)])))
                 )
