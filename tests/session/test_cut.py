@@ -15,6 +15,7 @@ from click.testing import CliRunner
 import leastnoise as ln
 from adapters.postgres import fill, server
 from leastnoise._cli._main import program
+from leastnoise._release import notices_of_all
 
 ROWS = 6000
 DOMAIN = ln.Domain(month=ln.Integers(1, 12), store=ln.Coded(5))
@@ -51,8 +52,6 @@ def told(release: ln.Release) -> tuple[float, float, float]:
 
 
 def _notice(release: ln.Release) -> str:
-    from leastnoise._release import notices_of_all
-
     return notices_of_all(release)[0]
 
 

@@ -1,18 +1,17 @@
 """DAWA by name: the whole path, its payment, and what it refuses; what it loses is in tests/privacy and tests/kernel."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, whole_budget
 from leastnoise._check import BudgetError, InputError
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._estimate import Estimate, joined
-from leastnoise._fitting import fit, rescaled
 from leastnoise._kernel import LeastCost, Ledger, SeededEntropy, UnpaidSeries
 from leastnoise._linop import unpack
 from leastnoise._mechanisms import BY_NAME as MECHANISMS
@@ -43,15 +42,9 @@ DOMAIN = Domain(age=Integers(0, SIZE - 1), sex=["F", "M"])
 WORKLOAD = queries(DOMAIN, age="prefix") + queries(DOMAIN, age={"ranges": [(0, 9), (5, 40)]}, weight=3) + queries(DOMAIN)
 
 
-def frame(cells: np.ndarray) -> dict[str, list[object]]:
+def people(cells: np.ndarray) -> pl.DataFrame:
     ages = np.repeat(np.arange(len(cells)), cells).tolist()
-    return {"age": ages, "sex": ["F", "M"] * (len(ages) // 2) + ["F"] * (len(ages) % 2)}
-
-
-def polars(cells: np.ndarray) -> object:
-    import polars as pl
-
-    return pl.DataFrame(frame(cells))
+    return pl.DataFrame({"age": ages, "sex": ["F", "M"] * (len(ages) // 2) + ["F"] * (len(ages) % 2)})
 
 
 CELLS = np.where(np.arange(SIZE) < 30, 200, 0)
@@ -64,7 +57,7 @@ def test_from_the_plan_to_a_release_that_is_read_again(tmp_path: Path, strategy:
     with pytest.raises(InputError, match="has no expected error: what it does depends on the data"):
         made.expected_error()
     book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(budget))
-    out = release(made, polars(CELLS), ledger=book, out=tmp_path / "out")
+    out = release(made, people(CELLS), ledger=book, out=tmp_path / "out")
     (entry,) = book.entries()
     assert entry.state == "sealed"
     assert entry.charge == whole_budget(budget)
@@ -75,8 +68,6 @@ def test_from_the_plan_to_a_release_that_is_read_again(tmp_path: Path, strategy:
     for one, other in zip(out.tables, again.tables, strict=True):
         assert (one.answer == other.answer).all()
         assert (one.noise_std == other.noise_std).all()
-        assert one.approximation_std is not None
-        assert other.approximation_std is not None
         assert np.array_equal(one.approximation_std, other.approximation_std, equal_nan=True)
         assert np.array_equal(one.low, other.low)
         assert (one.high - one.low >= 2 * one.noise_std).all()
@@ -85,7 +76,7 @@ def test_from_the_plan_to_a_release_that_is_read_again(tmp_path: Path, strategy:
         assert unpack(facts["starts"])[0] == 0
         assert len(unpack(facts["starts"])) == facts["buckets"]
     with pytest.raises(BudgetError):
-        release(made, polars(CELLS), ledger=book, out=tmp_path / "second")
+        release(made, people(CELLS), ledger=book, out=tmp_path / "second")
 
 
 @pytest.mark.parametrize("adaptive", [False, True])
@@ -93,12 +84,11 @@ def test_from_the_plan_to_a_release_that_is_read_again(tmp_path: Path, strategy:
 def test_every_regime_stays_within_its_budget_and_answers(monkeypatch: pytest.MonkeyPatch, adaptive: bool, budget: Budget) -> None:
     made = plan(WORKLOAD, budget, strategy="dawa")
     monkeypatch.setattr(dawa, "nearly_empty", lambda *_: adaptive)
-    out = release(made, polars(CELLS), seed=3)
+    out = release(made, people(CELLS), seed=3)
     assert not out.private
     assert regime(out.outcome) == ("adaptive" if adaptive else "smoothed")
     truth = np.cumsum(CELLS)
     table = out.tables[0]
-    assert table.approximation_std is not None
     spread = np.sqrt(table.noise_std**2 + np.nan_to_num(table.approximation_std) ** 2)
     assert (np.abs(table.answer - truth) < 8 * spread + 5).all()
 
@@ -122,7 +112,7 @@ def test_the_structure_of_the_data_decides(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_plan_that_does_not_tell_the_cells_is_answered_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dawa, "can_be_smoothed", lambda made: made.blocks == ())
     made = plan(WORKLOAD, PureDP("1/4"), strategy="dawa")
-    out = release(made, polars(CELLS + 200), seed=1)
+    out = release(made, people(CELLS + 200), seed=1)
     assert regime(out.outcome) == "independent"
     assert not np.nan_to_num(out.tables[0].approximation_std).any()
 
@@ -130,7 +120,7 @@ def test_a_plan_that_does_not_tell_the_cells_is_answered_as_it_is(monkeypatch: p
 def test_smoothed_answers_have_the_intervals_of_the_plan_that_does_not_look(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(dawa, "nearly_empty", lambda *_: False)
     made = plan(WORKLOAD, PureDP("1/4"), strategy="dawa")
-    out = release(made, polars(CELLS), ledger=Ledger.create(tmp_path / "l", "people", Privacy(PureDP("1/4"))), out=tmp_path / "out")
+    out = release(made, people(CELLS), ledger=Ledger.create(tmp_path / "l", "people", Privacy(PureDP("1/4"))), out=tmp_path / "out")
     times, half = out.interval.multiplier, out.interval.half_step
     plain = Estimate(out.outcome.observation)
     for table, again, product in zip(out.tables, read(tmp_path / "out").tables, WORKLOAD, strict=True):
@@ -172,7 +162,7 @@ def test_a_step_beyond_the_budget_is_not_drawn(monkeypatch: pytest.MonkeyPatch) 
     levels = dawa.levels
     monkeypatch.setattr(dawa, "levels", lambda setting, _: levels(setting, PureDP(1)))
     with pytest.raises(BudgetError, match=r"A step asks for epsilon = 0\.45, but only epsilon = 0 of this release's budget is left"):
-        release(made, polars(CELLS), seed=1)
+        release(made, people(CELLS), seed=1)
 
 
 # --- what is refused, before anything is paid --------------------------------------------------------------------------------------
@@ -211,7 +201,7 @@ def test_damaged_plans_are_refused_and_cost_nothing(tmp_path: Path, change: dict
     made = replace(whole, **fields)  # type: ignore[arg-type]
     ledger = tmp_path / "people.ledger"
     with pytest.raises(InputError, match=message):
-        release(made, polars(CELLS), ledger=ledger, out=tmp_path / "out")
+        release(made, people(CELLS), ledger=ledger, out=tmp_path / "out")
     assert not ledger.exists()
 
 
@@ -219,18 +209,17 @@ def test_linear_extras_are_refused(tmp_path: Path) -> None:
     made = plan(WORKLOAD, PureDP("1/4"), strategy="dawa")
     for asked in ({"nnls": True}, {"local_non_negative": True}, {"covariances": ("q1",)}):
         with pytest.raises(InputError, match="cannot be given by the strategy 'dawa', whose answers are no linear estimates"):
-            release(made, polars(CELLS), ledger=tmp_path / "people.ledger", options=Options(**asked))  # type: ignore[arg-type]
+            release(made, people(CELLS), ledger=tmp_path / "people.ledger", options=Options(**asked))  # type: ignore[arg-type]
     assert not (tmp_path / "people.ledger").exists()
-    out = release(made, polars(CELLS), seed=1)
+    out = release(made, people(CELLS), seed=1)
     with pytest.raises(InputError, match="covariances cannot be given"):
         out.covariance("q1")
 
 
 def test_it_is_not_chosen_by_itself() -> None:
-    assert not {one.strategy for one in compare(queries(Domain(age=Integers(0, 7)), age=all_ranges()), Privacy(PureDP(1)))} & set(
-        MECHANISMS
-    )
-    assert plan(queries(Domain(age=Integers(0, 7)), age="prefix"), PureDP(1)).strategy not in MECHANISMS
+    domain = Domain(age=Integers(0, 7))
+    assert not {one.strategy for one in compare(queries(domain, age=all_ranges()), Privacy(PureDP(1)))} & set(MECHANISMS)
+    assert plan(queries(domain, age="prefix"), PureDP(1)).strategy not in MECHANISMS
 
 
 def test_a_plan_that_no_version_makes_any_more_is_refused() -> None:
@@ -239,14 +228,7 @@ def test_a_plan_that_no_version_makes_any_more_is_refused() -> None:
         plan(WORKLOAD, PureDP("1/4"), strategy="dawa_tree")
     stored = replace(plan(WORKLOAD, PureDP("1/4"), strategy="dawa"), strategy="dawa_tree")
     with pytest.raises(InputError, match="are not those that this version carries out"):
-        release(stored, polars(CELLS), seed=1)
-
-
-def test_refitting_meets_the_other_budget() -> None:
-    made = plan(queries(DOMAIN, age="prefix"), PureDP(1)).measured()
-    again = rescaled(made, Privacy(PureDP("1/2")))
-    assert math.isclose(float(again.blocks[0].scale), 2 * float(made.blocks[0].scale), rel_tol=1e-5)
-    assert fit(again.domain, again.privacy, again.noise, [(block, 1.0) for block in again.blocks]).blocks[0].scale > 0
+        release(stored, people(CELLS), seed=1)
 
 
 @pytest.mark.parametrize("strategy", ["dawa", "dawa_levels"])

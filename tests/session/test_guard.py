@@ -149,10 +149,8 @@ def test_half_of_1000_rows_at_a_tenth_of_epsilon_is_stopped_less_than_once_in_10
 def test_a_bound_on_rows_in_cells_is_not_about_the_cells_of_a_guard(tmp_path: Path, attribute: str) -> None:
     privacy = ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=12, max_per_cell=ln.PerCell(1, attribute))
     measured = guard_measurements(privacy, Fraction(1, 10))
-    true = sum(
-        Fraction(most) ** 2 / (2 * block.scale**2) for most, block in zip((12, 36), measured.blocks, strict=True)
-    )  # all rows are used
-    assert true <= measured.privacy.budget.rho
+    all_used = sum(Fraction(most) ** 2 / (2 * block.scale**2) for most, block in zip((12, 36), measured.blocks, strict=True))
+    assert all_used <= measured.privacy.budget.rho
     frame = pd.DataFrame({"id": ["one"] * 12, attribute: [str(month) for month in range(12)]})
     domain = ln.Domain({attribute: [str(month) for month in range(12)]})
     plan = ln.plan(ln.marginals(domain, ways=1), privacy, guard="1/10")

@@ -173,10 +173,7 @@ def test_statistics_agree_with_the_tables_beside_them(released: tuple[ln.Release
         ('means = { of = "age" }', "number 1: of must be a measure of the domain (pay); got 'age'. Declare it with public bounds"),
         ('quantiles = { of = "pay", at = ["0.5"] }', "pay is a measure: for its quantiles declare an attribute of the same column in bins"),
         ('quantiles = { of = "store", at = ["0.5"] }', "one of Integers, Decimals, Bins or Edges, whose cells are numbers (amount, age)"),
-        (
-            'quantiles = { of = "age", at = ["1.5"] }',
-            "at must be different shares above 0 and at most 1, such as 0.5 for the median; got '1.5'",
-        ),
+        ('quantiles = { of = "age", at = ["1.5"] }', "different shares above 0 and at most 1, such as 0.5 for the median; got '1.5'"),
         ('quantiles = { of = "age", at = [0] }', "at must be different shares above 0 and at most 1"),
         ('quantiles = { of = "age", at = [0.5, "1/2"] }', "got '0.5, 0.5'"),
         ('quantiles = { of = "age", at = "0.5" }', "at must be a list of shares above 0 and at most 1"),
@@ -193,10 +190,7 @@ def test_statistics_agree_with_the_tables_beside_them(released: tuple[ln.Release
         ('means = { of = "pay" }\nsize = 10\nrelative = 0.1', "got 'relative'. Other targets, and sums, are of tables"),
         ('cdf = { of = "age" }\nsize = 10\nmargin = 5', "must be one of cdf, weight, size; got 'margin'. Other targets"),
         ('means = { of = "pay" }\nsize = 0', "size must be"),
-        (
-            'means = { of = "pay" }\ncdf = { of = "age" }',
-            "must have exactly one of marginals, queries, means, quantiles, cdf, sql; got means and cdf",
-        ),
+        ('means = { of = "pay" }\ncdf = { of = "age" }', "must have exactly one of marginals, queries, means, quantiles, cdf, sql; got"),
     ],
 )
 def test_mistakes_are_named(part: str, message: str) -> None:
