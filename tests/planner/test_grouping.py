@@ -18,15 +18,6 @@ def magnitudes(operator: Operator) -> np.ndarray:
     return np.abs(dense(operator)).astype(float)
 
 
-def sketch(repetitions: int, buckets: int, cells: int) -> np.ndarray:
-    """A random sketch: every repetition adds every cell to one bucket, with a sign."""
-    rng = np.random.default_rng(0)
-    rows = np.zeros((repetitions, buckets, cells))
-    for one in rows:
-        one[rng.permutation(np.arange(cells) % buckets), np.arange(cells)] = rng.choice([-1, 1], cells)
-    return rows.reshape(-1, cells)
-
-
 def error(errors: np.ndarray, theta: np.ndarray) -> float:
     return float((errors / theta**2).sum())
 
@@ -41,15 +32,6 @@ def test_groups_that_see_every_column_once_get_their_closed_form(rows: np.ndarra
     heights = np.array([rows[group == one].max() for one in range(len(each))])
     best = grouped_budgets(np.bincount(group, each[group]), heights, norm)
     assert error(each[group], found) == pytest.approx(best.error, rel=1e-4)
-
-
-@pytest.mark.parametrize("norm", NORMS)
-def test_a_sketch_gets_the_budgets_of_its_closed_form(norm: int) -> None:
-    # Six repetitions of four buckets with signs, each repetition with its own error a bucket.
-    rows, each = np.abs(sketch(6, 4, 20)), np.array([1.0, 2.0, 5.0, 0.3, 8.0, 4.0])
-    root = 1 / 3 if norm == 1 else 1 / 2
-    found = optimal_budgets(rows, np.repeat(each, 4), norm)
-    assert error(np.repeat(each, 4), found) == pytest.approx(((4 * each) ** root).sum() ** (1 / root), rel=1e-4)
 
 
 @pytest.mark.parametrize("norm", NORMS)

@@ -121,13 +121,6 @@ def test_the_worst_ratio_counts_means() -> None:
     assert after.error < before.error
 
 
-def test_a_plan_keeps_the_target_in_its_file() -> None:
-    made = ln.plan(asked("age", margin=2), PureDP(1))
-    again = ln.Plan.from_json(made.to_json())
-    assert again == made
-    assert again.workload.statistics[0].target == Target("margin", 2)
-
-
 def test_others_than_means_have_no_target() -> None:
     with pytest.raises(InputError, match="cdf have no targets: their errors depend on the data"):
         Statistic(kind="cdf", of="store", size=Fraction(9), target=Target("rmse", 1))
