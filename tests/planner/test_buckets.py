@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from leastnoise._estimate import Halving
-from leastnoise._families import gram_of
 from leastnoise._families._dense import strategy_rmse
 from leastnoise._families._tree import fit_greedy_h
 from leastnoise._linop import AllRanges, Coarse, Dense, Identity, Prefix, Ranges, Total, column_sums, dense
@@ -60,11 +59,6 @@ def test_the_strategy_on_buckets_is_no_worse_than_greedy_h_and_the_same_for_all_
     if count > 1:
         greedy = fit_greedy_h(gram).matrix()
         assert strategy_rmse(gram, matrix, power) <= strategy_rmse(gram, greedy, power) * 1.001
-
-
-def test_one_bucket_a_cell_is_the_workload_itself():
-    gram = bucket_gram([(1.0, AllRanges(12))], np.arange(12), 12)
-    assert np.allclose(gram.array, gram_of(AllRanges(12)).dense())
 
 
 @pytest.mark.parametrize("power", [1, 2])

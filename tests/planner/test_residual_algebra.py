@@ -88,13 +88,6 @@ def test_a_large_incidence_is_sparse_and_equal():
     assert coefficients(closure, dict.fromkeys(sets, 1.0)).sum() == pytest.approx(len(sets))
 
 
-def test_hundred_attributes_three_ways_have_the_published_number_of_tables():
-    closure = downward_closure((10,) * 100, ways(100, 3))
-    assert closure.count == 166_751
-    coefficient = coefficients(closure, dict.fromkeys(attribute_sets(closure), 1.0))
-    assert coefficient[0] == pytest.approx(1 + 100 / 10 + 4950 / 100 + 161700 / 1000)
-
-
 def test_every_guard_fires(monkeypatch):
     closure = downward_closure((2, 2), [(0, 1)])
     wide = downward_closure((2,) * 100, [tuple(range(12))])
@@ -191,16 +184,6 @@ def test_weights_do_not_depend_on_the_units_of_tables(norm):
         least_error(diagonal_errors(matrix * unit**2, coefficient), unit, 1 / unit, norm=norm) for unit in (np.ones(len(units)), units)
     )
     assert other.error == pytest.approx(one.error, rel=1e-6)
-
-
-def test_residual_noise_costs_one_and_gives_its_error():
-    shape, targets = (4, 3, 5, 2), ways(4, 2)
-    closure = downward_closure(shape, targets)
-    noise, error = residual_noise(closure, coefficients(closure, dict.fromkeys(targets, 1.0)))
-    sizes = table_sizes(shape, attribute_sets(closure))
-    assert np.sum(dimensions(closure) / sizes / noise) == pytest.approx(1.0)
-    variances = cell_variances(closure, 1 / (noise * sizes), targets)
-    assert variances @ table_sizes(shape, targets) == pytest.approx(error)
 
 
 def test_the_largest_variance_is_minimised_and_certified():

@@ -45,14 +45,6 @@ def test_optimised_families_are_never_worse_than_what_they_contain(budget: PureD
         assert best <= cells * 1.0001
 
 
-@pytest.mark.parametrize(("budget", "mechanism", "power"), NOISES, ids=["pure", "gaussian"])
-def test_weights_of_tables_are_at_least_as_good_as_their_closed_form(budget: PureDP | ZCDP, mechanism: str, power: int) -> None:
-    workload = marginals(DOMAIN, upto=2) + marginals(DOMAIN, ways=1, sum="pay")
-    optimised = planned("marginals", workload, budget)[1].total_squared_error
-    split = planned("workload", workload, budget)[1].total_squared_error
-    assert optimised <= split * 1.0001
-
-
 def test_queries_that_do_not_tell_all_cells_apart_have_an_optimum_too() -> None:
     workload = queries(DOMAIN, b=ranges([(0, 7), (4, 11), (8, 15)]))
     promise = planned("gaussian_optimum", workload, ZCDP("1/20000"))[1]
