@@ -45,7 +45,7 @@ from leastnoise._workload import from_json as workload_from_json
 
 
 def operator_from_json(value: Mapping[str, Any], cells: int | None = None) -> Operator:
-    """Read what ``to_json`` of ``_linop`` wrote; a matrix has one column a cell."""
+    """Return the operator that ``to_json`` of ``_linop`` wrote, which must have one column for each of the cells."""
     operator = _from_json(value, MOST_UNPACKED if cells is None else cells)
     if cells is not None and operator.size != cells:
         raise refuse("the size of an operator", operator.size, f"the {cells} cells of its attributes")
@@ -53,7 +53,7 @@ def operator_from_json(value: Mapping[str, Any], cells: int | None = None) -> Op
 
 
 def _from_json(value: Mapping[str, Any], cells: int) -> Operator:
-    """An operator, and those that it is made of, each with at most so many cells."""
+    """Return an operator whose matrices, and those of the operators inside it, have at most so many columns."""
 
     def read(entry: Any, kind: object) -> object:
         if kind == IntArray:
@@ -78,7 +78,7 @@ _Read = TypeVar("_Read")
 
 
 def read(reader: Callable[[], _Read], what: str, advice: str) -> _Read:
-    """Read what anybody may have written."""
+    """Call a reader of untrusted text, and raise InputError for whatever is wrong with the text."""
     try:
         return reader()
     except InputError:
@@ -88,7 +88,7 @@ def read(reader: Callable[[], _Read], what: str, advice: str) -> _Read:
 
 
 def read_json(text: str) -> Any:
-    """Read JSON that anybody may have written."""
+    """Return a JSON value from untrusted text, or raise ValueError."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except RecursionError:
@@ -100,7 +100,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = None) -> Measurements:
-    """Read what `measurements_value` gave."""
+    """Return the measurements that `measurements_value` wrote."""
     domain = Domain.from_json(value["domain"]) if domain is None else domain
     factors = [_factor(domain, entry) for entry in value["factors"]]
     limits = [_limits(domain, entry) for entry in value.get("limits", ())]
@@ -123,7 +123,7 @@ def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = No
 
 
 def _factor(domain: Domain, entry: Mapping[str, Any]) -> Factor:
-    """A factor of a plan file; its arrays may be no larger than the public domain makes them."""
+    """Return a factor of a plan file; its arrays may be no larger than the public domain allows."""
     names = tuple(entry["attributes"])
     operator = operator_from_json(entry["operator"], math.prod(domain.kind(name).size for name in names))
     return Factor(names, operator, None if entry["row_weights"] is None else unpack(entry["row_weights"], operator.rows))
@@ -135,7 +135,7 @@ def _limits(domain: Domain, entry: Mapping[str, Any]) -> Limits:
 
 
 def values_from_json(measurements: Measurements, entries: Iterable[Any]) -> tuple[SignedArray, ...]:
-    """The values of an observation, one packed array a block."""
+    """Return the values of an observation, an array for each block."""
     packed = list(entries)
     if len(packed) != len(measurements.blocks):
         raise refuse("the values of an observation", f"{len(packed)} arrays", "one array a block of the plan")
@@ -166,7 +166,7 @@ class FrozenDict(dict[str, Any]):
 
 
 def frozen(value: Any) -> Any:
-    """A copy of a JSON value that cannot be changed at any depth: frozen dictionaries, tuples for lists."""
+    """Return a copy of a JSON value that cannot be changed at any depth: frozen dictionaries, and tuples for lists."""
     if isinstance(value, Mapping):
         return FrozenDict({key: frozen(entry) for key, entry in value.items()})
     if isinstance(value, (list, tuple)):
@@ -178,7 +178,7 @@ def frozen(value: Any) -> Any:
 
 @cache
 def versions() -> Mapping[str, str]:
-    """The versions of what makes a plan or a release."""
+    """Return the versions of the program, NumPy and Python, which plans and releases depend on."""
     import platform  # here, because planning is often done without
     from importlib.metadata import PackageNotFoundError, version
 
@@ -190,7 +190,7 @@ def versions() -> Mapping[str, str]:
 
 
 def guard_share(value: Any) -> Fraction | None:
-    """Check the share of the budget that a guard costs."""
+    """Return the checked share of the budget that a guard costs."""
     if value is None:
         return None
     share = exact_positive("guard", value)
@@ -200,17 +200,17 @@ def guard_share(value: Any) -> Fraction | None:
 
 
 def without_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
-    """What is left to plan for when a guard takes its share; it takes nothing of delta, because its noise is pure."""
+    """Return the privacy that is left to a plan beside a guard; a guard takes nothing of delta, as its noise is pure."""
     return _times(privacy, 1 - (share or 0))
 
 
 def with_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
-    """The whole, of a plan and its guard; the other way round."""
+    """Return the privacy of a plan and its guard together, from that of the plan."""
     return _times(privacy, 1 / Fraction(1 - (share or 0)))
 
 
 def _times(privacy: Privacy, part: Fraction | int) -> Privacy:
-    """A part of epsilon or of rho, and all of delta."""
+    """Return the privacy with epsilon or rho multiplied, and the same delta."""
     name, number = next(iter(parameters(privacy.budget).items()))
     return privacy.within(replace(privacy.budget, **{name: number * part}))  # type: ignore[arg-type]  # by name, whichever budget it is
 
@@ -254,7 +254,7 @@ class Promise(Framed):
 
     @property
     def times_least(self) -> float | None:
-        """The measure of goodness: the error over the least possible, the root of the total over its lower bound; None without a bound."""
+        """The error over the least possible: the root of the total squared error over its lower bound; None without a bound."""
         return math.sqrt(self.total_squared_error / self.lower_bound) if self.lower_bound > 0 else None
 
 
@@ -321,7 +321,7 @@ class Plan:
         return facts if ratio is None else [*facts, ("error / least possible", f"{ratio:.3f}")]
 
     def _errors(self) -> list[tuple[str, float, float]]:
-        """Name, typical and largest error of every table, in rows or in the measure's own unit."""
+        """Return name, typical and largest error of every table, in rows or in the measure's own unit."""
         columns = self.expected_error().columns()
         return [*zip(*(columns[name].tolist() for name in ("table", "rmse", "largest_std")), strict=True)]
 
@@ -343,10 +343,10 @@ class Plan:
         return self.workload.domain
 
     def measured(self) -> Measurements:
-        """What is measured.
+        """Return what is measured.
 
         Raises:
-            InputError: that is decided on the way.
+            InputError: what is measured depends on the data.
         """
         return self._given(self.measurements, "no measurements that are known beforehand")
 
@@ -367,17 +367,17 @@ class Plan:
         return value
 
     def cost(self) -> Cost:
-        """What it costs: by the integers of its measurements, or all that its steps share out where these are decided on the way."""
+        """Return what a release costs: from its exact scales, or where measurements depend on the data the budget that its steps share."""
         if self.measurements is not None:
             return cost(self.measurements)
         return GaussianCost(self.details["gaussian"]) if "gaussian" in self.details else SeriesCost(self.privacy.budget)
 
     def lower_bound(self) -> float:
-        """A bound below which no plan of this kind can bring the total squared error."""
+        """Return a lower bound of the total squared error of every plan of this kind."""
         return self.expected_error().lower_bound
 
     def details_for(self, workload: Workload) -> Mapping[str, Any]:
-        """The details as they hold for a workload: a lower bound that a planner found holds for what it planned alone.
+        """Return the details that hold for a workload too: a lower bound that a planner found holds only for the workload of the plan.
 
         Args:
             workload: what the measurements are to answer.
@@ -390,9 +390,10 @@ class Plan:
         return {name: value for name, value in self.details.items() if name != "unit_bound" or workload == self.workload}
 
     def used(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The attributes and measures that the workload, the measurements or a choice on the way are about, in the order of the domain.
+        """Return the attributes and measures that a release reads, in the order of the domain.
 
-        Nothing else is read, so an attribute that nobody asks about drops no row.
+        These are asked about, measured, or chosen by a mechanism. Nothing else is read, so no row is dropped by an attribute that nobody
+        asks about.
 
         >>> asked = ln.queries(ln.Domain(sex=["F"], age=[1, 2]), age="prefix")
         >>> ln.Plan(workload=asked, privacy=ln.Privacy(ln.PureDP(1)), strategy="dawa").used()

@@ -1,10 +1,11 @@
-"""Planners turn a workload into a strategy and never see data: a file for each thing that is planned.
+"""Planners turn a workload into a strategy and never see data.
 
-A planner is a record below with a function from a `Task` to a `Strategy` (``_strategy``). ``_tables`` decides which tables are
-measured with which weights, by the programme of ``_residual_algebra``; ``_covering`` finds larger tables that contain the asked ones,
-``_kronecker`` fits a family along every attribute, ``_union`` two tables for two parts, ``_tilted`` residual spaces by fitted rows.
-``_papers`` has strategies of papers by name, ``_own`` a user's, ``_together`` counts and sums together, ``_aware`` and ``_sums`` what
-mechanisms that look at the data plan in public. Begin with `identity` in ``_tables``.
+A planner is a record (`Planner` in ``_strategy``) with a function from a `Task` to a `Strategy`. ``_tables`` decides which tables are
+measured with which weights, by the programme of ``_residual_algebra``; begin there with `identity`. ``_marginals`` measures tables of cells
+and of levels, ``_covering`` larger tables that contain the asked ones, ``_kronecker`` a fitted strategy along every attribute, ``_union``
+two tables for two parts of the questions, ``_tilted`` residual spaces by fitted rows. ``_papers`` has strategies of papers by name,
+``_own`` strategies of users, ``_together`` counts and sums measured together. ``_aware`` and ``_sums`` plan the public part of mechanisms
+that look at the data.
 """
 
 from collections.abc import Mapping
