@@ -1,8 +1,11 @@
 """What planners propose, and sets of tables, for the tests of several folders."""
 
 import itertools
+import math
 
 from leastnoise._accounting import Budget, Noise, Privacy
+from leastnoise._accuracy import structures
+from leastnoise._measurements import Measurements
 from leastnoise._mechanisms import noises
 from leastnoise._planner import PLANNERS, Strategy, Task
 from leastnoise._workload import Workload
@@ -12,6 +15,12 @@ def proposal(name: str, workload: Workload, privacy: Privacy | Budget, noise: No
     """The strategy of a planner, by default for the usual noise of the budget."""
     whole = privacy if isinstance(privacy, Privacy) else Privacy(privacy)
     return PLANNERS[name].strategy(Task(workload, whole, noise or noises(whole)[0]))
+
+
+def total_squared_error(workload: Workload, plan: Measurements) -> float:
+    """The sum over all queries of their importance times the variance of their answer."""
+    known = structures(workload, plan)
+    return math.fsum(product.importance * known[product.measure].total(product) for product in workload)
 
 
 # sizes of the attributes of published data cubes

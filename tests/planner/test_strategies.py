@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP
-from leastnoise._accuracy import promised, total_squared_error
+from leastnoise._accuracy import promised
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._families._dense import gaussian_optimum
@@ -23,7 +23,7 @@ from leastnoise._plan import Plan, Promise
 from leastnoise._planner import PLANNERS
 from leastnoise._planning import plan
 from leastnoise._workload import QuerySet, Workload, identity, marginals, matrix, mean_queries, queries, ranges
-from planner.proposals import proposal
+from planner.proposals import proposal, total_squared_error
 from simulated import releases
 
 DOMAIN = Domain(a=Coded(3), b=Integers(0, 15), c=Integers(0, 7), measures={"pay": Measure("pay", 0, 9)})

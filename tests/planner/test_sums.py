@@ -9,7 +9,6 @@ from experiments.sums_strategies import PrefixSums, sum_strategy
 
 from families.grams import prefix_gram
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
-from leastnoise._accuracy import total_squared_error
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Domain, Integers, Measure
 from leastnoise._families import dense_gram
@@ -30,6 +29,7 @@ from leastnoise._planner._sums import (
     whole_rows,
 )
 from leastnoise._workload import queries
+from planner.proposals import total_squared_error
 
 LIMITS = np.minimum(np.arange(1, 81) * 25, 900)
 

@@ -1,10 +1,11 @@
 """Counts and sums that are measured together: chosen where that is better, with the error that is known to be possible."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
 
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, covers
-from leastnoise._accuracy import total_squared_error
 from leastnoise._domain import Categories, Coded, Domain, Integers, Measure
 from leastnoise._fitting import fit
 from leastnoise._measurements import cost
@@ -13,6 +14,7 @@ from leastnoise._mechanisms._choose import _within
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS, NotApplicable, Task, together
 from leastnoise._workload import Workload, level, marginals, mean_queries, queries
+from planner.proposals import total_squared_error
 
 KINDS = {"cells": Coded(5), "age": Integers(0, 15)}
 
@@ -93,15 +95,18 @@ def test_prefix_sums_of_both_have_a_strategy_for_counts() -> None:
     assert "unit_bound" not in planned(workload, ZCDP("1/2"), "gaussian_optimum").details
 
 
+def no_split_is_better(plan: Plan, strengths: Iterable[float], factor: float) -> None:
+    """The error is no larger than ``factor`` times that of the same blocks with the weights at both ends multiplied."""
+    total = plan.expected_error().total_squared_error
+    for strength in strengths:
+        blocks = [(block, float(1 / block.scale) * (strength if block.ends else 1)) for block in plan.measured().blocks]
+        other = fit(plan.domain, plan.privacy, plan.measured().noise, blocks)
+        assert total <= factor * total_squared_error(plan.workload, other)
+
+
 def test_the_error_is_that_of_any_split_of_the_budget_or_less() -> None:
-    """Golden sections find the strength of the parts: none of many others is better."""
-    workload, privacy = WORKLOADS["groups and tables"], Privacy(PureDP("1/100"))
-    noise = noises(privacy)[0]
-    found = together(PLANNERS["marginals"], Task(workload, privacy, noise))
-    best = total_squared_error(workload, fit(workload.domain, privacy, noise, found.blocks))
-    for strength in np.geomspace(1 / 8, 8, 13):
-        blocks = [(block, weight * (strength if block.ends else 1)) for block, weight in found.blocks]
-        assert best <= 1.002 * total_squared_error(workload, fit(workload.domain, privacy, noise, blocks))
+    plan = planned(WORKLOADS["groups and tables"], PureDP("1/100"), "marginals")
+    no_split_is_better(plan, np.geomspace(1 / 8, 8, 13).tolist(), 1.002)
 
 
 def test_counts_or_sums_alone_and_papers_are_measured_as_they_were() -> None:
@@ -155,9 +160,7 @@ def test_parts_of_what_is_counted_have_tables_of_their_own_beside_means() -> Non
     total = plan.expected_error().total_squared_error
     assert total < 0.6 * planned(workload, budget, "p_identity").expected_error().total_squared_error
     assert at_ends(plan) == {"pay"}
-    for strength in (0.5, 0.8, 0.95, 1.05, 1.25, 2):
-        blocks = [(block, float(1 / block.scale) * (strength if block.ends else 1)) for block in plan.measured().blocks]
-        assert total <= total_squared_error(workload, fit(plan.domain, plan.privacy, plan.measured().noise, blocks)) * (1 + 1e-6)
+    no_split_is_better(plan, (0.5, 0.8, 0.95, 1.05, 1.25, 2), 1 + 1e-6)
 
 
 @pytest.mark.parametrize("budget", [PureDP(1), PureDP(100), ZCDP("1/2"), ZCDP(50)], ids=["pure", "large pure", "rho", "large rho"])
@@ -167,7 +170,4 @@ def test_parts_share_a_budget_at_which_some_have_next_to_no_noise(budget: Budget
     workload = mean_queries(few, "pay", by=["sex"]) + queries(few, sex="identity", pay="prefix")
     plan = planned(workload, budget, "identity")
     assert at_ends(plan) == {"pay"}
-    total, noise = plan.expected_error().total_squared_error, plan.measured().noise
-    for strength in (1 / 16, 1 / 4, 1 / 2, 2, 4, 16):
-        blocks = [(block, float(1 / block.scale) * (strength if block.ends else 1)) for block in plan.measured().blocks]
-        assert total <= 1.1 * total_squared_error(workload, fit(plan.domain, plan.privacy, noise, blocks))
+    no_split_is_better(plan, (1 / 16, 1 / 4, 1 / 2, 2, 4, 16), 1.1)

@@ -31,7 +31,6 @@ from leastnoise._planning._targets import (
     ratios,
     reached,
 )
-from leastnoise._workload import from_json
 from simulated import releases
 
 pytestmark = pytest.mark.usefixtures("kept_plans")
@@ -88,12 +87,6 @@ def test_sums_have_targets_in_their_own_amounts():
     workload = ln.queries(domain, sex="identity", sum="pay").within(rmse=10_000)
     plan = least(workload, Least())
     assert 10 * plan.expected_error().tables[0].rmse == pytest.approx(10_000, rel=0.001)
-
-
-def test_targets_are_written_and_read():
-    workload = asked()
-    assert from_json(DOMAIN, workload.to_json()) == workload
-    assert [product.target.to_json() for product in workload] == [{"margin": "20"}, {"margin": "90"}, {"rmse": "12"}]
 
 
 def test_what_is_no_target_is_refused():
