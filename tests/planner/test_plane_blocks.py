@@ -15,6 +15,8 @@ def test_the_default_begins_with_more_blocks_where_there_is_more_structure():
     want = [("blocks", b) for b in (16, 16, 16, 16, 16, 32, 32, 64, 64)] + [("fixed", 0)]
     assert [plane_regime(cost, 1, 10**4) for cost in costs] == want
     assert plane_regime(Fraction(3200), "0.1", 10**4) == ("blocks", 32)
+    assert [plane_regime(1, 1, cells)[0] for cells in (49, 51)] == ["fixed", "blocks"]  # the test cannot tell on fewer
+    assert [plane_regime(cost, 1, 10**4, narrow=True)[1] for cost in (0, 5999)] == [128, 256]
 
 
 def test_parts_hold_more_where_the_cost_is_nearer_to_the_records():

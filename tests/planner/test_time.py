@@ -20,6 +20,7 @@ from leastnoise._mechanisms._choose import _clock, _within, candidates, choose, 
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS, Clock, NotApplicable, Planner, Strategy, Task, running
 from leastnoise._planner._covering import design_seconds
+from leastnoise._planner._strategy import lines
 from leastnoise._planner._tables import identity
 from leastnoise._planning._plan_cache import best_tried
 from leastnoise._spec._warnings import crowded_warnings, early_warnings
@@ -136,6 +137,12 @@ def test_estimates_are_of_the_product_and_not_of_its_longest_attribute() -> None
         assert seconds(two) > 1.8 * seconds(one)  # two attributes, each with one query set
         assert seconds(mixed) > 1.05 * seconds(two)  # and now and then fitted again to shares of two sets
         assert seconds(cells) == pytest.approx(seconds(one), abs=0.01)  # cells alone need no search
+
+
+def test_groups_of_a_level_are_as_quick_as_cells() -> None:
+    domain = Domain(a=Integers(0, 31, levels={"g": {"width": 8}}))
+    known = [lines(queries(domain, a=asked))["a"] for asked in ({"level": "g"}, {"ranges": [[0, 7], [8, 15]]})]
+    assert [(line.cells, line.structured) for line in known] == [(4, True), (3, False)]
 
 
 def many(count: int, ways: int = 2) -> Workload:

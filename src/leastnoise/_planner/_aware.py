@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from functools import partial
+from functools import partial, singledispatch
 
 import numpy as np
 
@@ -71,10 +71,9 @@ def bucket_gram(asked: Weighted, starts: IntArray, size: int) -> Gram:
     return dense_gram((gram + gram.T) / 2, sum(operator.rows for _, operator in asked))
 
 
+@singledispatch
 def _gram_of(operator: Operator, starts: IntArray, lengths: IntArray) -> FloatArray:
     """Return What^T What of one operator."""
-    if isinstance(operator, Identity):
-        return np.diag(1 / lengths)
     generators = gram_generators(operator)
     if generators is None:
         gram = np.zeros((len(starts), len(starts)))
@@ -90,11 +89,19 @@ def _gram_of(operator: Operator, starts: IntArray, lengths: IntArray) -> FloatAr
     return np.asarray(gram / np.outer(lengths, lengths))
 
 
+@_gram_of.register
+def _(operator: Identity, starts: IntArray, lengths: IntArray) -> FloatArray:
+    return np.diag(1 / lengths)
+
+
+@singledispatch
 def _on_buckets(operator: Operator, starts: IntArray, lengths: IntArray) -> Iterable[FloatArray]:
     """Yield the rows of What, some at a time."""
-    if not isinstance(operator, Ranges):
-        yield np.add.reduceat(dense(operator).astype(np.float64), starts, axis=1) / lengths
-        return
+    yield np.add.reduceat(dense(operator).astype(np.float64), starts, axis=1) / lengths
+
+
+@_on_buckets.register
+def _(operator: Ranges, starts: IntArray, lengths: IntArray) -> Iterable[FloatArray]:
     for first in range(0, operator.rows, _ROWS_AT_ONCE):
         part = slice(first, first + _ROWS_AT_ONCE)
         high, low = (np.clip((edges[:, None] - starts) / lengths, 0.0, 1.0) for edges in (operator.high[part] + 1, operator.low[part]))
@@ -115,13 +122,17 @@ def difference_costs(asked: Weighted, left: Sequence[IntArray], right: Sequence[
     return out
 
 
+@singledispatch
 def _forms(operator: Operator) -> Callable[[FloatArray, int], FloatArray]:
     """Return a function of a vector and a width: the sum of squared answers to the part of the vector in each block of that width."""
-    if isinstance(operator, Identity | Total | Prefix | AllRanges | Ranges):
-        gram = gram_of(operator)
-        return lambda vector, width: run_sums(vector * gram.block_products(vector, width), width)
     rows = dense(operator)
     return lambda vector, width: (run_sums((rows * vector).T, width) ** 2).sum(axis=1)
+
+
+@_forms.register
+def _(operator: Identity | Total | Prefix | AllRanges | Ranges) -> Callable[[FloatArray, int], FloatArray]:
+    gram = gram_of(operator)
+    return lambda vector, width: run_sums(vector * gram.block_products(vector, width), width)
 
 
 def on_buckets(name: str, asked: Weighted, starts: IntArray, size: int, norm: int) -> Factor:
