@@ -117,3 +117,19 @@ def test_errors_fall_where_counts_are_even_and_stay_where_they_are_not(shape: st
         for index, kind in enumerate((Smoothed.of(observation), Estimate(observation))):
             squares[index] += ((kind.estimate(product).values - np.cumsum(cells)) ** 2).sum()
     assert squares[0] <= most**2 * squares[1]
+
+
+def test_means_are_moved_back_by_the_factor_of_james_and_stein(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the means are half of least squares, what remains is least squares times 1 - n / q, q its squares in units of the noise."""
+
+    def halved(observation: Observation) -> tuple[object, ...]:
+        plain, joint, least, _ = posterior_means(observation)
+        return plain, joint, least, least / 2
+
+    monkeypatch.setattr("leastnoise._estimate._expansion.posterior_means", halved)
+    observation = measured(np.full(256, 6), [Identity(256)], Noise.DISCRETE_GAUSSIAN, 1)
+    least = Estimate(observation).marginal(("age",))
+    factor = 1 - 256 * block_variance(observation.measurements, observation.measurements.blocks[0]) / (least**2).sum()
+    assert 0.6 < factor < 0.8
+    # The factor's noise from three simulations is 0.015.
+    np.testing.assert_allclose(Smoothed.of(observation).cells, factor * least, atol=0.06 * np.abs(least).max())

@@ -45,7 +45,7 @@ def used(factor: Factor) -> bool:
     return not (factor.operator == Total(factor.operator.size) and factor.row_weights is None)
 
 
-def measured_along(block: Block, leveled: str | None = None) -> tuple[Names, Names]:
+def measured_along(block: Block, leveled: str | None) -> tuple[Names, Names]:
     """Return the attributes that a block does not sum over, and those of them whose total it leaves out, as contrasts do.
 
     An attribute with levels is among both, because it is in every tau.

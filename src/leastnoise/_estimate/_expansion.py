@@ -40,7 +40,7 @@ from leastnoise._linop import Coarse, Operator, Ranges, Total, Tree, apply, appl
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._workload import Product, queries
 
-_AT_ONCE, _MOST_EDGES, _ROWS = 2**22, 2**12 + 1, 2**9
+_MOST_EDGES, _ROWS = 2**12 + 1, 2**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class Hidden:
         return np.asarray(np.where(cells > 1, np.minimum(seen, np.maximum(counts, 0.0) ** 2 + variances), 0.0))
 
 
-def chunks(length: int, most: int = _AT_ONCE) -> Iterator[slice]:
+def chunks(length: int, most: int) -> Iterator[slice]:
     """Split 0 to ``length`` into slices of at most ``most``."""
     return (slice(start, start + most) for start in range(0, length, most))
 
