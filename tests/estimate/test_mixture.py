@@ -38,6 +38,8 @@ def test_slopes_are_those_of_the_squared_residuals() -> None:
         # Shares stand outside of the slopes along the distributions, and all slopes are half those of the squares.
         expected = 2 * float((spread * shares * towards).sum() + pull @ moved)
         assert (above - below) / (2 * step) == pytest.approx(expected, rel=1e-4)
+    fit.run(60)
+    assert fit.rounds == 60 + 250  # rounds of falling steps follow
 
 
 def test_a_fit_leaves_as_much_as_the_noise_and_no_more() -> None:
