@@ -323,10 +323,12 @@ def test_from_no_file_to_a_saved_spec_and_on_to_targets(data, tmp_path, planned_
         assert saved["commands"][1] == "leastnoise release people.toml --out people-release"
         assert "already" in client.json("/save", {"form": form, "name": "people.toml"})["refused"]
         assert "name of a file" in client.json("/save", {"form": form, "name": "../people.toml"})["refused"]
+        silent = client.json("/save", {"form": fields("c1.kind=list c1.list=F;M epsilon=1"), "name": "sql.toml"})  # SQL will ask
+        assert (silent["asked"], silent["commands"][0]) == (False, "leastnoise plan questions.sql --spec sql.toml")
         assert "Save the spec first" in client.json("/further", {"name": "other.toml"})["refused"]
         assert client.json("/further", {"name": "people.toml"}) == {}
         assert "Plan people.toml" in client.ask("/")[2].decode()
-    assert [place.name for place in sorted(tmp_path.glob("*.toml"))] == ["people.toml"]
+    assert [place.name for place in sorted(tmp_path.glob("*.toml"))] == ["people.toml", "sql.toml"]
 
 
 @pytest.mark.parametrize("place", [None, "people.parquet"])
