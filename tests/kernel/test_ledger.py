@@ -382,6 +382,7 @@ def test_the_shortest_texts_of_an_entry_are_read(ledger, column, value) -> None:
         ("DELETE FROM dataset", "damaged .*the row of the data set is unreadable"),
         ("INSERT INTO dataset SELECT 2, name, privacy, id, digest FROM dataset", "damaged .*its pages do not fit together"),
         ("UPDATE dataset SET privacy = '{}'", "damaged .*the row of the data set is unreadable"),
+        ("UPDATE dataset SET privacy = replace(privacy, '\"1\"', '\"9\"')", "damaged .*the row of the data set is unreadable"),
         ("UPDATE dataset SET name = x'00'", "damaged .*the row of the data set is unreadable"),
         ("DROP TABLE entry", "damaged .*its tables are unreadable"),
         ("PRAGMA user_version = 0", "damaged .*it has the unknown format 0"),
