@@ -63,3 +63,10 @@ def test_a_step_is_as_long_as_the_slope_is_steep() -> None:
         assert found is not None
         assert least <= found[0][0] <= largest
         assert found[1] < 9
+
+
+def test_a_step_must_gain_a_part_of_what_the_slope_promises() -> None:
+    def objective(point: FloatArray) -> tuple[float, FloatArray]:
+        return 9 - 0.5e-4 * float(point[0]), np.array([-1.0])
+
+    assert _along(objective, (np.zeros(1), 9.0, np.array([-1.0])), np.array([1.0]), 9.0) is None

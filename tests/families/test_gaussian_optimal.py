@@ -22,7 +22,7 @@ from leastnoise._families._dense import (
     smooth_norm,
     strategy_rmse,
 )
-from leastnoise._linop import Prefix, column_sums
+from leastnoise._linop import Dense, Prefix, column_sums
 
 # Numerical optima of the semidefinite programme; for the ranges of one width the best of hdmm.
 OPTIMA = [
@@ -172,3 +172,11 @@ def test_the_gradient_is_that_of_finite_differences() -> None:
         shift[index] = 1e-6
         above, below = (smooth_norm(free + sign * shift, matrix, 10.0, 0.1)[0] for sign in (1, -1))
         assert (above - below) / 2e-6 == pytest.approx(slope[index], abs=1e-6)
+
+
+def test_an_optimum_that_does_not_determine_the_total_measures_every_cell_a_little() -> None:
+    workload = np.array([[1.0, -1, 0, 0], [0, 0, 1, -1]])
+    fitted = gaussian_optimum(dense_gram(workload.T @ workload, 2), 2)
+    norm = column_sums(fitted.operator, np.ones(fitted.operator.rows, dtype=np.int64), 2).max()
+    error = norm * basis(fitted.factor("a")).total_variance(Dense(workload.astype(np.int64)))
+    assert fitted.bound <= error * (1 + 1e-6) <= fitted.bound * 1.01
