@@ -67,8 +67,9 @@ def test_a_right_release_publishes_the_two_numbers(tmp_path: Path) -> None:
 
 def test_a_seeded_release_has_a_guard_too() -> None:
     plan = ln.plan(WORKLOAD, ln.PureDP(1), guard="1/10")
-    made = ln.release(plan, RIGHT, seed=1, options=ln.Options(guard="1/10"))
-    assert abs(made.receipt["guard_used"] - 5000) < 300
+    a_fifth_unused = pd.DataFrame({"sex": ["F", "M"] * 2000 + ["x"] * 1000})
+    made = ln.release(plan, a_fifth_unused, seed=1, options=ln.Options(guard="1/10"))
+    assert (made.receipt["guard_used"], made.receipt["guard_kept"]) == (pytest.approx(4000, abs=300), pytest.approx(5000, abs=300))
     assert made.receipt["guard_charge"] == "nothing"
     with pytest.raises(ln.GuardError, match="Nothing was spent"):
         ln.release(plan, WRONG_CASE, seed=1, options=ln.Options(guard="1/10"))

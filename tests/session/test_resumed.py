@@ -77,3 +77,15 @@ def test_a_disk_that_is_full_for_the_thread_that_writes_loses_nothing_that_was_p
     for table in finished.tables:
         (file,) = (tmp_path / "a/answers").glob(f"{table.id}-*.csv")
         assert pd.read_csv(file)["answer"].tolist() == table.answer.reshape(-1).tolist()
+
+
+def test_the_same_call_again_finishes_the_release_with_the_options_that_it_has_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
+    with monkeypatch.context() as patch:
+        patch.setattr(_finish, "build", full)
+        with pytest.raises(ln.PaidError):
+            ln.release(PLAN, PEOPLE, ledger=book, out=tmp_path / "a")
+    finished = ln.release(PLAN, PEOPLE, ledger=book, out=tmp_path / "a", options=ln.Options(integer=True))
+    assert "answer_integer" in finished.answers
+    assert ln.read_release(tmp_path / "a").options.integer
+    assert [entry.state for entry in book.entries()] == ["sealed"]
