@@ -160,7 +160,7 @@ def test_what_people_read_says_what_the_intervals_do_not_cover(released: Path, r
     assert "NOT PRIVATE" in told.out
     report = (released / "report.html").read_text(encoding="utf-8")
     assert report.index("Counts are of at most 2 rows") < report.index("The promise")
-    assert "Every answer is of at most 2 rows of every value of" in report
+    assert "Every answer is made of at most 2 rows of every value of" in report
     assert "at most 2 rows" in json.loads((released / "manifest.json").read_text(encoding="utf-8"))["intervals"]["notice"]
 
 

@@ -114,7 +114,7 @@ def test_a_report_says_first_that_over_a_tenth_of_the_rows_were_cut(out: Path, t
     notice = _notice(ln.read_release(out))
     assert page.count(notice) == 1
     assert page.index("</h1>") < page.index(notice) < page.index('class="lead"')
-    said = r"Every answer is of at most 5 rows of every value of 'customer'; at least about \d\d% of the rows were cut"
+    said = r"Every answer is made of at most 5 rows of every value of 'customer'; at least about \d\d% of the rows were cut"
     assert re.search(said, page)
     assert "Rows read" not in page
     few = plan(60)
