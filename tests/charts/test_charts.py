@@ -11,7 +11,7 @@ import altair as alt
 import numpy as np
 import pytest
 
-from charts.axes import AXES, SEX, STORE, cells, months, pictures, up_to
+from charts.axes import AXES, SEX, STORE, cells, months, names, pictures, up_to
 from charts.axes import picture as made
 from leastnoise._charts import CHARTS, Dots, chart_for, clear_of_the_rest, dots, live, svg_of, vague, vega_lite
 from leastnoise._charts import _render as render
@@ -157,6 +157,13 @@ def test_two_colours_are_for_more_negative_cells_than_noise_makes(below, scheme)
     assert spec["layer"][0]["encoding"]["color"]["scale"]["scheme"] == scheme
 
 
+@pytest.mark.parametrize("columns", [9, 10])
+def test_shaded_cells_have_digits_where_at_most_nine_stand_side_by_side(columns):
+    spec = vega_lite(made((names("region", *map(str, range(20))), names("job", *map(str, range(columns))))))
+    assert [layer["mark"]["type"] for layer in spec["layer"]] == ["rect", *["text"] * (columns == 9), "point"]
+    assert (spec["encoding"]["y"]["title"], spec["encoding"]["x"]["title"]) == (("region", "job") if columns == 9 else ("job", "region"))
+
+
 def test_an_answer_between_others_that_are_left_out_is_drawn_with_its_interval(all_drawn):
     steps = with_gaps((cells("income", 0, 29),))
     rows = vega_lite(steps)["data"]["values"]
@@ -177,7 +184,9 @@ def test_an_answer_between_others_that_are_left_out_is_drawn_with_its_interval(a
 def test_neighbouring_cells_of_large_numbers_have_places_of_their_own():
     spec = vega_lite(made((cells("number", 1_000_000, 1_000_030),)))
     assert [row["x"] for row in spec["data"]["values"]] == [1_000_000.0 + k for k in range(32)]
+    assert spec["encoding"]["x"]["title"] == "number"
     spec = vega_lite(made((up_to("number", 20_000, 100),)))
+    assert spec["encoding"]["x"]["title"] == "number, up to"
     assert len({row["x"] for row in spec["data"]["values"]}) == len(spec["data"]["values"])
 
 
