@@ -102,6 +102,13 @@ def test_where_the_noise_of_the_count_is_as_large_as_the_group_no_margin_is_kept
     assert found.error > 1000
 
 
+def test_a_margin_has_half_a_step_of_the_noise_of_sum_and_count() -> None:
+    """With next to no noise the sum is off by half a step, and the count by as much times the distance of the mean from the middle."""
+    plan = ln.plan(asked("pay", margin=25), PureDP(10_000), strategy="workload")
+    (goal,) = mean_goals(plan.workload, 0.95)
+    assert goal.error(plan) == pytest.approx(0.5 * (1 + 500) / SIZE, rel=1e-3)
+
+
 def test_a_table_has_the_stricter_of_its_own_target_and_that_of_its_means() -> None:
     means = asked("pay", margin=25)
     count = ln.queries(DOMAIN, store="identity", count="pay").within(rmse=8)
