@@ -93,6 +93,10 @@ def test_one_query_outside_many_is_seen() -> None:
     assert not row_space(Dense([[1] * 6])).holds(Dense(rows))
 
 
+def test_rounding_errors_of_large_queries_are_not_taken_for_a_part_outside() -> None:
+    assert row_space(Dense([[1, 2, 0], [0, 1, 1]])).holds(Dense([[10**9, 3 * 10**9, 10**9], [7 * 10**9, 15 * 10**9, 10**9]]))
+
+
 def test_a_large_operator_that_tells_nothing_by_its_class_is_not_decided() -> None:
     assert row_space(Dense(np.ones((1, 4097), dtype=int))) is None
 
