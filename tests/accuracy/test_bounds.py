@@ -9,7 +9,7 @@ from accuracy.plans import DOMAIN, dense_nuclear
 from leastnoise import _planner
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import lower_bound, nuclear_across, nuclear_norm, nuclear_parts, promised
-from leastnoise._domain import Domain, Integers
+from leastnoise._domain import Domain, Integers, PerCell
 from leastnoise._families import singular_values
 from leastnoise._fitting import fit
 from leastnoise._linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Total, Tree, dense
@@ -102,3 +102,10 @@ def test_the_bound_is_met_where_identity_is_optimal() -> None:
     promise = promised(workload, fit(domain, privacy, Noise.DISCRETE_LAPLACE, strategy.blocks)).expected_error()
     assert promise.total_squared_error == pytest.approx(promise.lower_bound)
     assert lower_bound(workload, privacy, Noise.DISCRETE_LAPLACE) == promise.lower_bound
+
+
+def test_a_limit_by_cells_of_other_attributes_leaves_the_bound_of_all_rows_of_a_unit() -> None:
+    asked = queries(DOMAIN, a="identity")
+    free, limited = (Privacy(ZCDP(2), unit_column="id", max_rows=6, max_per_cell=limit) for limit in (None, PerCell(2, "c")))
+    bounds = [lower_bound(asked, privacy, Noise.ROUNDED_GAUSSIAN) for privacy in (free, limited)]
+    assert bounds[0] == pytest.approx(bounds[1])

@@ -75,8 +75,10 @@ def test_the_gap_bounds_the_distance_to_the_minimum_long_before_the_end() -> Non
         assert -1e-8 <= objective(observation, loose.cells)[0] - best <= loose.gap + 1e-9
 
 
-def test_the_total_is_kept_and_the_rest_is_optimal() -> None:
-    observation = two_tables()
+@pytest.mark.parametrize("grid", [1, 4])
+def test_the_total_is_kept_and_the_rest_is_optimal(grid: int) -> None:
+    drawn = two_tables()
+    observation = replace(drawn, measurements=replace(drawn.measurements, grid=grid))
     total = float(Estimate(observation).marginal(()))
     assert total > 0
     found = nnls(observation, gap=1e-9)
