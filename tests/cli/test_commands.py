@@ -255,6 +255,7 @@ def test_a_draft_holds_no_value_of_the_data(folder: Path, run: Run) -> None:
     assert run("init", "one.csv").code == run("init", "two.csv").code == 0
     one, two = ((folder / name).read_text(encoding="utf-8") for name in ("one.toml", "two.toml"))
     assert one.replace("one.", "two.") == two
+    assert "the kinds below are guessed from names" in one  # a CSV file has no types
 
 
 def test_the_draft_of_a_typed_file_uses_its_types(folder: Path, run: Run) -> None:
@@ -277,6 +278,7 @@ def test_the_draft_of_a_typed_file_uses_its_types(folder: Path, run: Run) -> Non
     ):
         assert part in draft
     assert "[domain.person_id]" not in draft
+    assert "guessed" not in draft
     refused = run("plan", "other.toml")
     assert refused.code == 2
     assert "5 places to fill in" in refused.err
