@@ -112,6 +112,9 @@ def test_a_spec_has_query_sets_as_words_or_tables(asked: QuerySet) -> None:
     assert query_set("age", asked.to_spec()) == asked == query_set("age", asked)
 
 
+SEX = marginals(DOMAIN, ways=1, of=["sex"])
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -131,6 +134,9 @@ def test_a_spec_has_query_sets_as_words_or_tables(asked: QuerySet) -> None:
             "range on age must be two whole numbers with 17 <= low <= high <= 21; got \\[16, 18\\]",
         ),
         (lambda: queries(DOMAIN, age=ranges([(19, 18)])), "17 <= low <= high <= 21"),
+        (lambda: queries(DOMAIN, code=ranges([(True, 2)])), "two whole numbers with 0 <= low <= high <= 2; got \\[True, 2\\]"),
+        (lambda: SEX.within(margin=5) + SEX.within(margin=6), "'sex' is asked for twice with two targets or two sizes"),
+        (lambda: SEX.within(size=5) + SEX.within(size=6), "'sex' is asked for twice with two targets or two sizes"),
         (
             lambda: queries(DOMAIN, income=ranges([(0, 30)])),
             "two different edges of its bins, the lower first; got \\[0, 30\\]. The bins are 25 wide. The nearest edges are 25, 50.",
