@@ -1,5 +1,6 @@
 """What the steps of a release, and the processes that make it, leave in a ledger, and what a newer or older copy shows."""
 
+import fcntl
 import os
 import re
 import sqlite3
@@ -187,6 +188,20 @@ def test_a_sign_whose_handle_is_zero_is_removed_too(ledger) -> None:
     # Whatever the process allows for its files, its owner alone can lock it: another one's lock would say that the release is being made.
     assert [mode for name, mode in modes.items() if ".run-" in name] == [0o600]
     assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
+
+
+def test_a_sign_that_is_swept_away_before_it_is_locked_is_made_again(ledger, monkeypatch) -> None:
+    lock, swept = fcntl.flock, []
+
+    def late(handle, how):
+        if not swept:
+            swept.extend(path for path in ledger.path.parent.iterdir() if ".run-" in path.name)
+            swept[0].unlink()
+        lock(handle, how)
+
+    monkeypatch.setattr("fcntl.flock", late)
+    with ledger.running() as run:
+        assert [run in path.name for path in ledger.path.parent.iterdir() if ".run-" in path.name] == [True]
 
 
 def test_a_disk_without_room_is_noticed_before_payment(ledger, monkeypatch) -> None:
