@@ -263,6 +263,14 @@ def test_what_cannot_be_said_does_not_change_what_is_true(folder: Path, ledger: 
     assert ("no space left on device. The release was paid (epsilon = 1) and is whole in " in said) == (streams == "full()")
 
 
+@pytest.mark.parametrize("out", ["/proc/o", "/sys/out"])
+def test_a_directory_that_cannot_be_made_is_noticed_before_payment(folder: Path, ledger: Path, run: Run, out: str) -> None:
+    refused = run("release", "people.toml", "--out", out)
+    assert refused.code == 2, refused
+    assert "output directory" in refused.err
+    assert Ledger.open(ledger).entries() == ()
+
+
 def test_a_name_as_long_as_the_file_system_takes_is_a_name(folder: Path, ledger: Path, run: Run) -> None:
     assert run("release", "people.toml", "--out", "o" * 255).code == 0
     assert is_whole(folder / ("o" * 255))
