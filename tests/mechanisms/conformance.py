@@ -1,4 +1,10 @@
-"""One row a mechanism: what is asked of it in the conformance tests, and what it must refuse."""
+"""One row a mechanism: what is asked of it in the conformance tests, and what it must refuse.
+
+A mechanism that is added has its rows in a file of its own: ``rows_NAME.py`` beside this one, with a tuple ``ROWS``.
+"""
+
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 
@@ -59,3 +65,4 @@ ROWS = (
         for rows, budgets in ((300, (PureDP("1/2"), ZCDP("1/8"))), (100_000, (PureDP(1),)))
     ),
 )
+ROWS += tuple(row for path in sorted(Path(__file__).parent.glob("rows_*.py")) for row in import_module(f"mechanisms.{path.stem}").ROWS)

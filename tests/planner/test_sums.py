@@ -49,7 +49,8 @@ def noise_of(gram: prefix_gram) -> Callable[[np.ndarray], float]:
 def optimum(sums: PrefixSums, limits: np.ndarray, norm: int) -> float:
     """Unit RMSE of the best strategy for sums under limits."""
     if norm == 2:
-        return fit_gaussian_optimum(weighted_gram(sums.gram(), limits)).rmse
+        asked = weighted_gram(sums.gram(), limits)
+        return strategy_rmse(asked, fit_gaussian_optimum(asked).factor, 2)
     return sum_strategy("optimum", sums.matrix(), sums.gram(), limits, effort=0.3).rmse(1.0)
 
 
