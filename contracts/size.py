@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 46_750, "files": 206, "functions": 3_005, "code": 27_900}
+CEILINGS = {"lines": 46_450, "files": 203, "functions": 2_935, "code": 27_600}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:

@@ -65,7 +65,7 @@ ASKED = {
     *((file, "_check/_words.py") for file in ("_accounting/_cost.py", "_check/_arguments.py", "_domain/_measure.py", "_kernel/_ledger.py")),
 }
 # The most lines of code of the trusted files. Raise it only for a feature that cannot be outside them.
-CEILING = 5_400
+CEILING = 5_390
 
 
 def lines_of_code(folder: Path = FOLDER) -> Iterator[tuple[str, int]]:

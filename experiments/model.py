@@ -162,7 +162,7 @@ def by_model_alone(plan: Plan, who: People, seed: int) -> float:
     setting = setting_of(plan)
     if setting.counting:
         series.measure(setting.total(setting.counting))  # the same noise as in the release
-    estimator = on_bins(setting, series, None).estimator()
+    estimator = on_bins(setting, series, None, "model_bins").estimator()
     measured = estimator.measured  # type: ignore[attr-defined]
     mixture = measured.mixture()
     return misplaced(who, {table.attributes: measured.counts(mixture, table.attributes) for table in plan.workload})

@@ -116,10 +116,16 @@ def observed(way: str, plan: Measurements, folder: Path) -> Observation:
     book = Ledger.create(folder / "people.ledger", "people", plan.privacy)
     if way == "paid":
         return measure(plan, table, book, output="out")[0]
-    return Series.paid(aware, table, book, output="out").measure(plan)
+    series = Series.paid(aware, table, book, output="out")
+    if way == "a step of a resumed series":
+        assert series.receipt is not None
+        series = Series.resumed(aware, table, book, series.receipt)
+    return series.measure(plan)
 
 
-@pytest.mark.parametrize("way", ["paid", "simulated", "a step of a paid series", "a step of a simulated series"])
+@pytest.mark.parametrize(
+    "way", ["paid", "simulated", "a step of a paid series", "a step of a resumed series", "a step of a simulated series"]
+)
 @pytest.mark.parametrize(("budget", "mechanism"), BUDGETS)
 def test_every_row_is_its_exact_answer_plus_one_whole_draw_of_its_own_exact_scale(
     spy: Spy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, budget: Budget, mechanism: str

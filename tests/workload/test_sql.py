@@ -141,6 +141,7 @@ REFUSED = {
     "SELECT flag, SUM(price) FROM sales GROUP BY flag HAVING SUM(price) > 3": "HAVING cannot be answered. Publish every group",
     "SELECT 100 * SUM(price) / SUM(quantity) FROM sales": r"100 \* SUM\(price\) / SUM\(quantity\) cannot be answered. Answers are",
     "SELECT flag, COUNT(DISTINCT nation) FROM sales GROUP BY flag": r"COUNT\(DISTINCT nation\) cannot be answered. Units alone are counted",
+    "SELECT flag, COUNT('*') FROM sales GROUP BY flag": "COUNT of an expression cannot be answered",
     "SELECT flag, MIN(shipped), COUNT(*) FROM sales GROUP BY flag": r"MIN\(shipped\) cannot be answered",
     "SELECT nation, GROUPING(nation), COUNT(*) FROM sales GROUP BY ROLLUP (nation)": r"GROUPING\(nation\) cannot be answered",
     "SELECT flag, RANK() OVER (ORDER BY SUM(price)) FROM sales GROUP BY flag": r"A window function \(OVER\) cannot be answered",

@@ -265,15 +265,15 @@ def carry_out(setting: Setting, series: Series) -> Outcome:
     if share:
         counted = series.measure(setting.total(share))
         rows = int(counted.values[0][0] / counted.measurements.grid)
-    if setting.case(rows) != "model_tables":
-        return on_bins(setting, series, rows)
+    case = setting.case(rows)
+    if case != "model_tables":
+        return on_bins(setting, series, rows, case)
     rest = series.measure(rescaled(fallback(setting.plan), shared_out(setting.plan).share(1 - share)))
     return Outcome(setting.plan, join([rest], setting.plan.privacy), OnTables(rows=rows, asked=setting.asked, **setting.stated))
 
 
-def on_bins(setting: Setting, series: Series, rows: int | None) -> Outcome:
-    """Measure attributes alone, then tables of them on bins."""
-    case = setting.case(rows)
+def on_bins(setting: Setting, series: Series, rows: int | None, case: str) -> Outcome:
+    """Measure attributes alone, then tables of them on bins, in a case other than that of whole tables."""
     first = series.measure(setting.alone(case))
     tables = {"pairs": setting.pairs, "threes": setting.threes}
     steps = [(tables[name], share) for name, share in setting.shares(case).items() if name in tables]
