@@ -7,7 +7,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._accuracy import interval_multiplier, statistic_errors
 from leastnoise._check import InputError
-from leastnoise._planning import answering, of_size, reached_by_means
+from leastnoise._planning import reached_by_means
 from leastnoise._release import texts
 from leastnoise._session import planned_spec
 from leastnoise._spec import parse_spec
@@ -94,20 +94,6 @@ def test_a_rho_the_least_budget_and_delta(draft):
 def test_what_cannot_be_used_is_refused(draft, changes, rows, message):
     with pytest.raises(InputError, match=message):
         changed(draft, changes, rows)
-
-
-def test_margins_at_another_budget_are_those_of_the_plan_for_it(draft, plan):
-    for size in ("1/3", "0.07", "9"):
-        other = changed(draft, {"size": size})
-        quick = scaled(plan, other.spec)
-        exact = answering(plan.workload, plan, of_size(plan.privacy, size))
-        assert quick.measurements == exact.measurements
-        assert [(one.rmse, one.largest_std) for one in quick.promise.tables] == [
-            (pytest.approx(one.rmse, rel=1e-6), pytest.approx(one.largest_std, rel=1e-6)) for one in exact.promise.tables
-        ]
-        assert quick.promise.total_squared_error == pytest.approx(exact.promise.total_squared_error)
-        assert quick.promise.lower_bound == pytest.approx(exact.promise.lower_bound)
-        assert list(margins(quick, 0.95)) == list(margins(planned_spec(other.spec), 0.95))
 
 
 def test_a_table_that_is_left_out_keeps_the_margins_of_the_others_until_there_is_a_plan(draft, plan):

@@ -16,7 +16,6 @@ from leastnoise._planning import price
 from leastnoise._release import texts
 from leastnoise._session import planned_spec
 from leastnoise._spec import read_spec
-from leastnoise._studio._draft import made
 from leastnoise._studio._planning import Planning, margins, view
 from studio.conftest import SERIES, SPEC, Client, nobody_reads, serving
 from waiting import HANGS, wait_until
@@ -237,14 +236,3 @@ def test_missing_packages_and_missing_specs_are_said(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "starlette.applications", None)
     with pytest.raises(ln.InputError, match=r"pip install 'leastnoise\[studio\]'"):
         command(["studio", str(tmp_path / "a.toml")], standalone_mode=False)
-
-
-def test_the_first_plan_is_told_once_and_answers_every_table():
-    told = []
-    text = SPEC.replace('strategy = "identity"', 'objective = "worst"\nseconds = 1').replace("upto = 2", "ways = 1")
-    made(text, Path(), told.append, first=True)
-    firsts = [one["first"] for one in told if "first" in one]
-    (first,) = map(ln.Plan.from_json, firsts)
-    last = ln.Plan.from_json(told[-1]["plan"])
-    assert first.workload == last.workload
-    assert len(first.expected_error().tables) == len(first.workload.products)

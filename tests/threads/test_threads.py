@@ -52,7 +52,7 @@ def released(seen: Callable[[], None]) -> ln.Release:
 
 def planned_in_the_studio(seen: Callable[[], None]) -> None:
     text = "[privacy]\nepsilon = 1\n[domain]\na.size = 2\n[[workload]]\nmarginals = { ways = 1 }"
-    done({"text": text, "folder": ".", "first": False}, lambda _: seen())
+    done({"text": text, "folder": "."}, lambda _: seen())
 
 
 @pytest.mark.parametrize("compute", [planned, compared, released, planned_in_the_studio])

@@ -35,7 +35,6 @@ class Search:
     strategy: str = "auto"
     seconds: float = SECONDS
     tell: Progress = None
-    on_plan: Callable[[Plan], None] | None = None
     every: bool = False
     own: Planner | None = None
     impossible: tuple[Mapping[str, tuple[int, ...]], ...] = ()
@@ -351,13 +350,9 @@ def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -
                 f"The public bounds are too large for exact arithmetic: the sum of {measure} may reach {most} units, allowed is below "
                 "2^62. Choose a larger unit or smaller clip bounds for the measure."
             )
-    listed = []
     with _uncollected() if len(workload.products) > _MANY_TABLES else nullcontext():
         wanted = search.own or search.strategy
-        for entry in candidates(workload, privacy, wanted, search.seconds, search.tell, every=search.every, now=search.now):
-            listed.append(entry)
-            if search.on_plan is not None and entry.plan is not None:
-                search.on_plan(entry.plan)
+        listed = [*candidates(workload, privacy, wanted, search.seconds, search.tell, every=search.every, now=search.now)]
     tried = sharpened(listed)
     best = min(tried, key=lambda candidate: candidate.rank)
     if best.plan is None and search.own is not None:

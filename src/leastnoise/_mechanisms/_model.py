@@ -294,7 +294,7 @@ class Model(Mechanism):
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """Make the public plan: shares of the budget, and the best data-independent plan."""
         pairs = pairs_of(workload)
-        reference, _ = choose(workload, privacy, replace(search, strategy="auto", on_plan=None))
+        reference, _ = choose(workload, privacy, replace(search, strategy="auto"))
         details = {
             "mechanism": reference.measured().noise.value,
             "pairs": len(pairs),

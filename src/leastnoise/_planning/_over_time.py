@@ -93,7 +93,7 @@ def series_plan(workload: Workload, privacy: Privacy, series: AlongTime, search:
     budget = PureDP(1) if noise.norm == 1 else ZCDP(Fraction(1, 2))
     of_period = Privacy(budget, unit_column=privacy.unit_column, max_rows=rows_of_unit)
     one_period = _of_one_period(workload, along, [first.total_variance(operator) for operator in asked])
-    base = planned(one_period, of_period, replace(search, on_plan=None))  # it finds plans of one period
+    base = planned(one_period, of_period, search)
     tables = zip(base.workload, base.expected_error().tables, strict=True)
     errors = {_others(product, along): table.rmse**2 * table.queries for product, table in tables}
     measured = base.measured()

@@ -24,7 +24,7 @@ from leastnoise._accuracy import checked_level, within_memory
 from leastnoise._check import InputError, exact_positive, message, one_of, refuse, whole
 from leastnoise._domain import Dates
 from leastnoise._plan import Plan
-from leastnoise._planning import answering, price, stated
+from leastnoise._planning import price
 from leastnoise._release import Texts, statistic_words, table_words, texts
 from leastnoise._spec import Spec, parse_spec, read_toml, spec_from_table
 from leastnoise._threads import one_thread
@@ -278,31 +278,17 @@ def save(opened: Path, before: str, name: str, text: str) -> Path:
 Tell = Callable[[Mapping[str, Any]], None]
 
 
-def made(text: str, folder: Path, tell: Tell, *, first: bool) -> None:
-    """Plan a spec; tell each strategy that is tried, if ``first`` the first plan that answers all tables, and the best plan."""
-    spec = parse_spec(text, folder)
-    wanted = first and stated(spec.planned_privacy) is not None
-
-    def on_plan(plan: Plan) -> None:
-        nonlocal wanted
-        if wanted:
-            with suppress(InputError):  # the plan does not answer all tables
-                tell({"first": answering(spec.workload, plan).to_json()})
-                wanted = False
-
-    search = replace(spec.search(lambda name: tell({"trying": name})), on_plan=on_plan)
-    tell({"plan": spec.plan(search).to_json()})
-
-
 @one_thread()
 def done(asked: Mapping[str, Any], tell: Tell) -> None:
     """Carry out a request: plan a spec, or find the price of some of its rows; tell why if that fails, in the language of the page."""
     fault = ""
     try:
+        spec = parse_spec(asked["text"], Path(asked["folder"]))
         if "price" not in asked:
-            made(asked["text"], Path(asked["folder"]), tell, first=asked["first"])
+            plan = spec.plan(spec.search(lambda name: tell({"trying": name})))
+            tell({"plan": plan.to_json()})
             return
-        plan, search = Plan.from_json(asked["plan"]), parse_spec(asked["text"], Path(asked["folder"])).search()
+        plan, search = Plan.from_json(asked["plan"]), spec.search()
         known: dict[object, float] = {}
         for row, products in asked["price"]:
             priced = price(plan, products, search, known)

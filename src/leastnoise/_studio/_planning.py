@@ -14,11 +14,9 @@ from typing import Any, NamedTuple
 
 from starlette.responses import JSONResponse, PlainTextResponse
 
-from leastnoise._accuracy import block_variance, interval_multiplier, lower_bound, statistic_errors
+from leastnoise._accuracy import interval_multiplier, statistic_errors
 from leastnoise._check import InputError
-from leastnoise._fitting import rescaled
-from leastnoise._measurements import Measurements
-from leastnoise._plan import Plan, Promise, TableError
+from leastnoise._plan import Plan
 from leastnoise._planning import Reached, answering, period_errors, reached, reached_by_means, stated
 from leastnoise._release import Texts, bet_words, budget_words, goodness, sums_words, texts
 from leastnoise._spec import Spec, plan_warnings, read_spec_text, spec_warnings
@@ -29,7 +27,6 @@ from leastnoise._workload import Workload
 _ENDED = "Planning ended without a plan."
 _COMMAND = ("-P", "-c", "from leastnoise._studio._draft import plan_for_parent; plan_for_parent()")
 _PATIENCE = 0.5  # seconds without a change before planning begins
-_SAME = 1e-6  # relative: scales are rounded to 24 bits, and margins are shown in three digits
 _LEVELS = (0.8, 0.9, 0.95, 0.99, 0.999)
 
 
@@ -96,44 +93,20 @@ class Margin(NamedTuple):
 def scaled(plan: Plan, spec: Spec) -> Plan | None:
     """Return a plan with the measurements of ``plan`` at the budget of ``spec``, for those tables of the spec that they answer.
 
-    None if there is no such plan. Its errors are exact: the noise is fitted to the new budget. If that multiplies all variances of the
-    measurements by one number, it multiplies those of least squares by the same; else the errors are computed anew.
+    None if there is no such plan. Its errors are exact: the noise is fitted to the new budget, and they are computed anew.
     """
     if plan.measurements is None or plan.promise is None or plan.domain != spec.domain:
         return None
     privacy = stated(spec.planned_privacy) or plan.privacy
     if type(privacy.budget) is not type(plan.privacy.budget):
         return None
-    known = dict(zip((product.question for product in plan.workload), plan.promise.tables, strict=True))
-    try:
-        measured = rescaled(plan.measurements, privacy)
-    except InputError:  # so small a budget needs a plan of its own
-        return None
-    pairs = zip(measured.blocks, plan.measurements.blocks, strict=True)
-    shares = [block_variance(measured, new) / block_variance(plan.measurements, old) for new, old in pairs]
-    if max(shares) <= min(shares) * (1 + _SAME) and all(product.question in known for product in spec.workload):
-        return _multiplied(plan, spec.workload, measured, max(shares), known)
+    known = {product.question for product in plan.workload}
     for products in (spec.workload.products, tuple(product for product in spec.workload if product.question in known)):
         try:
             return answering(Workload(spec.domain, products), plan, privacy) if products else None
-        except InputError:
-            continue  # these measurements do not determine one of the tables
+        except InputError:  # these measurements do not determine one of the tables, or the budget is too small for them
+            continue
     return None
-
-
-def _multiplied(plan: Plan, asked: Workload, measured: Measurements, by: float, known: Mapping[Question, TableError]) -> Plan:
-    """Return the plan for tables whose errors are known, with all variances multiplied by one number."""
-    root = math.sqrt(by)
-    tables = []
-    for product in asked:
-        before = known[product.question]
-        weight, rmse, largest = float(product.weight), root * before.rmse, root * before.largest_std
-        tables.append(replace(before, name=product.name, weight=weight, rmse=rmse, largest_std=largest))
-    total = math.fsum(product.importance * product.rows * table.rmse**2 for product, table in zip(asked, tables, strict=True))
-    details = plan.details_for(asked)
-    bound = lower_bound(asked, measured.privacy, measured.noise, float(details.get("unit_bound", 0.0)))
-    promise = Promise(total, bound, tuple(tables))
-    return replace(plan, workload=asked, privacy=measured.privacy, measurements=measured, promise=promise, details=details)
 
 
 def margins(plan: Plan | None, level: float) -> dict[Question, Margin]:
@@ -258,12 +231,7 @@ class Planning:
         plan = None if self._base is None else scaled(self._base, draft.spec)
         before = self.seen
         self.seen = Seen(before.number + 1, draft, plan, doing="planning", kept=before.kept, version=before.version + 1)
-        first = not self._covers(plan)
-        self.background.start(self.seen.number, lambda: {**_request(draft), "first": first}, 0.0 if self._base is None else _PATIENCE)
-
-    def _covers(self, plan: Plan | None) -> bool:
-        """Return whether a plan answers all tables of the draft."""
-        return plan is not None and len(plan.workload.products) == len(self.seen.draft.spec.workload.products)
+        self.background.start(self.seen.number, lambda: _request(draft), 0.0 if self._base is None else _PATIENCE)
 
     def _hear(self, number: int, message: Mapping[str, Any] | None) -> None:
         """Take over a message of the background into the state."""
@@ -276,10 +244,9 @@ class Planning:
                 self.seen = replace(seen, doing="", trying="", error=_ENDED if stopped else seen.error)
             elif "price" in message:
                 self.seen = replace(seen, prices={**seen.prices, message["price"]: (message["alone"], message["saved"])})
-            elif "plan" in message or "first" in message:
-                if "plan" in message or not self._covers(seen.plan):
-                    self._base = Plan.from_json(message.get("plan") or message["first"])
-                    self.seen = replace(seen, plan=self._base, ready="plan" in message)
+            elif "plan" in message:
+                self._base = Plan.from_json(message["plan"])
+                self.seen = replace(seen, plan=self._base, ready=True)
             else:
                 self.seen = replace(seen, **message)  # the strategy that is tried, or an error
 
