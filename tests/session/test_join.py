@@ -94,10 +94,13 @@ def test_a_release_that_was_stopped_is_finished_with_the_second_table_that_it_wa
         with pytest.raises(ln.PaidError, match="can be finished"):
             ln.release(PLAN, files, ledger=tmp_path / "visits.ledger", out=tmp_path / "out")
     book = tmp_path / "visits.ledger"
-    with pytest.raises(ln.PaidError, match="the same second table, joined on the same columns, and public or not"):
+    with pytest.raises(ln.InputError, match="the same second table, joined on the same columns, and public or not"):
         ln.resume(book, source=ln.Joined(files.data, files.second, on="patient_id", public=True))
-    with pytest.raises(ln.PaidError, match="the same second table"):
+    with pytest.raises(ln.InputError, match="the same second table"):
         ln.resume(book, source=ln.Joined(files.data, files.data, on="patient_id"))
+    assert [
+        path.name for path in tmp_path.iterdir() if "run-" in path.name or path.name.startswith(".leastnoise")
+    ] == []  # nothing was begun
     (made,) = ln.resume(book, source=tmp_path / "visits.csv")  # moved: the second table is where it was
     assert [round(answer) for answer in made.answers["answer"]] == pytest.approx(COUNTS, abs=3)
     assert said(tmp_path / "out")["receipt"]["joined"]["public"] is False
@@ -110,7 +113,7 @@ def test_a_release_of_frames_that_was_stopped_needs_both_again(tmp_path: Path, m
         patched.setattr(Series, "measure", stopped)
         with pytest.raises(ln.PaidError):
             ln.release(PLAN, ln.Joined(VISITS, PATIENTS, on="patient_id"), ledger=book)
-    with pytest.raises(ln.PaidError, match="the same second table"):
+    with pytest.raises(ln.InputError, match="the same second table"):
         ln.resume(book, source=VISITS.merge(PATIENTS))
     (made,) = ln.resume(book, source=ln.Joined(VISITS, PATIENTS, on="patient_id"))
     assert made.receipt["joined"]["on"] == "patient_id"

@@ -1,4 +1,4 @@
-"""``leastnoise init``: draft a spec file from the names and types of columns, or from another tool's description of the data."""
+"""``leastnoise init`` drafts a spec file, and ``leastnoise check`` shows the data holder alone how rows fit it."""
 
 import json
 import re
@@ -11,16 +11,18 @@ import click
 from leastnoise._check import InputError
 from leastnoise._cli._output import FILE, options, shown, write_new
 from leastnoise._descriptions import Description, read_description
-from leastnoise._session import CSV, columns
-from leastnoise._spec import source_columns
+from leastnoise._frames import visible
+from leastnoise._holder import check as checked
+from leastnoise._progress import Progress
+from leastnoise._session import CSV, columns, reading_seconds
+from leastnoise._spec import BLANK, read_spec, source_columns
 
-_BLANK = "FILL IN"  # the BLANK of leastnoise._spec, which refuses a spec that still has one; importing it here would be slow
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", flags=re.ASCII)
 _LINES = {
-    "text": f'categories = ["{_BLANK}"]',
-    "whole": f'integers = ["{_BLANK}", "{_BLANK}"]',
-    "date": f'dates = {{ from = "{_BLANK}", to = "{_BLANK}", by = "month" }}',
-    "number": f'bins = {{ low = "{_BLANK}", high = "{_BLANK}", count = 100 }}',
+    "text": f'categories = ["{BLANK}"]',
+    "whole": f'integers = ["{BLANK}", "{BLANK}"]',
+    "date": f'dates = {{ from = "{BLANK}", to = "{BLANK}", by = "month" }}',
+    "number": f'bins = {{ low = "{BLANK}", high = "{BLANK}", count = 100 }}',
     "truth": 'categories = [true, false]     # also spellings = { true = ["yes"], false = ["no"] }',
 }
 
@@ -31,7 +33,7 @@ _COMMANDS = """\
 """
 _HEAD = f"""\
 # A spec for leastnoise, drafted from the column names and types of %(file)s alone: it holds no value of the data.
-# Replace every "{_BLANK}" by a public value: from a questionnaire, a code list, a law or an earlier
+# Replace every "{BLANK}" by a public value: from a questionnaire, a code list, a law or an earlier
 # publication, never by looking at the data. Remove the attributes that you do not want to publish. Then:
 {_COMMANDS}
 [source]
@@ -102,7 +104,7 @@ _MEASURE = """
 """
 _DESCRIBED = f"""\
 # A spec for leastnoise, drafted from a description of %(tool)s (%(file)s): no row was read.
-# What the description does not say is marked "{_BLANK}": replace it by a public value. Remove what you do not want to publish. Then:
+# What the description does not say is marked "{BLANK}": replace it by a public value. Remove what you do not want to publish. Then:
 {_COMMANDS}"""
 _END = """
 [plan]
@@ -142,7 +144,7 @@ def init(file: Path | None, out: Path | None, delimiter: str | None, encoding: s
         spec = out or file.with_name(file.name.split(".")[0] + ".toml")
         draft = _drafted(file, spec, {key: mark for key, mark in (("delimiter", delimiter), ("encoding", encoding)) if mark is not None})
     write_new(spec, draft, "Edit that file, or choose another with --out.")
-    blanks = f"Replace every {_BLANK!r} in it, then run" if draft.count(f'"{_BLANK}"') > 1 else "Run"
+    blanks = f"Replace every {BLANK!r} in it, then run" if draft.count(f'"{BLANK}"') > 1 else "Run"
     click.echo(f"The draft is in {shown(spec)}. {blanks}: leastnoise plan {shown(spec)}")
 
 
@@ -153,7 +155,7 @@ def _drafted(file: Path, spec: Path, layout: Mapping[str, str]) -> str:
     untyped = not all(column.typed for column in listed)
     said = "".join(f"{key} = {_value(mark)}\n" for key, mark in layout.items()) + (_TEXTS if untyped else "")
     parts = [_HEAD % {"file": _comment(file.name), "spec": shown(spec), "path": _path(file, spec), "layout": said}, _PRIVACY]
-    parts += [_COLUMN % (_value(naming[0]), _BLANK) if naming else _ROW, _DOMAIN, *([_GUESSED] if untyped else [])]
+    parts += [_COLUMN % (_value(naming[0]), BLANK) if naming else _ROW, _DOMAIN, *([_GUESSED] if untyped else [])]
     usable = [column for column in listed if column.kind and not column.names_person]
     for column in listed:
         if column not in usable:
@@ -212,3 +214,21 @@ def _path(file: Path, spec: Path) -> str:
     """Write the path of the data for the spec file: relative to the folder of the spec if the data are below it, else absolute."""
     data, folder = Path(file).absolute(), Path(spec).absolute().parent
     return _value(str(data.relative_to(folder)) if data.is_relative_to(folder) else str(data))
+
+
+@click.command()
+@click.argument("spec", type=FILE)
+@click.option("--source", type=FILE, help="The data, if the spec file does not name it.")
+@click.option("--values", is_flag=True, help="Also show the most frequent values that match nothing: values of rows.")
+def check(spec: Path, source: Path | None, values: bool) -> None:  # noqa: FBT001 - a flag of the command line
+    """Show how rows fit the spec: exact, for the data holder alone.
+
+    PRIVATE: every number it prints is one of the data. It spends nothing, because nothing of it may be published, and it writes no file.
+    """
+    what = read_spec(spec)
+    path = source or what.source
+    data = None if path is None else what.data(path)
+    with Progress(f"reading {what.data_name if source is None else source.name}", about=reading_seconds(data)):
+        counts = checked(what, data, values=10 if values else 0)
+    for line in counts.lines():
+        click.echo(visible(line))

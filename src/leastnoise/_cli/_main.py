@@ -65,7 +65,7 @@ def what_was_paid(since: int) -> tuple[str, str]:
 
 _COMMANDS = {
     "init": ("_init", "init", "Draft a spec file from column names and types."),
-    "check": ("_check", "check", "Show how rows fit the spec: exact, for the data holder alone."),
+    "check": ("_init", "check", "Show how rows fit the spec: exact, for the data holder alone."),
     "plan": ("_plan", "plan", "Show the expected error of every table; this spends nothing."),
     "compare": ("_plan", "compare", "Compare every strategy, least expected error first."),
     "categories": ("_release", "categories", "Find categories that nobody can list, privately, for a price."),

@@ -210,10 +210,10 @@ def finish_paid(
     with _of_its_version(book, entry, pending.options):
         asked = Asked.from_json(pending.options)
         work = work_of((CategoryPlan if is_category_plan(pending.plan) else Plan).from_json(pending.plan))
+    data = given_or_kept(source, asked.address, asked.joined)
     target = None if out is None and entry.output == IN_MEMORY else check_target(out or entry.output)
     with nullcontext() if target is None else draft(target) as folder, paying(book, work.room) as process:
-        receipt = book.take_over(entry, process)
-        data, drawn = given_or_kept(source, asked.address, asked.joined), None
+        receipt, drawn = book.take_over(entry, process), None
         with suppress(NeedsData):
             drawn = work.draw(Series.resumed(work.terms, None, book, receipt))
         if drawn is None:
