@@ -22,7 +22,7 @@ import numpy as np
 
 from adapters.pools import FIELDS, JUNK
 from adapters.sources import POOLS
-from leastnoise._adapters import CSV, Wanted, _csv, _read, read
+from leastnoise._adapters import CSV, Wanted, _files, _read, read
 from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, PerCell, Reading
 from leastnoise._table._table import Counted, columns_of
 
@@ -202,10 +202,10 @@ class Pair:
     def tables(self):
         """The rows of both tables."""
         with ExitStack() as stack:
-            for name in ("_arrow", "_files", "_frames"):
+            for name in ("_column", "_files", "_frames"):
                 stack.enter_context(mock.patch(f"leastnoise._adapters.{name}.CHUNK", self.small["CHUNK"]))
             for name in ("BLOCK", "LONGEST"):
-                stack.enter_context(mock.patch.object(_csv, name, self.small[name]))
+                stack.enter_context(mock.patch.object(_files, name, self.small[name]))
             return [self._table(source, keys) for source, keys in self.sources]
 
     def _table(self, source, keys):

@@ -22,8 +22,7 @@ from adapters.engine_rows import ARROW, COLUMNS, ROWS, counts, literal
 from adapters.postgres import fill
 from leastnoise import DatabaseTable, Domain, InputError
 from leastnoise._adapters import Wanted, _postgres, _read, read, read_keys
-from leastnoise._adapters._arrow import to_column
-from leastnoise._adapters._column import Wish
+from leastnoise._adapters._column import Wish, to_column
 from leastnoise._adapters._encode import amount_encoder
 from leastnoise._adapters._sql import Value, amount_of, cell_of, prepared
 from leastnoise._adapters._values import text as text_of

@@ -12,8 +12,7 @@ import pytest
 from adapters.test_read import lines, rows_of
 from leastnoise._adapters import _files, columns, dataset_name, ledger_beside, read
 from leastnoise._adapters._column import FileKind
-from leastnoise._adapters._csv import CSV_FILES, open_csv
-from leastnoise._adapters._files import PARQUET_FILES
+from leastnoise._adapters._files import CSV_FILES, PARQUET_FILES, open_csv
 from leastnoise._check import InputError, InternalError
 from leastnoise._domain import Coded, Domain, Integers
 

@@ -15,7 +15,7 @@ import pytest
 
 import leastnoise as ln
 from adapters.test_read import CONSTRUCTORS
-from leastnoise._adapters import Wanted, _join, _read, located, location, read, read_keys
+from leastnoise._adapters import Wanted, _read, located, location, read, read_keys
 from leastnoise._holder._check import rows_fit
 from leastnoise._kernel._count import count
 from leastnoise._table import Counted, Keyed, columns_of
@@ -96,7 +96,7 @@ PAIRS = [*((kind, kind) for kind in SOURCES), ("csv", "polars"), ("parquet", "cs
 @pytest.mark.parametrize(("one", "other"), PAIRS)
 def test_every_source_counts_what_pandas_merges(one: str, other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VISITS_URL", f"duckdb://{tmp_path / 'x.duckdb'}")
-    monkeypatch.setattr("leastnoise._adapters._arrow.CHUNK", 64)
+    monkeypatch.setattr("leastnoise._adapters._column.CHUNK", 64)
     monkeypatch.setattr("leastnoise._adapters._frames.CHUNK", 64)
     folders = [tmp_path / "visits", tmp_path / "patients"]
     for folder in folders:
@@ -265,13 +265,13 @@ def test_a_unit_in_both_tables_changes_its_own_rows_and_at_most_so_many(most: in
 
 def plant_first_of_any_case(patch: pytest.MonkeyPatch) -> None:
     """Keys that are compared otherwise than units are: here both units have one partner."""
-    patch.setattr(_join, "unit_key", lambda value: value and b"x")
+    patch.setattr(_read, "unit_key", lambda value: value and b"x")
 
 
 def plant_shared_row(patch: pytest.MonkeyPatch) -> None:
     """A row whose own key is nowhere takes the first partner that there is."""
-    of = _join.Partners.of
-    patch.setattr(_join.Partners, "of", lambda self, keys: np.where((found := of(self, keys)) < 0, min(0, len(self.times) - 1), found))
+    of = _read.Partners.of
+    patch.setattr(_read.Partners, "of", lambda self, keys: np.where((found := of(self, keys)) < 0, min(0, len(self.times) - 1), found))
 
 
 @pytest.mark.parametrize("plant", [plant_first_of_any_case, plant_shared_row])

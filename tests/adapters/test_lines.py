@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leastnoise._adapters import _csv
-from leastnoise._adapters._csv import WORD, cut, split, to_texts, whole_lines
+from leastnoise._adapters import _files
+from leastnoise._adapters._files import WORD, cut, split, to_texts, whole_lines
 
 ODD = [b"a", b"bc", b",", b",,", b'"', b'""', b'"x"', b',"y",', b"\r", b"\n", b"\r\n", b"\r\r\n", b"\xff", b"\0", b"\x1f", b";"]
 PIECES = st.sampled_from([*ODD, b"1234567", b"12345678", b"long" * 5])
@@ -44,8 +44,8 @@ def at_once(content, delimiter, width, places):
 def test_blocks_of_lines_are_cut_as_each_line_by_itself(delimiter, content, width, block, longest):
     content = content.replace(b",", delimiter)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_csv, "BLOCK", block)
-        patch.setattr(_csv, "LONGEST", longest)
+        patch.setattr(_files, "BLOCK", block)
+        patch.setattr(_files, "LONGEST", longest)
         expected = by_hand(content, delimiter, width, longest)
         assert at_once(content, delimiter, width, range(width)) == expected
         assert at_once(content, delimiter, width, [width - 1]) == [record[-1:] for record in expected]

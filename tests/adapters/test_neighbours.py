@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from adapters.neighbours import SOURCES, Pair
-from leastnoise._adapters import _arrow, _column, _csv, _units
+from leastnoise._adapters import _column, _files, _units
 
 
 @pytest.mark.parametrize("kind", SOURCES)
@@ -32,27 +32,28 @@ def plant_equality(patch):
 
 def plant_carriage_return(patch):
     """A CR alone ends a line."""
-    whole = _csv.whole_lines
-    patch.setattr(_csv, "whole_lines", lambda read: (block.replace(b"\r\n", b"\n").replace(b"\r", b"\n") for block in whole(read)))
+    whole = _files.whole_lines
+    patch.setattr(_files, "whole_lines", lambda read: (block.replace(b"\r\n", b"\n").replace(b"\r", b"\n") for block in whole(read)))
 
 
 def plant_next_line(patch):
     """A line that ends in CR CR LF takes from the next line."""
-    whole = _csv.whole_lines
-    patch.setattr(_csv, "whole_lines", lambda read: (re.sub(rb"\r\r\n(.)", rb"\r\n,\1", block) for block in whole(read)))
+    whole = _files.whole_lines
+    patch.setattr(_files, "whole_lines", lambda read: (re.sub(rb"\r\r\n(.)", rb"\r\n,\1", block) for block in whole(read)))
 
 
 def plant_failure(patch):
     """Text must be UTF-8."""
+    column = _column.Column
 
     def strict(data, *others, **more):
         for value in data if isinstance(data, list) else ():
             if isinstance(value, bytes) and len(value) < 4:
                 value.decode()
-        return _column.Column(data, *others, **more)
+        return column(data, *others, **more)
 
-    patch.setattr(_arrow, "Column", strict)
-    patch.setattr(_csv, "Column", strict)
+    patch.setattr(_column, "Column", strict)
+    patch.setattr(_files, "Column", strict)
 
 
 def plant_one_row_more(patch):

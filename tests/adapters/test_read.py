@@ -161,9 +161,9 @@ def test_no_rows(constructor):
 def test_chunks_do_not_change_the_table(everything, monkeypatch, capfd):
     domain = Domain(age=Integers(17, 90, outside="other", null="other"), sex=Categories(SEX, outside="other", null="other"))
     expected = rows_of(read(everything, domain))
-    for name in ("_arrow", "_files", "_frames"):
+    for name in ("_column", "_files", "_frames"):
         monkeypatch.setattr(f"leastnoise._adapters.{name}.CHUNK", 3)
-    monkeypatch.setattr("leastnoise._adapters._csv.BLOCK", 40)
+    monkeypatch.setattr("leastnoise._adapters._files.BLOCK", 40)
     calls = []
     assert rows_of(read(everything, domain, progress=lambda done, total: calls.append((done, total)))) == expected
     done = [rows for rows, _ in calls]

@@ -12,8 +12,7 @@ from adapters.encoders import columns_of_chunks
 from adapters.pools import ARROW, DUCKDB, PANDAS, POLARS
 from adapters.sources import CONNECTION
 from leastnoise._adapters import Wanted, _postgres, read
-from leastnoise._adapters._arrow import strange_types, to_column
-from leastnoise._adapters._column import STRANGE
+from leastnoise._adapters._column import STRANGE, strange_types, to_column
 from leastnoise._adapters._engine import values_of
 from leastnoise._adapters._read import open_source
 from leastnoise._domain import Categories, Dates, Domain, Integers

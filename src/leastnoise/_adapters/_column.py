@@ -1,7 +1,12 @@
-"""Sources: public facts about a table, and a way to its private rows, chunk by chunk, or to counts of them."""
+"""Sources and columns: public facts about a table, and a way to its private rows, chunk by chunk, or to counts of them.
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+Arrow arrays become columns in one way, whatever source they come from. No value makes it fail. The label (E2) refers to PROOFS-adapters.md.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -173,3 +178,147 @@ class FileKind:
     name: str
     endings: tuple[str, ...]
     open: Callable[[Path], Source]
+
+
+_NUMBERS = {"float", "double", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
+# Bytes that are UTF-8 are text.
+_TEXTS = {"string", "large_string", "string_view", "binary", "large_binary", "binary_view", "fixed_size_binary"}
+
+
+def strange_types(schema: Iterable[Any]) -> dict[str, str]:
+    """Return the columns of an Arrow schema whose type no rule reads, with the type.
+
+    >>> strange_types(pa.schema({"a": pa.int8(), "b": pa.list_(pa.int8())}))
+    {'b': 'list<item: int8>'}
+    """
+    import pyarrow as pa
+
+    types = {field.name: field.type for field in schema}
+    # `to_column` makes no value of such a type, which a null of it shows
+    nulls = {
+        name: kind.wrap_array(pa.nulls(1, kind.storage_type)) if isinstance(kind, pa.BaseExtensionType) else pa.nulls(1, kind)
+        for name, kind in types.items()
+    }
+    return {name: str(types[name]) for name, null in nulls.items() if isinstance(data := to_column(null).data, list) and data == [STRANGE]}
+
+
+def to_column(array: Any) -> Column:
+    """Take an Arrow array as it is: numbers and times from their own buffers, all else by its distinct values.
+
+    A value of a type without a rule is ``STRANGE``; the least int64 as a time stamp is a null, as numpy and pandas have it.
+
+    >>> column = to_column(pa.array(["F", None, "F"]))
+    >>> column.data, column.index.tolist()
+    ([b'F'], [0, -1, 0])
+    """
+    import pyarrow as pa
+
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _of_extension(array)
+    if pa.types.is_dictionary(kind):
+        return _of_dictionary(array)
+    if pa.types.is_run_end_encoded(kind):
+        # Arrow's own decoding knows fewer types
+        first, count = array.find_physical_offset(), array.find_physical_length()
+        ends = _numbers(array.run_ends.slice(first, count)).astype(np.int64) - array.offset
+        lengths = np.diff(ends.clip(max=len(array)), prepend=0)
+        return _repeated(to_column(array.values.slice(first, count)), np.repeat(np.arange(count), lengths))
+    name = str(kind).partition("[")[0].partition("(")[0]
+    if name.startswith("decimal"):
+        # exact, from the whole numbers that they are stored as, little-endian; not by arithmetic, which would round to the digits of the
+        # context, nor by Arrow's texts, which are no numbers at some scales
+        stored = to_column(array.view(pa.binary(kind.bit_width // 8)))
+        wholes = [int.from_bytes(raw, "little", signed=True) for raw in stored.data]  # type: ignore[arg-type]  # of a binary array
+        exact = [Decimal((int(whole < 0), tuple(map(int, str(abs(whole)))), -kind.scale)) for whole in wholes]
+        return Column(exact, None, stored.index)
+    if name in _TEXTS:
+        encoded = array.cast(pa.large_binary()).dictionary_encode()
+        return Column(encoded.dictionary.to_pylist(), None, _numbers(encoded.indices, -1).astype(np.int64))
+    if name in {"date32", "date64", "timestamp"}:
+        unit = {"date32": "D", "date64": "ms"}.get(name) or kind.unit
+        # with a time zone the number is that of UTC
+        return since_1970(
+            array.view(pa.int32() if name == "date32" else pa.int64()), unit, zoned=name == "timestamp" and kind.tz is not None
+        )
+    if name in _NUMBERS:
+        numbers = _numbers(array)
+    elif name == "bool":
+        numbers = _numbers(array.cast(pa.uint8())).view(np.bool_)
+    elif name == "halffloat":
+        numbers = _numbers(array.view(pa.int16())).view(np.float16)
+    else:
+        return nothing_but(None if name == "null" else STRANGE, _null(array))
+    return Column(numbers, _null(array) if array.null_count else None)
+
+
+def since_1970(array: Any, unit: str, *, zoned: bool = False) -> Column:
+    """Return the column of dates or times that are sent as whole numbers: days, or parts of a second, since 1970.
+
+    >>> since_1970(pa.array([1]), "D").data.tolist()
+    [datetime.date(1970, 1, 2)]
+    """
+    return Column(_numbers(array.cast("int64")).view(f"M8[{unit}]"), _null(array) if array.null_count else None, zoned=zoned)
+
+
+def in_chunks(batches: Iterable[Any], wanted: Sequence[tuple[str | int, Callable[[Any], Column]]]) -> Chunks[Column]:
+    """Cut Arrow batches into chunks of columns, each given by its name or position in a batch and what makes a column of its array.
+
+    >>> [(rows, a.data.tolist()) for rows, (a,) in in_chunks(pa.table({"a": [1, 2]}).to_batches(), [("a", to_column)])]
+    [(2, [1, 2])]
+    """
+    for batch in batches:
+        for start in range(0, batch.num_rows, CHUNK):
+            part = batch.slice(start, CHUNK)
+            yield part.num_rows, [read(part.column(name)) for name, read in wanted]
+
+
+def strange(missing: Any) -> Column:
+    """Return the column of a type that no rule reads: all that is known of its rows is which are null.
+
+    >>> strange(pa.array([True, False])).index.tolist()
+    [-1, 0]
+    """
+    return nothing_but(STRANGE, _numbers(missing.cast("uint8")).view(np.bool_))
+
+
+def _null(array: Any) -> BoolArray:
+    return _numbers(array.is_null().cast("uint8")).view(np.bool_)
+
+
+def _numbers(array: Any, filler: int = 0) -> Array:
+    # What comes from the source itself cannot be written to. Arrow's own `to_numpy` would import pandas, which takes most of a second.
+    numbers: Array = np.from_dlpack(array.fill_null(filler) if array.null_count else array)
+    return numbers
+
+
+def _of_dictionary(array: Any) -> Column:
+    import pyarrow as pa
+
+    codes, values = _numbers(array.indices.cast("int64"), -1), array.dictionary
+    stored = getattr(values.type, "storage_type", values.type)
+    if pa.types.is_run_end_encoded(stored) or str(stored).endswith("_view"):  # cannot be taken from
+        return _repeated(to_column(values), codes)
+    # only values that occur in the chunk: there may be many more
+    used, index = np.unique(codes, return_inverse=True)
+    missing = int(len(used) > 0 and used[0] < 0)
+    return _repeated(to_column(values.take(used[missing:])), index.reshape(-1) - missing)
+
+
+def _repeated(column: Column, positions: Array) -> Column:
+    """Return the column of the values at these positions; -1 is a null."""
+    indices = np.arange(len(column.data)) if column.index is None else column.index
+    if column.null is not None:
+        indices = np.where(column.null, -1, indices)
+    return Column(column.data, None, np.append(indices, -1)[positions], column.zoned)
+
+
+def _of_extension(array: Any) -> Column:
+    name, inner = array.type.extension_name, to_column(array.storage)
+    if name == "arrow.json":
+        return inner
+    if name == "arrow.bool8":
+        return Column(np.asarray(inner.data) != 0, inner.null)
+    if name == "arrow.uuid":
+        return Column([str(uuid.UUID(bytes=raw)) for raw in inner.data], None, inner.index)  # type: ignore[arg-type]  # of a binary array
+    return nothing_but(STRANGE, _null(array.storage))

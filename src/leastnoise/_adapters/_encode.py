@@ -59,16 +59,9 @@ def amount_encoder(measure: Measure) -> Encoder:
 
 
 def _categorical(rule: Rule, table: Forms) -> Encoder:
-    """Encode by string form; text made of a whole number, a point and zeros is tried again without these.
-
-    Bytes that are a form as it is written have its cell, as ``cell`` finds it in ten times as long: a lookup of public texts (E3).
-    """
-    whole = (form for form in table.cells if form.isprintable() and rule.reading.form(form) == form != "")
-    written = {form.encode(): table.cells[form] for form in whole}
+    """Encode by string form; text made of a whole number, a point and zeros is tried again without these."""
 
     def cell(value: object) -> int:
-        if type(value) is bytes and value in written:
-            return written[value]
         if is_null(value):
             return rule.null
         if (form := text(value)) is None:

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from sqlglot import exp
 
-from leastnoise._adapters._arrow import in_chunks, strange
-from leastnoise._adapters._column import Chunks, Column, Source, Wish, by_columns
+from leastnoise._adapters._column import Chunks, Column, Source, Wish, by_columns, in_chunks, strange
 from leastnoise._adapters._sql import Expression, Held, Value, amount_of, cell_of, prepared, sql, unit_of
 from leastnoise._adapters._units import MOST_CUT
 from leastnoise._check import InternalError

@@ -1,16 +1,291 @@
-"""Several files read as one source; only names decide which these are, never what files hold."""
+"""Files: CSV, plain or compressed by gzip, from bytes to lines to fields (E1, E2); Parquet; and several files as one source.
 
+1. A line ends with LF. One CR before the LF belongs to the end; any other CR is a byte like others. What follows the last LF is a line if
+   it is not empty.
+2. A line is a record, whatever it holds: nothing in one line has an effect on another, and a field cannot hold a line break.
+3. A line is cut at its delimiters. A field that begins with ``"`` must end with ``"``, may hold delimiters, and ``""`` within it means one
+   ``"``.
+4. A line is dropped if it does not have as many fields as the header has names, has a field that is quoted otherwise, or is longer than
+   ``LONGEST`` bytes. An empty line is a null where there is one column.
+
+Lines without quotes, and lines in which quotes only surround whole fields, are cut by arithmetic on the places of all delimiters at once.
+The others are cut one by one.
+
+Of several files, only names decide which these are, never what files hold.
+"""
+
+import codecs
 import glob
+import gzip
 import os
+import re
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
-from leastnoise._adapters._arrow import in_chunks, strange_types, to_column
-from leastnoise._adapters._column import CHUNK, Chunks, Column, Encoders, FileKind, Source, by_columns
-from leastnoise._adapters._csv import CSV_FILES, open_csv
-from leastnoise._adapters._places import CSV, NO_CSV_LAYOUT, NO_PARQUET, NOT_WHOLE, ONE_FILE_TWICE, OTHER_COLUMNS, PARQUET_FILE, files
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._adapters._column import (
+    CHUNK,
+    STRANGE,
+    Chunks,
+    Column,
+    Encoders,
+    FileKind,
+    Source,
+    by_columns,
+    in_chunks,
+    strange_types,
+    to_column,
+)
+from leastnoise._adapters._places import (
+    CSV,
+    CSV_FILE,
+    LONG_HEADER,
+    NO_CSV,
+    NO_CSV_LAYOUT,
+    NO_HEADER,
+    NO_PARQUET,
+    NOT_WHOLE,
+    ONE_FILE_TWICE,
+    OTHER_COLUMNS,
+    OTHER_ENCODING,
+    PARQUET_FILE,
+    files,
+)
 from leastnoise._check import InputError, InternalError, message
 from leastnoise._check.arrays import IntArray
+
+# The most bytes of a line, without its LF.
+LONGEST = 2_000_000
+BLOCK = 2**20
+_LF, _CR, _QUOTE = 10, 13, 34
+
+Bytes = npt.NDArray[np.uint8]
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+# A field of fewer bytes is told apart as one whole number of so many, in which a 1 stands behind its last byte.
+WORD = 8
+_END = np.array([1 << 8 * length for length in range(WORD)], dtype=np.uint64)
+# The header must end within this many bytes.
+_HEADER = 2**20
+_DELIMITERS = ",;\t|"
+_DAMAGED = (OSError, EOFError, zlib.error)
+
+
+def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
+    r"""Read lines in blocks, each of which ends with LF; a line longer than ``LONGEST`` is left out.
+
+    What reads gives at most so many further bytes, none at the end.
+
+    >>> list(whole_lines(io.BytesIO(b"a,1\nb,2").read))
+    [b'a,1\n', b'b,2\n']
+    """
+    rest, dropping = b"", False
+    while block := read(BLOCK):
+        if dropping:
+            _, feed, block = block.partition(b"\n")
+            dropping = not feed
+        start, feed, rest = (rest + block).rpartition(b"\n")
+        if feed:
+            yield start + feed
+        if len(rest) > LONGEST:
+            rest, dropping = b"", True
+    if rest:
+        yield rest + b"\n"
+
+
+def split(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes] | None:
+    """Cut one line, without its end, by the rule: fields without their quotes; None if it is quoted wrongly or has too many.
+
+    >>> split(b'1,"a ""b"", c",,x"y', b",")
+    [b'1', b'a "b", c', b'', b'x"y']
+    >>> split(b'1,"a"b', b","), split(b'"a', b",")
+    (None, None)
+    """
+    field = re.compile(rb'"([^"]*+(?:""[^"]*+)*+)"|(?:[^"%b][^%b]*+)?' % ((re.escape(delimiter),) * 2))
+    fields: list[bytes] = []
+    at = 0
+    while len(fields) < most:
+        match = field.match(line, at)
+        if match is None:
+            return None
+        fields.append(match[0] if match[1] is None else match[1].replace(b'""', b'"'))
+        at = match.end()
+        if at == len(line):
+            return fields
+        if line[at : at + 1] != delimiter:
+            return None
+        at += 1
+    return None
+
+
+def cut(block: bytes, delimiter: bytes, width: int, wanted: Sequence[int]) -> tuple[int, Bytes, list[tuple[IntArray, IntArray]]]:
+    r"""Cut a block of lines, each with its LF and of ``width`` fields, into the columns wanted, from 0.
+
+    Returns:
+        The number of records, the bytes that their fields are in, and for each field wanted where it begins and ends in each record.
+
+    >>> rows, text, ((begins, ends),) = cut(b'1,F\n2\n3,"M"\n', b",", 2, [1])
+    >>> rows, [text[begin:end].tobytes() for begin, end in zip(begins, ends)]
+    (2, [b'F', b'M'])
+    """
+    buffer = np.frombuffer(block, dtype=np.uint8)
+    marks = np.flatnonzero((buffer == ord(delimiter)) | (buffer == _LF))
+    last = np.flatnonzero(buffer[marks] == _LF)
+    feeds, fields = marks[last], np.diff(last, prepend=-1)
+    starts = np.append(0, feeds[:-1] + 1)
+    stops = feeds - ((feeds > starts) & (buffer[feeds - 1] == _CR))
+    short = feeds - starts <= LONGEST
+    regular = short & (fields == width)
+    lines = np.flatnonzero(regular)
+    # a field is between two marks of its line, or its start or end
+    between = marks[np.repeat(regular, fields)].reshape(-1, width)[:, :-1]
+    begins = np.column_stack([starts[lines], between + 1])
+    ends = np.column_stack([between, stops[lines]])
+    quotes = np.flatnonzero(buffer == _QUOTE)
+    if len(quotes):
+        within = np.searchsorted(quotes, ends) - np.searchsorted(quotes, begins)
+        wrapped = (within == 2) & (ends - begins >= 2) & (buffer[begins] == _QUOTE) & (buffer[ends - 1] == _QUOTE)
+        plain = (wrapped | (within == 0)).all(axis=1)
+        hard = np.zeros(len(feeds), dtype=np.bool_)
+        hard[np.searchsorted(feeds, quotes)] = True
+        hard[lines[plain]] = False
+        split_lines = {line: split(block[starts[line] : stops[line]], delimiter, width) for line in np.flatnonzero(hard & short).tolist()}
+        records = {line: of_line for line, of_line in split_lines.items() if of_line is not None and len(of_line) == width}
+        # their fields stand behind the block, and the lines in their order again
+        texts = [field for of_line in records.values() for field in of_line]
+        lengths = np.array([len(field) for field in texts], dtype=np.int64)
+        behind = len(block) + np.cumsum(lengths)
+        order = np.argsort(np.append(lines[plain], np.array([*records], dtype=np.int64)))
+        begins = np.vstack([(begins + wrapped)[plain], (behind - lengths).reshape(-1, width)])[order]
+        ends = np.vstack([(ends - wrapped)[plain], behind.reshape(-1, width)])[order]
+        buffer = np.frombuffer(b"".join([block, *texts]), dtype=np.uint8)
+    return len(begins), buffer, [(begins[:, position], ends[:, position]) for position in wanted]
+
+
+def ahead(function: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
+    """Apply a function without memory to each item, in threads, and yield the results in order.
+
+    A few items are computed ahead; the caller's thread takes them one by one.
+
+    >>> list(ahead(abs, [-1, 2, -3]))
+    [1, 2, 3]
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    waiting: deque[Future[Made]] = deque()
+    with ThreadPoolExecutor(cores, thread_name_prefix="leastnoise-read") as pool:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > cores:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
+    r"""Return the column of fields, given by where they begin and end in a text with `WORD` further bytes at its end.
+
+    >>> column = to_texts(np.frombuffer(b"F,M,F" + bytes(WORD), dtype=np.uint8), np.array([0, 2, 4]), np.array([1, 3, 5]))
+    >>> column.data, column.index.tolist()
+    ([b'F', b'M'], [0, 1, 0])
+    """
+    import pyarrow as pa
+
+    lengths = ends - begins
+    if lengths.max(initial=0) >= WORD:
+        starts = np.concatenate(([0], np.cumsum(lengths)))
+        gathered = text[np.repeat(begins - starts[:-1], lengths) + np.arange(starts[-1])]
+        parts = [None, pa.py_buffer(starts.astype(np.int32)), pa.py_buffer(gathered)]
+        return to_column(pa.Array.from_buffers(pa.binary(), len(begins), parts))
+    ends_at = _END[lengths]
+    words = np.ndarray(len(text) - WORD + 1, "<u8", text, strides=(1,))[begins]
+    keys = (words & (ends_at - 1)) | ends_at
+    # not pa.array, which loads pandas
+    encoded = pa.Array.from_buffers(pa.from_numpy_dtype(keys.dtype), len(keys), [None, pa.py_buffer(keys)]).dictionary_encode()
+    # the bytes below the highest bit, which stands behind the last of them, so that zeros at the end are told from none
+    data = [key.to_bytes(WORD, "little")[: key.bit_length() // 8] for key in encoded.dictionary.to_pylist()]
+    return Column(data, None, np.from_dlpack(encoded.indices).astype(np.int64))
+
+
+def open_csv(path: Path, layout: CSV | None = None) -> Source:
+    """Open a CSV file, plain or compressed; only its header is read.
+
+    Without a layout it is UTF-8 with a header, and the delimiter is the one of comma, semicolon, tab and bar that the header
+    holds most of. An `InputError` if it cannot be opened, or its first line is not a header.
+    """
+    what = message(CSV_FILE, path=str(path))
+    layout = layout or CSV(path)
+    headed = isinstance(layout.header, bool)
+    characters = layout.characters
+    if characters is not None and (type(characters) is not str or len(characters) != 256):
+        raise InternalError("an encoding must be one character for each byte; please report this.")
+    # a file without a header begins with a row, which has no say in anything
+    line = _first_line(path, what, layout) if headed else ""
+    mark = layout.delimiter or max(("\t" if ".tsv" in path.name.lower() else "") + _DELIMITERS, key=line.count)
+    delimiter = mark.encode()
+    if len(delimiter) != 1 or delimiter in b'"\r\n':  # at which no line may be cut
+        raise InternalError("a delimiter must be one byte that ends no line; please report this.")
+    fields = split(line.encode(), delimiter) if isinstance(layout.header, bool) else [name.encode() for name in layout.header]
+    if fields is None or not any(fields) or (headed and any(ord(character) < 32 and character not in {"\t", mark} for character in line)):
+        raise InputError(message(NO_HEADER, what=what))
+    names = [field.decode() for field in fields]
+
+    def chunks(columns: list[str]) -> Chunks[Column]:
+        positions = [names.index(name) for name in columns]
+
+        def in_columns(block: bytes) -> tuple[int, list[Column]]:
+            rows, text, fields = cut(block, delimiter, len(names), positions)
+            text = np.append(text, np.zeros(WORD, dtype=np.uint8))
+            read = [to_texts(text, *field) for field in fields]
+            return rows, read if characters is None else [
+                replace(column, data=[_text(raw, characters) for raw in column.data]) for column in read
+            ]
+
+        try:
+            with opened_file(path) as opened:
+                if headed:
+                    opened.readline(_HEADER + 1)
+                yield from ahead(in_columns, whole_lines(opened.read))
+        except _DAMAGED:
+            raise InputError(message(NOT_WHOLE, what=what)) from None
+
+    return Source(what=what, names=tuple(names), total=None, encoded=by_columns(chunks), strange={})
+
+
+def _text(raw: Any, characters: str) -> object:
+    """Decode bytes one by one; with a byte that has no character (U+FFFE) they are no value."""
+    decoded = codecs.charmap_decode(raw, "replace", characters)[0]  # so that it cannot fail, whatever the bytes are
+    return STRANGE if "\ufffd" in decoded else decoded
+
+
+def opened_file(path: Path) -> Any:
+    """The bytes of a file, or those that it is compressed from."""
+    return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
+
+
+def _first_line(path: Path, what: str, layout: CSV) -> str:
+    try:
+        with opened_file(path) as opened:
+            line: bytes = opened.readline(_HEADER)
+    except _DAMAGED:
+        raise InputError(message(NO_CSV, what=what)) from None
+    if len(line) == _HEADER:
+        raise InputError(message(LONG_HEADER, what=what, most=_HEADER))
+    try:
+        line = line.removesuffix(b"\n").removesuffix(b"\r")
+        return line.decode("utf-8-sig") if layout.characters is None else codecs.charmap_decode(line, "strict", layout.characters)[0]
+    except UnicodeDecodeError:
+        raise InputError(message(OTHER_ENCODING, what=what, encoding=layout.encoding.upper())) from None
+
+
+CSV_FILES = FileKind(name="CSV", endings=(".csv", ".csv.gz", ".tsv", ".tsv.gz"), open=open_csv)
 
 
 def open_parquet(path: Path) -> Source:

@@ -5,8 +5,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from leastnoise._adapters._arrow import in_chunks, strange, strange_types, to_column
-from leastnoise._adapters._column import CHUNK, STRANGE, Chunks, Column, Source, by_columns
+from leastnoise._adapters._column import CHUNK, STRANGE, Chunks, Column, Source, by_columns, in_chunks, strange, strange_types, to_column
 from leastnoise._adapters._places import NAMES_TWICE, NO_DUCKDB, NO_FRAME, STORED, DatabaseTable
 from leastnoise._adapters._values import unless_it_raises
 from leastnoise._check import InputError, message

@@ -9,8 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from leastnoise._adapters._arrow import since_1970, to_column
-from leastnoise._adapters._column import Column, Source
+from leastnoise._adapters._column import Column, Source, since_1970, to_column
 from leastnoise._adapters._engine import UNREAD, Engine, Type, engine_source, values_of
 from leastnoise._adapters._places import NO_POSTGRES, STORED, DatabaseTable
 from leastnoise._adapters._sql import Expression, sql

@@ -1,4 +1,7 @@
-"""Reading a source into a table of encoded rows, row by row, or of keys that nobody could list (E4, E5, E9 of PROOFS-adapters.md)."""
+"""Reading a source into a table of encoded rows, row by row, or of keys that nobody could list (E4, E5, E9 of PROOFS-adapters.md).
+
+Rows may have the columns of their partner in a second table beside their own (E10).
+"""
 
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -10,18 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._adapters._column import Source, Wish
+from leastnoise._adapters._column import Chunks, Column, Encoders, Source, Wish
 from leastnoise._adapters._encode import amount_encoder, cell_encoder
 from leastnoise._adapters._location import check_unit
 from leastnoise._adapters._places import CSV, NO_SOURCE, STRANGE_COLUMN, DatabaseTable, Joined, no_column
-from leastnoise._adapters._units import MOST_CUT, Units, numbering, usage_table
+from leastnoise._adapters._units import MOST_CUT, Units, numbering, unit_key, usage_table
 from leastnoise._adapters._values import is_null, is_spelled_null, text
 from leastnoise._check import InputError, message, refuse, whole
-from leastnoise._check.arrays import Array, BoolArray
+from leastnoise._check.arrays import Array, BoolArray, IntArray
 from leastnoise._domain import DROP, Domain, Keys, PerCell, Rule, UnitCount, parts
 from leastnoise._table import Table
 
-_NONE = -1
+# In place of the partner of a row, or of its key, where there is none; and of a partner whose key comes more than once.
+NONE, SEVERAL = -1, -2
 Progress = Callable[[int, int | None], object]
 
 
@@ -77,7 +81,7 @@ def read(
         source changes at most one row of the table. With ``unit_column``, adding or removing all rows of one unit changes at most
         ``max_rows`` rows of the table, rows that are dropped as outside the domain included, and no more in one cell than
         ``max_per_cell`` allows: the proof is at `Units.keep`.
-        A row of a CSV file is a line, whatever it holds (see `leastnoise._adapters._csv`).
+        A row of a CSV file is a line, whatever it holds (see `leastnoise._adapters._files`).
 
     Edge cases: rows whose unit is null are dropped; a source without rows gives an empty table; a malformed line of a CSV file is dropped
         by itself.
@@ -199,8 +203,6 @@ def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
 
         return open_postgres(source)
     if isinstance(source, Joined):
-        from leastnoise._adapters._join import joined_source
-
         return joined_source(source, open_source(source.data), open_source(source.second), wanted)
     if type(source).__name__ == "DataFrame" and type(source).__module__.startswith("pyspark."):
         from leastnoise._adapters._spark import open_spark
@@ -261,7 +263,7 @@ def read_keys(
     for rows, (keys, *unit) in opened.encoded([*zip(names, encoders, strict=True)]):
         if units is None:
             counts = np.append(counts, np.zeros(len(numbers) - len(counts), dtype=np.int64))
-            counts += np.bincount(keys[keys != _NONE], minlength=len(numbers))
+            counts += np.bincount(keys[keys != NONE], minlength=len(numbers))
         else:
             units.add(unit[0], [keys])
             parts.append(keys)
@@ -270,7 +272,7 @@ def read_keys(
             progress(read, opened.total)
     if units is not None:
         every = np.concatenate(parts)
-        counts = np.bincount(every[units.keep(max_rows, urandom, every != _NONE)], minlength=len(numbers))
+        counts = np.bincount(every[units.keep(max_rows, urandom, every != NONE)], minlength=len(numbers))
     # keys that a second table has and no row may be behind the last that is counted
     return table(
         [str(key) for key, units_of in zip(numbers, counts.tolist(), strict=False) if units_of], counts[counts > 0].astype(np.int64)
@@ -288,3 +290,76 @@ def _key_of(rule: Rule) -> Callable[[object], str | None]:
         return form if isinstance(rule.table, Keys) and rule.table.allows(form) else None
 
     return key
+
+
+
+
+def joined_source(joined: Joined, first: Source, second: Source, wanted: Sequence[str] | None = None) -> Source:
+    """Open two tables as one source: rows of the first, with columns of the second beside those of the first.
+
+    Of an engine only the columns wanted are joined, None for all. An `InputError` if a column that they are joined on is not there, or
+    holds what cannot be compared.
+
+    Guarantees: a row has nulls for columns of the second table, or the values of the one row there whose key is its own.
+    """
+    for opened, name in ((first, joined.own), (second, joined.key)):
+        if (times := opened.names.count(name)) != 1:
+            raise InputError(f"{opened.what} must have one column {name!r} to be joined on; it has {times} of that name.")
+        if name in opened.strange:
+            raise InputError(f"the column {name!r} of {opened.what} must hold numbers, text or dates; its type is {opened.strange[name]}.")
+    joined_names = [name for name in second.names if name != joined.key] if joined.columns is None else list(joined.columns)
+    missing = [name for name in joined_names if name not in second.names]
+    if missing:
+        raise InputError(f"{second.what} has no column {missing[0]!r}, which the join names. Correct its columns.")
+
+    def encoded(wanted: Encoders) -> Chunks[IntArray]:
+        beside = [pair for pair in wanted if pair[0] not in first.names]
+        if not beside:
+            yield from first.encoded(wanted)
+            return
+        partners = Partners(second, joined.key, beside)
+        mine = [pair for pair in wanted if pair[0] in first.names]
+        for rows, (*cells, partner) in first.encoded([*mine, (joined.own, partners.of)]):
+            ours, theirs = iter(cells), iter(partners.beside(partner))
+            yield rows, [next(ours if name in first.names else theirs) for name, _ in wanted]
+
+    asked = (*first.names, *joined_names) if wanted is None else tuple(dict.fromkeys(wanted))
+    beside = [name for name in asked if name in joined_names and name not in first.names]
+    engine = None if beside else first.engine
+    if beside and first.engine is not None and second.engine is not None:
+        mine = [name for name in asked if name in first.names]
+        engine = first.engine.joined(second.engine, (joined.own, joined.key), mine, beside)
+    strange = {**first.strange, **{name: kind for name, kind in second.strange.items() if name in joined_names and name not in first.names}}
+    what, names = f"{first.what} joined with {second.what}", (*first.names, *joined_names)
+    return Source(what=what, names=names, total=first.total, encoded=encoded, strange=strange, engine=engine)
+
+
+class Partners:
+    """The rows of the second table, by their keys.
+
+    Args:
+        second: the table.
+        key: its column of keys.
+        wanted: columns of it, and what encodes each.
+    """
+
+    def __init__(self, second: Source, key: str, wanted: Encoders) -> None:
+        numbers: dict[Hashable, int] = {}
+        every = [*wanted, (key, numbering(numbers, unit_key))]
+        chunks = [[np.zeros(0, dtype=np.int64)] * len(every), *(encoded for _, encoded in second.encoded(every))]
+        *columns, keys = [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
+        # behind the last row what a null becomes, which place -1 finds
+        self._columns = [np.append(column, encode(Column([None]))) for column, (_, encode) in zip(columns, wanted, strict=True)]
+        self._find = numbering(numbers, unit_key, known=True)
+        self.times = np.bincount(keys[keys >= 0], minlength=len(numbers))
+        self._row = np.full(len(numbers) + 1, NONE, dtype=np.int64)  # the last is that of a key that is not there
+        self._row[keys[keys >= 0]] = np.flatnonzero(keys >= 0)
+        self._row[:-1][self.times > 1] = SEVERAL
+
+    def of(self, keys: Column) -> IntArray:
+        """For each row of a chunk its partner, `NONE` or `SEVERAL`."""
+        return self._row[self._find(keys)]
+
+    def beside(self, partner: IntArray) -> list[IntArray]:
+        """What the wanted columns of partners were encoded as, and what a null is where there is none."""
+        return [column[np.maximum(partner, -1)] for column in self._columns]

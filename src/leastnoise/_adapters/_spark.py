@@ -10,8 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from leastnoise._adapters._arrow import since_1970, to_column
-from leastnoise._adapters._column import Source
+from leastnoise._adapters._column import Source, since_1970, to_column
 from leastnoise._adapters._engine import UNREAD, Engine, Run, Type, engine_source, values_of
 from leastnoise._adapters._places import NO_SPARK
 from leastnoise._adapters._sql import Expression, sql

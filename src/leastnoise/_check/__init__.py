@@ -1,5 +1,21 @@
 """Argument checks and error classes; imports nothing of the package."""
 
-from leastnoise._check._arguments import MOST_DIGITS, Exact, Immutable, exact, exact_positive, one_of, plain, refuse, whole
-from leastnoise._check._errors import BudgetError, GuardError, InputError, InternalError, LeastNoiseError, LedgerError, PaidError
+from leastnoise._check._errors import (
+    MOST_DIGITS,
+    BudgetError,
+    Exact,
+    GuardError,
+    Immutable,
+    InputError,
+    InternalError,
+    LeastNoiseError,
+    LedgerError,
+    PaidError,
+    exact,
+    exact_positive,
+    one_of,
+    plain,
+    refuse,
+    whole,
+)
 from leastnoise._check._words import Message, did_you_mean, html_facts, message, number_text, quoted, readable, short

@@ -143,8 +143,7 @@ def rows_fit(
 
 def _lines_of(path: str | os.PathLike[str] | CSV) -> int | None:
     """Return the number of lines of CSV files without their headers, records or not; None for other files."""
-    from leastnoise._adapters._csv import CSV_FILES, opened_file, whole_lines
-    from leastnoise._adapters._files import KINDS
+    from leastnoise._adapters._files import CSV_FILES, KINDS, opened_file, whole_lines
     from leastnoise._adapters._places import files
 
     headed = not isinstance(path, CSV) or isinstance(path.header, bool)
@@ -156,7 +155,7 @@ def _lines_of(path: str | os.PathLike[str] | CSV) -> int | None:
 
 
 def _join_fit(source: Joined) -> JoinFit:
-    from leastnoise._adapters._join import SEVERAL, Partners
+    from leastnoise._adapters._read import SEVERAL, Partners
 
     partners = Partners(open_source(source.second), source.key, [])
     counts = Counter({"matched": 0, "several": 0})
