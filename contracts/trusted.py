@@ -48,10 +48,7 @@ ASKED = {
     ("_domain/_reading.py", "_domain/_written.py"),
     ("_kernel/_ledger_file.py", "_accounting/_read.py"),
     ("_adapters/_values.py", "_domain/_rules.py"),
-    *(
-        (f"_adapters/_{name}.py", "_adapters/_places.py")
-        for name in ("location", "read", "files", "frames", "postgres", "spark")
-    ),
+    *((f"_adapters/_{name}.py", "_adapters/_places.py") for name in ("location", "read", "files", "frames", "postgres", "spark")),
     ("_domain/_domain.py", "_domain/_kind.py"),
     ("_kernel/_count.py", "_table/_share.py"),
     ("_kernel/_plane.py", "_linop/_plane_order.py"),

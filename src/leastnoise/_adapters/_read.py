@@ -292,8 +292,6 @@ def _key_of(rule: Rule) -> Callable[[object], str | None]:
     return key
 
 
-
-
 def joined_source(joined: Joined, first: Source, second: Source, wanted: Sequence[str] | None = None) -> Source:
     """Open two tables as one source: rows of the first, with columns of the second beside those of the first.
 
