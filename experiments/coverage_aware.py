@@ -15,7 +15,7 @@ from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Outcome
 from leastnoise._fitting import rescaled
 from leastnoise._mechanisms import candidates
-from leastnoise._mechanisms._dawa import plan_dawa, plan_plane
+from leastnoise._mechanisms._dawa import plan_dawa
 from leastnoise._plan import Plan
 from leastnoise._release import Options, build
 from leastnoise._table import Table
@@ -117,7 +117,7 @@ def plan_on(side: int, budget: Budget) -> tuple[Plan, Wholes, Wholes]:
     cells = queries(domain, row="identity", column="identity")
     workload = queries(domain, row=first, column=second) + cells + queries(domain, row="prefix")
     privacy = Privacy(budget)
-    return plan_plane(workload, privacy, reference=plan_by("identity", workload, privacy)), ends[0], ends[1]
+    return plan_dawa(workload, privacy, "dawa", reference=plan_by("identity", workload, privacy)), ends[0], ends[1]
 
 
 @lru_cache(maxsize=16)
@@ -126,7 +126,7 @@ def plan_of_few(side: int, budget: Budget) -> Plan:
     domain = Domain(row=Integers(0, side - 1), column=Integers(0, side - 1))
     pairs, privacy = ranges([(first, first + 1) for first in range(side - 1)]), Privacy(budget)
     workload = queries(domain, row="identity", column="identity") + queries(domain, row=pairs, column=pairs)
-    return plan_plane(workload, privacy, reference=plan_by("identity", workload, privacy))
+    return plan_dawa(workload, privacy, "dawa", reference=plan_by("identity", workload, privacy))
 
 
 def on_plane(case: Case, seed: int) -> Iterator[Row]:

@@ -26,7 +26,7 @@ from leastnoise._estimate import Estimate, Grid, Outcome
 from leastnoise._fitting import rescaled
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._mechanisms import candidates
-from leastnoise._mechanisms._dawa import MOST_QUERIES, plan_plane
+from leastnoise._mechanisms._dawa import MOST_QUERIES, plan_dawa
 from leastnoise._plan import Plan
 from leastnoise._table import Table
 from leastnoise._workload import QuerySet, all_ranges, identity, queries, ranges
@@ -159,12 +159,12 @@ def planned(shape: tuple[int, int], epsilon: str) -> dict[str, Plan]:
     """Our plan for every workload; for rectangles of more queries than a release takes that for prefix sums, with D as its way out."""
     domain, privacy = Domain(row=Integers(0, shape[0] - 1), column=Integers(0, shape[1] - 1)), Privacy(PureDP(epsilon))
     prefixes = queries(domain, row="prefix", column="prefix")
-    whole = plan_plane(prefixes, privacy, reference=promised(prefixes, rescaled(best_fixed(shape).measured(), privacy)))
+    whole = plan_dawa(prefixes, privacy, "dawa", reference=promised(prefixes, rescaled(best_fixed(shape).measured(), privacy)))
     plans = {}
     for workload in WORKLOADS:
         row, column = (asked_along(workload, side) for side in shape)
         asked = queries(domain, row=row, column=column)
-        plans[workload] = plan_plane(asked, privacy) if asked.products[0].rows <= MOST_QUERIES else whole
+        plans[workload] = plan_dawa(asked, privacy, "dawa") if asked.products[0].rows <= MOST_QUERIES else whole
     return plans
 
 

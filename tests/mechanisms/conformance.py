@@ -32,7 +32,7 @@ ROWS = (
         )
     ),
     Row(
-        mechanism="DawaPlane",
+        mechanism="Dawa",
         strategy="dawa",
         workload=ON_PLANE,
         table=table_over(PLANE),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from leastnoise._estimate import Halving
+from leastnoise._families import gram_of, summed
 from leastnoise._families._dense import strategy_rmse
 from leastnoise._families._tree import fit_greedy_h
 from leastnoise._linop import AllRanges, Coarse, Dense, Identity, Prefix, Ranges, Total, column_sums, dense
@@ -24,9 +25,9 @@ def test_the_gram_matrix_on_buckets_is_that_of_the_transformed_queries(size):
     asked = list(zip([1.0, 2.5, 0.5, 1.0, 3.0, 7.0], operators(size), strict=True))
     rows = [dense(operator) @ expansion for _, operator in asked]
     for (weight, operator), own in zip(asked, rows, strict=True):
-        assert np.allclose(bucket_gram([(weight, operator)], starts, size).array, weight * own.T @ own), operator
+        assert np.allclose(bucket_gram(summed([(weight, gram_of(operator))]), starts).array, weight * own.T @ own), operator
     whole = sum(weight * own.T @ own for (weight, _), own in zip(asked, rows, strict=True))
-    assert np.allclose(bucket_gram(asked, starts, size).array, whole)
+    assert np.allclose(bucket_gram(summed([(weight, gram_of(operator)) for weight, operator in asked]), starts).array, whole)
 
 
 @pytest.mark.parametrize("size", [16, 13, 6, 1])
@@ -34,7 +35,7 @@ def test_the_costs_of_differences_are_those_of_the_queries(size):
     halving = Halving(size)
     for operator in operators(size):
         rows = dense(operator).astype(float)
-        costs = difference_costs([(2.0, operator)], halving.left, halving.right, size)
+        costs = difference_costs(summed([(2.0, gram_of(operator))]), halving.left, halving.right)
         for level, cost in enumerate(costs):
             for block in range(len(cost)):
                 vector = np.zeros(halving.padded)
@@ -50,11 +51,11 @@ def test_the_strategy_on_buckets_is_no_worse_than_greedy_h_and_the_same_for_all_
     size = 200
     starts = np.sort(np.random.default_rng(count).choice(np.arange(1, size), count - 1, replace=False))
     starts = np.concatenate([[0], starts]).astype(np.int64)
-    factor = on_buckets("age", [(1.0, AllRanges(size))], starts, size, power)
+    factor = on_buckets(("age",), gram_of(AllRanges(size)), starts, power)
     assert isinstance(factor.operator, Coarse)
     sums = column_sums(factor.operator, factor.weights**power, power)
     assert all(len(set(part.tolist())) == 1 for part in np.split(sums, starts[1:]))
-    gram = bucket_gram([(1.0, AllRanges(size))], starts, size)
+    gram = bucket_gram(gram_of(AllRanges(size)), starts)
     matrix = dense(factor.operator.operator) * factor.weights[:, None]
     if count > 1:
         greedy = fit_greedy_h(gram).matrix()
@@ -64,10 +65,9 @@ def test_the_strategy_on_buckets_is_no_worse_than_greedy_h_and_the_same_for_all_
 @pytest.mark.parametrize("power", [1, 2])
 def test_the_first_levels_suit_the_workload(power):
     def levels(operator):
-        halving = Halving(operator.size)
-        asked = [(1.0, operator)]
-        costs = [float(one.sum()) for one in difference_costs(asked, halving.left, halving.right, operator.size)]
-        return first_levels(costs, total_cost(asked, operator.size), power)
+        halving, asked = Halving(operator.size), gram_of(operator)
+        costs = [float(one.sum()) for one in difference_costs(asked, halving.left, halving.right)]
+        return first_levels(costs, total_cost(asked), power)
 
     widths, weights = levels(AllRanges(4096))
     assert widths == (1, 8, 64, 512)
@@ -83,7 +83,7 @@ def test_what_an_error_of_the_total_costs():
     operators = (Identity(6), Prefix(6), AllRanges(6), Ranges(6, [0, 2], [5, 2]), Dense(np.arange(12).reshape(2, 6)))
     for operator in operators:
         spread = dense(operator).astype(float).mean(axis=1)
-        assert np.isclose(total_cost([(2.0, operator)], 6), 2 * (spread**2).sum())
+        assert np.isclose(total_cost(summed([(2.0, gram_of(operator))])), 2 * (spread**2).sum())
 
 
 @pytest.mark.parametrize("power", [1, 2])
@@ -96,14 +96,14 @@ def test_queries_that_see_few_buckets_are_no_obstacle(power):
         "nothing but zeros": Dense(np.zeros((1, size), dtype=int)),
     }
     for name, operator in asked.items():
-        factor = on_buckets("age", [(1.0, operator)], starts, size, power)
+        factor = on_buckets(("age",), gram_of(operator), starts, power)
         assert (column_sums(factor.operator, factor.weights, 1) > 0).all(), name
         matrix = dense(factor.operator.operator) * factor.weights[:, None].astype(float)
         assert np.linalg.matrix_rank(matrix / matrix.max()) == len(starts), name
 
 
 def test_greedy_h_leaves_alone_what_nobody_asks_about():
-    gram = bucket_gram([(1.0, Ranges(512, np.arange(100, 140), np.arange(140, 180)))], np.arange(512), 512)
+    gram = bucket_gram(gram_of(Ranges(512, np.arange(100, 140), np.arange(140, 180))), np.arange(512))
     found = fit_greedy_h(gram)
     assert np.isfinite(found.rmse)
     assert found.rmse <= strategy_rmse(gram, np.eye(512), 1)

@@ -247,7 +247,7 @@ def test_a_budget_too_large_for_both_steps_on_one_grid_is_refused_before_payment
         assert size <= 100
         setting, first, second = dawa.setting_of(made), *map(made.privacy.budget.share, (dawa.FIRST_SHARE, 1 - dawa.FIRST_SHARE))
         for starts in (np.arange(40), np.array([0, 3, 20])):
-            buckets = dawa.on_buckets(setting.attribute, setting.asked, starts, setting.size, setting.noise.norm)
+            buckets = dawa.on_buckets(setting.attributes, setting.asked, starts, setting.noise.norm)
             joined([dawa.levels(setting, first), setting.fitted(buckets, second)], made.privacy)
         run(UnpaidSeries(terms_of(made), table, SeededEntropy(5)))
     assert refused == 2

@@ -219,8 +219,8 @@ def test_shrunk_cells_have_less_error_and_intervals_that_cover() -> None:
 
 def test_a_round_beyond_the_budget_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dawa, "plane_regime", lambda *_, **__: ("blocks", 4))
-    fitted = dawa.PlaneSetting.fitted
-    monkeypatch.setattr(dawa.PlaneSetting, "fitted", lambda self, factor, epsilon: fitted(self, factor, epsilon * 2))
+    fitted = dawa.Setting.fitted
+    monkeypatch.setattr(dawa.Setting, "fitted", lambda self, factor, budget: fitted(self, factor, budget.share(2)))
     made = plan(WORKLOAD, PureDP(1), strategy="dawa")
     with pytest.raises(BudgetError, match=r"A step asks for epsilon = 1\.44, but only epsilon = 0\.48"):
         run(made, Table(DOMAIN, rows_of(CELLS)), 1)

@@ -1,48 +1,33 @@
 """Mechanisms: every way from a workload to answers. Public halves plan and check, private halves run within a paid series.
 
-Names are loaded when first used, because the choice of a strategy needs none of the private halves.
+The mechanisms are loaded when first used, because the choice of a strategy needs none of the private halves.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from leastnoise._mechanisms._choose import (
+    SECONDS,
+    Candidate,
+    Comparison,
+    Progress,
+    Search,
+    candidates,
+    choose,
+    crowded,
+    noises,
+    planning_seconds,
+    reweighted,
+    searched_again,
+    sharpened,
+    too_large,
+)
+
 if TYPE_CHECKING:
-    from leastnoise._mechanisms._choose import (
-        SECONDS,
-        Candidate,
-        Comparison,
-        Progress,
-        Search,
-        candidates,
-        choose,
-        crowded,
-        noises,
-        planning_seconds,
-        reweighted,
-        searched_again,
-        sharpened,
-        too_large,
-    )
     from leastnoise._mechanisms._protocol import Explanation, Mechanism, Reference, Run, terms_of
     from leastnoise._mechanisms._registry import BY_NAME, MECHANISMS, mechanism_for, mechanism_of
 
 _HOMES = {
-    "_mechanisms._choose": (
-        "Candidate",
-        "Comparison",
-        "Progress",
-        "SECONDS",
-        "Search",
-        "candidates",
-        "choose",
-        "crowded",
-        "noises",
-        "planning_seconds",
-        "reweighted",
-        "searched_again",
-        "sharpened",
-        "too_large",
-    ),
     "_mechanisms._protocol": ("Explanation", "Mechanism", "Reference", "Run", "terms_of"),
     "_mechanisms._registry": ("BY_NAME", "MECHANISMS", "mechanism_for", "mechanism_of"),
 }

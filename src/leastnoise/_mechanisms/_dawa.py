@@ -7,7 +7,7 @@ series, so the kernel computes their cost from their integers and checks the bud
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP
+from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP, whole_budget
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError, refuse
 from leastnoise._domain import Domain
@@ -34,9 +34,10 @@ from leastnoise._estimate import (
     join,
     shrunk_levels,
 )
+from leastnoise._families import Gram, gram_of, summed
 from leastnoise._fitting import fit, pure_share, rescaled
 from leastnoise._kernel import LeastCost, Series
-from leastnoise._linop import Coarse, Identity, Operator, Ordered, Ranges, Total, Tree, block_tree, pack
+from leastnoise._linop import Coarse, Identity, Ordered, Ranges, Total, Tree, block_tree, pack
 from leastnoise._measurements import MOST_ROWS, Block, Factor, Measurements, Observation
 from leastnoise._mechanisms._choose import Progress, Search, noises
 from leastnoise._mechanisms._protocol import (
@@ -74,6 +75,8 @@ CLEAR = 1.2  # ... if this number of times the noise of the test is below EASY t
 FIRST_SHARE = Fraction(55, 100)  # of the rest, for levels
 _MOST_ADAPTIVE = 2048  # buckets
 _LARGEST_ENTRY = 2**20 - 1  # of queries on buckets
+# Limits on two attributes that are checked beforehand, because nothing may fail or take hours when all is paid.
+_MOST_SIDE, _MOST_CELLS, MOST_QUERIES, _MOST_ENTRIES, _MOST_PAIRS = 2**12, 2**20, 2**20, 2**24, 2**33
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,181 +119,6 @@ class Buckets(Looked):
         return Expanded.of(observation, self.hidden)
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """The public facts of a data-aware release on one attribute, from its plan."""
-
-    plan: Plan
-    attribute: str
-    noise: Noise
-    size: int
-    asked: list[tuple[float, Operator]]  # the queries on the attribute with the weights of their squared errors
-
-    def fitted(self, factor: Factor, budget: Budget) -> Measurements:
-        """Measure one block within a part of the budget."""
-        return fit(self.plan.domain, self.plan.privacy.within(budget), self.noise, [(Block((factor,), Fraction(1)), 1.0)])
-
-
-def plan_dawa(workload: Workload, privacy: Privacy, strategy: str, progress: Progress = None, reference: Plan | None = None) -> Plan:
-    """Make the public plan of a release on one attribute: shares of the budget, and the best data-independent plan."""
-    if strategy not in STRATEGIES:
-        raise refuse("strategy", strategy, "one of " + ", ".join(f"'{name}'" for name in STRATEGIES))
-    details = {
-        "attribute": _the_attribute(workload, strategy),
-        "mechanism": noises(privacy)[0].value,
-        "steps": plan_steps(privacy.budget, strategy),
-        **({"borders": {"easy": EASY, "clear": CLEAR}} if strategy == "dawa" else {}),
-    }
-    rest = privacy.within(privacy.budget.without(_choice(privacy.budget, strategy)))
-    return looking(reference or reference_plan(workload, privacy, progress), rest, strategy, details)
-
-
-def _the_attribute(workload: Workload, strategy: str) -> str:
-    """Return the attribute that all queries are on; `DawaPlane` has workloads on two."""
-    if workload.measures != (None,):
-        raise InputError(f"{strategy} answers counts; this workload asks for sums. Choose strategy = 'auto'.")
-    names = {name for product in workload for name in product.attributes}
-    if len(names) != 1:
-        got = " and ".join(name for name in workload.domain.names if name in names) or "none"
-        raise InputError(
-            f"{strategy} answers queries on one attribute{' or two' * (strategy == 'dawa')}; this workload asks about {got}. "
-            "Choose strategy = 'auto', or make one release for each attribute."
-        )
-    return names.pop()
-
-
-def _choice(budget: Budget, strategy: str) -> Fraction:
-    """Return the epsilon of the test; 0 for the strategy of levels, which has none."""
-    if strategy == "dawa_levels":
-        return Fraction(0)
-    return pure_share(budget, TEST_SHARE["gaussian" if isinstance(budget, ZCDP) else "pure"])
-
-
-def plan_steps(budget: Budget, strategy: str) -> list[dict[str, Any]]:
-    """Return the steps of a strategy within a budget, as entries of the details."""
-    choice = _choice(budget, strategy)
-    rest = budget.without(choice)
-    shares = {"levels": FIRST_SHARE, "buckets": 1 - FIRST_SHARE}
-    levels = [{"step": name, "budget": rest.share(share).to_json()} for name, share in shares.items()]
-    if strategy == "dawa_levels":
-        return levels
-    independent = [{"step": "independent", "budget": rest.to_json()}]
-    return [{"step": "test", "epsilon": str(choice)}, {"step": "one of", "independent": independent, "adaptive": levels}]
-
-
-def setting_of(plan: Plan) -> Setting:
-    """Read and check a plan, which may come from a file that somebody wrote, before anything is paid."""
-    attribute, noise = _the_attribute(plan.workload, plan.strategy), noises(plan.privacy)[0]
-    steps = plan_steps(plan.privacy.budget, plan.strategy) if plan.strategy in STRATEGIES else []
-    require_details(plan, lambda: {"steps": steps, "mechanism": noise.value})
-    size = plan.domain.kind(attribute).size
-    asked = [(product.importance, product.operators[0] if product.attributes else Total(size)) for product in plan.workload]
-    return Setting(plan, attribute, noise, size, asked)
-
-
-def carry_out(setting: Setting, series: Series) -> Outcome:
-    """Measure levels and buckets if the private test finds the data nearly empty, or if asked for; else the data-independent plan."""
-    plan, budget, test = setting.plan, setting.plan.privacy.budget, None
-    if plan.strategy == "dawa":
-        epsilon, unit = _choice(budget, "dawa"), noise_unit(setting)
-        value = series.choose(LeastCost(attributes=(setting.attribute,), epsilon=epsilon, penalty=unit))
-        per_cell = float(value / unit) / setting.size
-        blur = float(1 / epsilon / unit) * plan.privacy.distance / setting.size
-        test, budget = {"value": float(value), "unit": float(unit), "per_cell": per_cell, "blur": blur}, budget.without(epsilon)
-        if not nearly_empty(per_cell, blur):
-            observed = series.measure(rescaled(fallback(plan), plan.privacy.within(budget)))
-            # answers are shrunk if the measurements determine the cells
-            finding = Smooth(test=test) if can_be_smoothed(observed.measurements) else Unused(test=test)
-            return Outcome(plan, join([observed], plan.privacy), finding)
-    return _adaptive(setting, series, budget, test)
-
-
-def nearly_empty(per_cell: float, blur: float) -> bool:
-    """Whether the answer of the test says so, given its noise per cell."""
-    return per_cell < EASY and CLEAR * blur <= EASY
-
-
-def noise_unit(setting: Setting) -> Fraction:
-    """Return the Laplace scale of the whole budget; for Gaussian noise the Laplace scale with its standard deviation."""
-    privacy = setting.plan.privacy
-    if isinstance(privacy.budget, PureDP):
-        return privacy.distance / privacy.budget.epsilon
-    return Fraction(math.sqrt(_unit_variance(setting, privacy.budget) / 2)).limit_denominator(10**6)
-
-
-def _unit_variance(setting: Setting, budget: Budget) -> float:
-    """Return the noise variance of the cells if they are measured within a budget: queries whose columns have norm 1."""
-    made = setting.fitted(Factor((setting.attribute,), Identity(setting.size)), budget)
-    return block_variance(made, made.blocks[0])
-
-
-def levels(setting: Setting, budget: Budget) -> Measurements:
-    """Choose the levels of blocks for the workload, and scale their noise to a budget."""
-    halving = Halving(setting.size)
-    costs = difference_costs(setting.asked, halving.left, halving.right, setting.size)
-    widths, weights = first_levels([float(cost.sum()) for cost in costs], total_cost(setting.asked, setting.size), setting.noise.norm)
-    tree = Tree(setting.size, widths[::-1])
-    whole = np.maximum(1, np.rint(weights[::-1] / weights.max() * 2**20)).astype(np.int64)
-    return setting.fitted(Factor((setting.attribute,), tree, np.repeat(whole, tree.level_sizes)), budget)
-
-
-def _adaptive(setting: Setting, series: Series, budget: Budget, test: Mapping[str, float] | None) -> Outcome:
-    """Measure levels, choose a partition from their posterior, measure its buckets, and use both for the answers."""
-    first = series.measure(levels(setting, budget.share(FIRST_SHARE)))
-    second = budget.share(1 - FIRST_SHARE)
-    halving, posterior = shrunk_levels(first)
-    costs = difference_costs(setting.asked, halving.left, halving.right, setting.size)
-    squares = halving.levels(posterior.means**2 + posterior.variances)
-    noise = split_noise(setting, costs) * _unit_variance(setting, second)
-    starts = cheapest_blocks(squares, costs, noise, halving)
-    most = max(256, min(_MOST_ADAPTIVE, 2**25 // setting.size))  # the error bars of n answers cost n k^2
-    while len(starts) > most:
-        noise *= 2
-        starts = cheapest_blocks(squares, costs, noise, halving)
-    buckets = on_buckets(setting.attribute, setting.asked, starts, setting.size, setting.noise.norm)
-    observed = series.measure(setting.fitted(buckets, second))
-    finding = Adaptive(buckets=len(starts), starts=pack(starts), test=test)
-    return Outcome(setting.plan, join([first, observed], setting.plan.privacy), finding)
-
-
-def split_noise(setting: Setting, costs: list[np.ndarray]) -> float:
-    """Estimate the noise variance of a difference of halves that the second step measures, over that of the cells."""
-    # The data-independent plan has v on average. On few buckets it is less: 3 (v / 3)^0.6, which is exact for identity, where v is 3, and
-    # 18 for all ranges over 4096 cells under Laplace noise.
-    total = float(setting.plan.details["reference"]["expected_total_squared_error"])
-    average = total / _unit_variance(setting, setting.plan.privacy.budget) / max(float(sum(cost.sum() for cost in costs)), 1e-300)
-    return float(3 * max(average / 3, 1.0) ** 0.6)
-
-
-class Dawa(Mechanism):
-    """The mechanism on one attribute."""
-
-    names = STRATEGIES
-    findings = (Unused, Smooth, Adaptive, Buckets)
-
-    def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - refused with a reason
-        """Take its strategies, also that of earlier releases."""
-        return strategy in {*STRATEGIES, EARLIER}
-
-    def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Make the plan by `plan_dawa`."""
-        return plan_dawa(workload, privacy, search.strategy, search.tell)
-
-    def ready(self, plan: Plan) -> Run:
-        """Check the plan; refuse budgets whose levels need so fine a grid that the buckets after them would overflow on it."""
-        setting, budget = setting_of(plan), plan.privacy.budget
-        first = levels(setting, budget.without(_choice(budget, plan.strategy)).share(FIRST_SHARE))
-        if MOST_ROWS * _LARGEST_ENTRY * first.grid >= 2**62:
-            advice = f"{plan.strategy} has no exact arithmetic for so little; 1 is usual."
-            raise refuse("the budget", budget, "one that leaves more noise", advice)
-        return partial(carry_out, setting)
-
-
-STRATEGY = "dawa"
-# Limits that are checked beforehand, because nothing may fail or take hours when all is paid.
-MOST_SIDE, MOST_CELLS, MOST_QUERIES, _MOST_ENTRIES, _MOST_PAIRS = 2**12, 2**20, 2**20, 2**24, 2**33
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveGrid(Looked):
     """The test found structure: blocks, then parts and groups of parts that follow from their noisy counts."""
@@ -308,22 +136,29 @@ class AdaptiveGrid(Looked):
 
 
 @dataclass(frozen=True)
-class PlaneSetting:
-    """The public facts of a release on two attributes, from its plan."""
+class Setting:
+    """The public facts of a release on one attribute or two, from its plan."""
 
     plan: Plan
-    attributes: tuple[str, str]
-    shape: tuple[int, int]
-    epsilon: Fraction
+    attributes: tuple[str, ...]
+    noise: Noise
 
     @property
-    def unit(self) -> Fraction:
-        """The Laplace scale of the whole budget."""
-        return self.plan.privacy.distance / self.epsilon
+    def shape(self) -> tuple[int, ...]:
+        """The number of cells of each attribute."""
+        return tuple(self.plan.domain.kind(name).size for name in self.attributes)
+
+    @cached_property
+    def asked(self) -> Gram:
+        """All queries on the one attribute, with the weights of their squared errors."""
+        (size,), parts = self.shape, list[tuple[float, Gram]]()
+        for product in self.plan.workload:
+            parts.append((product.importance, gram_of(product.operators[0] if product.attributes else Total(size))))
+        return summed(parts)
 
     @cached_property
     def narrow(self) -> bool:
-        """Whether all queries are of few cells."""
+        """Whether all queries on the two attributes are of few cells."""
         queries = []
         for product in self.plan.workload:
             known = dict(zip(product.attributes, product.operators, strict=True))
@@ -331,90 +166,214 @@ class PlaneSetting:
             queries.append((product.importance, (first, second)))
         return single_cells(queries)
 
-    def privacy(self, epsilon: Fraction) -> Privacy:
-        """Return the plan's privacy with another epsilon."""
-        return self.plan.privacy.within(PureDP(epsilon))
+    @property
+    def choice(self) -> Fraction:
+        """The epsilon of the test; 0 if there is none."""
+        return _choice(self.attributes, self.plan.privacy.budget, self.plan.strategy)
 
-    def fitted(self, factor: Factor, epsilon: Fraction) -> Measurements:
+    @property
+    def rest(self) -> Budget:
+        """What the test leaves of the budget."""
+        return self.plan.privacy.budget.without(self.choice)
+
+    @property
+    def unit(self) -> Fraction:
+        """The Laplace scale of the whole budget; for Gaussian noise the Laplace scale with its standard deviation."""
+        privacy = self.plan.privacy
+        if isinstance(privacy.budget, PureDP):
+            return privacy.distance / privacy.budget.epsilon
+        return Fraction(math.sqrt(self.unit_variance(privacy.budget) / 2)).limit_denominator(10**6)
+
+    def unit_variance(self, budget: Budget) -> float:
+        """Return the noise variance of the cells if they are measured within a budget: queries whose columns have norm 1."""
+        made = self.fitted(Factor(self.attributes, Identity(math.prod(self.shape))), budget)
+        return block_variance(made, made.blocks[0])
+
+    def fitted(self, factor: Factor, budget: Budget) -> Measurements:
         """Measure one block within a part of the budget."""
-        return fit(self.plan.domain, self.privacy(epsilon), Noise.DISCRETE_LAPLACE, [(Block((factor,), Fraction(1)), 1.0)])
+        return fit(self.plan.domain, self.plan.privacy.within(budget), self.noise, [(Block((factor,), Fraction(1)), 1.0)])
+
+    def ask(self, series: Series) -> tuple[Fraction, dict[str, float]]:
+        """Pay for the test: return the noisy least cost of any partition, and the numbers of it that are published."""
+        value = series.choose(LeastCost(attributes=self.attributes, epsilon=self.choice, penalty=self.unit))
+        per_cell = float(value / self.unit) / math.prod(self.shape)
+        return value, {"value": float(value), "unit": float(self.unit), "per_cell": per_cell}
+
+    def without_structure(self, series: Series) -> Observation:
+        """Measure what the data-independent plan measures, with all that the test left."""
+        return series.measure(rescaled(fallback(self.plan), self.plan.privacy.within(self.rest)))
 
 
-def plan_plane(workload: Workload, privacy: Privacy, progress: Progress = None, reference: Plan | None = None) -> Plan:
-    """Make the public plan of a release on two attributes: shares of the budget, and the best data-independent plan."""
-    names, epsilon = _checked(workload, privacy, STRATEGY)
-    details = {"attributes": list(names), "mechanism": "discrete_laplace", "steps": plane_steps(epsilon)}
-    rest = privacy.within(PureDP(epsilon * (1 - PLANE_TEST_SHARE)))
-    return looking(reference or reference_plan(workload, privacy, progress), rest, STRATEGY, details)
+def plan_dawa(workload: Workload, privacy: Privacy, strategy: str, progress: Progress = None, reference: Plan | None = None) -> Plan:
+    """Make the public plan: shares of the budget, and the best data-independent plan."""
+    if strategy not in STRATEGIES:
+        raise refuse("strategy", strategy, "one of " + ", ".join(f"'{name}'" for name in STRATEGIES))
+    attributes = attributes_of(workload, privacy, strategy)  # refused before the reference is searched for
+    details = details_of(attributes, privacy, strategy)
+    rest = privacy.within(privacy.budget.without(_choice(attributes, privacy.budget, strategy)))
+    return looking(reference or reference_plan(workload, privacy, progress), rest, strategy, details)
 
 
-def _checked(workload: Workload, privacy: Privacy, strategy: str) -> tuple[tuple[str, str], Fraction]:
-    """Return the two attributes and epsilon; refuse what could not be carried out."""
+def attributes_of(workload: Workload, privacy: Privacy, strategy: str) -> tuple[str, ...]:
+    """Return the attributes that queries are on, one or two; refuse what could not be carried out."""
     if workload.measures != (None,):
         raise InputError(f"{strategy} answers counts; this workload asks for sums. Choose strategy = 'auto'.")
-    if strategy != STRATEGY:
-        raise InputError(f"{strategy} answers queries on one attribute; this workload asks about two. Choose strategy = '{STRATEGY}'.")
+    asked = {name for product in workload for name in product.attributes}
+    names = tuple(name for name in workload.domain.names if name in asked)
+    if len(names) == 2 and strategy == "dawa":
+        _require_small_plane(workload, privacy, [workload.domain.kind(name).size for name in names])
+    elif len(names) != 1:
+        raise InputError(
+            f"{strategy} answers queries on one attribute{' or two' * (strategy == 'dawa')}; this workload asks about "
+            f"{' and '.join(names) or 'none'}. Choose strategy = 'auto', or make one release for each attribute."
+        )
+    return names
+
+
+def _require_small_plane(workload: Workload, privacy: Privacy, sizes: Sequence[int]) -> None:
+    """Refuse budgets other than epsilon, and what would fail or take hours when all is paid."""
     if not isinstance(privacy.budget, PureDP):
         raise InputError(
-            f"{strategy} on two attributes needs a budget of epsilon alone (pure differential privacy); got {privacy.budget!r}. "
+            f"dawa on two attributes needs a budget of epsilon alone (pure differential privacy); got {privacy.budget!r}. "
             "Give epsilon without delta and rho, or choose strategy = 'auto'."
         )
-    attributes = {name for product in workload for name in product.attributes}
-    first, second = (name for name in workload.domain.names if name in attributes)
-    sizes = [workload.domain.kind(name).size for name in (first, second)]
-    if not (max(sizes) <= MOST_SIDE and math.prod(sizes) <= MOST_CELLS):
+    cells = math.prod(sizes)
+    if not (max(sizes) <= _MOST_SIDE and cells <= _MOST_CELLS):
         raise InputError(
-            f"{strategy} on two attributes takes at most {MOST_SIDE} cells of each and {MOST_CELLS} of both together; got "
+            f"dawa on two attributes takes at most {_MOST_SIDE} cells of each and {_MOST_CELLS} of both together; got "
             f"{sizes[0]} x {sizes[1]}. Use coarser attributes, or choose strategy = 'auto'."
         )
+    most = min(MOST_QUERIES, _MOST_PAIRS // cells)
     for product in workload:
         entries = max((operator.rows * operator.size for operator in product.operators), default=1)
-        most = min(MOST_QUERIES, _MOST_PAIRS // math.prod(sizes))
         if not (product.rows <= most and entries <= _MOST_ENTRIES):
             raise InputError(
-                f"{strategy} on two attributes answers at most {most} queries a table of {math.prod(sizes)} cells, each with its own error "
-                f"bar, and at most {_MOST_ENTRIES} entries (queries times cells) along an attribute; got {product.rows} queries in "
-                f"{product.name}, and {entries} entries. Ask for fewer queries, or choose strategy = 'auto'."
+                f"dawa on two attributes answers at most {most} queries a table of {cells} cells, each with its own error bar, and at most "
+                f"{_MOST_ENTRIES} entries (queries times cells) along an attribute; got {product.rows} queries in {product.name}, and "
+                f"{entries} entries. Ask for fewer queries, or choose strategy = 'auto'."
             )
-    return (first, second), privacy.budget.epsilon
 
 
-def plane_steps(epsilon: Fraction) -> list[dict[str, Any]]:
-    """Return the steps with their exact shares, as entries of the details."""
-    rest = epsilon * (1 - PLANE_TEST_SHARE)
-    shares = {"independent": Fraction(1), "blocks": PLANE_FIRST_SHARE, "parts": 1 - PLANE_FIRST_SHARE}
-    independent, *adaptive = ({"step": name, "budget": PureDP(rest * share).to_json()} for name, share in shares.items())
-    return [{"step": "test", "epsilon": str(epsilon - rest)}, {"step": "one of", "independent": [independent], "blocks": adaptive}]
+def _choice(attributes: Sequence[str], budget: Budget, strategy: str) -> Fraction:
+    """Return the epsilon of the test; 0 for the strategy of levels, which has none."""
+    if strategy == "dawa_levels":
+        return Fraction(0)
+    return pure_share(budget, PLANE_TEST_SHARE if len(attributes) == 2 else TEST_SHARE["gaussian" if isinstance(budget, ZCDP) else "pure"])
 
 
-def carry_out_plane(setting: PlaneSetting, series: Series) -> Outcome:
+def details_of(attributes: Sequence[str], privacy: Privacy, strategy: str) -> dict[str, Any]:
+    """Return the details of a plan, with its steps and what each may spend."""
+    choice, two = _choice(attributes, privacy.budget, strategy), len(attributes) == 2
+    rest = privacy.budget.without(choice)
+    shares = {"blocks": PLANE_FIRST_SHARE, "parts": 1 - PLANE_FIRST_SHARE} if two else {"levels": FIRST_SHARE, "buckets": 1 - FIRST_SHARE}
+    adaptive = [{"step": name, "budget": rest.share(share).to_json()} for name, share in shares.items()]
+    steps: list[dict[str, Any]] = adaptive
+    if choice:
+        independent = [{"step": "independent", "budget": rest.to_json()}]
+        ways = {"independent": independent, "blocks" if two else "adaptive": adaptive}
+        steps = [{"step": "test", "epsilon": str(choice)}, {"step": "one of", **ways}]
+    return {
+        **({"attributes": list(attributes)} if two else {"attribute": attributes[0]}),
+        "mechanism": noises(privacy)[0].value,
+        "steps": steps,
+        **({"borders": {"easy": EASY, "clear": CLEAR}} if choice and not two else {}),
+    }
+
+
+def setting_of(plan: Plan) -> Setting:
+    """Read and check a plan, which may come from a file that somebody wrote, before anything is paid."""
+    attributes = attributes_of(plan.workload, plan.privacy, plan.strategy)
+    details = details_of(attributes, plan.privacy, plan.strategy)
+    require_details(plan, lambda: details if plan.strategy in STRATEGIES else {"steps": []})
+    return Setting(plan, attributes, noises(plan.privacy)[0])
+
+
+# On one attribute.
+
+
+def carry_out(setting: Setting, series: Series) -> Outcome:
+    """Measure levels and buckets if the private test finds the data nearly empty, or if asked for; else the data-independent plan."""
+    plan, test = setting.plan, None
+    if setting.choice:
+        _, test = setting.ask(series)
+        test["blur"] = float(1 / setting.choice / setting.unit) * plan.privacy.distance / setting.asked.size
+        if not nearly_empty(test["per_cell"], test["blur"]):
+            observed = setting.without_structure(series)
+            # answers are shrunk if the measurements determine the cells
+            finding = Smooth(test=test) if can_be_smoothed(observed.measurements) else Unused(test=test)
+            return Outcome(plan, join([observed], plan.privacy), finding)
+    return _adaptive(setting, series, setting.rest, test)
+
+
+def nearly_empty(per_cell: float, blur: float) -> bool:
+    """Whether the answer of the test says so, given its noise per cell."""
+    return per_cell < EASY and CLEAR * blur <= EASY
+
+
+def levels(setting: Setting, budget: Budget) -> Measurements:
+    """Choose the levels of blocks for the workload, and scale their noise to a budget."""
+    asked, halving = setting.asked, Halving(setting.asked.size)
+    costs = difference_costs(asked, halving.left, halving.right)
+    widths, weights = first_levels([float(cost.sum()) for cost in costs], total_cost(asked), setting.noise.norm)
+    tree = Tree(asked.size, widths[::-1])
+    whole = np.maximum(1, np.rint(weights[::-1] / weights.max() * 2**20)).astype(np.int64)
+    return setting.fitted(Factor(setting.attributes, tree, np.repeat(whole, tree.level_sizes)), budget)
+
+
+def _adaptive(setting: Setting, series: Series, budget: Budget, test: Mapping[str, float] | None) -> Outcome:
+    """Measure levels, choose a partition from their posterior, measure its buckets, and use both for the answers."""
+    first = series.measure(levels(setting, budget.share(FIRST_SHARE)))
+    second = budget.share(1 - FIRST_SHARE)
+    halving, posterior = shrunk_levels(first)
+    costs = difference_costs(setting.asked, halving.left, halving.right)
+    squares = halving.levels(posterior.means**2 + posterior.variances)
+    noise = split_noise(setting, costs) * setting.unit_variance(second)
+    starts = cheapest_blocks(squares, costs, noise, halving)
+    most = max(256, min(_MOST_ADAPTIVE, 2**25 // setting.asked.size))  # the error bars of n answers cost n k^2
+    while len(starts) > most:
+        noise *= 2
+        starts = cheapest_blocks(squares, costs, noise, halving)
+    buckets = on_buckets(setting.attributes, setting.asked, starts, setting.noise.norm)
+    observed = series.measure(setting.fitted(buckets, second))
+    finding = Adaptive(buckets=len(starts), starts=pack(starts), test=test)
+    return Outcome(setting.plan, join([first, observed], setting.plan.privacy), finding)
+
+
+def split_noise(setting: Setting, costs: list[np.ndarray]) -> float:
+    """Estimate the noise variance of a difference of halves that the second step measures, over that of the cells."""
+    # The data-independent plan has v on average. On few buckets it is less: 3 (v / 3)^0.6, which is exact for identity, where v is 3, and
+    # 18 for all ranges over 4096 cells under Laplace noise.
+    total = float(setting.plan.details["reference"]["expected_total_squared_error"])
+    average = total / setting.unit_variance(setting.plan.privacy.budget) / max(float(sum(cost.sum() for cost in costs)), 1e-300)
+    return float(3 * max(average / 3, 1.0) ** 0.6)
+
+
+# On two attributes.
+
+
+def carry_out_plane(setting: Setting, series: Series) -> Outcome:
     """Choose by the private test between the data-independent plan and the adaptive grid."""
     # The number of the first blocks, and whether their deviations are shrunk, depend on the test's paid answer and the plan alone; the
     # second round depends on the noisy counts of the first one besides.
-    plan, epsilon = setting.plan, setting.epsilon * PLANE_TEST_SHARE
-    value = series.choose(LeastCost(attributes=setting.attributes, epsilon=epsilon, penalty=setting.unit))
-    cells = math.prod(setting.shape)
-    way, blocks = plane_regime(value, 1 / setting.unit, cells, narrow=setting.narrow)
-    cost, rest = float(value / setting.unit), setting.epsilon - epsilon
-    test = {"value": float(value), "unit": float(setting.unit), "per_cell": cost / cells}
+    plan = setting.plan
+    value, test = setting.ask(series)
+    way, blocks = plane_regime(value, 1 / setting.unit, math.prod(setting.shape), narrow=setting.narrow)
     if way == "fixed":
-        observed = series.measure(rescaled(fallback(plan), setting.privacy(rest)))
-        return Outcome(plan, join([observed], plan.privacy), Unused(test=test))
-    return _adaptive_grid(blocks, cost, setting, series, rest, test)
+        return Outcome(plan, join([setting.without_structure(series)], plan.privacy), Unused(test=test))
+    return _adaptive_grid(blocks, float(value / setting.unit), setting, series, test)
 
 
-def _adaptive_grid(
-    blocks: int, cost: float, setting: PlaneSetting, series: Series, epsilon: Fraction, test: Mapping[str, float]
-) -> Outcome:
+def _adaptive_grid(blocks: int, cost: float, setting: Setting, series: Series, test: Mapping[str, float]) -> Outcome:
     """Measure blocks, then parts and groups of parts that follow from their noisy counts: runs in the order of the tree of halves."""
-    tree = block_tree(*setting.shape)
+    height, width = setting.shape
+    tree = block_tree(height, width)
     base, size = first_level(tree, blocks), len(tree.order)
     starts = tree.starts[base]
     coarse = Ordered(Coarse(Identity(len(starts)), starts, size), tree.order)
-    first = series.measure(setting.fitted(Factor(setting.attributes, coarse), epsilon * PLANE_FIRST_SHARE))
-    counts, rest = first.values[0].astype(np.int64), epsilon * (1 - PLANE_FIRST_SHARE)
+    first = series.measure(setting.fitted(Factor(setting.attributes, coarse), setting.rest.share(PLANE_FIRST_SHARE)))
+    counts, rest = first.values[0].astype(np.int64), setting.rest.share(1 - PLANE_FIRST_SHARE)
     records = Fraction(records_a_part(cost, float(int(counts.sum()) / setting.unit)))
-    rate = rest / setting.plan.privacy.distance / records
+    rate = whole_budget(rest).epsilon / setting.plan.privacy.distance / records
     (parts, groups), (many, joined) = divided(tree, base, counts, rate, narrow=setting.narrow)
     kept = joined == 1
     low = np.concatenate([parts, groups[kept]])
@@ -428,26 +387,28 @@ def _adaptive_grid(
     return Outcome(setting.plan, join([first, second], setting.plan.privacy), finding)
 
 
-class DawaPlane(Mechanism):
-    """The mechanism on two attributes."""
+class Dawa(Mechanism):
+    """The mechanism on one attribute or two."""
 
-    names = (STRATEGY,)
-    findings = (Unused, AdaptiveGrid)
+    names = STRATEGIES
+    findings = (Unused, Smooth, Adaptive, Buckets, AdaptiveGrid)
 
-    def takes(self, strategy: str, workload: Workload) -> bool:
-        """Take the strategies by name, for workloads on two attributes."""
-        return strategy in STRATEGIES and len({name for product in workload for name in product.attributes}) == 2
+    def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - refused with a reason
+        """Take its strategies, also that of earlier releases."""
+        return strategy in {*STRATEGIES, EARLIER}
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Check the workload before the reference is searched for, and make the plan."""
-        _checked(workload, privacy, search.strategy)
-        return plan_plane(workload, privacy, search.tell)
+        """Make the plan by `plan_dawa`."""
+        return plan_dawa(workload, privacy, search.strategy, search.tell)
 
     def ready(self, plan: Plan) -> Run:
-        """Check the plan, which may come from a file that somebody wrote, before anything is paid."""
-        names, epsilon = _checked(plan.workload, plan.privacy, plan.strategy)
-        first, second = (plan.domain.kind(name).size for name in names)
-        setting = PlaneSetting(plan, names, (first, second), epsilon)
-        require_details(plan, lambda: {"steps": plane_steps(epsilon), "attributes": names})
-        rescaled(fallback(plan), setting.privacy(epsilon * (1 - PLANE_TEST_SHARE)))
-        return partial(carry_out_plane, setting)
+        """Check the plan; refuse budgets whose levels need so fine a grid that the buckets after them would overflow on it."""
+        setting = setting_of(plan)
+        rescaled(fallback(plan), plan.privacy.within(setting.rest))  # refused now, and not when the test has been paid for
+        if len(setting.attributes) == 2:
+            return partial(carry_out_plane, setting)
+        first = levels(setting, setting.rest.share(FIRST_SHARE))
+        if MOST_ROWS * _LARGEST_ENTRY * first.grid >= 2**62:
+            advice = f"{plan.strategy} has no exact arithmetic for so little; 1 is usual."
+            raise refuse("the budget", plan.privacy.budget, "one that leaves more noise", advice)
+        return partial(carry_out, setting)

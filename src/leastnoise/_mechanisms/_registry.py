@@ -1,6 +1,6 @@
 """The registry of mechanisms, one line each; the first one that takes a strategy and a workload is used."""
 
-from leastnoise._mechanisms._dawa import Dawa, DawaPlane
+from leastnoise._mechanisms._dawa import Dawa
 from leastnoise._mechanisms._linear import Linear
 from leastnoise._mechanisms._model import Model
 from leastnoise._mechanisms._protocol import Mechanism
@@ -9,7 +9,6 @@ from leastnoise._plan import Plan
 from leastnoise._workload import Workload
 
 MECHANISMS: tuple[Mechanism, ...] = (
-    DawaPlane(),
     Dawa(),
     TruncatedSums(),
     Model(),

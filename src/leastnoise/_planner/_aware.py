@@ -1,9 +1,9 @@
 """What mechanisms that look at the data plan in public: strategies on buckets of cells, an adaptive grid, the tables of a model.
 
 Buckets of cells (DAWA's second stage along one attribute): the count of a bucket is spread evenly over its cells, so that a query asks for
-a share of every bucket. These queries are What = W T, with T_ci = 1 / length of bucket i for its cells c. Only What^T What (k x k) is
-computed, from the structure of the queries, and nothing of n x n. An adaptive grid (on the tree of halved blocks of two attributes): from
-noisy counts and public numbers follow how many blocks are measured first, and how they are divided and joined.
+a share of every bucket. These queries are What = W T, with T_ci = 1 / length of bucket i for its cells c. Only What^T What = T^T W^T W T
+(k x k) is computed, some rows at a time. An adaptive grid (on the tree of halved blocks of two attributes): from noisy counts and public
+numbers follow how many blocks are measured first, and how they are divided and joined.
 
 The tables of a model: every attribute alone, then pairs of attributes on bins that hold half as many rows as their noise. Shares of the
 budget follow from sizes and from earlier noisy counts alone. For least squared error a table of n cells has a precision in proportion to
@@ -13,40 +13,31 @@ Source: Li, Hay, Miklau, Wang, PVLDB 2014, definition 6 and section 4.3.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from functools import partial, singledispatch
 
 import numpy as np
 
 from leastnoise._check import Exact, InputError, InternalError, exact_positive
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families import (
+    Fitted,
     Gram,
-    ScaledTree,
-    apply_gram,
     dense_gram,
     fit_gaussian_optimum,
-    fit_greedy_h,
     fit_level_tree,
     fit_p_identity,
-    gram_generators,
-    gram_of,
-    strategy_rmse,
     to_dyadic,
     tree_factor,
 )
 from leastnoise._linop import (
-    AllRanges,
     BlockTree,
     Coarse,
     Dense,
     DiagonalAndRows,
     Identity,
     Operator,
-    Prefix,
-    Ranges,
     Total,
     dense,
     run_sums,
@@ -54,129 +45,71 @@ from leastnoise._linop import (
 from leastnoise._measurements import Factor
 
 _MOST_P_IDENTITY, _MOST_OPTIMUM = 64, 512  # buckets up to which these strategies are tried
-_ROWS_AT_ONCE = 4096
+_AT_ONCE = 2**22  # numbers in memory
 _LEAST_WEIGHT = 1e-3  # of the norm, on every bucket, so that least squares determine all of them
 _FAULTS = (InputError, InternalError, ArithmeticError, ValueError, np.linalg.LinAlgError)
 
-Weighted = Sequence[tuple[float, Operator]]
-"""Queries along an attribute, each with the weight of its squared errors."""
+
+def bucket_gram(gram: Gram, starts: IntArray) -> Gram:
+    """Return the exact Gram matrix What^T What of queries with the Gram matrix W^T W, on buckets that begin with these cells."""
+    lengths, made = np.diff(starts, append=gram.size), np.zeros((len(starts), len(starts)))
+    at_once = max(1, _AT_ONCE // gram.size)
+    for first in range(0, len(starts), at_once):
+        part = slice(first, first + at_once)
+        # The rows of T^T for some buckets, shape (buckets, cells): the share of each cell in the bucket.
+        shares = (np.repeat(np.arange(len(starts)), lengths) == np.arange(len(starts))[part, None]) / lengths[part, None]
+        made[part] = np.add.reduceat(gram.rows(shares), starts, axis=1) / lengths
+    return dense_gram((made + made.T) / 2, gram.queries)
 
 
-def bucket_gram(asked: Weighted, starts: IntArray, size: int) -> Gram:
-    """Return the exact Gram matrix What^T What of a workload on buckets that begin with these cells."""
-    lengths = np.diff(starts, append=size)
-    gram = np.zeros((len(starts), len(starts)))
-    for weight, operator in asked:
-        gram += weight * _gram_of(operator, starts, lengths)
-    return dense_gram((gram + gram.T) / 2, sum(operator.rows for _, operator in asked))
-
-
-@singledispatch
-def _gram_of(operator: Operator, starts: IntArray, lengths: IntArray) -> FloatArray:
-    """Return What^T What of one operator."""
-    generators = gram_generators(operator)
-    if generators is None:
-        gram = np.zeros((len(starts), len(starts)))
-        for rows in _on_buckets(operator, starts, lengths):
-            gram += rows.T @ rows
-        return gram
-    rising, falling = generators  # the Gram matrix has the entries rising_i falling_j for i <= j
-    gram = np.triu(np.outer(np.add.reduceat(rising, starts), np.add.reduceat(falling, starts)), 1)
-    gram += gram.T
-    before = np.cumsum(rising) - rising
-    before -= np.repeat(before[starts], lengths)
-    gram[np.diag_indices(len(starts))] = np.add.reduceat((2 * before + rising) * falling, starts)
-    return np.asarray(gram / np.outer(lengths, lengths))
-
-
-@_gram_of.register
-def _(operator: Identity, starts: IntArray, lengths: IntArray) -> FloatArray:
-    return np.diag(1 / lengths)
-
-
-@singledispatch
-def _on_buckets(operator: Operator, starts: IntArray, lengths: IntArray) -> Iterable[FloatArray]:
-    """Yield the rows of What, some at a time."""
-    yield np.add.reduceat(dense(operator).astype(np.float64), starts, axis=1) / lengths
-
-
-@_on_buckets.register
-def _(operator: Ranges, starts: IntArray, lengths: IntArray) -> Iterable[FloatArray]:
-    for first in range(0, operator.rows, _ROWS_AT_ONCE):
-        part = slice(first, first + _ROWS_AT_ONCE)
-        high, low = (np.clip((edges[:, None] - starts) / lengths, 0.0, 1.0) for edges in (operator.high[part] + 1, operator.low[part]))
-        yield high - low
-
-
-def difference_costs(asked: Weighted, left: Sequence[IntArray], right: Sequence[IntArray], size: int) -> list[FloatArray]:
+def difference_costs(asked: Gram, left: Sequence[IntArray], right: Sequence[IntArray]) -> list[FloatArray]:
     """Return for each level and aligned block the total squared error that an error of one in the difference of its halves makes."""
-    forms, out = [(weight, _forms(operator)) for weight, operator in asked], []
+    out = []
     for level, (before, behind) in enumerate(zip(left, right, strict=True)):
         width, real = 2 << level, (before > 0) & (behind > 0)
         # The error is spread evenly over the cells of each half; blocks of one half have none.
         halves = np.stack([real / (2 * np.maximum(before, 1)), -(real / (2 * np.maximum(behind, 1)))], axis=1)
-        errors = np.repeat(halves.reshape(-1), width // 2)[:size]
+        errors = np.repeat(halves.reshape(-1), width // 2)[: asked.size]
         cost = np.zeros(len(before))
-        cost[: -(-size // width)] = sum(weight * form(errors, width) for weight, form in forms)
+        cost[: -(-asked.size // width)] = run_sums(errors * asked.block_products(errors, width), width)
         out.append(cost)
     return out
 
 
-@singledispatch
-def _forms(operator: Operator) -> Callable[[FloatArray, int], FloatArray]:
-    """Return a function of a vector and a width: the sum of squared answers to the part of the vector in each block of that width."""
-    rows = dense(operator)
-    return lambda vector, width: (run_sums((rows * vector).T, width) ** 2).sum(axis=1)
+def on_buckets(attributes: tuple[str, ...], asked: Gram, starts: IntArray, norm: int) -> Factor:
+    """Return the strategy of least expected error on buckets: p-Identity or the Gaussian optimum, on many buckets a level tree."""
+    made = _fitted(bucket_gram(asked, starts), norm)
+    return Factor(attributes, Coarse(made.operator, starts, asked.size), made.row_weights)
 
 
-@_forms.register
-def _(operator: Identity | Total | Prefix | AllRanges | Ranges) -> Callable[[FloatArray, int], FloatArray]:
-    gram = gram_of(operator)
-    return lambda vector, width: run_sums(vector * gram.block_products(vector, width), width)
-
-
-def on_buckets(name: str, asked: Weighted, starts: IntArray, size: int, norm: int) -> Factor:
-    """Return the strategy of least expected error on buckets: GreedyH, a level tree, p-Identity or the Gaussian optimum."""
-    gram = bucket_gram(asked, starts, size)
-    inner = _fitted(name, gram, norm)
-    return Factor((name,), Coarse(inner.operator, starts, size), inner.row_weights)
-
-
-def _fitted(name: str, gram: Gram, norm: int) -> Factor:
+def _fitted(gram: Gram, norm: int) -> Fitted:
+    """Return what to measure on buckets."""
     k = gram.size
     if k == 1:
-        return Factor((name,), Total(1))
+        return Fitted(Total(1))
     if not gram.diagonal().sum() > 0:  # queries of zeros
-        return Factor((name,), Identity(k))
+        return Fitted(Identity(k))
     # The budget is already paid when this runs, so it must not fail: the fallback is to measure every bucket.
-    trees: list[ScaledTree] = []
-    for fit in (partial(fit_level_tree, gram, norm), partial(fit_greedy_h, gram))[: 2 if norm == 1 else 1]:
-        with suppress(*_FAULTS):
-            trees.append(fit())
-    # Where a bucket is hardly measured, the error is an inexact difference of huge numbers.
-    trees = [tree for tree in trees if math.isfinite(tree.rmse) and tree.scales[0].min() > 1e-6]
-    if not trees:
-        return Factor((name,), Identity(k))
-    best = min(trees, key=lambda tree: tree.rmse)
     with suppress(*_FAULTS):
         if norm == 1 and k <= _MOST_P_IDENTITY:
-            dense_one = fit_p_identity(gram)
-            if dense_one.rmse < best.rmse * 0.999:
-                diagonal, rows = dense_one.dyadic()
-                return Factor((name,), DiagonalAndRows(diagonal, rows) if len(rows) else Identity(k))
+            diagonal, rows = fit_p_identity(gram).dyadic()
+            return Fitted(DiagonalAndRows(diagonal, rows) if len(rows) else Identity(k))
         if norm == 2 and k <= _MOST_OPTIMUM:
-            optimum = fit_gaussian_optimum(gram)
-            if strategy_rmse(gram, optimum.factor, 2) < best.rmse * 0.999:
-                return Factor(
-                    (name,), Dense(to_dyadic(np.vstack([optimum.factor * math.sqrt(1 - _LEAST_WEIGHT**2), _LEAST_WEIGHT * np.eye(k)])))
-                )
-    floor = _LEAST_WEIGHT * max(float(scale.max()) for scale in best.scales)
-    return tree_factor(k, best.widths, [np.maximum(best.scales[0], floor), *best.scales[1:]]).factor(name)
+            optimum = fit_gaussian_optimum(gram).factor
+            whole = np.vstack([optimum * math.sqrt(1 - _LEAST_WEIGHT**2), _LEAST_WEIGHT * np.eye(k)])
+            return Fitted(Dense(to_dyadic(whole)))
+    with suppress(*_FAULTS):
+        tree = fit_level_tree(gram, norm)
+        # Where a bucket is hardly measured, the error is an inexact difference of huge numbers.
+        if math.isfinite(tree.rmse) and tree.scales[0].min() > 1e-6:
+            floor = _LEAST_WEIGHT * max(float(scale.max()) for scale in tree.scales)
+            return tree_factor(k, tree.widths, [np.maximum(tree.scales[0], floor), *tree.scales[1:]])
+    return Fitted(Identity(k))
 
 
-def total_cost(asked: Weighted, size: int) -> float:
+def total_cost(asked: Gram) -> float:
     """Return the total squared error of a workload from an error of one in the total, spread evenly over the cells."""
-    return sum(weight * float(apply_gram(operator, np.ones(size)).sum()) for weight, operator in asked) / size**2
+    return float(asked.rows(np.ones((1, asked.size))).sum()) / asked.size**2
 
 
 def first_levels(costs: Sequence[float], total: float, norm: int) -> tuple[tuple[int, ...], FloatArray]:
@@ -272,7 +205,8 @@ def divided(
     deserved = np.maximum(counts, 1) * float(rate)
     deserved[np.bincount(first)[first] > 1] = 1.0
     depth = np.clip(np.ceil(np.log2(deserved)), 0, len(tree.starts) - 1 - base).astype(np.int64)
-    many = (depth >= _DEEP).astype(np.int64)
+    # Groups help queries of many cells; queries of few have the least error if each part has all of the round.
+    many = (depth >= (len(tree.starts) if narrow else _DEEP)).astype(np.int64)
     inner = starts[first != np.arange(len(starts))]
     layers = tuple(np.setdiff1d(_refined(tree, base, most), inner, assume_unique=True) for most in (depth, depth // 2))
     parts, groups = (many[np.searchsorted(starts, layer, side="right") - 1] for layer in layers)
