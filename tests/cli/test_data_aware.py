@@ -4,11 +4,10 @@ import json
 import signal
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from cli.conftest import Fork, Run
-from leastnoise._session import Ledger, read_release
+from leastnoise._session import Ledger
 from waiting import HANGS
 
 SPEC = """\
@@ -99,55 +98,3 @@ def test_the_plan_tells_what_will_be_done_and_promises_nothing(spec: Path, run: 
     assert [step["step"] for step in facts["steps"]] == ["levels", "buckets"]
     (spec.parent / "few.toml").write_text(SPEC.replace("[17, 90]", "[17, 18]"), encoding="utf-8")
     assert "Not comparable, because their errors depend on the data: dawa," in run("compare", "few.toml").out
-
-
-PLANE = """\
-[source]
-path = "people.csv"
-[privacy]
-epsilon = "1"
-[domain.age]
-integers = [0, 10]
-[domain.hours]
-integers = [0, 5]
-[[workload]]
-queries = { age = "prefix", hours = "prefix" }
-[[workload]]
-queries = { age = "prefix" }
-[plan]
-strategy = "dawa"
-"""
-
-
-@pytest.fixture
-def plane(folder: Path) -> Path:
-    rows = [f"{age},{hours}\n" for age in range(11) for hours in range(6) for _ in range(150 if age < 5 and hours < 3 else 2)]
-    (folder / "people.csv").write_text("age,hours\n" + "".join(rows), encoding="utf-8")
-    (folder / "plane.toml").write_text(PLANE, encoding="utf-8")
-    return folder / "plane.toml"
-
-
-def test_from_the_plan_to_a_release_that_is_read_again(folder: Path, plane: Path, run: Run) -> None:
-    plane.write_text(PLANE.replace('epsilon = "1"', 'rho = "1/10"'), encoding="utf-8")
-    refused = run("release", plane.name, "--out", "out")
-    assert (refused.code, "dawa on two attributes needs a budget of epsilon alone" in refused.err) == (2, True)
-    assert not (folder / "out").exists()
-    plane.write_text(PLANE, encoding="utf-8")
-    assert "divide each block as its noisy count deserves" in run("plan", plane.name).out
-    assert json.loads(run("plan", plane.name, "--json").out)["steps"][0] == {"step": "test", "epsilon": "1/25"}
-    made = run("release", plane.name, "--out", "out")
-    assert made.code == 0, made.err
-    manifest = json.loads((folder / "out" / "manifest.json").read_text("utf-8"))
-    outcome = manifest["plan"]["outcome"]
-    assert outcome["regime"] in {"blocks", "independent"}
-    assert "approximation_std" in manifest["answers"]["columns"]
-    assert manifest["expected_error"]["total_squared_error"] is None
-    assert "not promised" in manifest["expected_error"]["note"]
-    page = (folder / "out" / "report.html").read_text("utf-8")
-    assert ("no error was promised" in page, "unbiased least squares" in page) == (True, False)
-    again = read_release(folder / "out")
-    for place, table in enumerate(again.tables, 1):
-        (file,) = (folder / "out" / "answers").glob(f"q{place}-*.csv")
-        written = pl.read_csv(file)
-        for name in ("answer", "noise_std", "approximation_std", "low", "high"):
-            assert written[name].to_numpy() == pytest.approx(getattr(table, name).reshape(-1), rel=1e-6)

@@ -191,6 +191,7 @@ def test_the_program_alone_prints_its_help_as_help(run: Run) -> None:
 FIELDS = [("details", 2), ("details", "age"), ("strategy", 7), ("promise.lower_bound", "age"), ("promise.lower_bound", 1e99)]
 FIELDS += [("promise.total_squared_error", True), ("promise.tables.0.0", 7), ("promise.tables.0.3", "age"), ("promise.tables.0.4", None)]
 FIELDS += [("promise.tables.0.4", 0.0), ("promise.tables.0", []), ("promise.tables", []), ("questions.0", 7)]
+FIELDS += [("questions", [{}]), ("promise.total_squared_error", 1e-9), ("blocks.0.factors", []), ("blocks", [])]
 
 
 @pytest.mark.parametrize(("field", "value"), FIELDS)

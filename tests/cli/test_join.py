@@ -74,13 +74,3 @@ def test_a_release_of_two_tables_by_commands(visits: Path, run: Run) -> None:
     assert receipt["joined"] == {"table": "patients", "on": "patient", "key": "id", "public": False}
     assert abs(receipt["guard_used"] - 594) < 3
     assert "a second table (patients)" in run("show", "out").out
-
-
-def test_what_is_not_a_units_own_is_refused_by_plan_and_release(visits: Path, run: Run) -> None:
-    (visits / "visits.toml").write_text(SPEC.replace('unit = { column = "patient", max_rows = 3 }', ""), encoding="utf-8")
-    for command in (["plan", "visits.toml"], ["check", "visits.toml"], ["release", "visits.toml", "--out", "out"]):
-        made = run(*command)
-        assert (made.code, made.out) == (2, "")
-        assert "[source.join]: a table that is joined must be of the unit's own rows, or public" in made.err
-        assert "say public = true" in made.err
-    assert not list(visits.glob("*.ledger"))

@@ -97,13 +97,6 @@ def test_a_release_that_an_older_copy_does_not_know_is_entered_from_its_files(fo
     assert Ledger.open("people.ledger").left().epsilon == 0
 
 
-def test_a_seeded_release_has_nothing_to_enter(folder: Path, run: Run) -> None:
-    Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(2)))
-    assert run("release", "people.toml", "--out", "a", "--seed", "1").code == 0
-    refused = run("ledger", "spent", "people.ledger", "--release", "a")
-    assert (refused.code, "was paid by no ledger" in refused.err) == (2, True)
-
-
 def test_a_second_ledger_is_opened_when_the_user_says_so(folder: Path, run: Run) -> None:
     assert run("release", "people.toml", "--out", "a").code == 0
     (folder / "other").mkdir()

@@ -77,9 +77,6 @@ LOWEST = "can be asked for counts and for measures whose lowest value is at leas
 @pytest.mark.parametrize(
     ("change", "output", "message"),
     [
-        ({}, 'nnls = "yes"', "[output] nnls must be true or false; got 'yes'"),
-        ({}, "local_non_negative = 1", "[output] local_non_negative must be true or false; got 1"),
-        ({}, 'covariances = "sex"', "[output] covariances must be a list of texts that are not empty; got 'sex'"),
         ({}, 'covariances = ["zone"]', "A table must be called by its id or name; got 'zone'"),
         ({"count = 10": "count = 3000"}, 'covariances = ["q5"]', "must be of at most 2048 answers; got 3000"),
         ({"count = 10": "count = 600"}, "nnls = true", "must be of at most 65536 cells; got 88800. Leave out nnls"),

@@ -132,6 +132,9 @@ def test_smoothed_answers_have_the_intervals_of_the_plan_that_does_not_look(monk
     assert table.approximation_std is None
     words = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "the ends of an interval of least squares" in words
+    (file,) = (tmp_path / "out" / "answers").glob("q1-*.csv")
+    for name in ("noise_std", "approximation_std", "high"):
+        assert pl.read_csv(file)[name].to_numpy() == pytest.approx(getattr(out.tables[0], name), rel=1e-6)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])

@@ -1,21 +1,14 @@
 """Predicted against simulated error for every strategy, every budget and several workloads."""
 
-import json
 from functools import cache
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
-from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._mechanisms import candidates
-from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
-from leastnoise._planning import plan
-from leastnoise._session import release
 from leastnoise._table import Table
 from leastnoise._workload import marginals, queries
 from simulated import realised
@@ -66,29 +59,3 @@ def test_realised_error_is_the_promised_one(strategy: str) -> None:
         if used == 2:
             break
     assert used or strategy == "union"
-
-
-def test_an_unknown_strategy_is_refused() -> None:
-    with pytest.raises(InputError, match="strategy must be one of 'auto', 'identity'"):
-        list(candidates(WORKLOADS["ranges"], Privacy(PureDP(1)), "magic"))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda value: value | {"questions": [1]}, "not a plan, or a damaged one"),
-        (lambda value: value | {"questions": [{}]}, "not a plan, or a damaged one"),
-        (
-            lambda value: value | {"promise": value["promise"] | {"total_squared_error": 1.0}},
-            "promises a total squared error of 1.0, at least .*; it has",
-        ),
-        (lambda value: value | {"promise": value["promise"] | {"total_squared_error": "x"}}, "promises a total squared error of 'x'"),
-        (lambda value: value | {"blocks": value["blocks"][:1]}, "do not determine|say nothing"),
-    ],
-)
-def test_a_damaged_plan_is_refused_before_it_is_paid(tmp_path: Path, change: object, message: str) -> None:
-    made = plan(marginals(DOMAIN, ways=1), PureDP(1), strategy="marginals")
-    text, rows = json.dumps(change(json.loads(made.to_json()))), pd.DataFrame({"a": [0], "b": [1], "c": [1], "pay": [3]})  # type: ignore[operator]
-    with pytest.raises(InputError, match=message):
-        release(Plan.from_json(text), rows, ledger=tmp_path / "x.ledger")
-    assert list(tmp_path.iterdir()) == []

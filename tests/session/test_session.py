@@ -16,7 +16,6 @@ import pytest
 import leastnoise as ln
 from leastnoise._accounting import Noise
 from leastnoise._mechanisms import choose
-from leastnoise._session import settle
 
 PEOPLE = pd.DataFrame(
     {
@@ -110,36 +109,11 @@ def test_a_unit_of_a_column_costs_more_noise_and_bounds_its_rows(tmp_path: Path)
         assert ln.Ledger.open(ledger).privacy == made.privacy
 
 
-@pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ApproxDP(1, "1e-9"), ln.ZCDP("1/2")], ids=["pure", "approximate", "concentrated"])
-@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
-def test_a_paid_release_of_every_definition(tmp_path: Path, budget: Any, neighbours: str) -> None:
-    made = ln.plan(FEW_CELLS, ln.Privacy(budget, neighbours), strategy="workload")
-    release = ln.release(made, PEOPLE, ledger=tmp_path / "people.ledger", dataset="people", out=tmp_path / "out")
-    assert release.private
-    book = ln.Ledger.open(tmp_path / "people.ledger")
-    assert [entry.state for entry in book.entries()] == ["sealed"]
-    assert book.entries()[0].plan_digest == made.digest()
-    assert (tmp_path / "out" / "manifest.json").exists()
-    with pytest.raises(ln.BudgetError, match="Nothing was spent"):
-        ln.release(made, PEOPLE, ledger=book, out=tmp_path / "second")
-    assert not (tmp_path / "second").exists()
-    assert settle(book) == ()
-
-
 def test_two_private_releases_differ(tmp_path: Path) -> None:
     made = ln.plan(ln.marginals(DOMAIN, ways=2), ln.PureDP(1))
     book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(2)))
     first, second = (ln.release(made, PEOPLE, ledger=book) for _ in range(2))
     assert np.mean(first.tables[0].answer == second.tables[0].answer) < 0.5
-
-
-def test_progress_is_told(tmp_path: Path) -> None:
-    told: list[tuple[int, int | None]] = []
-    strategies: list[str] = []
-    made = ln.plan(FEW_CELLS, ln.PureDP(1), progress=strategies.append)
-    ln.release(made, PEOPLE, seed=1, progress=lambda done, among: told.append((done, among)))
-    assert told[-1] == (300, 300)
-    assert {"identity", "workload", "marginals"} <= set(strategies)
 
 
 def test_compare_has_the_least_first_and_auto_takes_it() -> None:
@@ -203,15 +177,6 @@ def test_what_cannot_be_used_is_refused_and_costs_nothing(tmp_path: Path, call: 
     with pytest.raises(ln.InputError, match=message):
         call(tmp_path)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_another_data_set_needs_a_word(tmp_path: Path) -> None:
-    PEOPLE.to_csv(tmp_path / "others.csv", index=False)
-    book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
-    with pytest.raises(ln.InputError, match=r"belongs to the data set 'people'; got 'others'.*dataset = 'people'"):
-        ln.release(PLAN, tmp_path / "others.csv", ledger=book.path)
-    assert book.entries() == ()
-    assert ln.release(PLAN, tmp_path / "others.csv", ledger=book.path, dataset="people").private
 
 
 def test_no_row_makes_a_release_fail(tmp_path: Path) -> None:
