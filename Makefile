@@ -119,7 +119,7 @@ neighbours: env  ## pairs of neighbouring inputs over all sources and column typ
 # make messy ROWS=300000
 ROWS ?= 300000
 messy: env  ## three files as people have them, from a draft to a right release, and mistakes in their specs; takes minutes
-	@folder=$$(mktemp -d) && PYTHONPATH=tests $(BIN)/python -m cli.mistakes $$folder --rows $(ROWS); rm -rf $$folder
+	@ROWS=$(ROWS) $(BIN)/python -m pytest -q tests/cli/test_messy.py
 
 .PHONY: machine
 machine:  ## what tests of servers and browsers need from Debian, where it is missing; as root. Without it these tests are skipped

@@ -1,11 +1,8 @@
 """Files as people have them, made by a script: a retail CSV, a health survey in Parquet, a German CSV in Latin-1.
 
-    PYTHONPATH=tests python -m cli.messy FOLDER [--rows 300000]
-
 Each comes with the blanks of its draft filled from public knowledge, and with exact counts by pandas alone.
 """
 
-import argparse
 import csv
 import datetime as dt
 import re
@@ -243,17 +240,3 @@ def stores(folder: Path) -> None:
     """The public list of stores."""
     with (folder / "stores.csv").open("w", encoding="utf-8", newline="") as opened:
         csv.writer(opened).writerows([("name", "region"), *STORES.items()])
-
-
-def main() -> None:
-    """Write the three files."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--rows", type=int, default=300_000)
-    options = parser.parse_args()
-    for one in MESSY.values():
-        print(one.make(options.folder, options.rows))
-
-
-if __name__ == "__main__":
-    main()

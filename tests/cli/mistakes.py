@@ -1,38 +1,12 @@
-"""Mistakes in the specs of messy files, and who sees each of them, at any size.
+"""Mistakes in the specs of messy files, and who sees each of them."""
 
-    PYTHONPATH=tests python -m cli.mistakes FOLDER [--rows 300000]
-
-Makes the files, takes each from `init` to a release that is compared with exact counts, then makes each mistake, runs `plan`, `check` and
-`release`, and prints tables of Markdown, and below them what was said.
-"""
-
-import argparse
-import contextlib
-import io
-import os
 import re
-import resource
-import shutil
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import leastnoise as ln
+from cli.conftest import Run
 from cli.messy import MESSY, stores
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What a command said."""
-
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Said]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,79 +122,3 @@ def spent(spec: Path) -> list[str]:
     """What was paid."""
     ledger = spec.with_suffix(".ledger")
     return [str(entry.charge) for entry in ln.Ledger.open(ledger).entries()] if ledger.exists() else []
-
-
-def here(*arguments: str) -> Said:
-    """Run the program in this process."""
-    from leastnoise._cli import main as program
-
-    out, err, code = io.StringIO(), io.StringIO(), 0
-    sys.argv = ["leastnoise", *arguments]
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            program()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-    return Said(code, out.getvalue(), err.getvalue())
-
-
-def right(folder: Path, name: str, rows: int) -> tuple[Path, str]:
-    """A file's spec, and its row of the table: by `init`, `check` and a release with noise of nothing."""
-    folder.mkdir(parents=True)
-    os.chdir(folder)
-    spec = drafted(folder, here, name, "200", rows)
-    seconds = [resource.getrusage(resource.RUSAGE_SELF).ru_utime]
-    for arguments in (("check", spec.name), ("release", spec.name, "--out", "out")):
-        said = here(*arguments)
-        if said.code:
-            raise RuntimeError(said.err)
-        seconds.append(resource.getrusage(resource.RUSAGE_SELF).ru_utime)
-    checked, released = (after - before for before, after in pairwise(seconds))
-    size = sum(file.stat().st_size for file in folder.iterdir() if file.stem == spec.stem and file.suffix in {".csv", ".parquet"})
-    tables, wrong = len(ln.read_release(folder / "out").tables), len(wrong_answers(spec, name))
-    shutil.rmtree(folder / "out")  # a release would be missing its ledger
-    return spec, f"| {name} | {size / 1e6:.1f} | {tables} | {wrong} | {checked:.1f} s | {released:.1f} s |"
-
-
-def wrongly(spec: Path, name: str) -> tuple[str, list[str]]:
-    """A mistake's row of the table, and what was said: each command is run, unless `plan` refuses."""
-    wrong = made(spec, name)
-    planned = here("plan", wrong.name)
-    texts = [planned.err]
-    row = [name, MISTAKES[name].file, "refuses" if planned.code else "warns" if planned.err else "", "", "", ""]
-    if planned.code == 0:
-        checked = here("check", wrong.name)
-        texts += badly_read(checked.out) if checked.code == 0 else []
-        row[3] = "refuses" if checked.code else "shows it" if len(texts) > 1 else ""
-        released = here("release", wrong.name, "--out", "wrong")
-        shutil.rmtree(spec.parent / "wrong", ignore_errors=True)
-        texts.append("" if released.code == 0 else released.err)
-        row[4] = "is made" if released.code == 0 else "is stopped" if spent(spec) else "is refused"
-        row[5] = ", ".join(spent(spec))
-    return f"| {' | '.join(row)} |", [text.strip() for text in texts if text.strip()]
-
-
-def main() -> None:
-    """Print both tables, and what was said."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--rows", type=int, default=300_000)
-    options = parser.parse_args()
-    os.environ["LEASTNOISE_PROGRESS"] = "never"
-    specs = {}
-    print("| file | MB | tables | wrong | `check` | `release` |\n|---|--:|--:|--:|--:|--:|")
-    for name in MESSY:
-        specs[name], row = right(options.folder.absolute() / name, name, options.rows)
-        print(row, flush=True)
-    print("\n| mistake | file | `plan` | `check` | a release | spent |\n|---|---|---|---|---|---|")
-    said = {}
-    for name, mistake in MISTAKES.items():
-        os.chdir(specs[mistake.file].parent)
-        row, said[name] = wrongly(specs[mistake.file], name)
-        print(row, flush=True)
-    for name, texts in said.items():
-        print("", f"{name}:", *texts, sep="\n    ")
-
-
-if __name__ == "__main__":
-    main()

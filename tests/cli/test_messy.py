@@ -1,5 +1,6 @@
 """From files as people have them to a right release, by `init`, one spec and exact counts; and mistakes on the way."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from cli.conftest import Run
 from cli.messy import MESSY
 from cli.mistakes import MISTAKES, badly_read, drafted, made, spent, wrong_answers
 
-ROWS = 3000
+ROWS = int(os.environ.get("ROWS", "3000"))  # make messy ROWS=300000
 
 
 @pytest.mark.parametrize("name", MESSY)
@@ -28,7 +29,7 @@ def test_a_messy_file_becomes_a_right_release(folder: Path, run: Run, name: str)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_seen_before_more_than_a_hundredth_is_spent(folder: Path, run: Run, name: str) -> None:
     mistake = MISTAKES[name]
-    right = drafted(folder, run, mistake.file, "1", 3000)
+    right = drafted(folder, run, mistake.file, "1", ROWS)
     wrong = made(right, name)
     planned = run("plan", wrong.name)
     if mistake.sees == "plan":

@@ -256,14 +256,6 @@ def test_small_groups_keep_less_and_one_that_is_different_keeps_its_own() -> Non
         assert kept[0] == kept.max()
 
 
-@pytest.mark.parametrize("count", [0, 1])
-def test_nobody_and_one_row_are_released(count: int) -> None:
-    for seed in range(5):
-        answer = released(BY_PLACE, grouped(*people(count)), ln.PureDP(1), seed)[0].estimate(BY_PLACE.products[0])
-        assert (answer.noise_std > 0).all()
-        assert np.isfinite(answer.std).all()
-
-
 def test_which_way_sums_are_measured() -> None:
     place, amounts = people(20_000)
     total, both = ln.queries(GROUPED, sum="wages"), ln.queries(GROUPED, place="identity", sex="identity", sum="wages")
