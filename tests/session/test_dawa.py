@@ -8,16 +8,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, whole_budget
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._check import BudgetError, InputError
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._estimate import Estimate, joined
 from leastnoise._kernel import LeastCost, Ledger, SeededEntropy, UnpaidSeries
-from leastnoise._linop import unpack
 from leastnoise._mechanisms import BY_NAME as MECHANISMS
 from leastnoise._mechanisms import _dawa as dawa
 from leastnoise._mechanisms import mechanism_of, terms_of
-from leastnoise._plan import Plan
 from leastnoise._planning import compare, plan
 from leastnoise._release import Options
 from leastnoise._session import read_release as read
