@@ -192,6 +192,21 @@ def test_known_costs_of_replaced_rows() -> None:
     assert cost(plan_of(Noise.DISCRETE_LAPLACE, Block((Factor(("b",), Prefix(3)),), Fraction(1)), neighbours="replace")) == PureCost(3)
 
 
+def test_costs_are_exact_where_floats_are_not() -> None:
+    """Scales of 40 bits and more: a sum in floats would be below the exact one."""
+    first, second, third = Fraction(2**41 - 21, 2**40 - 87), Fraction(2**39 - 7, 2**41 - 31), Fraction(2**43 - 57, 2**38 - 45)
+    signed, several = Factor(("a",), Dense([[1, -2]])), Factor(("b",), Dense([[1, 0, 1], [0, 3, -1]]))
+    measured = (Block((signed,), first), Block((several,), second), Block((signed, several), third))
+    assert cost(plan_of(Noise.DISCRETE_LAPLACE, *measured)) == PureCost(2 / first + 3 / second + 6 / third)
+    cells, prefix = Block((Factor(("a",), Identity(2)),), second), Block((Factor(("b",), Prefix(3)),), first)
+    assert cost(plan_of(Noise.DISCRETE_LAPLACE, cells, prefix, neighbours="replace")) == PureCost(2 / second + 2 / first)
+    first, second, third = Fraction(2**28 - 57, 2**27 - 39), Fraction(2**26 - 5, 2**27 - 79), Fraction(2**22 - 3, 2**24 - 17)
+    contrasts = Factor(("a",), Contrasts(2)), Factor(("b",), Contrasts(3))
+    residual = (Block(contrasts[:1], first), Block(contrasts[1:], second), Block(contrasts, third))
+    farthest = 2 / second**2 + 1 / third**2  # of two rows that agree in a
+    assert cost(plan_of(Noise.DISCRETE_GAUSSIAN, *residual, neighbours="replace")) == ConcentratedCost(farthest / 2)
+
+
 def test_costs_of_many_different_scales_stay_short() -> None:
     """The denominators of 46 fractions of 44 bits would fill a page, and no ledger would take it; rounded up, and only a little."""
     terms = [(1, Fraction(1, 3 * n + 1)) for n in range(500)]
