@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Fork, Run
+from cli.test_killed import changed
 from leastnoise._kernel import _keys
 from leastnoise._session import Ledger
 from leastnoise._spec import read_spec
@@ -33,13 +34,6 @@ strategy = "identity"
 formats = ["csv"]
 """
 KNOWN = "curl,wget,Firefox"
-KILLED = """
-import os, signal
-from leastnoise._cli import main
-from leastnoise._session import _finish
-_finish.write_categories = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-main()
-"""
 
 
 @pytest.fixture
@@ -99,7 +93,8 @@ def test_one_command_finds_and_releases_within_the_budget(visits: Path, run: Run
 @pytest.mark.parametrize("command", [["release", "spec.toml", "--out", "out"], ["resume", "visits.ledger"]], ids=["again", "resume"])
 def test_a_killed_search_is_finished_by_the_same_command_or_by_resume(visits: Path, fork: Fork, run: Run, command: list[str]) -> None:
     """Stops at other steps: tests/session/test_categories.py."""
-    assert fork("release", "spec.toml", "--out", "out", program=KILLED).wait(timeout=HANGS) == -signal.SIGKILL
+    program = changed("change(finish, 'write_categories', before=die)")
+    assert fork("release", "spec.toml", "--out", "out", program=program).wait(timeout=HANGS) == -signal.SIGKILL
     book = Ledger.open("visits.ledger")
     assert [entry.resumable for entry in book.entries()] == [True]
     assert not (visits / "agent-categories").exists()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Fork, Run
+from cli.test_killed import changed
 from leastnoise._session import Ledger
 from waiting import HANGS
 
@@ -24,32 +25,12 @@ strategy = "dawa_levels"
 [output]
 formats = ["csv"]
 """
-KILLED = """
-import os, signal
-from leastnoise._kernel import _series as series
-
-def change(owner, name, calls, before):
-    step, seen = getattr(owner, name), []
-    def changed(*arguments, **named):
-        seen.append(1)
-        if before and len(seen) == calls:
-            os.kill(os.getpid(), signal.SIGKILL)
-        result = step(*arguments, **named)
-        if not before and len(seen) == calls:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return result
-    setattr(owner, name, changed)
-
-{change}
-from leastnoise._cli import main
-main()
-"""
 STEPS = {
-    "after it is paid": ("change(series.Ledger, 'reserve', 1, False)", "resumable"),
-    "after the first noise": ("change(series, 'draw', 1, False)", "absent"),
-    "after the first record": ("change(series.Ledger, 'record', 1, False)", "resumable"),
-    "before the second noise": ("change(series, 'draw', 2, True)", "absent"),
-    "after the second step": ("change(series.Series, 'measure', 2, False)", "resumable"),
+    "after it is paid": ("change(Ledger, 'reserve', after=die)", "resumable"),
+    "after the first noise": ("change(series, 'draw', after=die)", "absent"),
+    "after the first record": ("change(Ledger, 'record', after=die)", "resumable"),
+    "before the second noise": ("change(series, 'draw', before=die, call=2)", "absent"),
+    "after the second step": ("change(Series, 'measure', after=die, call=2)", "resumable"),
 }
 
 
@@ -63,7 +44,7 @@ def spec(folder: Path) -> Path:
 def test_killed_between_its_steps_it_goes_on_where_it_was_and_killed_within_one_it_is_absent(
     folder: Path, spec: Path, fork: Fork, run: Run, change: str, end: str
 ) -> None:
-    process = fork("release", spec.name, "--out", "out", program=KILLED.replace("{change}", change))
+    process = fork("release", spec.name, "--out", "out", program=changed(change))
     _, told = process.communicate(timeout=HANGS)
     assert process.returncode == -signal.SIGKILL, told
     book = Ledger.open(folder / "people.ledger")

@@ -87,7 +87,9 @@ def test_a_release_that_an_older_copy_does_not_know_is_entered_from_its_files(fo
     assert run("release", "people.toml", "--out", "a").code == 0
     shutil.copy("older", "people.ledger")
     refused = run("release", "people.toml", "--out", "b")
-    assert (refused.code, "`leastnoise ledger spent people.ledger --release" in refused.err) == (2, True)
+    assert (refused.code, "Restore the newest copy of the ledger; if there is none, enter what it lacks" in refused.err) == (2, True)
+    assert "`leastnoise ledger spent people.ledger --release" in refused.err
+    assert "this is an older copy" in run("ledger", "show", "people.ledger").err
     assert run("ledger", "spent", "people.ledger", "--release", "a").code == 0
     again = run("ledger", "spent", "people.ledger", "--release", "a")
     assert (again.code, "already; nothing was changed" in again.err) == (2, True)
@@ -95,6 +97,9 @@ def test_a_release_that_an_older_copy_does_not_know_is_entered_from_its_files(fo
     (entry, _) = Ledger.open("people.ledger").entries()
     assert (entry.kind, entry.description, Path(entry.output)) == ("spent", "paid from people.ledger, release 1", folder / "a")
     assert Ledger.open("people.ledger").left().epsilon == 0
+    Path("people.ledger").unlink()
+    lost = run("release", "people.toml", "--out", "c")
+    assert (lost.code, "was paid from one of this name" in lost.err) == (2, True)
 
 
 def test_a_second_ledger_is_opened_when_the_user_says_so(folder: Path, run: Run) -> None:
