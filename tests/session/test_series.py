@@ -293,6 +293,19 @@ def test_another_spec_for_the_directory_of_a_series_is_refused(office: Office) -
             office.publish("2024-03-10")
 
 
+def test_a_series_goes_on_with_the_second_table_that_it_was_paid_for(office: Office) -> None:
+    office.come(*rows_of(1, 30, 40), *rows_of(2, 10, 20))
+    (office.folder / "visits.csv").write_text("\n".join(["day,sex", *map(",".join, office.rows), ""]))
+    office.patch.setattr(_periods, "_today", lambda: dt.date(2024, 3, 1))
+    what, second = read_spec(office.folder / "spec.toml"), pd.DataFrame({"sex": ["F", "M"], "region": ["n", "s"]})
+    given = {"out": office.folder / "monthly", "ledger": office.folder / "visits.ledger"}
+    both = ln.Joined(what.source, second, on="sex", public=True)
+    ln.release_series(what, both, **given, through="2024-01")
+    with pytest.raises(ln.InputError, match="the same second table"):
+        ln.release_series(what, what.source, **given)
+    assert [one.name for one in ln.release_series(what, both, **given)] == ["2024-02"]
+
+
 def test_periods_that_are_not_over_are_refused_before_anything_is_paid(office: Office) -> None:
     office.come(*rows_of(1, 30, 40))
     with pytest.raises(ln.InputError, match="No period is over yet"):

@@ -23,7 +23,7 @@ from leastnoise._release import check_target, draft, write_series_page
 from leastnoise._session._finish import Asked, RowProgress, publish, read_table, receipt_facts, room_for
 from leastnoise._session._guard import guarded
 from leastnoise._session._ledgers import ledger_for, ledger_made
-from leastnoise._session._payments import check_affordable, check_writable, is_series_plan, paying, receipt_of, settle
+from leastnoise._session._payments import check_affordable, check_writable, given_or_kept, is_series_plan, paying, receipt_of, settle
 from leastnoise._spec import Spec, other_parts
 from leastnoise._threads import one_thread
 
@@ -122,14 +122,8 @@ def release_due(
             check_affordable(book, made, share)
         kept = Asked(what.options, _adapters.location(source), joined=_adapters.join_facts(source), library=library_of(type(source)))
     else:
-        pending = book.pending(entry)
-        made, drawn = Plan.from_json(pending.plan), len(pending.steps)
-        if other := other_parts(made, what):
-            raise InputError(
-                f"The directory {target} belongs to a series of another spec (its {', '.join(other)} differ), release {entry.number} "
-                f"in the ledger {book.path}. Go on with that spec, or choose another directory for this one, which is then paid."
-            )
-        kept = replace(Asked.from_json(pending.options), options=what.options)
+        made, drawn, kept = _begun(book, entry, what)
+        source = given_or_kept(source, kept.address, kept.joined)
     _check_not_older(target, [*map(str, what.series.dates(what.domain).labels)][drawn:])
     table = read_table(made, source, progress, usage=share is not None) if due > drawn else None
     if book is None:
@@ -149,6 +143,18 @@ def release_due(
         written = _publish(made, values, book, kept, receipt, target)
     paid = book.entries()[receipt.number - 1]
     return PublishedPeriods(paid, entry is None, written, period_state(book, paid))
+
+
+def _begun(book: Ledger, entry: Entry, what: Spec) -> tuple[Plan, int, Asked]:
+    """Return the plan of a series that was paid, how many periods were drawn, and what is asked now; refuse another spec."""
+    pending = book.pending(entry)
+    plan = Plan.from_json(pending.plan)
+    if other := other_parts(plan, what):
+        raise InputError(
+            f"The directory {entry.output} belongs to a series of another spec (its {', '.join(other)} differ), release {entry.number} "
+            f"in the ledger {book.path}. Go on with that spec, or choose another directory for this one, which is then paid."
+        )
+    return plan, len(pending.steps), replace(Asked.from_json(pending.options), options=what.options)
 
 
 def _check_not_older(target: Path, undrawn: Sequence[str]) -> None:
