@@ -123,9 +123,9 @@ def release_due(
         kept = Asked(what.options, _adapters.location(source), joined=_adapters.join_facts(source), library=library_of(type(source)))
     else:
         made, drawn, kept = _begun(book, entry, what)
-        source = given_or_kept(source, kept.address, kept.joined)
     _check_not_older(target, [*map(str, what.series.dates(what.domain).labels)][drawn:])
-    table = read_table(made, source, progress, usage=share is not None) if due > drawn else None
+    data = source if entry is None else given_or_kept(source, kept.address, kept.joined)
+    table = read_table(made, data, progress, usage=share is not None) if due > drawn else None
     if book is None:
         book = ledger_made(ledger, dataset or _adapters.dataset_name(source) or "data", with_guard(made.privacy, share))
     if share is not None:
