@@ -197,15 +197,21 @@ def check_searched(searches: Sequence[Mapping[str, Any]], dataset: str) -> None:
 def given_or_kept(source: Any, location: Any, joined: Mapping[str, Any]) -> Any:
     """Return the data that are given now, or else the place where they were; refuse another join than the one that was paid for."""
     data = _adapters.located(location, source)
-    said, kept = _adapters.join_facts(data), dict(joined)
+    if data is not None:
+        check_join(data, joined)
+    return data
+
+
+def check_join(source: Any, paid_for: Mapping[str, Any]) -> None:
+    """Refuse data with another second table than that of `_adapters.join_facts` that a release, or a series, was paid for."""
+    said, kept = _adapters.join_facts(source), dict(paid_for)
     if said and kept and "" in {said["table"], kept["table"]}:  # a frame has no name
         kept["table"] = said["table"]
-    if data is not None and said != kept:
+    if said != kept:
         raise InputError(
             "A release is finished with what it was paid for: the same second table, joined on the same columns, and public or not as it "
             "was then. Give source=leastnoise.Joined(...) as for the release, or no second table if there was none."
         )
-    return data
 
 
 # Bytes, measured on the largest tables of each kind (identities, prefixes and all ranges of 10^6 answers) and rounded up.

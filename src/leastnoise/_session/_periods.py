@@ -23,7 +23,7 @@ from leastnoise._release import check_target, draft, write_series_page
 from leastnoise._session._finish import Asked, RowProgress, publish, read_table, receipt_facts, room_for
 from leastnoise._session._guard import guarded
 from leastnoise._session._ledgers import ledger_for, ledger_made
-from leastnoise._session._payments import check_affordable, check_writable, given_or_kept, is_series_plan, paying, receipt_of, settle
+from leastnoise._session._payments import check_affordable, check_join, check_writable, is_series_plan, paying, receipt_of, settle
 from leastnoise._spec import Spec, other_parts
 from leastnoise._threads import one_thread
 
@@ -124,8 +124,8 @@ def release_due(
     else:
         made, drawn, kept = _begun(book, entry, what)
     _check_not_older(target, [*map(str, what.series.dates(what.domain).labels)][drawn:])
-    data = source if entry is None else given_or_kept(source, kept.address, kept.joined)
-    table = read_table(made, data, progress, usage=share is not None) if due > drawn else None
+    check_join(source, kept.joined)
+    table = read_table(made, source, progress, usage=share is not None) if due > drawn else None
     if book is None:
         book = ledger_made(ledger, dataset or _adapters.dataset_name(source) or "data", with_guard(made.privacy, share))
     if share is not None:
