@@ -245,17 +245,6 @@ def test_columns_of_types_without_a_rule_are_outside():
             check_source(source, Domain(d=["x"]), ["d"], [], None)
 
 
-def test_dates_beyond_the_calendar_of_python():
-    far = pl.DataFrame({"a": pl.Series([0, 10**7, None], dtype=pl.Int32).cast(pl.Date)})
-    for source in (far, far.to_arrow(), CONNECTION.from_arrow(far.to_arrow())):
-        assert rows_of(read(source, Domain(a=["1970-01-01"]))) == [(0,)]
-    sql = (
-        "SELECT unnest(['infinity'::TIMESTAMP, '2024-05-01'::TIMESTAMP]) AS a, "
-        "unnest(['infinity'::TIMESTAMPTZ, '2024-05-01 02:00:00+02'::TIMESTAMPTZ]) AS b"
-    )
-    assert rows_of(read(duckdb.sql(sql), Domain(a=["2024-05-01"], b=["2024-05-01"]))) == [(0, 0)]
-
-
 # ------------------------------------------------------------------------------------------------------------------ CSV
 
 
@@ -280,38 +269,6 @@ def lines(folder, content, name="x.csv"):
 def test_a_line_of_csv_is_read_or_dropped_by_itself(tmp_path, line, kept):
     file = lines(tmp_path, b"sex,n\nF,0\n" + line + b"\nM,5\n")
     assert rows_of(read(file, Domain(sex=["F", "M"], n=Coded(6)))) == sorted([(0, 0), *kept, (1, 5)])
-
-
-def junk(generator):
-    """A line that no reader should like."""
-    long = 2_200_000 if generator.random() < 0.02 else 30
-    lines = [
-        bytes(generator.integers(32, 256, 40, dtype=np.uint8)),
-        b'"' * int(generator.integers(1, 5)) + b"," + b'"' * int(generator.integers(0, 4)),
-        b"\xc3",
-        b"x" * long + b",y,z",
-        b"q\x1f,q",
-        b'1,"F',
-        b"\0" * 50,
-        b"",
-    ]
-    return lines[generator.integers(len(lines))]
-
-
-@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
-def test_no_line_of_a_large_csv_changes_what_others_give(tmp_path, end):
-    """Lines are read by several threads in parts; each good line must come out once, whatever lies beside it."""
-    generator = np.random.default_rng(17)
-    rows = 100_000
-    content = [b"a,b"]
-    for row, spoilt in enumerate((generator.random(rows) < 0.02).tolist()):
-        content.append(b'%d,"F"' % row if row % 3 else b"%d,F" % row)
-        if spoilt:
-            content.append(junk(generator))
-    file = lines(tmp_path, end.join(content) + end)
-    assert file.stat().st_size > 3_000_000
-    table = read(file, Domain(a=Coded(rows), b=["F"]))
-    assert np.array_equal(np.sort(columns_of(table).codes["a"]), np.arange(rows))
 
 
 @pytest.mark.parametrize(
@@ -379,40 +336,6 @@ def test_reading_a_file_needs_no_data_frame_library(tmp_path):
 
 
 # ------------------------------------------------------------------------------------------------- one value, one cell, from every source
-
-
-def test_bytes_that_are_not_utf8_are_outside_in_their_field_alone(tmp_path):
-    file = lines(tmp_path, "sex,n\nF,1\nFräulein,2\nF,ü\n".encode("latin-1"))
-    domain = Domain(sex=Categories(["F"], outside="other"), n=Coded(3, outside="other"))
-    assert rows_of(read(file, domain)) == [(0, 1), (0, 3), (1, 2)]
-    units = lines(tmp_path, b"id,n\n\xe4,1\n\xe4,1\n\xf6,1\n")
-    assert rows_of(read(units, Domain(n=Coded(3)), unit_column="id", max_rows=1)) == [(1,), (1,)]
-
-
-def test_compressed_files_in_parts_and_with_zero_padding(tmp_path):
-    packed = gzip.compress(b"sex\nF\n") + gzip.compress(b"M\n") + bytes(512)
-    assert rows_of(read(lines(tmp_path, packed, "x.csv.gz"), Domain(sex=["F", "M"]))) == [(0,), (1,)]
-
-
-def test_no_row_of_a_parquet_file_makes_reading_fail(tmp_path):
-    text = pa.array([b"F", b"\xff\xfe", b"M"], pa.binary())
-    table = pa.table(
-        {
-            "sex": pa.Array.from_buffers(pa.string(), 3, text.buffers()),
-            "when": pa.array([0, 10**17, -(2**63)]).view(pa.timestamp("ms")),
-            "fine": pa.array([0, 2**63 - 1, -(2**63)]).view(pa.timestamp("us")),
-            "time": pa.array([0, 2**62, -1]).view(pa.time64("us")),
-        }
-    )
-    pq.write_table(table, tmp_path / "x.parquet")
-    domain = Domain(
-        sex=Categories(["F", "M"], outside="other"),
-        when=Categories(["1970-01-01"], outside="other", null="other"),
-        fine=Categories(["1970-01-01"], outside="other", null="other"),
-        time=Categories(["00:00:00"], outside="other"),
-    )
-    for source in (tmp_path / "x.parquet", table):
-        assert rows_of(read(source, domain)) == [(0, 0, 0, 1), (1, 1, 1, 1), (2, 1, 1, 1)]
 
 
 @pytest.mark.parametrize(("unit", "zone"), [("s", None), ("ms", "Europe/Berlin"), ("us", None), ("ns", "Europe/Berlin")])

@@ -37,6 +37,8 @@ CSVW = {
                 "partitions": [{"predicate": {"lowerBound": low, "upperBound": low + 5}} for low in (15, 10)],
             },
             {"name": "ringed", "datatype": "boolean"},
+            {"name": "flipper", "datatype": "double", "minimum": 100},
+            {"name": "eggs", "datatype": "integer", "maximum": 2},
             {"name": "seen", "datatype": "date", "minimum": "2007-01-01", "maximum": "2009-12-31"},
             {"name": "comment", "datatype": "string"},
             {"name": "lasted", "datatype": "duration"},
@@ -87,6 +89,8 @@ def test_csvw_says_keys_bounds_partitions_and_the_unit(tmp_path):
         "year": {"integers": [2007, 2009], "outside": "clip"},
         "depth": {"edges": ["10", "15", "20"]},
         "ringed": {"categories": [True, False]},
+        "flipper": {"bins": {"low": BLANK, "high": BLANK, "count": 100}},  # one bound alone is none
+        "eggs": {"integers": [BLANK, BLANK]},
         "seen": {"dates": {"from": "2007-01-01", "to": "2009-12-31", "by": "month"}},
         "comment": {"categories": [BLANK]},
     }

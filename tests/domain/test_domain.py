@@ -320,12 +320,3 @@ def test_only_kinds_that_have_registered_their_rule_are_kinds():
 
     with pytest.raises(InputError, match="must be a list of categories, Categories"):
         Domain(zone=Own(3))
-
-
-@pytest.mark.parametrize(
-    "made", [lambda **said: Coded(4, **said), lambda **said: Integers(0, 3, **said), lambda **said: Categories([0, 1, 2, 3], **said)]
-)
-def test_levels_of_every_kind_are_written_and_read(made):
-    domain = Domain(place=made(levels={"half": {"0": "a", "1": "a", "2": "b", "3": "b"}}))
-    assert Domain.from_json(json.loads(json.dumps(domain.to_json()))) == domain
-    assert domain.to_json()["attributes"][0]["levels"][0]["cells"] == [0, 0, 1, 1]

@@ -100,10 +100,6 @@ def test_whole_categories_fit_64_bits():
             Categories([value])
 
 
-def test_a_domain_is_shown_in_a_notebook_by_its_name():
-    assert "Domain" in Domain(a=["x"])._repr_html_().replace("&", "")
-
-
 def test_a_level_that_is_unknown_is_told_what_there_is():
     with pytest.raises(InputError, match="a level must be declared; got 'five', and the attribute has none"):
         Integers(0, 9).level("five")

@@ -130,21 +130,6 @@ def _people() -> Any:
     return pd.DataFrame({"sex": ["F", "M", SECRET], "age": [1, 2, 10**9]})
 
 
-ROWS = f"id,sex,age,pay,code\n1,F,3,0.5,1\n2,M,9,{SECRET},2\n2,F,1,1.5,0\n".encode()
-
-
-@trials(60)
-@given(st.lists(st.tuples(st.integers(21, len(ROWS)), st.binary(min_size=1, max_size=6), st.booleans()), min_size=1, max_size=4))
-def test_no_line_of_a_file_makes_a_release_fail(tmp_path: Path, changes: list[tuple[int, bytes, bool]]) -> None:
-    data = ROWS
-    for place, put, over in changes:
-        data = data[:place] + put + data[place + over * len(put) :]
-    file = tmp_path / "people.csv"
-    file.write_bytes(data)
-    made = ln.plan(ln.marginals(DOMAIN, ways=1), ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=2), strategy="identity")
-    assert ln.release(made, file, seed=1).answers is not None
-
-
 @pytest.fixture(scope="module")
 def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("released")

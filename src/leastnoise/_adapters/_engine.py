@@ -173,7 +173,7 @@ class Engine:
         # each value is computed once, and called by a name of ours
         given = {name: f"r{number}" for number, name in enumerate(dict.fromkeys(wanted))}
         values = {name: Value(self.values[name].held, exp.column(short)) for name, short in given.items()}
-        ready = [prepared(rule, values[source], self.sound) for source, rule in zip(sources, wish.rules.values(), strict=True)]
+        ready = [prepared(rule, values[source]) for source, rule in zip(sources, wish.rules.values(), strict=True)]
         columns: dict[str, Expression | None] = {}
         for number, (rule, value) in enumerate(zip(wish.rules.values(), ready, strict=True)):
             columns[f"c{number}"] = value and cell_of(rule, Value(value.held, exp.column(f"p{number}")), self.sound)

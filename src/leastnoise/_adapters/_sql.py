@@ -5,7 +5,6 @@ Expressions are trees of sqlglot, which writes and quotes them for each engine. 
 """
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
@@ -15,7 +14,7 @@ import sqlglot
 from sqlglot import exp
 
 from leastnoise._adapters._values import DAY, changes_of_clock, null_numbers
-from leastnoise._domain import BLANKS, Clocked, Forms, Keys, Measure, Reading, Rule, Steps, ValueCount
+from leastnoise._domain import Clocked, Forms, Keys, Measure, Reading, Rule, Steps, ValueCount
 
 # The base class of sqlglot's expressions has had several names.
 Expression = Any
@@ -28,8 +27,6 @@ MOST_CASES = 4096
 # Beyond this a number read as a double is no longer itself.
 _EXACT = 2**53
 _LONGEST = 400
-# Not every engine takes later ones for one letter.
-_LAST_SHORT = 0xFFFF
 _MICROSECONDS = 10**6
 _CONTROLS = "".join(map(chr, (*range(1, 32), *range(127, 160))))
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f\\]*")
@@ -95,10 +92,10 @@ class Value:
         return exp.cast(self.it.copy(), "DOUBLE") if self.held == "integer" else self.it
 
 
-def prepared(rule: Rule, value: Value, sound: Callable[[Expression], Expression] | None = None) -> Value | None:
+def prepared(rule: Rule, value: Value) -> Value | None:
     """Return the value that the expression of a cell names, often many times, so that a query computes it first; None if rows must be read.
 
-    ``sound`` says whether a text of the engine has no NUL and is UTF-8; None if every text is so.
+    A text is compared as it stands: one whose blanks or capitals are to be left out of account is read.
 
     >>> prepared(rule_of(Coded(2)), Value("integer", exp.column("a"))).it.sql()
     'a'
@@ -108,35 +105,21 @@ def prepared(rule: Rule, value: Value, sound: Callable[[Expression], Expression]
         return None
     if rule.clock is not None:
         return _on_the_clock(rule.clock, value) if value.held in {"day", "stamp", "instant"} else None
-    if value.held == "text" and (reading.trim or reading.ignore_case) and sound is not None:
-        # What is no text could become one by what is taken off or changed: before that it becomes one that has no form.
-        longest = max(map(len, table.cells)) if isinstance(table, Forms) else 0
-        strange = exp.Null() if isinstance(table, Keys) else "?" * (1 + longest)
-        value = Value("text", sql("CASE WHEN NOT :sound THEN :strange ELSE :it END", sound=sound(value.it), strange=strange, it=value.it))
-    if isinstance(table, Keys) and value.held == "boolean":
-        return Value("text", sql("CASE WHEN :it THEN 'true' WHEN NOT :it THEN 'false' ELSE NULL END", it=value.it))
-    if isinstance(table, Keys) and value.held != "text":
-        form = unit_of(value)
-        return form and Value("text", form)
-    if value.held != "text" or not isinstance(table, (Forms, Keys)):
+    if value.held == "text":
+        return None if reading.trim or reading.ignore_case else value
+    if not isinstance(table, Keys):
         return value
-    it = sql("TRIM(BOTH :blanks FROM :it)", it=value.it, blanks=BLANKS) if reading.trim else value.it
-    if isinstance(table, Forms) and reading.ignore_case:
-        # a letter that becomes none of the alphabet is in no form, before as after
-        alphabet = set("".join(table.cells))
-        pairs = [(large, small) for large, small in _capitals() if small in alphabet]
-        if any(ord(large) > _LAST_SHORT for large, _ in pairs):
-            return None
-        if pairs:
-            large, small = ("".join(letters) for letters in zip(*pairs, strict=True))
-            it = sql("TRANSLATE(:it, :large, :small)", it=it, large=large, small=small)
-    return Value("text", it)
+    if value.held == "boolean":
+        return Value("text", sql("CASE WHEN :it THEN 'true' WHEN NOT :it THEN 'false' ELSE NULL END", it=value.it))
+    form = unit_of(value)
+    return form and Value("text", form)
 
 
 def cell_of(rule: Rule, value: Value, sound: Callable[[Expression], Expression] | None = None) -> Expression | None:
     """Return the cell of an attribute as a 64-bit integer, ``DROP`` where the row is to be dropped; None if rows must be read.
 
-    For unknown categories it is the key that a value is, null where it is none. Value and ``sound`` are those of `prepared`.
+    For unknown categories it is the key that a value is, null where it is none; there ``sound`` says whether a text of the engine has no
+    NUL and is UTF-8, None if every text is so.
 
     >>> cell_of(rule_of(Coded(2)), Value("text", exp.column("a"))) is None
     True
@@ -199,19 +182,12 @@ def _without_zeros(table: Forms, it: Expression, outside: int) -> Expression:
 
 def _key(reading: Reading, keys: Keys, value: Value, sound: Callable[[Expression], Expression] | None) -> Expression | None:
     nulls = sorted({"", *map(reading.form, reading.nulls)})
-    if reading.ignore_case or not all(map(_PLAIN.fullmatch, nulls)):
+    if not all(map(_PLAIN.fullmatch, nulls)):
         return None
     fits = [sql(":it <> :one", it=value.it, one=null) for null in nulls]
     fits.append(sql(f"LENGTH(:it) <= {keys.longest} AND TRANSLATE(:it, :controls, '') = :it", it=value.it, controls=_CONTROLS))
     fits += [] if sound is None else [sound(value.it)]
     return sql("CASE WHEN :fits THEN :it ELSE NULL END", fits=exp.and_(*fits), it=value.it)
-
-
-@cache
-def _capitals() -> tuple[tuple[str, str], ...]:
-    """Return every letter whose lower case is one other letter, with that letter."""
-    letters = [chr(code) for code in range(sys.maxunicode + 1)]
-    return tuple((letter, small) for letter in letters if len(small := letter.lower()) == 1 and small != letter)
 
 
 def rounded(it: Expression) -> Expression:

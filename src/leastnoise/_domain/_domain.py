@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from leastnoise._check import Immutable, InputError, InternalError, one_of, refuse, whole
 from leastnoise._domain._cells import MOST_CELLS, Keys, Rule, kind_of, parts_of, plain_json, rule_of
-from leastnoise._domain._kind import Kind, domain_html, domain_text, pairs_of
+from leastnoise._domain._kind import Kind, domain_text, pairs_of
 from leastnoise._domain._measure import Measure, UnitCount, ValueCount, Weighted
 from leastnoise._domain._reading import attribute_name
 
@@ -242,9 +242,6 @@ class Domain(Immutable):
 
     def __repr__(self) -> str:
         return domain_text(self._by_name, dict(self._measures))
-
-    def _repr_html_(self) -> str:
-        return domain_html(self._by_name, dict(self._measures))
 
     def __copy__(self) -> "Domain":
         return self

@@ -11,7 +11,7 @@ from dataclasses import Field, asdict, dataclass, field, fields
 from fractions import Fraction
 from typing import Any, Self
 
-from leastnoise._check import Exact, InputError, did_you_mean, exact, html_facts, message, number_text, one_of, refuse, short, whole
+from leastnoise._check import Exact, InputError, did_you_mean, exact, message, number_text, one_of, refuse, short, whole
 from leastnoise._domain._cells import MOST, MOST_CELLS, READ_AS_IT_IS
 from leastnoise._domain._measure import Measure
 from leastnoise._domain._reading import Reading, attribute_name
@@ -247,9 +247,3 @@ def domain_text(kinds: Mapping[str, Kind], measures: Mapping[str, Measure]) -> s
     else:
         parts = [f"{dict(kinds)!r}"]
     return f"Domain({', '.join([*parts, *([f'measures={measures!r}'] if measures else [])])})"
-
-
-def domain_html(kinds: Mapping[str, Kind], measures: Mapping[str, Measure]) -> str:
-    """Return a domain as a table of HTML."""
-    shown = [(name, f"{type(kind).__name__}, {kind.size:,} cells") for name, kind in kinds.items()]
-    return html_facts("Domain", shown + [(name, repr(measure)) for name, measure in measures.items()])

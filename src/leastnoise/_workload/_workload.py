@@ -6,14 +6,11 @@ from functools import cached_property
 from itertools import chain, combinations
 from typing import Any
 
-from leastnoise._check import Exact, InputError, exact_positive, html_facts, message, one_of, refuse, whole
+from leastnoise._check import Exact, InputError, exact_positive, message, one_of, refuse, whole
 from leastnoise._domain import Domain, Measure, UnitCount, ValueCount, Weighted
-from leastnoise._frames import several
 from leastnoise._linop import Operator
 from leastnoise._workload._product import FORMS, MEASURES_ARE_DECLARED, Product, Statistic, checked_statistic, numbered, target
 from leastnoise._workload._query_sets import By, QuerySet, groups_of, identity, prefix, query_set, total
-
-MOST_SHOWN = 20  # tables of a workload in a notebook
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,12 +58,6 @@ class Workload:
 
     def __repr__(self) -> str:
         return f"Workload({len(self.products):,} tables, {self.rows:,} queries)"
-
-    def _repr_html_(self) -> str:
-        shown = self.products[:MOST_SHOWN]
-        listed = [(product.name, f"{several(product.rows, 'query', 'queries')}, weight {product.weight}") for product in shown]
-        more = [("...", f"{len(self.products) - MOST_SHOWN:,} more")] if len(self.products) > MOST_SHOWN else []
-        return html_facts(repr(self), [*listed, *more, *((statistic.name, "made of these") for statistic in self.statistics)])
 
     def __add__(self, other: "Workload") -> "Workload":
         return together((self, other)) if isinstance(other, Workload) else NotImplemented
