@@ -23,23 +23,8 @@ export default async function check(kind, browser, file, folder) {
     if (folder) await page.screenshot({ path: `${folder}/${kind}-${width}.png`, fullPage: false });
   }
   found.loaded = [...found.requests];
-  const counted = () => [document.querySelectorAll("article tbody tr").length,
-    ...[...document.querySelectorAll("article details pre")].map((lines) => lines.textContent.split("\n").length - 1)];
+  const counted = () => document.querySelectorAll("article tbody tr").length;
   found.rows = await page.evaluate(counted);
-  // a table of plain lines has cells, and a filter that finds one, as soon as it is opened
-  found.large = await page.evaluate(async () => {
-    const details = document.querySelector("article:has(pre) details");
-    const [heads, first] = details.querySelector("pre").textContent.split("\n").map((line) => line.split("\t"));
-    details.open = true;
-    await new Promise((done) => setTimeout(done, 50));
-    const texts = (row) => [...row.cells].map((cell) => cell.textContent);
-    const table = details.querySelector("table");
-    const field = details.querySelector("input");
-    field.value = first.slice(0, -2).join(" ");
-    field.dispatchEvent(new Event("input"));
-    const left = [...table.tBodies[0].rows].filter((row) => !row.hidden).map(texts);
-    return { heads, first, head: texts(table.tHead.rows[0]), rows: table.tBodies[0].rows.length, left, lines: details.querySelectorAll("pre").length };
-  });
   Object.assign(found, await page.evaluate(async () => {
     const shown = (rows) => [...rows].filter((row) => !row.hidden).length;
     const type = (field, text) => { field.value = text; field.dispatchEvent(new Event("input")); };
@@ -88,10 +73,10 @@ export default async function check(kind, browser, file, folder) {
     places.add(await page.evaluate(() => document.activeElement.outerHTML.slice(0, 80)));
   }
   found.reached = places.size;
-  // on paper every table is open, its rows are those of its page, and afterwards all is as before
+  // on paper every table is open, and afterwards all is as before
   await page.reload();
   await page.evaluate(() => {
-    const state = () => [document.querySelectorAll("details[open]").length, document.querySelectorAll("article tbody tr").length];
+    const state = () => document.querySelectorAll("details[open]").length;
     window.prints = [state()];
     for (const name of ["beforeprint", "afterprint"]) addEventListener(name, () => window.prints.push(state()));
   });

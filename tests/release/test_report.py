@@ -76,28 +76,6 @@ def test_the_numbers_on_the_page_are_those_of_the_release(page, observation):
         assert [english.error(value) for value in margins] == shown[:, len(table.labels) + 1].tolist()
 
 
-def test_a_page_of_very_many_rows_holds_closed_tables_as_lines_with_the_same_cells(monkeypatch):
-    zones = ["a\tb", "c\nd", "<e>", *map(str, range(60))]
-    plan = ln.plan(ln.marginals(ln.Domain(zone=zones, sex=["F", "M"]), upto=2), ln.PureDP(1), strategy="identity")
-    release = ln.release(plan, pd.DataFrame({"zone": ["7"], "sex": ["F"]}), seed=1, options=Options(non_negative=True))
-    shown = []
-    for most in (191, 190):  # all of its rows, and one less
-        monkeypatch.setattr(_report, "MOST_ELEMENTS", most)
-        shown.append(_report.report(release, seen(release)))
-    whole, short = ([part.split("</article>")[0] for part in page.split("<article ")[2:]] for page in shown)
-    assert [("<pre" in one, "<pre" in other) for one, other in zip(whole, short, strict=True)] == [
-        (False, False),
-        (False, False),
-        (False, True),
-    ]
-    assert whole[:2] == short[:2]
-    cells = [" ".join(html.unescape(cell).split()) for cell in re.findall(r"<t[hd](?: [^>]*)?>([^<]*)", whole[2])]
-    lines = html.unescape(re.search(r"<pre[^>]*>([^<]*)</pre>", short[2]).group(1)).split("\n")
-    assert [cell for line in lines for cell in line.split("\t")] == cells
-    assert {line.count("\t") for line in lines} == {4}
-    assert f"tab-size: {2 + len('answer_non_negative')}" in short[2]  # the widest cell, and two characters
-
-
 @pytest.mark.parametrize(
     ("kinds", "chart", "axis"),
     [
@@ -131,7 +109,6 @@ def test_the_page_says_what_was_promised_and_what_is_not_covered(page):
         "sampling error",
         "The column answer_non_negative is biased",
         "95%",
-        "Lower bound alone",
         "whole numbers from 17 to 21",
         "In sums of pay a value below",
         "To cite",
@@ -325,13 +302,3 @@ def test_of_which_values_cells_and_sums_are_is_said():
         "Values beyond the public bounds were counted at the nearest bound: pay.",
         "In sums of pay a value below 0 counts as 0 and one above 9 as 9; a row without a value adds nothing.",
     ]
-
-
-def test_what_no_column_says_is_not_explained(tmp_path):
-    """A mechanism that looks at the data has no least possible error beside its own."""
-    domain = ln.Domain(age=ln.Integers(0, 63))
-    plan = ln.plan(ln.queries(domain, age="identity"), ln.PureDP(1), strategy="dawa")
-    ln.release(plan, pd.DataFrame({"age": range(64)}), seed=1, out=tmp_path / "out")
-    text = Page((tmp_path / "out" / "report.html").read_text("utf-8")).text
-    assert "a typical margin is the root mean square over a table." in text
-    assert "Lower bound alone" not in text

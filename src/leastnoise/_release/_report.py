@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accuracy import interval_multiplier, lower_bound
+from leastnoise._accuracy import interval_multiplier
 from leastnoise._charts import Picture, chart_for, clear_of_the_rest, largest_first, marked, svg_of, vague, vega_lite
 from leastnoise._plan import versions
 from leastnoise._release import _words as words
@@ -21,9 +21,9 @@ from leastnoise._release._release import Release, TableEntry, statement_file
 from leastnoise._release._statistics import StatisticTable, shown_interval
 from leastnoise._release._tables import Table, in_unit
 from leastnoise._release._texts import TEMPLATES, Texts, filled, measured_words, statistic_words, table_words, texts, unit_words
-from leastnoise._workload import Product, Workload, level_names
+from leastnoise._workload import Product, level_names
 
-MOST_CELLS = 150_000  # rows of HTML on the page
+MOST_CELLS = 60_000  # rows of HTML on the page, which a browser opens in a second
 MOST_OF_A_TABLE = 20_000
 MOST_LARGEST = 500  # rows of a table that is not whole
 MOST_PICTURES = 100
@@ -31,14 +31,10 @@ MOST_MARKS = 20_000  # cells in all pictures; when they are used up, tables are 
 MOST_BYTES = 5_000_000  # of all pictures
 _LARGEST = 20  # bars for a table that is too large to draw
 _OPEN = 100  # rows that are shown without being asked for
-MOST_ELEMENTS = 30_000  # rows of HTML on one page; beyond them, tables that are closed hold plain lines until they are opened
 MOST_RULES = 40
 MOST_LISTED = 5000
 MOST_MAIN = 5
 _MOST_NAMED = 4
-# A table's own bound needs the eigenvalues of a matrix of this size, which should not take longer than the release.
-_MOST_CELLS_OF_A_BOUND = 1024
-_MOST_BOUNDS = 40
 _OBJECTIVES = ("worst", "relative", "least")  # what a plan says that it was chosen for, if it is not the least total
 
 
@@ -186,39 +182,22 @@ def _fit(exact: Sequence[Summary], lang: Texts) -> list[str]:
 
 
 def _index(release: Release, seen: "Seen", lang: Texts) -> dict[str, Any]:
-    """Return the list of all tables with their margins, and for few tables the least margin possible if each were asked for alone."""
-    times, half, rounded = release.interval.multiplier, release.interval.half_step, float(exact_rule(release.options)[0]) / 2
-    bounded = release.finding.linear and len(seen.entries) <= _MOST_BOUNDS
-    rows: list[tuple[str, ...]] = []
-    leasts: list[str] = []
-    gives_way = bounds = False
-    for table, entry in zip(seen.summaries, seen.entries, strict=False):
-        product, least = table.product, None
-        if bounded and all(operator.size <= _MOST_CELLS_OF_A_BOUND for operator in product.operators):
-            bound = lower_bound(Workload(product.domain, (product,)), release.plan.privacy, release.measurements.noise)
-            least = math.sqrt(bound / (product.importance * product.rows)) * product.unit
-            gives_way, bounds = gives_way or entry.rmse > 2 * least, bounds or least > 0
-        margins = lang.error(table.margin), lang.error(table.largest_margin)
-        rows.append((entry.query, table.name, lang.plain(entry.answers), *margins))
-        leasts.append("" if least is None else lang.error(times * least + half * product.unit + rounded))
-    heads, notes = ["col_id", "col_table", "col_answers", "col_typical", "col_largest"], ["index_note"]
-    if bounds:
-        rows, heads, notes = (
-            [(*row, alone) for row, alone in zip(rows, leasts, strict=True)],
-            [*heads, "col_alone"],
-            [*notes, "index_alone"],
-        )
+    """Return the list of all tables with their margins, and how near the errors are to the least possible."""
+    rows = [
+        (entry.query, table.name, lang.plain(entry.answers), lang.error(table.margin), lang.error(table.largest_margin))
+        for table, entry in zip(seen.summaries, seen.entries, strict=False)
+    ]
     promise, summary = release.plan.promise, ""
     if not release.finding.linear:
         summary = lang.say("aware_errors")
     elif promise is not None and promise.lower_bound > 0:
         objective = release.plan.details.get("objective")
         objective = objective if objective in _OBJECTIVES else "total"
-        why = [f"chosen_{objective}", *(["gives_way"] if gives_way and objective == "total" else [])]
-        summary = " ".join([*map(lang.say, why), lang.say("squared", total=promise.total_squared_error, bound=promise.lower_bound)])
+        summary = f"{lang.say(f'chosen_{objective}')} {lang.say('squared', total=promise.total_squared_error, bound=promise.lower_bound)}"
     cut = lang.say("index_cut", count=MOST_LISTED, all=len(seen.entries)) if len(seen.entries) > MOST_LISTED else ""
-    note = " ".join(lang.say(key, percent=lang.percent(release.level)) for key in notes)
-    return {"heads": [lang.say(head) for head in heads], "rows": rows, "summary": summary, "cut": cut, "note": note}
+    heads = [lang.say(f"col_{head}") for head in ("id", "table", "answers", "typical", "largest")]
+    note = lang.say("index_note", percent=lang.percent(release.level))
+    return {"heads": heads, "rows": rows, "summary": summary, "cut": cut, "note": note}
 
 
 def _levels(summaries: Sequence[Summary], lang: Texts) -> list[tuple[str, ...]]:
@@ -269,17 +248,11 @@ class View:
     drawn: str = ""
     notes: str = ""
     svg: str = ""
-    width: int = 0
 
     @property
     def is_open(self) -> bool:
         """Whether its rows are shown without being asked for."""
         return len(self.rows) <= _OPEN
-
-    @property
-    def lines(self) -> str:
-        """Headings and rows as lines with tabs between cells; blanks in labels become spaces."""
-        return "\n".join("\t".join(" ".join(cell.split()) for cell in row) for row in [[*self.keys, *self.numbers], *self.rows])
 
     def without_alike(self, lang: Texts) -> "View":
         """Drop the keys that are equal in all rows; each becomes a sentence."""
@@ -333,10 +306,6 @@ def views(release: Release, written: Iterable[tuple[Table, TableEntry]], lang: T
         shown.append(view)
     statements = [_statement_view(release, number, lang).without_alike(lang) for number in range(1, len(release.options.statements) + 1)]
     shown = [view.without_alike(lang) for view in _pictured(shown, charts, lang)]
-    if sum(len(view.rows) for view in shown) > MOST_ELEMENTS:
-        # Tables that are not open have plain lines in the place of elements, which browsers read in a fraction of the time.
-        widths = [0 if view.is_open else 2 + max(map(len, chain(view.keys, view.numbers, *view.rows))) for view in shown]
-        shown = [replace(view, width=width) for view, width in zip(shown, widths, strict=True)]
     return Seen(entries, summaries, statements, shown)
 
 

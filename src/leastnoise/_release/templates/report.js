@@ -68,24 +68,8 @@
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 60000);
   };
-  const tabled = (lines) => {
-    const table = make("table", { class: lines.className });
-    const [heads, ...rows] = lines.textContent.split("\n").map((line) => line.split("\t"));
-    const row = (texts, tag, attributes) => {
-      const made = make("tr", {});
-      made.append(...texts.map((text) => make(tag, attributes, text)));
-      return made;
-    };
-    const [head, body] = [make("thead", {}), make("tbody", {})];
-    head.append(row(heads, "th", { scope: "col" }));
-    body.append(...rows.map((texts) => row(texts, "td", {})));
-    table.append(head, body);
-    lines.replaceWith(table);
-    return table;
-  };
   const ready = (details) => {
-    const lines = details.open && details.querySelector("pre");
-    const table = lines ? tabled(lines) : details.querySelector("table");
+    const table = details.querySelector("table");
     if (!details.open || details.dataset.ready) return;
     details.dataset.ready = "yes";
     const tools = make("div", { class: "tools" });
