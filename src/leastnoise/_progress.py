@@ -111,12 +111,16 @@ class Progress:
 
 def _error_stream() -> Display:
     """Show lines on the standard error stream; on a terminal each replaces the one before."""
-    terminal, widths = sys.stderr.isatty(), [0]
+    terminal, width = sys.stderr.isatty(), 0
 
     def show(line: str) -> None:
-        sys.stderr.write("\r" + line.ljust(widths[-1]) + ("" if line else "\r") if terminal else line and line + "\n")
+        nonlocal width
+        if terminal:
+            sys.stderr.write("\r" + line.ljust(width) + ("" if line else "\r"))  # blanks cover what is left of the line before
+            width = len(line)
+        elif line:
+            sys.stderr.write(line + "\n")
         sys.stderr.flush()
-        widths.append(len(line))
 
     return Display(_ON_TERMINAL if terminal else _ELSEWHERE, show)
 

@@ -153,17 +153,6 @@ def test_what_was_not_measured_is_refused_with_the_table_to_ask_for(released: Pa
     assert (refused.code, "Ask for the sums of pay by age in the workload" in refused.err) == (2, True)
 
 
-def test_what_people_read_says_what_the_intervals_do_not_cover(released: Path, run: Run) -> None:
-    told = run("answer", "out", "--cells", "sex")
-    assert "noise_std" in told.out
-    assert "Counts are of at most 2 rows of every value of 'id'" in " ".join(told.out.split())
-    assert "NOT PRIVATE" in told.out
-    report = (released / "report.html").read_text(encoding="utf-8")
-    assert report.index("Counts are of at most 2 rows") < report.index("The promise")
-    assert "Every answer is made of at most 2 rows of every value of" in report
-    assert "at most 2 rows" in json.loads((released / "manifest.json").read_text(encoding="utf-8"))["intervals"]["notice"]
-
-
 def test_answers_of_a_rounded_release_are_not_said_to_be_rounded(released: Path, run: Run) -> None:
     (released.parent / "people.toml").write_text(SPEC + "[output]\nround = 5\nbelow = 10\n", encoding="utf-8")
     assert run("release", "people.toml", "--out", "rounded", "--seed", "3").code == 0

@@ -188,7 +188,9 @@ def _written(values: Sequence[Any]) -> list[str]:
 def _answered(release: Release, level: float, asked: Mapping[str, Any]) -> Answers:
     """Return a heading and the rows of the one kind of answer that the options ask for."""
     kinds = [name for name in _ANSWERS if asked.get(name)]
-    if asked["ranges"] or asked["measure"] or (asked["cells"] and kinds in ([], ["covariances"])) or (asked["where"] and not kinds):
+    # Ranges and sums are counts of their own; cells and conditions are too, unless they say of what a share, quantile or mean is.
+    alone = (asked["cells"] and kinds in ([], ["covariances"])) or (asked["where"] and not kinds)
+    if asked["ranges"] or asked["measure"] or alone:
         kinds.append("counts")
     if len(kinds) != 1:
         raise InputError(_NEEDED if not kinds else "One kind of answer can be asked for at a time. " + _NEEDED)

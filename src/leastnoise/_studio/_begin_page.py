@@ -125,7 +125,7 @@ def spec_of(data: Data, form: Form, language: str, *, in_sql: bool = False) -> s
     used = {name for question in asked for name in question.attributes} if asked else {*numbers}
     weights = {question.weight for question in asked if question.weight}
     measured = weights | {question.of for question in asked if question.kind in _SUMMED}
-    measured |= {*()} if asked else {name for name in kinds if kinds[name] in ("whole", "number")}
+    measured |= {name for name, kind in kinds.items() if not asked and kind in ("whole", "number")}  # for SQL, which may sum any
     privacy: dict[str, Any] = {"epsilon": "least" if within else form.get("epsilon", "")}
     if any(kinds[name] == "unknown" for name in used):  # finding categories privately needs a delta
         privacy["delta"] = form.get("delta", "")

@@ -195,15 +195,18 @@ def spec_text(draft: Draft) -> str:
     if draft.dates is not None and draft.periods != draft.dates.size:
         last = draft.dates.reaching(draft.periods).end
         _put(document["domain"][document["series"]["along"]]["dates"], "to", str(last))
-    before, entries = [*document["workload"]], []
-    for part, entry in enumerate(before):
+    entries, all_stay = [], True
+    for part, entry in enumerate(document["workload"]):
         rows = [(row.entry, setting) for row, setting in zip(draft.rows, draft.settings, strict=True) if row.part == part]
-        if all(setting == rows[0][1] for _, setting in rows):
-            rows = [(entry, rows[0][1])]
-        entries += [_with_setting(of_row if of_row is entry else lines(of_row), setting) for of_row, setting in rows if setting.on]
+        whole = rows[0][1] if len({setting for _, setting in rows}) == 1 else None
+        if whole is None:  # each row of this part becomes a part of its own
+            entries += [_with_setting(lines(of_row), setting) for of_row, setting in rows if setting.on]
+        elif whole.on:
+            entries.append(_with_setting(entry, whole))
+        all_stay = all_stay and whole is not None and whole.on
     if not entries:
         raise InputError("No table is left to ask for; keep at least one.")
-    if [*map(id, entries)] != [*map(id, before)]:
+    if not all_stay:
         document["workload"] = tomlkit.aot()
         for entry in entries:
             document["workload"].append(entry)
