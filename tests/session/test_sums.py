@@ -30,7 +30,6 @@ from leastnoise._mechanisms import BY_NAME, mechanism_of, terms_of
 from leastnoise._mechanisms import _sums as sums
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS, candidate_cells
-from leastnoise._planner._sums import weighted_by_ends
 from leastnoise._session import outcome_from_json
 from leastnoise._table import Table
 from mechanisms.running import run, runs, written
@@ -437,17 +436,6 @@ def test_intervals_hold_the_sums_of_all_values_query_by_query() -> None:
     assert len(stops) > 1
     assert np.mean(inside, axis=0).min() > 0.87  # 0.95 less four standard errors
     assert np.mean(without, axis=0).min() < 0.8
-
-
-def test_intervals_count_for_as_much_as_their_upper_ends_allow() -> None:
-    """By hand, over all intervals of six cells of which some are asked for twice; other queries keep their own weights."""
-    intervals = np.array([[float(low <= cell <= high) for cell in range(6)] for low in range(6) for high in range(low, 6)])
-    asked = np.concatenate([intervals, intervals[::4]])
-    weights = np.array([25.0, 16.0, 9.0, 4.0, 2.0, 1.0])
-    last = 5 - np.argmax(asked[:, ::-1], axis=1)
-    assert weighted_by_ends(asked.T @ asked, weights) == pytest.approx(asked.T @ (weights[last][:, None] * asked))
-    others = np.array([[1.0, 0.0, 1.0, 0.0, 0.0, 1.0]])
-    assert (weighted_by_ends(others.T @ others, weights) == others.T @ others).all()
 
 
 def test_a_stop_is_chosen_anew_without_what_lies_above() -> None:

@@ -296,16 +296,6 @@ def _rows_of(gram: bytes, limits: bytes, norm: int) -> FloatArray:
     return best_rows(dense_gram(np.frombuffer(gram).reshape(len(most), -1), len(most)), most, norm)
 
 
-def weighted_by_ends(gram: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the Gram matrix of intervals, each weighted by its last cell; other queries stay unweighted."""
-    # The intervals that cover the cells j <= k and end with cell e >= k are M_je - M_j(e+1) in number.
-    ending = np.triu(gram - np.pad(gram, ((0, 0), (0, 1)))[:, 1:])
-    if ending.min() < 0:
-        return gram
-    upper = np.cumsum((ending * weights)[:, ::-1], axis=1)[:, ::-1]
-    return np.asarray(np.triu(upper) + np.triu(upper, 1).T)
-
-
 class Kept(NamedTuple):
     """The run of cells that is kept, and estimates of what the others hold."""
 
@@ -351,8 +341,7 @@ class SumBuckets:
     def factor(self, norm: int) -> Factor:
         """Return the best strategy on the groups under the limits, for a norm of 1 or 2."""
         limits = self.limits[self.stops - 1]
-        asked = weighted_by_ends(self.gram.dense(), (limits[-1] / limits) ** 2.0)
-        dense, weights = whole_rows(_rows_of(asked.tobytes(), limits.tobytes(), norm), limits, norm)
+        dense, weights = whole_rows(_rows_of(self.gram.dense().tobytes(), limits.tobytes(), norm), limits, norm)
         return Factor((self.attribute,), Coarse(dense, self.starts, len(self.limits)), weights)
 
     def choices(self, covariance: FloatArray) -> "Choices":
