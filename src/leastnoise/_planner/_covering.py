@@ -3,9 +3,8 @@
 A few tables larger than the asked ones, which contain every asked one between them, are far better than any weights inside the workload's
 downward closure: the budget is split over fewer tables. The problem is not convex, and a weight of 0 stays 0 under every descent. So
 several families of tables ("starts") are tried with rough weights, and only the best one is weighted exactly. The starts are the asked
-tables, their closure, pairs of them merged, greedily chosen cuboids, and block designs with attributes laid on their points, each with and
-without the most asked attribute in every block. Nothing here is of size N or 2^d, and tables are not searched one by one
-(docs/decisions/planning.md).
+tables, pairs of them merged, greedily chosen cuboids, and block designs with attributes laid on their points. Nothing here is of size N or
+2^d, and tables are not searched one by one (docs/decisions/planning.md).
 
 A strategy along an attribute acts like an attribute of kappa cells, as the total of marginals has the variance of as many cells as they
 have; kappa is rounded to a whole number for the choice of tables alone, and the final weights are exact.
@@ -90,9 +89,8 @@ _MOST_TABLES = 400_000
 _LARGE = 10_000  # asked tables beyond which fewer starts are tried, and the asked tables are not sorted
 _MOST_MERGED = 1200  # asked tables up to which pairs of them are merged greedily
 _MOST_CHOSEN = 1 << 25  # asked tables times candidates up to which cuboids are chosen greedily among all
-_KEY = 1 << 10  # tables up to which two starts are compared by their tables, not by their names
 _STEPS = 15  # of the rough weights by which starts are compared
-_LAID = 100  # blocks of all layings of one design, of which there are at least three
+_LAID = 60  # blocks of all layings of one design, of which there are at least three
 _SEED = 4  # of the random order in which attributes are laid on the points of a design
 
 
@@ -106,13 +104,9 @@ def designs(strength: int, attributes: int) -> Iterator[tuple[str, int, Blocks]]
         yield f"{strength} of {groups} groups", groups, tuple(itertools.combinations(range(groups), strength))
     most = 2.5 * attributes + 2
     for points, base_blocks in {2: PLANES, 3: CIRCLES}.get(strength, {}).items():
-        blocks, order = _shifted(points, base_blocks), len(base_blocks[0]) - 1
-        if strength == 2 and points - order - 1 <= most:  # without the points of one line
-            number = {at: rank for rank, at in enumerate(sorted({*range(points)} - {*blocks[0]}))}
-            lines = tuple(tuple(number[at] for at in block if at in number) for block in blocks[1:])
-            yield f"affine plane of order {order}", len(number), lines
         if points <= most:
-            yield f"{'projective' if strength == 2 else 'inversive'} plane of order {order}", points, blocks
+            order = len(base_blocks[0]) - 1
+            yield f"{'projective' if strength == 2 else 'inversive'} plane of order {order}", points, _shifted(points, base_blocks)
     for points in (8, 16, 32, 64) if strength == 3 else ():  # bit strings: the quadruples that add up to zero
         if points <= most:
             yield f"{points} bit strings", points, zero_xor_blocks(points)
@@ -232,39 +226,28 @@ def covering_design(closure: Closure, coefficient: FloatArray) -> Design:
     for drop in range(len(closure.blocks)):
         inside[locate(closure, [names[:drop] + names[drop + 1 :] for names in asked if len(names) > drop])] = True
     needed = [names for names, covered in zip(asked, inside[locate(closure, asked)].tolist(), strict=True) if not covered]
-    best: tuple[float, _Start, Errors, FloatArray] | None = None
-    for start in sorted(_proposed(closure, coefficient, asked, needed), key=lambda start: start.bound):
-        if best is not None and start.bound >= best[0]:
-            continue
-        errors, count = diagonal_errors(incidence(closure, start.tables), coefficient), len(start.tables)
+    best: tuple[float, str, list[AttributeSet], Errors, FloatArray] | None = None
+    for origin, tables in _proposed(closure, coefficient, needed, large=len(asked) > _LARGE):
+        errors, count = diagonal_errors(incidence(closure, tables), coefficient), len(tables)
         theta = improve_weights(np.full(count, 1 / count), errors, np.ones(count), 1, _STEPS)
         error = errors(theta**2)[0]
         if best is None or error < best[0]:
-            best = error, start, errors, theta
+            best = error, origin, tables, errors, theta
     if best is None:
         raise refuse("tables that are weighed together", len(needed), f"at most {_MOST_TABLES}", "Ask for fewer tables.")
-    _, start, errors, theta = best
+    _, origin, tables, errors, theta = best
     weights = least_error(errors, np.ones(len(theta)), theta, norm=1, steps=300)
     kept = [int(i) for i in np.argsort(-weights.theta, kind="stable") if weights.theta[i] > 0]
-    return Design(tables=tuple(start.tables[i] for i in kept), theta=weights.theta[kept], error=weights.error, origin=start.origin)
+    return Design(tables=tuple(tables[i] for i in kept), theta=weights.theta[kept], error=weights.error, origin=origin)
 
 
-class _Start(NamedTuple):
-    """A family of tables that is tried."""
-
-    origin: str
-    tables: list[AttributeSet]
-    bound: float  # no weights of these tables have a smaller error
-
-
-def _proposed(closure: Closure, coefficient: FloatArray, asked: list[AttributeSet], needed: list[AttributeSet]) -> Iterator[_Start]:
-    """Yield the starts that may be the best, each once, with the asked tables added that it does not contain."""
+def _proposed(
+    closure: Closure, coefficient: FloatArray, needed: list[AttributeSet], *, large: bool
+) -> Iterator[tuple[str, list[AttributeSet]]]:
+    """Yield the name and the tables of every start that may be the best, with the asked tables added that it does not contain."""
     at = locate(closure, needed)
-    # A set of attributes that only its own table determines has error c size / theta^2, and the thetas add up to at most 1.
-    each = np.cbrt(coefficient[at] * table_sizes(closure.shape, needed))
-    seen: set[bytes] = set()
     most = math.inf
-    for origin, proposed in _starts(closure, coefficient, asked, needed):
+    for origin, proposed in _starts(closure, coefficient, needed, large=large):
         if not proposed:
             continue
         # Skip what is far worse than the asked tables by a rough guess of the error: if every asked set were covered once.
@@ -273,49 +256,39 @@ def _proposed(closure: Closure, coefficient: FloatArray, asked: list[AttributeSe
             most = guess + math.log(8.0)
         if not guess <= most:
             continue
-        given = proposed is asked or proposed is needed  # these contain all that is asked
-        tables = proposed if given and len(asked) > _LARGE else sorted(set(proposed), key=lambda names: (-len(names), names))
-        missing = np.ones(len(needed), dtype=bool)
-        if not given:
-            missing = ~(np.asarray(incidence(closure, tables).sum(axis=1)).ravel()[at] > 0)
-            tables += [attributes for attributes, lacks in zip(needed, missing.tolist(), strict=True) if lacks]
-        if not len(tables) <= _MOST_TABLES or (key := repr(tables).encode() if len(tables) < _KEY else origin.encode()) in seen:
-            continue
-        seen.add(key)
-        yield _Start(origin, tables, float(each[missing].sum()) ** 3)
+        tables = proposed
+        if proposed is not needed:
+            tables = sorted(set(proposed), key=lambda names: (-len(names), names))
+            covered = np.asarray(incidence(closure, tables).sum(axis=1)).ravel()[at] > 0
+            tables += [attributes for attributes, known in zip(needed, covered.tolist(), strict=True) if not known]
+        if len(tables) <= _MOST_TABLES:
+            yield origin, tables
 
 
 def _starts(
-    closure: Closure, coefficient: FloatArray, asked: list[AttributeSet], needed: list[AttributeSet]
+    closure: Closure, coefficient: FloatArray, needed: list[AttributeSet], *, large: bool
 ) -> Iterator[tuple[str, list[AttributeSet]]]:
     """Yield every family of tables with its name; fewer families where many tables are asked for."""
-    count, rng = len(closure.shape), np.random.default_rng(_SEED)
+    rng = np.random.default_rng(_SEED)
     used = sorted({i for attributes in needed for i in attributes})
     yield "asked tables", needed
-    yield "closure", asked
     if 1 < len(needed) <= _MOST_MERGED:
         yield "merged tables", _merged(closure, coefficient, needed)
         if len(needed) << len(used) <= _MOST_CHOSEN:
             yield "greedy cuboids", list(greedy_cover(closure.shape, needed).tables)
     if not used:
         return
-    width, large, share = max(map(len, needed)), len(asked) > _LARGE, np.zeros(count)
-    for block, values in zip(closure.blocks, np.split(coefficient, closure.offsets[1:-1]), strict=True):
-        np.add.at(share, block, values[:, None])
-    hub = int(share.argmax())
-    for hubs in ((), (hub,)) if len(used) > 2 else ((),):
-        others, full, suffix = [i for i in used if i not in hubs], width - len(hubs), " and a hub" if hubs else ""
-        for strength in [full] if large else range(max(1, full - 1), full + 1):
-            for name, points, blocks in designs(strength, len(others)):
-                if len(blocks) <= _MOST_TABLES // 4:
-                    for turn in range(1 if large else max(3, _LAID // len(blocks))):
-                        yield name + suffix, _laid(closure.shape, others, hubs, (points, blocks), rng, turn)
-        for size in (full + 1, full):
-            if 2 <= size <= len(others) and math.comb(len(others), size - 1) <= _MOST_TABLES:
-                order = rng.permutation(len(others))
-                rows = np.array(others)[order[zero_sum_blocks(len(others), size)]]
-                rows = np.sort(np.column_stack([rows, np.full((len(rows), len(hubs)), hub)]), axis=1)
-                yield f"zero-sum blocks of {size}{suffix}", [tuple(row) for row in rows.tolist()]
+    width = max(map(len, needed))
+    for strength in [width] if large else range(max(1, width - 1), width + 1):
+        for name, points, blocks in designs(strength, len(used)):
+            if len(blocks) <= _MOST_TABLES // 4:
+                for turn in range(1 if large else max(3, _LAID // len(blocks))):
+                    yield name, _laid(closure.shape, used, (points, blocks), rng, turn)
+    for size in (width + 1, width):
+        if 2 <= size <= len(used) and math.comb(len(used), size - 1) <= _MOST_TABLES:
+            order = rng.permutation(len(used))
+            rows = np.sort(np.array(used)[order[zero_sum_blocks(len(used), size)]], axis=1)
+            yield f"zero-sum blocks of {size}", [tuple(row) for row in rows.tolist()]
 
 
 def _merged(closure: Closure, coefficient: FloatArray, needed: list[AttributeSet]) -> list[AttributeSet]:
@@ -360,7 +333,6 @@ def _merged(closure: Closure, coefficient: FloatArray, needed: list[AttributeSet
 def _laid(
     shape: Sequence[float],
     attributes: list[int],
-    hubs: tuple[int, ...],
     design: tuple[int, Blocks],
     rng: np.random.Generator,
     turn: int,
@@ -377,7 +349,7 @@ def _laid(
         at = int(shuffled[rank % points]) if turn == 0 else int(shuffled[load[shuffled].argmin()])
         on[at].append(attributes[i])
         load[at] += math.log(max(shape[attributes[i]], 1.0001))
-    tables = {tuple(sorted({*hubs, *(i for point in block for i in on[point])})) for block in blocks}
+    tables = {tuple(sorted(i for point in block for i in on[point])) for block in blocks}
     return sorted(table for table in tables if table)
 
 
