@@ -12,9 +12,8 @@ import argparse
 import gzip
 import tempfile
 import time
-from collections import ChainMap, Counter
+from collections import Counter
 from contextlib import ExitStack
-from importlib import import_module
 from pathlib import Path
 from unittest import mock
 
@@ -103,10 +102,8 @@ class Rows:
         return self.unit[mask], self.serial[mask], [column[mask] for column in self.values]
 
 
-# A source in a file of its own has its row in a file of its own too: ``source_NAME.py`` beside this one, with a dictionary ``POOLS``.
-FURTHER = [import_module(f"adapters.{path.stem}").POOLS for path in sorted(Path(__file__).parent.glob("source_*.py"))]
-ALL = dict(ChainMap(*FURTHER, POOLS))
-SOURCES = (*POOLS, "csv", "csv.gz", *(name for pools in FURTHER for name in pools))
+# The place of a source is part of its seeds.
+SOURCES = ("pyarrow", "parquet", "pandas", "polars", "polars lazy", "duckdb", "csv", "csv.gz", *(["ibis"] if "ibis" in POOLS else []))
 
 
 def lines_of(rng, units):
@@ -178,7 +175,7 @@ class Pair:
             "BLOCK": int(rng.choice([5, 33, 2**20])),
             "LONGEST": int(rng.choice([60, 2_000_000])),
         }
-        if pool := ALL.get(kind):
+        if pool := POOLS.get(kind):
             sizes = pool.sizes
             # columns of mixed Python objects have the most ways to go wrong
             often = [
@@ -213,7 +210,7 @@ class Pair:
             keys = [key for line, key in zip(source, keys, strict=True) for _ in range(self._records(line))]
             opened = self._csv(source)
         else:
-            opened = ALL[self.kind].opened(source, self.folder, self.rng)
+            opened = POOLS[self.kind].opened(source, self.folder, self.rng)
         with mock.patch.object(_read, "urandom", entropy_of(keys)):
             table = read(opened, self.domain, wanted=Wanted(usage=True), **self.unit)
         self.usages.append(columns_of(table.usage, Counted).tables[None, ("rows",)])

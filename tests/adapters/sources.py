@@ -1,7 +1,9 @@
 """How sources of every kind are made from pools of values; rows of the kit of neighbours."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import duckdb
 import numpy as np
@@ -108,12 +110,28 @@ def parquet_file(made, folder, rng):
     return file
 
 
+def ibis_table(made, folder, rng):
+    """On DuckDB, of the types that Ibis reads."""
+    import ibis
+
+    name = f"given_{rng.integers(2**62)}"
+    made.create(name)
+    with warnings.catch_warnings():
+        # Ibis 12 calls functions that DuckDB 2 would rather have called otherwise
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return ibis.duckdb.from_connection(CONNECTION).table(name)
+
+
 ARROW_SIZES, POLARS_SIZES = ({name: len(pool) for name, pool in pools.items()} for pools in (ARROW, POLARS))
+DUCKDB_SIZES = {name: len(pool) + 1 for name, pool in DUCKDB.items()}
 POOLS = {
     "pyarrow": Pool(of_arrow, ARROW_SIZES),
     "parquet": Pool(of_arrow, {name: size for name, size in ARROW_SIZES.items() if name not in NO_PARQUET}, parquet_file),
     "pandas": Pool(of_pandas, {name: len(pool) for name, pool in PANDAS.items()}),
     "polars": Pool(of_polars, POLARS_SIZES),
     "polars lazy": Pool(of_polars, POLARS_SIZES, lambda made, *_: made.lazy()),
-    "duckdb": Pool(of_duckdb, {name: len(pool) + 1 for name, pool in DUCKDB.items()}),
+    "duckdb": Pool(of_duckdb, DUCKDB_SIZES),
 }
+if find_spec("ibis"):
+    no_ibis = {"BIT", "INTERVAL", "UNION(k INTEGER)"}
+    POOLS["ibis"] = Pool(of_duckdb, {name: size for name, size in DUCKDB_SIZES.items() if name not in no_ibis}, ibis_table)

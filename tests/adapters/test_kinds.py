@@ -271,17 +271,6 @@ def test_guards(make, message):
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize("values", [[1, None, 0], [1.0, None, float("nan")], ["1", None, ""]], ids=str)
-def test_nulls_among_the_values_of_a_dictionary_are_nulls(values):
-    """Not what stands in their place in memory."""
-    there = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None, 1, 0], pa.int8()), pa.array(values))
-    plain = pa.array([values[place] for place in (0, 1, 2)] + [None, values[1], values[0]])
-    for kind in (ln.Categories(["0", "1"], null="other", outside="drop"), ln.Integers(0, 1, null="other")):
-        found = [columns_of(read(pa.table({"a": column}), ln.Domain(a=kind))).codes["a"].tolist() for column in (there, plain)]
-        assert found[0] == found[1]
-        assert found[0].count(2) >= 3
-
-
 def test_a_column_that_is_not_there_is_told_with_twenty_that_are():
     for count, end in ((20, "'c19'."), (21, "'c19', ...")):
         with pytest.raises(InputError) as caught:

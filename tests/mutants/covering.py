@@ -22,8 +22,7 @@ READ_THE_CODE = ("tests/kernel/test_noise_arguments.py::test_no_floating_point_i
 
 # They make databases and frames at import, whose threads a fork does not have.
 THREADED = tuple(
-    f"tests/adapters/{name}.py"
-    for name in ("test_read", "test_neighbours", "test_types", "test_units", "neighbours", "pools", "sources", "source_ibis")
+    f"tests/adapters/{name}.py" for name in ("test_read", "test_neighbours", "test_types", "test_units", "neighbours", "pools", "sources")
 )
 # Fixtures, and parameters of tests, that start a server, and its CPU seconds, which are not those of a test: once for all that use it.
 SERVERS = {"spark": 15.0, "postgres": 3.0, "url": 3.0}

@@ -51,7 +51,7 @@ def groups(wanted: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int) -
         incidence[index, [column[attribute] for attribute in attributes]] = 1
     width = np.array([sizes[attribute] for attribute in used], dtype=np.float64)
     cells = [math.prod(sizes[attribute] for attribute in attributes) for attributes in wanted]
-    # rows of `left` belong to the sets `names`, largest first; those that a group has are marked and now and then left out
+    # rows of `left` belong to the sets `names`, largest first
     names = np.array(sorted(range(len(wanted)), key=lambda index: (-cells[index], index)), dtype=np.intp)
     left = np.asfortranarray(incidence[names])
     width_of = left.sum(axis=1)
@@ -66,9 +66,6 @@ def groups(wanted: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int) -
         summed[first] = True
         grouped.append(Group(attributes=tuple(used[index] for index in group), members=tuple(sorted(names[summed].tolist()))))
         waiting &= ~summed
-        if 2 * np.count_nonzero(waiting) < len(names):
-            names, left, width_of, first = names[waiting], np.asfortranarray(left[waiting]), width_of[waiting], 0
-            waiting = np.ones(len(names), dtype=np.bool_)
     return grouped
 
 
