@@ -58,8 +58,12 @@ AXES = {
     ],
     "steps": [(cells("age", 18, 97),)],
     "multiples": [(SEX, cells("age", 18, 97)), (cells("age", 18, 97), REGION), (SEX, REGION), (ODD, EDUCATION)],
-    "heat": [(REGION, EDUCATION), (REGION, months("month", 24)), (cells("age", 18, 40), cells("year", 1990, 2020))],
-    "plane": [(cells("age", 18, 97), cells("year", 1990, 2020)), (months("month", 24), cells("x", 0, 63))],
+    "heat": [
+        (REGION, EDUCATION),
+        (REGION, months("month", 24)),
+        (cells("age", 18, 97), cells("year", 1990, 2020)),
+        (months("month", 24), cells("x", 0, 63)),
+    ],
     "largest": [(STORE,), (STORE, months("month", 12)), (SEX, REGION, EDUCATION)],
 }
 AXES |= {

@@ -23,7 +23,6 @@ CHARTS = (
     Chart("steps", _curves.suits_steps, _curves.draw_steps),
     Chart("multiples", _curves.suits_multiples, _curves.draw_multiples),
     Chart("heat", _shades.suits_heat, _shades.draw_heat),
-    Chart("plane", _shades.suits_plane, _shades.draw_plane),
     Chart("largest", _bars.suits_largest, _bars.draw_largest),
 )
 

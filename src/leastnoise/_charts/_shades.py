@@ -1,71 +1,46 @@
-"""Two attributes as shades: heat maps of a few cells, and planes of very many cells along two numbers or dates; darker is more."""
+"""Two attributes as shades, from a few cells to very many along two numbers or dates; darker is more."""
 
 import math
 
-from leastnoise._charts._picture import RULE, WHISKER, WIDTH, Axis, Picture, Spec, room, tips
+from leastnoise._charts._picture import RULE, WIDTH, Axis, Picture, Spec, room, tips
 
-_HEAT_DOWN, _HEAT_ACROSS, _HEAT_CELLS = 40, 100, 1200
-_PLANE_ALONG, _PLANE_CELLS = 128, 10_000
+_DOWN, _ACROSS, _MOST_NAMED = 40, 100, 1200  # cells where an axis has names, which must be read
+_ALONG, _MOST_CELLS = 128, 10_000  # where all cells have neighbours
 _MOST_WRITTEN = 9  # cells across in which digits fit
 
 
 def suits_heat(picture: Picture) -> bool:
-    """Two axes of names or cells, not too many of them to see."""
+    """Two axes of names, cells or dates, with few enough cells to see."""
     if len(picture.axes) != 2 or any(axis.kind not in ("names", "cells", "times") for axis in picture.axes):
         return False
-    return min(picture.answer.shape) <= _HEAT_DOWN and max(picture.answer.shape) <= _HEAT_ACROSS and picture.cells <= _HEAT_CELLS
+    small, large = sorted(picture.answer.shape)
+    if any(axis.kind == "names" for axis in picture.axes):
+        return small <= _DOWN and large <= _ACROSS and picture.cells <= _MOST_NAMED
+    return large <= _ALONG and picture.cells <= _MOST_CELLS
 
 
 def draw_heat(picture: Picture) -> Spec:
-    """Shaded cells, in digits where there is room, and crossed where the interval contains 0."""
+    """Shaded cells, in digits where there is room, and grey where the interval contains 0."""
     small, large = sorted(picture.axes, key=lambda axis: axis.size)
     # digits need few columns; everything else is wider than it is high
-    down, across = (large, small) if small.size <= _MOST_WRITTEN and large.size <= _HEAT_DOWN else (small, large)
-    written = across.size <= _MOST_WRITTEN
-    rows, colour, most, encoding = _shaded(picture, down, across, most_down=60)
-    for row, answer, high in zip(rows, picture.answer.reshape(-1).tolist(), picture.high.reshape(-1).tolist(), strict=True):
-        row["text"] = picture.number(answer, high - answer)  # with all digits, as in the table
-    shades: list[Spec] = [
-        {"mark": {"type": "rect", "stroke": "white", "strokeWidth": 0.5}, "encoding": {"color": colour, **encoding["tip"]}}
-    ]
-    if written:
-        dark = {"test": f"datum.answer > {0.62 * most} || datum.answer < {-0.62 * most}", "value": "white"}
-        text = {"text": {"field": "text"}, "color": {"condition": dark, "value": "#000000"}}
-        shades.append({"mark": {"type": "text", "fontSize": 11}, "encoding": text})
-    cross = {"type": "point", "shape": "cross", "size": 14, "filled": True, "color": WHISKER, "opacity": 0.8, "yOffset": 7 * written}
-    shades.append({"transform": [{"filter": "datum.zero"}], "mark": cross})
-    return {
-        "data": {"values": rows},
-        "width": WIDTH - 30 - room(down.labels, 120),
-        "height": {"step": 26 if written else 15},
-        "encoding": encoding["sides"],
-        "layer": shades,
-    }
-
-
-def suits_plane(picture: Picture) -> bool:
-    """Two axes on which cells have neighbours."""
-    if len(picture.axes) != 2 or any(axis.kind not in ("cells", "times") for axis in picture.axes):
-        return False
-    return max(picture.answer.shape) <= _PLANE_ALONG and picture.cells <= _PLANE_CELLS
-
-
-def draw_plane(picture: Picture) -> Spec:
-    """Small shaded squares without lines between them, the longer axis across; grey where the interval contains 0."""
-    down, across = sorted(picture.axes, key=lambda axis: axis.size)
-    rows, colour, _, encoding = _shaded(picture, down, across, most_down=30)
-    step = max(3, (WIDTH - 30 - room(down.labels, 120)) // across.size)  # whole pixels, or seams are seen between the squares
+    down, across = (large, small) if small.size <= _MOST_WRITTEN and large.size <= _DOWN else (small, large)
+    rows, colour, most, encoding = _shaded(picture, down, across)
     grey = {"condition": {"test": "datum.zero", "value": RULE}}
-    return {
-        "data": {"values": rows},
-        "width": {"step": step},
-        "height": {"step": step},
-        "layer": [{"mark": {"type": "rect"}}],
-        "encoding": {**encoding["sides"], "color": {**grey, **colour}, **encoding["tip"]},
-    }
+    layer: list[Spec] = [{"mark": {"type": "rect"}, "encoding": {"color": {**grey, **colour}, **encoding["tip"]}}]
+    width = max(3, (WIDTH - 30 - room(down.labels, 120)) // across.size)  # whole pixels, or seams are seen between the cells
+    height = 15 if down.size <= _DOWN else width
+    if across.size <= _MOST_WRITTEN:
+        height = 26
+        for row, answer, high in zip(rows, picture.answer.reshape(-1).tolist(), picture.high.reshape(-1).tolist(), strict=True):
+            row["text"] = picture.number(answer, high - answer)  # with all digits, as in the table
+        dark = {"test": f"!datum.zero && (datum.answer > {0.62 * most} || datum.answer < {-0.62 * most})", "value": "white"}
+        text = {"text": {"field": "text"}, "color": {"condition": dark, "value": "#000000"}}
+        layer.append({"mark": {"type": "text", "fontSize": 11}, "encoding": text})
+    sizes = {"width": {"step": width}, "height": {"step": height}}
+    return {"data": {"values": rows}, **sizes, "encoding": encoding["sides"], "layer": layer}
 
 
-def _shaded(picture: Picture, down: Axis, across: Axis, most_down: int) -> tuple[list[Spec], Spec, float, dict[str, Spec]]:
+def _shaded(picture: Picture, down: Axis, across: Axis) -> tuple[list[Spec], Spec, float, dict[str, Spec]]:
     """Return the records of the cells, the encoding of their colours, the largest answer, and the encodings of both sides and of tips.
 
     Two colours are used if over 5% of the cells are below 0 for certain: noise alone makes a few in a hundred look so.
@@ -83,7 +58,7 @@ def _shaded(picture: Picture, down: Axis, across: Axis, most_down: int) -> tuple
     legend = {"orient": "top", "gradientLength": 180, "gradientThickness": 8, "titleLimit": WIDTH, "tickCount": 4}
     colour = {"field": "answer", "type": "quantitative", "title": picture.unit, "scale": scale, "legend": legend}
     fields = {id(axis): f"k{number}" for number, axis in enumerate(picture.axes)}
-    sides = {"y": _side(down, fields[id(down)], most_down), "x": _side(across, fields[id(across)], 24)}
+    sides = {"y": _side(down, fields[id(down)], _DOWN), "x": _side(across, fields[id(across)], 24)}
     tip = {"tooltip": tips(*((fields[id(axis)], axis.name) for axis in picture.axes))}
     return rows, colour, most, {"sides": sides, "tip": tip}
 
