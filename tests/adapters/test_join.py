@@ -2,7 +2,6 @@
 
 import itertools
 from collections import Counter
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -148,21 +147,6 @@ def both_outside() -> int:
     once = PATIENTS.dropna(subset="id").drop_duplicates("id", keep=False)
     both = VISITS.merge(once, left_on="patient", right_on="id")
     return int((both["dx"].notna() & both["year"].notna() & (both["sex"] == "x")).sum())
-
-
-def test_values_of_chunks_of_other_forms_are_read_as_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chunks of Python objects: some become Arrow's times with a zone, some texts, some lists; each value keeps its own form."""
-    monkeypatch.setattr("leastnoise._adapters._frames.CHUNK", 2)
-    zoned = [datetime(2024, 5, 1, 23, 30, tzinfo=UTC), datetime(2024, 1, 1, 12, tzinfo=UTC)]
-    values = [*zoned, "2024-05-01 23:30:00", "2024-07-01", datetime(2024, 5, 1, 23, 30), pd.Timestamp("2024-07-01"), None, [1], 5, "x"]  # noqa: DTZ001 - of no zone
-    second = pd.DataFrame({"id": list(range(10)), "seen": pd.Series(values, dtype=object)})
-    domain = ln.Domain(seen=ln.Dates("2024-04-01", "2024-07-31", "day", zone="Asia/Tokyo", null="other", outside="other"))
-    first = pd.DataFrame({"id": [9, 0, 3, 2, 1, 4, 5, 6, 7, 8, 0, 99, None, 4]})
-    found = columns_of(read(ln.Joined(first, second, on="id", public=True), domain)).codes["seen"]
-    alone = columns_of(read(second, domain)).codes["seen"]
-    other = domain.kind("seen").regular
-    assert Counter(found.tolist()) == Counter([*(int(alone[place]) for place in [9, 0, 3, 2, 1, 4, 5, 6, 7, 8, 0, 4]), other, other])
-    assert len(set(alone.tolist())) >= 4
 
 
 def test_an_empty_second_table_has_no_partners(tmp_path: Path) -> None:

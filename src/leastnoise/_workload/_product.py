@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import chain
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -185,18 +184,20 @@ class Numbered(NamedTuple):
 def numbered(products: Sequence[Product]) -> Numbered:
     """Number what products over one domain ask along their attributes, in order of first appearance."""
     positions = {name: position for position, name in enumerate(products[0].domain.names)}
-    sets = list(chain.from_iterable(product.query_sets for product in products))
-    operators = chain.from_iterable(product.operators for product in products)
-    # Few query sets make very many tables: each object is looked at once.
-    keys = list(zip(chain.from_iterable(product.attributes for product in products), map(id, sets), strict=True))
-    along: dict[tuple[str, QuerySet], tuple[int, Along]] = {}
-    numbers: dict[tuple[str, int], int] = {}
-    for (name, identifier), (asked, operator) in dict(zip(keys, zip(sets, operators, strict=True), strict=True)).items():
-        entry = len(along), Along(name, positions[name], asked, operator)
-        numbers[name, identifier], _ = along.setdefault((name, asked), entry)
-    every = np.fromiter(map(numbers.__getitem__, keys), np.int64, len(keys))
-    widths = np.fromiter((len(product.attributes) for product in products), np.int64, len(products))
-    return Numbered(tuple(pair for _, pair in along.values()), tuple((rows, every[at]) for _, rows, at in by_width(widths)))
+    along: list[Along] = []
+    numbers: dict[tuple[str, QuerySet], int] = {}
+    known: dict[tuple[str, int], int] = {}  # by the object: few query sets make very many tables, and one may take long to compare
+    every: list[int] = []  # the number of each attribute of each product
+    for product in products:
+        for name, asked, operator in zip(product.attributes, product.query_sets, product.operators, strict=True):
+            number = known.get((name, id(asked)))
+            if number is None:
+                number = known[name, id(asked)] = numbers.setdefault((name, asked), len(along))
+                if number == len(along):
+                    along.append(Along(name, positions[name], asked, operator))
+            every.append(number)
+    widths, asked_by = np.array([len(product.attributes) for product in products]), np.array(every, dtype=np.int64)
+    return Numbered(tuple(along), tuple((rows, asked_by[at]) for _, rows, at in by_width(widths)))
 
 
 def by_width(widths: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
