@@ -72,33 +72,26 @@ def optimum(estimate, tables):
     stacked = np.vstack([slope.T, -cells(start)])
     rest = stacked @ nnls(stacked, target)[0] - target
     z = -rest[:-1] / rest[-1]
-    return 0.5 * float(z @ z), cells(start + z / np.sqrt(weights))
+    return cells(start + z / np.sqrt(weights))
 
 
 @pytest.mark.parametrize("tables", [PAIRS, [("a", "b", "c"), ("b", "d"), ("c", "d")]], ids=["pairs", "mixed"])
 def test_the_optimum_of_the_quadratic_programme(tables) -> None:
     estimate, _ = observed(tables, seed=1, cells=6)
-    found = locally_non_negative(estimate, tables, rounds=20000, tolerance=1e-6)
+    found = locally_non_negative(estimate, tables)
     assert min(estimate.marginal(names).min() for names in tables) < -1
-    value, cells = optimum(estimate, tables)
-    assert found.distance == pytest.approx(value, rel=1e-4)
-    np.testing.assert_allclose(np.concatenate([found.marginal(names).reshape(-1) for names in tables]), cells, atol=0.05)
+    cells = np.concatenate([found.marginal(names).reshape(-1) for names in tables])
+    np.testing.assert_allclose(cells, optimum(estimate, tables), atol=0.05)
 
 
-def test_tables_are_non_negative_agree_and_keep_the_total_and_stopped_early_say_how_far_they_are() -> None:
+@pytest.mark.parametrize("rounds", [0, 2, 2000])
+def test_tables_are_non_negative_agree_and_keep_the_total_however_early_they_are_stopped(rounds) -> None:
     estimate, _ = observed(PAIRS, seed=1)
-    few, found, many = (
-        locally_non_negative(estimate, PAIRS, rounds=rounds, tolerance=to) for rounds, to in ((10, 1e-6), (None, 1e-3), (20000, 1e-6))
-    )
-    for made in (few, found):
-        tables = {names: made.marginal(names) for names in [*PAIRS, *((name,) for name in DOMAIN.names), ()]}
-        assert min(cells.min() for cells in tables.values()) >= 0
-        assert disagreement(tables) < 1e-9
-        assert float(tables[()]) == pytest.approx(float(estimate.marginal(())))
-    assert (found.gap <= 1e-3, found.shrunk <= 1e-3) == (True, True)
-    assert few.rounds == 10
-    assert few.shrunk > many.shrunk
-    assert few.distance * (1 - few.gap) <= many.distance * (1 + 1e-9) <= few.distance * (1 + 1e-9)
+    found = locally_non_negative(estimate, PAIRS, rounds=rounds)
+    tables = {names: found.marginal(names) for names in [*PAIRS, *((name,) for name in DOMAIN.names), ()]}
+    assert min(cells.min() for cells in tables.values()) >= 0
+    assert disagreement(tables) < 1e-9
+    assert float(tables[()]) == pytest.approx(float(estimate.marginal(())))
 
 
 def test_nothing_changes_where_nothing_is_negative() -> None:
@@ -106,7 +99,6 @@ def test_nothing_changes_where_nothing_is_negative() -> None:
     scarce = min(estimate.marginal(names).min() for names in PAIRS)
     found = locally_non_negative(estimate, PAIRS)
     assert scarce > 0
-    assert (found.rounds, found.shrunk, found.gap) == (0, 0.0, 0.0)
     for names in PAIRS:
         np.testing.assert_allclose(found.marginal(names), estimate.marginal(names), atol=1e-9)
 
@@ -128,7 +120,6 @@ def test_other_strategies_than_cells_and_sums() -> None:
     estimate, _ = observed([("a", "c")], operator=Prefix, seed=2, measure="pay")
     found = locally_non_negative(estimate, [("a", "c")], measure="pay")
     assert found.marginal(("a", "c")).min() >= 0
-    assert found.gap <= 1e-3
 
 
 def test_a_negative_total_gives_zeros() -> None:

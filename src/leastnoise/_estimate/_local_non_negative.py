@@ -6,14 +6,12 @@ In the residual basis the least squares estimate is u(tau), each with its own pr
     subject to  every cell of every asked table >= 0,  v(empty) = max(u(empty), 0)
 
 The total is fixed, as clipped noise would add to it otherwise. Multipliers y_T >= 0, one for each cell, give
-v(tau) = u(tau) + 1/w(tau) * sum of the tau parts of the y_T. The dual is maximised by projected gradients with Nesterov's momentum,
-restarted when it goes downhill. A table's step is 1 / max over tau of (number of tables with tau) / (w(tau) * cells summed over), which
-bounds the curvature.
+v(tau) = u(tau) + 1/w(tau) * sum of the tau parts of the y_T. The dual, whose slopes are the cells at v, is maximised by L-BFGS-B.
 
 Cells still below 0 are lifted exactly: multiplying every component but the total by 1 - a mixes all tables with the uniform one, so they
-still agree. That point is feasible, so its distance less the dual's value bounds what more rounds could gain.
+still agree.
 
-Source: GReM-LNN (arXiv 2410.01091), with the true precisions; Nesterov 1983; O'Donoghue and Candes 2015 for the restart.
+Source: GReM-LNN (arXiv 2410.01091), with the true precisions.
 """
 
 import math
@@ -31,6 +29,7 @@ from leastnoise._families import along_each
 from leastnoise._workload import Product, marginals
 
 _LEAST_ROUNDS, _MOST_ROUNDS, _ROUNDS_OF_CELLS = 30, 2000, 2**27
+_EXACT = 1e-9  # the gain of a round, of the whole, at which no further one is tried
 
 
 def residual_parts(cube: FloatArray, names: Names) -> dict[Names, FloatArray]:
@@ -58,14 +57,10 @@ def from_residual_parts(parts: Mapping[Names, FloatArray], names: Names, shape: 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocallyNonNegative:
-    """Non-negative tables that agree, and bounds on how far they are from the best."""
+    """Non-negative tables that agree."""
 
     parts: Mapping[Names, FloatArray]
     sizes: Mapping[str, int]
-    rounds: int
-    shrunk: float
-    distance: float
-    gap: float
     public: tuple[PublicCounts, ...] = ()
 
     def marginal(self, names: Names) -> FloatArray:
@@ -90,7 +85,6 @@ class _Group:
     shape: tuple[int, ...]
     patterns: tuple[tuple[int, ...], ...]  # axes of tau
     indices: tuple[IntArray, ...]
-    step: FloatArray  # shape (tables,)
 
     def cells(self, vector: FloatArray) -> FloatArray:
         """Return the cells of all tables, shape (tables, *shape)."""
@@ -111,7 +105,7 @@ class _Group:
 
 
 def locally_non_negative(
-    estimate: Estimate, tables: Iterable[Names], *, measure: str | None = None, rounds: int | None = None, tolerance: float = 1e-3
+    estimate: Estimate, tables: Iterable[Names], *, measure: str | None = None, rounds: int = _MOST_ROUNDS
 ) -> LocallyNonNegative:
     """Return the non-negative tables that agree with each other and are nearest to the unbiased estimate in the likelihood of its noise."""
     # Post-processing. Every cell of every asked table is at least 0, tables agree on shared attributes up to rounding, and the total is the
@@ -126,7 +120,7 @@ def locally_non_negative(
         for tau, part in residual_parts(estimate.marginal(names, measure), names).items():
             unbiased.setdefault(tau, part)
     sizes = {name: domain.kind(name).size for names in wide for name in names}
-    near = nearest_tables(unbiased, residual_precisions(estimate, unbiased, measure), sizes, wide, rounds, tolerance)
+    near = nearest_tables(unbiased, residual_precisions(estimate, unbiased, measure), sizes, wide, rounds)
     return replace(near, public=estimate.public if measure is None else ())
 
 
@@ -145,24 +139,16 @@ def residual_precisions(estimate: Estimate, parts: Mapping[Names, FloatArray], m
     return precision
 
 
-def _groups(wide: Sequence[Names], sizes: Mapping[str, int], indices: Mapping[Names, IntArray], variance: FloatArray) -> list[_Group]:
+def _groups(wide: Sequence[Names], sizes: Mapping[str, int], indices: Mapping[Names, IntArray]) -> list[_Group]:
     """Collect the widest tables by shape."""
-    containing: dict[Names, int] = {}
     by_shape: dict[tuple[int, ...], list[Names]] = {}
     for names in wide:
         by_shape.setdefault(tuple(sizes[name] for name in names), []).append(names)
-        for tau in subsets(names):
-            containing[tau] = containing.get(tau, 0) + 1
     groups = []
     for shape, members in by_shape.items():
         patterns = tuple(axes for size in range(len(shape) + 1) for axes in combinations(range(len(shape)), size))
         taken = tuple(np.stack([indices[tuple(names[axis] for axis in axes)] for names in members]) for axes in patterns)
-        curvature = np.full(len(members), np.finfo(float).tiny)
-        for axes, index in zip(patterns, taken, strict=True):
-            spread = math.prod(n for axis, n in enumerate(shape) if axis not in axes)
-            count = np.array([containing[tuple(names[axis] for axis in axes)] for names in members])
-            curvature = np.maximum(curvature, count * variance[index[:, 0]] / spread)
-        groups.append(_Group(len(members), shape, patterns, taken, 1 / curvature))
+        groups.append(_Group(len(members), shape, patterns, taken))
     return groups
 
 
@@ -171,21 +157,16 @@ def nearest_tables(
     precision: Mapping[Names, float],
     sizes: Mapping[str, int],
     wide: list[Names],
-    rounds: int | None = None,
-    tolerance: float = 1e-3,
+    rounds: int = _MOST_ROUNDS,
 ) -> LocallyNonNegative:
     """Return the non-negative tables that agree with each other, nearest to residual components of given precisions; their total stays.
 
-    ``rounds`` is the most, and None for as many as take a bounded time.
+    Of many cells there are fewer than ``rounds`` rounds, so that it takes a bounded time.
     """
     total = max(float(parts[()]), 0.0)
-    parts = {**parts, (): np.array(total)}
     if total == 0:
-        distance = 0.5 * sum(precision[tau] * float((part**2).sum()) for tau, part in parts.items())
-        return LocallyNonNegative({tau: np.zeros(part.shape) for tau, part in parts.items()}, sizes, 0, 1.0, distance, 0.0)
-    if rounds is None:
-        cells = sum(math.prod(sizes[name] for name in names) for names in wide)
-        rounds = max(_LEAST_ROUNDS, min(_MOST_ROUNDS, _ROUNDS_OF_CELLS // cells))
+        return LocallyNonNegative({tau: np.zeros(part.shape) for tau, part in parts.items()}, sizes)
+    parts = {**parts, (): np.array(total)}
     starts = np.cumsum([0, *(part.size for part in parts.values())])
     indices = {tau: np.arange(start, start + part.size) for (tau, part), start in zip(parts.items(), starts, strict=False)}
     unbiased = np.concatenate([part.reshape(-1) for part in parts.values()])
@@ -193,62 +174,48 @@ def nearest_tables(
     for tau, index in indices.items():
         if tau and precision[tau] > 0:
             variance[index] = 1 / precision[tau]
-    near, done, share, distance, bound = _climb(_groups(wide, sizes, indices, variance), unbiased, variance, (total, rounds, tolerance))
-    gap = max(0.0, 1 - bound / distance) if distance > 0 else 0.0
-    return LocallyNonNegative(
-        {tau: near[indices[tau]].reshape(part.shape) for tau, part in parts.items()}, sizes, done, share, distance, gap
-    )
+    near = _nearest(_groups(wide, sizes, indices), unbiased, variance, (total, rounds))
+    return LocallyNonNegative({tau: near[index].reshape(parts[tau].shape) for tau, index in indices.items()}, sizes)
 
 
-def _climb(
-    groups: list[_Group], unbiased: FloatArray, variance: FloatArray, bounds: tuple[float, int, float]
-) -> tuple[FloatArray, int, float, float, float]:
-    """Maximise the dual until tables need little shrinking and the gap is small.
+def _nearest(groups: Sequence[_Group], unbiased: FloatArray, variance: FloatArray, bounds: tuple[float, int]) -> FloatArray:
+    """Return the components nearest to the unbiased ones at which no cell of a table is below 0."""
+    from scipy.optimize import Bounds, minimize  # slow to import
 
-    Returns:
-        The best feasible point seen, the rounds, by how much it was shrunk, its distance, and the greatest lower bound on the distance.
-    """
-    total, rounds, tolerance = bounds
-    free = variance > 0
+    total, rounds = bounds
+    lengths = [group.tables * math.prod(group.shape) for group in groups]
 
-    def distance_of(vector: FloatArray) -> float:
-        """Return half the squared distance from the unbiased components, in units of their variances."""
-        return 0.5 * float(((vector - unbiased)[free] ** 2 / variance[free]).sum())
+    def cells(vector: FloatArray) -> FloatArray:
+        """Return the cells of all tables, one after the other."""
+        return np.concatenate([group.cells(vector).reshape(-1) for group in groups])
 
-    def feasible(vector: FloatArray, cells: list[FloatArray]) -> tuple[float, float, FloatArray]:
-        """Mix with the least share of the uniform table that lifts every cell to 0."""
-        lowest = [(float(values.min()), total / math.prod(group.shape)) for group, values in zip(groups, cells, strict=True)]
-        share = max([0.0, *(-low / (even - low) for low, even in lowest if low < 0)])
-        lifted = np.append(total, (vector * (1 - share))[1:])
-        return distance_of(lifted), share, lifted
-
-    def primal(multipliers: list[FloatArray]) -> tuple[FloatArray, list[FloatArray]]:
-        """Return the components and the tables that multipliers lead to."""
+    def pulled(multipliers: FloatArray) -> FloatArray:
+        """Return what multipliers of all cells add to the components."""
         pull = np.zeros_like(unbiased)
-        for group, multiplier in zip(groups, multipliers, strict=True):
-            group.add_parts(multiplier, pull)
-        vector = unbiased + variance * pull
-        return vector, [group.cells(vector) for group in groups]
+        for group, of_group in zip(groups, np.split(multipliers, np.cumsum(lengths)[:-1]), strict=True):
+            group.add_parts(of_group.reshape(group.tables, *group.shape), pull)
+        return variance * pull
 
-    multipliers = [np.zeros((group.tables, *group.shape)) for group in groups]
-    ahead, momentum = multipliers, 1.0
-    cells = [group.cells(unbiased) for group in groups]
-    nearest, share, best = feasible(unbiased, cells)
-    bound, done = 0.0, 0
-    while done < rounds and not (share <= tolerance and nearest - bound <= tolerance * nearest):
-        done += 1
-        steps = [group.step.reshape(-1, *[1] * len(group.shape)) for group in groups]
-        fresh = [np.maximum(point - step * values, 0.0) for point, step, values in zip(ahead, steps, cells, strict=True)]
-        if sum(float((values * (new - old)).sum()) for values, new, old in zip(cells, fresh, multipliers, strict=True)) > 0:
-            momentum = 1.0  # the gradient and the move disagree
-        following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
-        ahead = [new + (momentum - 1) / following * (new - old) for new, old in zip(fresh, multipliers, strict=True)]
-        multipliers, momentum = fresh, following
-        if done % 10 == 0 or done == rounds:
-            vector, cells = primal(multipliers)
-            # The dual's value at y: the distance of its own primal point less the multipliers' pull on the cells.
-            bound = max(bound, distance_of(vector) - sum(float((y * x).sum()) for y, x in zip(multipliers, cells, strict=True)))
-            if (seen := feasible(vector, cells))[0] < nearest:
-                nearest, share, best = seen
-        cells = primal(ahead)[1]
-    return best, done, share, nearest, bound
+    def dual(multipliers: FloatArray) -> tuple[float, FloatArray]:
+        """Return the dual function and its slopes, both with a minus sign."""
+        slopes = cells(unbiased + pulled(multipliers))
+        # The distance that multipliers lead to is half their product with what they change cells by.
+        return float(multipliers @ (slopes + before)) / 2, slopes
+
+    before, vector = cells(unbiased), unbiased
+    if before.min() < 0:
+        rounds = min(rounds, max(_LEAST_ROUNDS, _ROUNDS_OF_CELLS // len(before)))
+        found = minimize(
+            dual,
+            np.zeros(len(before)),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=Bounds(0, np.inf),
+            options={"maxiter": rounds, "ftol": _EXACT, "maxcor": 5},
+        )
+        vector = unbiased + pulled(found.x)
+    # The least share of the uniform table that lifts every cell to 0.
+    even = np.repeat([total / math.prod(group.shape) for group in groups], lengths)
+    low = np.minimum(cells(vector), 0.0)
+    share = float(np.max(-low / (even - low)))
+    return np.append(total, ((1 - share) * vector)[1:])
