@@ -205,7 +205,7 @@ def _nearest(groups: Sequence[_Group], unbiased: FloatArray, variance: FloatArra
     before, vector = cells(unbiased), unbiased
     if before.min() < 0:
         rounds = min(rounds, max(_LEAST_ROUNDS, _ROUNDS_OF_CELLS // len(before)))
-        found = minimize(
+        descent = minimize(
             dual,
             np.zeros(len(before)),
             jac=True,
@@ -213,7 +213,7 @@ def _nearest(groups: Sequence[_Group], unbiased: FloatArray, variance: FloatArra
             bounds=Bounds(0, np.inf),
             options={"maxiter": rounds, "ftol": _EXACT, "maxcor": 5},
         )
-        vector = unbiased + pulled(found.x)
+        vector = unbiased + pulled(descent.x)
     # The least share of the uniform table that lifts every cell to 0.
     even = np.repeat([total / math.prod(group.shape) for group in groups], lengths)
     low = np.minimum(cells(vector), 0.0)
