@@ -153,6 +153,8 @@ REFUSED = {
     "SELECT floor(weight / 50), COUNT(*) FROM sales GROUP BY 1": "FLOOR in SELECT cannot be answered. Bins of weight are compared",
     "SELECT COUNT(*) FROM sales WHERE regexp_matches(flag, 'A')": "REGEXPLIKE in WHERE cannot be answered. Make a level",
     "SELECT COUNT(*) FROM sales WHERE flag = 'Z'": r"WHERE keeps no value that flag may have. Compare with values of \[domain.flag\]",
+    "SELECT COUNT(*) FILTER (WHERE flag = 'A') AS a FROM sales WHERE flag <> 'A'": "WHERE with a keeps no value that flag may have",
+    "SELECT SUM(CASE WHEN flag = 'A' THEN 1 ELSE 0 END) FILTER (WHERE flag = 'R') FROM sales": "FILTER keeps no value that flag may have",
     "SELECT COUNT(*) FROM sales WHERE shipped > 'spring'": "WHERE cannot be computed over the values of shipped",
     "SELECT COUNT(*) FROM sales WHERE colour = 'red'": "WHERE names colour, which is no attribute of the domain",
     "SELECT DISTINCT flag FROM sales": "DISTINCT cannot be answered. List the values",

@@ -110,7 +110,7 @@ class Statement:
 
     def kept(self, aggregate: Aggregate) -> Cells:
         """Return the cells whose rows a column of answers counts."""
-        return both(self.cells, aggregate.cells)
+        return both(f"WHERE with {aggregate.name}", self.cells, aggregate.cells)
 
     def asked(self, aggregate: Aggregate, grouping: Sequence[int], weight: Exact = 1) -> Workload:
         """Return what one column asks for one grouping set."""
@@ -136,9 +136,13 @@ class Statement:
         return together([self.asked(aggregate, grouping, weight) for grouping in self.sets for aggregate in self.aggregates])
 
 
-def both(cells: Cells, others: Cells) -> Cells:
-    """Return the cells that two conditions keep."""
-    return {name: cells.get(name, others.get(name, _NONE)) & others.get(name, cells.get(name, _NONE)) for name in {**cells, **others}}
+def both(clause: str, cells: Cells, others: Cells) -> Cells:
+    """Return the cells that two conditions keep; conditions that keep none are refused by the name of their clause."""
+    kept = {name: cells.get(name, others.get(name, _NONE)) & others.get(name, cells.get(name, _NONE)) for name in {**cells, **others}}
+    for name in kept:
+        if not kept[name]:
+            raise InputError(f"{clause} keeps no value that {name} may have. Compare with values of [domain.{name}].")
+    return kept
 
 
 def _groups(kind: Kind, keys: Sequence[Sequence[object]], kept: frozenset[int] | None) -> tuple[QuerySet, tuple[Key, ...]]:
@@ -281,7 +285,7 @@ class _Reader:
     def _aggregate(self, node: Node, name: str) -> Aggregate:
         if isinstance(node, self.exp.Filter):
             inner = self._aggregate(node.this, name)
-            return replace(inner, cells=both(inner.cells, self._cells("FILTER", node.expression.this)))
+            return replace(inner, cells=both("FILTER", inner.cells, self._cells("FILTER", node.expression.this)))
         if isinstance(node, self.exp.WithinGroup):
             (ordered,) = node.expression.expressions
             share = _number(node.this.key.upper(), node.this.this)
@@ -378,13 +382,10 @@ class _Reader:
         for part in node.flatten() if isinstance(node, self.exp.And) else [node]:
             inner = part.unnest()
             if isinstance(inner, self.exp.And):
-                kept = both(kept, self._cells(clause, inner))
+                kept = both(clause, kept, self._cells(clause, inner))
             else:
                 attribute, values = self._values(clause, inner)
-                kept = both(kept, {attribute: frozenset(cell for cell, value in enumerate(values) if value is True)})
-        for name, cells in kept.items():
-            if not cells:
-                raise InputError(f"{clause} keeps no value that {name} may have. Compare with values of [domain.{name}].")
+                kept = both(clause, kept, {attribute: frozenset(cell for cell, value in enumerate(values) if value is True)})
         return kept
 
     def _values(self, clause: str, node: Node) -> tuple[str, tuple[object, ...]]:
