@@ -139,8 +139,8 @@ class Statement:
 def both(clause: str, cells: Cells, others: Cells) -> Cells:
     """Return the cells that two conditions keep; conditions that keep none are refused by the name of their clause."""
     kept = {name: cells.get(name, others.get(name, _NONE)) & others.get(name, cells.get(name, _NONE)) for name in {**cells, **others}}
-    for name in kept:
-        if not kept[name]:
+    for name, left in kept.items():
+        if not left:
             raise InputError(f"{clause} keeps no value that {name} may have. Compare with values of [domain.{name}].")
     return kept
 
