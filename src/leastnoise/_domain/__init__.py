@@ -11,5 +11,5 @@ from leastnoise._domain._domain import Domain
 from leastnoise._domain._kind import RESERVED, Kind, Label, Level, known_keys
 from leastnoise._domain._kinds import Bins, Categories, Coded, Decimals, Edges, Integers, Unknown, kind_from_json, kind_to_json
 from leastnoise._domain._measure import Measure, PerCell, UnitCount, ValueCount, Weighted, parts
-from leastnoise._domain._reading import BLANKS, Reading, attribute_name
+from leastnoise._domain._reading import Reading, attribute_name
 from leastnoise._domain._rules import inner_edges, multiples, number_pattern
