@@ -219,7 +219,7 @@ def to_column(array: Any) -> Column:
     if pa.types.is_dictionary(kind):
         return _of_dictionary(array)
     if pa.types.is_run_end_encoded(kind):
-        # Arrow's own decoding knows fewer types
+        # by the run of each row, as Arrow's own decoding knows fewer types; a slice keeps all runs, and begins within the first of its own
         first, count = array.find_physical_offset(), array.find_physical_length()
         ends = _numbers(array.run_ends.slice(first, count)).astype(np.int64) - array.offset
         lengths = np.diff(ends.clip(max=len(array)), prepend=0)

@@ -257,6 +257,7 @@ def _tables(answer: Any, cover: tuple[str, ...], wish: Wish) -> Iterator[tuple[W
     import pyarrow as pa
 
     of_cover, columns = np.ones(answer.num_rows, dtype=np.bool_), _cell(wish, cover)
+    # a row is of this marginal if its columns have a cell, and those of all others are null
     for column in answer.column_names:
         if column.startswith("c"):
             of_cover &= answer.column(column).is_null().to_numpy() != (column in columns)

@@ -122,11 +122,12 @@ class Units:
 
 def _first(keys: npt.NDArray[np.uint64], most: int, *groups: IntArray) -> BoolArray:
     """Mark the rows that have the ``most`` least keys of their group."""
-    order = np.lexsort((keys, *groups))
+    order = np.lexsort((keys, *groups))  # group by group, and within each by the keys
     new = np.ones(len(keys), dtype=np.bool_)
     new[1:] = np.logical_or.reduce([ordered[1:] != ordered[:-1] for ordered in (group[order] for group in groups)])
-    starts = np.flatnonzero(new)
+    starts = np.flatnonzero(new)  # of each group in this order
     first = np.zeros(len(keys), dtype=np.bool_)
+    # the place of a row within its group
     first[order] = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys)))) < most
     return first
 
