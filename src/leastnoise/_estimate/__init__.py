@@ -22,6 +22,7 @@ from leastnoise._estimate._non_negative import (
 from leastnoise._estimate._plane_expansion import Grid
 from leastnoise._estimate._shrinkage import Halving, cheapest_blocks, shrink
 from leastnoise._estimate._stated import (
+    Combination,
     PublicCounts,
     public_counts,
     public_of,

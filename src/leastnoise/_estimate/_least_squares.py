@@ -293,9 +293,13 @@ class Outcome:
         """Return least squares of what was measured and what is public: one object, which computes its covariance once."""
         return self._least_squares
 
-    def estimator(self) -> Estimator:
-        """Return the estimate of the answers."""
+    @cached_property
+    def _estimator(self) -> Estimator:
         return self.least_squares() if self.finding.linear else self.finding.estimator(self.observation)
+
+    def estimator(self) -> Estimator:
+        """Return the estimate of the answers: one object, so that what it fits is fitted once."""
+        return self._estimator
 
 
 def join(observations: Sequence[Observation], privacy: Privacy) -> Observation:

@@ -16,7 +16,7 @@ Madow 1949 (rounding).
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from itertools import chain, combinations
 
 import numpy as np
@@ -144,17 +144,6 @@ class Modelled:
     asked: tuple[Names, ...] = ()
     impossible: tuple[Combination, ...] = ()
     public: tuple[PublicCounts, ...] = ()
-
-    @staticmethod
-    @lru_cache(maxsize=2)
-    def of(
-        observation: Observation,
-        asked: tuple[Names, ...],
-        impossible: tuple[Combination, ...] = (),
-        public: tuple[PublicCounts, ...] = (),
-    ) -> "Modelled":
-        """Return the model of an observation, always the same object, so that it is fitted once."""
-        return Modelled(NoisyTables.of(observation, impossible, public), asked, impossible, public)
 
     @cached_property
     def mixture(self) -> Mixture:
@@ -313,17 +302,6 @@ class Moved:
     least_squares: Estimate
     tables: tuple[Names, ...]
     impossible: tuple[Combination, ...] = ()
-
-    @staticmethod
-    @lru_cache(maxsize=2)
-    def of(
-        observation: Observation,
-        tables: tuple[Names, ...],
-        impossible: tuple[Combination, ...] = (),
-        public: tuple[PublicCounts, ...] = (),
-    ) -> "Moved":
-        """Return the model of an observation, always the same object, so that it is fitted once."""
-        return Moved(Estimate(observation, public), tables, impossible)
 
     @cached_property
     def _sizes(self) -> dict[str, int]:

@@ -11,14 +11,27 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from leastnoise._accounting import Noise, Privacy
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
-from leastnoise._estimate import Estimator, Modelled, Moved, NoisyTables, Outcome, join, read_combinations, read_public
+from leastnoise._domain import Domain
+from leastnoise._estimate import (
+    Combination,
+    Estimate,
+    Estimator,
+    Modelled,
+    Moved,
+    NoisyTables,
+    Outcome,
+    PublicCounts,
+    join,
+    read_combinations,
+    read_public,
+)
 from leastnoise._fitting import fit, rescaled
 from leastnoise._kernel import Series
 from leastnoise._linop import Coarse, Identity
@@ -60,27 +73,30 @@ class _FromModel(Looked):
     """A release from a model: the widest tables asked for, what the spec states, and the noisy number of rows if it decided."""
 
     reading = "aware_reading_model"
-    form: ClassVar[type[Modelled | Moved]]
 
     asked: tuple[tuple[str, ...], ...]
     impossible: tuple[Mapping[str, Sequence[int]], ...] = ()
     public: tuple[Mapping[str, Any], ...] = ()
     rows: int | None = None
 
-    def estimator(self, observation: Observation) -> Estimator:
-        """Return the model, or tables between it and least squares."""
-        domain, asked = observation.measurements.domain, tuple(tuple(names) for names in self.asked)
-        return self.form.of(observation, asked, read_combinations(domain, self.impossible), read_public(domain, self.public))
+    def _stated(self, domain: Domain) -> tuple[tuple[Combination, ...], tuple[PublicCounts, ...]]:
+        """Return the impossible combinations of values, and the public counts."""
+        return read_combinations(domain, self.impossible), read_public(domain, self.public)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnBins(_FromModel):
     """The model was fitted to attributes alone and pairs on bins."""
 
-    regime, hides, form = "model_bins", "aware_model_bins", Modelled
+    regime, hides = "model_bins", "aware_model_bins"
 
     tables: int
     cells: int
+
+    def estimator(self, observation: Observation) -> Estimator:
+        """Return the model."""
+        impossible, public = self._stated(observation.measurements.domain)
+        return Modelled(NoisyTables.of(observation, impossible, public), tuple(map(tuple, self.asked)), impossible, public)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +110,12 @@ class OnThrees(OnBins):
 class OnTables(_FromModel):
     """The model was fitted to the tables of least squares, and the answers lie between both."""
 
-    regime, hides, form = "model_tables", "aware_model_tables", Moved
+    regime, hides = "model_tables", "aware_model_tables"
+
+    def estimator(self, observation: Observation) -> Estimator:
+        """Return tables between the model and least squares."""
+        impossible, public = self._stated(observation.measurements.domain)
+        return Moved(Estimate(observation, public), tuple(map(tuple, self.asked)), impossible)
 
 
 @dataclass(frozen=True)
