@@ -154,6 +154,27 @@ def test_what_is_determined_is_answered_right_and_everything_else_is_refused(dat
                     estimate.marginal(product.attributes)
 
 
+@pytest.mark.parametrize(
+    ("along", "determined"),
+    [
+        ([Factor(("a",), Identity(5), np.array([7, 9, 4, 2, 5])), Factor(("a",), Contrasts(5))], True),
+        ([Factor(("a",), Ranges(5, [0, 3], [2, 4])), Factor(("a",), Contrasts(5))], True),
+        ([Factor(("a",), Dense(np.zeros((4, 5), dtype=int)))], False),
+    ],
+    ids=["cells with weights and contrasts", "groups and contrasts", "nothing but zeros"],
+)
+def test_contrasts_serve_as_cells_only_beside_cells_of_one_weight(along: list[Factor], determined: bool) -> None:
+    domain, cells = Domain(a=Coded(5)), np.array([3, 10, 17, 24, 31])
+    blocks = tuple(Block(own, Fraction(2)) for own in [(), *((factor,) for factor in along)])
+    plan = Measurements(domain=domain, privacy=Privacy(ApproxDP(99, "1e-6")), noise=Noise.ROUNDED_GAUSSIAN, blocks=blocks, grid=4)
+    estimate, (asked,) = Estimate(without_noise(plan, cells)), queries(domain, a=identity())
+    if determined:
+        np.testing.assert_allclose(estimate.values(asked), cells, rtol=1e-9)
+    else:
+        with pytest.raises(UnsupportedQuery, match="do not determine a"):
+            estimate.values(asked)
+
+
 PEOPLE = Domain(age=Integers(0, 63), work=["private", "state"], measures={"pay": Measure("pay", 0, 100)})
 AGES = np.where(np.arange(1000) % 2 == 0, 3, 40)
 WORK = np.where(np.arange(1000) < 300, "private", "state")

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from leastnoise._accuracy._determined import Span, UnsupportedQuery, require, split, undetermined
+from leastnoise._accuracy._determined import UnsupportedQuery, split, undetermined
 from leastnoise._accuracy._measured import Errors, JointCells, Measured, Names, Structure, block_rows, used
 from leastnoise._accuracy._memory import require_memory
 from leastnoise._check import InputError, refuse
@@ -326,7 +326,6 @@ class JointStructure(Structure):
 
     __slots__ = ()
     joint: Joint
-    span: Span | None
 
     @abstractmethod
     def solve(self, gathered: FloatArray) -> FloatArray:
@@ -384,11 +383,10 @@ class DenseStructure(JointStructure):
     joint: Joint
     inverse: FloatArray
     space: RowSpace
-    span: Span | None = None
 
     def require(self, product: Product) -> None:
-        if not require(self.span, product) and not self.space.everything:
-            every = self.joint.operators(split(product, self.joint.names)[0])
+        every = self.joint.operators(split(product, self.joint.names)[0])
+        if not self.space.everything:
             # All ranges span the same space as cells.
             asked = [Identity(operator.size) if operator == AllRanges(operator.size) else operator for operator in every]
             if not all(self.space.holds_rows(rows) for _, rows in joint_rows_in_parts(asked)):
@@ -411,7 +409,7 @@ class DenseStructure(JointStructure):
         return float(np.linalg.eigvalsh(self.inverse)[-1]) * norms
 
 
-def dense_structure(domain: Domain, joint: Joint, span: Span | None = None) -> DenseStructure:
+def dense_structure(domain: Domain, joint: Joint) -> DenseStructure:
     """Compute the covariance as one matrix."""
     gram, counted = np.zeros((joint.cells, joint.cells)), np.zeros((joint.cells, joint.cells))
     for block, variance in joint.blocks:
@@ -423,7 +421,7 @@ def dense_structure(domain: Domain, joint: Joint, span: Span | None = None) -> D
     inverse = inverted(gram, space)
     if inverse is None:
         raise UnsupportedQuery(f"The noise of the queries measured on {' x '.join(joint.names)} is too unequal. Choose another strategy.")
-    return DenseStructure(joint, inverse, space, span)
+    return DenseStructure(joint, inverse, space)
 
 
 def confidence_factor(draws: int) -> float:
@@ -438,14 +436,19 @@ class IterativeStructure(JointStructure):
     """The covariance by conjugate gradients, for blocks without a product form on more than 4096 joint cells."""
 
     joint: Joint
-    span: Span | None = None
     _known: dict[Product, FloatArray] = field(default_factory=dict, repr=False)
+    _determined: set[Product] = field(default_factory=set, repr=False)
 
     def require(self, product: Product) -> None:
-        if not require(self.span, product):
-            inner, _, _ = split(product, self.joint.names)
-            if inner not in self._known:
-                self._require_mixed(inner, self.joint.operators(inner))
+        inner, _, _ = split(product, self.joint.names)
+        if inner in self._known or inner in self._determined:
+            return
+        # A random combination of all queries lies in the span, with probability 1, only if every one of them does.
+        generator, operators = np.random.default_rng(_SEED), self.joint.operators(inner)
+        mixed = along_each(operators, generator.standard_normal([operator.rows for operator in operators]), apply_transpose)
+        with np.errstate(over="ignore", invalid="ignore"):  # without a solution the steps may grow beyond all bounds
+            self.joint.solve(mixed.reshape(-1, 1), inner.name, _ERROR_TOLERANCE)
+        self._determined.add(inner)
 
     def listed(self, product: Product) -> FloatArray:
         if product not in self._known:
@@ -462,7 +465,6 @@ class IterativeStructure(JointStructure):
                 each = [(rows.T * self.joint.solve(rows.T, product.name, _ERROR_TOLERANCE)).sum(axis=0) for _, rows in parts]
                 variances = np.concatenate(each)
             else:  # simulated, and as large as the draws make sure
-                self._require_mixed(product, operators)
                 squares, count = np.zeros(product.rows), 0
                 for drawn in self._errors:
                     for column in drawn.T:
@@ -485,13 +487,6 @@ class IterativeStructure(JointStructure):
             f"Covariances of {product.name} and {other.name} are not known where estimates need a linear solver. Choose a strategy with a "
             "product form."
         )
-
-    def _require_mixed(self, product: Product, operators: list[Operator]) -> None:
-        """Refuse queries outside the span of the measurements, whose variances would come out too small."""
-        # A random combination of all queries lies in the span, with probability 1, only if every one of them does.
-        generator = np.random.default_rng(_SEED)
-        mixed = along_each(operators, generator.standard_normal([operator.rows for operator in operators]), apply_transpose)
-        self.joint.solve(mixed.reshape(-1, 1), product.name, _ERROR_TOLERANCE)
 
     @cached_property
     def _errors(self) -> list[np.ndarray]:

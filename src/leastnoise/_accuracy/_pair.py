@@ -14,7 +14,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from leastnoise._accuracy._determined import Span, require, split, undetermined
+from leastnoise._accuracy._determined import split, undetermined
 from leastnoise._accuracy._joint import Diagonalised, Joint, JointStructure
 from leastnoise._accuracy._measured import JointCells, Measured, used
 from leastnoise._check.arrays import FloatArray
@@ -73,7 +73,6 @@ class PairStructure(JointStructure):
     joint: Joint
     axes: Mapping[str, PairAxis]
     information: FloatArray
-    span: Span | None = None
 
     @cached_property
     def inverse(self) -> Diagonalised:
@@ -91,7 +90,6 @@ class PairStructure(JointStructure):
         return _outer(self._summed(product))
 
     def _require_seen(self, product: Product) -> None:
-        require(self.span, product)
         if not all(axis.sees(operator) for axis, operator in zip(self.axes.values(), self.joint.operators(product), strict=True)):
             raise undetermined(product)
 
@@ -152,9 +150,9 @@ def pair_terms(axes: Mapping[str, PairAxis]) -> tuple[FloatArray, FloatArray]:
     return first, second
 
 
-def pair_structure(sizes: Mapping[str, int], tables: Sequence[tuple[Block, float]], span: Span | None = None) -> PairStructure:
+def pair_structure(sizes: Mapping[str, int], tables: Sequence[tuple[Block, float]]) -> PairStructure:
     """Compute the covariance from two tables over the joint cells of some attributes."""
     along = [{factor.attributes[0]: factor for factor in block.factors if used(factor)} for block, _ in tables]
     axes = {name: PairAxis.of(size, (along[0].get(name), along[1].get(name))) for name, size in sizes.items()}
     first, second = (term / variance for term, (_, variance) in zip(pair_terms(axes), tables, strict=True))
-    return PairStructure(Joint(tuple(sizes), tuple(sizes.values()), tuple(tables)), axes, first + second, span)
+    return PairStructure(Joint(tuple(sizes), tuple(sizes.values()), tuple(tables)), axes, first + second)

@@ -31,11 +31,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leastnoise._accuracy._determined import Span, require, undetermined
+from leastnoise._accuracy._determined import multiples_of_total, undetermined
 from leastnoise._accuracy._measured import Cells, Errors, Measured, Names, Structure, explained, measured_along, subsets, used
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families import MOST_LISTED, Basis, LevelInverse, Levels, leaves_out_total
-from leastnoise._linop import Operator, Total, apply, apply_transpose, dense
+from leastnoise._families import MOST_LISTED, Basis, CellsBasis, LevelInverse, Levels, Undetermined, leaves_out_total
+from leastnoise._linop import AllRanges, Operator, Total, apply, apply_transpose, dense
 from leastnoise._measurements import Block, Factor
 from leastnoise._workload import Along, Product, numbered
 
@@ -46,6 +46,7 @@ MOST_EXPLAINED = 10
 _FEW = 4  # components that more blocks contain are summed together in one pass over the blocks
 _MOST_TOGETHER = 2**20  # numbers of blocks that are looked at together
 _MOST_SORTED = 2**20
+_ZERO_PART = 1e-7  # of a query's norm: a smaller part along the total counts as none
 _MANY = 16  # from so many products on arrays are quicker
 
 
@@ -283,17 +284,45 @@ class ProductStructure(Structure):
     bases: Mapping[str, Basis]
     narrow: Mapping[Names, Any]  # by tau: lambda, or for each level its precision or those of its groups
     wide: tuple[tuple[Names, Names, float], ...]
-    span: Span
+    apart: frozenset[str]  # attributes along which some table leaves out the total
     leveled: str | None = None
     levels: Levels | None = None
     _inverses: dict[Names, LevelInverse] = field(default_factory=dict, repr=False)
     _rows: dict[tuple[str, Operator], _Rows] = field(default_factory=dict, repr=False)
     _sums: dict[tuple[str, Operator], tuple[float, float]] = field(default_factory=dict, repr=False)
+    _needed: dict[tuple[str, Operator], tuple[bool, bool] | None] = field(default_factory=dict, repr=False)
 
     def require(self, product: Product) -> None:
-        """Refuse a product that the measurements do not determine, or perhaps do not."""
-        if not require(self.span, product):
-            raise undetermined(product)
+        queries, names, operators = self._asked(product)
+        needed = [self._needs(name, operator) for name, operator in zip(names, operators, strict=True)]
+        for tau in subsets(names):
+            # Some query has a component in tau if along every attribute some row has one in the part that tau takes.
+            asked = all(needs is None or needs[name in tau] for name, needs in zip(names, needed, strict=True))
+            if asked and (None in needed or not self._tells(tau, queries)):
+                raise undetermined(product)
+
+    def _needs(self, name: str, operator: Operator) -> tuple[bool, bool] | None:
+        """Tell whether any row along an attribute needs the total, and whether any needs the rest; None if a row was not measured."""
+        key = (name, operator)
+        if key not in self._needed:
+            basis = self.bases[name]
+            try:
+                basis.determined(operator)
+            except Undetermined:
+                self._needed[key] = None
+                return None
+            # Only where the total is left out can it be missing. All ranges have single cells among them, and some of these need it.
+            total = True
+            if name in self.apart and operator != AllRanges(basis.size):
+                squares = CellsBasis.plain(basis.size).variances(operator) * (basis.mean @ basis.mean)
+                total = bool((self.rows(name, operator).mean > _ZERO_PART**2 * squares).any())
+            self._needed[key] = total, not multiples_of_total(operator)
+        return self._needed[key]
+
+    def _tells(self, tau: Names, queries: Operator) -> bool:
+        """Tell whether some table measures tau, and along the attribute with levels groups of which the queries are sums."""
+        inverse = self.inverse(tau)
+        return inverse is not None and (isinstance(inverse, Scaled) or inverse.holds(queries))
 
     def strength(self, tau: Names) -> float:
         """Return lambda(tau), 0 if no measured table contains tau."""
@@ -335,9 +364,9 @@ class ProductStructure(Structure):
         return self._sums[key]
 
     def variances(self, product: Product) -> FloatArray:
+        self.require(product)
         if len(product.attributes) > 1 and sum(product.shape) <= _MOST_SORTED and self._rows_alike(product):
             return np.full(product.shape, self.total(product) / product.rows)
-        self.require(product)
         queries, names, operators = self._asked(product)
         each = [self.rows(name, operator) for name, operator in zip(names, operators, strict=True)]
         listed = self._listed(queries, names, [np.column_stack((rows.mean, rows.residual)) for rows in each])
@@ -384,13 +413,13 @@ class ProductStructure(Structure):
 
     def _even(self, products: Sequence[Product]) -> Sequence[Errors | None]:
         """Return ``errors`` of products whose answers all have the same variance, many at once; None for others."""
-        if self.wide or self.levels is not None or self.span.axes is None or len(products) < _MANY:
+        if self.wide or self.levels is not None or len(products) < _MANY:
             return [None] * len(products)
         asked = numbered(products)
         alike, sums = [], []
         for along in asked.along:
             name, operator = along.name, along.operator
-            alike.append(operator.rows <= _MOST_SORTED and self.span.needs(name, operator) and self.rows(name, operator).alike)
+            alike.append(operator.rows <= _MOST_SORTED and self._needs(name, operator) is not None and self.rows(name, operator).alike)
             sums.append(self.sums(name, operator) if alike[-1] else (0.0, 0.0))
         parts = np.array(sums, dtype=np.float64).reshape(-1, 2)
         answers = np.array([along.operator.rows for along in asked.along], dtype=np.int64)

@@ -15,7 +15,7 @@ from itertools import chain, combinations
 from typing import Any, TypeAlias
 
 from leastnoise._accuracy._bounds import lower_bound
-from leastnoise._accuracy._determined import Span, UnsupportedQuery
+from leastnoise._accuracy._determined import UnsupportedQuery
 from leastnoise._accuracy._joint import MOST_JOINT, IterativeStructure, Joint, dense_structure
 from leastnoise._accuracy._measured import Errors, Known, Names, Structure, centre, equations, explained, middles, used
 from leastnoise._accuracy._pair import pair_structure
@@ -78,7 +78,6 @@ def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = 
     if quantity is None:
         tables += [(block, exact_variance(plan)) for block in exact]
     blocks = [block for block, _ in tables]
-    span = Span(domain, blocks)
     along: dict[str, dict[Factor, None]] = {}
     factors = {id(factor): factor for block in blocks for factor in block.factors}.values()
     alone = True
@@ -88,20 +87,20 @@ def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = 
         along.setdefault(factor.attributes[0], {})[known] = None
     if alone:
         try:
-            structure = _product_structure(domain, tables, along, span)
+            structure = _product_structure(domain, tables, along)
         except Undetermined:  # a strategy that does not determine every cell may still determine the queries
             structure = None
         if structure is not None:
             return structure
     sizes = {name: domain.kind(name).size for name in domain.names if any(name in block.attributes for block in blocks)}
     if len(blocks) == 2 and alone and max(sizes.values(), default=1) <= MOST_LONG and _FEW < math.prod(sizes.values()) <= MOST_JOINT:
-        return pair_structure(sizes, tables, span)
+        return pair_structure(sizes, tables)
     joint = Joint.of(domain, tables)
-    return dense_structure(domain, joint, span) if joint.cells <= MOST_DENSE else IterativeStructure(joint, span)
+    return dense_structure(domain, joint) if joint.cells <= MOST_DENSE else IterativeStructure(joint)
 
 
 def _product_structure(
-    domain: Domain, tables: Sequence[tuple[Block, float]], strategies: Mapping[str, Mapping[Factor, None]], span: Span
+    domain: Domain, tables: Sequence[tuple[Block, float]], strategies: Mapping[str, Mapping[Factor, None]]
 ) -> ProductStructure | None:
     """Return the product form, with levels along one attribute if needed; None if there is none, or too many tau have levels."""
     mixed = [name for name, factors in strategies.items() if len(factors) > 1]
@@ -115,8 +114,9 @@ def _product_structure(
     bases = _bases(domain, {name: factor for name, factor in measured.items() if name != leveled})
     if leveled is not None:
         levels = nested_levels(domain.kind(leveled).size, [factor.operator for factor in strategies[leveled]])
-        if levels is None:
-            return None
+        along_it = {id(factor): factor for block, _ in tables for factor in block.factors if factor.attributes == (leveled,)}
+        if levels is None or any(contrast_strength(factor) is not None for factor in along_it.values()):
+            return None  # contrasts are no level, although beside cells of one weight they serve as cells
         bases[leveled] = CellsBasis.plain(levels.size)  # an object of its own, as bases are told apart by object
     narrow: dict[Names, Any] = {}
     wide = []
@@ -149,7 +149,7 @@ def _product_structure(
         for tau, share in shares:
             known = narrow.setdefault(tau, [0.0] * len(levels.groups))
             known[level] = known[level] + precision * share * weights
-    return ProductStructure(bases, narrow, tuple(wide), span, leveled, levels)
+    return ProductStructure(bases, narrow, tuple(wide), frozenset(chain.from_iterable(apart.values())), leveled, levels)
 
 
 def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, Basis]:

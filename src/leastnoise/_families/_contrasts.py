@@ -118,7 +118,7 @@ def contrast_strength(factor: Factor) -> float | None:
     rows, n = dense(operator).astype(float), operator.size
     gram = rows.T @ rows
     off = -gram[0, -1]
-    return float(off * n) if not rows.sum(axis=1).any() and np.array_equal(gram, off * (n * np.eye(n) - 1)) else None
+    return float(off * n) if off > 0 and not rows.sum(axis=1).any() and np.array_equal(gram, off * (n * np.eye(n) - 1)) else None
 
 
 @lru_cache(maxsize=8)

@@ -239,7 +239,7 @@ class CoarseBasis(Basis):
     def determined(self, operator: Operator) -> tuple[Basis, Operator]:
         if not of_runs(self.size, self.coarse.starts).holds(operator):
             raise Undetermined("The queries measured along an attribute do not determine what is asked along it.")
-        return self.runs, on_runs(operator, self.coarse.starts)
+        return self.runs.determined(on_runs(operator, self.coarse.starts))
 
     def solve(self, v: FloatArray) -> FloatArray:
         lengths = self.coarse.lengths

@@ -27,7 +27,7 @@ import numpy as np
 from leastnoise._check import InputError
 from leastnoise._check.arrays import Array, FloatArray, IntArray
 from leastnoise._families._queries import zero_one
-from leastnoise._linop import Identity, Operator, Total, apply_transpose
+from leastnoise._linop import Identity, Operator, Total, apply, apply_transpose
 
 _ROUNDING = 1e-13  # eigenvalues below this part of the largest one count as 0
 _MOST_ROOT = 1024  # orbits of cells below one group whose common spectrum is computed
@@ -312,6 +312,15 @@ class LevelInverse:
             asked = apply_transpose(operator, np.equal.outer(np.arange(operator.rows), rows).astype(np.float64))
             answer[rows] = self.squares(asked)
         return answer
+
+    def holds(self, operator: Operator) -> bool:
+        """Tell whether every row of an operator is a sum of groups of the finest measured level, so that it is determined."""
+        # Such rows do not see how a group's values lie within it: here random ones, or their sum on the group's first cell.
+        groups = self.levels.groups[self._passes[0]]
+        values = np.random.default_rng(0).integers(1, 2**30, self.levels.size)
+        sums = np.zeros_like(values)
+        np.add.at(sums, np.unique(groups, return_index=True)[1][groups], values)
+        return np.array_equal(apply(operator, values), apply(operator, sums))
 
     def total_variance(self, operator: Operator) -> float:
         """Return the sum of q X^+ q over the rows q of an operator."""
