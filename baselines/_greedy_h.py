@@ -1,10 +1,17 @@
 """GreedyH, the second stage of DAWA used alone: as defined, and as every released copy computes it.
 
+GreedyH gives every node its own scale: the node takes a share of what its ancestors have left of 1, so the scales on every path from the
+root to a cell have the sum 1. From the cells up, the share lambda of each node is chosen for the least error of the queries inside the
+node, while its subtree gets the rest. Queries that leave the node are anticipated: the part that crosses the node's children is damped by
+``b^(-depth/2)``.
+
 The released copies minimise the error of the workload W^T W in the place of W, because a routine written for W is called with W^T W. They
 also damp lambda^2 where only what crosses the children should be damped, hand the damped objective up as the error of the child, and do
 not split blocks whose columns in the workload are all equal. That reading gives the published numbers; it is as private as the other.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -16,11 +23,13 @@ from baselines._tree import measured, sums_of_blocks, whole_weights
 from leastnoise._check import refuse
 from leastnoise._families import Gram, dense_gram
 from leastnoise._families import gram_of as gram_of_queries
-from leastnoise._families._tree import fit_greedy_h, full_chain, path_scales
+from leastnoise._families._tree import ScaledTree, full_chain, tree_error
 from leastnoise._kernel import Entropy
-from leastnoise._linop import AllRanges
+from leastnoise._linop import AllRanges, run_spread, run_sums
 
 _GRID = 100
+_NODES_AT_ONCE = 8192  # in memory
+_NOTHING = 1e-9  # part of the largest error below which a node counts as not asked for
 MOST_DENSE = 2**13  # cells of a dense Gram matrix: half a GB
 
 
@@ -39,6 +48,60 @@ class Hierarchy:
             for width, scale in zip(self.widths, self.scales, strict=True)
         ]
         return np.vstack([level[level.max(axis=1) > 0] for level in rows])
+
+
+def path_scales(widths: Sequence[int], shares: Sequence[Reals], size: int) -> list[Reals]:
+    """Return the scales of nodes: each node takes its share of what its ancestors have left of 1, and the cells take the rest.
+
+    Args:
+        widths: of all levels, the cells first.
+        shares: of the nodes of each level above the cells, the narrowest first.
+        size: number of cells.
+    """
+    left = np.ones(len(shares[-1])) if shares else np.ones(size)
+    scales: list[Reals] = []
+    for level in range(len(shares) - 1, -1, -1):
+        scales.append(left * shares[level])
+        count = len(shares[level - 1]) if level else size
+        left = np.repeat(left * (1 - shares[level]), widths[level + 1] // widths[level])[:count]
+    return [left, *scales[::-1]]
+
+
+def _best_shares(error: Reals, mass: Reals, cross: Reals) -> Reals:
+    """Return the lambda of ``{0, 1/100, ...}`` with the least ``(1 + u)^2 (E - c u^2 / (1 + k u^2))``, ``u = lambda / (1 - lambda)``."""
+    shares = np.arange(100) / 100
+    u = shares / (1 - shares)
+    best = np.empty(len(error))
+    for start in range(0, len(error), _NODES_AT_ONCE):
+        part = slice(start, start + _NODES_AT_ONCE)
+        value = (1 + u) ** 2 * (error[part, None] - cross[part, None] * u**2 / (1 + mass[part, None] * u**2))
+        best[part] = shares[np.argmin(value, axis=1)]
+    return best
+
+
+def fit_greedy_h(gram: Gram) -> ScaledTree:
+    """Find the hierarchy that the greedy algorithm of DAWA's second stage chooses for a workload."""
+    widths = full_chain(gram.size, 2)
+    vector = np.ones(gram.size)
+    error = gram.diagonal()
+    inside = gram.diagonal()
+    shares: list[Reals] = []
+    for level, width in enumerate(widths[1:], start=1):
+        product = gram.block_products(vector, width)
+        k, m = run_sums(vector, width), run_sums(vector * product, width)
+        error, children = run_sums(error, 2), run_sums(inside, 2)
+        damping = 2 ** (-(len(widths) - 1 - level) / 2)
+        share = _best_shares(error, k, damping * (m - children) + children)
+        share[error <= _NOTHING * error.max()] = 0.0  # nobody asks there, so only rounding errors would be minimised
+        rest = (1 - share) ** 2
+        divisor = rest + k * share**2
+        error = (error - share**2 / divisor * m) / rest
+        inside = m / divisor**2
+        vector = vector / run_spread(divisor, width, gram.size)
+        shares.append(share)
+    scales = path_scales(widths, shares, gram.size)
+    rmse = math.sqrt(tree_error(gram, widths, [scale**2 for scale in scales]) / gram.queries)
+    return ScaledTree(size=gram.size, widths=widths, scales=tuple(scales), norm=1, rmse=rmse)
 
 
 def as_defined(gram: Gram) -> Hierarchy:

@@ -66,4 +66,4 @@ from leastnoise._families._queries import (
 )
 from leastnoise._families._search import Clock, NotApplicable, descended, dual_ascent, go_on, over, running
 from leastnoise._families._toeplitz import causal_hierarchy, causal_strategies, ending_variances, first_rows, square_root
-from leastnoise._families._tree import ScaledTree, TreeInverse, best_hierarchy, fit_greedy_h, fit_level_tree, haar, level_tree, tree_factor
+from leastnoise._families._tree import ScaledTree, TreeInverse, best_hierarchy, even_tree, fit_level_tree, haar, level_tree, tree_factor

@@ -12,12 +12,7 @@ a Haar wavelet ``sum_l (tau_(l-1) - tau_l) / (w_l^2 B_l)``. When a width does no
 empty cells that are not known to be empty. Under L1 the best trees have few levels, far apart, and levels in between only cost; so chains
 of widths are searched, not just powers of one branching. Under L2 every level helps a little.
 
-GreedyH gives every node its own scale: the node takes a share of what its ancestors have left of 1, so the scales on every path from the
-root to a cell have the sum 1. From the cells up, the share lambda of each node is chosen for the least error of the queries inside the
-node, while its subtree gets the rest. Queries that leave the node are anticipated: the part that crosses the node's children is damped by
-``b^(-depth/2)``. (Public copies of the algorithm are called with W^T W instead of W, and so optimise another workload.)
-
-Source: Hay et al. 2010 (inference by two passes); Li, Hay, Miklau, Wang, PVLDB 2014, section 4.3 (GreedyH); the rest is ours.
+Source: Hay et al. 2010 (inference by two passes); the rest is ours.
 """
 
 import itertools
@@ -42,8 +37,6 @@ _RUNS = 16  # most runs of suffixes or prefixes of a child, whose largest varian
 _ROUNDING = 2.0**-50  # relative rounding error of a sum of squares
 _LEAST = -6.0  # logarithm of the least weight over the largest: with a smaller weight of the cells the error is lost in rounding
 _BEST_CHAINS, _DESCENT_STEPS = 12, 20  # after common steps the best chains of each length are descended from, by so many steps
-_NODES_AT_ONCE = 8192  # in memory
-_NOTHING = 1e-9  # part of the largest error below which a node counts as not asked for
 _WEIGHT_BITS = 20  # of row weights
 
 
@@ -79,23 +72,6 @@ def tree_error(gram: Gram, widths: Sequence[int], squares: Sequence[FloatArray])
         error -= float((z * m) @ shrink)
         vector = vector * run_spread(shrink, width, gram.size)
     return max(error, known * _ROUNDING)
-
-
-def path_scales(widths: Sequence[int], shares: Sequence[FloatArray], size: int) -> list[FloatArray]:
-    """Return the scales of nodes: each node takes its share of what its ancestors have left of 1, and the cells take the rest.
-
-    Args:
-        widths: of all levels, the cells first.
-        shares: of the nodes of each level above the cells, the narrowest first.
-        size: number of cells.
-    """
-    left = np.ones(len(shares[-1])) if shares else np.ones(size)
-    scales: list[FloatArray] = []
-    for level in range(len(shares) - 1, -1, -1):
-        scales.append(left * shares[level])
-        count = len(shares[level - 1]) if level else size
-        left = np.repeat(left * (1 - shares[level]), widths[level + 1] // widths[level])[:count]
-    return [left, *scales[::-1]]
 
 
 def _slopes(logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: int) -> tuple[FloatArray, FloatArray]:
@@ -183,6 +159,12 @@ def weighted_tree(gram: Gram, widths: Sequence[int], weights: FloatArray, norm: 
     return ScaledTree(size=gram.size, widths=tuple(widths), scales=scales, norm=norm, rmse=math.sqrt(error / gram.queries))
 
 
+def even_tree(gram: Gram, branching: int, norm: int) -> ScaledTree:
+    """Return the hierarchy of a given branching with equal weights."""
+    widths = full_chain(gram.size, branching)
+    return weighted_tree(gram, widths, np.ones(len(widths)), norm)
+
+
 def uniform_tree(gram: Gram, norm: int) -> ScaledTree:
     """Find the branching for which the hierarchy with equal weights has the least error."""
     candidates = sorted({*range(2, 34), *(2**power for power in range(6, 40) if 2**power < 2 * gram.size)})
@@ -227,43 +209,6 @@ def haar_weights(gram: Gram, norm: int) -> FloatArray:
     cost = np.concatenate([[traces[-1]], (traces[:-1] - traces[1:])[::-1]]) / np.array([widths[-1], *widths[:0:-1]])
     weights = np.maximum(cost, 1e-12 * cost.max()) ** (1 / (2 + norm))
     return np.asarray(weights / np.linalg.norm(weights, ord=norm))
-
-
-def _best_shares(error: FloatArray, mass: FloatArray, cross: FloatArray) -> FloatArray:
-    """Return the lambda of ``{0, 1/100, ...}`` with the least ``(1 + u)^2 (E - c u^2 / (1 + k u^2))``, ``u = lambda / (1 - lambda)``."""
-    shares = np.arange(100) / 100
-    u = shares / (1 - shares)
-    best = np.empty(len(error))
-    for start in range(0, len(error), _NODES_AT_ONCE):
-        part = slice(start, start + _NODES_AT_ONCE)
-        value = (1 + u) ** 2 * (error[part, None] - cross[part, None] * u**2 / (1 + mass[part, None] * u**2))
-        best[part] = shares[np.argmin(value, axis=1)]
-    return best
-
-
-def fit_greedy_h(gram: Gram) -> ScaledTree:
-    """Find the hierarchy that the greedy algorithm of DAWA's second stage chooses for a workload."""
-    widths = full_chain(gram.size, 2)
-    vector = np.ones(gram.size)
-    error = gram.diagonal()
-    inside = gram.diagonal()
-    shares: list[FloatArray] = []
-    for level, width in enumerate(widths[1:], start=1):
-        product = gram.block_products(vector, width)
-        k, m = run_sums(vector, width), run_sums(vector * product, width)
-        error, children = run_sums(error, 2), run_sums(inside, 2)
-        damping = 2 ** (-(len(widths) - 1 - level) / 2)
-        share = _best_shares(error, k, damping * (m - children) + children)
-        share[error <= _NOTHING * error.max()] = 0.0  # nobody asks there, so only rounding errors would be minimised
-        rest = (1 - share) ** 2
-        divisor = rest + k * share**2
-        error = (error - share**2 / divisor * m) / rest
-        inside = m / divisor**2
-        vector = vector / run_spread(divisor, width, gram.size)
-        shares.append(share)
-    scales = path_scales(widths, shares, gram.size)
-    rmse = math.sqrt(tree_error(gram, widths, [scale**2 for scale in scales]) / gram.queries)
-    return ScaledTree(size=gram.size, widths=widths, scales=tuple(scales), norm=1, rmse=rmse)
 
 
 def tree_factor(size: int, widths: Sequence[int], scales: Sequence[FloatArray]) -> Fitted:

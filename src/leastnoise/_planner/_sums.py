@@ -29,8 +29,8 @@ from leastnoise._families import (
     NotApplicable,
     all_alike,
     dense_gram,
+    even_tree,
     fit_gaussian_optimum,
-    fit_greedy_h,
     fit_p_identity,
     fitted_apart,
     gram_of,
@@ -143,13 +143,14 @@ class ThresholdChoice(NamedTuple):
 def quick_noise(gram: Gram, limits: IntArray, norm: int) -> float:
     """Estimate the unit RMSE of the best strategy for W T in milliseconds; how it changes with the threshold is right to a few percent.
 
-    Source: what p-Identity and the Gaussian optimum reach for prefix sums, relative to GreedyH and the singular value bound.
+    Source: what p-Identity and the Gaussian optimum reach for prefix sums, relative to even trees and the singular value bound.
     """
     if norm == 2:
         factor = -(-gram.size // _MOST_SPECTRUM)
         return 1.02 * singular_value_bound(weighted_gram(gram.coarsen(factor) if factor > 1 else gram, limits[::factor]))
     weighted = weighted_gram(gram, limits)
-    return min(0.75 * fit_greedy_h(weighted).rmse, math.sqrt(float(weighted.diagonal().sum()) / weighted.queries))
+    tree = min(even_tree(weighted, branching, norm).rmse for branching in (4, 16))
+    return min(0.85 * tree, math.sqrt(float(weighted.diagonal().sum()) / weighted.queries))
 
 
 def choose_threshold(
