@@ -24,7 +24,7 @@ from leastnoise._linop import AllRanges, Identity, Prefix, Ranges, Total
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from baselines._greedy_h import fit_greedy_h  # noqa: E402
+from baselines._greedy_h import fit_greedy_h
 
 Reals = np.ndarray
 Objective = Callable[[Reals], tuple[float, Reals]]
