@@ -1,11 +1,11 @@
 """Every measurement of bench/ at its smallest size: that it runs and prints, not what it measures."""
 
-import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from cli.forked import Forked
 from waiting import HANGS
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
@@ -37,19 +37,13 @@ def test_every_measurement_has_a_smallest_size() -> None:
     assert {file.stem for file in BENCH.glob("*.py")} == {name for name, *_ in SMALLEST} | NOT_HERE
 
 
-# As `python bench/NAME.py` runs it.
-PROGRAM = "import runpy, sys; sys.argv[0] = {path!r}; sys.path[0] = {folder!r}; runpy.run_path({path!r}, run_name='__main__')"
-
-
 @pytest.mark.parametrize("run", SMALLEST, ids=" ".join)
-def test_it_runs(run: tuple[str, ...], tmp_path: Path) -> None:
+def test_it_runs(run: tuple[str, ...]) -> None:
     """In a process of its own: measurements start threads and servers, and change what pytest holds."""
     name, *said = run
-    program = PROGRAM.format(path=str(BENCH / f"{name}.py"), folder=str(BENCH))
-    process = Forked(tmp_path, program, said, dict(os.environ))
-    out, err = process.communicate(timeout=HANGS)
-    process.close()
-    assert process.returncode == 0, err
-    printed = out.splitlines()
+    command = [sys.executable, str(BENCH / f"{name}.py"), *said]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANGS, check=False)
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout.splitlines()
     assert printed
     assert not [line for line in printed if line.startswith("!")]

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from cli.forked import Forked
 from leastnoise import _progress
 from leastnoise._cli import main
 
@@ -57,7 +57,7 @@ class Result:
 
 
 Run = Callable[..., Result]  # in this process
-Fork = Callable[..., Forked]
+Start = Callable[..., subprocess.Popen[str]]  # in a process of its own
 
 
 def edit(folder: Path, *pairs: tuple[str, str]) -> None:
@@ -124,17 +124,18 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
 
 
 @pytest.fixture
-def fork(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fork]:
-    """Start the program, or a script that changes it first, in a process of its own: a fork of one that has loaded it."""
-    started: list[Forked] = []
+def start(folder: Path) -> Iterator[Start]:
+    """Start the program, or a script that changes it first, in a process of its own."""
+    started: list[subprocess.Popen[str]] = []
 
-    def fork_there(*arguments: object, program: str = PROGRAM, **environment: str) -> Forked:
+    def start_there(*arguments: object, program: str = PROGRAM, **environment: str) -> subprocess.Popen[str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-        said = tmp_path_factory.mktemp("said")
-        started.append(Forked(said, program, [*map(str, arguments)], {**inherited, **environment}))
+        command = [sys.executable, "-c", program, *map(str, arguments)]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        started.append(subprocess.Popen(command, env={**inherited, **environment}, **pipes))
         return started[-1]
 
-    yield fork_there
+    yield start_there
     for process in started:
-        process.send_signal(signal.SIGKILL)
-        process.close()
+        process.kill()
+        process.communicate()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Fork, Run
+from cli.conftest import Run, Start
 from cli.test_killed import changed
 from leastnoise._kernel import _keys
 from leastnoise._session import Ledger
@@ -91,10 +91,10 @@ def test_one_command_finds_and_releases_within_the_budget(visits: Path, run: Run
 
 
 @pytest.mark.parametrize("command", [["release", "spec.toml", "--out", "out"], ["resume", "visits.ledger"]], ids=["again", "resume"])
-def test_a_killed_search_is_finished_by_the_same_command_or_by_resume(visits: Path, fork: Fork, run: Run, command: list[str]) -> None:
+def test_a_killed_search_is_finished_by_the_same_command_or_by_resume(visits: Path, start: Start, run: Run, command: list[str]) -> None:
     """Stops at other steps: tests/session/test_categories.py."""
     program = changed("change(finish, 'write_categories', before=die)")
-    assert fork("release", "spec.toml", "--out", "out", program=program).wait(timeout=HANGS) == -signal.SIGKILL
+    assert start("release", "spec.toml", "--out", "out", program=program).wait(timeout=HANGS) == -signal.SIGKILL
     book = Ledger.open("visits.ledger")
     assert [entry.resumable for entry in book.entries()] == [True]
     assert not (visits / "agent-categories").exists()

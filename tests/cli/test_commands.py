@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from docs import site
 
-from cli.conftest import PROGRAM, Fork, Run, edit
+from cli.conftest import PROGRAM, Run, Start, edit
 from leastnoise import _progress as progress_module
 from leastnoise._cli import _demo as demo_module
 from leastnoise._cli import _main, _plan
@@ -317,12 +317,12 @@ def test_the_version_is_told(run: Run) -> None:
 
 
 @pytest.mark.parametrize(("no_color", "colours"), [("", True), ("1", False)])
-def test_colours_on_a_terminal_alone(folder: Path, fork: Fork, no_color: str, colours: bool) -> None:
+def test_colours_on_a_terminal_alone(folder: Path, start: Start, no_color: str, colours: bool) -> None:
     # a real terminal, 80 columns wide
     main_end, child_end = pty.openpty()
     terminal = f"import os; os.dup2(os.open({os.ttyname(child_end)!r}, os.O_WRONLY | os.O_NOCTTY), 1)\n{PROGRAM}"
     environment = {"TERM": "xterm-256color", "COLUMNS": "80", **({"NO_COLOR": no_color} if no_color else {})}
-    assert fork("plan", "people.toml", program=terminal, **environment).wait(timeout=HANGS) == 0
+    assert start("plan", "people.toml", program=terminal, **environment).wait(timeout=HANGS) == 0
     told = os.read(main_end, 100_000).decode()
     os.close(child_end)
     os.close(main_end)
@@ -331,18 +331,18 @@ def test_colours_on_a_terminal_alone(folder: Path, fork: Fork, no_color: str, co
     assert ("\x1b[1m" in told) or not colours
 
 
-def test_a_name_that_the_terminal_cannot_show_is_no_fault(folder: Path, fork: Fork) -> None:
+def test_a_name_that_the_terminal_cannot_show_is_no_fault(folder: Path, start: Start) -> None:
     edit(folder, ("[domain.income]", '[domain."東京"]\nsize = 3\n[domain.income]'))
     edit(folder, ('of = ["sex", "age"]', 'of = ["sex", "age", "東京"]'))
-    process = fork("plan", "people.toml", program=f"import sys; sys.stdout.reconfigure(encoding='latin-1')\n{PROGRAM}")
+    process = start("plan", "people.toml", program=f"import sys; sys.stdout.reconfigure(encoding='latin-1')\n{PROGRAM}")
     told, said = process.communicate(timeout=HANGS)
     assert (process.returncode, said) == (0, "")
     assert "sex x ??" in told
 
 
-def test_a_closed_pipe_is_no_fault(folder: Path, fork: Fork) -> None:
+def test_a_closed_pipe_is_no_fault(folder: Path, start: Start) -> None:
     program = "import os, sys; os.close(1); os.dup2(os.pipe()[1], 1)\nfrom leastnoise._cli import main; main()"
-    process = fork("plan", "people.toml", "--json", program=program)
+    process = start("plan", "people.toml", "--json", program=program)
     _, said = process.communicate(timeout=HANGS)
     assert "Traceback" not in said
     assert "fault" not in said

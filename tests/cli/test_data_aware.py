@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Fork, Run
+from cli.conftest import Run, Start
 from cli.test_killed import changed
 from leastnoise._session import Ledger
 from waiting import HANGS
@@ -42,9 +42,9 @@ def spec(folder: Path) -> Path:
 
 @pytest.mark.parametrize(("change", "end"), STEPS.values(), ids=STEPS)
 def test_killed_between_its_steps_it_goes_on_where_it_was_and_killed_within_one_it_is_absent(
-    folder: Path, spec: Path, fork: Fork, run: Run, change: str, end: str
+    folder: Path, spec: Path, start: Start, run: Run, change: str, end: str
 ) -> None:
-    process = fork("release", spec.name, "--out", "out", program=changed(change))
+    process = start("release", spec.name, "--out", "out", program=changed(change))
     _, told = process.communicate(timeout=HANGS)
     assert process.returncode == -signal.SIGKILL, told
     book = Ledger.open(folder / "people.ledger")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Fork, Run, edit
+from cli.conftest import Run, Start, edit
 from leastnoise._accounting import Privacy, PureDP
 from leastnoise._session import Ledger
 from waiting import HANGS, wait_until
@@ -134,9 +134,9 @@ def measured(ledger: Path) -> list[str]:
 
 @pytest.mark.parametrize(("change", "end"), [step[1:] for step in STEPS], ids=[step[0] for step in STEPS])
 def test_killed_at_any_step_a_release_is_paid_and_absent_resumable_or_whole_and_finished_once(
-    folder: Path, ledger: Path, fork: Fork, run: Run, change: str, end: str
+    folder: Path, ledger: Path, start: Start, run: Run, change: str, end: str
 ) -> None:
-    process = fork("release", "people.toml", "--out", "out", program=changed(change))
+    process = start("release", "people.toml", "--out", "out", program=changed(change))
     _, told = process.communicate(timeout=HANGS)
     assert process.returncode == -signal.SIGKILL, told
     entries = Ledger.open(ledger).entries()
@@ -184,9 +184,9 @@ def test_killed_at_any_step_a_release_is_paid_and_absent_resumable_or_whole_and_
     ],
 )
 def test_one_interruption_or_two_say_truthfully_whether_something_was_paid(
-    folder: Path, ledger: Path, fork: Fork, change: str, told: str
+    folder: Path, ledger: Path, start: Start, change: str, told: str
 ) -> None:
-    process = fork("release", "people.toml", "--out", "out", program=changed(change))
+    process = start("release", "people.toml", "--out", "out", program=changed(change))
     _, said = process.communicate(timeout=HANGS)
     assert process.returncode == 130, said
     assert re.fullmatch(r"\n?leastnoise: interrupted\. [^\n]+\n", said), said
@@ -197,8 +197,8 @@ def test_one_interruption_or_two_say_truthfully_whether_something_was_paid(
     assert all(entry.resumable == ("finished" in told) for entry in entries)
 
 
-def test_a_real_interruption_of_a_waiting_run(folder: Path, ledger: Path, fork: Fork) -> None:
-    process = fork("release", "people.toml", "--out", "out", program=changed("change(finish._adapters, 'read', before=pause)"))
+def test_a_real_interruption_of_a_waiting_run(folder: Path, ledger: Path, start: Start) -> None:
+    process = start("release", "people.toml", "--out", "out", program=changed("change(finish._adapters, 'read', before=pause)"))
     wait_until(lambda: (folder / "paused").exists() or process.poll() is not None)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=HANGS)
@@ -208,9 +208,9 @@ def test_a_real_interruption_of_a_waiting_run(folder: Path, ledger: Path, fork: 
 
 
 @pytest.mark.parametrize(("debug", "frames"), [("", False), ("1", True)])
-def test_a_fault_says_what_was_paid_and_shows_no_value(folder: Path, ledger: Path, fork: Fork, debug: str, frames: bool) -> None:
+def test_a_fault_says_what_was_paid_and_shows_no_value(folder: Path, ledger: Path, start: Start, debug: str, frames: bool) -> None:
     program = changed("change(finish, 'fill_draft', before=fail)")
-    process = fork("release", "people.toml", "--out", "out", program=program, LEASTNOISE_DEBUG=debug)
+    process = start("release", "people.toml", "--out", "out", program=program, LEASTNOISE_DEBUG=debug)
     _, said = process.communicate(timeout=HANGS)
     assert process.returncode == 3
     assert "a fault of the program, not of yours (RuntimeError at " in said
@@ -222,11 +222,11 @@ def test_a_fault_says_what_was_paid_and_shows_no_value(folder: Path, ledger: Pat
     assert not (folder / "out").exists()
 
 
-def test_a_full_disk_after_paying_says_so_and_loses_nothing(folder: Path, ledger: Path, fork: Fork, run: Run) -> None:
-    process = fork("release", "people.toml", "--out", "whole", program=changed("change(directory, '_rename', after=full)"))
+def test_a_full_disk_after_paying_says_so_and_loses_nothing(folder: Path, ledger: Path, start: Start, run: Run) -> None:
+    process = start("release", "people.toml", "--out", "whole", program=changed("change(directory, '_rename', after=full)"))
     _, said = process.communicate(timeout=HANGS)
     assert (process.returncode, "and is whole in " in said, is_whole(folder / "whole")) == (4, True, True), said
-    process = fork("release", "people.toml", "--out", "out", program=changed("change(directory, '_sync', before=full)"))
+    process = start("release", "people.toml", "--out", "out", program=changed("change(directory, '_sync', before=full)"))
     _, said = process.communicate(timeout=HANGS)
     assert process.returncode == 3
     assert re.fullmatch(r"leastnoise: [^\n]*no space left on device[^\n]*paid \(epsilon = [^\n]*can be finished[^\n]*\n", said), said
@@ -255,8 +255,8 @@ main()
 
 
 @pytest.mark.parametrize("streams", ["full()", "shut(1)", "full(); shut(2)", "shut(0, 1, 2)"])
-def test_what_cannot_be_said_does_not_change_what_is_true(folder: Path, ledger: Path, fork: Fork, streams: str) -> None:
-    process = fork("release", "people.toml", "--out", "out", program=STREAMS.replace("{streams}", streams))
+def test_what_cannot_be_said_does_not_change_what_is_true(folder: Path, ledger: Path, start: Start, streams: str) -> None:
+    process = start("release", "people.toml", "--out", "out", program=STREAMS.replace("{streams}", streams))
     _, said = process.communicate(timeout=HANGS)
     assert is_whole(folder / "out")
     assert [entry.state for entry in Ledger.open(ledger).entries()] == ["sealed"]
@@ -278,10 +278,10 @@ def test_a_name_as_long_as_the_file_system_takes_is_a_name(folder: Path, ledger:
     assert is_whole(folder / ("o" * 255))
 
 
-def test_two_releases_into_one_directory_cost_one_payment(folder: Path, ledger: Path, fork: Fork) -> None:
-    waiting = fork("release", "people.toml", "--out", "out", program=changed("change(finish._adapters, 'read', before=pause)"))
+def test_two_releases_into_one_directory_cost_one_payment(folder: Path, ledger: Path, start: Start) -> None:
+    waiting = start("release", "people.toml", "--out", "out", program=changed("change(finish._adapters, 'read', before=pause)"))
     wait_until(lambda: (folder / "paused").exists() or waiting.poll() is not None)
-    late = fork("release", "people.toml", "--out", "out")
+    late = start("release", "people.toml", "--out", "out")
     _, said = late.communicate(timeout=HANGS)
     assert late.returncode == 2
     assert "is being written by another process" in said
@@ -289,11 +289,11 @@ def test_two_releases_into_one_directory_cost_one_payment(folder: Path, ledger: 
     waiting.send_signal(signal.SIGKILL)
 
 
-def test_concurrent_releases_never_overspend(folder: Path, fork: Fork) -> None:
+def test_concurrent_releases_never_overspend(folder: Path, start: Start) -> None:
     # Five releases of one half each, of a budget of one: at most two can be paid, and those are whole.
     Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(1)))
     edit(folder, ('epsilon = "1"', 'epsilon = "1/2"'))
-    processes = [fork("release", "people.toml", "--out", f"out{place}") for place in range(5)]
+    processes = [start("release", "people.toml", "--out", f"out{place}") for place in range(5)]
     ends = [(process.communicate(timeout=HANGS)[1], process.returncode) for process in processes]
     assert sorted(code for _, code in ends) == [0, 0, 2, 2, 2], ends
     book = Ledger.open(folder / "people.ledger")
@@ -305,8 +305,8 @@ def test_concurrent_releases_never_overspend(folder: Path, fork: Fork) -> None:
     assert {entry.state for entry in book.entries()} == {"sealed"}
 
 
-def test_concurrent_releases_without_a_ledger_make_one(folder: Path, fork: Fork) -> None:
-    processes = [fork("release", "people.toml", "--out", f"out{place}") for place in range(3)]
+def test_concurrent_releases_without_a_ledger_make_one(folder: Path, start: Start) -> None:
+    processes = [start("release", "people.toml", "--out", f"out{place}") for place in range(3)]
     codes = sorted(process.wait(timeout=HANGS) for process in processes)
     assert codes[0] == 0
     assert set(codes[1:]) == {2}
@@ -314,7 +314,7 @@ def test_concurrent_releases_without_a_ledger_make_one(folder: Path, fork: Fork)
     assert sum((folder / f"out{place}").exists() for place in range(3)) == 1
 
 
-def test_the_changes_are_of_steps_that_exist(fork: Fork) -> None:
-    process = fork("--version", program=changed("change(Ledger, 'reserved')"))
+def test_the_changes_are_of_steps_that_exist(start: Start) -> None:
+    process = start("--version", program=changed("change(Ledger, 'reserved')"))
     process.communicate(timeout=HANGS)
     assert process.returncode == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Fork, Run
+from cli.conftest import Run, Start
 from cli.test_killed import changed
 from leastnoise._session import Ledger
 from waiting import HANGS
@@ -48,14 +48,14 @@ def write_visits(folder: Path, until: str) -> None:
 
 @pytest.mark.parametrize(("change", "drawn"), [step[1:] for step in STEPS], ids=[step[0] for step in STEPS])
 def test_killed_at_any_step_of_a_month_the_same_command_publishes_it_once(
-    folder: Path, fork: Fork, run: Run, change: str, drawn: bool
+    folder: Path, start: Start, run: Run, change: str, drawn: bool
 ) -> None:
     (folder / "visits.toml").write_text(SPEC)
     write_visits(folder, "2024-02-29")
     first = run("release", "visits.toml", "--out", "monthly", "--through", "2024-02")
     assert first.code == 0, first.err
     write_visits(folder, "2024-03-31")
-    process = fork("release", "visits.toml", "--out", "monthly", "--through", "2024-03", program=changed(change))
+    process = start("release", "visits.toml", "--out", "monthly", "--through", "2024-03", program=changed(change))
     _, told = process.communicate(timeout=HANGS)
     assert process.returncode == -signal.SIGKILL, told
     book = Ledger.open(folder / "visits.ledger")

@@ -110,7 +110,7 @@ def main() -> int:
     given = parser.parse_args()
     build = ROOT / "build" / "faults"
     trials.with_faults(build)
-    import_module("cli.loaded")  # once, before the forks
+    import_module("loaded")  # once, before the forks
     base = Path(tempfile.mkdtemp(prefix="faults-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))  # noqa: S108
     kept = build / "lines.jsonl" if given.out else Path(os.devnull)
     lines = [Line(**json.loads(text)) for text in (kept.read_text("utf-8").splitlines() if kept.is_file() else [])]

@@ -1,4 +1,4 @@
-"""What the program imports, and nothing that starts a thread: `forked.py` has it loaded once, for all of its forks."""
+"""What the program imports, and nothing that starts a thread: `run.py` has it loaded once, for all of its forks."""
 
 import pkgutil
 from importlib import import_module
