@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accuracy.plans import CASES, DOMAIN, NAMES, A, B, C, Case
+from accuracy.plans import DOMAIN, NAMES, A, B, C
 from kernel.series import many_steps, measure, one_step
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
-from leastnoise._accuracy import promised, structures
 from leastnoise._check import BudgetError, InputError
 from leastnoise._domain import Coded, Domain
 from leastnoise._fitting import fit
@@ -19,7 +18,6 @@ from leastnoise._kernel import Ledger, SeededEntropy, Series, SystemEntropy, _me
 from leastnoise._linop import AllRanges, Identity, Operator
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._table import Table, columns_of
-from simulated import realised
 
 BLOCKS = [
     (Block((A, B), Fraction(1)), 1.0),
@@ -34,11 +32,6 @@ def table(rows: int = 400, seed: int = 0, **unit: object) -> Table:
     rng = np.random.default_rng(seed)
     codes = {name: rng.integers(0, DOMAIN.kind(name).size, rows) for name in NAMES}
     return Table(DOMAIN, codes, {"pay": rng.integers(0, 51, rows)}, **unit)  # type: ignore[arg-type]
-
-
-def cells_of(codes: dict[str, np.ndarray], weights: np.ndarray | None = None) -> np.ndarray:
-    flat = np.ravel_multi_index([codes[name] for name in NAMES], DOMAIN.shape)
-    return np.bincount(flat, weights=weights, minlength=DOMAIN.size).astype(np.int64)
 
 
 def plan(budget: PureDP | ZCDP | ApproxDP = BUDGETS[0][0], mechanism: str = Noise.DISCRETE_LAPLACE, **privacy: object) -> Measurements:
@@ -102,21 +95,6 @@ def test_seeded_noise_is_marked_and_reproducible() -> None:
     assert any((x != y).any() for x, y in zip(first.values, third.values, strict=True))
     with pytest.raises(InputError, match=r"seeded noise, which protects nobody; got another source. Use a paid series"):
         simulate(plan(), table(), SystemEntropy())
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_promised_error_is_realised(case: Case) -> None:
-    """Exactly by dense least squares; and of 1000 releases at non-unit scales and weights within six standard errors of the mean."""
-    known = structures(case.workload, case.plan)
-    assert promised(case.workload, case.plan).expected_error().total_squared_error > 0
-    rng = np.random.default_rng(0)
-    codes = {name: rng.integers(0, DOMAIN.kind(name).size, 400) for name in NAMES}
-    pay = rng.integers(0, 51, 400)
-    found = realised(case.workload, case.plan, table(), {None: cells_of(codes), "pay": cells_of(codes, pay)}, 1000)
-    expected = sum(product.importance * known[product.measure].total(product) for product in case.workload)
-    assert found.expected == pytest.approx(float(expected), rel=1e-9)
-    assert abs(np.mean(found.errors) - found.expected) < 6 * found.spread
-    assert found.spread < 0.05 * found.expected
 
 
 @pytest.mark.parametrize(
