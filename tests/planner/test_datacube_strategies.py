@@ -15,7 +15,7 @@ from leastnoise._mechanisms import candidates
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
 from leastnoise._planner._papers import bits_of, signs
-from leastnoise._workload import Product, Workload, identity, marginals, predicates, queries, ranges
+from leastnoise._workload import Product, Workload, identity, marginals, queries, ranges
 from planner.proposals import proposal
 
 BY_NAME = [name for name, planner in PLANNERS.items() if not planner.automatic]
@@ -92,18 +92,6 @@ def test_signs_are_orthogonal_and_coded_in_bits() -> None:
 
 SMALL = Domain(a=Coded(3), b=Integers(0, 3), c=Coded(2), measures={"pay": Measure("pay", 0, 9)})
 MIXED = marginals(SMALL, ways=2) + queries(SMALL, b="prefix", weight=2) + marginals(SMALL, ways=1, of=["a", "c"], sum="pay")
-
-
-def test_tables_that_see_different_cells_share_the_budget_of_each() -> None:
-    domain = Domain(a=["p", "q", "r", "s"], b=["x", "y"])
-    first, second = predicates([["p"], ["q"]]), predicates([["r"], ["s"]])
-    workload = queries(domain, a=first) + queries(domain, a=second)
-    strategy = proposal("workload", workload, PureDP(1))
-    assert [weight for _, weight in strategy.blocks] == pytest.approx([1, 1])  # and not a half each
-    overlapping = queries(domain, a=first) + queries(domain, a=second) + queries(domain, a=predicates([["p", "r"]]), weight=2)
-    weights = [weight for _, weight in proposal("workload", overlapping, PureDP(1)).blocks]
-    assert weights[0] == pytest.approx(weights[1], rel=1e-2)
-    assert weights[0] + weights[2] == pytest.approx(1, rel=1e-2)
 
 
 def test_a_single_product_has_a_weight_for_every_query() -> None:

@@ -28,13 +28,12 @@ import numpy as np
 
 from leastnoise._accuracy import Terms, subset_sums
 from leastnoise._check import InputError
-from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._check.arrays import Array, FloatArray, IntArray
 from leastnoise._families import Clock, descended, running
 from leastnoise._workload import by_width
 
 AttributeSet = tuple[int, ...]
 Matrix = Any  # a numpy array, or a sparse matrix of scipy, which is imported only when needed
-_MASK_ATTRIBUTES = 62  # up to here a set is one 62-bit mask; above, its digits in base d
 _DENSE_ENTRIES = 1 << 21  # incidence matrices up to this many entries are kept dense
 _MOST_ENTRIES = 400_000_000  # containments that an incidence matrix may hold
 _BEGIN = 10  # steps before a descent
@@ -49,9 +48,9 @@ class Closure:
     blocks: tuple[IntArray, ...]  # blocks[k] has one row per set of size k, the attributes ascending, rows in lexicographic order
 
     @cached_property
-    def keys(self) -> list[IntArray]:
-        """Ascending numbers of the rows of every block, by which rows are found."""
-        return [self._keys(rows) for rows in self.blocks]
+    def keys(self) -> list[Array]:
+        """Ascending keys of the rows of every block, by which rows are found."""
+        return [_keys(rows) for rows in self.blocks]
 
     @cached_property
     def offsets(self) -> list[int]:
@@ -63,26 +62,20 @@ class Closure:
         """Number of attribute sets, the empty one included."""
         return self.offsets[-1]
 
-    def _keys(self, rows: IntArray) -> IntArray:
-        """Return numbers of rows (ascending attribute sets of one size) that ascend when the rows do."""
-        count, size = len(self.shape), rows.shape[1]
-        if count <= _MASK_ATTRIBUTES:
-            return np.int64((1 << count) - 1) - (np.int64(1) << (count - 1 - rows)).sum(axis=1, dtype=np.int64)
-        if not size * math.log2(count) < _MASK_ATTRIBUTES:
-            raise InputError(
-                f"marginals of {size} attributes out of {count} are too wide; got {size}, allowed are at most "
-                f"{int(_MASK_ATTRIBUTES / math.log2(count))}. Ask for smaller marginals or for fewer attributes."
-            )
-        return np.asarray(rows @ count ** np.arange(size - 1, -1, -1, dtype=np.int64))
-
     def rows_at(self, rows: IntArray) -> IntArray:
         """Return the positions of sets of one size, -1 for those that are absent."""
         size = rows.shape[1]
         if size >= len(self.blocks):
             return np.full(len(rows), -1, dtype=np.int64)
-        keys = self._keys(rows)
+        keys = _keys(rows)
         at = np.minimum(np.searchsorted(self.keys[size], keys), len(self.keys[size]) - 1)
         return np.where(self.keys[size][at] == keys, at + self.offsets[size], -1)
+
+
+def _keys(rows: IntArray) -> Array:
+    """Return the rows (ascending attribute sets of one size) as strings of bytes, which ascend when the rows do."""
+    digits = np.column_stack([np.zeros(len(rows)), rows])  # the empty set has a byte too
+    return np.ascontiguousarray(digits, dtype=">u2").view(f"V{2 * digits.shape[1]}").reshape(-1)
 
 
 def _by_size(sets: Collection[AttributeSet]) -> list[tuple[IntArray, IntArray]]:

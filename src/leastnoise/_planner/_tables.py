@@ -12,9 +12,10 @@ of independent cells, projected. Sums of variances are then least among all mech
 Source: Cormode et al. (arXiv 1207.6096), budgets and recovery together; docs/mathematics.md for general strategies along the attributes;
 Xiao, He, Zhang, Kifer, ResidualPlanner (arXiv 2305.08175), with integer contrasts in place of their floating-point basis.
 
-``workload`` measures what is asked, as it is asked, each query with its best share of the budget. Query i is measured with weight theta_i
-(noise scale in proportion to 1 / theta_i), and a unit of its noise variance adds b_i to the total squared error. Column j costs sum_i
-|S_ij| theta_i for Laplace noise, sum_i S_ij^2 theta_i^2 for Gaussian noise, and no column may cost more than 1.
+``workload`` measures what is asked, as it is asked: several tables with the best split of the budget between them, a single one along an
+attribute with the best share for each query. There query i is measured with weight theta_i (noise scale in proportion to 1 / theta_i), and
+a unit of its noise variance adds b_i to the total squared error. Column j costs sum_i |S_ij| theta_i for Laplace noise, sum_i S_ij^2
+theta_i^2 for Gaussian noise, and no column may cost more than 1.
 The dual, over weights y_j >= 0 of the columns with sum 1 and q = S y,
 
     Laplace:  (sum_i (b_i q_i^2)^(1/3))^3   with theta_i   in proportion to (b_i / q_i)^(1/3),
@@ -39,7 +40,7 @@ from leastnoise._accuracy import Terms, subset_sums
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
 from leastnoise._families import MOST_DENSE, NotApplicable, basis, dual_ascent
-from leastnoise._linop import Contrasts, Identity, column_sums, dense
+from leastnoise._linop import Contrasts, Identity, dense
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor, Limits
 from leastnoise._planner._residual_algebra import Closure, Weights, diagonal_errors, grouped_budgets, incidence, least_error
 from leastnoise._planner._strategy import Planner, Strategy, Task, block_norm, shortly, spread_share, tables_of_cells
@@ -49,7 +50,6 @@ Names = tuple[str, ...]
 _LEAST_SHARE = 1e-8
 _MOST_QUERIES = 2**22
 _MOST_JOINT = 2**24
-_MOST_COLUMNS = 2**14
 _MOST_ENTRIES = 2**22
 _LEAST_WEIGHT = 2**-20  # of the heaviest row
 
@@ -255,11 +255,7 @@ def measured_workload(task: Task, *, even: bool = False) -> Strategy:
     if len(blocks) == 1 and len(blocks[0].factors) == 1:
         return Strategy("workload", ((_weighted_rows(blocks[0], norm), 1.0),))
     errors = np.array([product.importance * product.rows for product in workload])
-    columns = _columns(workload.domain, blocks, norm)
-    if columns is None:
-        weights = grouped_budgets(errors, [block_norm(workload.domain, block, norm) for block in blocks], norm).theta
-    else:
-        weights = optimal_budgets(columns, errors, norm, gap=1e-4, steps=2000)
+    weights = grouped_budgets(errors, [block_norm(workload.domain, block, norm) for block in blocks], norm).theta
     return Strategy("workload", tuple(zip(blocks, weights.tolist(), strict=True)))
 
 
@@ -273,28 +269,6 @@ def _weighted_rows(block: Block, norm: int) -> Block:
     if (weights == weights[0]).all():
         return block
     return Block((Factor(factor.attributes, factor.operator, weights),), block.scale, block.measure)
-
-
-def _columns(domain: Domain, blocks: Sequence[Block], norm: int) -> FloatArray | None:
-    """Return the column norms of every block, shape (blocks, cells of the attributes along which they differ).
-
-    None where they differ along no attribute, or there are too many cells.
-    """
-    parts = []
-    for block in blocks:
-        sums = {f.attributes[0]: column_sums(f.operator, f.weights**norm, norm).astype(float) ** (1 / norm) for f in block.factors}
-        parts.append({name: norms if norms.min() < norms.max() else norms[:1] for name, norms in sums.items()})
-    names = [name for name in domain.names if any(len(along.get(name, ())) > 1 for along in parts)]
-    shape = [domain.kind(name).size for name in names]
-    if not names or not (math.prod(shape) <= _MOST_COLUMNS and math.prod(shape) * len(blocks) <= _MOST_ENTRIES):
-        return None
-    columns = []
-    for block, along in zip(blocks, parts, strict=True):
-        cube = np.full([1] * len(names), float(domain.largest_value(block.measure)))
-        for name, sums_along in along.items():
-            cube = cube * (sums_along.reshape([-1 if name == other else 1 for other in names]) if name in names else sums_along[0])
-        columns.append(np.broadcast_to(cube, shape).reshape(-1))
-    return np.array(columns)
 
 
 def _inverse_seconds(workload: Workload) -> float:
