@@ -12,7 +12,7 @@ import yaml
 import leastnoise as ln
 from leastnoise._accounting import PureDP
 from leastnoise._check import InputError
-from leastnoise._exports import EXPORTS, FILL_IN, REVIEW, Published
+from leastnoise._exports import FILL_IN, REVIEW
 from leastnoise._linop import dense
 
 
@@ -221,10 +221,3 @@ def test_a_notebook_runs(stored):
         exec(compile(text, "notebook", "exec"), names)  # noqa: S102 - what a reader would run
     assert names["release"].plan.digest() == ln.read_release(stored).plan.digest()
     assert all(set(cell) >= {"id", "metadata", "source", "cell_type"} for cell in notebook["cells"])
-
-
-def test_an_export_is_made_of_what_was_published(laplace):
-    release = ln.read_release(laplace)
-    manifest = json.loads((laplace / "manifest.json").read_text())
-    for form, text_of in EXPORTS.items():
-        assert text_of(Published(release, manifest, str(laplace))) == ln.export(laplace, form)

@@ -92,18 +92,6 @@ def test_they_print_as_tables(name) -> None:
     assert value._repr_html_().count("<tr>") == 1 + min(rows, 20)
 
 
-def test_labels_are_escaped_in_notebooks() -> None:
-    domain = ln.Domain(zone=["<b>x</b>", "y"], measures={"pay": ln.Measure("pay", 0, 1)})
-    rows = pd.DataFrame({"zone": ["y"], "pay": [1]})
-    made = ln.means(
-        ln.release(ln.plan(ln.mean_queries(domain, "pay", by=["zone"]), ln.PureDP(1), strategy="workload"), rows, seed=1),
-        "pay",
-        by=["zone"],
-    )
-    assert "<b>" not in made._repr_html_()
-    assert "&lt;b&gt;" in made._repr_html_()
-
-
 def test_pandas_is_not_needed() -> None:
     program = """
 import sys

@@ -20,9 +20,8 @@ import pytest
 
 from leastnoise._accounting import cost_from_json
 from leastnoise._check import InputError
-from leastnoise._plan import Plan, versions
+from leastnoise._plan import versions
 from leastnoise._release import Options, _directory, _writing, build, check_target
-from leastnoise._session import outcome_from_json
 from leastnoise._session import read_release as read
 from release.conftest import write
 from waiting import HANGS
@@ -99,15 +98,6 @@ def test_a_release_is_read_back(rich, written):
     assert (again.level, again.options, again.receipt) == (rich.level, rich.options, rich.receipt)
     for one, other in zip(rich.tables, again.tables, strict=True):
         assert all(np.array_equal(a, b) for a, b in zip(one.columns().values(), other.columns().values(), strict=True))
-
-
-def test_measurements_are_the_plan_and_the_observation(rich, written):
-    folder = written / "measurements"
-    plan = Plan.from_json((folder / "plan.json").read_text())
-    text = (folder / "observation.json").read_text()
-    again = outcome_from_json(plan.to_json(), text).observation
-    assert again.measurements == rich.measurements
-    assert all(np.array_equal(a, b) for a, b in zip(again.values, rich.observation.values, strict=True))
 
 
 def test_many_tables_share_files(making, tmp_path, monkeypatch):
