@@ -1,19 +1,21 @@
-"""One thread of linear algebra while the package computes, unless its user says otherwise.
+"""One thread of linear algebra while the package computes, unless its user says otherwise; and a few threads for a few long steps.
 
 Planning is many small matrix products: threads that wait for each other take several times the CPU, and on a busy machine the time too.
 """
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
 
+Value = TypeVar("Value")
+Result = TypeVar("Result")
 SAID_BY = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Environment variables by which a user says how many threads there are; any of them is obeyed."""
 _LATER = "scipy.linalg"  # brings a library of its own, and takes longer to load than many a plan to make
@@ -52,3 +54,11 @@ def _libraries(loaded: bool) -> "ThreadpoolController":  # noqa: ARG001, FBT001 
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")
+
+
+def on_threads(function: Callable[[Value], Result], values: Sequence[Value]) -> list[Result]:
+    """Return what a function makes of each of a few values, each on a thread of its own."""
+    from concurrent.futures import ThreadPoolExecutor  # slow to import, and few commands need it
+
+    with ThreadPoolExecutor(len(values)) as workers:
+        return list(workers.map(function, values))

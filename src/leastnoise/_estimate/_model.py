@@ -37,6 +37,7 @@ from leastnoise._estimate._mixture import MORE_ROUNDS, ROUNDS, Mixture, NoisyTab
 from leastnoise._estimate._stated import Combination, Names, PublicCounts, Sums, as_stated, possible_cells
 from leastnoise._families import along_each
 from leastnoise._measurements import Observation
+from leastnoise._threads import on_threads
 from leastnoise._workload import Product, marginals
 
 _REFITS, _ROUNDS, _SEED = 3, 150, 20_261_125
@@ -103,14 +104,12 @@ class NoisyTables:
 
     def refitted(self, mixture: Mixture, noises: Sequence[Sequence[FloatArray]]) -> list[Mixture]:
         """Fit the model anew with each of several noises added to the tables, each on a thread of its own."""
-        from concurrent.futures import ThreadPoolExecutor  # slow to import, and few commands fit a model
 
         def refit(noise: Sequence[FloatArray]) -> Mixture:
             tables = [replace(table, counts=table.counts + more) for table, more in zip(self.tables, noise, strict=True)]
             return refit_mixture(mixture, self.total, self.shares, [*tables, *self.public], _ROUNDS)
 
-        with ThreadPoolExecutor(len(noises)) as workers:
-            return list(workers.map(refit, noises))
+        return on_threads(refit, noises)
 
     def counts(self, mixture: Mixture, names: Names) -> FloatArray:
         """Return the cells of a table by a model, in rows."""
