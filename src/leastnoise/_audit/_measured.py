@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from leastnoise._accounting import ApproxDP, GaussianCost, Noise, Privacy, PureCost
+from leastnoise._accounting import ApproxDP, GaussianCost, Noise, Privacy, PureCost, gaussian_is_private
 from leastnoise._audit._made_up import Source, on_rows
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Coded, Domain, ValueCount
@@ -431,17 +431,10 @@ def _alone(name: str, measured: Measurements, pair: Pair, drawn: Sequence[IntArr
 
 def epsilon_of(measured: Measurements, mu: float) -> float | None:
     """Return the epsilon of a Gaussian mechanism of this mu at the budget's delta, rounded down; None for other noise or budgets."""
-    from scipy.special import log_ndtr
-
     budget = measured.privacy.budget
     if not (isinstance(budget, ApproxDP) and measured.noise is Noise.ROUNDED_GAUSSIAN):
         return None
-    delta = float(budget.delta)
-
-    def spent(epsilon: float) -> float:
-        return float(np.exp(log_ndtr(mu / 2 - epsilon / mu)) - np.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu)))
-
-    return last(lambda epsilon: spent(epsilon) > delta, 2**20) if mu > 0 else 0.0
+    return last(lambda epsilon: not gaussian_is_private(epsilon, mu**2, budget.delta), 2**20) if mu > 0 else 0.0
 
 
 def _tails(noise: Noise, shift: float, scale: float) -> Tails:
