@@ -24,13 +24,12 @@ from leastnoise._families import NotApplicable, balanced_rounding, go_on, gram_o
 from leastnoise._fitting import NOISES, allowed_mu_squared
 from leastnoise._linop import Contrasts, Dense, Identity, Operator
 from leastnoise._measurements import MOST_ROWS, Block, Factor
-from leastnoise._planner._strategy import Planner, Strategy, Task, lines, shortly
+from leastnoise._planner._strategy import Planner, Strategy, Task, shortly
 from leastnoise._workload import Workload
 
 Names = tuple[str, ...]
 Along = tuple[str | None, str]  # a measure and an attribute
 _PULLS = np.geomspace(3e-3, 1e3, 12)  # in units of the mean squared column norm of what is asked
-_FINE = 8  # points between two of them
 _MOST_CELLS = 1024
 _MOST_TERMS = 4_000_000
 _TOP_BITS = 20
@@ -45,6 +44,11 @@ class _Role:
     asked: tuple[Operator, ...]
     grams: tuple[FloatArray, ...]  # of the asked operators; none where only cells are asked
     slot: int  # position of s of the first operator in the array of values: r follows, then s and r of the next
+
+    @property
+    def values(self) -> slice:
+        """The part of the array of values that is this role's."""
+        return slice(self.slot, self.slot + 2 * len(self.asked))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,12 +91,10 @@ def tilted(task: Task) -> Strategy:
         raise NotApplicable("along every attribute only cells are asked for, which residual answers with the least error")
     terms = _terms(workload, roles, role_of)
     values = _start(roles)
-    chosen: dict[int, FloatArray] = {}
-    for _ in range(2 if any(len(role.grams) > 1 for role in roles) else 1):
-        try:
-            chosen = _tilts(roles, terms, values)
-        except np.linalg.LinAlgError:
-            raise NotApplicable("the queries along an attribute are too unlike each other for its eigenvectors") from None
+    try:
+        chosen = _tilts(roles, terms, values)
+    except np.linalg.LinAlgError:
+        raise NotApplicable("the queries along an attribute are too unlike each other for its eigenvectors") from None
     tops = _tops(workload.domain, privacy, terms, values, role_of, chosen)
     operators: dict[int, Operator] = {}
     norms: dict[int, float] = {}
@@ -187,18 +189,16 @@ def _put(role: _Role, values: FloatArray, mean: FloatArray, rows: FloatArray) ->
 
 def _tilts(roles: Sequence[_Role], terms: _Terms, values: FloatArray) -> dict[int, FloatArray]:
     """Return the rows of the best tilt of every role, and write their values."""
-    from scipy.interpolate import CubicSpline
-
     slopes = terms.slopes(values)
-    curves: dict[int, tuple[FloatArray, FloatArray, FloatArray]] = {}
-    grid = np.arange(0, len(_PULLS) - 1 + 1 / (2 * _FINE), 1 / _FINE)
+    merged: dict[int, tuple[FloatArray, FloatArray]] = {}
+    curves: dict[int, FloatArray] = {}  # the values of a role for every pull, shape (pulls, 2 * operators)
     for number, role in enumerate(roles):
         if not role.grams:
             continue
-        base, apart = _merged(role, slopes)
+        base, apart = merged[number] = _merged(role, slopes)
         if not np.ptp(apart) > 1e-12 * np.abs(apart).max():
             raise NotApplicable("along an attribute with queries of its own only totals are asked for; ask for total instead")
-        tilts = np.empty((len(_PULLS), 2 * len(role.asked)))
+        curves[number] = np.empty((len(_PULLS), 2 * len(role.asked)))
         dual = weights = None
         for at, pull in enumerate(_PULLS * float(np.trace(base)) / role.size):
             go_on()
@@ -206,25 +206,20 @@ def _tilts(roles: Sequence[_Role], terms: _Terms, values: FloatArray) -> dict[in
             best = rest(apart, mean, weights)
             weights = best.weights
             _put(role, values, mean, best.rows)
-            tilts[at] = values[role.slot : role.slot + 2 * len(role.asked)]
-        curves[number] = np.exp(CubicSpline(np.arange(len(_PULLS)), np.log(np.maximum(tilts, 1e-300)))(grid)), base, apart
-    indices = dict.fromkeys(curves, len(grid) // 2)
-    for _ in range(3):
-        for number, (curve, _, _) in curves.items():
-            span = slice(roles[number].slot, roles[number].slot + curve.shape[1])
-            for other, (line, _, _) in curves.items():
-                values[roles[other].slot : roles[other].slot + line.shape[1]] = line[indices[other]]
-            errors = []
-            for point in curve:
-                values[span] = point
-                errors.append(terms.error(values))
-            indices[number] = int(np.argmin(errors))
+            curves[number][at] = values[role.values]
+    for number, curve in curves.items():
+        values[roles[number].values] = curve[len(_PULLS) // 2]
     chosen = {}
-    for number, (_, base, apart) in curves.items():
-        exponent = np.interp(grid[indices[number]], np.arange(len(_PULLS)), np.log(_PULLS))
-        mean, _ = tilt(base, math.exp(exponent) * float(np.trace(base)) / roles[number].size, gap=1e-4)
+    for number, curve in curves.items():  # the best pull of one role after the other
+        role, errors = roles[number], list[float]()
+        for point in curve:
+            values[role.values] = point
+            errors.append(terms.error(values))
+        base, apart = merged[number]
+        pull = float(_PULLS[np.argmin(errors)] * np.trace(base)) / role.size
+        mean, _ = tilt(base, pull, gap=1e-4)
         chosen[number] = rest(apart, mean, gap=1e-6).rows
-        _put(roles[number], values, mean, chosen[number])
+        _put(role, values, mean, chosen[number])
     return chosen
 
 
@@ -269,11 +264,9 @@ def _tops(
 
 
 def _seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds of the tilts along every attribute, which are searched twice where it has several query sets."""
-    if any(workload.domain.kind(name).size > _MOST_CELLS for name in workload.beyond_cells):
-        return shortly(workload)
-    again = 1 if all(line.one_set for line in lines(workload).values()) else 1.5
-    return shortly(workload) + again * sum(1.7 * (workload.domain.kind(name).size / 256) ** 2.2 for name in workload.beyond_cells)
+    """Estimate the CPU seconds of the tilts along every attribute."""
+    sizes = [workload.domain.kind(name).size for name in workload.beyond_cells]
+    return shortly(workload) + (sum(1.7 * (size / 256) ** 2.2 for size in sizes) if max(sizes, default=0) <= _MOST_CELLS else 0.0)
 
 
 TILTED = Planner(
