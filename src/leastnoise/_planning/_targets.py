@@ -278,7 +278,6 @@ def dual(asked: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noise)
 
 
 _DIGITS = 4  # decimal digits of a least budget
-_TRIES = 3  # of finding weights for a nearer budget
 _GUESSES = 30  # of the budget for fixed measurements
 _MOST_BUDGET = 2**20
 _NO_BUDGET = "No budget up to {most} keeps every target, and so large a budget protects nobody. Ask for less."
@@ -352,15 +351,13 @@ def least(workload: Workload, privacy: Least, search: Search | None = None) -> P
     # No plan keeps all targets with less than the first size, and the best one needs little more.
     size = min(max(_rounded(_part(ratio, of_size_one)) if ratio > 0 else SMALL, SMALL), Fraction(_MOST_BUDGET))
     best = balanced(workload, privacy.privacy(size), goals, search)
-    for _ in range(_TRIES):  # errors of small noise do not scale exactly
-        before, size = size, _rounded(float(size) * _part(best.ratio, best.plan.privacy))
-        if abs(size / before - 1) < Fraction(1, 100):
-            break
-        within = privacy.privacy(size)
-        try:  # the same measurements, rescaled and reweighted
-            best = _moved(_trial(answering(best.asked, best.plan, within), best.asked, best.goals), _ROUNDS, search)
-        except InputError:
-            best = balanced(best.asked, within, goals, replace(search, strategy=best.plan.strategy))
+    # Errors of small noise do not scale exactly, so the weights are moved once more at the budget that the first plan needs.
+    size = _rounded(float(size) * _part(best.ratio, best.plan.privacy))
+    within = privacy.privacy(size)
+    try:
+        best = _moved(_trial(answering(best.asked, best.plan, within), best.asked, best.goals), _ROUNDS, search)
+    except InputError:  # its measurements cannot be rescaled
+        best = balanced(best.asked, within, goals, replace(search, strategy=best.plan.strategy))
 
     @cache
     def scaled(number: Fraction) -> tuple[Plan, float]:
@@ -375,8 +372,6 @@ def least(workload: Workload, privacy: Least, search: Search | None = None) -> P
         size = guess
     while scaled(size)[1] > 1:
         size += _step(size)
-    while scaled(size - _step(size))[1] <= 1:
-        size -= _step(size)
     return scaled(size)[0]
 
 
