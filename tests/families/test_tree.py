@@ -30,19 +30,9 @@ def test_everything_about_the_inverse(tree: Tree) -> None:
     check_answers(TreeInverse(tree, precision), np.sqrt(precision)[:, None] * dense(tree), asked, rng)
 
 
-@pytest.mark.parametrize(
-    "tree", [Tree.full(16, 4), Tree.full(27, 3), Tree(20, (5, 1)), Tree(24, (12, 4, 1)), Tree(7, (1,)), Tree(6, (3, 1))], ids=repr
-)
-def test_levels_of_nodes_that_are_alike_are_kept_as_one_number(tree: Tree) -> None:
-    weights = np.random.default_rng(tree.size).uniform(0.05, 4, len(tree.widths))
-    precision = np.repeat(weights, tree.level_sizes)
-    known = TreeInverse(tree, precision)
-    assert known.alike
-    assert all(level.strides == (0,) for level in known.upward)
-    np.testing.assert_allclose(known.mean, np.full(tree.size, 1 / tree.size), rtol=1e-12)
-    asked = [Prefix(tree.size), AllRanges(tree.size), Identity(tree.size), tree]
-    check_answers(known, np.sqrt(precision)[:, None] * dense(tree), asked, np.random.default_rng(0))
-    assert known.prefix_variances is known.variances(Prefix(tree.size))  # computed once
+def test_variances_of_prefixes_are_computed_once_and_nobody_changes_them() -> None:
+    known = TreeInverse(Tree.full(16, 4), np.ones(21))
+    assert known.prefix_variances is known.variances(Prefix(16))
     with pytest.raises(ValueError, match="read-only"):
         known.prefix_variances[0] = 0
 

@@ -34,7 +34,7 @@ def nested_blocks(starts: Sequence[IntArray], variances: Sequence[FloatArray]) -
     """Return the inverse for layers of blocks, finest first, each joining blocks of the one before; infinite variances: not measured."""
     groups = [*(np.searchsorted(layer, starts[0], side="right") - 1 for layer in starts), np.zeros(len(starts[0]), dtype=np.int64)]
     parents = tuple(coarse[np.flatnonzero(np.diff(fine, prepend=-1))] for fine, coarse in pairwise(groups))
-    return LevelInverse(Levels(tuple(groups), parents), (*(1 / variance for variance in variances), 0.0))
+    return LevelInverse(Levels(parents), (*(1 / variance for variance in variances), 0.0))
 
 
 def block_counts(known: LevelInverse, values: Sequence[IntArray | FloatArray]) -> FloatArray:

@@ -67,26 +67,33 @@ def _nested(groups: Iterable[IntArray]) -> "Levels | None":
             continue
         levels.append(coarser)
         parents.append(parent)
-    return Levels(tuple(levels), tuple(parents))
+    return Levels(tuple(parents))
 
 
 @dataclass(frozen=True, eq=False)
 class Levels:
     """Nested partitions of the cells of an attribute: the single cells first, the total last."""
 
-    groups: tuple[IntArray, ...]  # for every level the group of each cell, shape (size,)
     parents: tuple[IntArray, ...]  # for every level but the last the group of the next level that holds each group, shape (groups,)
     _including: dict[Operator, "Levels | None"] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def plain(size: int) -> "Levels":
         """Return the two levels of the cells and the total."""
-        return Levels((np.arange(size), np.zeros(size, dtype=np.int64)), (np.zeros(size, dtype=np.int64),))
+        return Levels((np.zeros(size, dtype=np.int64),))
 
     @property
     def size(self) -> int:
         """Number of cells."""
-        return len(self.groups[0])
+        return self.counts[0]
+
+    @cached_property
+    def groups(self) -> tuple[IntArray, ...]:
+        """For every level the group of each cell, shape (size,)."""
+        groups = [np.arange(self.size)]
+        for parents in self.parents:
+            groups.append(parents[groups[-1]])
+        return tuple(groups)
 
     def level(self, operator: Operator) -> int | None:
         """Return the index of the level whose groups are the rows of an operator, or None."""
@@ -154,7 +161,8 @@ class Levels:
     @cached_property
     def each(self) -> "Orbits":
         """Orbits of one group each, for precisions that differ from group to group."""
-        return Orbits(self.parents, tuple(map(np.ones, self.counts[:-1])), tuple(map(np.arange, self.counts)))
+        once = tuple(np.broadcast_to(1.0, count) for count in self.counts[:-1])
+        return Orbits(self.parents, once, tuple(map(np.arange, self.counts)))
 
     @cached_property
     def orbits(self) -> "Orbits":
@@ -196,7 +204,8 @@ class Orbits:
             S (the sum of the children's v); and from the finest measured level on f (the variance from all measurements).
         """
         start = next(level for level, precision in enumerate(precisions) if np.any(precision))
-        upward, below = [np.broadcast_to(1 / precisions[start], self.numbers[start].shape)], list[FloatArray]()
+        counts = (*map(len, self.parents), 1)
+        upward, below = [np.broadcast_to(1 / precisions[start], counts[start])], list[FloatArray]()
         for level in range(start, len(self.parents)):
             below.append(np.bincount(self.parents[level], self.times[level] * upward[-1]).astype(np.float64))
             upward.append(below[-1] / (1 + precisions[level + 1] * below[-1]))
@@ -284,12 +293,13 @@ class LevelInverse:
         return self.levels.orbits if all(np.ndim(precision) == 0 for precision in self.precisions) else self.levels.each
 
     @cached_property
-    def _passes(self) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
+    def passes(self) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
+        """What `Orbits.passes` returns for the measured precisions."""
         return self._orbits.passes(self.precisions)
 
     def variances(self, operator: Operator) -> FloatArray:
         """Return q X^+ q for every row q of an operator, shape (rows,)."""
-        level, (start, _, _, final) = self.levels.level(operator), self._passes
+        level, (start, _, _, final) = self.levels.level(operator), self.passes
         if level is not None and level >= start:
             return final[level - start][self._orbits.of_groups[level]]
         finer = self.levels.including(operator) if level is None else None
@@ -325,13 +335,13 @@ class LevelInverse:
     def _gathered(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the sums of v, shape (size, ...), within the groups of the finest measured level, and the sizes of these groups."""
         gathered, lengths = v, np.ones(self.levels.size)
-        for level in range(self._passes[0]):
+        for level in range(self.passes[0]):
             gathered, lengths = self.levels.summed(level, gathered), self.levels.summed(level, lengths)
         return gathered, lengths
 
     def squares(self, v: FloatArray) -> FloatArray:
         """Return v^T X^+ v for every column of v, shape (size, k), by the pass up alone."""
-        (start, upward, below, _), of_groups = self._passes, self._orbits.of_groups
+        (start, upward, below, _), of_groups = self.passes, self._orbits.of_groups
         gathered, lengths = self._gathered(v)
         product = gathered * (upward[0][of_groups[start]] / lengths)[:, None]
         answer = ((gathered / lengths[:, None]) * product).sum(axis=0)
@@ -343,8 +353,8 @@ class LevelInverse:
 
     def solve(self, v: FloatArray) -> FloatArray:
         """Return X^+ v along the first axis, by the two passes."""
-        column, levels = (slice(None),) + (None,) * (v.ndim - 1), self.levels
-        (start, upward, below, _), of_groups = self._passes, self._orbits.of_groups
+        column, levels = (slice(None),) + (None,) * (v.ndim - 1), self.levels  # to multiply the first axis of v by a vector
+        (start, upward, below, _), of_groups = self.passes, self._orbits.of_groups
         gathered, lengths = self._gathered(v)
         estimates = [gathered * (upward[0][of_groups[start]] / lengths)[column]]
         for at, under in enumerate(below):
@@ -354,4 +364,7 @@ class LevelInverse:
             level = start + at
             missing = (estimates[at + 1] - levels.summed(level, estimates[at])) / below[at][of_groups[level + 1]][column]
             estimates[at] = estimates[at] + upward[at][of_groups[level]][column] * missing[levels.parents[level]]
-        return np.asarray((estimates[0] / lengths[column])[levels.groups[start]])
+        spread = estimates[0] / lengths[column]
+        for parents in levels.parents[:start][::-1]:
+            spread = spread[parents]
+        return np.asarray(spread)

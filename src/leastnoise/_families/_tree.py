@@ -26,6 +26,7 @@ import numpy as np
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._gram import Fitted, Gram, kept
 from leastnoise._families._inverse import _NUMBERS, Basis, structured
+from leastnoise._families._levels import LevelInverse, Levels
 from leastnoise._families._queries import MOST_DENSE
 from leastnoise._families._search import NotApplicable, descended
 from leastnoise._linop import Haar, Tree, run_spread, run_sums
@@ -246,87 +247,51 @@ def haar(gram: Gram, norm: int, bits: int = 20) -> Fitted:
 
 
 class TreeInverse(Basis):
-    """The inverse of G = F^T diag(precision) F for a hierarchy F, never formed."""
-
-    # Attributes, level by level from the root: ``upward``, the variance of each node from the measurements in its subtree; ``below``, the
-    # sum of that over its children, for all levels but the cells; ``ratios``, the children of a node. Where all nodes of each level are
-    # alike, of one precision and one number of cells, the arrays are views of one number.
+    """The inverse of G = F^T diag(precision) F for a hierarchy F, never formed: that of levels whose groups are blocks of cells."""
 
     def __init__(self, tree: Tree, precision: FloatArray) -> None:
-        self.tree, self.size = tree, tree.size
-        self.ratios = [wide // narrow for wide, narrow in itertools.pairwise(tree.widths)]
-        precisions = np.split(np.asarray(precision, dtype=float), np.cumsum(tree.level_sizes)[:-1])
-        if len(precisions[0]) > 1:  # a root that is not measured
-            self.ratios.insert(0, len(precisions[0]))
-            precisions.insert(0, np.zeros(1))
-        counts = [len(level) for level in precisions]
-        self.alike = all(tree.size % width == 0 for width in tree.widths) and all((level == level[0]).all() for level in precisions)
-        if self.alike:
-            precisions = [level[:1] for level in precisions]
-        upward, below = [1 / precisions[-1]], list[FloatArray]()
-        for level, ratio in zip(precisions[-2::-1], reversed(self.ratios), strict=True):
-            below.insert(0, ratio * upward[0] if self.alike else run_sums(upward[0], ratio))
-            upward.insert(0, 1 / (level + 1 / below[0]))
-        self.upward = [np.broadcast_to(level, count) for level, count in zip(upward, counts, strict=True)]
-        self.below = [np.broadcast_to(level, count) for level, count in zip(below, counts[:-1], strict=True)]
-
-    @cached_property
-    def _of_total(self) -> FloatArray:
-        return np.full(self.size, self.upward[0][0] / self.size) if self.alike else self.solve(np.ones(self.size))
+        self.size = tree.size
+        # Level by level from the cells up to the root: what is measured of each node, and of how many children a node is made.
+        precisions = np.split(np.asarray(precision, dtype=float), np.cumsum(tree.level_sizes)[:-1])[::-1]
+        self.ratios = [wide // narrow for wide, narrow in itertools.pairwise(tree.widths)][::-1]
+        if len(precisions[-1]) > 1:  # the root is not measured
+            self.ratios.append(len(precisions[-1]))
+            precisions.append(np.zeros(1))
+        parents = [np.arange(len(level)) // ratio for level, ratio in zip(precisions, self.ratios, strict=False)]
+        self.levels = LevelInverse(Levels(tuple(parents)), tuple(precisions))
+        # In every level all nodes have one precision and one number of cells.
+        self.alike = tree.size % tree.widths[0] == 0 and all((level == level[0]).all() for level in precisions)
+        # The variance of each node from what is measured within it; for all levels but the cells the sum of that over its children; and the
+        # variance of each node from all measurements.
+        _, self.upward, self.below, self.posterior = self.levels.passes
 
     def solve(self, v: FloatArray) -> FloatArray:
-        """Return G^-1 v along the first axis, by the two passes."""
-        column = (slice(None),) + (None,) * (v.ndim - 1)
-        estimates = [v * self.upward[-1][column]]
-        for upward, below, ratio in zip(self.upward[-2::-1], self.below[::-1], reversed(self.ratios), strict=True):
-            # Only the cells carry data here, so a node's estimate is the sum of its children's, shrunk by its own measurement of zero.
-            estimates.insert(0, run_sums(estimates[0], ratio) * (upward / below)[column])
-        for level, ratio in enumerate(self.ratios, 1):
-            upward = self.upward[level]
-            missing = (estimates[level - 1] - run_sums(estimates[level], ratio)) / self.below[level - 1][column]
-            estimates[level] = estimates[level] + upward[column] * run_spread(missing, ratio, len(upward))
-        return estimates[-1]
-
-    @cached_property
-    def posterior(self) -> list[FloatArray]:
-        """Variances of the nodes from all measurements, level by level from the root."""
-        final: list[FloatArray] = [self.upward[0]]
-        for level, ratio in enumerate(self.ratios, 1):
-            upward = self.upward[level]
-            summed = run_spread(self.below[level - 1], ratio, len(upward))
-            final.append(upward - upward**2 / summed + (upward / summed) ** 2 * run_spread(final[-1], ratio, len(upward)))
-        return final
+        return self.levels.solve(v)
 
     @cached_property
     def prefix_variances(self) -> FloatArray:
         # Going up, the sum of a node's first cells is a share of the node's value plus independent noise; both are computed for all
-        # prefixes of all nodes of a level at once. Where the nodes are alike, one node stands for all.
-        share, noise, width = np.ones(1 if self.alike else self.size), np.zeros(1 if self.alike else self.size), 1
-        for level, below, ratio in zip(self.upward[:0:-1], self.below[::-1], reversed(self.ratios), strict=True):
-            upward = level[:ratio] if self.alike else level
-            if self.alike:
-                share, noise = np.tile(share, ratio), np.tile(noise, ratio)
+        # prefixes of all nodes of a level at once.
+        share, noise, width = np.ones(self.size), np.zeros(self.size), 1
+        for upward, below, ratio in zip(self.upward, self.below, self.ratios, strict=False):
             before = np.cumsum(upward) - upward
-            siblings = run_spread(before - run_spread(before[::ratio], ratio, len(upward)), width, len(share))
-            summed = run_spread(below[: len(upward)], ratio * width, len(share))
-            share, noise = _lift(share, noise, run_spread(upward, width, len(share)), siblings, summed)
+            siblings = run_spread(before - run_spread(before[::ratio], ratio, len(upward)), width, self.size)
+            summed = run_spread(below, ratio * width, self.size)
+            share, noise = _lift(share, noise, run_spread(upward, width, self.size), siblings, summed)
             width *= ratio
-        answer = np.asarray(share**2 * self.upward[0][0] + noise, dtype=np.float64)
+        answer = np.asarray(share**2 * self.upward[-1][0] + noise, dtype=np.float64)
         answer.setflags(write=False)
         return answer
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
         """Return the variances, in O(log n) each."""
-        final = self.posterior
         answer = np.empty(len(low))
         # A range is, at every level, a prefix part of the node that holds its end and a suffix part of the one that holds its start:
         # share * (node's value) + independent noise of this variance.
         starts, ends, open_ = low, high, low != high
         from_start, noise_start, to_end, noise_end = np.ones(len(low)), np.zeros(len(low)), np.ones(len(low)), np.zeros(len(low))
-        answer[~open_] = final[-1][low[~open_]]
-        for level in range(len(self.upward) - 1, 0, -1):
-            upward, ratio = self.upward[level], self.ratios[level - 1]
-            summed, above = self.below[level - 1], final[level - 1]
+        answer[~open_] = self.posterior[0][low[~open_]]
+        for upward, ratio, summed, above in zip(self.upward, self.ratios, self.below, self.posterior[1:], strict=False):
             ahead = np.concatenate([[0.0], np.cumsum(upward)])
             parent_start, parent_end = starts // ratio, ends // ratio
             meet = open_ & (parent_start == parent_end)
@@ -349,17 +314,15 @@ class TreeInverse(Basis):
 
     def bound_of_ranges(self) -> float:
         """Return a bound on the largest variance of an interval, some per cent above it; exact if children have at most 16 cells."""
-        final = self.posterior
-        best, width = float(final[-1].max()), 1
+        best, width = float(self.posterior[0].max()), 1
         # The shares and noise of the suffixes and prefixes of the nodes of a level, by cell; of one node where all are alike.
         from_start = to_end = (np.ones(1 if self.alike else self.size), np.zeros(1 if self.alike else self.size))
-        for level in range(len(self.upward) - 1, 0, -1):
-            ratio = self.ratios[level - 1]
-            parents = 1 if self.alike else len(self.upward[level - 1])
-            nodes: FloatArray = np.zeros((parents, ratio))
+        for level, ratio in enumerate(self.ratios):
+            parents = 1 if self.alike else len(self.below[level])
+            nodes: FloatArray = np.zeros((parents, ratio))  # the children of each parent
             here = self.upward[level][: parents * ratio]
             nodes.reshape(-1)[: len(here)] = here
-            summed, above = self.below[level - 1][:parents], final[level - 1][:parents]
+            summed, above = self.below[level][:parents], self.posterior[level + 1][:parents]
             if self.alike:
                 from_start, to_end = ((np.tile(share, ratio), np.tile(noise, ratio)) for share, noise in (from_start, to_end))
             cells = len(to_end[0])
