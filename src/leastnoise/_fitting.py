@@ -1,6 +1,7 @@
-"""Scales the noise of a strategy, and the threshold for keys, to a budget; the kernel computes their cost anew.
+"""Scales the noise of a strategy, and the threshold of a search for keys, so that they cost a given budget.
 
-What is found here is not trusted. It also says which epsilon a rho amounts to at a delta, for people; ledgers add up rho.
+This file is not trusted: the kernel computes the cost of its results again. It also converts a rho and a delta to an epsilon. That number
+is shown to people and is never charged; ledgers add up rho itself.
 """
 
 import math
@@ -29,16 +30,17 @@ from leastnoise._check import Exact, InputError, InternalError, exact, exact_pos
 from leastnoise._domain import Domain
 from leastnoise._measurements import Block, Measurements, cost
 
-# A scale keeps this many leading bits; with row weights (20 bits) and the grid its terms stay below 2^56 for any table of counts or sums.
+# A scale is rounded to this many leading bits. Times the row weights (20 bits) and the grid, the terms of a cost then stay below 2^56.
 _SCALE_BITS = 24
 _FINE_BITS, _EPSILON_BITS = 44, 34
 _LEAST_GAUSSIAN_SCALE = 2**7
 _GRAIN = 2**40  # a pure share of rho is a root, rounded down to a multiple of 1 / _GRAIN
 OFTEN = 0.95
-# More noise on the keys that others hold too leaves more of delta to those that nobody else holds.
+# Factors of the noise scale to try for keys. With more noise, the keys that others hold too take less of delta, and more of it is left for
+# keys that only one person holds, whose threshold then is lower.
 _MORE = (Fraction(1), Fraction(51, 50), Fraction(11, 10))
 _FARTHEST = 2**40  # threshold
-# All that can meet a budget; for (epsilon, delta) the rounded Gaussian has the sharper cost.
+# For each kind of budget the kinds of noise that can meet it. Under (epsilon, delta) the rounded Gaussian costs less than the discrete one.
 NOISES: dict[type[Budget], tuple[Noise, ...]] = {
     PureDP: (Noise.DISCRETE_LAPLACE,),
     ApproxDP: (Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE),
@@ -47,7 +49,7 @@ NOISES: dict[type[Budget], tuple[Noise, ...]] = {
 
 
 def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
-    """Give the largest mu squared that an (epsilon, delta) budget covers, rounded down: ``gaussian_is_private`` was seen to be true."""
+    """Find the largest mu squared that an (epsilon, delta) budget covers, rounded down: ``gaussian_is_private`` is true of the result."""
     # Source: Balle and Wang (ICML 2018), theorem 8; Dong, Roth, Su (JRSS-B 2022), corollary 2.13.
     eps, limit = exact("epsilon", epsilon), exact("delta", delta)
     if not eps >= 0:
@@ -63,7 +65,7 @@ def _mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def largest(accepts: Callable[[Fraction], bool], bits: int = 44) -> Fraction:
-    """Find the largest dyadic number that a predicate accepts, which is true for small numbers and false for large ones."""
+    """Find the largest number of so many leading bits that a predicate accepts; it must accept small numbers and refuse large ones."""
     low = Fraction(1)
     if accepts(low):
         while accepts(2 * low):
@@ -80,26 +82,26 @@ def largest(accepts: Callable[[Fraction], bool], bits: int = 44) -> Fraction:
 
 
 def allowed_mu_squared(budget: Budget) -> Fraction:
-    """The mu squared that Gaussian noise may have within a budget."""
+    """Return the mu squared that Gaussian noise may have within a budget."""
     if isinstance(budget, PureDP):
         raise InternalError("Gaussian noise cannot meet a PureDP budget.")
     return 2 * budget.rho if isinstance(budget, ZCDP) else gaussian_mu_squared(budget.epsilon, budget.delta)
 
 
 def allowed_epsilon(budget: Budget) -> float:
-    """The epsilon that Laplace noise may have within a budget; under rho-zCDP epsilon^2 / 2 is rho."""
+    """Return the epsilon that Laplace noise may have within a budget; pure epsilon costs rho = epsilon^2 / 2."""
     return math.sqrt(2 * float(budget.rho)) if isinstance(budget, ZCDP) else float(budget.epsilon)
 
 
 def pure_share(budget: Budget, part: Fraction) -> Fraction:
-    """The epsilon of a step of pure privacy that takes a part of a budget: of epsilon, or of rho, of which it takes epsilon^2 / 2."""
+    """Return the epsilon of a pure step that may spend a part (0 to 1) of a budget; of a budget of rho the step costs epsilon^2 / 2."""
     if isinstance(budget, ZCDP):
         return Fraction(math.isqrt(math.floor(2 * budget.rho * part * _GRAIN**2)), _GRAIN)
     return Fraction(budget.epsilon * part)
 
 
 def round_up(value: Fraction, bits: int) -> Fraction:
-    """The least dyadic fraction of at most ``bits`` leading bits that is not below ``value``."""
+    """Round up to the next number of at most ``bits`` leading bits."""
     shift = bits - (value.numerator.bit_length() - value.denominator.bit_length())
     scaled = value * (Fraction(2) ** shift)
     whole = -(-scaled.numerator // scaled.denominator)
@@ -107,7 +109,7 @@ def round_up(value: Fraction, bits: int) -> Fraction:
 
 
 def root_up(value: Fraction) -> Fraction:
-    """A fraction not below the square root of ``value``, at most 2^-60 of it above."""
+    """Return the square root of ``value``, rounded up by at most 2^-60 of it."""
     shift = max(0, 62 + (value.denominator.bit_length() - value.numerator.bit_length() + 1) // 2)
     scaled = (value.numerator << (2 * shift)) // value.denominator
     root = math.isqrt(scaled)
@@ -116,8 +118,8 @@ def root_up(value: Fraction) -> Fraction:
 
 
 def _drawable(scale: Fraction, heaviest: int, grid: int, *, contrasts: bool) -> Fraction:
-    """The scale itself if it is short, else rounded up to be short enough for the sampler."""
-    if contrasts:  # room is needed for the roots of their norms
+    """Return a scale whose numerator and denominator the sampler can take: the given one if it is short, else one rounded up."""
+    if contrasts:  # the square roots of their norms multiply the scale and need bits of their own
         return round_up(scale, _SCALE_BITS)
     if scale.numerator * grid < 2**50 and scale.denominator * heaviest < 2**50:
         return scale
@@ -126,8 +128,8 @@ def _drawable(scale: Fraction, heaviest: int, grid: int, *, contrasts: bool) -> 
 
 def fit(domain: Domain, privacy: Privacy, noise: Noise, blocks: Sequence[tuple[Block, float]]) -> Measurements:
     """Scale the noise of blocks of given relative weights so that they cost the budget and no more."""
-    # Scales are only ever rounded up, by less than 2^-20 of their value (not at all where one scale serves all blocks and is a short
-    # fraction); the cost is recomputed from the final integers.
+    # Scales are only rounded up, by less than 2^-20 of their value, and a short fraction that serves all blocks is not rounded at all. The
+    # cost is computed again from the final whole numbers.
     fitting = NOISES[type(privacy.budget)]
     if noise not in fitting:
         allowed = f"{' or '.join(kind.value for kind in fitting)} for the budget {privacy.budget!r}"
@@ -135,11 +137,11 @@ def fit(domain: Domain, privacy: Privacy, noise: Noise, blocks: Sequence[tuple[B
     top = max(weight for _, weight in blocks)
     if not all(math.isfinite(weight) and weight > 0 for _, weight in blocks):
         raise InternalError("A strategy gave a block a weight that is not above 0; such blocks must be left out.")
-    # Many blocks share few weights: what follows is worked out once for each.
+    # There may be thousands of blocks, but they have few different weights: ratios and scales are computed once for each weight.
     ratios = {weight: round_up(Fraction(top / weight), _SCALE_BITS) for weight in {weight for _, weight in blocks}}
     relative = tuple(_scaled(block, ratios[weight]) for block, weight in blocks)
     plan = Measurements(domain=domain, privacy=privacy, noise=noise, blocks=relative)
-    # The norm at unit budget does not need the grid: it divides out.
+    # These relative scales have some cost. Noise larger by ``factor`` makes that cost the budget; the grid has no influence on it.
     spent, budget = cost(plan), privacy.budget
     if isinstance(spent, PureCost) and not isinstance(budget, ZCDP):
         factor = spent.epsilon / budget.epsilon
@@ -154,8 +156,7 @@ def fit(domain: Domain, privacy: Privacy, noise: Noise, blocks: Sequence[tuple[B
         least = min(ratios[weight] * factor / heaviest for weight, heaviest, _ in distinct)
         while least * grid < _LEAST_GAUSSIAN_SCALE and grid < 2**20:
             grid *= 2
-    # Sums that were rounded up do not scale exactly, and where rows must be apart more noise on contrasts alone is no gain: a hair more
-    # noise on all then meets the budget.
+    # Rounding can leave the cost a little above the budget. Then all noise is made larger by 2^-40, by 2^-20 or at last by 2^-12.
     for margin in (Fraction(1), 1 + Fraction(1, 2**40), 1 + Fraction(1, 2**20), 1 + Fraction(1, 2**12)):
         scales = {kind: _drawable(ratios[kind[0]] * factor * margin, kind[1], grid, contrasts=kind[2]) for kind in distinct}
         scaled = tuple(_scaled(block, scales[kind]) for block, kind in zip(relative, kinds, strict=True))
@@ -166,12 +167,12 @@ def fit(domain: Domain, privacy: Privacy, noise: Noise, blocks: Sequence[tuple[B
 
 
 def _scaled(block: Block, scale: Fraction) -> Block:
-    """A block with another scale: ``replace``, which takes several times as long, as there may be very many."""
+    """Return a block with another scale; ``replace`` would take several times as long, and there may be thousands of blocks."""
     return Block(block.factors, scale, block.measure, block.limits, block.ends)
 
 
 def rescaled(measurements: Measurements, privacy: Privacy) -> Measurements:
-    """The same queries, in the same proportions of noise, within another budget."""
+    """Return the same queries within another budget, all noise multiplied by one factor."""
     try:
         return fit(measurements.domain, privacy, measurements.noise, [(block, 1 / float(block.scale)) for block in measurements.blocks])
     except InputError:
@@ -182,7 +183,7 @@ def rescaled(measurements: Measurements, privacy: Privacy) -> Measurements:
 
 
 def zcdp_epsilon(rho: Exact, delta: Exact) -> Fraction:
-    """Give an epsilon for which every rho-zCDP mechanism is (epsilon, delta)-private, rounded up until ``zcdp_delta`` proves it."""
+    """Find an epsilon for which every rho-zCDP mechanism is (epsilon, delta)-private; it is rounded up until ``zcdp_delta`` proves it."""
     # Source: as `zcdp_delta`; the search begins at ``rho + 2 sqrt(rho log(1/delta))`` (Bun and Steinke, TCC 2016).
     cost, limit = exact_positive("rho", rho), exact("delta", delta)
     if not 0 < limit < 1:
@@ -205,7 +206,7 @@ def _least_epsilon(cost: Fraction, limit: Fraction) -> Fraction:
 
 
 def key_rule(privacy: Privacy) -> KeyRule:
-    """Find the rule whose keys need the fewest units, of Laplace and of Gaussian noise; `keys_are_private` was seen to be true of it."""
+    """Find the rule under which keys of the fewest units are found, with Laplace or Gaussian noise; `keys_are_private` is true of it."""
     budget = privacy.budget
     if not isinstance(budget, ApproxDP):
         raise refuse("the budget of a search for keys", budget, "ApproxDP(epsilon, delta)", "A key that one person has gets out by chance.")
@@ -224,7 +225,7 @@ def key_rule(privacy: Privacy) -> KeyRule:
 
 
 def found_often(rule: KeyRule) -> int:
-    """How many units a key needs to be found in at least ``OFTEN`` of all searches."""
+    """Return how many units must hold a key so that at least ``OFTEN`` of all searches find it."""
     scale = float(rule.scale)
     if rule.noise is Noise.ROUNDED_GAUSSIAN:
         return rule.threshold + math.ceil(NormalDist().inv_cdf(OFTEN) * scale - 0.5)
@@ -233,10 +234,10 @@ def found_often(rule: KeyRule) -> int:
 
 
 def _least_threshold(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
-    """The rule with the least threshold that is proved, from a guess on; None if that is above 2^40."""
+    """Return the rule with the least threshold of which `keys_are_private` is true; None if that threshold is above 2^40."""
     budget = privacy.budget
     chance = float(budget.delta) / privacy.max_rows if isinstance(budget, ApproxDP) else 0.0
-    chance = min(0.5, max(1e-300, chance))  # a guess need not be near, and doubles end there
+    chance = min(0.5, max(1e-300, chance))  # the search begins at a guess, which may be wrong: floats cannot hold smaller chances
     far = -math.log(2 * chance) if rule.noise is Noise.DISCRETE_LAPLACE else -NormalDist().inv_cdf(chance)
     low, high = 1, max(2, math.ceil(1 + far * float(rule.scale)))
     while high <= _FARTHEST and not keys_are_private(replace(rule, threshold=high), privacy):
@@ -250,5 +251,5 @@ def _least_threshold(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
 
 
 def _short(scale: Fraction) -> Fraction:
-    """The scale itself if the samplers take it, else rounded up."""
+    """Return the scale itself if the samplers can take it, else one rounded up to 40 leading bits."""
     return scale if max(scale.numerator, scale.denominator) < 2**50 else round_up(scale, 40)

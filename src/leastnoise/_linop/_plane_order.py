@@ -1,6 +1,6 @@
-"""The tree of blocks of a rectangle, and its cells on a line in the order of that tree.
+"""The tree of blocks of a rectangle of cells, and an order of the cells in which every block of the tree is a run.
 
-Public, and not trusted: nothing here sees a count, and the kernel looks whether the blocks are those of a tree (O2 of PROOFS-plane.md).
+This file is not trusted: it sees no counts, and the kernel checks that the blocks are those of a tree (O2 of PROOFS-plane.md).
 """
 
 import itertools
@@ -18,12 +18,12 @@ _MOST_CELLS = 2**24
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BlockTree:
-    """Blocks of a rectangle, each divided into at most two of the next level; the same for all counts.
+    """Blocks of a rectangle, level by level; each is divided into one or two blocks of the next level, whatever the counts are.
 
     Attributes:
         shape: height and width.
         order: places of the cells in row-major order, so that each block of each level is a run; int64, shape (n,).
-        starts: for each level, coarse to fine, the place in ``order`` where each block begins; first one block, last the single cells.
+        starts: for each level the places in ``order`` where its blocks begin. The first level is one block, the last the single cells.
         children: for each level but the last, the first child of each block in the next level.
     """
 
@@ -41,7 +41,7 @@ class BlockTree:
         return np.append(self.starts[level][1:], len(self.order)) - self.starts[level]
 
     def broods(self, level: int) -> IntArray:
-        """Number of children of each block of a level but the last; a block with one child is that child.
+        """Number of children of each block of a level, which must not be the last; a block and its only child have the same cells.
 
         >>> block_tree(2, 3).broods(1).tolist()
         [2, 1]
@@ -51,7 +51,7 @@ class BlockTree:
 
 @lru_cache(maxsize=2)
 def block_tree(height: int, width: int) -> BlockTree:
-    """The tree of blocks that halves the longer side again and again, the longer part of an odd side first.
+    """The tree of blocks in which every level halves the longer side of the blocks above; of an odd side the first part is the longer one.
 
     Args:
         height: rows of cells.
@@ -82,12 +82,12 @@ def block_tree(height: int, width: int) -> BlockTree:
     order = np.lexsort(labels[::-1])
     starts = [np.flatnonzero(np.diff(label[order], prepend=-1)) for label in labels]
     children = [np.searchsorted(fine, coarse) for coarse, fine in itertools.pairwise(starts)]
-    # the tree is cached and its arrays are handed out
+    # The cached tree goes to all callers, so nobody may change its arrays.
     return BlockTree(shape=(height, width), order=sealed(order), starts=tuple(map(sealed, starts)), children=tuple(map(sealed, children)))
 
 
 def interval_tree(size: int) -> BlockTree:
-    """The tree of aligned intervals ``[i 2^k, (i + 1) 2^k)`` of a line of cells, the last of each length cut off at its end.
+    """The tree of the intervals ``[i 2^k, (i + 1) 2^k)`` of a line of cells; the last interval of each length ends where the cells end.
 
     >>> [starts.tolist() for starts in interval_tree(5).starts]
     [[0], [0, 4], [0, 2, 4], [0, 1, 2, 3, 4]]

@@ -1,4 +1,4 @@
-"""Transposes of operators whose column sums do not need them: for estimates and accuracy, which see no count without noise."""
+"""Products with transposed operators, for estimates and error bars. Column sums, and so privacy costs, do not use the ones in this file."""
 
 import numpy as np
 
