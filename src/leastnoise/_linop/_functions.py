@@ -177,7 +177,7 @@ def _(operator: Tree, y: Array) -> Array:
 @column_sums.register(AllRanges)
 @column_sums.register(Ranges)
 def _(operator: Total | Prefix | AllRanges | Ranges, weights: IntArray, power: int) -> IntArray:
-    # Zeros and ones, where every power of the entries is the matrix itself.
+    # All entries are 0 or 1, so that |A_ij|^power is A_ij itself.
     refuse_overflow(int(weights.max(initial=0)) * operator.rows)
     return np.asarray(apply_transpose(operator, weights), dtype=np.int64)
 
@@ -259,7 +259,7 @@ def dense(operator: Operator) -> IntArray:
 
 @lru_cache(maxsize=64)
 def last_cells(operator: Operator) -> IntArray:
-    """The last cell that each row has a coefficient on, sealed, shape (rows,); found once for an operator, from its explicit matrix.
+    """For each row its last cell with a coefficient other than 0: a sealed array of shape (rows,), computed from the explicit matrix.
 
     >>> last_cells(Tree.full(3, 2)).tolist()
     [2, 1, 2, 0, 1, 2]
@@ -269,7 +269,7 @@ def last_cells(operator: Operator) -> IntArray:
 
 @singledispatch
 def entries(operator: Operator) -> tuple[int, int]:
-    """A number that no entry is below, at least 0 only if all are, and the largest absolute value of an entry.
+    """A lower bound on all entries, which is at least 0 if and only if no entry is negative, and the largest absolute value of an entry.
 
     >>> entries(Prefix(4)), entries(Dense([[1, -7]]))
     ((0, 1), (-7, 7))
@@ -317,7 +317,7 @@ def largest_entry(operator: Operator) -> int:
 
 
 def refuse_others(name: str, operator: Operator, without: tuple[type, ...], allowed: str) -> None:
-    """Refuse what is not of the very class of an operator, or is of one that is not allowed within another (M6)."""
+    """Refuse an object whose class is none of the operators' (subclasses are refused too) or is not allowed inside this one (M6)."""
     if type(operator) not in operators() or type(operator) in without:
         raise refuse(name, type(operator).__name__, allowed)
 

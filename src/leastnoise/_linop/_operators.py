@@ -21,7 +21,7 @@ _MOST = 2**53
 
 
 class Sealed(np.ndarray[Any, Any]):
-    """An array whose shape, strides and type nobody sets, as another look at the same memory would be another matrix.
+    """An array whose shape, strides and type cannot be set: with others the same memory would be read as another matrix.
 
     >>> sealed(np.array([1, 2])).shape = (2, 1)
     Traceback (most recent call last):
@@ -102,7 +102,7 @@ class ByValue:
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """What has a number of cells, at least 1."""
+    """Base class of operators that are given their number of cells, at least 1."""
 
     size: int
 

@@ -14,7 +14,7 @@ from leastnoise._linop._operators import ByValue, Operator, Sized, Tree, frozen
 class Contrasts:
     """Orthogonal contrasts (Helmert): row k = 1, ..., n - 1 is the sum of the first k cells minus k times the next one.
 
-    A row has squared norm k (k + 1). Together with the total they span everything; the total they do not see.
+    Row k has the squared norm k (k + 1). Contrasts and total together determine every cell; contrasts alone say nothing about the total.
 
     >>> Contrasts(3).squared_norms.tolist()
     [2, 6]
@@ -112,7 +112,7 @@ class Toeplitz(ByValue):
     The coefficients are a step function of the distance, so that a product takes a few running sums, exactly.
 
     Args:
-        starts: the distances from which on a coefficient holds, from 0 on and ascending, below the number of cells.
+        starts: the distances at which a new coefficient begins, ascending: the first is 0, the last is below the number of cells.
         values: the coefficients, one a start; the first is not 0.
         scales: of the cells, shape (size,), above 0.
 
@@ -145,9 +145,10 @@ class Toeplitz(ByValue):
 
 
 def running(starts: IntArray, values: IntArray, x: Array) -> Array:
-    """Sums of the entries up to each, with the coefficients of their distances: a running sum times the step at every start.
+    """Multiply by the Toeplitz matrix without its scales: entry i is the sum over j <= i of x_j times the coefficient of i - j.
 
-    In int64 what is left after all steps is exact wherever it is below 2^63, since sums and products there are those modulo 2^64.
+    For every start, running sums that are shifted by it are added, times the change of the coefficient there. In int64 sums and products
+    are those modulo 2^64, so the final values are exact wherever they are below 2^63, even if sums on the way are not.
     """
     sums = np.cumsum(x, axis=0, dtype=x.dtype)
     answer = values[0] * sums
@@ -219,7 +220,7 @@ class Coarse(ByValue):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ordered(ByValue):
-    """Queries on cells that are taken in another order: what lies together in it may lie apart on the table.
+    """Queries on cells that are first put in another order, in which cells that are far apart in the table may be neighbours.
 
     Args:
         operator: the queries, over the cells in their new order; neither contrasts nor ordered themselves.
@@ -332,18 +333,18 @@ class Nested:
         return (self.above.size - 1) * self.inner.rows + self.last.rows + self.above.rows
 
     def split(self, y: Array) -> tuple[Array, Array, Array]:
-        """What belongs to the rows of all blocks but the last, shape (inner.rows, blocks - 1, ...), of the last, and of the sums."""
+        """Split values of the rows: those of all blocks but the last, shape (inner.rows, blocks - 1, ...), of the last, and of the sums."""
         first, end = (self.above.size - 1) * self.inner.rows, self.rows - self.above.rows
         return _blocks(y[:first], self.inner.rows), y[first:end], y[end:]
 
 
 def _blocks(x: Array, width: int) -> Array:
-    """Runs of so many entries side by side: shape (width, runs, ...)."""
+    """Cut the first axis into runs of ``width`` entries and make each run a column: shape (width, runs, ...)."""
     return x.reshape(-1, width, *x.shape[1:]).swapaxes(0, 1)
 
 
 def row_of(x: Array) -> Array:
-    """The runs one after the other again."""
+    """Undo ``_blocks``: put the runs one after the other again."""
     return x.swapaxes(0, 1).reshape(-1, *x.shape[2:])
 
 
