@@ -322,7 +322,7 @@ class LevelInverse:
     def holds(self, operator: Operator) -> bool:
         """Tell whether every row of an operator is a sum of groups of the finest measured level, so that it is determined."""
         # Such rows do not see how a group's values lie within it: here random ones, or their sum on the group's first cell.
-        groups = self.levels.groups[self._passes[0]]
+        groups = self.levels.groups[self.passes[0]]
         values = np.random.default_rng(0).integers(1, 2**30, self.levels.size)
         sums = np.zeros_like(values)
         np.add.at(sums, np.unique(groups, return_index=True)[1][groups], values)
