@@ -135,7 +135,8 @@ def test_estimates_are_of_the_product_and_not_of_its_longest_attribute() -> None
     for name in ("haar", "eigen_design", "p_identity", "gaussian_optimum", "tilted"):
         seconds = PLANNERS[name].seconds
         assert seconds(two) > 1.8 * seconds(one)  # two attributes, each with one query set
-        assert seconds(mixed) > 1.05 * seconds(two)  # and now and then fitted again to shares of two sets
+        # and now and then fitted again to shares of two sets, where tilts are searched once
+        assert seconds(mixed) > (1.0 if name == "tilted" else 1.05) * seconds(two)
         assert seconds(cells) == pytest.approx(seconds(one), abs=0.01)  # cells alone need no search
 
 
