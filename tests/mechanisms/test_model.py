@@ -259,9 +259,6 @@ def test_tables_that_the_model_misses_follow_what_was_measured() -> None:
     chain = Table(domain, dict(zip(domain.names, codes, strict=True)), rows=20_000)
     estimator = run(planned(marginals(domain, ways=2), Privacy(ZCDP("1/60"))), chain, 4).estimator()
     assert isinstance(estimator, Modelled)
-    missed = {table.attributes: more for table, more in zip(estimator.measured.tables, estimator._like[2], strict=True)}
-    assert missed[0, 1] > 1.2
-    assert missed[0, 5] == 1
     exact = np.bincount(10 * codes[0] + codes[1], minlength=100).reshape(10, 10)
     (product,) = marginals(domain, ways=2, of=("a0", "a1"))
     alone = np.abs(estimator.measured.counts(estimator.mixture, ("a0", "a1")) - exact).sum()

@@ -45,8 +45,8 @@ _UNSEEN = 0.5  # relative standard error of a share that is modelled but not mea
 _EVEN_BINS = 0.5  # for intervals this part of a bin is spread evenly over its cells, the rest as in the model
 _SIZES = 4.0 ** np.arange(-1, 12)  # rows of a cell that divide the classes of cells of like size
 MOST_RECORDS = 2**27
-_MOST_CELLS, _LEAST_STD = 2**20, 1e-3  # of a table that a model is fitted to afterwards
 _NOT_KEPT = 0.1  # subtracted from the kept part of residuals: less is not worth its noise where the model is right
+_MOST_CELLS, _LEAST_STD = 2**20, 1e-3  # of a table that a model is fitted to afterwards
 _WAYS = (0.0, 0.25, 0.5, 0.7, 0.9)  # parts of the way from least squares to the model that are tried
 _REDRAWN = 100
 _MET, _FITTED = 0.25, 2  # public counts are fitted as if they had this part of the noise, with at most so many attributes
@@ -153,26 +153,20 @@ class Modelled:
         return list(zip(self.measured.refitted(self.mixture, added), added, strict=True))
 
     @cached_property
-    def _like(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the kept part of residuals and the squared error beyond other noise by size class, and a factor for every table.
+    def _like(self) -> tuple[FloatArray, FloatArray]:
+        """Return the kept part of residuals and the squared error beyond other noise by size class.
 
-        The first two have shape (3, sizes), for tables of one to three attributes. The factor is the table's squared residuals over those
-        of all tables at its sizes: a table that the model misses by more than others keeps more.
+        Both have shape (3, sizes), for tables of one to three attributes.
         """
-        sums, sizes, gaps = np.zeros((5, 3, len(_SIZES) + 1)), [], []
-        total = self.measured.total
+        sums, total = np.zeros((5, 3, len(_SIZES) + 1)), self.measured.total
         for index, table in enumerate(self.measured.tables):
             fit = total * _binned(self.mixture, table)
             moved = [(total * _binned(refit, table) - fit, more[index]) for refit, more in self._refits]
             follows = np.mean([change * more for change, more in moved], axis=0)
             spread = np.mean([change**2 for change, _ in moved], axis=0)
-            variance = np.full(fit.shape, table.std**2)
-            sizes.append(np.bincount(np.searchsorted(_SIZES, fit).reshape(-1), minlength=len(_SIZES) + 1))
-            gaps.append(float(((table.counts - fit) ** 2).sum()))
+            variance, size = np.full(fit.shape, table.std**2), np.searchsorted(_SIZES, fit).reshape(-1)
             for tally, values in zip(sums, (np.ones(fit.shape), (table.counts - fit) ** 2, follows, variance, spread), strict=True):
-                tally[len(table.attributes) - 1] += np.bincount(
-                    np.searchsorted(_SIZES, fit).reshape(-1), values.reshape(-1), len(_SIZES) + 1
-                )
+                tally[len(table.attributes) - 1] += np.bincount(size, values.reshape(-1), len(_SIZES) + 1)
         many, gap, follows, noise, spread = sums
         doubt = np.sqrt(self.measured.of_squares / np.maximum(many, 1)) * noise  # the standard error of a sum of squared noise
         kept = np.clip(1 - np.maximum(noise - follows, 0) * (1 + 2 * doubt / np.maximum(noise, 1e-9)) / np.maximum(gap, 1e-9), 0, 1)
@@ -180,11 +174,7 @@ class Modelled:
         above = np.sqrt(5 / np.maximum(many - 2, 1)) * noise  # more standard errors where few cells tell the risk, which may look like none
         risk = (1 - kept) ** 2 * gap + (2 * kept - 1) * noise + 2 * (1 - kept) * follows + above
         explained = (1 - kept) ** 2 * spread + kept**2 * noise + 2 * kept * (1 - kept) * np.maximum(follows, 0)
-        mean = gap / np.maximum(many, 1)
-        expected = [float(mean[len(table.attributes) - 1] @ by_size) for table, by_size in zip(self.measured.tables, sizes, strict=True)]
-        cells = np.array([by_size.sum() for by_size in sizes])
-        worse = np.maximum(np.array(gaps) / np.maximum(expected, 1e-9) - 3 * np.sqrt(self.measured.of_squares / cells), 1.0)  # by three
-        return kept, np.maximum(risk - explained, 0) / np.maximum(many, 1), worse
+        return kept, np.maximum(risk - explained, 0) / np.maximum(many, 1)
 
     def _cells(self, names: Names, mixture: Mixture, noise: Sequence[FloatArray] | None = None) -> FloatArray:
         """Return a table by a model, moved towards what was measured, all cells of a bin by one factor."""
@@ -198,8 +188,7 @@ class Modelled:
             np.searchsorted(_SIZES, self.measured.total * _binned(self.mixture, table)),
         )
         beside = table.counts - fit if noise is None else table.counts + noise[index] - fit
-        kept = 1 - (1 - self._like[0][len(names) - 1][size]) / self._like[2][index]
-        return cells * _over_cells(1 + kept * beside / np.maximum(fit, 1e-12), table, cells.shape)
+        return cells * _over_cells(1 + self._like[0][len(names) - 1][size] * beside / np.maximum(fit, 1e-12), table, cells.shape)
 
     @cached_property
     def _moves(self) -> bool:
