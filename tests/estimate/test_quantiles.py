@@ -256,3 +256,13 @@ def test_values_far_from_zero_and_close_together_have_no_error_that_is_too_small
     found = [ln.means(one, "pay", by=["a"]) for one in releases(plan, rows, range(40))]
     assert np.array_equal(found[5].mean, ln.means(ln.release(plan, rows, seed=5), "pay", by=["a"]).mean)
     assert np.mean([(one.low <= truth) & (truth <= one.high) for one in found]) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("statistic", "more"),
+    [(ln.means, ()), (ln.cdf, ()), (ln.quantiles, (["1/2"],)), (ln.changes, (1,))],
+    ids=["means", "cdf", "quantiles", "changes"],
+)
+def test_statistics_of_a_domain_are_refused_with_what_asks_for_them(statistic, more):
+    with pytest.raises(ln.InputError, match="must be a release or an estimate; got 'Domain'. Before a release, ask with mean_queries"):
+        statistic(ln.Domain(age=ln.Integers(0, 9)), "age", *more)

@@ -53,6 +53,14 @@ class HasLeastSquares(Protocol):
         """Return the estimate for questions that were not in its workload."""
 
 
+def estimate_of(source: HasLeastSquares) -> Estimate:
+    """Return the estimate of a release or of itself; refuse a domain, which is what the queries for these statistics begin with."""
+    if not hasattr(source, "least_squares"):
+        advice = "Before a release, ask with mean_queries, quantile_queries or cdf_queries."
+        raise refuse("what a statistic is computed from", type(source).__name__, "a release or an estimate", advice)
+    return source.least_squares()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class UpTo:
     """The question for the counts up to every cell of a number, by group; ``ends`` of the cells has shape (n, 2)."""
@@ -293,7 +301,7 @@ def cdf(
     >>> made.share.round(2).tolist(), made.quantiles([0.5])[0].value
     ([0.1, 0.5, 0.8, 1.0], 2.0)
     """
-    estimate = source.least_squares()
+    estimate = estimate_of(source)
     asked = up_to(estimate.observation.measurements.domain, attribute, where or {}, by)
     level = checked_level(level)
     if draws is None:
@@ -433,7 +441,7 @@ def quantiles(
     >>> [(quantile.group, quantile.low, quantile.high) for quantile in ln.quantiles(release, "age", [0.3, 0.75], by=["sex"])]
     [(('F',), 2.0, 2.0), (('F',), 3.0, 3.0), (('M',), 2.0, 2.0), (('M',), 3.0, 3.0)]
     """
-    estimate = source.least_squares()
+    estimate = estimate_of(source)
     measured = estimate.observation.measurements
     asked, wanted = up_to(measured.domain, attribute, where or {}, by), [checked_share(share) for share in shares]
     times, half = interval_multiplier(measured.noise, checked_level(level)), 0.5 / measured.grid

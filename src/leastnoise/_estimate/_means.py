@@ -11,7 +11,7 @@ from leastnoise._charts import Dots, dots, live
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import parts
-from leastnoise._estimate._cdf import HasLeastSquares
+from leastnoise._estimate._cdf import HasLeastSquares, estimate_of
 from leastnoise._frames import Columns, Framed, grouped_columns
 from leastnoise._threads import one_thread
 from leastnoise._workload import By, change, groups_of, queries, ranges
@@ -101,7 +101,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     >>> made.mean.round(1).tolist(), made.low.round(1).tolist(), made.high.round(1).tolist()
     ([49.6, 29.2], [49.1, 26.8], [50.1, 31.5])
     """
-    estimate = source.least_squares()
+    estimate = estimate_of(source)
     plan = estimate.observation.measurements
     summed_of = plan.domain.measure(measure)
     level = checked_level(level)
@@ -184,7 +184,7 @@ def changes(source: HasLeastSquares, along: str, periods: int, *, by: By = (), l
     >>> ln.changes(ln.release(plan, visits, seed=7), "month", 1).frame("pandas")["ratio"].round(1).tolist()
     [1.2, 0.6]
     """
-    estimate, level = source.least_squares(), checked_level(level)
+    estimate, level = estimate_of(source), checked_level(level)
     plan = estimate.observation.measurements
     sets = groups_of(plan.domain, by, "the groups of changes")
     asked = queries(plan.domain, {**sets, along: change(periods)}).products[0]
