@@ -264,5 +264,5 @@ def test_values_far_from_zero_and_close_together_have_no_error_that_is_too_small
     ids=["means", "cdf", "quantiles", "changes"],
 )
 def test_statistics_of_a_domain_are_refused_with_what_asks_for_them(statistic, more):
-    with pytest.raises(ln.InputError, match="must be a release or an estimate; got 'Domain'. Before a release, ask with mean_queries"):
+    with pytest.raises(ln.InputError, match=r"must be a release or an estimate; got 'Domain'\. Before a release, ask with mean_queries"):
         statistic(ln.Domain(age=ln.Integers(0, 9)), "age", *more)

@@ -49,7 +49,8 @@ def test_the_answers_of_a_stored_release_follow_from_it_today(stored):
         with (stored / f"{entry['files']}.csv").open(newline="") as file:
             rows = list(csv.DictReader(file))
         for name in ("answer", "noise_std", "low", "high"):
-            assert [float(row[name]) for row in rows] == pytest.approx(table.numbers()[name].tolist(), rel=1e-9, abs=1e-9)
+            # Answers on buckets are solved by another matrix than then: their last digits differ.
+            assert [float(row[name]) for row in rows] == pytest.approx(table.numbers()[name].tolist(), rel=1e-9, abs=1e-8)
 
 
 def test_the_page_alone_gives_the_same_answers(page, laplace):

@@ -51,7 +51,7 @@ def test_a_plan_that_is_carried_out_otherwise_now_is_not_said_to_be_unpaid(tmp_p
         with pytest.raises(ln.PaidError):
             ln.release(plan, pd.DataFrame({"age": [1, 2, 3]}), ledger=book, out=tmp_path / "a")
     with monkeypatch.context() as patch:
-        patch.setattr(_dawa, "plan_steps", lambda *_: [])
+        patch.setattr(_dawa, "details_of", lambda *_: {"steps": []})
         with pytest.raises(ln.LedgerError, match=r"was paid, and this program cannot carry out .*nothing is paid again\.") as told:
             ln.resume(book)
     assert not re.search("nothing was spent|plan again", str(told.value), re.IGNORECASE)
