@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from accuracy.plans import dense_nuclear
+from accuracy.plans import dense_nuclear, dense_rows
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP, parameters
 from leastnoise._accuracy import nuclear_norm, promised, quantity_structure
 from leastnoise._accuracy._determined import UnsupportedQuery
@@ -13,6 +13,7 @@ from leastnoise._accuracy._joint import Joint, dense_structure
 from leastnoise._accuracy._measured import Measured, equations
 from leastnoise._accuracy._product import ProductStructure
 from leastnoise._domain import Coded, Domain
+from leastnoise._families import dense_gram, fit_gaussian_optimum
 from leastnoise._fitting import fit
 from leastnoise._linop import Contrasts, Identity
 from leastnoise._measurements import Block, Factor, cost
@@ -119,6 +120,23 @@ def test_the_bound_of_unequal_groups_is_that_of_the_matrix(groups: list[int], to
         assert (
             0.6 * dense_nuclear(one, total=total) < nuclear_norm(one.products, total=total) <= dense_nuclear(one, total=total) * (1 + 1e-9)
         )
+
+
+@pytest.mark.parametrize("total", [True, False])
+def test_weights_of_cells_raise_the_bound_to_no_more_than_the_optimum(total: bool) -> None:
+    groups = {"a": [0] * 8 + [1], "b": [0] + [1] * 6, "c": [0, 0, 0, 1]}
+    domain = Domain({name: Coded(len(own), levels={"group": dict(enumerate(own))}) for name, own in groups.items()})
+    pairs = [(one, other) for one, other in (("a", "b"), ("a", "c"), ("b", "c"))]
+    along = ("identity", level("group"))
+    products = [queries(domain, {one: own, other: more}) for one, other in pairs for own in along for more in along]
+    workload = sum(products[1:], products[0])
+    even, weighted = (nuclear_norm(workload.products, total=total, weighted=weighted) ** 2 for weighted in (False, True))
+    matrix = dense_rows(workload, total=total)
+    factor = fit_gaussian_optimum(dense_gram(matrix.T @ matrix, len(matrix)), gap=1e-4).factor
+    apart = factor[:, :, None] - factor[:, None]  # one row is replaced by another
+    sensitivity = (factor**2).sum(axis=0).max() if total else (apart**2).sum(axis=0).max() / 2
+    least = sensitivity * ((matrix @ np.linalg.pinv(factor, rcond=1e-6)) ** 2).sum()
+    assert even * 1.005 < weighted <= least * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("noise", [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN])

@@ -24,6 +24,8 @@ from leastnoise._families import (
     Levels,
     Part,
     apply_gram,
+    dense_gram,
+    fit_gaussian_optimum,
     gram_diagonal,
     partition,
     root_trace,
@@ -84,11 +86,12 @@ def nuclear_across(operator: Operator) -> float:
     return max(0.0, whole - along) if closed else math.sqrt(max(0.0, whole**2 - along**2))
 
 
-def nuclear_norm(products: Sequence[Product], worth: Worth = lambda _: 1.0, *, total: bool = True) -> float:
+def nuclear_norm(products: Sequence[Product], worth: Worth = lambda _: 1.0, *, total: bool = True, weighted: bool = False) -> float:
     """Return a lower bound on the nuclear norm of weighted products over one data vector, over sqrt(cells).
 
     It is exact for marginals, for nested levels (unless those of several attributes are very large), and for single products. Sums are in
-    units of the largest value that one row can add, so that a row changes them by 1, like counts.
+    units of the largest value that one row can add, so that a row changes them by 1, like counts. If ``weighted``, cells in unequal groups
+    are multiplied by the roots of weights of mean 1.
     """
 
     def norm(product: Product, part: Callable[[Operator], float]) -> float:
@@ -115,6 +118,8 @@ def nuclear_norm(products: Sequence[Product], worth: Worth = lambda _: 1.0, *, t
             others = [(names, *_group_norms(names, group, known, worth(names))) for names, group in grouped.items()]
             chained = [product for product in chained if not wide & {*product.attributes}]
             known = {name: levels for name, levels in known.items() if name not in wide}
+        elif weighted:
+            spectra |= {name: _weighted_spectrum(chained, name, known[name]) for name in wide}
         best = _level_norms(chained, known, spectra, worth, total=total) if chained else {}
         for product in rest:
             across, whole, along = (
@@ -175,6 +180,21 @@ def _terms(products: Sequence[Product], known: Mapping[str, Levels]) -> dict[tup
         key = tuple(levels.level(operators.get(name, Total(levels.size))) or 0 for name, levels in known.items())
         terms[key] = terms.get(key, 0.0) + float(product.weight) ** 2
     return terms
+
+
+def _weighted_spectrum(products: Sequence[Product], name: str, levels: Levels) -> list[Part]:
+    """Return the spectrum with the weights of cells that make the lower bound along the attribute alone largest."""
+    if levels.size > _MOST_CLOSED:
+        return levels.spectrum
+    gram = np.zeros((levels.size, levels.size))
+    for product in products:
+        operator = dict(zip(product.attributes, product.operators, strict=True)).get(name)
+        if operator is not None:
+            groups = levels.groups[levels.level(operator) or 0]
+            gram += product.importance * product.rows / operator.rows * np.equal.outer(groups, groups)
+    orbits = levels.orbits.of_groups[0]
+    weights = fit_gaussian_optimum(dense_gram(gram, levels.size)).weights * levels.size
+    return levels.weighted_spectrum(np.bincount(orbits, weights) / np.bincount(orbits))
 
 
 def _level_norms(
@@ -301,7 +321,8 @@ def _together_norm(workload: Workload, privacy: Privacy, *, apart: bool) -> floa
         return math.sqrt(max(0, privacy.squares * n - k**2) / (n - 1)) / bound.rows
 
     total = privacy.neighbours != "replace"
-    return _together(domain, {name: nuclear_norm(workload.of(name), worth, total=total) for name in workload.measures})
+    weighted = not apart and len(workload.measures) == 1  # rows of several measures lie in the same cells
+    return _together(domain, {name: nuclear_norm(workload.of(name), worth, total=total, weighted=weighted) for name in workload.measures})
 
 
 def _together(domain: Domain, norms: Mapping[str | None, float]) -> float:

@@ -129,10 +129,14 @@ class Levels:
     @cached_property
     def spectrum(self) -> "list[Part]":
         """The common invariant spaces of all levels, the one with the total first; empty if that one is too large."""
-        # For each orbit: the Gram matrices of all levels on the sums over each orbit of cells below it, and the norms of these orbits.
+        return self.weighted_spectrum(np.ones(len(self.orbits.numbers[0])))
+
+    def weighted_spectrum(self, weights: FloatArray) -> "list[Part]":
+        """Return the invariant spaces of levels whose cells are scaled by roots of weights: one an orbit of cells, of mean 1 over cells."""
+        # For each orbit: the Gram matrices of all levels on the sums over each orbit of cells below it, and the roots of the weights.
         orbits, depth = self.orbits, len(self.groups)
         apart: dict[bytes, Part] = {}
-        below = [(np.eye(depth, 1).reshape(depth, 1, 1), np.ones(1)) for _ in orbits.numbers[0]]
+        below = [(weight * np.eye(depth, 1).reshape(depth, 1, 1), np.full(1, math.sqrt(weight))) for weight in weights.tolist()]
         for level, (parents, times) in enumerate(zip(orbits.parents, orbits.times, strict=True)):
             sisters: list[list[tuple[FloatArray, FloatArray]]] = [[] for _ in orbits.numbers[level + 1]]
             often = orbits.numbers[level] * (1 - 1 / times)
