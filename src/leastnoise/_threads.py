@@ -1,23 +1,25 @@
-"""One thread of linear algebra while the package computes, unless its user says otherwise; and a few threads for a few long steps.
+"""One thread of linear algebra while the package computes, unless its user says otherwise; and the cores there are for writing.
 
 Planning is many small matrix products: threads that wait for each other take several times the CPU, and on a busy machine the time too.
 """
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from threadpoolctl import ThreadpoolController
 
 
-Value = TypeVar("Value")
-Result = TypeVar("Result")
 SAID_BY = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Environment variables by which a user says how many threads there are; any of them is obeyed."""
+_MOST_WORKERS = 4
 _LATER = "scipy.linalg"  # brings a library of its own, and takes longer to load than many a plan to make
 
 
@@ -56,9 +58,33 @@ def _libraries(loaded: bool) -> "ThreadpoolController":  # noqa: ARG001, FBT001 
     return ThreadpoolController().select(user_api="blas")
 
 
-def on_threads(function: Callable[[Value], Result], values: Sequence[Value]) -> list[Result]:
-    """Return what a function makes of each of a few values, each on a thread of its own."""
-    from concurrent.futures import ThreadPoolExecutor  # slow to import, and few commands need it
+class Beside:
+    """Functions that are carried out on other threads, as many at once as there are cores, and at most four.
 
-    with ThreadPoolExecutor(len(values)) as workers:
-        return list(workers.map(function, values))
+    At the end of the block all are done. The first error is raised to the caller, by `do` or at the end; what was not begun then is left
+    out.
+    """
+
+    def __init__(self) -> None:
+        from concurrent.futures import ThreadPoolExecutor  # slow to import, and few commands write
+
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self._workers = min(_MOST_WORKERS, cores)
+        self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="leastnoise")
+        self._begun: deque[Future[Any]] = deque()
+
+    def do(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Begin with a function, or wait until an earlier one is done: so many and no more hold memory."""
+        self._begun.append(self._pool.submit(function, *arguments))
+        while len(self._begun) > self._workers:
+            self._begun.popleft().result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            while self._begun and kind is None:
+                self._begun.popleft().result()
+        finally:
+            self._pool.shutdown(cancel_futures=True)

@@ -17,6 +17,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
+from pyarrow.parquet import read_metadata
 
 from leastnoise._accounting import cost_from_json
 from leastnoise._check import InputError
@@ -62,6 +63,17 @@ def test_tables_read_back_equal(rich, written, kind):
             tuple(value.item() if isinstance(value, np.generic) else value for value in row) for row in zip(*columns.values(), strict=True)
         ]
         assert rows == expected
+
+
+def test_rows_are_the_same_however_many_are_written_at_once(rich, written, tmp_path, monkeypatch):
+    monkeypatch.setattr(_writing, "_ROW_GROUP", 4)
+    again = write(rich, tmp_path / "out")
+    for path in sorted((written / "answers").iterdir()):
+        other = again / path.relative_to(written)
+        assert path.suffix == ".parquet" or path.read_bytes() == other.read_bytes()
+        if path.suffix == ".parquet":
+            assert rows_of(path, "parquet") == rows_of(other, "parquet")
+            assert read_metadata(other).num_row_groups == -(-read_metadata(path).num_rows // 4)
 
 
 def test_csv_is_what_the_csv_module_reads(rich, written):
@@ -264,8 +276,10 @@ def test_everything_is_on_the_disk_before_it_gets_its_name(rich, tmp_path, monke
     assert tmp_path in synced  # the parent, after the rename
 
 
-@pytest.mark.parametrize("step", ["report", "_spelled", "_entry"])
+@pytest.mark.parametrize("step", ["report", "_copy", "_entry"])
 def test_an_error_leaves_nothing(rich, tmp_path, monkeypatch, step):
+    """At the end, on the thread that writes a table, and beside it."""
+
     def full(*_):
         raise OSError("no space left on device")
 

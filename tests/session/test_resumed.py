@@ -58,12 +58,14 @@ def test_a_plan_that_is_carried_out_otherwise_now_is_not_said_to_be_unpaid(tmp_p
     assert len(ln.resume(book)) == 1
 
 
-def test_a_disk_that_is_full_for_the_second_table_loses_nothing_that_was_paid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_is_full_for_the_thread_that_writes_loses_nothing_that_was_paid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"], age=[1, 2, 3]), ways=1), ln.PureDP(1))
     people = pd.DataFrame({"sex": ["F", "M", "M"], "age": [1, 2, 3]})
-    book, usual = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1))), _writing._spelled
+    book, usual = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1))), _writing._write_part
     with monkeypatch.context() as patch:
-        patch.setattr(_writing, "_spelled", lambda values, *rest: full() if "q2" in values.tolist() else usual(values, *rest))
+        patch.setattr(_writing, "_write_part", lambda part, *rest: full() if part.id == "q2" else usual(part, *rest))
         with pytest.raises(ln.PaidError) as stopped:
             ln.release(plan, people, ledger=book, out=tmp_path / "a")
     assert stopped.value.state == "resumable"

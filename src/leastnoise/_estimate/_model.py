@@ -37,7 +37,7 @@ from leastnoise._estimate._mixture import MORE_ROUNDS, ROUNDS, Mixture, NoisyTab
 from leastnoise._estimate._stated import Combination, Names, PublicCounts, Sums, as_stated, possible_cells
 from leastnoise._families import along_each
 from leastnoise._measurements import Observation
-from leastnoise._threads import on_threads
+from leastnoise._threads import Beside
 from leastnoise._workload import Product, marginals
 
 _REFITS, _ROUNDS, _SEED = 3, 150, 20_261_125
@@ -103,13 +103,17 @@ class NoisyTables:
         return fit_mixture(self.total, self.shares, [*self.tables, *self.public], rounds=rounds)
 
     def refitted(self, mixture: Mixture, noises: Sequence[Sequence[FloatArray]]) -> list[Mixture]:
-        """Fit the model anew with each of several noises added to the tables, each on a thread of its own."""
+        """Fit the model anew with each of several noises added to the tables, on several cores; the digits do not depend on how many."""
+        refits: dict[int, Mixture] = {}
 
-        def refit(noise: Sequence[FloatArray]) -> Mixture:
+        def refit(draw: int, noise: Sequence[FloatArray]) -> None:
             tables = [replace(table, counts=table.counts + more) for table, more in zip(self.tables, noise, strict=True)]
-            return refit_mixture(mixture, self.total, self.shares, [*tables, *self.public], _ROUNDS)
+            refits[draw] = refit_mixture(mixture, self.total, self.shares, [*tables, *self.public], _ROUNDS)
 
-        return on_threads(refit, noises)
+        with Beside() as others:
+            for draw, noise in enumerate(noises):
+                others.do(refit, draw, noise)
+        return [refits[draw] for draw in range(len(noises))]
 
     def counts(self, mixture: Mixture, names: Names) -> FloatArray:
         """Return the cells of a table by a model, in rows."""

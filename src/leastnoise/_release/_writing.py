@@ -2,11 +2,11 @@
 
 import json
 import math
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, astuple, fields
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from leastnoise._charts import drawing
 from leastnoise._check import Exact, refuse
 from leastnoise._check.arrays import Array
 from leastnoise._estimate import REPETITIONS
-from leastnoise._frames import Columns, Names, key_columns
+from leastnoise._frames import Columns, Names, key_columns, label_array, to_frame
 from leastnoise._linop import whole_bytes_text
 from leastnoise._measurements import Measurements, measurements_value
 from leastnoise._plan import Plan, versions
@@ -30,14 +30,16 @@ from leastnoise._release._records import Records
 from leastnoise._release._release import Release, TableEntry, statement_file
 from leastnoise._release._report import MOST_CELLS, MOST_LARGEST, MOST_OF_A_TABLE, MOST_PICTURES, report, views
 from leastnoise._release._statistics import StatisticTable
-from leastnoise._release._tables import NUMBERS, Table
+from leastnoise._release._tables import NUMBERS, Part, Table
 from leastnoise._release._texts import ENGLISH
 from leastnoise._release._texts import texts as catalogue
-from leastnoise._workload import Product, level_names
+from leastnoise._threads import Beside
+from leastnoise._workload import level_names
 
 MOST_TABLE_FILES = 200
 BATCH_CELLS = 1_000_000
 _QUIET = "SET enable_progress_bar = false"  # DuckDB would draw its own on the standard output stream of an interactive program
+_ROW_GROUP = 2**18
 
 WRITERS = {"xlsx": Workbook, "sdmx": Messages}
 """Writers of the formats that hold all tables together; they take the parts one by one."""
@@ -89,82 +91,52 @@ _MEANINGS = {
 
 
 @contextmanager
-def _writer() -> Iterator[Callable[[Columns, Path], None]]:
-    """Yield a function that writes columns as CSV or Parquet, by the ending of the file's name; NaN and None are left empty.
+def _formats(names: Sequence[str]) -> Iterator[tuple[bool, Any]]:
+    """Yield whether Parquet is written, and the database that writes CSV, None without CSV; making one takes longer than a small table."""
+    opened: Any = nullcontext()
+    if "csv" in names:
+        import duckdb
 
-    After the payment nothing may fail for a label: what UTF-8 cannot hold is replaced. In CSV texts are made inert.
-    """
-    import duckdb
-
-    def write(columns: Columns, path: Path) -> None:
-        is_csv = path.suffix == ".csv"
-        spelling, given = (lambda text: inert_text(_utf8(text))) if is_csv else _utf8, Names(set())
-        spelled = {given.give(spelling(name)): _spelled(values, spelling) for name, values in columns.items()}
-        database.register("answers", spelled)
-        form = "FORMAT csv, HEADER" if is_csv else "FORMAT parquet, COMPRESSION zstd"
-        target = str(path).replace("'", "''")
-        try:
-            database.execute(f"COPY answers TO '{target}' ({form})")
-        except duckdb.Error as error:
-            raise OSError(str(error)) from None
-
-    with duckdb.connect() as database:
-        database.execute(_QUIET)
-        yield write
+        opened = duckdb.connect(":memory:")
+    with opened as database:
+        yield "parquet" in names, database
 
 
-def _utf8(text: str) -> str:
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+def write_answers(release: Release, directory: Path) -> Generator[tuple[Table, TableEntry], None, None]:
+    """Write all answers and the index ``tables.csv``; each table is estimated once, and yielded while a thread writes it.
 
-
-def _spelled(values: Array, spelling: Callable[[str], str]) -> Array:
-    """Spell the texts of a column, each distinct one once."""
-    if values.dtype != object:
-        return values
-    texts = (text for text in {*values.tolist()} if isinstance(text, str))
-    changed = {text: spelled for text in texts if (spelled := spelling(text)) != text}
-    return np.array([changed.get(value, value) for value in values.tolist()], dtype=object) if changed else values
-
-
-def write_answers(release: Release, directory: Path) -> Iterator[tuple[Table, TableEntry]]:
-    """Write all answers and the index ``tables.csv``; each table is estimated once, and yielded when it is in its file or waits for others.
-
-    Guarantees: memory for one table, or for about a million answers of each number of attributes where tables share files.
+    Guarantees: memory for one table and one more for each core, or so many batches of about a million answers where tables share files.
     """
     (directory / "answers").mkdir()
     entries = []
     others = [WRITERS[name](release, directory) for name in release.options.formats if name in WRITERS]
-    formats = [name for name in release.options.formats if name not in WRITERS]
-    stems = _stems(release)
-    last_of = {stem: position for position, stem in enumerate(stems)}
-    waiting: dict[str, list[Table]] = {}  # the tables of a file until its last one is there
-    with _writer() as write:
-        for position, (table, stem) in enumerate(zip(release.tables, stems, strict=True)):
+    with _formats(release.options.formats) as formats, Beside() as beside:
+        for table, stem in (_batched if len(release.tables) > MOST_TABLE_FILES else _one_by_one)(release, directory, formats, beside):
             entries.append(_entry(release, table, stem))
-            waiting.setdefault(stem, []).append(table)
-            if last_of[stem] == position:
-                (directory / stem).parent.mkdir(exist_ok=True)
-                tables = waiting.pop(stem)
-                columns = _long(tables, release.options.some) if _share_files(release) else table.columns()
-                for name in formats:
-                    of_file = columns if name == "csv" else _with_level(columns, release, table.product)
-                    write(of_file, directory / f"{stem}.{name}")
-            for other in others:
-                other.add(table, stem)
+            for writer in others:
+                writer.add(table, stem)
             yield table, entries[-1]
         for made in release.statistics:
-            stem = statistic_file(release, made)
-            for name in formats:
-                write(made.columns(), directory / f"{stem}.{name}")
-            for other in others:
-                other.add(made, stem)
-        for number, text in enumerate(release.options.statements, 1):
-            answers = release.answered(text)
-            for name in {"csv", *formats}:
-                write(answers, directory / f"{statement_file(number)}.{name}")
-    for other in others:
-        other.close()
+            _write_part(made, directory / statistic_file(release, made), formats)
+            for writer in others:
+                writer.add(made, statistic_file(release, made))
+    for writer in others:
+        writer.close()
+    for number, text in enumerate(release.options.statements, 1):
+        answers = release.answered(text)
+        for ending in {"csv", *release.options.formats} & {"csv", "parquet"}:
+            write_columns(answers, directory / f"{statement_file(number)}.{ending}")
     write_rows(directory / "tables.csv", [each.name for each in fields(TableEntry)], map(astuple, entries))
+
+
+def write_columns(columns: Columns, path: Path) -> None:
+    """Write columns as CSV or Parquet, by the ending of the file's name."""
+    if path.suffix == ".csv":
+        write_rows(path, columns, zip(*(values.tolist() for values in columns.values()), strict=True))
+        return
+    from pyarrow.parquet import write_table
+
+    write_table(to_frame(columns, "pyarrow"), path, compression="zstd")
 
 
 def write_covariances(release: Release, directory: Path) -> None:
@@ -172,15 +144,13 @@ def write_covariances(release: Release, directory: Path) -> None:
     if not release.options.covariances:
         return
     (directory / "covariances").mkdir()
-    formats = [name for name in release.options.formats if name not in WRITERS] or ["csv"]
-    with _writer() as write:
+    with _formats([name for name in release.options.formats if name not in WRITERS] or ["csv"]) as formats:
         for key in release.options.covariances:
             matrix = release.covariance(key)
             first, second = np.triu_indices(len(matrix))
-            columns: Columns = {"query": np.full(len(first), key, dtype=object)}
+            columns: dict[str, Array] = {"query": np.zeros(len(first), dtype=np.int32)}
             columns |= {"answer": first + 1, "other_answer": second + 1, "covariance": matrix[first, second]}
-            for name in formats:
-                write(columns, directory / f"covariances/{key}.{name}")
+            _copy(columns, {"query": [key]}, directory / f"covariances/{key}", formats)
 
 
 def _entry(release: Release, table: Table, stem: str) -> TableEntry:
@@ -211,50 +181,154 @@ def statistic_file(release: Release, made: StatisticTable) -> str:
     return f"answers/{file_name(made.id, made.name, len(release.statistics))}"
 
 
-def _share_files(release: Release) -> bool:
-    return len(release.tables) > MOST_TABLE_FILES
+def _one_by_one(release: Release, directory: Path, formats: tuple[bool, Any], beside: Beside) -> Iterator[tuple[Table, str]]:
+    """Write one file for each table and format; where some table asks for a level, Parquet has a column of levels."""
+    leveled = any(product.keys != product.attributes for product in release.workload)
+    for table in release.tables:
+        stem, product = f"answers/{file_name(table.id, table.name, len(release.tables))}", table.product
+        pairs = zip(product.keys, product.attributes, strict=True)
+        levels = [key.removeprefix(f"{name}:") for key, name in pairs if level_names(product.domain.kind(name))]
+        beside.do(_write_part, table, directory / stem, formats, (" x ".join(levels) or "total") if leveled else None)
+        yield table, stem
 
 
-def _stems(release: Release) -> list[str]:
-    """Return for each table the path of its files without ending: of very many tables those of equally many attributes share files."""
-    products = release.workload.products
-    if not _share_files(release):
-        names = [file_name(f"q{number}", product.name, len(products)) for number, product in enumerate(products, 1)]
-        return [f"answers/{name}" for name in names]
-    stems = []
-    before: Counter[int] = Counter()  # answers of earlier tables, by their number of attributes
-    for product in products:
-        ways = len(product.attributes)
-        stems.append(f"answers/{ways}-way/part-{before[ways] // BATCH_CELLS + 1:05d}")
-        before[ways] += product.rows
-    return stems
+def _write_part(part: Part, stem: Path, formats: tuple[bool, Any], level: str | None = None) -> None:
+    """Write a table or statistic: query, one column a key, and the numbers; one file a format."""
+    texts: dict[str, Sequence[str]] = {"query": [part.id]}
+    columns: dict[str, Array] = {"query": np.broadcast_to(np.int32(0), part.cells)}
+    for axis, (column, labels) in enumerate(zip(part.key_columns(), part.labels, strict=True)):
+        array = label_array(labels)
+        if array.dtype == object:
+            texts[column], array = [*map(str, labels)], np.arange(len(labels), dtype=np.int32)
+        columns[column] = np.broadcast_to(np.expand_dims(array, [*range(1, part.low.ndim - axis)]), part.low.shape)
+    _copy({**columns, **part.numbers()}, texts, stem, formats, level)
 
 
-def _with_level(columns: Columns, release: Release, product: Product) -> Columns:
-    """Return the columns of a table for Parquet: with its level, where some table asks for a level."""
-    if _share_files(release) or all(each.keys == each.attributes for each in release.workload):
-        return columns
-    pairs = zip(product.keys, product.attributes, strict=True)
-    levels = [key.removeprefix(f"{name}:") for key, name in pairs if level_names(product.domain.kind(name))]
-    level = np.full(len(columns["query"]), " x ".join(levels) or "total", dtype=object)
-    return {"query": columns["query"], Names({*columns}).give("level"): level} | columns
+def _batched(release: Release, directory: Path, formats: tuple[bool, Any], beside: Beside) -> Iterator[tuple[Table, str]]:
+    """Write tables with equally many attributes into one folder, as parts of about a million answers."""
+    batches: dict[int, list[Table]] = {}
+    parts: dict[int, int] = {}
+
+    def write(ways: int) -> None:
+        beside.do(_write_batch, batches.pop(ways), directory / stem(ways), release.options.some, formats)
+        parts[ways] += 1
+
+    def stem(ways: int) -> str:
+        return f"answers/{ways}-way/part-{parts.setdefault(ways, 1):05d}"
+
+    for table in release.tables:
+        ways = len(table.labels)
+        (directory / stem(ways)).parent.mkdir(exist_ok=True)
+        batches.setdefault(ways, []).append(table)
+        yield table, stem(ways)
+        if sum(each.cells for each in batches[ways]) >= BATCH_CELLS:
+            write(ways)
+    for ways in [*batches]:
+        write(ways)
 
 
-def _long(tables: Sequence[Table], some: Sequence[str]) -> Columns:
-    """Return the columns of several tables of equally many attributes: query, attribute_1, value_1, ..., and the numbers."""
-    sizes, numbers = [table.cells for table in tables], [table.numbers() for table in tables]
-    indices = [table.indices() for table in tables]
-    columns: Columns = {"query": np.repeat(np.array([table.id for table in tables], dtype=object), sizes)}
+def _write_batch(tables: Sequence[Table], stem: Path, some: Sequence[str], formats: tuple[bool, Any]) -> None:
+    """Write several tables with equally many attributes in long form: query, attribute_1, value_1, ..., and the numbers."""
+    texts: dict[str, list[str]] = {}
+    sizes = [table.cells for table in tables]
+    shapes = {table.answer.shape: table.indices() for table in tables}
+
+    def first_positions(column: str, labels: Iterable[tuple[object, ...]]) -> Array:
+        """Return for each table the position of its first label among the texts of a column; equal labels are stored once."""
+        distinct: dict[object, int] = {}
+        known = texts.setdefault(column, [])
+        for each in labels:
+            if each not in distinct:
+                distinct[each] = len(known)
+                known.extend(map(str, each))
+        return np.repeat(np.array([distinct[each] for each in labels], np.int32), sizes)
+
+    columns = {"query": first_positions("query", [(table.id,) for table in tables])}
     for axis in range(len(tables[0].labels)):
-        columns[f"attribute_{axis + 1}"] = np.repeat(np.array([table.product.keys[axis] for table in tables], dtype=object), sizes)
-        texts = [np.array([*map(str, table.labels[axis])], dtype=object) for table in tables]
-        columns[f"value_{axis + 1}"] = np.concatenate([along[index[axis]] for along, index in zip(texts, indices, strict=True)])
+        attribute, value = f"attribute_{axis + 1}", f"value_{axis + 1}"
+        columns[attribute] = first_positions(attribute, [(table.product.keys[axis],) for table in tables])
+        within = np.concatenate([shapes[table.answer.shape][axis] for table in tables])
+        columns[value] = first_positions(value, [table.labels[axis] for table in tables]) + within
+    numbers = [table.numbers() for table in tables]
     for name in NUMBERS:
         # Whole counts and sums in decimals share a column; not every table has those that were asked for.
         if name in some or any(name in each for each in numbers):
-            values = [each.get(name, np.full(size, np.nan)) for each, size in zip(numbers, sizes, strict=True)]
+            values = [each.get(name, np.full(table.cells, np.nan)) for each, table in zip(numbers, tables, strict=True)]
             columns[name] = np.concatenate(values).astype(np.float64, copy=False)
-    return columns
+    _copy(columns, texts, stem, formats)
+
+
+def _copy(
+    columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]], stem: Path, formats: tuple[bool, Any], level: str | None = None
+) -> None:
+    """Write columns to files; a column in ``texts`` holds positions there. NaN is left empty. Parquet has the level too."""
+    import pyarrow as pa
+
+    (parquet, csv), given = formats, Names(set())
+    names = {name: given.give(name.encode("utf-8", "replace").decode()) for name in columns}
+    if csv is not None:
+        inert = {name: [inert_text(text) for text in known] for name, known in texts.items()}
+        with csv.cursor() as connection:  # of its own, as parts are written on several threads
+            connection.execute(_QUIET)
+            connection.register("answers", _batches(columns, inert, map(inert_text, names.values()), pa.LargeStringArray.take))
+            path = str(stem.with_name(f"{stem.name}.csv")).replace("'", "''")
+            connection.execute(f"COPY (SELECT * FROM answers) TO '{path}' (FORMAT csv, HEADER)")  # noqa: S608 - quoted
+    if parquet:
+        from pyarrow.parquet import ParquetWriter
+
+        if level is not None:  # an attribute may be called so, but none has no name
+            columns = {"query": columns["query"], "": columns["query"], **columns}
+            texts, names = {**texts, "": [level]}, {"query": names["query"], "": given.give("level"), **names}
+        repeated = [names[name] for name, array in columns.items() if name in texts or name == "noise_std" or array.dtype.kind != "f"]
+        # Of the other columns the least and the largest value of a row group help no reader, and take a quarter of the time.
+        facts = {"use_dictionary": repeated, "write_statistics": [names["query"]], "store_schema": False}
+        batches = _batches(columns, texts, names.values(), _labelled)
+        with ParquetWriter(stem.with_name(f"{stem.name}.parquet"), batches.schema, compression="zstd", **facts) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+
+
+def _batches(columns: Mapping[str, Array], texts: Mapping[str, Sequence[str]], names: Iterable[str], labelled: Callable[..., Any]) -> Any:
+    """Return columns as a reader of Arrow batches of one row group each, made when they are taken."""
+    import pyarrow as pa
+
+    known, named = {name: _strings(each) for name, each in texts.items()}, [*names]
+
+    def batch(start: int) -> Any:
+        parts = {name: array.flat[start : start + _ROW_GROUP] for name, array in columns.items()}
+        arrays = [labelled(known[name], _numbers(part)) if name in known else _numbers(part) for name, part in parts.items()]
+        return pa.record_batch(arrays, names=named)
+
+    first, *starts = range(0, columns["query"].size, _ROW_GROUP)
+    begun = batch(first)
+    return pa.RecordBatchReader.from_batches(begun.schema, chain([begun], map(batch, starts)))
+
+
+def _labelled(texts: Any, codes: Any) -> Any:
+    """Return a dictionary-encoded column, with the texts of this batch alone."""
+    import pyarrow as pa
+
+    numbers = np.from_dlpack(codes)
+    first, last = int(numbers.min()), int(numbers.max())
+    return pa.DictionaryArray.from_arrays(_numbers(numbers - first), texts.slice(first, last - first + 1))
+
+
+def _numbers(values: Array) -> Any:
+    """Return an Arrow array with NaN as null; made from buffers, because ``pyarrow.array`` imports pandas."""
+    import pyarrow as pa
+
+    gone = np.isnan(values)
+    known = pa.py_buffer(np.packbits(~gone, bitorder="little")) if gone.any() else None
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [known, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def _strings(texts: Sequence[str]) -> Any:
+    """Return texts as an Arrow array, without what UTF-8 cannot hold: after the payment nothing may fail for a label."""
+    import pyarrow as pa
+
+    coded = [text.encode("utf-8", "replace") for text in texts]
+    ends = np.cumsum([0, *map(len, coded)], dtype=np.int64)
+    return pa.Array.from_buffers(pa.large_string(), len(coded), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(coded))])
 
 
 def write_rounded(release: Release, directory: Path, to: Exact, below: Exact | None = None) -> None:
@@ -265,12 +339,11 @@ def write_rounded(release: Release, directory: Path, to: Exact, below: Exact | N
         lines += ["**NOT PRIVATE**: the noise of this release came from a seed.", ""]
     if cut := words.cut_words(release):
         lines += [cut, ""]
-    with _writer() as write:
-        for table in release.tables:
-            rule = table.rounded(to, below)
-            name = f"{file_name(table.id, table.name, len(release.tables))}.csv"
-            write(rule.columns(), directory / name)
-            lines.append(f"- `{name}`: {rule.words()}")
+    for table in release.tables:
+        rule = table.rounded(to, below)
+        name = f"{file_name(table.id, table.name, len(release.tables))}.csv"
+        write_columns(rule.columns(), directory / name)
+        lines.append(f"- `{name}`: {rule.words()}")
     (directory / "README.md").write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")
 
 
@@ -283,14 +356,14 @@ def check_records_file(path: Path) -> None:
 def write_records(made: Records, path: Path) -> None:
     """Write records as CSV or Parquet, by the ending of the file's name."""
     check_records_file(path)
-    with _writer() as write:
-        write(made.columns(), path)
+    write_columns(made.columns(), path)
 
 
 def fill_draft(release: Release, draft: Draft) -> None:
     """Write the files of a release into a draft, which is then published."""
     _write_measurements(release, draft.path / "measurements")
-    seen = views(release, write_answers(release, draft.path), catalogue(release.options.language))
+    with closing(write_answers(release, draft.path)) as written:  # whatever happens, no thread writes into a draft that is removed
+        seen = views(release, written, catalogue(release.options.language))
     write_covariances(release, draft.path)
     page = report(release, seen)
     (draft.path / "report.html").write_text(page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n")

@@ -1,0 +1,36 @@
+"""Work beside the caller's own is all done at the end of its block, and its first error reaches the caller."""
+
+import threading
+
+import pytest
+
+from leastnoise._threads import Beside
+
+
+def test_all_is_done_at_the_end_on_other_threads() -> None:
+    seen: dict[int, int] = {}
+    with Beside() as beside:
+        for number in range(20):
+            beside.do(lambda own: seen.update({own: threading.get_ident()}), number)
+    assert sorted(seen) == list(range(20))
+    assert threading.get_ident() not in seen.values()
+
+
+def test_an_error_reaches_the_caller() -> None:
+    def fail() -> None:
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="the disk is full"), Beside() as beside:
+        beside.do(fail)
+
+
+def test_an_error_of_the_caller_ends_the_work_and_is_the_one_that_is_raised() -> None:
+    def interrupted() -> None:
+        with Beside() as beside:
+            beside.do(begun.append, 1)
+            raise KeyboardInterrupt
+
+    begun: list[int] = []
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert begun in ([], [1])
