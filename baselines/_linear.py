@@ -1,5 +1,6 @@
-"""Mechanisms that measure fixed linear queries: cells, the total, wavelets, hierarchies of one weight a level."""
+"""Mechanisms that measure fixed linear queries: cells, the total, wavelets, hierarchies of one weight a level; and the error of any."""
 
+import math
 from fractions import Fraction
 from functools import cache
 
@@ -8,7 +9,23 @@ import numpy as np
 from baselines._baseline import Baseline, Ranges, Reals, Wholes
 from baselines._noise import laplace
 from baselines._tree import even_weights, measured
+from leastnoise._families import Gram, column_norm
 from leastnoise._kernel import Entropy
+
+
+def strategy_rmse(gram: Gram, matrix: Reals | Wholes, norm: int) -> float:
+    """The unit RMSE of any strategy given as a matrix, for instance of a rounded one; O(n^3)."""
+    real = np.asarray(matrix, float)
+    scale = column_norm(real, norm)
+    if scale == 0:
+        return math.inf
+    real = real / scale
+    values, vectors = np.linalg.eigh(real.T @ real)
+    seen = values > values[-1] * gram.size * 1e-15
+    asked = np.einsum("ij,ij->i", gram.rows(vectors.T), vectors.T)
+    if asked[~seen].sum() > 1e-9 * gram.diagonal().sum():
+        return math.inf
+    return math.sqrt(float((asked[seen] / values[seen]).sum()) / gram.queries)
 
 
 def cells(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from leastnoise._families import Gram, dense_gram, fit_gaussian_optimum, fit_level_tree, fit_p_identity, gram_of, summed
-from leastnoise._families._dense import strategy_rmse
 from leastnoise._families._p_identity import Support, p_identity_objective
 from leastnoise._linop import AllRanges, Identity, Prefix, Ranges, Total
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from baselines._greedy_h import fit_greedy_h
+from baselines._linear import strategy_rmse
 
 Reals = np.ndarray
 Objective = Callable[[Reals], tuple[float, Reals]]

@@ -60,6 +60,7 @@ def fit_halved_tree(gram: Gram, *, released: bool = False) -> HalvedTree:
 
     Source: Li, Hay, Miklau, Wang, PVLDB 2014, section 4.3; the particulars of the released copies from their text.
 
+    >>> from baselines._linear import strategy_rmse
     >>> asked = Gram(128, 128, ((np.ones(128), np.arange(128.0, 0.0, -1)),))
     >>> [round(strategy_rmse(asked, fit_halved_tree(asked, released=r).matrix(), 1), 3) for r in (False, True)]
     [5.344, 5.336]

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from baselines._linear import strategy_rmse
 from experiments.sums_tree import fit_halved_tree
 
 from experiments import sums_strategies as sums
 from families.grams import all_ranges_gram, prefix_gram
 from leastnoise._families import Gram
-from leastnoise._families._dense import strategy_rmse
 
 LAPLACE = math.sqrt(2)
 PAPER = sums.PrefixSums(edges=800 * np.arange(1, 1001), last=np.arange(1000))

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from baselines._linear import strategy_rmse
 
 from families.grams import all_ranges_gram, permuted, prefix_gram, width_gram
 from leastnoise._check import InputError
@@ -20,7 +21,6 @@ from leastnoise._families._dense import (
     reduce_l1_norm,
     singular_value_bound,
     smooth_norm,
-    strategy_rmse,
 )
 from leastnoise._linop import Dense, Prefix, column_sums
 

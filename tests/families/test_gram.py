@@ -4,11 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from baselines._linear import strategy_rmse
 
 from families.grams import all_ranges_gram, permuted, prefix_gram, width_gram
 from leastnoise._check import InputError
 from leastnoise._families import Gram, dense_gram, gram_of, merge_equal_cells, summed
-from leastnoise._families._dense import column_norm, fill_columns, singular_value_bound, strategy_rmse, to_dyadic
+from leastnoise._families._dense import column_norm, fill_columns, singular_value_bound, to_dyadic
 from leastnoise._families._gram import line_order, recognise
 from leastnoise._linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Total, dense
 

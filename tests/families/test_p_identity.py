@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from baselines._linear import strategy_rmse
 
 from families import grams
 from families.grams import all_ranges_gram, cells_and_total, prefix_gram, width_gram
 from leastnoise._check import InputError, InternalError
 from leastnoise._families import Clock, Gram, dense_gram, running, summed
-from leastnoise._families._dense import strategy_rmse
 from leastnoise._families._p_identity import (
     ENDS,
     PIdentity,

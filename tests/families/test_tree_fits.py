@@ -7,10 +7,10 @@ import sys
 import numpy as np
 import pytest
 from baselines._greedy_h import fit_greedy_h
+from baselines._linear import strategy_rmse
 
 from families.grams import all_ranges_gram, cells_and_total, prefix_gram, width_gram
 from leastnoise._families import Gram, dense_gram, summed
-from leastnoise._families._dense import strategy_rmse
 from leastnoise._families._tree import (
     _slopes,
     _weigh,

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from baselines._greedy_h import fit_greedy_h
+from baselines._linear import strategy_rmse
 
 from leastnoise._estimate import Halving
 from leastnoise._families import gram_of, summed
-from leastnoise._families._dense import strategy_rmse
 from leastnoise._linop import AllRanges, Coarse, Dense, Identity, Prefix, Ranges, Total, column_sums, dense
 from leastnoise._planner import bucket_gram, difference_costs, first_levels, on_buckets, total_cost
 

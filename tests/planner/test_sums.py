@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from baselines._linear import strategy_rmse
 from experiments.sums_strategies import PrefixSums, sum_strategy
 
 from families.grams import prefix_gram
@@ -12,7 +13,6 @@ from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Domain, Integers, Measure
 from leastnoise._families import dense_gram, fit_gaussian_optimum
-from leastnoise._families._dense import strategy_rmse
 from leastnoise._fitting import fit
 from leastnoise._linop import dense
 from leastnoise._planner._sums import (

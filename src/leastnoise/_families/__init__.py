@@ -22,7 +22,6 @@ from leastnoise._families._dense import (
     fit_gaussian_optimum,
     gaussian_optimum,
     singular_value_bound,
-    strategy_rmse,
     to_dyadic,
 )
 from leastnoise._families._gram import (

@@ -69,21 +69,6 @@ def fill_columns(matrix: FloatArray, norm: int) -> FloatArray:
     return np.vstack([matrix, np.diag(slack)[short]]) if short.any() else matrix
 
 
-def strategy_rmse(gram: Gram, matrix: FloatArray | IntArray, norm: int) -> float:
-    """Unit RMSE of any strategy given as a matrix, for instance of a rounded one; O(n^3)."""
-    real = np.asarray(matrix, float)
-    scale = column_norm(real, norm)
-    if scale == 0:
-        return math.inf
-    real = real / scale
-    values, vectors = np.linalg.eigh(real.T @ real)
-    seen = values > values[-1] * gram.size * 1e-15
-    asked = np.einsum("ij,ij->i", gram.rows(vectors.T), vectors.T)
-    if asked[~seen].sum() > 1e-9 * gram.diagonal().sum():
-        return math.inf
-    return math.sqrt(float((asked[seen] / values[seen]).sum()) / gram.queries)
-
-
 def to_dyadic(matrix: FloatArray, bits: int = 20) -> IntArray:
     """Round a strategy to nearest on the grid 2^-bits, as integers, without the rows that vanish."""
     # Source: docs/mathematics.md; rounding to nearest loses least once the norm is recomputed.
