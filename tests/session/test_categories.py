@@ -1,8 +1,7 @@
 """Categories found privately: the price beforehand, payment, files, and what is finished after a stop."""
 
 import json
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -10,26 +9,29 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._kernel import KeySearch, Series
+from leastnoise._kernel._outcome import outcome_from_text
 from leastnoise._plan import CategoryPlan
 from leastnoise._release import read_categories
 from leastnoise._session import _finish, enter_release
+from session.releasing import manifest, stopped
 
 WHOLE = ln.Privacy(ln.ApproxDP(1, "1e-6"))
 PLAN = ln.plan_categories("agent", ln.Unknown(9, outside="other"), ln.ApproxDP("1/2", "1e-9"))
 PEOPLE = pd.DataFrame({"agent": ["curl"] * 200 + ["wget"] * 150 + ["rare"] * 3 + [f"alone {number}" for number in range(300)]})
 
 
-def stopped(*_: object, **__: object) -> None:
-    raise MemoryError
-
-
 @pytest.fixture
-def people(tmp_path: Path) -> Path:
+def people(tmp_path):
     PEOPLE.to_csv(tmp_path / "people.csv", index=False)
     return tmp_path / "people.csv"
 
 
-def test_a_search_is_paid_published_and_used(tmp_path: Path, people: Path) -> None:
+@pytest.fixture
+def book(tmp_path) -> ln.Ledger:
+    return ln.Ledger.create(tmp_path / "people.ledger", "people", WHOLE)
+
+
+def test_a_search_is_paid_published_and_used(tmp_path, people) -> None:
     found = ln.find_categories(PLAN, people, ledger=tmp_path / "people.ledger", out=tmp_path / "agents", whole=WHOLE)
     assert found.texts == ("curl", "wget")
     assert abs(found.units[0] - 200) < 60
@@ -38,16 +40,15 @@ def test_a_search_is_paid_published_and_used(tmp_path: Path, people: Path) -> No
     assert (entry.state, entry.description) == ("sealed", "categories of 'agent'")
     assert (str(entry.charge), str(book.left())) == ("epsilon = 0.5, delta = 1e-9", "epsilon = 0.5, delta = 9.99e-7")
     assert read_categories(tmp_path / "agents") == found
-    manifest = json.loads((tmp_path / "agents/manifest.json").read_text(encoding="utf-8"))
-    assert (manifest["private"], manifest["receipt"]["number"], manifest["plan"]) == (True, 1, json.loads(PLAN.to_json()))
-    assert f"A search finds a category of {PLAN.often} units in 95 of 100 cases" in manifest["promise"]
+    told = manifest(tmp_path / "agents")
+    assert (told["private"], told["receipt"]["number"], told["plan"]) == (True, 1, json.loads(PLAN.to_json()))
+    assert f"A search finds a category of {PLAN.often} units in 95 of 100 cases" in told["promise"]
     assert "alone" not in (tmp_path / "agents/categories.csv").read_text(encoding="utf-8")
-    workload = ln.marginals(ln.Domain(agent=found.kind()), ways=1)
-    plan = ln.plan(workload, ln.ApproxDP("1/2", "9e-7"))
+    plan = ln.plan(ln.marginals(ln.Domain(agent=found.kind()), ways=1), ln.ApproxDP("1/2", "9e-7"))
     with pytest.raises(ln.InputError, match=r"found in the data set 'other'; got a release of 'people'"):
         ln.release(plan, people, ledger=book, options=ln.Options(searches=[{**found.named(), "dataset": "other"}]))
     made = ln.release(plan, people, ledger=book, out=tmp_path / "out", options=ln.Options(searches=[found.named()]))
-    (named,) = json.loads((tmp_path / "out/manifest.json").read_text(encoding="utf-8"))["options"]["searches"]
+    (named,) = manifest(tmp_path / "out")["options"]["searches"]
     assert (named["attribute"], named["plan"], named["head"]) == ("agent", PLAN.digest(), found.receipt["head"])
     assert ln.read_release(tmp_path / "out").options == made.options
     assert made.answers["cell"].tolist() == ["agent=curl", "agent=wget", "agent=other"]
@@ -57,14 +58,13 @@ def test_a_search_is_paid_published_and_used(tmp_path: Path, people: Path) -> No
         ln.find_categories(PLAN, people, ledger=book, out=tmp_path / "agents")
 
 
-def test_an_older_copy_of_a_ledger_is_told_what_a_search_cost(tmp_path: Path, people: Path) -> None:
-    book = ln.Ledger.create(tmp_path / "people.ledger", "people", WHOLE)
-    older = (tmp_path / "people.ledger").read_bytes()
+def test_an_older_copy_of_a_ledger_is_told_what_a_search_cost(tmp_path, people, book) -> None:
+    older = book.path.read_bytes()
     ln.find_categories(PLAN, people, ledger=book, out=tmp_path / "agents")
-    (tmp_path / "people.ledger").write_bytes(older)
+    book.path.write_bytes(older)
     with pytest.raises(ln.LedgerError, match=r"does not know the release in .*agents, which was paid from it: it is an older copy"):
-        ln.find_categories(PLAN, people, ledger=tmp_path / "people.ledger", out=tmp_path / "more")
-    again = ln.Ledger.open(tmp_path / "people.ledger")
+        ln.find_categories(PLAN, people, ledger=book.path, out=tmp_path / "more")
+    again = ln.Ledger.open(book.path)
     entry = enter_release(again, tmp_path / "agents")
     assert (str(entry.charge), entry.plan_digest) == ("epsilon = 0.5, delta = 1e-9", PLAN.digest())
     assert str(again.left()) == "epsilon = 0.5, delta = 9.99e-7"
@@ -73,82 +73,68 @@ def test_an_older_copy_of_a_ledger_is_told_what_a_search_cost(tmp_path: Path, pe
         enter_release(again, tmp_path / "seeded")
 
 
-def test_changed_lists_are_refused(tmp_path: Path) -> None:
-    ln.find_categories(PLAN, PEOPLE, seed=1, out=tmp_path / "agents")
-    found = read_categories(tmp_path / "agents")
+def test_changed_lists_are_refused(tmp_path) -> None:
+    out = tmp_path / "agents"
+    ln.find_categories(PLAN, PEOPLE, seed=1, out=out)
+    found = read_categories(out)
     assert (found.private, found.receipt) == (False, {})
-    with (tmp_path / "agents/categories.csv").open("a", encoding="utf-8") as file:
+    with (out / "categories.csv").open("a", encoding="utf-8") as file:
         file.write("alone 7,50\n")
     with pytest.raises(ln.InputError, match="were changed since they were found"):
-        read_categories(tmp_path / "agents")
-    (tmp_path / "agents/manifest.json").write_text("{}", encoding="utf-8")
+        read_categories(out)
+    (out / "manifest.json").write_text("{}", encoding="utf-8")
     with pytest.raises(ln.InputError, match="damaged"):
-        read_categories(tmp_path / "agents")
+        read_categories(out)
 
 
-@pytest.mark.parametrize(("owner", "function"), [(Series, "find"), (_finish, "write_categories")], ids=["before the draw", "after it"])
+@pytest.mark.parametrize("drawn", [False, True], ids=["before the draw", "after it"])
 @pytest.mark.parametrize("again", ["resume", "the same call"])
-def test_a_search_that_was_stopped_is_finished_without_paying_again(
-    tmp_path: Path, people: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, function: str, again: str
-) -> None:
-    given: dict[str, Any] = {"ledger": tmp_path / "people.ledger", "out": tmp_path / "agents", "whole": WHOLE}
-    drawn: list[Any] = []
-
-    def full(result: Any, *_: Any) -> None:
-        drawn.append(result)
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(owner, function, full)
-        with pytest.raises(ln.PaidError, match="can be finished without paying again"):
-            ln.find_categories(PLAN, people, **given)
+def test_a_search_that_was_stopped_is_finished_without_paying_again(tmp_path, people, book, drawn: bool, again: str) -> None:
+    find = partial(ln.find_categories, PLAN, people, ledger=book, out=tmp_path / "agents")
+    with stopped(_finish, "write_categories") if drawn else stopped(Series, "find") as told:
+        find()
+    assert "can be finished without paying again" in str(told.value)
     assert not (tmp_path / "agents").exists()
-    if function == "write_categories":
+    steps = book.pending(book.entries()[0]).steps
+    assert bool(steps) == drawn
+    if drawn:
         people.unlink()  # the data are not needed again
-    found = ln.resume(given["ledger"])[0] if again == "resume" else ln.find_categories(PLAN, people, **given)
+    found = ln.resume(book)[0] if again == "resume" else find()
     assert read_categories(tmp_path / "agents") == found
     assert found.texts == ("curl", "wget")
-    assert found == drawn[0] or function == "find"
-    book = ln.Ledger.open(given["ledger"])
+    assert all(tuple(outcome_from_text(step.outcome).units) == found.units for step in steps)
     assert [entry.state for entry in book.entries()] == ["sealed"]
     assert str(book.left()) == "epsilon = 0.5, delta = 9.99e-7"
 
 
-def test_a_search_in_memory_that_was_paid_needs_its_data_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    book = ln.Ledger.create(tmp_path / "people.ledger", "people", WHOLE)
-    with monkeypatch.context() as patched:
-        patched.setattr(Series, "find", stopped)
-        with pytest.raises(ln.PaidError):
-            ln.find_categories(PLAN, PEOPLE, ledger=book)
+def test_a_search_in_memory_that_was_paid_needs_its_data_again(book) -> None:
+    with stopped(Series, "find"):
+        ln.find_categories(PLAN, PEOPLE, ledger=book)
     with pytest.raises(ln.PaidError, match="its data were not in a file"):
         ln.resume(book)
     (found,) = ln.resume(book, source=PEOPLE)
     assert found.texts == ("curl", "wget")
 
 
-def test_a_search_that_was_stopped_while_it_drew_is_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(KeySearch, "draw", stopped)
-    with pytest.raises(ln.PaidError, match="absent"):
-        ln.find_categories(PLAN, PEOPLE, ledger=tmp_path / "people.ledger", out=tmp_path / "agents", whole=WHOLE)
-    assert ln.resume(tmp_path / "people.ledger") == []
+def test_a_search_that_was_stopped_while_it_drew_is_absent(tmp_path, book) -> None:
+    with stopped(KeySearch, "draw") as told:
+        ln.find_categories(PLAN, PEOPLE, ledger=book, out=tmp_path / "agents")
+    assert "absent" in str(told.value)
+    assert ln.resume(book) == []
     assert not (tmp_path / "agents").exists()
 
 
-def test_a_search_is_not_resumed_with_another_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    book = ln.Ledger.create(tmp_path / "people.ledger", "people", WHOLE)
-    with monkeypatch.context() as patched:
-        patched.setattr(_finish, "FoundCategories", stopped)
-        with pytest.raises(ln.PaidError):
-            ln.find_categories(PLAN, PEOPLE, ledger=book)
-        other = KeySearch(attribute="agent", rule=PLAN.rule, most=10)
-        patched.undo()
-        patched.setattr(_finish, "KeySearch", lambda **_: other)
-        with pytest.raises(ln.PaidError, match="other steps than those that were recorded"):
-            ln.resume(book)
+def test_a_search_is_not_resumed_with_another_rule(book, monkeypatch) -> None:
+    with stopped(_finish, "FoundCategories"):
+        ln.find_categories(PLAN, PEOPLE, ledger=book)
+    other = KeySearch(attribute="agent", rule=PLAN.rule, most=10)
+    monkeypatch.setattr(_finish, "KeySearch", lambda **_: other)
+    with pytest.raises(ln.PaidError, match="other steps than those that were recorded"):
+        ln.resume(book)
 
 
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP(1)])
-def test_a_budget_without_delta_pays_for_no_search(tmp_path: Path, budget: Any) -> None:
+def test_a_budget_without_delta_pays_for_no_search(tmp_path, budget) -> None:
     with pytest.raises(ln.InputError, match=r"must be ApproxDP.*Nobody can be found under delta = 0"):
         ln.plan_categories("agent", ln.Unknown(9), budget)
     book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(budget))
@@ -157,21 +143,21 @@ def test_a_budget_without_delta_pays_for_no_search(tmp_path: Path, budget: Any) 
     assert book.entries() == ()
 
 
-def test_refusals_spend_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ln.LedgerError, match=r"no ledger at .*the argument whole"):
-        ln.find_categories(PLAN, PEOPLE, ledger=tmp_path / "people.ledger")
+def test_refusals_spend_nothing(tmp_path) -> None:
+    ledger, find = tmp_path / "people.ledger", partial(ln.find_categories, PLAN, PEOPLE)
+    for refused, message in (
+        (partial(find, ledger=ledger), r"no ledger at .*the argument whole"),
+        (find, "must have a ledger"),
+        (partial(find, ledger=ledger, seed=1), "leave out the ledger or the seed"),
+        (partial(ln.find_categories, "agent", PEOPLE, seed=1), r"a plan from leastnoise\.plan_categories"),
+        (partial(ln.plan_categories, "agent", ln.Categories(["a"]), WHOLE), r"kind of 'agent' must be Unknown"),
+    ):
+        with pytest.raises((ln.InputError, ln.LedgerError), match=message):
+            refused()
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(ln.InputError, match="must have a ledger"):
-        ln.find_categories(PLAN, PEOPLE)
-    with pytest.raises(ln.InputError, match="leave out the ledger or the seed"):
-        ln.find_categories(PLAN, PEOPLE, ledger=tmp_path / "people.ledger", seed=1)
-    with pytest.raises(ln.InputError, match=r"a plan from leastnoise\.plan_categories"):
-        ln.find_categories("agent", PEOPLE, seed=1)  # type: ignore[arg-type]
-    with pytest.raises(ln.InputError, match=r"kind of 'agent' must be Unknown"):
-        ln.plan_categories("agent", ln.Categories(["a"]), WHOLE)  # type: ignore[arg-type]
-    book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.ApproxDP(1, "1e-6"), unit_column="id", max_rows=2))
+    book = ln.Ledger.create(ledger, "people", ln.Privacy(ln.ApproxDP(1, "1e-6"), unit_column="id", max_rows=2))
     with pytest.raises(ln.LeastNoiseError, match="id"):
-        ln.find_categories(PLAN, PEOPLE, ledger=book)
+        find(ledger=book)
     assert book.entries() == ()
 
 
@@ -186,7 +172,7 @@ def test_a_plan_is_read_back_and_proved_again() -> None:
             CategoryPlan.from_json(json.dumps(wrong))
 
 
-def test_a_plan_for_what_is_not_found_yet_has_an_error_and_no_release(tmp_path: Path) -> None:
+def test_a_plan_for_what_is_not_found_yet_has_an_error_and_no_release(tmp_path) -> None:
     plan = ln.plan(ln.marginals(ln.Domain(agent=ln.Unknown(50)), ways=1), ln.ApproxDP(1, "1e-6"))
     assert plan.workload.rows == 50
     assert ln.plan(ln.marginals(ln.Domain(agent=ln.Unknown(60)), ways=1), ln.ApproxDP(1, "1e-6")).digest() != plan.digest()

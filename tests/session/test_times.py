@@ -3,7 +3,7 @@
 import re
 import subprocess
 import zipfile
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -15,9 +15,13 @@ from leastnoise._cli._main import program
 from leastnoise._exports import EXPORTS
 from leastnoise._kernel import Series, _keys, _series
 from leastnoise._session import _finish
+from session.releasing import stopped
 
-DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 90))
-FORMATS = ("csv", "parquet", "xlsx", "sdmx")
+PLAN = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"], age=ln.Integers(17, 90)), ways=2), ln.PureDP(1))
+SEARCH = ln.plan_categories("agent", ln.Unknown(9, outside="other"), ln.ApproxDP("1/2", "1e-9"))
+FORMATS = ln.Options(formats=("csv", "parquet", "xlsx", "sdmx"))
+pytestmark = pytest.mark.filterwarnings("ignore:Release . of .* was stopped before it was published")
+few_and_many = pytest.mark.parametrize("rows", [10**3, 10**6])
 
 
 def people(rows: int) -> pd.DataFrame:
@@ -25,24 +29,17 @@ def people(rows: int) -> pd.DataFrame:
     return pd.DataFrame({"sex": rng.choice(["F", "M"], rows), "age": rng.integers(17, 91, rows), "agent": rng.choice(["a", "b"], rows)})
 
 
-def times(path: Path) -> list[float]:
+def times(path) -> list[float]:
     """Of birth where the file system has it, of modification and of change."""
     birth, modified, changed = map(float, subprocess.check_output(["stat", "-c", "%.9W %.9Y %.9Z", path], text=True).split())
     return [*([birth] if birth else []), modified, changed]
 
 
-def older_than(marker: Path, published: list[Path]) -> list[Path]:
+def older_than(marker, published):
     return [path for path in published if min(times(path)) < min(times(marker))]
 
 
-def check_times(marker: Path, published: list[Path]) -> None:
-    """All times that the file system tells; without births the rest was compared, which is said."""
-    assert older_than(marker, published) == []
-    if len(times(marker)) == 2:
-        pytest.skip("this file system tells no time of birth; the times of modification and change were compared, and are right")
-
-
-def clocks(path: Path) -> set[str]:
+def clocks(path) -> set[str]:
     """Every time of day within a file; within an archive those of its parts, and in the texts of its parts."""
     if not zipfile.is_zipfile(path):
         return {clock.decode() for clock in re.findall(rb"\b[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\b", path.read_bytes())}
@@ -50,6 +47,14 @@ def clocks(path: Path) -> set[str]:
         found = {re.search(rb"[0-2][0-9]:[0-5][0-9]:[0-5][0-9]", archive.read(one)) for one in archive.namelist()} - {None}
         assert {one.date_time[3:] for one in archive.infolist()} == {(0, 0, 0)}
     return {clock.group().decode() for clock in found}
+
+
+def check(marker, published) -> None:
+    """All times that files and the file system tell; without births the rest was compared, which is said."""
+    assert {clock for path in published if path.is_file() for clock in clocks(path)} <= {"00:00:00"}
+    assert older_than(marker, published) == []
+    if len(times(marker)) == 2:
+        pytest.skip("this file system tells no time of birth; the times of modification and change were compared, and are right")
 
 
 @pytest.fixture
@@ -65,57 +70,43 @@ def first_draw(tmp_path, monkeypatch):
     return marker
 
 
-@pytest.mark.parametrize("rows", [10**3, 10**6])
+@few_and_many
 def test_all_that_is_published_is_younger_than_the_first_noise(rows, tmp_path, first_draw):
-    workload = ln.marginals(DOMAIN, ways=2)
     out = tmp_path / "new" / "folder" / "out"
-    options = ln.Options(formats=FORMATS)
-    plan = ln.plan(workload, ln.PureDP(1))
-    ln.release(plan, people(rows), ledger=tmp_path / "people.ledger", out=out, options=options)
+    ln.release(PLAN, people(rows), ledger=tmp_path / "people.ledger", out=out, options=FORMATS)
     published = [out.parents[1], out.parents[0], out, *out.rglob("*")]
     assert len(published) > 8
-    assert {clock for path in out.rglob("*") if path.is_file() for clock in clocks(path)} <= {"00:00:00"}
-    check_times(first_draw, published)
+    check(first_draw, published)
 
 
-@pytest.mark.parametrize("rows", [10**3, 10**6])
-@pytest.mark.parametrize("stopped", ["", "find", "write_categories"], ids=["at once", "resumed before its draw", "resumed after it"])
-def test_found_categories_are_younger_than_their_noise(rows, stopped, tmp_path, first_draw, monkeypatch):
-    plan = ln.plan_categories("agent", ln.Unknown(9, outside="other"), ln.ApproxDP("1/2", "1e-9"))
-    out, asked = tmp_path / "new" / "agents", {"ledger": tmp_path / "people.ledger", "whole": ln.Privacy(ln.ApproxDP(1, "1e-6"))}
-    if stopped:
-        with monkeypatch.context() as patch:
-            owner = Series if stopped == "find" else _finish
-            patch.setattr(owner, stopped, lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-            with pytest.raises(ln.PaidError):
-                ln.find_categories(plan, people(rows), out=out, **asked)
-        assert first_draw.exists() == (stopped == "write_categories")
-        ln.resume(tmp_path / "people.ledger", source=people(rows))
+@few_and_many
+@pytest.mark.parametrize("stop", [(), (Series, "find"), (_finish, "write_categories")], ids=["at once", "before its draw", "after it"])
+def test_found_categories_are_younger_than_their_noise(rows, stop, tmp_path, first_draw):
+    ledger, out = tmp_path / "people.ledger", tmp_path / "new" / "agents"
+    find = partial(ln.find_categories, SEARCH, people(rows), ledger=ledger, out=out, whole=ln.Privacy(ln.ApproxDP(1, "1e-6")))
+    if stop:
+        with stopped(*stop):
+            find()
+        assert first_draw.exists() == (stop[0] is _finish)
+        ln.resume(ledger, source=people(rows))
     else:
-        ln.find_categories(plan, people(rows), out=out, **asked)
-    assert {clock for path in out.rglob("*") if path.is_file() for clock in clocks(path)} <= {"00:00:00"}
-    check_times(first_draw, [out.parent, out, *out.rglob("*")])
+        find()
+    check(first_draw, [out.parent, out, *out.rglob("*")])
 
 
-@pytest.mark.filterwarnings("ignore:Release . of .* was stopped before it was published")
-@pytest.mark.parametrize("rows", [10**3, 10**6])
-def test_what_a_resumed_release_publishes_and_its_exports_are_younger_too(rows, tmp_path, first_draw, monkeypatch):
+@few_and_many
+def test_what_a_resumed_release_publishes_and_its_exports_are_younger_too(rows, tmp_path, first_draw):
     """Stopped when its numbers were measured, with a folder of its own above it, and exported in every form."""
     out, book = tmp_path / "new" / "out", ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
-    plan = ln.plan(ln.marginals(DOMAIN, ways=2), ln.PureDP(1))
-    with monkeypatch.context() as patch:
-        patch.setattr(_finish, "build", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-        with pytest.raises(ln.PaidError):
-            ln.release(plan, people(rows), ledger=book, out=out, options=ln.Options(formats=FORMATS))
+    with stopped(_finish, "build"):
+        ln.release(PLAN, people(rows), ledger=book, out=out, options=FORMATS)
     assert first_draw.exists()
     left = [path for path in tmp_path.rglob("*") if path.name.startswith("new") or "out" in path.parts]
     assert len(ln.resume(book)) == 1
     exports = [tmp_path / f"export-{name}" for name in EXPORTS]
     for name, file in zip(EXPORTS, exports, strict=True):
         CliRunner().invoke(program, ["export", str(out), "--as", name, "--out", str(file)], catch_exceptions=False)
-    published = [*left, out, *out.rglob("*"), *exports]
-    assert {clock for path in published if path.is_file() for clock in clocks(path)} <= {"00:00:00"}
-    check_times(first_draw, published)
+    check(first_draw, [*left, out, *out.rglob("*"), *exports])
 
 
 def test_an_older_directory_is_seen(tmp_path):
