@@ -1,15 +1,9 @@
-"""Plan, compare and release from Python: every kind of source gives the same answers, and what is refused is refused before it costs."""
+"""Plan, compare and release from Python; what is refused is refused before it costs."""
 
 import math
-from collections.abc import Callable
-from functools import cache
-from pathlib import Path
-from typing import Any
 
-import duckdb
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -31,31 +25,8 @@ DOMAIN = ln.Domain(
 
 
 FURTHER = ln.queries(DOMAIN, income=ln.prefix(), weight=2) + ln.queries(DOMAIN, sex=ln.identity(), sum="pay", weight="1/2")
+WORKLOAD = ln.marginals(DOMAIN, upto=2, of=["sex", "age"]) + FURTHER
 FEW_CELLS = ln.marginals(DOMAIN, upto=1, of=["sex"]) + FURTHER
-
-
-def workload() -> ln.Workload:
-    return ln.marginals(DOMAIN, upto=2, of=["sex", "age"]) + FURTHER
-
-
-@cache
-def planned() -> ln.Plan:
-    return ln.plan(workload(), ln.ZCDP(50), strategy="workload")
-
-
-def sources(folder: Path) -> dict[str, Any]:
-    csv, parquet = folder / "people.csv", folder / "people.parquet"
-    PEOPLE.to_csv(csv, index=False)
-    duckdb.from_df(PEOPLE).write_parquet(str(parquet))
-    return {
-        "csv": csv,
-        "parquet": str(parquet),
-        "pandas": PEOPLE,
-        "polars": pl.from_pandas(PEOPLE),
-        "polars lazy": pl.from_pandas(PEOPLE).lazy(),
-        "pyarrow": pa.Table.from_pandas(PEOPLE),
-        "duckdb": duckdb.from_df(PEOPLE),
-    }
 
 
 def test_attributes_and_measures_that_no_query_uses_are_not_read_and_drop_no_row() -> None:
@@ -67,18 +38,8 @@ def test_attributes_and_measures_that_no_query_uses_are_not_read_and_drop_no_row
     assert ln.release(total, source, seed=1).answers["answer"].round().tolist() == [3]
 
 
-def test_every_source_gives_the_same_release(tmp_path: Path) -> None:
-    made = planned()
-    answers = {name: ln.release(made, source, seed=5).long("pandas") for name, source in sources(tmp_path).items()}
-    first = answers.pop("csv")
-    assert len(first) == 1 + 2 + 74 + 148 + 4 + 2
-    assert list(first.columns) == ["query", "cell", "answer", "noise_std", "low", "high"]
-    for name, other in answers.items():
-        pd.testing.assert_frame_equal(first, other, obj=name)
-
-
 def test_answers_are_near_the_truth_and_error_bars_are_the_promised_ones() -> None:
-    made = planned()
+    made = ln.plan(WORKLOAD, ln.ZCDP(50), strategy="workload")
     release = ln.release(made, PEOPLE, seed=3)
     kept = PEOPLE[PEOPLE.sex.notna() & PEOPLE.age.between(17, 90)]  # the policies of the domain drop the others
     truth = {
@@ -96,20 +57,7 @@ def test_answers_are_near_the_truth_and_error_bars_are_the_promised_ones() -> No
         assert np.all(table.noise_std <= promise.largest_std * unit * (1 + 1e-9))
 
 
-def test_a_unit_of_a_column_costs_more_noise_and_bounds_its_rows(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"id": np.repeat(np.arange(40), 5), "sex": ["F", "M", "F", "F", "F"] * 40})
-    domain = ln.Domain(sex=["F", "M"])
-    tables = ln.marginals(domain, ways=1)
-    one, three = (ln.plan(tables, ln.Privacy(ln.PureDP(100), unit_column="id", max_rows=rows)) for rows in (1, 3))
-    assert three.expected_error().total_squared_error > one.expected_error().total_squared_error
-    for made, rows in ((one, 1), (three, 3)):
-        ledger = tmp_path / f"{rows}.ledger"
-        answers = ln.release(made, frame, ledger=ledger, dataset=f"people {rows}").tables["sex"].answer
-        assert answers.sum() == pytest.approx(40 * rows, abs=3)
-        assert ln.Ledger.open(ledger).privacy == made.privacy
-
-
-def test_two_private_releases_differ(tmp_path: Path) -> None:
+def test_two_private_releases_differ(tmp_path) -> None:
     made = ln.plan(ln.marginals(DOMAIN, ways=2), ln.PureDP(1))
     book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(2)))
     first, second = (ln.release(made, PEOPLE, ledger=book) for _ in range(2))
@@ -149,13 +97,13 @@ def test_the_dual_bound_of_one_strategy_holds_for_all() -> None:
 
 PLAN = ln.plan(ln.marginals(DOMAIN, ways=1), ln.PureDP(1))
 OF_LISTS = pa.table({"sex": [["F"]], "age": [17], "income": [0.0]})
-REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
+REFUSED = [
     ("a workload that is none", lambda _: ln.plan([1, 2], ln.PureDP(1)), "workload must be a workload.*got 'list'"),
-    ("a budget that is none", lambda _: ln.plan(workload(), 1.0), "budget must be PureDP"),
-    ("a budget that is none to compare", lambda _: ln.compare(workload(), 1), "budget must be PureDP"),
+    ("a budget that is none", lambda _: ln.plan(WORKLOAD, 1.0), "budget must be PureDP"),
+    ("a budget that is none to compare", lambda _: ln.compare(WORKLOAD, 1), "budget must be PureDP"),
     ("a workload that is none to compare", lambda _: ln.compare("sex", ln.PureDP(1)), "workload must be a workload"),
-    ("a strategy that is none", lambda _: ln.plan(workload(), ln.PureDP(1), strategy="best"), "strategy must be one of 'auto', "),
-    ("neighbours that are none", lambda _: ln.plan(workload(), ln.Privacy(ln.PureDP(1), "both")), "neighbours must be one of"),
+    ("a strategy that is none", lambda _: ln.plan(WORKLOAD, ln.PureDP(1), strategy="best"), "strategy must be one of 'auto', "),
+    ("neighbours that are none", lambda _: ln.plan(WORKLOAD, ln.Privacy(ln.PureDP(1), "both")), "neighbours must be one of"),
     ("a plan that is none", lambda _: ln.release("plan", PEOPLE, seed=1), "plan must be a plan"),
     ("no ledger", lambda _: ln.release(PLAN, PEOPLE), "A release must have a ledger"),
     ("a ledger of a number", lambda _: ln.release(PLAN, PEOPLE, ledger=3), "ledger must be a path or a Ledger"),
@@ -173,22 +121,7 @@ REFUSED: list[tuple[str, Callable[[Path], object], str]] = [
 
 
 @pytest.mark.parametrize(("call", "message"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
-def test_what_cannot_be_used_is_refused_and_costs_nothing(tmp_path: Path, call: Callable[[Path], object], message: str) -> None:
+def test_what_cannot_be_used_is_refused_and_costs_nothing(tmp_path, call, message: str) -> None:
     with pytest.raises(ln.InputError, match=message):
         call(tmp_path)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_no_row_makes_a_release_fail(tmp_path: Path) -> None:
-    # Null, infinite, huge, mistyped and empty values in every column; none is an error, none is in a message.
-    odd = pd.DataFrame(
-        {
-            "sex": [None, "", "F", "\x00", "é" * 5000],
-            "age": ["17", "x", "1e400", "-inf", "nan"],
-            "income": ["", "inf", "-1e300", "5", "0x10"],
-        }
-    )
-    for source in (odd, pl.from_pandas(odd), pa.Table.from_pandas(odd), odd.iloc[:0]):
-        assert ln.release(planned(), source, seed=2).answers is not None
-    (tmp_path / "odd.csv").write_bytes(b'sex,age,income\nF,17\n"unclosed,1,2\n\xff\xfe,3,4,5,6\n,,\n')
-    assert ln.release(planned(), tmp_path / "odd.csv", seed=2).answers is not None
