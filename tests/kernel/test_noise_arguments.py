@@ -7,11 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from kernel.noise_oracle import SAMPLERS, chi_square
+from kernel.noise_oracle import ALARM, SAMPLERS, chi_square
 from leastnoise._check import InputError
 from leastnoise._kernel import SeededEntropy, _draws, _noise
 
-ALARM = 1e-6
 MODULES = [_draws, _noise]
 
 

@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from kernel.noise_oracle import Script, scalar, u64
+from kernel.noise_oracle import ALARM, TOP, Script, scalar, u64
 from leastnoise._kernel import SeededEntropy, _draws
 from leastnoise._kernel._draws import LazyReals, Ratios, coin_exp, toss_exp
 
-ALARM = 1e-6
-TOP = 2**64
 RATIOS = [
     (0, 1), (1, 1), (1, 2), (1, 3), (2, 3), (255, 256), (1, 257), (7, 1000), (2**56 - 2, 2**56 - 1), (1, 2**56 - 1),
     (12345678901, 98765432109),

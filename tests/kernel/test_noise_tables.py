@@ -5,13 +5,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from kernel.noise_oracle import Script, word_of
+from kernel.noise_oracle import ALARM, TOP, Script, word_of
 from leastnoise._check import InternalError
 from leastnoise._kernel import SeededEntropy
 from leastnoise._kernel._draws import CellTable, geometric_table, half_normal_table, make_table
-
-ALARM = 1e-6
-TOP = 2**64
 
 
 def exact_thresholds(name):

@@ -1,4 +1,4 @@
-"""Distances of two rows against all pairs of rows: never less, for tables and along one attribute the same."""
+"""Costs of rows added or replaced against all pairs of rows: never less, for tables and along one attribute the same."""
 
 import itertools
 import math
@@ -6,98 +6,69 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
-from leastnoise._domain import Coded, Domain, Measure
-from leastnoise._linop import AllRanges, Coarse, Contrasts, Dense, DiagonalAndRows, Haar, Identity, Operator, Ordered, Prefix, Total, Tree
-from leastnoise._measurements import Block, Factor, Limits, Measurements, _sensitivity
+from leastnoise._accounting import Noise
+from leastnoise._domain import Coded, Domain
+from leastnoise._linop import Contrasts, Dense, Haar, Identity, Prefix, Tree
+from leastnoise._measurements import Block, Factor, Measurements, _sensitivity, cost
 from leastnoise._measurements._sensitivity import replaced_distance
+from measurements import drawn
 from measurements.brute import claimed, units_of, worst
+from measurements.drawn import DOMAIN, GAUSSIAN, LAPLACE, SIZES, blocks, cells, factors, scales
 
-SIZES = {"a": 2, "b": 3, "c": 4}
-MEASURES = {"pay": Measure("pay", -2, 3), "tips": Measure("tips", 0, 4)}
-DOMAIN = Domain({name: Coded(size) for name, size in SIZES.items()}, measures=MEASURES)
-
-LIMITS = [None, Limits(np.array([2])), Limits(np.array([3, 1]), "a"), Limits(np.array([1, 0, 3]), "b")]
-
-
-def operators(size: int, power: int) -> st.SearchStrategy[Operator]:
-    rows = st.lists(st.lists(st.integers(-2, 2), min_size=size, max_size=size).filter(any), min_size=1, max_size=3)
-    return st.one_of(
-        st.sampled_from([Identity(size), Prefix(size), Total(size), Tree.full(size, 2), Haar(size), AllRanges(size)]),
-        st.just(Coarse(Prefix(2), np.array([0, 1]), size)),
-        st.just(Contrasts(size)) if power == 2 else st.nothing(),
-        rows.map(lambda found: Dense(np.array(found))),
-        st.tuples(st.lists(st.integers(1, 3), min_size=size, max_size=size), rows).map(lambda pair: DiagonalAndRows(*map(np.array, pair))),
-        st.permutations(range(size)).map(lambda order: Ordered(Prefix(size), np.array(order))),
-    )
-
-
-@st.composite
-def blocks(draw: st.DrawFn, power: int, *, summed: bool) -> Block:
-    factors = []
-    for together in draw(st.sampled_from([(), ("a",), ("b",), ("a", "b"), ("a", "c"), (("a", "b"), "c"), ("a", "b", "c"), (("b", "c"),)])):
-        names = (together,) if isinstance(together, str) else together
-        operator = draw(operators(math.prod(SIZES[name] for name in names), power))
-        weights = None
-        if not isinstance(operator, Contrasts) and draw(st.booleans()):
-            weights = np.array(draw(st.lists(st.integers(1, 5), min_size=operator.rows, max_size=operator.rows)))
-        factors.append(Factor(names, operator, weights))
-    measure = draw(st.sampled_from([None, None, "pay", "tips"])) if summed else None
-    limits = None if measure is None else draw(st.sampled_from(LIMITS))
-    return Block(tuple(factors), draw(st.fractions(Fraction(1, 4), 9, max_denominator=7)), measure, limits)
+NOISE = st.sampled_from([LAPLACE, GAUSSIAN])
 
 
 def plan_of(power: int, measured: list[Block], domain: Domain = DOMAIN) -> Measurements:
-    privacy = Privacy(PureDP(1) if power == 1 else ZCDP(1), "replace")
-    mechanism = Noise.DISCRETE_LAPLACE if power == 1 else Noise.DISCRETE_GAUSSIAN
-    return Measurements(domain=domain, privacy=privacy, noise=mechanism, blocks=tuple(measured))
+    return drawn.plan_of(LAPLACE if power == 1 else GAUSSIAN, *measured, domain=domain, neighbours="replace")
 
 
-@settings(max_examples=70, deadline=None)
-@given(st.data(), st.sampled_from([1, 2]))
-def test_no_two_rows_are_farther_apart(data: st.DataObject, power: int) -> None:
-    plan = plan_of(power, data.draw(st.lists(blocks(power, summed=True), min_size=1, max_size=3)))
+@settings(max_examples=100, deadline=None)
+@given(st.data(), NOISE, st.sampled_from(["add_remove", "replace"]))
+def test_no_row_changes_more_than_is_claimed(data: st.DataObject, noise: Noise, neighbours: str) -> None:
+    measured = data.draw(st.lists(blocks(noise), min_size=1, max_size=3))
+    plan = drawn.plan_of(noise, *measured, neighbours=neighbours)
     assert claimed(plan) >= worst(plan) * (1 - 1e-12)
+    if noise is GAUSSIAN:
+        assert cost(drawn.plan_of(Noise.ROUNDED_GAUSSIAN, *measured, neighbours=neighbours)).mu_squared == 2 * cost(plan).rho
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.data(), st.sampled_from([1, 2]))
-def test_of_one_attribute_nothing_is_lost(data: st.DataObject, power: int) -> None:
-    operator = data.draw(operators(4, power))
-    weights = (
-        None
-        if isinstance(operator, Contrasts)
-        else np.array(data.draw(st.lists(st.integers(1, 5), min_size=operator.rows, max_size=operator.rows)))
-    )
-    plan = plan_of(power, [Block((Factor(("c",), operator, weights),), Fraction(3, 2))])
+@given(st.data(), NOISE)
+def test_of_one_attribute_nothing_is_lost(data: st.DataObject, noise: Noise) -> None:
+    block = Block((data.draw(factors(noise, ("c",), 4)),), Fraction(3, 2))
+    plan = drawn.plan_of(noise, block, domain=Domain(c=Coded(4)), neighbours="replace")
     assert claimed(plan) == pytest.approx(worst(plan), rel=1e-9)
 
 
-@settings(max_examples=30, deadline=None)
-@given(
-    st.lists(st.tuples(st.sets(st.sampled_from("abc")), st.fractions(Fraction(1, 4), 9, max_denominator=7)), min_size=1, max_size=4),
-    st.booleans(),
-)
-def test_of_tables_and_of_contrasts_nothing_is_lost(tables: list[tuple[set[str], Fraction]], contrasts: bool) -> None:
-    make = Contrasts if contrasts else Identity
-    measured = [Block(tuple(Factor((name,), make(SIZES[name])) for name in sorted(names)), scale) for names, scale in tables]
-    for power in (2,) if contrasts else (1, 2):
-        assert claimed(plan_of(power, measured)) == pytest.approx(worst(plan_of(power, measured)), rel=1e-9)
+TABLES = st.lists(st.tuples(st.sets(st.sampled_from("abc")), scales), min_size=1, max_size=4)
+TOTAL = [(set(), Fraction(1)), ({"b"}, Fraction(4))]  # which only a new row changes
+
+
+@settings(max_examples=50, deadline=None)
+@example(TOTAL, "contrasts", 2, "replace")
+@given(TABLES, st.sampled_from(["contrasts", *Noise]), st.integers(1, 3), st.sampled_from(["add_remove", "replace"]))
+def test_of_tables_and_of_contrasts_nothing_is_lost(tables: list[tuple[set[str], Fraction]], kind: str, rows: int, neighbours: str) -> None:
+    """Of up to ``rows`` rows against others, or against none where the other rows lie outside the domain: neither more nor less."""
+    unit = {"unit_column": "id", "max_rows": rows} if rows > 1 else {}
+    made = Contrasts if kind == "contrasts" else Identity
+    measured = [Block(cells(*sorted(names), of=made), scale) for names, scale in tables]
+    plan = drawn.plan_of(GAUSSIAN if kind == "contrasts" else Noise(kind), *measured, neighbours=neighbours, **unit)
+    assert claimed(plan) == pytest.approx(worst(plan), rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["_MOST_CELLS", "_MOST_ENTRIES", "_MOST_COMPARED", "_MOST_SETS", "_EXACT_FLOAT", "_EXACT_BITS"])
 @pytest.mark.parametrize("most", [1, 6])
 @settings(max_examples=5, deadline=None)
-@given(st.data(), st.sampled_from([1, 2]))
-def test_no_limit_of_work_makes_rows_nearer(name: str, most: int, data: st.DataObject, power: int) -> None:
-    plan = plan_of(power, data.draw(st.lists(blocks(power, summed=True), min_size=1, max_size=3)))
+@given(st.data(), NOISE)
+def test_no_limit_of_work_makes_rows_nearer(name: str, most: int, data: st.DataObject, noise: Noise) -> None:
+    plan = drawn.plan_of(noise, *data.draw(st.lists(blocks(noise), min_size=1, max_size=3)), neighbours="replace")
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(_sensitivity, name, most)
         _sensitivity._apart.cache_clear()
-        found = replaced_distance(plan, power)
+        found = replaced_distance(plan, noise.norm)
     _sensitivity._apart.cache_clear()
     inside = units_of(plan)
     assert float(found) * (1 + 1e-12) >= worst(plan, inside[inside.any(axis=1)])
@@ -110,7 +81,7 @@ def test_products_are_bounded_by_what_all_columns_of_each_factor_share(power: in
         plan_of(power, [Block(tuple(Factor((name,), make(size)) for name, size in SIZES.items()), Fraction(1))])
         for make in (Prefix, lambda size: Tree.full(size, 2))
     )
-    assert replaced_distance(sums, power) == 2 * (24 - 1)
+    assert replaced_distance(sums, power) == 2 * (12 - 1)
     assert replaced_distance(trees, power) == round(worst(trees))
 
 
