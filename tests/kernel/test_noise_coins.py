@@ -1,5 +1,6 @@
 """Coins, uniform integers and raw bits: by enumeration, at their ties, and by frequency."""
 
+from collections import Counter
 from fractions import Fraction
 
 import mpmath
@@ -41,14 +42,13 @@ def test_ratio_coins_on_ties_go_on_with_the_next_digit(p, q, depth):
             assert not script.left
 
 
-def test_ratio_coins_have_their_probability():
-    count = 200_000
-    numerators, denominators = (np.resize(np.array(part, dtype=np.uint64), count) for part in zip(*RATIOS, strict=True))
-    index = np.random.default_rng(0).permutation(count)
-    heads = Ratios(numerators=numerators, denominators=denominators).toss(index, SeededEntropy(4))
-    for i, (p, q) in enumerate(RATIOS):
-        chosen = heads[index % len(RATIOS) == i]
-        assert stats.binomtest(int(chosen.sum()), chosen.size, p / q).pvalue > ALARM
+def test_coins_that_are_tied_at_once_go_on_with_their_own_digits():
+    thirds = Ratios(numerators=u64(1, 2), denominators=u64(3, 3))  # whose digits are 85 and 170 again and again
+    drawn = bytes([84, 170, 85, 170, *[0] * 4, 169, 86, 171, *[0] * 5])
+    script = Script(np.frombuffer(drawn, dtype=np.uint64).tolist(), then=None)
+    assert thirds.toss(np.array([0, 1, 0, 1]), script).tolist() == [True, True, False, False]
+    x = LazyReals(leading=u64(0xFF << 56, 0xAB << 56 | 8))
+    assert x.toss(np.array([0, 1, 1]), Script([0xAB_AB_FE, 7 << 8, 9 << 8], then=None)).tolist() == [True, True, False]
 
 
 def test_lazy_reals_compare_digit_by_digit_and_remember():
@@ -68,50 +68,33 @@ def test_lazy_reals_compare_digit_by_digit_and_remember():
     assert x.word(0, 2, Script([1, 2], then=None)) == 2
 
 
-def test_lazy_real_coins_have_their_probability():
-    count = 200_000
-    x = LazyReals(leading=SeededEntropy(1).words(count))
-    values = x.leading >> np.uint64(60)
-    heads = x.toss(np.arange(count), SeededEntropy(2))
-    for sixteenth in range(16):
-        chosen = heads[values == sixteenth]
-        assert stats.binomtest(int(chosen.sum()), chosen.size, (sixteenth + 0.5) / 16).pvalue > ALARM
+class Fork(Exception):
+    """A choice of one of some outcomes with their probabilities, which the path does not say."""
+
+    def __init__(self, options):
+        self.options = options
 
 
-class Branches:
-    """Exact probabilities of a program of random choices: run it again and again, each time along another branch."""
+def law(program, depth):
+    """Exact probabilities of the results of a program of random choices, run along every path, and of what is left open at the depth."""
+    results, left_open, paths = Counter(), Fraction(0), [((), Fraction(1))]
+    while paths:
+        path, probability = paths.pop()
+        said = list(path)
 
-    def __init__(self, depth):
-        self.depth = depth
-        self.path = []
+        def choose(options, said=said):
+            if not said:
+                raise Fork(options)
+            return said.pop(0)
 
-    def choose(self, options):
-        """One of the (outcome, probability) pairs; impossible ones are not tried."""
-        options = [option for option in options if option[1]]
-        if self.at == len(self.path):
-            if self.at >= self.depth:
-                raise RecursionError
-            self.path.append((0, options))
-        number, options = self.path[self.at]
-        self.at += 1
-        self.probability *= options[number][1]
-        return options[number][0]
-
-    def law(self, program):
-        """Probability of every result, and of what was left open at the depth."""
-        results, open_ = {}, Fraction(0)
-        while True:
-            self.at, self.probability = 0, Fraction(1)
-            try:
-                result = program()
-                results[result] = results.get(result, 0) + self.probability
-            except RecursionError:
-                open_ += self.probability
-            while self.path and self.path[-1][0] + 1 == len(self.path[-1][1]):
-                self.path.pop()
-            if not self.path:
-                return results, open_
-            self.path[-1] = (self.path[-1][0] + 1, self.path[-1][1])
+        try:
+            results[program(choose)] += probability
+        except Fork as fork:
+            if len(path) == depth:
+                left_open += probability
+            else:
+                paths += [((*path, outcome), probability * chance) for outcome, chance in fork.options if chance]
+    return results, left_open
 
 
 @pytest.mark.parametrize(
@@ -126,25 +109,24 @@ class Branches:
 )
 def test_exponential_coins_by_exact_enumeration(monkeypatch, linear, square, slots, x):
     """Every slot, every outcome of every inner coin, with exact rational weights: the law of toss_exp encloses exp(-g) to g^n/n!."""
-    branches = Branches(depth=18)
     tail = slots - linear - square
 
-    def one_byte(count, entropy):
+    def one_byte(count, choose):  # what chooses stands in the place of the entropy
         assert count == 1
         options = [(0, Fraction(linear, slots)), (linear, Fraction(int(square), slots)), (slots - 1, Fraction(tail, slots))]
-        return np.array([branches.choose(options)], dtype=np.uint8)
+        return np.array([choose(options)], dtype=np.uint8)
 
     class Exactly:
         def __init__(self, numerators, denominators):
             self.x = Fraction(int(numerators), int(denominators))
 
-        def toss(self, index, entropy):
-            return np.array([branches.choose([(True, self.x), (False, 1 - self.x)]) for _ in index], dtype=bool)
+        def toss(self, index, choose):
+            return np.array([choose([(True, self.x), (False, 1 - self.x)]) for _ in index], dtype=bool)
 
     monkeypatch.setattr(_draws, "random_bytes", one_byte)
     monkeypatch.setattr(_draws, "Ratios", Exactly)
-    coins = Exactly(x.numerator, x.denominator)
-    results, open_ = branches.law(lambda: bool(toss_exp(coins, np.array([0]), None, linear=scalar(linear), square=square, slots=slots)[0]))
+    coins, how = Exactly(x.numerator, x.denominator), {"linear": scalar(linear), "square": square, "slots": slots}
+    results, open_ = law(lambda choose: bool(toss_exp(coins, np.array([0]), choose, **how)[0]), depth=18)
     g = (linear * x + square * x * x) / slots
     with mpmath.workdps(40):
         exact = mpmath.exp(-mpmath.mpf(g.numerator) / g.denominator)
@@ -152,18 +134,6 @@ def test_exponential_coins_by_exact_enumeration(monkeypatch, linear, square, slo
         assert heads <= exact <= heads + unknown
         assert unknown <= mpmath.mpf("0.002")
     assert sum(results.values()) + open_ == 1
-
-
-@pytest.mark.parametrize(("linear", "square", "slots"), [(1, False, 8), (0, True, 2), (126, True, 128)])
-def test_exponential_coins_have_their_probability(linear, square, slots):
-    count = 150_000
-    numerators = np.resize(u64(0, 1, 5, 9, 10), count)
-    coins = Ratios(numerators=numerators, denominators=scalar(10))
-    index = np.arange(count)
-    heads = toss_exp(coins, index, SeededEntropy(3), linear=np.full(count, linear, dtype=np.uint64), square=square, slots=slots)
-    for n in (0, 1, 5, 9, 10):
-        chosen, x = heads[numerators == n], n / 10
-        assert stats.binomtest(int(chosen.sum()), chosen.size, np.exp(-(linear * x + square * x * x) / slots)).pvalue > ALARM
 
 
 def test_coins_of_any_exponent():

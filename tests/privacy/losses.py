@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kernel.test_selection_privacy import COSTS, EPSILON, loss_of_cost
-from leastnoise._accounting import ZCDP, ApproxDP, Budget, ConcentratedCost, GaussianCost, Noise, Privacy, PureCost, PureDP
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, Noise, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Coded, Domain, Integers, Measure, PerCell
 from leastnoise._fitting import fit, gaussian_mu_squared
@@ -37,14 +37,14 @@ from leastnoise._linop import (
     Tree,
 )
 from leastnoise._linop import operators as classes_of_operators
-from leastnoise._measurements import Block, Factor, Limits, Measurements, cost
+from leastnoise._measurements import Block, Factor, Limits, Measurements
 from leastnoise._mechanisms import BY_NAME, Search, mechanism_for, mechanism_of, terms_of
 from leastnoise._plan import without_guard
 from leastnoise._planner import PLANNERS, NotApplicable, Task
 from leastnoise._session._guard import guard_measurements
 from leastnoise._table import Table
 from leastnoise._workload import Workload, marginals, queries
-from measurements.brute import units_of, worst
+from measurements.brute import claimed, units_of, worst
 
 LEAST = 0.9  # below this share of the claim a reason is written down
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "privacy-loss.md"
@@ -124,35 +124,33 @@ def claim_of(budget: Budget, noise: str) -> Fraction:
     return budget.epsilon if noise == Noise.DISCRETE_LAPLACE else gaussian_mu_squared(budget.epsilon, budget.delta)  # type: ignore[union-attr]
 
 
+def in_measure(plan: Measurements, squared: float) -> float:
+    """A loss in the measure of the noise: epsilon, mu squared, or rho."""
+    return squared / 2 if plan.noise == Noise.DISCRETE_GAUSSIAN else squared
+
+
 def loss(plan: Measurements) -> float | None:
-    """The largest loss over all pairs of neighbours, in the measure of the noise; None if they are too many to be tried."""
+    """The largest loss over all pairs of neighbours; None if they are too many to be tried."""
     units = units_of(plan)
     if plan.privacy.neighbours == "replace" and len(units) ** 2 * units.shape[1] > 2**25:
         return None
-    return worst(plan, units) / (2 if plan.noise == Noise.DISCRETE_GAUSSIAN else 1)
+    return in_measure(plan, worst(plan, units))
 
 
-def privacy_of(budget: Budget, neighbours: str, rows: int) -> Privacy:
-    return Privacy(budget, neighbours, *(("id", rows) if rows > 1 else ()))  # type: ignore[arg-type]
+def privacy_of(budget: Budget, neighbours: str, rows: int, bound: PerCell | None = None) -> Privacy:
+    return Privacy(budget, neighbours, "id" if rows > 1 or bound else None, rows, bound)
 
 
-def spent(plan: Measurements) -> Fraction:
-    found = cost(plan)
-    if isinstance(found, PureCost):
-        return found.epsilon
-    return found.mu_squared if isinstance(found, GaussianCost) else found.rho if isinstance(found, ConcentratedCost) else Fraction(0)
-
-
-def _row(kind: str, name: str, budget: str, domain: Domain, blocks: Any, units: list[tuple[str, int]]) -> Row:
+def _row(kind: str, name: str, budget: str, domain: Domain, blocks: Any, units: list[tuple[str, int]], bound: PerCell | None = None) -> Row:
     declared, noise = KINDS[budget]
-    claim, ratios = claim_of(declared, noise), {}
-    for neighbours, rows in units:
-        plan = fit(domain, privacy_of(declared, neighbours, rows), noise, blocks)
-        assert spent(plan) <= claim
+    claim, ratios = float(claim_of(declared, noise)), {}
+    for unit in units:
+        plan = fit(domain, privacy_of(declared, *unit, bound), noise, blocks)
+        assert in_measure(plan, claimed(plan)) <= claim
         found = loss(plan)
         if found is not None:
-            ratios[neighbours, rows] = found / float(claim)
-    return Row(kind, name, budget, float(claim), ratios)
+            ratios[unit] = found / claim
+    return Row(kind, name, budget, claim, ratios)
 
 
 def strategies(units: list[tuple[str, int]] = UNITS, names: Any = PLANNERS) -> Iterator[Row]:
@@ -347,15 +345,9 @@ def bounds(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
     at_ends = {"both ends": [(cells["b"],), (cells["a"],)], "both ends of totals": [(), (cells["b"],)]}
     cases = [*together.items(), *at_ends.items()]
     for (name, measured), budget in itertools.product(cases, ("rho, Gaussian", "(epsilon, delta), Gaussian")):
-        declared, noise = KINDS[budget]
-        claim, ratios = claim_of(declared, noise), {}
-        for neighbours, rows in units:
-            privacy = Privacy(declared, neighbours, "id", rows, PerCell(1, "b"))
-            end = {"measure": "pay", "ends": True} if name in at_ends else {}
-            plan = fit(DOMAIN, privacy, noise, [(Block(factors, Fraction(1), **end), 1.0) for factors in measured])
-            assert spent(plan) <= claim
-            ratios[neighbours, rows] = worst(plan) / (2 if noise == Noise.DISCRETE_GAUSSIAN else 1) / float(claim)
-        yield Row("bound", f"max_per_cell, {name}", budget, float(claim), ratios)
+        end = {"measure": "pay", "ends": True} if name in at_ends else {}
+        blocks = [(Block(factors, Fraction(1), **end), 1.0) for factors in measured]
+        yield _row("bound", f"max_per_cell, {name}", budget, DOMAIN, blocks, units, PerCell(1, "b"))
 
 
 def choices(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
