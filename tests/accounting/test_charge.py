@@ -19,6 +19,7 @@ from leastnoise._accounting import (
     GaussianCost,
     PureCost,
     PureDP,
+    SeriesCost,
     charge,
     charge_from_json,
     charge_text,
@@ -111,16 +112,11 @@ def test_charges_of_other_definitions_are_told_apart() -> None:
 # One bit is the data. A mechanism is a pair of output distributions, one for each value of the bit.
 
 
-def randomised_response(epsilon: float) -> tuple[dict, dict]:
-    """Exactly epsilon-DP."""
-    p = 1 / (1 + math.exp(-epsilon))
-    return {0: p, 1: 1 - p}, {0: 1 - p, 1: p}
-
-
-def leaky_response(epsilon: float, delta: float) -> tuple[dict, dict]:
+def response(epsilon: float, delta: float = 0.0) -> tuple[dict, dict]:
     """Exactly (epsilon, delta)-DP: the bit itself with probability delta, or else randomised response (Kairouz, Oh, Viswanath 2015)."""
-    zero, one = ({key: (1 - delta) * p for key, p in side.items()} for side in randomised_response(epsilon))
-    return {**zero, "zero": delta, "one": 0.0}, {**one, "zero": 0.0, "one": delta}
+    p = (1 - delta) / (1 + math.exp(-epsilon))
+    q = 1 - delta - p
+    return {0: p, 1: q, "zero": delta, "one": 0.0}, {0: q, 1: p, "zero": 0.0, "one": delta}
 
 
 def compose(first, choose):
@@ -135,35 +131,20 @@ def hockey_stick(pair, epsilon: float) -> float:
 SPLITS = [Fraction(1, 4), Fraction(1, 3), Fraction(1, 2)]
 
 
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 100)], ids=["epsilon", "epsilon and delta"])
 @pytest.mark.parametrize(("first", "spread"), list(product(SPLITS, SPLITS)))
-def test_adaptive_sums_of_epsilon_hold_and_are_attained(first, spread) -> None:
-    """The second epsilon is chosen by the first outcome: all that is left, or a part of it."""
-    budget = PureDP(1)
-    rest = left(budget, charge(budget, PureDP(first), PureCost(first))).epsilon
-
-    def choose(outcome):
-        return randomised_response(float(rest if outcome == 0 else rest * spread))
-
-    zero, one = compose(randomised_response(float(first)), choose)
-    worst = max(abs(math.log(zero[o] / one[o])) for o in zero)
-    assert worst <= float(budget.epsilon) * (1 + 1e-12)
-    assert worst == pytest.approx(1, rel=1e-12)  # so any smaller sum would be false
-
-
-@pytest.mark.parametrize(("first", "spread"), list(product(SPLITS, SPLITS)))
-def test_adaptive_sums_of_epsilon_and_delta_hold(first, spread) -> None:
-    budget = ApproxDP(1, Fraction(1, 100))
-    declared = ApproxDP(first, budget.delta * spread)
-    rest = left(budget, Charge(epsilon=declared.epsilon, delta=declared.delta))
+def test_adaptive_sums_hold_and_any_smaller_ones_would_be_false(first, spread, delta) -> None:
+    """The second epsilon and delta are chosen by the first outcome: all that is left, or a part of it."""
+    budget, declared = (ApproxDP(1, delta), ApproxDP(first, delta * spread)) if delta else (PureDP(1), PureDP(first))
+    rest = left(budget, charge(budget, declared, SeriesCost(declared)))
 
     def choose(outcome):
         part = 1 if outcome in {0, "one"} else float(spread)
-        return leaky_response(float(rest.epsilon) * part, float(rest.delta) * part)
+        return response(float(rest.epsilon) * part, float(rest.delta) * part)
 
-    pair = compose(leaky_response(float(first), float(declared.delta)), choose)
-    assert hockey_stick(pair, 1.0) <= float(budget.delta) * (1 + 1e-9)
-    assert hockey_stick(pair, 0.9) > float(budget.delta)  # a ledger that forgot a tenth of epsilon would be false
-    assert hockey_stick(pair, 1.0) > float(budget.delta) * 0.5  # and so would one that forgot half of delta
+    pair = compose(response(float(first), float(delta * spread)), choose)
+    assert float(delta) * 0.5 - 1e-15 < hockey_stick(pair, 1.0) <= float(delta) * (1 + 1e-9) + 1e-15
+    assert hockey_stick(pair, 0.9 if delta else 1 - 1e-12) > float(delta)
 
 
 @pytest.mark.parametrize("alpha", [1.1, 2.0, 5.0, 30.0])
@@ -176,11 +157,11 @@ def test_adaptive_sums_of_rho_hold(alpha, spread) -> None:
     most = math.sqrt(2 * float(rest))
 
     def choose(outcome):
-        return randomised_response(most if outcome == 0 else most * float(spread))
+        return response(most if outcome == 0 else most * float(spread))
 
-    zero, one = compose(randomised_response(float(first)), choose)
+    zero, one = compose(response(float(first)), choose)
     for p, q in ((zero, one), (one, zero)):
-        renyi = math.log(math.fsum(p[o] * (p[o] / q[o]) ** (alpha - 1) for o in p)) / (alpha - 1)
+        renyi = math.log(math.fsum(p[o] * (p[o] / q[o]) ** (alpha - 1) for o in p if p[o])) / (alpha - 1)
         assert renyi <= alpha * float(budget.rho) * (1 + 1e-12)
 
 

@@ -48,7 +48,7 @@ def test_coins_that_are_tied_at_once_go_on_with_their_own_digits():
     script = Script(np.frombuffer(drawn, dtype=np.uint64).tolist(), then=None)
     assert thirds.toss(np.array([0, 1, 0, 1]), script).tolist() == [True, True, False, False]
     x = LazyReals(leading=u64(0xFF << 56, 0xAB << 56 | 8))
-    assert x.toss(np.array([0, 1, 1]), Script([0xAB_AB_FE, 7 << 8, 9 << 8], then=None)).tolist() == [True, True, False]
+    assert x.toss(np.array([0, 1, 1]), Script([0xAB_AB_FE, 9 << 8, 7 << 8], then=None)).tolist() == [True, False, True]
 
 
 def test_lazy_reals_compare_digit_by_digit_and_remember():

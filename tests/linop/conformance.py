@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import block_diag
+from scipy.linalg import block_diag, toeplitz
 
 from leastnoise._linop import (
     AllRanges,
@@ -39,28 +39,17 @@ def _intervals(size: int, pairs: list[tuple[int, int]]) -> np.ndarray:
 
 
 def _tree(size: int, branching: int) -> np.ndarray:
-    height = 0
-    while branching**height < size:
-        height += 1
-    rows = []
-    for level in range(height, -1, -1):
-        width = branching**level
-        rows += [(start, min(start + width, size) - 1) for start in range(0, size, width)]
-    return _intervals(size, rows)
+    widths = [1]
+    while widths[0] < size:
+        widths.insert(0, widths[0] * branching)
+    return _intervals(size, [(start, min(start + width, size) - 1) for width in widths for start in range(0, size, width)])
 
 
 def _haar(size: int) -> np.ndarray:
-    padded = 1
-    while padded < size:
-        padded *= 2
-    rows, width = [np.ones(padded)], padded
-    while width > 1:
-        for start in range(0, size, width):
-            row = np.zeros(padded)
-            row[start : start + width // 2], row[start + width // 2 : start + width] = 1, -1
-            rows.append(row)
-        width //= 2
-    return np.array(rows, dtype=np.int64)[:, :size]
+    matrix = np.ones((1, 1), dtype=np.int64)
+    while len(matrix) < size:
+        matrix = np.vstack([np.kron(matrix, [[1, 1]]), np.kron(np.eye(len(matrix), dtype=np.int64), [[1, -1]])])
+    return matrix[matrix[:, :size].any(axis=1), :size]
 
 
 def _nested(inner: np.ndarray, last: np.ndarray, above: np.ndarray) -> np.ndarray:
@@ -70,8 +59,7 @@ def _nested(inner: np.ndarray, last: np.ndarray, above: np.ndarray) -> np.ndarra
 
 
 def _toeplitz(coefficients: list[int], scales: list[int]) -> np.ndarray:
-    n = len(scales)
-    return np.array([[coefficients[i - j] * scales[j] if j <= i else 0 for j in range(n)] for i in range(n)], dtype=np.int64)
+    return np.tril(toeplitz(coefficients)) * scales
 
 
 _MATRIX = [[3, -1, 0, 7], [0, 0, 2, -5]]
