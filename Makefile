@@ -146,7 +146,7 @@ peers: env  ## the task of docs/coming-from.md with other libraries, installed i
 	@$(BIN)/python bench/peers/run.py
 
 # make mutants MUTANTS=400 SEED=1; continues where it was stopped, begins anew after `rm -r build/mutants`
-mutants: env  ## mutation testing of the trusted packages; writes docs/results/mutation.md; about an hour
+mutants: env  ## mutation testing of the trusted packages; writes docs/results/mutation.md; about two hours
 	@PYTHONPATH=tests:. $(BIN)/python -m mutants --mutants $(or $(MUTANTS),400) --seed $(or $(SEED),1)
 
 .PHONY: fuzz

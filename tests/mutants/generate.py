@@ -1,8 +1,7 @@
 """Every mutant of a file, and a random sample of those of the trusted packages."""
 
 import random
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,10 +52,8 @@ class Mutant:
         return f"{self.file}: {self.before} -> {self.after}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
-    old: cst.CSTNode
-    new: cst.CSTNode
+# What is there, what becomes of it, where it is, the first line of its statement, and whether it is words.
+_Found = tuple[cst.CSTNode, cst.CSTNode, CodeRange, int, bool]
 
 
 class _Finder(cst.CSTVisitor):
@@ -70,7 +67,7 @@ class _Finder(cst.CSTVisitor):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[tuple[_Change, CodeRange, int, bool]] = []
+        self.found: list[_Found] = []
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         if isinstance(node, cst.Annotation | cst.Decorator):
@@ -83,7 +80,7 @@ class _Finder(cst.CSTVisitor):
                 if where is None:
                     where = self.get_metadata(PositionProvider, self.get_metadata(ParentNodeProvider, node))
                 statement, words = self._place(node)
-                self.found += [(_Change(node, new), where, statement, words or _names(node, new)) for new in changed]
+                self.found += [(node, new, where, statement, words or _names(node, new)) for new in changed]
         return True
 
     def _place(self, node: cst.CSTNode) -> tuple[int, bool]:
@@ -105,7 +102,7 @@ def _names(old: cst.CSTNode, new: cst.CSTNode) -> bool:
     return isinstance(new, cst.Call) and _called(old) in _CHECKS and list(new.args[1:]) == list(old.args[1:])
 
 
-def _found(path: Path) -> tuple[cst.Module, list[tuple[_Change, CodeRange, int, bool]]]:
+def _found(path: Path) -> tuple[cst.Module, list[_Found]]:
     wrapper = MetadataWrapper(cst.parse_module(path.read_text("utf-8")))
     finder = _Finder()
     wrapper.visit(finder)
@@ -120,23 +117,16 @@ def mutants_of(source: Path, file: str) -> Iterator[Mutant]:
         file: below it.
     """
     module, found = _found(source / file)
-    for number, (change, where, statement, words) in enumerate(found):
-        before, after = (" ".join(module.code_for_node(node).split()) for node in (change.old, change.new))
+    for number, (old, new, where, statement, words) in enumerate(found):
+        before, after = (" ".join(module.code_for_node(node).split()) for node in (old, new))
         yield Mutant(file, number, where.start.line, where.end.line, statement, before, after, words)
 
 
-def mutated(source: Path, mutants: Iterable[Mutant]) -> dict[str, str]:
-    """The text of its file with each mutant's change, by key; every file is parsed once."""
-    files: dict[str, list[Mutant]] = defaultdict(list)
-    for mutant in mutants:
-        files[mutant.file].append(mutant)
-    texts = {}
-    for file, own in files.items():
-        module, found = _found(source / file)
-        for mutant in own:
-            changed = module.deep_replace(found[mutant.number][0].old, found[mutant.number][0].new)
-            texts[mutant.key] = cst.ensure_type(changed, cst.Module).code
-    return texts
+def mutated(source: Path, mutant: Mutant) -> str:
+    """The text of its file with a mutant's change."""
+    module, found = _found(source / mutant.file)
+    old, new, *_ = found[mutant.number]
+    return cst.ensure_type(module.deep_replace(old, new), cst.Module).code
 
 
 def all_mutants(source: Path) -> list[Mutant]:
@@ -154,9 +144,5 @@ def sample(mutants: list[Mutant], number: int, seed: int) -> list[Mutant]:
         seed: of the draw; recorded with the results.
     """
     drawn = random.Random(seed).sample(mutants, len(mutants))
-    behaviour = 0
-    for place, mutant in enumerate(drawn):
-        behaviour += not mutant.words
-        if behaviour == number:
-            return drawn[: place + 1]
-    return drawn
+    enough = [place for place, mutant in enumerate(drawn) if not mutant.words][:number]
+    return drawn[: enough[-1] + 1]

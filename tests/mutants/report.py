@@ -2,7 +2,7 @@
 
 import json
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from contracts.trusted import TRUSTED
 
 from mutants.covering import LONGEST
 from mutants.generate import Mutant
+from mutants.trial import FIRST, MOST, PATIENCE
 
 REASONS = Path(__file__).parent / "reasons.toml"
 DEAD = {"killed", "time"}
@@ -27,13 +28,12 @@ _HOW = """
 
 `tests/mutants/` has the program.
 
-1. All tests and examples of the trusted packages and of the session run once under `coverage`, in a copy of the project: which test runs
-   which line, and how long it takes. Tests that need more than {longest:.0f} CPU seconds with it are left out.
-2. A sample of all mutants is drawn, each as likely as any other, from a seed. The changes are those of the operators of mutmut 3.8.1.
-   Left out: types and decorators, the arguments of `len` and `isinstance`, which only raise without them, and docstrings.
-3. Every mutant of a function meets the tests that run its lines until one fails, {in_place:.0f} CPU seconds of them at most.
-4. What is no function's code (constants, classes, defaults), and what step 3 did not kill, runs afresh: package and tests imported anew, 60
-   tests and then {afresh:.0f} CPU seconds of tests. One that needs 90 CPU seconds more than three times what they took is killed by time.
+All tests and examples of the trusted packages and of the session run once under `coverage`, which says which test runs which line; those
+that need more than {longest:.0f} CPU seconds with it are left out. Mutants are drawn from a seed, each as likely as any other, by the
+operators of mutmut 3.8.1; types, decorators, docstrings and arguments of `len` and `isinstance` are left out. Each meets the tests that run
+its lines, then others that run its file, until one fails, {most:.0f} CPU seconds of them at most: {first} tests in a process that imports
+package and tests anew, and the rest in another one. One that needs {patience:.0f} CPU seconds more than three times what they took is
+killed by time.
 
 *Without those that change no result*: a survivor is left out of that line only if a person has read the code and written down, in
 `tests/mutants/reasons.toml`, why no run gives, writes or refuses anything else: it is *equivalent*, or only speed, memory or the words of a
@@ -56,41 +56,30 @@ def _facts(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "sample.json").read_text("utf-8"))  # type: ignore[no-any-return]
 
 
-def states(folder: Path) -> dict[str, tuple[str, float]]:
-    """The last state of each mutant, by key: its state and the limit at which it was found; 0 if it was not run."""
-    found = {mutant.key: ("", 0.0) for mutant in drawn(folder)}
+def states(folder: Path) -> dict[str, str]:
+    """The state of each mutant that was run, by key."""
     path = folder / "results.jsonl"
-    for one in map(json.loads, path.read_text("utf-8").splitlines() if path.exists() else []):
-        if one["limit"] >= found[one["key"]][1]:
-            found[one["key"]] = one["outcome"]["state"], one["limit"]
-    return found
+    return {one["key"]: one["state"] for one in map(json.loads, path.read_text("utf-8").splitlines() if path.exists() else [])}
 
 
-def read_reasons() -> dict[str, str]:
-    """Why each known survivor does no harm, by the mutant's name."""
-    return tomllib.loads(REASONS.read_text("utf-8"))
-
-
-def write(folder: Path, page: Path, in_place: float, afresh: float) -> None:
-    """Write the page.
-
-    Args:
-        folder: with the sample and the results.
-        page: the file.
-        in_place: limit of the tests' CPU seconds, for the words.
-        afresh: the other limit.
-    """
-    facts, found = _facts(folder), {key: state for key, (state, _) in states(folder).items() if state in {*DEAD, "survived"}}
-    reasons = read_reasons()
-    mutants = [mutant for mutant in drawn(folder) if mutant.key in found]
+def write(folder: Path, page: Path) -> None:
+    """Write the page of a sample that was run whole."""
+    facts, found, mutants = _facts(folder), states(folder), drawn(folder)
+    reasons = defaultdict(str, tomllib.loads(REASONS.read_text("utf-8")))  # why each known survivor does no harm, by the mutant's name
     behaviour = [mutant for mutant in mutants if not mutant.words]
-    sample = f"{len(mutants)} of {facts['all']} mutants of {facts['commit']}, drawn with the seed {facts['seed']}"
-    cut = len(facts["mutants"]) - len(mutants)
-    sample += f";\n{cut} more were drawn, and the run ended before they were decided" if cut else ""
-    counted = [one for one in behaviour if _counts(one, found, reasons)]
-    since = found | {one.key: "killed" for one in counted if found[one.key] not in DEAD and reasons.get(one.name, "").startswith(CLOSED)}
+    survivors = [mutant for mutant in behaviour if found[mutant.key] not in DEAD]
+    harmless = [mutant for mutant in survivors if reasons[mutant.name].startswith(HARMLESS)]
+    counted = [mutant for mutant in behaviour if mutant not in harmless]
+    since = found | {mutant.key: "killed" for mutant in survivors if reasons[mutant.name].startswith(CLOSED)}
+    shown = [  # what no test kills since, or could change the privacy loss
+        mutant
+        for mutant in survivors
+        if mutant not in harmless and (since[mutant.key] not in DEAD or "privacy loss" in reasons[mutant.name])
+    ]
+    kinds = Counter(kind for mutant in survivors for kind in (*HARMLESS, CLOSED) if reasons[mutant.name].startswith(kind))
+    others = ", ".join(f"{kinds[kind]} {kind}" for kind in (*HARMLESS, CLOSED) if kinds[kind]) or "none"
     told = [
-        f"{facts['date']}: {sample}.\n",
+        f"{facts['date']}: {len(mutants)} of {facts['all']} mutants of {facts['commit']}, drawn with the seed {facts['seed']}.\n",
         "| package | mutants | killed | of these by time | survived | killed, % |\n|---|--:|--:|--:|--:|--:|",
         *(_row(f"`{name}`", [one for one in behaviour if one.file.startswith(name + "/")], found) for name in sorted(TRUSTED)),
         _row("**together**", behaviour, found),
@@ -99,46 +88,19 @@ def write(folder: Path, page: Path, in_place: float, afresh: float) -> None:
         _row("words of messages", [one for one in mutants if one.words], found),
         "\n## Survivors\n",
         "| where | change | what it alters |\n|---|---|---|",
-        *_survivors([one for one in counted if found[one.key] not in DEAD and _matters(reasons.get(one.name, ""))], reasons),
-        _others([one for one in behaviour if found[one.key] not in DEAD], reasons),
+        *(
+            f"| `{one.file}` {one.first} | {_change(one)} | {reasons[one.name] or '**not yet looked at**'} |"
+            for one in sorted(shown, key=lambda mutant: (mutant.file, mutant.first, mutant.number))
+        ),
+        f"\nSurvivors that change no result, or that a test kills now: {others}. Their reasons are in\n`tests/mutants/reasons.toml`.",
     ]
-    page.write_text(_HEAD + "\n".join(told) + "\n" + _HOW.format(in_place=in_place, afresh=afresh, longest=LONGEST), "utf-8")
-
-
-def _counts(mutant: Mutant, found: dict[str, str], reasons: dict[str, str]) -> bool:
-    """Whether it is dead, or nobody has said why no result can differ."""
-    return found[mutant.key] in DEAD or not reasons.get(mutant.name, "").startswith(HARMLESS)
+    page.write_text(_HEAD + "\n".join(told) + "\n" + _HOW.format(most=MOST, longest=LONGEST, patience=PATIENCE, first=FIRST), "utf-8")
 
 
 def _row(name: str, mutants: list[Mutant], found: dict[str, str]) -> str:
     count = Counter(found[mutant.key] for mutant in mutants)
     dead = sum(count[state] for state in DEAD)
     return f"| {name} | {len(mutants)} | {dead} | {count['time']} | {len(mutants) - dead} | {100 * dead / max(1, len(mutants)):.1f} |"
-
-
-def _survivors(mutants: list[Mutant], reasons: dict[str, str]) -> list[str]:
-    return [f"| {_where(one)} | {_change(one)} | {reasons.get(one.name, '**not yet looked at**')} |" for one in _sorted(mutants)]
-
-
-def _matters(reason: str) -> bool:
-    """Whether a survivor is listed: no test kills it since, or it could change the privacy loss."""
-    return not reason.startswith(CLOSED) or "privacy loss" in reason
-
-
-def _others(mutants: list[Mutant], reasons: dict[str, str]) -> str:
-    """How many survivors change no result, or die of a test that was written since, by kind."""
-    kinds = Counter(kind for one in mutants for kind in (*HARMLESS, CLOSED) if reasons.get(one.name, "").startswith(kind))
-    shown = ", ".join(f"{kinds[kind]} {kind}" for kind in (*HARMLESS, CLOSED) if kinds[kind])
-    where = "Their reasons are in\n`tests/mutants/reasons.toml`."
-    return f"\nSurvivors that change no result, or that a test kills now: {shown or 'none'}. {where}"
-
-
-def _sorted(mutants: list[Mutant]) -> list[Mutant]:
-    return sorted(mutants, key=lambda mutant: (mutant.file, mutant.first, mutant.number))
-
-
-def _where(mutant: Mutant) -> str:
-    return f"`{mutant.file}` {mutant.first}"
 
 
 def _change(mutant: Mutant) -> str:

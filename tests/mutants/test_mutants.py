@@ -1,22 +1,19 @@
 """The mutation runner: it changes what it says, kills what a test notices, and lets live what none does."""
 
 import dataclasses
-import gc
-import importlib.util
 import json
 import os
-import re
-import time
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-import coverage
 import pytest
 
 from mutants import report
-from mutants.covering import NAMES, SERVERS, THREADED, Cover, Recorder, gather, server_of, targets
+from mutants.covering import NAMES, SERVERS, Cover, server_of, targets
 from mutants.generate import mutants_of, mutated, sample
-from mutants.trial import _KILLED, _PASSED, Outcome, forked, outcome, replace_code, until_one_fails
+from mutants.trial import Outcome, changed, run, run_tests
 
 CODE = '''"""A module."""
 from dataclasses import dataclass
@@ -41,17 +38,11 @@ class Pair:
 '''
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def module(tmp_path):
     path = tmp_path / "_kernel" / "sample.py"
     path.parent.mkdir()
     path.write_text(CODE, "utf-8")
-    spec = importlib.util.spec_from_file_location("sample", path)
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    gc.freeze()  # as tests/conftest.py does with what was collected
-    yield loaded
-    gc.freeze()
 
 
 def found(tmp_path, name):
@@ -59,11 +50,7 @@ def found(tmp_path, name):
     return one
 
 
-def text_of(tmp_path, name):
-    return mutated(tmp_path, [found(tmp_path, name)]).popitem()[1]
-
-
-def test_mutants_are_those_of_code_and_not_of_types_and_docstrings(tmp_path, module):
+def test_mutants_are_those_of_code_and_not_of_types_and_docstrings(tmp_path):
     names = {mutant.name.partition(": ")[2]: mutant.words for mutant in mutants_of(tmp_path, "_kernel/sample.py")}
     assert {"LIMIT = 5 -> LIMIT = None", "5 -> 6", "3 -> 4", "> least -> >= least", "self.left * 2 -> self.left / 2"} <= names.keys()
     assert not any("Whether" in name or "bool" in name or "dataclass" in name for name in names)
@@ -74,8 +61,8 @@ def test_mutants_are_those_of_code_and_not_of_types_and_docstrings(tmp_path, mod
     }
 
 
-def test_each_mutant_is_the_file_with_one_change_that_compiles(tmp_path, module):
-    texts = mutated(tmp_path, mutants_of(tmp_path, "_kernel/sample.py")).values()
+def test_each_mutant_is_the_file_with_one_change_that_compiles(tmp_path):
+    texts = [mutated(tmp_path, mutant) for mutant in mutants_of(tmp_path, "_kernel/sample.py")]
     assert len(set(texts)) == len(texts) == 13
     for text in texts:
         compile(text, "sample.py", "exec")
@@ -83,62 +70,43 @@ def test_each_mutant_is_the_file_with_one_change_that_compiles(tmp_path, module)
         assert len(differing) == 1
 
 
-def test_a_function_is_changed_in_place_wherever_it_is_held(tmp_path, module):
-    held, pair = module.above, module.Pair()
-    for name, check in (("> least -> >= least", lambda: held(3)), ("self.left * 2 -> self.left / 2", lambda: pair.double == 0.5)):
-        assert not check()
-        assert replace_code(tmp_path / "_kernel" / "sample.py", text_of(tmp_path, name))
-        assert check()
+def test_a_mutant_is_on_the_disk_until_a_test_fails_or_its_time_is_over(tmp_path):
+    tree, kernel = tmp_path / "tree", tmp_path / "tree" / "src" / "leastnoise" / "_kernel"
+    kernel.mkdir(parents=True)
+    (kernel / "sample.py").write_text(CODE, "utf-8")
+    (tree / "test_a.py").write_text(
+        "import sys\nsys.path.insert(0, 'src/leastnoise/_kernel')\nfrom sample import LIMIT, above\n\n"
+        "def test_one():\n    assert above(5)\n\ndef test_above():\n    assert not above(3)\n\n"
+        "def test_waits():\n    while LIMIT == 6: pass\n"
+    )
+    tests = [f"test_a.py::test_{name}" for name in ("one", "above", "waits")]
+    (tmp_path / "lines.json").write_text(json.dumps({"tests": dict.fromkeys(tests, (0.01, "")), "lines": {}}), "utf-8")
+    cover = Cover(tmp_path)
+    assert run(tree, cover, None, tests) == Outcome("survived", 3, "")
+    assert run(tree, cover, found(tmp_path, "> least -> >= least"), tests) == Outcome("killed", 3, tests[1])
+    assert (kernel / "sample.py").read_text("utf-8") == CODE
+    with changed(kernel.parent, found(tmp_path, "5 -> 6")):
+        assert run_tests(tree, tests, 0) == ("time", "limit of time")
 
 
-@pytest.mark.parametrize("name", ["5 -> 6", "3 -> 4", "left: int = 1 -> left: int = None"])
-def test_what_runs_at_import_is_not_changed_in_place(tmp_path, module, name):
-    assert not replace_code(tmp_path / "_kernel" / "sample.py", text_of(tmp_path, name))
-
-
-def test_a_child_says_what_became_of_the_mutant():
-    assert outcome(*forked(lambda: (_PASSED, ""), 10), 3).state == "survived"
-    dead = outcome(*forked(lambda: (_KILLED, "tests/a.py::b"), 10), 3)
-    assert (dead.state, dead.by, dead.tests) == ("killed", "tests/a.py::b", 3)
-    assert outcome(*forked(lambda: 1 // 0, 10), 1).state == "killed"
-    assert outcome(*forked(lambda: os._exit(3), 10), 1).state == "killed"
-    assert outcome(*forked(lambda: [None for _ in iter(time.process_time, None)], 0), 1).state == "time"
-
-
-def test_tests_run_until_one_fails_and_its_servers_are_stopped():
-    """A mutant that meets no test survives."""
-    ran, verdict = [], SimpleNamespace(failed="")
-
-    def protocol(item, nextitem):
-        ran.append((item, nextitem))
-        verdict.failed = "b" if item == "b" else ""
-
-    hook, state = SimpleNamespace(pytest_runtest_protocol=protocol), SimpleNamespace(teardown_exact=ran.append)
-    session = SimpleNamespace(config=SimpleNamespace(hook=hook), _setupstate=state)
-    assert until_one_fails(session, [], verdict) == (_PASSED, "")
-    assert until_one_fails(session, ["a", "c"], verdict) == (_PASSED, "")
-    assert until_one_fails(session, ["a", "b", "c"], verdict) == (_KILLED, "b")
-    assert ran == [("a", "c"), ("c", None), ("a", "b"), ("b", "c"), None]
-
-
-def test_a_sample_is_drawn_from_a_seed_until_enough_are_no_words(tmp_path, module):
-    mutants = list(mutants_of(tmp_path, "_kernel/sample.py"))
+def test_a_sample_is_drawn_from_a_seed_until_enough_are_no_words(tmp_path):
+    mutants = [*mutants_of(tmp_path, "_kernel/sample.py")]
     drawn = sample(mutants, 8, 1)
     assert drawn == sample(mutants, 8, 1) != sample(mutants, 8, 2)
     assert sum(not mutant.words for mutant in drawn) == 8
     assert set(sample(mutants, 10**6, 1)) == set(mutants)
 
 
-def test_tests_of_the_own_package_come_first_and_quick_ones_before_slow_ones(tmp_path, module):
+def test_tests_of_the_own_package_come_first_and_quick_ones_before_slow_ones(tmp_path):
     quick, slow, other, bad = "tests/kernel/a.py::quick", "tests/kernel/a.py::slow", "tests/session/b.py::c", "tests/kernel/a.py::bad"
-    lines = {"_kernel/sample.py": {"11": [slow, quick, other, bad], "9": [other]}}
+    lines = {"_kernel/sample.py": {"11": [slow, quick, other, bad], "9": [other]}}  # what is bad has failed, and no seconds
     served = [f"tests/kernel/a.py::{name}" for name in ("served", "served too")]
     lines["_kernel/sample.py"]["11"] += served
     names = f"{NAMES}[_kernel]"
     lines["_kernel/__init__.py"] = {"1": [other]}
-    seconds = {slow: 9.0, quick: 0.1, other: 0.01, bad: 0.0, names: 0.3, **dict.fromkeys(served, 0.2)}
-    known = {"seconds": seconds, "failed": [bad], "servers": dict.fromkeys(served, "spark"), "lines": lines}
-    (tmp_path / "lines.json").write_text(json.dumps(known), "utf-8")
+    seconds = {slow: 9.0, quick: 0.1, other: 0.01, names: 0.3, **dict.fromkeys(served, 0.2)}
+    tests = {test: (used, "spark" if test in served else "") for test, used in seconds.items()}
+    (tmp_path / "lines.json").write_text(json.dumps({"tests": tests, "lines": lines}), "utf-8")
     cover = Cover(tmp_path)
     tests = cover.tests(found(tmp_path, "> least -> >= least"))
     assert tests == [quick, slow, *served, other]
@@ -150,20 +118,25 @@ def test_tests_of_the_own_package_come_first_and_quick_ones_before_slow_ones(tmp
     assert cover.tests(offered) == [names, other]  # and what looks at the names that a package offers
 
 
-def test_a_recording_that_was_stopped_goes_on_where_it_was(tmp_path):
-    done = [["tests/a.py::quick", 0.5, False, ""], ["tests/a.py::bad", 0.1, True, "spark"]]
-    (tmp_path / "tests.jsonl").write_text("".join(json.dumps(one) + "\n" for one in done), "utf-8")
-    items = [SimpleNamespace(path="tests/a.py", nodeid=f"tests/a.py::{name}") for name in ("quick", "bad", "new")]
-    Recorder(coverage.Coverage(data_file=None), tmp_path / "tests.jsonl").pytest_collection_modifyitems(items)
-    assert [item.nodeid for item in items] == ["tests/a.py::new"]
-    data = coverage.CoverageData(str(tmp_path / "coverage"))
-    data.set_context("tests/a.py::quick")
-    data.add_lines({str(tmp_path / "src" / "leastnoise" / "_kernel" / "a.py"): {7}})
-    gather(tmp_path, tmp_path)
+def test_the_lines_the_seconds_and_the_server_of_each_test_that_passes_are_recorded(tmp_path):
+    for target in targets():
+        file, _, test = target.partition("::")
+        if test:
+            (tmp_path / file).write_text(f"def {test}(): pass\n")
+        elif not file.endswith(".py"):
+            (tmp_path / file).mkdir(parents=True)
+    (tmp_path / "tests" / "cli").mkdir()
+    (tmp_path / "tests" / "cli" / "test_check.py").touch()
+    (tmp_path / "src" / "leastnoise" / "_kernel" / "a.py").write_text("def f(x):\n    return x\n")
+    (tmp_path / "tests" / "kernel" / "test_k.py").write_text("import a\ndef test_f(url): a.f(url)\ndef test_no(): assert not a.f(1)\n")
+    (tmp_path / "conftest.py").write_text("import pytest\n@pytest.fixture\ndef url(): return 1\n")
+    path = os.pathsep.join(map(str, (Path(__file__).parents[1], Path(__file__).parents[2], tmp_path / "src" / "leastnoise" / "_kernel")))
+    command = [sys.executable, "-m", "mutants.covering", str(tmp_path), str(tmp_path / "lines.json")]
+    subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": path}, check=True, capture_output=True)
     known = json.loads((tmp_path / "lines.json").read_text("utf-8"))
-    assert known["lines"] == {"_kernel/a.py": {"7": ["tests/a.py::quick"]}}
-    assert (known["seconds"], known["failed"]) == ({"tests/a.py::quick": 0.5, "tests/a.py::bad": 0.1}, ["tests/a.py::bad"])
-    assert known["servers"] == {"tests/a.py::bad": "spark"}
+    name = "tests/kernel/test_k.py::test_f"
+    assert {test: server for test, (_, server) in known["tests"].items()} == {name: "url", NAMES: ""}
+    assert known["lines"] == {"_kernel/a.py": {"1": [""], "2": [name, f"{name.removesuffix('f')}no"]}}
 
 
 def test_every_target_is_there():
@@ -171,13 +144,6 @@ def test_every_target_is_there():
     for file, _, test in (target.partition("::") for target in targets()):
         assert (root / file).exists(), file
         assert not test or f"def {test}(" in (root / file).read_text("utf-8")
-
-
-def test_files_that_make_frames_at_import_are_known():
-    """A fork that finds their threads gone waits for ever."""
-    tests = Path(__file__).parents[1]
-    made = re.compile(r"^from adapters\.(pools|sources|neighbours) import", re.MULTILINE)
-    assert {f"tests/{path.relative_to(tests)}" for path in tests.rglob("*.py") if made.search(path.read_text("utf-8"))} <= {*THREADED}
 
 
 def test_what_server_a_test_needs_is_in_its_fixtures_or_its_parameters():
@@ -191,19 +157,17 @@ def test_what_server_a_test_needs_is_in_its_fixtures_or_its_parameters():
     assert server_of(SimpleNamespace(name="module.example")) == ""
 
 
-def test_the_page_lists_every_survivor_with_its_reason(tmp_path, module, monkeypatch):
+def test_the_page_lists_every_survivor_with_its_reason(tmp_path, monkeypatch):
     mutants = [mutant for mutant in mutants_of(tmp_path, "_kernel/sample.py") if mutant.before in {"5", "> least", "3"}]
     states = dict(zip([mutant.key for mutant in mutants], ("survived", "survived", "killed"), strict=True))
     facts = {"seed": 1, "commit": "abc", "date": "today", "all": 99, "mutants": [dataclasses.asdict(mutant) for mutant in mutants]}
     (tmp_path / "sample.json").write_text(json.dumps(facts), "utf-8")
-    lines = [
-        json.dumps({"key": key, "limit": 6.0, "outcome": dataclasses.asdict(Outcome(state, 1, "", 0.0))}) for key, state in states.items()
-    ]
+    lines = [json.dumps({"key": key, "state": state}) for key, state in states.items()]
     (tmp_path / "results.jsonl").write_text("\n".join(lines), "utf-8")
     reasons = '"_kernel/sample.py: 5 -> 6" = "equivalent: nobody reads it"\n'
     (tmp_path / "reasons.toml").write_text(reasons, "utf-8")
     monkeypatch.setattr(report, "REASONS", tmp_path / "reasons.toml")
-    report.write(tmp_path, tmp_path / "page.md", 60, 30)
+    report.write(tmp_path, tmp_path / "page.md")
     page = (tmp_path / "page.md").read_text("utf-8")
     assert "| **together** | 3 | 1 | 0 | 2 | 33.3 |" in page
     assert "| **without those that change no result** | 2 | 1 | 0 | 1 | 50.0 |" in page
@@ -211,7 +175,7 @@ def test_the_page_lists_every_survivor_with_its_reason(tmp_path, module, monkeyp
     assert page.count("not yet looked at") == 1
     assert "or that a test kills now: 1 equivalent." in page
     (tmp_path / "reasons.toml").write_text(f'{reasons}"{mutants[1].name}" = "closed: there is a test"', "utf-8")
-    report.write(tmp_path, tmp_path / "page.md", 60, 30)
+    report.write(tmp_path, tmp_path / "page.md")
     page = (tmp_path / "page.md").read_text("utf-8")
     assert "| **without those that change no result** | 2 | 1 | 0 | 1 | 50.0 |" in page
     assert "| **the same, with the tests added since** | 2 | 2 | 0 | 0 | 100.0 |" in page
