@@ -83,23 +83,15 @@ def dates(rng, null, clip):
     return Dates(start, end, by, zone=zone, null=null, outside=clip, reading=reading(rng))
 
 
-class Rows:
-    """Which value of each pool every row has; ``new`` rows are those of the additional unit."""
-
-    def __init__(self, rng, sizes, units):
-        common = int(rng.integers(0, 7))
-        more = int(rng.integers(1, 5)) if units else 1
-        count = common + more
-        self.new = np.zeros(count, dtype=bool)
-        self.new[rng.permutation(count)[:more]] = True
-        self.serial = np.arange(count)
-        # the last value of the unit's pool is the new one's alone
-        self.unit = np.where(self.new, 4, rng.integers(0, 4, count))
-        self.values = [rng.integers(0, size, count) for size in sizes]
-        self.keys = rng.permutation(2**16)[:count]
-
-    def part(self, mask):
-        return self.unit[mask], self.serial[mask], [column[mask] for column in self.values]
+def rows_of_pools(rng, sizes, units):
+    """Which value of each pool every row has, which rows are those of the additional unit, and the random keys."""
+    common = int(rng.integers(0, 7))
+    more = int(rng.integers(1, 5)) if units else 1
+    count = common + more
+    new = np.zeros(count, dtype=bool)
+    new[rng.permutation(count)[:more]] = True
+    unit = np.where(new, 4, rng.integers(0, 4, count))  # the last value of the unit's pool is the new one's alone
+    return [unit, np.arange(count), *(rng.integers(0, size, count) for size in sizes)], new, rng.permutation(2**16)[:count]
 
 
 # The place of a source is part of its seeds.
@@ -176,25 +168,17 @@ class Pair:
             "LONGEST": int(rng.choice([60, 2_000_000])),
         }
         if pool := POOLS.get(kind):
-            sizes = pool.sizes
             # columns of mixed Python objects have the most ways to go wrong
-            often = [
-                *sizes,
-                *(name for name in sizes if name.startswith("objects")),
-                *(name for name in sizes if name.startswith("objects")),
-            ]
+            often = [*pool.values, *2 * [name for name in pool.values if name.startswith("objects")]]
             names = [often[place] for place in rng.integers(0, len(often), 2)]
-            rows = Rows(rng, [sizes[name] for name in names], units)
-            make = pool.make(rng, names)
+            rows, new, keys = rows_of_pools(rng, [len(pool.values[name]) for name in names], units)
+            make = pool.maker(rng, names)
             self.what = f"{kind}: {names}"
-            everybody = np.ones(len(rows.new), dtype=bool)
-            self.sources = [(make(rows.part(mask)), rows.keys[mask]) for mask in (~rows.new, everybody)]
+            self.sources = [(make([column[use] for column in rows]), keys[use]) for use in (~new, new | True)]
         else:
             lines, new, keys = lines_of(rng, units)
             self.what = f"{kind}: {lines}, new {np.flatnonzero(new).tolist()}"
-            self.sources = [
-                ([line for line, add in zip(lines, use, strict=True) if add], keys[use]) for use in (~new, np.ones(len(new), dtype=bool))
-            ]
+            self.sources = [([lines[place] for place in np.flatnonzero(use)], keys[use]) for use in (~new, new | True)]
 
     def tables(self):
         """The rows of both tables."""

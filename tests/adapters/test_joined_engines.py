@@ -27,12 +27,12 @@ PARTNERS = pa.table(
 )
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def partners_of_spark(spark_session):
     return spark_session.createDataFrame(PARTNERS)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def partners_of_postgres(url):
     names = {"k": "bigint", "f": "text", "g": "varchar", "y": "double precision", "day": "date", "x": "real"}
     lines = [f"({', '.join(literal(row[name], kind) for name, kind in names.items())})" for row in PARTNERS.to_pylist()]
