@@ -35,13 +35,10 @@ def _raw(kind, numbers=EXTREMES):
     return pa.array(numbers, pa.int64()).view(kind)
 
 
-def _texts(kind, values=SHORT):
-    return pa.array(values, pa.binary()).cast(pa.large_binary()).view(pa.large_string()) if kind is None else _as_text(values, kind)
-
-
-def _as_text(values, kind):
-    raw = pa.array(values, pa.binary())
-    return pa.Array.from_buffers(kind, len(raw), raw.buffers()) if kind in {pa.string(), pa.binary()} else raw.cast(kind)
+def _as_text(kind, held):
+    """Bytes as text, UTF-8 or not."""
+    raw = pa.array(SHORT, held)
+    return pa.Array.from_buffers(kind, len(raw), raw.buffers())
 
 
 def _dictionary(values, index):
@@ -61,14 +58,11 @@ def _arrow():
     pools = {
         "null": pa.nulls(5),
         "bool": pa.array([True, False, None]),
-        "string, not UTF-8": _as_text(SHORT, pa.string()),
-        "large_string, not UTF-8": _texts(None),
+        "string, not UTF-8": _as_text(pa.string(), pa.binary()),
+        "large_string, not UTF-8": _as_text(pa.large_string(), pa.large_binary()),
         "string_view": pa.array(["F", "M", None, "", "1.0", "x" * 50], pa.string_view()),
-        "binary": _as_text(SHORT, pa.binary()),
-        "large_binary": _as_text(SHORT, pa.large_binary()),
-        "binary_view": _as_text(SHORT, pa.binary_view()),
         "binary(2)": pa.array([b"17", b"\xff\xff", None, b"\0\0"], pa.binary(2)),
-        "dictionary of text": _dictionary(_as_text(SHORT, pa.string()), pa.int8()),
+        "dictionary of text": _dictionary(_as_text(pa.string(), pa.binary()), pa.int8()),
         "dictionary of numbers": _dictionary(pa.array([1.0, None, float("nan"), 2.5]), pa.int32()),
         "dictionary of times": _dictionary(_raw(pa.timestamp("us")), pa.int64()),
         "dictionary of plain text": pa.array(["F", "M", None, "1.0"]).dictionary_encode(),
@@ -99,6 +93,7 @@ def _arrow():
         "uuid": pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"1" * 16, b"\xff" * 16, None], pa.binary(16))),
         "json": pa.ExtensionArray.from_storage(pa.json_(), pa.array(["1", "F", None], pa.string())),
     }
+    pools |= {str(kind): pa.array(SHORT, kind) for kind in (pa.binary(), pa.large_binary(), pa.binary_view())}
     for size in (8, 16, 32, 64):
         ends = [2 ** (size - 1) - 1, -(2 ** (size - 1))]
         pools[f"int{size}"] = pa.array([*numbers, *ends], getattr(pa, f"int{size}")())
@@ -158,16 +153,8 @@ def _pandas():
     }
     for name in ("int8", "uint64", "float16", "float32", "float64", "bool"):
         pools[name] = pd.Series(np.array([0, 1, 0, 17], dtype=name))
-    for name in (
-        "string, not UTF-8",
-        "decimal128(5, 2)",
-        "decimal256(76, 50)",
-        "decimal128(5, -2)",
-        "timestamp[us, Europe/Berlin]",
-        "time64",
-        "list",
-        "dictionary of text",
-    ):
+    held = ("decimal128(5, 2)", "decimal256(76, 50)", "decimal128(5, -2)", "timestamp[us, Europe/Berlin]", "time64", "list")
+    for name in ("string, not UTF-8", *held, "dictionary of text"):
         pools[f"arrow {name}"] = pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([ARROW[name]])))
     return pools
 

@@ -70,7 +70,7 @@ def plant_shared_choice(patch):
     ("plant", "kind", "message", "first"),
     [
         (plant_equality, "pandas", "rows", 407),
-        (plant_carriage_return, "csv", "rows more", 145),
+        (plant_carriage_return, "csv", "rows more", 315),
         (plant_next_line, "csv.gz", "rows", 138),
         (plant_failure, "parquet", "reading failed", 121),
         (plant_failure, "csv", "reading failed", 200),

@@ -17,14 +17,8 @@ from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, PerCell, UnitCount
 from leastnoise._table import Counted, columns_of
 
-
-def encoded(frame, keys, most):
-    with mock.patch.object(_read, "urandom", entropy(keys)):
-        table = read(frame, Domain(v=Coded(3)), unit_column="id", max_rows=most)
-    return np.bincount(columns_of(table).codes["v"], minlength=3)
-
-
-CELLS = Domain(v=Coded(2), w=Coded(2))
+COUNTS = {"units": UnitCount(), "units by v": UnitCount(["v"]), "units by v x w": UnitCount(["v", "w"])}
+CELLS = Domain(v=Coded(2), w=Coded(2), measures=COUNTS)
 
 
 @pytest.mark.parametrize(
@@ -32,31 +26,36 @@ CELLS = Domain(v=Coded(2), w=Coded(2))
     [(1, None), (2, None), (3, None), (1, PerCell(1, "v")), (2, PerCell(1, "v")), (3, PerCell(2, "v")), (3, PerCell(1, ["v", "w"]))],
     ids=str,
 )
-def test_removing_a_unit_changes_at_most_k_rows_in_all_and_m_in_a_cell(most, bound):
+def test_a_unit_less_changes_at_most_k_rows_m_in_a_cell_and_1_in_each_count_of_units(most, bound):
     """Tables of up to 5 rows over units {a, b, none} and values {0, 1, outside}; what others keep stays, row by row, with their keys."""
     generator = np.random.default_rng(4)
     largest, fullest = 0, 0
     for rows in (1, 2, 3, 4, 5):
-        for ids in itertools.islice(itertools.product(["a", "b", None], repeat=rows), 0, None, rows):
+        for ids in itertools.islice(itertools.product(["a", "b", None], repeat=rows), 0, None, rows if rows > 3 else 1):
             keys = generator.permutation(rows)
-            values = {"v": generator.choice([0, 1, 9], size=rows), "w": generator.choice([0, 1], size=rows)}
+            values = {name: generator.choice([0, 1, 0, 1, 0, 1, 9], size=rows) for name in ("v", "w")}
             given = pa.table({"id": pa.array(ids, pa.string()), **values})
 
-            def cells(part, keys):
-                with mock.patch.object(_read, "urandom", entropy(keys)):
-                    table = read(part, CELLS, unit_column="id", max_rows=most, max_per_cell=bound)
-                codes = columns_of(table).codes
-                return np.bincount(2 * codes["v"].astype(int) + codes["w"], minlength=4).reshape(2, 2)
+            def cells(stay, given=given, keys=keys):
+                with mock.patch.object(_read, "urandom", entropy(keys[stay])):
+                    table = columns_of(read(given.take(stay), CELLS, unit_column="id", max_rows=most, max_per_cell=bound))
+                places = 2 * table.codes["v"].astype(int) + table.codes["w"]
+                return np.array([np.bincount(places, worth, minlength=4) for worth in (*(table.values[name] for name in COUNTS), None)])
 
-            before = cells(given, keys)
+            before = cells(np.arange(rows))
             for unit in ("a", "b", None):
-                stay = np.array([row for row in range(rows) if ids[row] != unit], dtype=int)
-                change = before - cells(given.take(stay), keys[stay])
-                in_cells = change.sum(axis=1) if bound is None or bound.attributes == ("v",) else change
+                change = before - cells(np.array([row for row in range(rows) if ids[row] != unit], dtype=int))
+                once, each, apart, held = change
+                of_v = held.reshape(2, 2).sum(axis=1)
                 assert (change >= 0).all()
-                assert change.sum() <= (most if unit else 0)
-                assert in_cells.max() <= (most if bound is None else bound.rows)
-                largest, fullest = max(largest, change.sum()), max(fullest, in_cells.max())
+                assert held.sum() <= (most if unit else 0)
+                # of the rows of a unit one in each cell is worth 1, whoever comes beside it
+                assert once.sum() == min(1, held.sum())
+                assert each.reshape(2, 2).sum(axis=1).tolist() == np.minimum(of_v, 1).tolist()
+                assert apart.tolist() == np.minimum(held, 1).tolist()
+                in_cells = (of_v if bound is None or bound.attributes == ("v",) else held).max()
+                assert in_cells <= (most if bound is None else bound.rows)
+                largest, fullest = max(largest, held.sum()), max(fullest, in_cells)
     cell = most if bound is None else bound.rows
     assert (largest, fullest) == (min(most, cell * (2 if bound is None or len(bound.attributes) == 1 else 4)), cell)
 
@@ -115,7 +114,7 @@ def test_the_choice_is_uniform(ids, bound, cells, pairs):
 def test_rows_without_a_unit_are_dropped():
     for ids in (["a", None, ""], [1.0, float("nan"), None], [1, None, None], [pd.NA, "b", pd.NaT]):
         frame = pd.DataFrame({"id": pd.Series(ids, dtype=object), "v": [0, 0, 0]})
-        assert encoded(frame, range(3), 3).tolist() == [1, 0, 0]
+        assert columns_of(read(frame, Domain(v=Coded(3)), unit_column="id", max_rows=3)).codes["v"].tolist() == [0]
 
 
 @pytest.mark.parametrize(("form", "most"), [("numbers", 1), ("texts", 3)])
@@ -172,46 +171,23 @@ def test_dropped_rows_have_a_cell_of_their_own():
         assert columns_of(table.usage, Counted).tables[None, ("rows",)].tolist() == [1, 1]
 
 
-def test_bounds_in_cells_that_are_not_read_are_refused():
-    frame = pl.DataFrame({"id": ["a"], "v": [0], "w": [0]})
-    with pytest.raises(InputError, match="the attributes of max_per_cell must be attributes that are read: v; got"):
-        read(frame, CELLS, wanted=Wanted(attributes=["v"]), unit_column="id", max_per_cell=PerCell(1, "w"))
-    with pytest.raises(InputError, match="max_per_cell must be None where each row is a unit"):
-        read(frame, CELLS, max_per_cell=PerCell(1, "w"))
+OF_UNITS = "a count of units must be in a table whose rows have units, and of attributes that are read"
 
 
-def test_of_the_rows_of_a_unit_one_in_each_cell_is_worth_1_whoever_comes_beside_it():
-    """Every table of up to 3 rows over units {a, b, none}: what the rows of a unit are worth is at most 1 a cell, and k in all."""
-    counts = {"units": UnitCount(), "units by v": UnitCount(["v"]), "units by v x w": UnitCount(["v", "w"])}
-    domain = Domain(v=Coded(2), w=Coded(2), measures=counts)
-    generator = np.random.default_rng(3)
-    for most, rows in itertools.product((1, 2, 3), range(1, 4)):
-        for ids in itertools.product(["a", "b", None], repeat=rows):
-            keys = generator.permutation(rows)
-            values = {name: generator.choice([0, 1, 0, 1, 0, 1, 9], size=rows) for name in ("v", "w")}
-            given = pa.table({"id": pa.array(ids, pa.string()), **values})
-
-            def worth(stay, given=given, keys=keys, most=most):
-                with mock.patch.object(_read, "urandom", entropy(keys[stay])):
-                    table = read(given.take(stay), domain, unit_column="id", max_rows=most)
-                opened = columns_of(table)
-                cells = 2 * opened.codes["v"].astype(int) + opened.codes["w"]
-                found = [np.bincount(cells, opened.values[name], minlength=4) for name in counts]
-                return [*found, np.bincount(cells, minlength=4)]
-
-            before = worth(np.arange(rows))
-            for unit in ("a", "b", None):
-                once, each, apart, held = np.array(before) - worth(np.array([row for row in range(rows) if ids[row] != unit], dtype=int))
-                assert (np.stack([once, each, held]) >= 0).all()
-                assert apart.tolist() == np.minimum(held, 1).tolist()
-                assert once.sum() == min(1, held.sum())
-                assert each.reshape(2, 2).sum(axis=1).tolist() == np.minimum(held.reshape(2, 2).sum(axis=1), 1).tolist()
-                assert held.sum() <= (most if unit else 0)
-
-
-@pytest.mark.parametrize("change", [{"unit_column": None}, {"wanted": Wanted(attributes=["w"], measures=["units by v"])}])
-def test_units_that_cannot_be_counted_are_refused(change):
-    domain = Domain(v=Coded(2), w=Coded(2), measures={"units by v": UnitCount(["v"])})
-    frame = pl.DataFrame({"id": [1], "v": [0], "w": [0]})
-    with pytest.raises(InputError, match="a count of units must be in a table whose rows have units, and of attributes that are read"):
-        read(frame, domain, **{"unit_column": "id", "max_rows": 1, **change})
+@pytest.mark.parametrize(
+    ("attributes", "measures", "options", "message"),
+    [
+        (
+            ["v"],
+            [],
+            {"unit_column": "id", "max_per_cell": PerCell(1, "w")},
+            "max_per_cell must be attributes that are read: v; got",
+        ),
+        (None, [], {"max_per_cell": PerCell(1, "w")}, "max_per_cell must be None where each row is a unit"),
+        (None, ["units by v"], {}, OF_UNITS),
+        (["w"], ["units by v"], {"unit_column": "id"}, OF_UNITS),
+    ],
+)
+def test_bounds_and_counts_of_what_is_not_read_are_refused(attributes, measures, options, message):
+    with pytest.raises(InputError, match=message):
+        read(pl.DataFrame({"id": ["a"], "v": [0], "w": [0]}), CELLS, wanted=Wanted(attributes=attributes, measures=measures), **options)
