@@ -152,6 +152,16 @@ def test_a_table_among_many_is_priced_without_a_search_for_the_others(covered, m
     assert quick.saved == pytest.approx(slow.saved, abs=0.02)
 
 
+def test_a_table_is_priced_where_the_strategy_is_not_for_the_others(monkeypatch):
+    monkeypatch.setattr(balancing, "_NEARLY_ALL", 0.5)
+    domain = ln.Domain(a=ln.Coded(2), c=ln.Coded(16), measures={"pay": ln.Measure("pay", 0, 9)})
+    asked = ln.queries(domain, a="identity") + ln.queries(domain, a="identity", sum="pay") + ln.queries(domain, c="prefix")
+    made = ln.plan(asked, PureDP(1), strategy="p_identity")  # which refuses cells alone
+    with pytest.raises(InputError):
+        reweighted(made, made.workload)
+    assert 0 < price(made, [2]).saved < 1
+
+
 def counted(monkeypatch, module, name):
     """How often a function of a module is called from now on: a list that grows."""
     calls, function = [], getattr(module, name)

@@ -7,6 +7,7 @@ ratio of error to goal is least. Objectives are what a plan may minimise in plac
 import itertools
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -510,12 +511,11 @@ def _ratio(plan: Plan, kept: Sequence[int], search: Search, known: Known) -> flo
         return (known[question] / errors[kept[0]]) ** 2
     if frozenset(kept) not in known:
         goals = tuple(Goal(errors[number]) for number in kept)
-        if len(kept) < _NEARLY_ALL * len(products):
-            made = _compared(asked, plan.privacy, goals, 2, search)[0]
-        else:  # few are left out, so the rest has nearly the same tables
-            try:
+        made = None
+        if len(kept) >= _NEARLY_ALL * len(products):  # few are left out, so the rest has nearly the same tables
+            with suppress(InputError):
                 made = _moved(_trial(reweighted(plan, asked), asked, goals), 2, search)
-            except InputError:
-                made = _trial(searched_again(plan, asked, search, _quick(search, asked, plan.privacy).seconds), asked, goals)
-        known[frozenset(kept)] = made.ratio
+            with suppress(InputError):  # the strategy may not be for what is left, such as cells where prefix sums are left out
+                made = made or _trial(searched_again(plan, asked, search, _quick(search, asked, plan.privacy).seconds), asked, goals)
+        known[frozenset(kept)] = (made or _compared(asked, plan.privacy, goals, 2, search)[0]).ratio
     return known[frozenset(kept)]
