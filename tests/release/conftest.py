@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
-from leastnoise._accuracy import promised
+from leastnoise._accuracy import block_rows, promised
 from leastnoise._domain import Categories, Domain, Integers, Measure
 from leastnoise._estimate import Outcome
 from leastnoise._fitting import fit
-from leastnoise._linop import Dense, Identity, dense
+from leastnoise._linop import Dense, Identity
 from leastnoise._measurements import Block, Factor, Observation
-from leastnoise._release import check_target, draft, fill_draft
+from leastnoise._release import Options, build, check_target, draft, fill_draft
 from leastnoise._workload import Workload, queries
 
 DOMAIN = Domain(
@@ -31,40 +31,15 @@ def write(release, directory, *formats):
     return place.target
 
 
-def block_matrix(domain, block):
-    """The queries of a block over all cells of the domain, row weights included."""
-    rows = np.ones((1, 1))
-    operators = {factor.attributes[0]: dense(factor.operator) * factor.weights[:, None] for factor in block.factors}
-    for name in domain.names:
-        rows = np.kron(rows, operators.get(name, np.ones((1, domain.kind(name).size))))
-    return rows
-
-
-def product_matrix(product):
-    """The queries of a product over all cells of the domain."""
-    rows = np.ones((1, 1))
-    operators = {name: dense(operator) for name, operator in zip(product.attributes, product.operators, strict=True)}
-    for name in product.domain.names:
-        rows = np.kron(rows, operators.get(name, np.ones((1, product.domain.kind(name).size))))
-    return rows
-
-
-def observe(plan, cells, rng, *, private=False, receipt=""):
+def observe(plan, cells, seed):
     """What the kernel would give, with numpy's noise; ``cells`` maps a measure (None for counts) to all cells of the domain, flat."""
-    values = []
-    measured = plan.measured()
+    values, measured, random = [], plan.measured(), np.random.default_rng(seed)
+    draw = random.laplace if measured.noise == Noise.DISCRETE_LAPLACE else random.normal
     for block in measured.blocks:
-        rows = block_matrix(plan.domain, block)
-        scale = float(block.scale) * measured.grid
-        noise = (
-            rng.laplace(scale=scale, size=len(rows))
-            if measured.noise == Noise.DISCRETE_LAPLACE
-            else rng.normal(scale=scale, size=len(rows))
-        )
-        weights = block.row_weights()
-        exact = (rows / weights[:, None]) @ cells[block.measure] * measured.grid
-        values.append(np.rint(exact + noise / weights).astype(np.int64))
-    return Outcome(plan, Observation(measured, tuple(values), receipt=receipt, private=private))
+        noise = draw(scale=float(block.scale) * measured.grid, size=block.rows)
+        exact = block_rows(plan.domain, plan.domain.names, block) @ cells[block.measure] * measured.grid
+        values.append(np.rint(exact + noise).astype(np.int64))
+    return Outcome(plan, Observation(measured, tuple(values), receipt="", private=False))
 
 
 def example_workload():
@@ -84,28 +59,22 @@ def example_workload():
     return Workload(DOMAIN, tuple(product for part in parts for product in part))
 
 
-def strategy(workload, *, totals):
-    """One table a set of attributes, at uneven weights; with ``totals`` also the sum over every ordered attribute."""
-    blocks = {}
+def example_plan(workload=None, privacy=None, noise=Noise.DISCRETE_LAPLACE, totals=True):
+    """A fitted plan of a table a set of attributes, far from scale 1; with ``totals`` also the sum over every ordered attribute."""
+    workload = workload or example_workload()
+    domain, blocks = workload.domain, {}
     for product in workload:
         factors = []
         for name in product.attributes:
-            size = workload.domain.kind(name).size
-            cells = np.eye(size, dtype=np.int64)
-            ordered = totals and isinstance(workload.domain.kind(name), Integers)
-            factors.append(Factor((name,), Dense(np.vstack([np.ones((1, size), dtype=np.int64), cells])) if ordered else Identity(size)))
+            size = domain.kind(name).size
+            ordered = totals and isinstance(domain.kind(name), Integers)
+            factors.append(Factor((name,), Dense(np.vstack([np.ones(size), np.eye(size)]).astype(int)) if ordered else Identity(size)))
         # A row adds as much to the norm of a table of sums as to one of counts.
-        largest = 1 if product.measure is None else workload.domain.measures[product.measure].largest
+        largest = 1 if product.measure is None else domain.measures[product.measure].largest
         block = Block(tuple(factors), Fraction(1), product.measure)
         blocks.setdefault((product.measure, product.attributes), (block, (1.0 + len(blocks) / 3) / largest))
-    return list(blocks.values())
-
-
-def example_plan(workload=None, privacy=None, noise=Noise.DISCRETE_LAPLACE, totals=True):
-    """A fitted plan with its promise, at noise scales far from 1."""
-    workload = workload or example_workload()
     privacy = privacy or (Privacy(PureDP("1/4")) if noise == Noise.DISCRETE_LAPLACE else Privacy(ZCDP("1/50"), "replace"))
-    return promised(workload, fit(workload.domain, privacy, noise, strategy(workload, totals=totals)), "for tests")
+    return promised(workload, fit(domain, privacy, noise, list(blocks.values())), "for tests")
 
 
 def example_cells(domain=DOMAIN, seed=7):
@@ -117,23 +86,19 @@ def example_cells(domain=DOMAIN, seed=7):
     return cells
 
 
-@pytest.fixture(scope="session")
-def making():
-    """The functions of this file."""
-
-    class Making:
-        domain = DOMAIN
-        block_matrix = staticmethod(block_matrix)
-        product_matrix = staticmethod(product_matrix)
-        observe = staticmethod(observe)
-        workload = staticmethod(example_workload)
-        plan = staticmethod(example_plan)
-        cells = staticmethod(example_cells)
-
-    return Making
+def made(plan=None, cells=None, seed=0, options=None):
+    """A release of a plan, or of the example's, by one observation."""
+    plan = plan or example_plan()
+    return build(observe(plan, cells or example_cells(plan.domain), seed), options or Options())
 
 
 @pytest.fixture(scope="session")
-def observation(making):
+def observation():
     """One observation of the example."""
-    return making.observe(making.plan(), making.cells(), np.random.default_rng(11))
+    return observe(example_plan(), example_cells(), 11)
+
+
+@pytest.fixture(scope="session")
+def release(observation):
+    """The release that is made of it."""
+    return build(observation)

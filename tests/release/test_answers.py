@@ -3,48 +3,44 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import leastnoise as ln
+from accuracy.plans import dense_product, dense_strategy
 from leastnoise import _frames
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
-from leastnoise._accuracy import block_variance, interval_multiplier
+from leastnoise._accuracy import interval_multiplier
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._mechanisms import _dawa
 from leastnoise._release import Options, _release, _tables, build
 from leastnoise._workload import marginals, queries
+from release.conftest import example_cells, example_plan, made
 
 
 @pytest.mark.parametrize("mechanism", [Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_GAUSSIAN])
 @pytest.mark.parametrize("totals", [True, False])
-def test_every_column_is_that_of_dense_least_squares(making, mechanism, totals):
-    plan = making.plan(noise=mechanism, totals=totals)
-    observation = making.observe(plan, making.cells(), np.random.default_rng(3))
-    release = build(observation, Options(level=0.9))
-    measured = plan.measured()
+def test_every_column_and_covariance_is_that_of_dense_least_squares(mechanism, totals):
+    release = made(example_plan(noise=mechanism, totals=totals), seed=3, options=Options(level=0.9))
+    measured, observed = release.measurements, release.observation.values
     times = interval_multiplier(mechanism, 0.9)
     for table in release.tables:
-        product = table.product
-        pairs = [
-            (block, values)
-            for block, values in zip(measured.blocks, observation.observation.values, strict=True)
-            if block.measure == product.measure
-        ]
-        rows = np.vstack([making.block_matrix(plan.domain, block) / math.sqrt(block_variance(measured, block)) for block, _ in pairs])
-        seen = np.concatenate(
-            [values * block.row_weights() / measured.grid / math.sqrt(block_variance(measured, block)) for block, values in pairs]
-        )
-        asked = making.product_matrix(product)
-        inverse = np.linalg.pinv(rows.T @ rows)
-        unit = 1.0 if product.measure is None else float(plan.domain.measures[product.measure].unit)
-        expected = asked @ inverse @ rows.T @ seen * unit
-        std = np.sqrt(np.diag(asked @ inverse @ asked.T)) * unit
+        measure, asked = table.product.measure, dense_product(table.product)
+        rows, variances = dense_strategy(measured, measure)
+        of_measure = [values for block, values in zip(measured.blocks, observed, strict=True) if block.measure == measure]
+        covariance = np.linalg.pinv(rows.T @ (rows / variances[:, None]), hermitian=True)
+        unit = 1.0 if measure is None else float(measured.domain.measures[measure].unit)
+        expected = asked @ covariance @ rows.T @ (np.concatenate(of_measure) / measured.grid / variances) * unit
+        std = np.sqrt(np.diag(asked @ covariance @ asked.T)) * unit
+        margin = times * std + 0.5 / measured.grid * unit
         assert np.allclose(table.answer.reshape(-1), expected, rtol=1e-8, atol=1e-6)
         assert np.allclose(table.noise_std.reshape(-1), std, rtol=1e-8)
-        margin = times * std + 0.5 / measured.grid * unit
         assert np.allclose(table.low.reshape(-1), expected - margin, atol=1e-6)
         assert np.allclose(table.high.reshape(-1), expected + margin, atol=1e-6)
+        for other in (table, release.tables["q3"]) if measure is None else (table,):
+            between = asked @ covariance @ dense_product(other.product).T * unit**2
+            np.testing.assert_allclose(release.covariance(table.id, other.id), between, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -55,23 +51,18 @@ def test_every_column_is_that_of_dense_least_squares(making, mechanism, totals):
         (Noise.DISCRETE_GAUSSIAN, 0.8, ZCDP("1/40")),
     ],
 )
-def test_intervals_cover_at_their_level(making, mechanism, level, budget):
+def test_intervals_cover_at_their_level(mechanism, level, budget):
     domain = Domain(age=Integers(0, 15), sex=["F", "M"])
     workload = queries(domain, age="prefix", weight=2) + marginals(domain, ways=2) + marginals(domain, ways=1, weight="1/3")
-    plan = making.plan(workload, Privacy(budget, "replace", unit_column="id", max_rows=2), mechanism)
-    cells = making.cells(domain)
-    truth = np.concatenate([making.product_matrix(product) @ cells[None] for product in workload])
-    rng = np.random.default_rng(5)
-    repetitions = 150
-    covered = np.zeros((repetitions, len(truth)))
-    errors = np.zeros(repetitions)
+    plan = example_plan(workload, Privacy(budget, "replace", unit_column="id", max_rows=2), mechanism)
+    cells, random, repetitions = example_cells(domain), np.random.default_rng(5), 150
+    truth = np.concatenate([dense_product(product) @ cells[None] for product in workload])
+    weights = np.concatenate([np.full(product.rows, product.importance) for product in workload])
+    covered, errors = np.zeros((repetitions, len(truth))), np.zeros(repetitions)
     for place in range(repetitions):
-        release = build(making.observe(plan, cells, rng), Options(level=level))
-        low, high, answer = (
-            np.concatenate([getattr(table, name).reshape(-1) for table in release.tables]) for name in ("low", "high", "answer")
-        )
+        tables = made(plan, cells, random, Options(level=level)).tables
+        low, high, answer = (np.concatenate([getattr(table, name).reshape(-1) for table in tables]) for name in ("low", "high", "answer"))
         covered[place] = (low <= truth) & (truth <= high)
-        weights = np.concatenate([np.full(product.rows, product.importance) for product in workload])
         errors[place] = weights @ (answer - truth) ** 2
     # The share of one repetition has a standard deviation below 0.15; its mean over 150 is within 0.04 with a false alarm below 1 in 1000.
     assert covered.mean() > level - 0.04
@@ -85,15 +76,12 @@ def test_intervals_cover_at_their_level(making, mechanism, level, budget):
 
 def test_units_that_are_no_binary_fractions_are_divided_not_multiplied():
     domain = Domain({"sex": ["F", "M"]}, measures={"pay": Measure("x", 0, 50, unit="0.01"), "mass": Measure("x", 0, 5000, unit="1000")})
-    cents = queries(domain, sum="pay").products[0]
-    assert str(_tables.in_unit(cents, np.array(35.0))) == "0.35"
-    assert str(35 * 0.01) != "0.35"
+    assert str(_tables.in_unit(queries(domain, sum="pay").products[0], np.array(35.0))) == "0.35" != str(35 * 0.01)
     assert _tables.in_unit(queries(domain, sum="mass").products[0], np.array(2.5)) == 2500
 
 
-def test_tables_are_taken_by_place_id_name_and_slice(observation):
-    tables = build(observation).tables
-    assert len(tables) == 9
+def test_tables_are_taken_by_place_id_name_and_slice(release):
+    tables = release.tables
     assert repr(tables) == "Tables(9)"
     assert tables[2].id == tables["q3"].id == tables["sex x Answer"].id == tables[-7].id == "q3"
     assert [table.id for table in tables[:2]] == ["q1", "q2"]
@@ -106,39 +94,31 @@ def test_tables_are_taken_by_place_id_name_and_slice(observation):
         tables["sex"]
 
 
-def test_columns_of_a_table(observation):
-    columns = build(observation, Options(non_negative=True, integer=True)).tables["q5"].columns()
+def test_optional_columns_stand_beside_the_unbiased_ones(release, observation):
+    more = build(observation, Options(non_negative=True, integer=True)).tables
+    columns = more["q5"].columns()
     assert list(columns) == ["query", "sex", "age", "answer", "noise_std", "low", "high", "answer_non_negative", "answer_integer"]
-    assert columns["query"].tolist() == ["q5"] * 10
     assert columns["sex"].tolist() == ["F"] * 5 + ["M"] * 5
     assert columns["age"].tolist() == [f"<= {age}" for age in range(17, 22)] * 2
-
-
-def test_optional_columns_stand_beside_the_unbiased_ones(observation):
-    plain, more = build(observation), build(observation, Options(non_negative=True, integer=True))
-    for table, extended in zip(plain.tables, more.tables, strict=True):
-        assert table.non_negative is None
-        assert table.integer is None
+    for table, extended in zip(release.tables, more, strict=True):
+        assert (table.non_negative, table.integer) == (None, None)
         assert table.answer.tolist() == extended.answer.tolist()
         assert table.noise_std.tolist() == extended.noise_std.tolist()
-    assert more.tables["q7"].non_negative is None  # a difference may be negative
-    assert more.tables["q7"].integer.dtype == np.int64
-    assert more.tables["q3"].non_negative.min() >= 0
-    assert more.tables["q3"].integer.sum() == round(float(more.tables["q3"].answer.sum()))
-    assert np.all(np.diff(more.tables["q4"].non_negative) >= 0)
-    units = more.tables["q8"].integer * 4
-    assert units.tolist() == np.rint(units).tolist()
+    assert more["q7"].non_negative is None  # a difference may be negative
+    assert more["q7"].integer.dtype == np.int64
+    assert more["q3"].integer.sum() == round(float(more["q3"].answer.sum()))
+    assert np.all(np.diff(more["q4"].non_negative) >= 0)
+    assert np.all(more["q8"].integer * 4 % 1 == 0)
 
 
-def test_noise_that_makes_cells_negative_is_projected(making):
-    cells = {name: values * 0 for name, values in making.cells().items()}
-    table = build(making.observe(making.plan(), cells, np.random.default_rng(1)), Options(non_negative=True)).tables["q3"]
-    assert table.answer.min() < 0
-    assert table.non_negative.min() == 0
+def test_noise_that_makes_cells_negative_is_projected():
+    cells = {name: values * 0 for name, values in example_cells().items()}
+    table = made(cells=cells, seed=1, options=Options(non_negative=True)).tables["q3"]
+    assert table.answer.min() < 0 == table.non_negative.min()
     assert table.non_negative.sum() == pytest.approx(max(table.answer.sum(), 0.0), abs=1e-9)
 
 
-def test_all_answers_are_one_frame(observation):
+def test_all_answers_are_one_frame_unless_they_are_too_many(observation, monkeypatch):
     release = build(observation, Options(non_negative=True))
     frame = release.answers
     assert list(frame.columns) == ["query", "cell", "answer", "noise_std", "low", "high", "answer_non_negative"]
@@ -146,75 +126,47 @@ def test_all_answers_are_one_frame(observation):
     assert "sex=F, age <= 17" in frame["cell"].tolist()
     assert frame.loc[frame["query"] == "q7", "answer_non_negative"].isna().all()
     assert frame.loc[frame["query"] == "q5", "answer"].tolist() == release.tables["q5"].answer.reshape(-1).tolist()
-
-
-def test_a_library_that_is_not_there_is_said(observation, monkeypatch):
-    release = build(observation)
-    for library in ("pyarrow", "polars"):
-        monkeypatch.setattr(_frames.importlib.util, "find_spec", lambda name, there=library: name if name == there else None)
-        assert type(release.answers).__module__.split(".")[0] == library
-    with pytest.raises(InputError, match=r"library must be one of 'pandas', 'polars', 'pyarrow'; got 'dask'\."):
-        release.frame("q1", "dask")
-    monkeypatch.setattr(_frames.importlib, "import_module", _missing)
-    with pytest.raises(InputError, match=r"library must be one that is installed; got 'polars'.*pip install polars"):
-        release.frame("q1", "polars")
-
-
-def _missing(name):
-    raise ImportError(name)
-
-
-def test_one_frame_of_too_many_answers_is_refused(observation, monkeypatch):
     monkeypatch.setattr(_release, "MOST_IN_ONE_FRAME", 10)
     with pytest.raises(InputError, match=r"One data frame may hold at most 10 answers; got 31\. Take one table at a time"):
         _ = build(observation).answers
 
 
+def test_a_library_that_is_not_there_is_said(observation, monkeypatch):
+    def missing(name):
+        raise ImportError(name)
+
+    for library in ("pyarrow", "polars"):
+        monkeypatch.setattr(_frames.importlib.util, "find_spec", lambda name, there=library: name if name == there else None)
+        assert type(build(observation).answers).__module__.split(".")[0] == library
+    with pytest.raises(InputError, match=r"library must be one of 'pandas', 'polars', 'pyarrow'; got 'dask'\."):
+        build(observation).frame("q1", "dask")
+    monkeypatch.setattr(_frames.importlib, "import_module", missing)
+    with pytest.raises(InputError, match=r"library must be one that is installed; got 'polars'.*pip install polars"):
+        build(observation).frame("q1", "polars")
+
+
 @pytest.mark.parametrize("level", [0, 1, -0.5, 1.5, float("nan"), True, "0.95"])
-def test_levels_outside_the_open_interval_are_refused(observation, level):
-    for attempt in (lambda: Options(level=level), lambda: build(observation).answer(observation.plan.workload, level=level)):
+def test_levels_outside_the_open_interval_are_refused(release, level):
+    for attempt in (lambda: Options(level=level), lambda: release.answer(release.workload, level=level)):
         with pytest.raises(InputError, match=r"level must be a number above 0 and below 1, such as 0\.95; got "):
             attempt()
 
 
-def test_covariances_are_those_of_dense_least_squares(making, observation):
-    release = build(observation)
-    plan = observation.observation.measurements
-    for one, other in (("q2", "q2"), ("q2", "q3"), ("q1", "q2")):
-        products = [release.workload.products[release.tables.position(key)] for key in (one, other)]
-        assert products[0].measure is None
-        information = sum(
-            (rows := making.block_matrix(plan.domain, block)).T @ rows / block_variance(plan, block)
-            for block in plan.blocks
-            if block.measure is None
-        )
-        covariance = np.linalg.pinv(information, hermitian=True)
-        expected = making.product_matrix(products[0]) @ covariance @ making.product_matrix(products[1]).T
-        np.testing.assert_allclose(release.covariance(one, other), expected, rtol=1e-8, atol=1e-8)
-
-
-def test_covariances_are_in_the_measures_own_unit(observation):
-    release = build(observation)
-    summed = next(table for table in release.tables if table.product.measure == "pay")
-    np.testing.assert_allclose(np.sqrt(np.diag(release.covariance(summed.id))), summed.noise_std.reshape(-1))
+def test_covariances_of_unknown_tables_or_of_two_measures_are_refused(release, observation):
     with pytest.raises(InputError, match="Covariances must be of one measure"):
-        release.covariance("q1", summed.id)
-
-
-def test_covariances_of_unknown_tables_are_refused(observation):
+        release.covariance("q1", "q8")
     with pytest.raises(InputError, match="A table must be called by its id or name; got 'q99'"):
-        build(observation).covariance("q99")
+        release.covariance("q99")
     with pytest.raises(InputError, match="A table must be called by its id or name; got 'zone'"):
         build(observation, Options(covariances=["zone"]))
 
 
-def test_a_data_aware_release_answers_ranges_of_its_workload_and_refuses_what_it_did_not_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_data_aware_release_answers_ranges_of_its_workload_and_refuses_what_it_did_not_measure(monkeypatch):
     monkeypatch.setattr(_dawa, "nearly_empty", lambda *_: True)  # buckets, on which alone some answers have an interval
-    pandas = pytest.importorskip("pandas")
     domain = Domain(age=Integers(0, 63))
     counts = np.random.default_rng(3).poisson(np.where(np.arange(64) < 20, 200.0, 5.0))
     plan = ln.plan(ln.queries(domain, age="all_ranges"), ln.PureDP("0.01"), strategy="dawa")
-    release = ln.release(plan, pandas.DataFrame({"age": np.repeat(np.arange(64), counts)}), seed=1)
+    release = ln.release(plan, pd.DataFrame({"age": np.repeat(np.arange(64), counts)}), seed=1)
     (table,), whole = release.answer(ln.queries(domain, age=ln.ranges([(3, 17), (0, 63)]))), release.tables[0]
     places = [whole.labels[0].index("3 .. 17"), whole.labels[0].index("0 .. 63")]
     np.testing.assert_allclose(table.answer, whole.answer[places])
