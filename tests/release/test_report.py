@@ -6,9 +6,7 @@ import html
 import json
 import math
 import re
-import tomllib
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,11 +16,9 @@ import leastnoise as ln
 from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
 from leastnoise._charts import chart_for
 from leastnoise._domain import Bins, Domain, Integers, Measure
-from leastnoise._release import Options, _report, _texts, _words, build
-from leastnoise._release._texts import texts
-from leastnoise._release._words import goodness
-from leastnoise._workload import marginals
-from release.conftest import write
+from leastnoise._release import Options, _report, _texts, _words, _writing, build
+from leastnoise._release._texts import ENGLISH, texts
+from release.conftest import example_plan, made, write
 from release.page import Page
 
 
@@ -49,31 +45,26 @@ def test_the_page_is_well_formed_and_needs_nothing_else(page):
 
 
 def test_only_the_script_of_the_page_may_run_and_nothing_may_be_loaded(page):
-    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1)
+    policy = html.unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1))
     script = re.search(r"<script>(.*)</script>", page, flags=re.DOTALL).group(1)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert policy.startswith("default-src 'none'; ")
-    assert f"script-src 'sha256-{digest}'" in html.unescape(policy)
+    assert f"script-src 'sha256-{digest}'" in policy
 
 
-def test_every_table_is_there_whole_and_every_chart_has_a_title_and_a_description(page):
-    parsed = Page(page)
-    assert [key for key in parsed.ids if re.fullmatch(r"q\d+", key)] == [f"q{place}" for place in range(1, 10)]
+def test_every_table_is_there_whole_and_every_chart_has_a_title_and_a_description(page, release):
+    assert [key for key in Page(page).ids if re.fullmatch(r"q\d+", key)] == [f"q{place}" for place in range(1, 10)]
     charts = re.findall(r"<svg[^>]* role=\"img\".*?</svg>", page, flags=re.DOTALL)
     assert len(charts) == 8  # nine tables, one of them a single number
     assert all("-title" in one and "<desc id=" in one and "The largest is" in one for one in charts)
-
-
-def test_the_numbers_on_the_page_are_those_of_the_release(page, observation):
-    release = build(observation)
-    english = texts("en")
     for table in release.tables[1:4]:
         part = page[page.index(f'<article id="{table.id}"') :]
-        cells = re.findall(r"<td>([^<]*)", part[: part.index("</article>")])
-        shown = np.array(cells).reshape(table.cells, -1)
-        assert [english.number(value, 1.0) for value in table.answer.reshape(-1)] == shown[:, len(table.labels)].tolist()
-        margins = (table.high - table.answer).reshape(-1)
-        assert [english.error(value) for value in margins] == shown[:, len(table.labels) + 1].tolist()
+        shown = np.array(re.findall(r"<td>([^<]*)", part[: part.index("</article>")])).reshape(table.cells, -1)
+        wanted = [
+            (ENGLISH.number(value, 1.0), ENGLISH.error(high - value))
+            for value, high in zip(table.answer.reshape(-1), table.high.reshape(-1), strict=True)
+        ]
+        assert [tuple(row) for row in shown[:, len(table.labels) :][:, :2]] == wanted
 
 
 @pytest.mark.parametrize(
@@ -92,17 +83,19 @@ def test_numbers_and_dates_are_drawn_in_order_though_there_is_a_cell_for_other_v
     plan = ln.plan(ln.queries(Domain(kinds), dict.fromkeys(kinds, "identity")), ln.PureDP(1), strategy="identity")
     release = ln.release(plan, pd.DataFrame({name: [None] for name in kinds}), seed=1)
     (table,) = release.tables
-    drawn = table.picture(texts("en"))
+    drawn = table.picture(ENGLISH)
     assert (chart_for(drawn).name, drawn.axes[0].name) == (chart, axis)
-    cut = slice(-1 if "without" in axis else None)
-    assert np.array_equal(drawn.answer, table.answer[cut])
+    assert np.array_equal(drawn.answer, table.answer[: -1 if "without" in axis else None])
     assert drawn.answer.shape == drawn.low.shape == drawn.high.shape
     assert axis in json.dumps(release.plot(table.id).to_dict()) or "largest" in chart
 
 
-def test_the_page_says_what_was_promised_and_what_is_not_covered(page):
-    text = Page(page).text
+def test_the_page_says_what_was_promised_and_what_is_not_covered(page, observation):
+    text, promise = Page(page).text, observation.plan.promise
+    ratio = math.sqrt(promise.total_squared_error / promise.lower_bound)  # of errors, not of their squares
+    assert _words.goodness(observation.plan) == pytest.approx(ratio)
     for words in (
+        f"{ratio:.2f} times",
         "no result of this release becomes more than exp(epsilon) = 1.28 times as likely",
         "raises the chance of winning from 50 to at most 57 in 100",
         "What they do not cover",
@@ -116,80 +109,67 @@ def test_the_page_says_what_was_promised_and_what_is_not_covered(page):
         assert words in text
 
 
-def test_the_measure_of_goodness_is_a_ratio_of_errors_not_of_their_squares(observation, page):
-    promise = observation.plan.promise
-    ratio = math.sqrt(promise.total_squared_error / promise.lower_bound)
-    assert goodness(observation.plan) == pytest.approx(ratio)
-    assert f"{ratio:.2f} times" in Page(page).text
+def seen(release, language=None):
+    written = ((table, _writing._entry(release, table, f"answers/{table.id}")) for table in release.tables)
+    return _report.views(release, written, texts(language or release.options.language))
 
 
-def test_a_seeded_release_says_so_loudly_and_a_private_one_does_not(observation, making):
-    release = build(observation)
-    loud = _report.report(release, seen(release))
-    assert loud.count("NOT PRIVATE") >= 3  # the tab, the banner, the footer
-    real = build(replace(observation, observation=replace(observation.observation, private=True, receipt="2026-1")))
-    quiet = _report.report(real, seen(real))
+def page_of(release):
+    return _report.report(release, seen(release))
+
+
+def text_of(release):
+    return Page(page_of(release)).text
+
+
+def test_a_seeded_release_says_so_loudly_and_a_private_one_does_not(release, observation):
+    assert page_of(release).count("NOT PRIVATE") >= 3  # the tab, the banner, the footer
+    quiet = page_of(build(replace(observation, observation=replace(observation.observation, private=True, receipt="2026-1"))))
     assert "NOT PRIVATE" not in quiet
     assert "<code>2026-1</code>" in quiet
 
 
-def seen(release, language=None):
-    from leastnoise._release._writing import _entry
-
-    written = ((table, _entry(release, table, f"answers/{table.id}")) for table in release.tables)
-    return _report.views(release, written, texts(language or release.options.language))
-
-
-def test_long_lists_are_cut_and_say_so(observation, monkeypatch):
-    release = build(observation)
-    monkeypatch.setattr(_report, "MOST_LISTED", 2)
-    monkeypatch.setattr(_report, "MOST_RULES", 2)
-    monkeypatch.setattr(_report, "MOST_OF_A_TABLE", 3)
-    monkeypatch.setattr(_report, "MOST_LARGEST", 2)
-    text = Page(_report.report(release, seen(release))).text
+def test_long_lists_are_cut_and_say_so(release, monkeypatch):
+    for name, most in (("MOST_LISTED", 2), ("MOST_RULES", 2), ("MOST_OF_A_TABLE", 3), ("MOST_LARGEST", 2)):
+        monkeypatch.setattr(_report, name, most)
+    text = text_of(release)
     assert "The first 2 of 9 tables are listed" in text
     assert "The first 2 of 4 rules" in text
     assert "The 2 largest of 5 answers; all are in answers/q4" in text
     assert 'release.plot("q4") in Python draws it' in text
 
 
-def test_each_table_is_made_once_and_the_page_has_as_many_as_it_lists_or_shows(observation, monkeypatch):
-    release, taken = build(observation), []
-    make = type(release.tables)._table
+def test_each_table_is_made_once_and_the_page_has_as_many_as_it_lists_or_shows(release, monkeypatch):
+    taken, make = [], type(release.tables)._table
     monkeypatch.setattr(type(release.tables), "_table", lambda tables, place, answer: (taken.append(place), make(tables, place, answer))[1])
     monkeypatch.setattr(_report, "MOST_LISTED", 2)
     monkeypatch.setattr(_report, "MOST_CELLS", 1)
     page = seen(release)
-    found = _report._index(release, page, texts("en"))
-    assert len(found["rows"]) == 2
-    assert len(page.views) == 2
+    assert (len(_report._index(release, page, ENGLISH)["rows"]), len(page.views)) == (2, 2)
     assert taken == [*range(len(release.tables))]
 
 
-def test_a_table_too_large_to_draw_shows_its_largest_cells_and_how_sure_they_are(making, monkeypatch):
+def test_a_table_too_large_to_draw_shows_its_largest_cells_and_how_sure_they_are(monkeypatch):
     monkeypatch.delenv("LEASTNOISE_CHARTS")
     domain = Domain(a=Integers(0, 9), b=Integers(0, 9), c=["x", "y"])
-    plan = making.plan(marginals(domain, ways=3), Privacy(PureDP(1)))
+    plan = example_plan(ln.marginals(domain, ways=3), Privacy(PureDP(1)))
     cells = np.zeros(200)
-    alike = build(making.observe(plan, {None: cells}, np.random.default_rng(0)))
-    assert "none of them is for certain the largest of all 200" in _report._sure(alike, alike.tables[0], texts("en"))
+    alike = made(plan, {None: cells})
+    assert "none of them is for certain the largest of all 200" in _report._sure(alike, alike.tables[0], ENGLISH)
     cells[:5] = 5000
-    release = build(making.observe(plan, {None: cells}, np.random.default_rng(0)))
-    said = Page(_report.report(release, seen(release))).text
+    said = text_of(made(plan, {None: cells}))
     assert "The first 5 are the largest of all for certain (with 95% confidence for all 200 cells at once)" in said
 
 
-def test_an_order_said_to_be_sure_is_right_in_the_share_that_is_said(making):
-    domain = Domain(a=Integers(0, 29), b=["x", "y"])
-    plan = making.plan(marginals(domain, ways=2), Privacy(PureDP("1/4")))
+def test_an_order_said_to_be_sure_is_right_in_the_share_that_is_said():
+    plan = example_plan(ln.marginals(Domain(a=Integers(0, 29), b=["x", "y"]), ways=2), Privacy(PureDP("1/4")))
     random = np.random.default_rng(5)
     truth = np.sort(random.geometric(0.0005, size=60))[::-1].astype(float)
     wrong = claims = 0
     for _ in range(300):
-        release = build(making.observe(plan, {None: truth}, random))
+        release = made(plan, {None: truth}, random)
         (table,) = release.tables
-        said = _report._sure(release, table, texts("en"))
-        sure = re.search(r"first ([\d,]+)", said)
+        sure = re.search(r"first ([\d,]+)", _report._sure(release, table, ENGLISH))
         if sure:
             claims += 1
             first = np.argsort(-table.answer.reshape(-1), kind="stable")[: int(sure.group(1))]
@@ -200,26 +180,25 @@ def test_an_order_said_to_be_sure_is_right_in_the_share_that_is_said(making):
 
 def test_the_german_page_says_all_of_it_in_german(observation):
     release = build(observation, Options(language="de", contact="statistik@example.org"))
-    page = _report.report(release, seen(release))
+    page, german = page_of(release), texts("de")
     text = Page(page).text
     assert '<html lang="de">' in page
     for words in ("Was geschützt ist", "wettet wie beim Münzwurf", "95\u00a0%", "Typische Spanne", "beantwortet statistik@example.org"):
         assert words in text
-    margin = texts("de").error(float((release.tables["q2"].high - release.tables["q2"].answer)[0]))
-    assert f"<td>{margin}" in page
-    english = tomllib.loads(Path(_texts.__file__).with_name("texts").joinpath("en.toml").read_text("utf-8"))
-    for sentence in english.values():
+    assert f"<td>{german.error(release.tables['q2'].margins[0])}" in page
+    for sentence in ENGLISH.sentences.values():
         start = sentence.split("%(")[0]
         assert len(start) < 30 or start not in text
 
 
 def test_tables_and_statistics_are_named_in_the_language_of_the_page():
     domain = Domain(sex=["F", "M"], age=Integers(0, 9), measures={"pay": Measure("pay", 0, 9)})
-    asked = ln.marginals(domain, ways=0) + ln.mean_queries(domain, "pay", by=["sex"]) + ln.cdf_queries(domain, "age")
+    total, german = ln.marginals(domain, ways=0), Options(language="de")
+    asked = total + ln.mean_queries(domain, "pay", by=["sex"]) + ln.cdf_queries(domain, "age")
     plan = ln.plan(asked + ln.quantile_queries(domain, "age", [0.25, 0.5], by=["sex"]), ln.PureDP(9))
     people = pd.DataFrame({"sex": ["F", "M"] * 500, "age": [1, 2, 3, 4, 5] * 200, "pay": [5] * 1000})
-    release = ln.release(plan, people, seed=1, options=Options(language="de"))
-    page = _report.report(release, seen(release))
+    release = ln.release(plan, people, seed=1, options=german)
+    page = page_of(release)
     for words in ("insgesamt", "Summe von pay nach sex", "Mittelwert von pay nach sex", "Verteilung von age", "Quantile von age nach sex"):
         assert words in page
     assert "<td>0,5<td>3<td>" in page  # a quantile that is a whole number is written as one
@@ -227,18 +206,17 @@ def test_tables_and_statistics_are_named_in_the_language_of_the_page():
     assert '<th scope="col">Anteil</th><th scope="col">Quantil</th>' in page
     assert not re.search(r">total|sum of|mean of|quantiles of|distribution of|>share", page)
     assert "," in release.statistics["distribution of age"].picture(texts("de")).value(0.25, 0.01)
+    assert "eine Antwort in einer Tabelle" in page_of(ln.release(ln.plan(total, ln.PureDP(9)), people, seed=1, options=german))
     named = [[view.name for view in seen(release, language).views] for language in ("en", "de")]
-    one = ln.release(ln.plan(ln.marginals(domain, ways=0), ln.PureDP(9)), people, seed=1, options=Options(language="de"))
-    assert "eine Antwort in einer Tabelle" in _report.report(one, seen(one))
     own = [one.name.replace(":prefix", " (up to each value)") for one in (*release.statistics, *release.tables)]
     assert named[0] == own != named[1]
 
 
 def test_the_catalogues_have_the_same_sentences_with_the_same_places():
-    places = [
+    english, *others = (
         {key: sorted(set(re.findall(r"%\((\w+)\)s", text))) for key, text in texts(one).sentences.items()} for one in _texts.LANGUAGES
-    ]
-    assert all(one == places[0] for one in places)
+    )
+    assert others == [english] * len(others)
 
 
 @pytest.mark.parametrize(
@@ -255,12 +233,11 @@ def test_the_bet_is_at_least_what_the_best_guess_wins(privacy, exact):
 
 
 def test_the_guards_numbers_stand_in_the_headline(observation):
-    release = build(observation, receipt={"guard_kept": 1234, "guard_used": 1215, "guard_noise_std": 10.0})
-    text = Page(_report.report(release, seen(release))).text
-    older = build(observation, receipt={"guard_read": 1234, "guard_used": 1215, "guard_noise_std": 10.0})
+    release, older = (
+        build(observation, receipt={key: 1234, "guard_used": 1215, "guard_noise_std": 10.0}) for key in ("guard_kept", "guard_read")
+    )
     assert _words.guard_words(older) == _words.guard_words(release)
-    assert "Rows read: about 1,234 (± 30.5). Rows used: about 1,215 (± 21.7)." in text
-    assert "are not used" not in text
+    assert "Rows read: about 1,234 (± 30.5). Rows used: about 1,215 (± 21.7)." in text_of(release)
 
 
 @pytest.mark.parametrize(
@@ -287,15 +264,12 @@ def test_sentences_for_every_definition_and_unit():
     assert "exp(epsilon) = more than 10^300 times" in _words.promise(Privacy(PureDP(1000)))
 
 
-def test_rules_of_the_domain_in_words():
+def test_it_is_said_of_which_values_cells_and_sums_are():
     assert _words.domain_words("pay", Bins(0, "0.5", 5, closed="right", null="other", outside="clip")) == (
         "pay: 5 bins of equal width from 0 to 0.5, closed on the right; rows with other values go to the nearest cell; rows with a null "
         "are counted in the cell 'other'."
     )
     assert _words.measure_words("pay", Measure("x", -1, 2, unit="0.5")).startswith("pay: the column 'x', clipped to -1 .. 2")
-
-
-def test_of_which_values_cells_and_sums_are_is_said():
     domain = ln.Domain({"pay": ln.Bins(0, 9, 3, outside="clip")}, measures={"pay": ln.Measure("pay", 0, 9)})
     plan = ln.plan(ln.marginals(domain, ways=1) + ln.queries(domain, sum="pay"), ln.PureDP(1))
     assert _words.clipped(ln.release(plan, pd.DataFrame({"pay": [1, 20]}), seed=1)) == [

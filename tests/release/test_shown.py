@@ -3,23 +3,16 @@
 import altair as alt
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 
 import leastnoise as ln
 from leastnoise._check import InputError
 from leastnoise._planning import plan as planned
-from leastnoise._release import build
-
-
-@pytest.fixture(scope="module")
-def release(observation):
-    return build(observation)
+from release.conftest import example_cells, example_plan, made
 
 
 def test_what_is_shown_is_short_and_says_how_much_and_how_exact(release):
-    assert repr(release).startswith("Release(")
-    assert "9 tables" in repr(release)
+    assert repr(release).startswith("Release(31 answers in 9 tables; ")
     assert "NOT PRIVATE" in repr(release)
     table = release.tables["q4"]
     assert repr(table).startswith("Table(q4 'age:prefix': 5 answers, typical margin ")
@@ -29,28 +22,23 @@ def test_what_is_shown_is_short_and_says_how_much_and_how_exact(release):
         assert page.startswith("<table>")
         assert "<b>a" not in page
         assert len(page) < 5000
+    ages = ln.queries(ln.Domain(age=ln.Integers(0, 99)), age="identity")
+    assert "88 more" in made(example_plan(ages)).tables[0]._repr_html_()
 
 
-def test_a_plan_says_what_it_asks_costs_and_promises_and_draws_its_errors(making):
-    made = making.plan()
-    assert repr(made).startswith("Plan(asks: 31 queries in 9 tables, strategy: ")
-    assert f"error / least possible: {made.promise.times_least:.3f}" in repr(made)
-    assert "standard error" in made._repr_html_()
+def test_a_plan_says_what_it_asks_costs_and_promises_and_draws_its_errors():
+    plan = example_plan()
+    assert repr(plan).startswith("Plan(asks: 31 queries in 9 tables, strategy: ")
+    assert f"error / least possible: {plan.promise.times_least:.3f}" in repr(plan)
+    assert "standard error" in plan._repr_html_()
     one = ln.plan(ln.queries(ln.Domain(sex=["F", "M"]), sex="identity"), ln.PureDP(1))
     assert repr(one).startswith("Plan(asks: 2 queries in 1 table, strategy: ")
     women = ln.release(one, pd.DataFrame({"sex": ["F"] * 1200}), seed=1).sum("sex", where={"sex": ["F"]})
     assert repr(women).startswith(f"Table(q1 'sex:predicates': {women.answer.item():,.0f} ± ")
-    assert isinstance(made.plot(), alt.TopLevelMixin)
-    drawn = {row["k0"]: row["typical"] for row in made.plot().to_dict()["datasets"].popitem()[1]}
-    assert drawn["age:prefix"] == pytest.approx(made.promise.tables[3].rmse, rel=1e-5)
+    assert isinstance(plan.plot(), alt.TopLevelMixin)
+    drawn = {row["k0"]: row["typical"] for row in plan.plot().to_dict()["datasets"].popitem()[1]}
+    assert drawn["age:prefix"] == pytest.approx(plan.promise.tables[3].rmse, rel=1e-5)
     assert "sum of pay by sex" not in drawn
-
-
-def test_long_values_are_cut_and_say_so(making):
-    domain = ln.Domain(age=ln.Integers(0, 99))
-    workload = ln.queries(domain, age="identity")
-    made = build(making.observe(making.plan(workload), {None: np.ones(100)}, np.random.default_rng(0)))
-    assert "88 more" in made.tables[0]._repr_html_()
 
 
 def test_every_table_but_a_number_is_a_live_chart(release):
@@ -60,42 +48,31 @@ def test_every_table_but_a_number_is_a_live_chart(release):
         release.plot("q1")
 
 
-def test_frames_have_numbers_and_days_beside_labels(making):
-    domain = ln.Domain(pay=ln.Bins(0, 10, 4), day=ln.Dates("2024-01-01", "2024-02-29", "month"), sex=["F", "M"])
-    made = build(
-        making.observe(making.plan(ln.queries(domain, pay="prefix", sex="identity")), making.cells(domain), np.random.default_rng(0))
-    )
-    frame = made.tables[0].frame("polars")
+def test_frames_have_numbers_and_days_beside_labels():
+    domain = ln.Domain(pay=ln.Bins(0, 10, 4), day=ln.Dates("2024-01-01", "2024-04-30", "month"), sex=["F", "M"])
+    release = made(example_plan(ln.queries(domain, pay="prefix", sex="identity") + ln.queries(domain, day="identity")))
+    frame, days = release.tables[0].frame("polars"), release.frame("q2", "polars")["day_start"]
     assert frame.columns == ["query", "pay", "pay_low", "pay_high", "sex", "answer", "noise_std", "low", "high"]
     assert frame["pay_high"].unique().sort().to_list() == [2.5, 5.0, 7.5, 10.0]
-    longer = ln.Domain(day=ln.Dates("2024-01-01", "2024-04-30", "month"))
-    made = build(making.observe(making.plan(ln.queries(longer, day="identity")), making.cells(longer), np.random.default_rng(0)))
-    frame = made.frame("q1", "polars")
-    assert frame.schema["day_start"] == pl.Datetime("ms") or frame.schema["day_start"].is_temporal()
-    assert str(frame["day_start"][1])[:10] == "2024-02-01"
+    assert days.dtype.is_temporal()
+    assert str(days[1])[:10] == "2024-02-01"
 
 
-def test_sums_of_cells_are_sums_with_the_error_of_a_sum(making):
+def test_sums_of_cells_are_sums_with_the_error_of_a_sum():
     domain = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 21))
-    workload = ln.queries(domain, sex="identity", age="identity", weight=3) + ln.queries(domain, age="prefix")
-    made = planned(workload, ln.PureDP("1/3"))
-    cells = making.cells(domain)
-    exact = cells[None].reshape(2, 5)[1, 1:4].sum()
-    random = np.random.default_rng(1)
-    errors = []
-    for _ in range(150):
-        release = build(making.observe(made, cells, random))
-        found = release.sum("sex x age", {"sex": "M", "age": (18, 20)})
-        errors.append(found.answer.item() - exact)
-    cells_of = release.tables["sex x age"].answer
-    assert found.answer.item() == pytest.approx(cells_of[1, 1:4].sum())
-    covariance = release.covariance("sex x age")
-    chosen = np.zeros((2, 5))
+    plan = planned(ln.queries(domain, sex="identity", age="identity", weight=3) + ln.queries(domain, age="prefix"), ln.PureDP("1/3"))
+    cells, random, errors, chosen = example_cells(domain), np.random.default_rng(1), [], np.zeros((2, 5))
     chosen[1, 1:4] = 1
+    for _ in range(150):
+        release = made(plan, cells, random)
+        found = release.sum("sex x age", {"sex": "M", "age": (18, 20)})
+        errors.append(found.answer.item() - cells[None] @ chosen.reshape(-1))
+    answers, covariance = release.tables["sex x age"].answer, release.covariance("sex x age")
+    assert found.answer.item() == pytest.approx((answers * chosen).sum())
     assert found.noise_std.item() ** 2 == pytest.approx(chosen.reshape(-1) @ covariance @ chosen.reshape(-1))
     assert np.std(errors) == pytest.approx(found.noise_std.item(), rel=0.2)
-    assert release.sum("sex x age").answer.item() == pytest.approx(cells_of.sum())
-    assert release.sum("sex x age", {"sex": ["F", "M"]}).answer.item() == pytest.approx(cells_of.sum())
+    for where in (None, {"sex": ["F", "M"]}):
+        assert release.sum("sex x age", where).answer.item() == pytest.approx(answers.sum())
 
 
 @pytest.mark.parametrize("where", [{"zone": "x"}, {"sex": "x"}, {"sex": []}])
@@ -108,9 +85,7 @@ def test_means_have_labels_and_a_chart_of_dots():
     domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 500, unit="0.25")})
     people = pd.DataFrame({"sex": ["F", "M"] * 90, "pay": [90, None] * 90})
     found = ln.means(ln.release(ln.plan(ln.mean_queries(domain, "pay", by=["sex"]), ln.PureDP(1)), people, seed=1), "pay", by=["sex"])
-    rows = found.rows()
-    assert [name for name, *_ in rows] == ["sex=F", "sex=M"]
-    assert [mean for _, mean, *_ in rows] == found.mean.tolist()
+    assert [row[:2] for row in found.rows()] == [("sex=F", found.mean[0]), ("sex=M", found.mean[1])]
     assert "mean of pay by sex" in found._repr_html_()
     assert "<td>F</td>" in found._repr_html_()
     assert isinstance(found.plot(), alt.TopLevelMixin)
