@@ -15,10 +15,8 @@ from measurements.brute import claimed, worst
 from measurements.drawn import GAUSSIAN, LAPLACE, blocks, cells, plan_of
 
 
-def within(
-    measured: list[Block], most: int, bound: PerCell | None, neighbours: str = "add_remove", noise: Noise = GAUSSIAN
-) -> Measurements:
-    return plan_of(noise, *measured, neighbours=neighbours, unit_column="id", max_rows=most, max_per_cell=bound)
+def within(measured: list[Block], most: int, bound: PerCell | None, noise: Noise = GAUSSIAN, **privacy: str) -> Measurements:
+    return plan_of(noise, *measured, unit_column="id", max_rows=most, max_per_cell=bound, **privacy)
 
 
 CASES = [(2, PerCell(1, "b")), (3, PerCell(1, "b")), (3, PerCell(2, "b")), (2, PerCell(1, ["a", "b"])), (2, PerCell(1, ["a", "c"]))]
