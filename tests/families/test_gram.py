@@ -8,10 +8,12 @@ from baselines._linear import strategy_rmse
 
 from families.grams import all_ranges_gram, permuted, prefix_gram, width_gram
 from leastnoise._check import InputError
+from leastnoise._domain import Domain, Integers
 from leastnoise._families import Gram, dense_gram, gram_of, merge_equal_cells, summed
 from leastnoise._families._dense import column_norm, fill_columns, singular_value_bound, to_dyadic
 from leastnoise._families._gram import line_order, recognise
 from leastnoise._linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Total, dense
+from leastnoise._workload import matrix, queries
 
 
 def cases() -> list[tuple[str, list[tuple[float, Operator]]]]:
@@ -85,8 +87,8 @@ def test_a_short_form_and_the_order_of_the_cells_are_recognised_in_a_matrix() ->
         short, order = recognise(mixed)
         assert len(short.generators) == len(gram.generators)
         np.testing.assert_allclose(short.dense(), mixed.dense()[np.ix_(order, order)])
-    for matrix in (np.eye(3), np.ones((1, 1))):
-        np.testing.assert_allclose(recognise(dense_gram(matrix, 3))[0].dense(), matrix)
+    for tiny in (np.eye(3), np.ones((1, 1))):
+        np.testing.assert_allclose(recognise(dense_gram(tiny, 3))[0].dense(), tiny)
 
 
 def test_merged_cells_keep_the_error() -> None:
@@ -119,3 +121,34 @@ def test_filled_columns_are_never_worse(norm: int) -> None:
     np.testing.assert_allclose(np.linalg.norm(filled, ord=norm, axis=0), column_norm(strategy, norm))
     assert strategy_rmse(prefix_gram(8), filled, norm) < strategy_rmse(prefix_gram(8), strategy, norm)
     assert fill_columns(np.eye(3), norm).shape == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("operator", "name"),
+    [
+        (Identity(9), "alone"),
+        (Total(9), "pairs"),
+        (Prefix(9), "pairs"),
+        (AllRanges(9), "pairs"),
+        (Ranges(9, [0, 2], [3, 4]), "given"),
+        (Dense([[1, -2, 0], [0, 1, 1]]), "array"),
+    ],
+    ids=repr,
+)
+def test_a_gram_keeps_the_structure_of_its_queries(operator: Operator, name: str) -> None:
+    gram = gram_of(operator)
+    known = {"pairs": bool(gram.pairs), "alone": gram.alone > 0, "given": gram.given is not None, "array": gram.array is not None}
+    assert [form for form, has in known.items() if has] == [name]
+
+
+def test_ranges_in_any_words_have_their_structure() -> None:
+    low, high = np.triu_indices(12)
+    shuffle = np.random.default_rng(0).permutation(len(low))
+    assert gram_of(Ranges(12, low[shuffle], high[shuffle])) == gram_of(AllRanges(12))
+    assert gram_of(Ranges(12, np.zeros(12, int), np.arange(12)[::-1])) == gram_of(Prefix(12))
+    for operator in (Ranges(12, np.zeros(12, int), [*range(11), 10]), Ranges(12, low[:-1], high[:-1])):
+        np.testing.assert_allclose(gram_of(operator).dense(), dense(operator).T @ dense(operator))
+    line = Domain(x=Integers(0, 3))
+    (found,), (other,) = (queries(line, x=matrix(rows)) for rows in ([[0, 1, 1, 0], [1, 0, 0, 0]], [[1, 0, 1, 0]]))
+    assert found.operators == (Ranges(4, np.array([1, 0]), np.array([2, 0])),)
+    assert other.operators == (Dense([[1, 0, 1, 0]]),)

@@ -2,13 +2,17 @@
 
 import itertools
 import math
+from collections.abc import Iterable
 
-from leastnoise._accounting import Budget, Noise, Privacy
-from leastnoise._accuracy import structures
+from leastnoise._accounting import Budget, Noise, Privacy, covers
+from leastnoise._accuracy import promised, structures
+from leastnoise._domain import Domain, Integers
+from leastnoise._fitting import fit
 from leastnoise._measurements import Measurements
 from leastnoise._mechanisms import noises
+from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS, Strategy, Task
-from leastnoise._workload import Workload
+from leastnoise._workload import Workload, queries
 
 
 def proposal(name: str, workload: Workload, privacy: Privacy | Budget, noise: Noise | None = None) -> Strategy:
@@ -17,15 +21,39 @@ def proposal(name: str, workload: Workload, privacy: Privacy | Budget, noise: No
     return PLANNERS[name].strategy(Task(workload, whole, noise or noises(whole)[0]))
 
 
+def plan_of(name: str, workload: Workload, privacy: Privacy | Budget) -> Plan:
+    """What a planner proposes, fitted to the budget, which it must keep."""
+    whole = privacy if isinstance(privacy, Privacy) else Privacy(privacy)
+    found = proposal(name, workload, whole)
+    plan = promised(workload, fit(workload.domain, whole, noises(whole)[0], found.blocks), name, details=found.details)
+    assert covers(whole.budget, plan.cost())
+    return plan
+
+
+def error_of(name: str, workload: Workload, privacy: Privacy | Budget) -> float:
+    """The total squared error that the plan of a planner promises."""
+    return plan_of(name, workload, privacy).expected_error().total_squared_error
+
+
 def total_squared_error(workload: Workload, plan: Measurements) -> float:
     """The sum over all queries of their importance times the variance of their answer."""
     known = structures(workload, plan)
     return math.fsum(product.importance * known[product.measure].total(product) for product in workload)
 
 
+def prefix(size: int) -> Workload:
+    return queries(Domain(a=Integers(0, size - 1)), a="prefix")
+
+
+def tables(shape: tuple[int, ...], sets: Iterable[tuple[int, ...]], rich: int = 0, kind: str = "prefix") -> Workload:
+    """Tables of these attributes; the first ``rich`` ones are asked for by prefix sums or ranges, the others by their cells."""
+    domain = Domain({f"a{place}": Integers(0, size - 1) for place, size in enumerate(shape)})
+    parts = [queries(domain, {f"a{place}": kind if place < rich else "identity" for place in own}) for own in sets]
+    return Workload(domain, tuple(product for part in parts for product in part))
+
+
 # sizes of the attributes of published data cubes
-ADULT8 = (9, 16, 7, 15, 6, 5, 2, 2)
-NLTCS = (2,) * 16
+ADULT8, NLTCS = (9, 16, 7, 15, 6, 5, 2, 2), (2,) * 16
 
 
 def ways(count: int, *sizes: int) -> list[tuple[int, ...]]:

@@ -3,15 +3,16 @@
 import sys
 
 import pytest
+from contracts.strategies import PAGE, page
 
 from accuracy.plans import dense_error
-from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP, covers
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, Noise, Privacy, PureDP, covers
 from leastnoise._accuracy import promised
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._fitting import fit
 from leastnoise._measurements import cost
 from leastnoise._planner import PLANNERS, NotApplicable, Strategy, Task
-from leastnoise._workload import Workload, marginals, queries
+from leastnoise._workload import Workload, marginals, matrix, queries
 
 DOMAIN = Domain(a=Coded(3), b=Integers(0, 5), c=Integers(0, 2), measures={"pay": Measure("pay", 0, 9)})
 WORKLOADS = {
@@ -21,8 +22,13 @@ WORKLOADS = {
     "mixed": marginals(DOMAIN, ways=2) + queries(DOMAIN, b="prefix", weight=2) + queries(DOMAIN, a="identity", c="all_ranges"),
     "cells and sums of ranges": queries(DOMAIN, a="identity") + queries(DOMAIN, b="prefix", sum="pay"),
     "sums": marginals(DOMAIN, ways=1) + marginals(DOMAIN, ways=1, of=["a", "c"], sum="pay"),
+    "any numbers": queries(DOMAIN, b=matrix([[1, -2, 0, 1, 0, 0], [0, 1, 1, 0, 0, 3]])) + queries(DOMAIN, a="prefix", sum="pay"),
 }
-NOISES = {"pure": (PureDP(2), Noise.DISCRETE_LAPLACE), "gaussian": (ZCDP("1/2"), Noise.DISCRETE_GAUSSIAN)}
+NOISES = {
+    "pure": (PureDP(2), Noise.DISCRETE_LAPLACE),
+    "gaussian": (ZCDP("1/2"), Noise.DISCRETE_GAUSSIAN),
+    "rounded": (ApproxDP("1/20", "1e-6"), Noise.ROUNDED_GAUSSIAN),
+}
 
 
 def proposed(name: str, workload: Workload, budget: Budget, noise: Noise) -> Strategy | None:
@@ -60,3 +66,19 @@ def forget(_: object = None) -> None:
 def test_a_planner_proposes_the_same_twice(name: str) -> None:
     once, again = (proposed(name, WORKLOADS["prefix"], *NOISES["pure"]) for _ in map(forget, range(2)))
     assert (once and [weight for _, weight in once.blocks]) == (again and [weight for _, weight in again.blocks])
+
+
+def test_the_page_of_strategies_is_made_from_the_registry() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert page(text) == text
+
+
+@pytest.mark.parametrize("name", PLANNERS)
+def test_a_record_says_what_it_measures_how_long_it_takes_and_what_to_choose_instead(name: str) -> None:
+    planner, short, long = PLANNERS[name], *(queries(Domain(a=Integers(0, last)), a="prefix") for last in (3, 1023))
+    assert (planner.name, bool(planner.measures), bool(planner.made_for)) == (name, True, True)
+    assert planner.seconds(short) <= planner.seconds(long) <= (planner.most or planner.seconds)(long)
+    for noise in Noise:
+        if noise.norm not in planner.norms:
+            with pytest.raises(NotApplicable, match=r"never worse|; (for pure differential privacy )?choose \w+"):
+                planner.strategy(Task(short, Privacy(PureDP(1)), noise))

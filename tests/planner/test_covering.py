@@ -1,4 +1,4 @@
-"""Covering designs: which tables are measured under Laplace noise."""
+"""Covering designs and greedy covers of data cubes: which tables are measured under Laplace noise."""
 
 import itertools
 from collections import Counter
@@ -9,14 +9,24 @@ from experiments.residuals import coefficients, eigenvalues, optimal_weights, to
 
 from leastnoise._check import InputError
 from leastnoise._planner import _covering
-from leastnoise._planner._covering import covering_design
+from leastnoise._planner._covering import cover_errors, covering_design, greedy_cover
 from leastnoise._planner._residual_algebra import attribute_sets, downward_closure, incidence, table_sizes
 from planner.proposals import CUBES, cube_workload, ways
 
 
 def problem(shape, targets):
-    closure = downward_closure(shape, targets)
-    return closure, coefficients(closure, dict.fromkeys(targets, 1.0)), targets
+    weights = targets if isinstance(targets, dict) else dict.fromkeys(targets, 1.0)
+    closure = downward_closure(shape, weights)
+    return closure, coefficients(closure, weights)
+
+
+def designed(closure, coefficient):
+    """The design, whose error must be that of the plain algebra."""
+    design = covering_design(closure, coefficient)
+    assert design.theta.sum() == pytest.approx(1.0)
+    eigenvalue = eigenvalues(closure, design.tables, design.theta)
+    assert total_squared_error(coefficient, eigenvalue) == pytest.approx(design.error, rel=1e-9)
+    return design
 
 
 def meetings(points, lines, strength):
@@ -42,13 +52,8 @@ def test_quadruples_join_three_points_once_and_zero_sums_nearly_so():
 
 @pytest.mark.parametrize(("shape", "k", "kind"), CUBES)
 def test_the_designs_reach_the_figures(shape, k, kind):
-    closure, coefficient, _ = problem(shape, cube_workload(len(shape), k, kind))
-    design = covering_design(closure, coefficient)
+    design = designed(*problem(shape, cube_workload(len(shape), k, kind)))
     assert 2 * design.error <= CUBES[shape, k, kind][2] * (1 + 1e-9)
-    # The claim is that of the plain algebra.
-    assert design.theta.sum() == pytest.approx(1.0)
-    eigenvalue = eigenvalues(closure, design.tables, design.theta)
-    assert total_squared_error(coefficient, eigenvalue) == pytest.approx(design.error, rel=1e-9)
 
 
 TENS, FIVE = (10,) * 8, (75, 16, 5, 2, 20)
@@ -60,33 +65,26 @@ HDMM = [  # RMSE of a cell at unit noise, of eight attributes of ten values and 
 
 @pytest.mark.parametrize(("shape", "sizes", "figure"), HDMM)
 def test_designs_are_no_worse_than_hdmm(shape, sizes, figure):
-    closure, coefficient, targets = problem(shape, ways(len(shape), *sizes))
-    assert np.sqrt(covering_design(closure, coefficient).error / table_sizes(shape, targets).sum()) <= figure
+    targets = ways(len(shape), *sizes)
+    assert np.sqrt(covering_design(*problem(shape, targets)).error / table_sizes(shape, targets).sum()) <= figure
 
 
 def test_unequal_weights_and_single_valued_attributes_are_covered():
-    targets = {(0, 1): 4.0, (2,): 0.01, (1, 3): 1.0, (): 2.0}
-    closure = downward_closure((2, 3, 1, 4), targets)
-    coefficient = coefficients(closure, targets)
-    design = covering_design(closure, coefficient)
-    assert total_squared_error(coefficient, eigenvalues(closure, design.tables, design.theta)) == pytest.approx(design.error)
-    total = downward_closure((2, 3), [()])
-    assert covering_design(total, coefficients(total, {(): 1.0})).tables == ((),)
+    designed(*problem((2, 3, 1, 4), {(0, 1): 4.0, (2,): 0.01, (1, 3): 1.0, (): 2.0}))
+    assert designed(*problem((2, 3), [()])).tables == ((),)
 
 
 def test_many_attributes_are_planned_on_the_hypergraph():
-    shape, targets = (10,) * 30, ways(30, 0, 1, 2, 3)
-    closure, coefficient, _ = problem(shape, targets)
-    design = covering_design(closure, coefficient)
+    targets = ways(30, 0, 1, 2, 3)
+    closure, coefficient = problem((10,) * 30, targets)
     own = optimal_weights(incidence(closure, targets), coefficient, norm=1, steps=30)
-    assert design.error < 0.8 * own.error
-    assert total_squared_error(coefficient, eigenvalues(closure, design.tables, design.theta)) == pytest.approx(design.error)
+    assert designed(closure, coefficient).error < 0.8 * own.error
 
 
 def test_a_workload_without_symmetry_gets_merged_tables():
     rng = np.random.default_rng(1)
     targets = sorted({tuple(sorted(rng.choice(60, 3, replace=False).tolist())) for _ in range(120)})
-    closure, coefficient, _ = problem((2,) * 60, targets)
+    closure, coefficient = problem((2,) * 60, targets)
     design = covering_design(closure, coefficient)
     inside = optimal_weights(incidence(closure, attribute_sets(closure)), coefficient, norm=1)
     assert design.origin == "merged tables"
@@ -95,9 +93,45 @@ def test_a_workload_without_symmetry_gets_merged_tables():
 
 
 def test_every_guard_fires(monkeypatch):
-    closure, coefficient, _ = problem((2, 3), [(0, 1)])
+    closure, coefficient = problem((2, 3), [(0, 1)])
     with pytest.raises(InputError, match="coefficient must be above 0 for at least one attribute set"):
         covering_design(closure, np.zeros(closure.count))
     monkeypatch.setattr(_covering, "_MOST_TABLES", 0)
     with pytest.raises(InputError, match="tables that are weighed together must be at most 0; got 1"):
         covering_design(closure, coefficient)
+    monkeypatch.setattr(_covering, "_MOST_PAIRS", 1)
+    with pytest.raises(InputError, match="candidates must be at most 1 pairs of the two; got '3 for 2 asked marginals'"):
+        greedy_cover((2, 2), [(0,), (1,)])
+
+
+def test_ten_binary_attributes_have_the_known_covers():
+    one = greedy_cover((2,) * 10, ways(10, 1))
+    assert (len(one.tables), {len(table) for table in one.tables}, 2 * one.largest) == (5, {2}, 100)
+    two = greedy_cover((2,) * 10, ways(10, 2))
+    assert (two.tables, 2 * two.largest) == ((tuple(range(10)),), 512)
+
+
+@pytest.mark.parametrize("power", [2, 1], ids=["Laplace", "Gaussian"])
+@pytest.mark.parametrize("shape", [(2, 3, 4), (5, 2, 2), (7, 2, 3), (9, 8, 7)])
+def test_a_cover_is_within_its_bound_of_the_best(shape, power):
+    targets, options = ways(len(shape), 1, 2), ways(len(shape), *range(len(shape) + 1))
+    cover = greedy_cover(shape, targets, norm=3 - power)
+    sizes, asked = table_sizes(shape, options), table_sizes(shape, targets)
+    inside = np.array([[set(target) <= set(table) for target in targets] for table in options])
+    added = np.where(inside, sizes[:, None] / asked, np.inf)
+    picks = itertools.chain.from_iterable(itertools.combinations(range(len(options)), k) for k in range(1, 7))
+    best = min(len(pick) ** power * added[list(pick)].min(axis=0).max() for pick in picks)
+    assert best <= cover.largest <= best * (np.log(len(targets)) + 1) ** 2
+    measured = [options.index(table) for table in cover.tables]
+    used = added[measured][cover.source, np.arange(len(targets))]
+    assert len(measured) ** power * used.max() == pytest.approx(cover.largest)
+    weights = np.arange(1.0, 1 + len(targets))
+    errors = cover_errors(shape, dict(zip(targets, weights, strict=True)), cover)
+    assert errors.sum() == pytest.approx((weights * sizes[measured][cover.source]).sum())
+
+
+def test_many_attributes_are_covered_without_all_subsets():
+    targets = ways(40, 2)
+    cover = greedy_cover((3,) * 40, targets)
+    assert all(set(target) <= set(cover.tables[at]) for target, at in zip(targets, cover.source, strict=True))
+    assert cover.largest <= len(targets) ** 2

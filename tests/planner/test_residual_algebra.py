@@ -1,18 +1,17 @@
-"""The residual algebra against brute force, weights of tables, and published figures."""
+"""The residual algebra and budgets of queries against brute force and general solvers, and published figures."""
 
-import functools
-import itertools
 import math
+from functools import reduce
 
 import numpy as np
 import pytest
 from experiments.residuals import coefficients, eigenvalues, optimal_weights, residual_noise, total_squared_error
+from scipy.optimize import minimize
 
-from leastnoise._accounting import ZCDP, Privacy, covers
+from leastnoise._accounting import ZCDP
 from leastnoise._check import InputError
-from leastnoise._domain import Coded, Domain
-from leastnoise._mechanisms import candidates
-from leastnoise._planner._papers import residual_noise_max
+from leastnoise._linop import AllRanges, Operator, Prefix, Tree, dense
+from leastnoise._planner._papers import residual_noise_max, signs
 from leastnoise._planner._residual_algebra import (
     at_cost_one,
     attribute_sets,
@@ -27,33 +26,35 @@ from leastnoise._planner._residual_algebra import (
     scaled_error,
     table_sizes,
 )
-from leastnoise._workload import Workload, marginals, queries
-from planner.proposals import ADULT8, CUBES, cube_workload, ways
+from leastnoise._planner._tables import optimal_budgets
+from planner.proposals import ADULT8, CUBES, cube_workload, error_of, tables, ways
+
+both_norms = pytest.mark.parametrize("norm", [1, 2])
 
 
 def marginal_matrix(shape, attributes):
-    return functools.reduce(np.kron, [np.eye(n) if i in attributes else np.ones((1, n)) for i, n in enumerate(shape)])
+    return reduce(np.kron, [np.eye(n) if i in attributes else np.ones((1, n)) for i, n in enumerate(shape)])
+
+
+def problem(shape, targets, tables):
+    closure = downward_closure(shape, targets)
+    return incidence(closure, tables), coefficients(closure, dict.fromkeys(targets, 1.0))
 
 
 @pytest.mark.parametrize(
-    ("shape", "tables"),
+    ("shape", "measured"),
     [((2, 3, 4), [(0, 1), (1, 2), (0,)]), ((3, 2, 4), [(0, 1), (0, 2), (1, 2), (0, 1)]), ((5, 1, 2), [(0, 1), (0, 2), (2,)])],
 )
-def test_the_error_equals_those_of_the_pseudo_inverse(shape, tables):
-    theta = 0.3 + np.arange(len(tables)) * 0.41
+def test_the_error_is_that_of_the_pseudo_inverse_and_infinite_where_something_is_not_measured(shape, measured):
+    theta = 0.3 + np.arange(len(measured)) * 0.41
     targets = {(0, 1): 0.7, (0,): 2.0, (): 1.3}
-    closure = downward_closure(shape, [*targets, *tables])
-    strategy = np.vstack([t * marginal_matrix(shape, s) for t, s in zip(theta, tables, strict=True)])
+    closure = downward_closure(shape, [*targets, *measured])
+    strategy = np.vstack([t * marginal_matrix(shape, s) for t, s in zip(theta, measured, strict=True)])
     inverse = np.linalg.pinv(strategy.T @ strategy)
     expected = sum(w * np.trace(marginal_matrix(shape, s) @ inverse @ marginal_matrix(shape, s).T) for s, w in targets.items())
-    error = total_squared_error(coefficients(closure, targets), eigenvalues(closure, tables, theta))
-    assert error == pytest.approx(expected, rel=1e-10)
-
-
-def test_what_is_not_measured_has_infinite_error():
-    closure = downward_closure((2, 3), [(0,), (1,)])
-    eigenvalue = eigenvalues(closure, [(0,)], np.ones(1))
-    assert total_squared_error(coefficients(closure, {(1,): 1.0}), eigenvalue) == math.inf
+    coefficient = coefficients(closure, targets)
+    assert total_squared_error(coefficient, eigenvalues(closure, measured, theta)) == pytest.approx(expected, rel=1e-10)
+    assert total_squared_error(coefficient, eigenvalues(closure, [()], np.ones(1))) == math.inf
 
 
 @pytest.mark.parametrize("count", [5, 70])
@@ -79,15 +80,13 @@ def test_both_ways_of_finding_containments_agree(count):
 
 
 def test_a_large_incidence_is_sparse_and_equal():
-    sets = ways(40, 2)
-    closure = downward_closure((4,) * 40, ways(40, 3))
-    tables = ways(40, 3)
-    sparse = incidence(closure, tables)
+    triples = ways(40, 3)
+    closure = downward_closure((4,) * 40, triples)
+    sparse = incidence(closure, triples)
     assert not isinstance(sparse, np.ndarray)
-    part = np.asarray(incidence(closure, tables[:50]))
-    assert np.array_equal(sparse[:, :50].toarray(), part)
-    assert np.asarray(sparse.sum(axis=0)).ravel() == pytest.approx(np.full(len(tables), 8 / 64))
-    assert coefficients(closure, dict.fromkeys(sets, 1.0)).sum() == pytest.approx(len(sets))
+    assert np.array_equal(sparse[:, :50].toarray(), incidence(closure, triples[:50]))
+    assert np.asarray(sparse.sum(axis=0)).ravel() == pytest.approx(np.full(len(triples), 8 / 64))
+    assert coefficients(closure, dict.fromkeys(ways(40, 2), 1.0)).sum() == pytest.approx(math.comb(40, 2))
 
 
 def test_every_guard_fires(monkeypatch):
@@ -111,25 +110,6 @@ def cell_variances(closure, eigenvalue, sets):
     return np.asarray(incidence(closure, sets).T @ (dimensions(closure) / eigenvalue)) / table_sizes(closure.shape, sets)
 
 
-def problem(shape, targets, tables):
-    closure = downward_closure(shape, targets)
-    return incidence(closure, tables), coefficients(closure, dict.fromkeys(targets, 1.0))
-
-
-@pytest.mark.parametrize("norm", [1, 2])
-def test_grouped_budgets_are_the_optimum(norm):
-    rng = np.random.default_rng(5)
-    errors, heights = rng.random(4) + 0.1, rng.random(4) + 0.5
-    found = grouped_budgets(errors, heights, norm)
-    power = 1 if norm == 1 else 2
-    assert np.sum((heights * found.theta) ** power) == pytest.approx(1.0)
-    assert np.sum(errors / found.theta**2) == pytest.approx(found.error)
-    for _ in range(50):
-        other = found.theta * np.exp(0.1 * rng.standard_normal(4))
-        other /= np.sum((heights * other) ** power) ** (1 / power)
-        assert np.sum(errors / other**2) > found.error
-
-
 @pytest.mark.parametrize(("shape", "k", "kind"), CUBES)
 def test_tables_without_recovery_and_weights_inside_the_closure_have_the_published_errors(shape, k, kind):
     plain, inside, _ = CUBES[shape, k, kind]
@@ -142,7 +122,7 @@ def test_tables_without_recovery_and_weights_inside_the_closure_have_the_publish
         assert 2 * optimal_weights(matrix, coefficient, norm=1).error == pytest.approx(inside, rel=0.003)
 
 
-@pytest.mark.parametrize("norm", [1, 2])
+@both_norms
 def test_the_gradient_is_that_of_finite_differences(norm):
     rng = np.random.default_rng(1)
     errors = diagonal_errors(*problem((2, 3, 4), [(0, 1), (2,)], [(0, 1), (0, 2), (1, 2), (0, 1, 2)]))
@@ -154,7 +134,7 @@ def test_the_gradient_is_that_of_finite_differences(norm):
         assert slope[i] == pytest.approx((up - down) / 2e-6, rel=1e-5, abs=1e-7 * error)
 
 
-@pytest.mark.parametrize("norm", [1, 2])
+@both_norms
 def test_alternating_steps_never_raise_the_error(norm):
     errors = diagonal_errors(*problem(ADULT8, ways(8, 2), ways(8, 1, 2, 3)))
     cost, reached = np.linspace(0.8, 1.2, 92), []
@@ -174,7 +154,7 @@ def test_a_weight_that_starts_at_zero_stays_there():
     assert without.error > found.error
 
 
-@pytest.mark.parametrize("norm", [1, 2])
+@both_norms
 def test_weights_do_not_depend_on_the_units_of_tables(norm):
     """Strategies have coefficients of any size: 1 and 2^20 side by side."""
     matrix, coefficient = problem(ADULT8, ways(8, 1), ways(8, 1, 2))
@@ -206,24 +186,57 @@ PUBLISHED = {
 }
 
 
-def rmse(shape: tuple[int, ...], ways: tuple[int, ...]) -> float:
-    """Root mean squared error of a cell at privacy cost 1, of the plan."""
-    domain = Domain({f"a{place}": Coded(size) for place, size in enumerate(shape)})
-    sets = [names for k in ways for names in itertools.combinations(domain.names, k)]
-    parts = [queries(domain, **dict.fromkeys(names, "identity")) if names else marginals(domain, ways=0) for names in sets]
-    asked = Workload(domain, tuple(product for part in parts for product in part))
-    (found,) = candidates(asked, Privacy(ZCDP("1/2")), "residual")
-    assert found.plan is not None, found.reason
-    assert covers(ZCDP("1/2"), found.plan.cost())
-    return math.sqrt(found.total / asked.rows)
+def residual_rmse(shape: tuple[int, ...], *sizes: int) -> float:
+    """Root mean squared error of a cell of all tables of so many attributes at privacy cost 1, of the plan."""
+    asked = tables(shape, ways(len(shape), *sizes))
+    return math.sqrt(error_of("residual", asked, ZCDP("1/2")) / asked.rows)
 
 
-@pytest.mark.parametrize("place", range(4), ids=["1-way", "2-way", "3-way", "up to 3-way"])
 @pytest.mark.parametrize("data", PUBLISHED)
-def test_the_twelve_published_figures(data: str, place: int) -> None:
-    assert round(rmse(DOMAINS[data], ((1,), (2,), (3,), (0, 1, 2, 3))[place]), 3) == PUBLISHED[data][place]
+def test_the_twelve_published_figures(data: str) -> None:
+    found = [round(residual_rmse(DOMAINS[data], *sizes), 3) for sizes in ((1,), (2,), (3,), (0, 1, 2, 3))]
+    assert found == list(PUBLISHED[data])
 
 
 @pytest.mark.parametrize(("size", "figure"), [(10, 23.48), (50, 27.07)])
 def test_the_figures_of_forty_attributes(size: int, figure: float) -> None:
-    assert round(rmse((size,) * 40, (1, 2)), 2) == figure
+    assert round(residual_rmse((size,) * 40, 1, 2), 2) == figure
+
+
+# --- budgets of queries by the convex programme -------------------------------------------------------------------------------------
+
+
+def magnitudes(operator: Operator) -> np.ndarray:
+    return np.abs(dense(operator)).astype(float)
+
+
+@both_norms
+@pytest.mark.parametrize("is_tree", [True, False], ids=["tree", "Fourier"])
+def test_groups_that_see_every_column_once_get_their_closed_form(is_tree: bool, norm: int) -> None:
+    """The rows of a level are a group of a tree, each sign by itself: weights by cube or square roots of summed errors."""
+    rows = magnitudes(Tree.full(16, 2)) if is_tree else np.abs(signs(8)).astype(float)
+    group = np.unique(rows.sum(axis=1), return_inverse=True)[1] if is_tree else np.arange(len(rows))
+    each = np.random.default_rng(3).random(group.max() + 1) + 0.2
+    found = optimal_budgets(rows, each[group], norm)
+    heights = np.array([rows[group == one].max() for one in range(len(each))])
+    best = grouped_budgets(np.bincount(group, each[group]), heights, norm)
+    assert (each[group] / found**2).sum() == pytest.approx(best.error, rel=1e-4)
+
+
+@both_norms
+@pytest.mark.parametrize("operator", [Prefix(6), AllRanges(4)], ids=["prefix", "ranges"])
+def test_the_programme_against_a_general_solver(operator: Operator, norm: int) -> None:
+    costs = magnitudes(operator) ** norm
+    errors = np.random.default_rng(2).random(len(costs)) + 0.2
+    found = optimal_budgets(magnitudes(operator), errors, norm)
+    assert (costs.T @ found**norm).max() == pytest.approx(1)
+    # In u = theta^norm the problem is convex: sum of errors / u^(2 / norm) under linear constraints.
+    solved = minimize(
+        lambda u: math.log((errors / u ** (2 / norm)).sum()),
+        np.full(len(costs), 0.5 / len(costs)),
+        bounds=[(1e-9, None)] * len(costs),
+        constraints={"type": "ineq", "fun": lambda u: 1 - costs.T @ u},
+        method="SLSQP",
+        options={"maxiter": 1000, "ftol": 1e-12},
+    )
+    assert (errors / found**2).sum() == pytest.approx(math.exp(solved.fun), rel=1e-4)

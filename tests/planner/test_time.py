@@ -3,10 +3,11 @@
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
+from leastnoise._accounting import ZCDP, ApproxDP, Budget, Noise, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._families import basis, over
@@ -15,20 +16,32 @@ from leastnoise._families._gram import Fit, gram_of
 from leastnoise._families._p_identity import p_identity
 from leastnoise._linop import AllRanges, column_sums
 from leastnoise._measurements import Factor
-from leastnoise._mechanisms import SECONDS, Search, _choose
+from leastnoise._mechanisms import SECONDS, Candidate, Search, _choose
 from leastnoise._mechanisms._choose import _clock, _within, candidates, choose, crowded
 from leastnoise._plan import Plan
-from leastnoise._planner import PLANNERS, Clock, NotApplicable, Planner, Strategy, Task, running
+from leastnoise._planner import PLANNERS, Clock, Planner, Strategy, Task, running
 from leastnoise._planner._covering import design_seconds
 from leastnoise._planner._strategy import lines
 from leastnoise._planner._tables import identity
 from leastnoise._planning._plan_cache import best_tried
 from leastnoise._spec._warnings import crowded_warnings, early_warnings
 from leastnoise._workload import Workload, marginals, queries
+from planner.proposals import prefix
 
 
-def prefix(size: int) -> Workload:
-    return queries(Domain(a=Integers(0, size - 1)), a="prefix")
+def by_name(asked: Workload, privacy: Privacy, **given: Any) -> dict[str, Candidate]:
+    return {one.strategy: one for one in candidates(asked, privacy, **given)}
+
+
+class Ticking:
+    """A clock that goes on by a step whenever somebody looks at it."""
+
+    def __init__(self, step: float) -> None:
+        self.time, self.step = 0.0, step
+
+    def __call__(self) -> float:
+        self.time += self.step
+        return self.time
 
 
 def test_what_is_tried_fits_the_time_and_the_rest_goes_to_who_finds_more_in_it() -> None:
@@ -67,7 +80,7 @@ def test_time_goes_to_what_is_likely_to_be_the_best(asked, budget, seconds, trie
 def test_what_estimates_leave_no_time_for_is_tried_in_the_time_that_is_left(step: float, tried_too: bool) -> None:
     asked, privacy = prefix(300), Privacy(PureDP(1))
     left = [planner.name for planner, task in _within(asked, privacy, 1.0) if task.norm in planner.norms and not task.seconds > 0]
-    tried = {one.strategy: one for one in candidates(asked, privacy, seconds=1.0, now=Ticking(step))}
+    tried = by_name(asked, privacy, seconds=1.0, now=Ticking(step))
     assert "workload" in left
     assert [*tried][-1] in left
     for name in left:
@@ -86,17 +99,9 @@ def test_a_step_that_no_clock_can_end_is_not_begun_with_in_too_little_time() -> 
         assert _clock(planner, task, (), 0.0, seconds, lambda: 0.0).over() is too_little
 
 
-def test_a_search_without_a_strategy_ends_where_its_time_is_over() -> None:
-    domain = Domain(a=Integers(0, 63), b=Integers(0, 63))
-    asked = queries(domain, a="prefix", b="prefix") + queries(domain, a="identity")
-    for name in ("gaussian_optimum", "tilted", "eigen_design"):
-        with running(Clock(0.0, lambda: 1.0)), pytest.raises(NotApplicable, match="before it had a strategy"):
-            PLANNERS[name].strategy(Task(asked, Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN))
-
-
 def test_what_takes_long_is_left_out_where_a_bound_proves_that_it_gains_next_to_nothing() -> None:
     asked, privacy = prefix(100), Privacy(ZCDP("1/1000"))
-    tried = {every: {one.strategy: one for one in candidates(asked, privacy, seconds=2.0, every=every)} for every in (False, True)}
+    tried = {every: by_name(asked, privacy, seconds=2.0, every=every) for every in (False, True)}
     left = {name for name, one in tried[False].items() if one.left_out}
     assert "tilted" in left
     for name, one in tried[False].items():
@@ -108,23 +113,17 @@ def test_what_takes_long_is_left_out_where_a_bound_proves_that_it_gains_next_to_
     assert [plan.strategy for plan in found] == ["gaussian_optimum"] * 2
     assert found[0].promise == found[1].promise
     assert found[0].promise.total_squared_error <= (1 + 1e-3) * found[0].promise.lower_bound
-
-
-def test_where_no_bound_is_near_all_is_tried() -> None:
-    tried = candidates(prefix(64), Privacy(PureDP("1/1000")), seconds=2.0, every=False)
-    assert not any(one.needless for one in tried)
+    # Where no bound is near, all is tried.
+    assert not any(one.needless for one in candidates(prefix(64), Privacy(PureDP("1/1000")), seconds=2.0, every=False))
 
 
 def test_what_would_find_more_in_more_time_is_said() -> None:
     asked = prefix(24)
-    begin = PLANNERS["p_identity"].seconds(asked)
-    known = {seconds: {one.strategy: one for one in candidates(asked, Privacy(PureDP(1)), seconds=seconds)} for seconds in (2.0, SECONDS)}
-    assert known[2.0]["p_identity"].plan is not None
-    assert known[2.0]["p_identity"].more == 0
-    short = [task.seconds for planner, task in _within(prefix(16384), Privacy(PureDP(1)), 20) if planner.name == "p_identity"]
-    most = PLANNERS["p_identity"].most
-    assert most is not None
-    assert begin < short[0] < most(prefix(16384))
+    known = by_name(asked, Privacy(PureDP(1)), seconds=2.0)["p_identity"]
+    assert known.plan is not None
+    assert known.more == 0
+    (short,) = [task.seconds for planner, task in _within(prefix(16384), Privacy(PureDP(1)), 20) if planner.name == "p_identity"]
+    assert PLANNERS["p_identity"].seconds(asked) < short < PLANNERS["p_identity"].most(prefix(16384))  # type: ignore[misc]
 
 
 def test_estimates_are_of_the_product_and_not_of_its_longest_attribute() -> None:
@@ -188,27 +187,16 @@ def test_more_time_finds_no_worse_strategies() -> None:
     assert little.blocks != much.blocks
 
 
-class Ticking:
-    """A clock that goes on by a step whenever somebody looks at it."""
-
-    def __init__(self, step: float) -> None:
-        self.time, self.step = 0.0, step
-
-    def __call__(self) -> float:
-        self.time += self.step
-        return self.time
-
-
 def test_what_the_clock_ends_is_said_and_what_was_found_before_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked, other, privacy = prefix(45), prefix(46), Privacy(PureDP(1))  # of sizes that no other test plans: searches are remembered
-    tried = {one.strategy: one for one in candidates(asked, privacy, now=Ticking(0.3))}
+    tried = by_name(asked, privacy, now=Ticking(0.3))
     assert tried["p_identity"].ended
     assert tried["p_identity"].plan is not None
     (late,) = [one for one in candidates(asked, privacy, seconds=2.0, now=Ticking(1.0)) if one.strategy == "p_identity"]
     assert "too little of the 2 CPU seconds was left" in late.reason
     assert late.ended
     assert late.plan is None
-    whole = {one.strategy: one for one in candidates(asked, privacy, now=Ticking(0.0))}
+    whole = by_name(asked, privacy, now=Ticking(0.0))
     assert not any(one.ended for one in whole.values())
     assert whole["p_identity"].total < 1.001 * tried["p_identity"].total
     monkeypatch.setenv("LEASTNOISE_CACHE", str(tmp_path))
@@ -225,9 +213,8 @@ def test_what_the_clock_ends_is_said_and_what_was_found_before_is_kept(monkeypat
 @pytest.mark.parametrize("seconds", [5.0, SECONDS])  # small ones have a second of grace
 def test_planning_ends_by_one_and_a_half_times_its_seconds(seconds: float) -> None:
     clock = Ticking(seconds / 1000)
-    made = choose(prefix(47) + queries(prefix(47).domain, a="identity"), Privacy(ApproxDP(1, "1e-6")), Search(seconds=seconds, now=clock))[
-        0
-    ]
+    asked = prefix(47) + queries(prefix(47).domain, a="identity")
+    made, _ = choose(asked, Privacy(ApproxDP(1, "1e-6")), Search(seconds=seconds, now=clock))
     crowded(made, Search(seconds=seconds, now=clock))
     assert clock.time <= 1.5 * seconds
 
@@ -244,19 +231,14 @@ def test_a_long_search_never_takes_the_turn_of_what_is_short(least: float, has_s
                 clock.time += 0.01
             return replace(identity(task), name=name)
 
+        others: dict[str, Any] = {"measures": "", "made_for": "", "likely": lambda _: likely}
         return Planner(
-            name=name,
-            propose=search,
-            measures="",
-            made_for="",
-            seconds=lambda _: seconds,
-            most=most and (lambda _: most),
-            likely=lambda _: likely,
+            name=name, propose=search, seconds=lambda _: seconds, most=most and (lambda _: most), likely=lambda _: likely, **no_text
         )
 
     short = [planner(f"short {number}", 0.3, 1 / 2) for number in range(10)]
     monkeypatch.setattr(_choose, "PLANNERS", {one.name: one for one in [planner("long", least, 4, most=100.0), *short]})
-    tried = {one.strategy: one for one in candidates(prefix(48), Privacy(PureDP(1)), seconds=5.0, now=clock)}
+    tried = by_name(prefix(48), Privacy(PureDP(1)), seconds=5.0, now=clock)
     assert all(tried[one.name].plan is not None for one in short)
     assert next(task.seconds > 0 for one, task in _within(prefix(48), Privacy(PureDP(1)), 5.0) if one.name == "long") is has_share
     assert clock.time <= 1.3 * 5.0 + 0.01
@@ -274,9 +256,7 @@ def test_a_search_has_its_share_if_the_estimate_is_too_low_by_the_factor_that_it
 
 
 @pytest.mark.parametrize(("budget", "parts"), [(PureDP(1), 2), (ZCDP("1/2"), math.sqrt(2))])
-def test_a_table_that_others_crowd_out_is_named(
-    budget: PureDP | ZCDP, parts: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_table_that_others_crowd_out_is_named(budget: Budget, parts: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LEASTNOISE_CACHE", str(tmp_path))
     domain, privacy = Domain(a=Integers(0, 1), b=Integers(0, 99), c=Integers(0, 1)), Privacy(budget)
     alone = choose(queries(domain, a="identity"), privacy)[0].expected_error().tables[0].rmse

@@ -9,12 +9,12 @@ from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, cove
 from leastnoise._domain import Categories, Coded, Domain, Integers, Measure
 from leastnoise._fitting import fit
 from leastnoise._measurements import cost
-from leastnoise._mechanisms import Search, choose, noises
+from leastnoise._mechanisms import Search, choose
 from leastnoise._mechanisms._choose import _within
 from leastnoise._plan import Plan
-from leastnoise._planner import PLANNERS, NotApplicable, Task, together
+from leastnoise._planner import PLANNERS
 from leastnoise._workload import Workload, level, marginals, mean_queries, queries
-from planner.proposals import total_squared_error
+from planner.proposals import error_of, total_squared_error
 
 KINDS = {"cells": Coded(5), "age": Integers(0, 15)}
 
@@ -31,15 +31,6 @@ def planned(workload: Workload, budget: Budget, strategy: str = "auto", neighbou
     assert promise.lower_bound <= promise.total_squared_error * (1 + 1e-9)
     assert total_squared_error(workload, measured) == pytest.approx(promise.total_squared_error)
     return plan
-
-
-def apart(workload: Workload, budget: Budget, strategy: str, neighbours: str = "add_remove") -> float:
-    """The error of what the planner proposes for counts and sums as two data vectors."""
-    privacy = Privacy(budget, neighbours)  # type: ignore[arg-type]
-    noise = noises(privacy)[0]
-    return total_squared_error(
-        workload, fit(workload.domain, privacy, noise, PLANNERS[strategy].strategy(Task(workload, privacy, noise)).blocks)
-    )
 
 
 def at_ends(plan: Plan) -> set[str | None]:
@@ -83,7 +74,7 @@ def test_what_is_measured_together_is_better_than_apart(name: str, budget: Budge
     for strategy in ("marginals", "workload"):
         plan = planned(workload, budget, strategy)
         assert "pay" in at_ends(plan)
-        assert plan.expected_error().total_squared_error < 0.97 * apart(workload, budget, strategy)
+        assert plan.expected_error().total_squared_error < 0.97 * error_of(strategy, workload, budget)
 
 
 def test_prefix_sums_of_both_have_a_strategy_for_counts() -> None:
@@ -91,7 +82,7 @@ def test_prefix_sums_of_both_have_a_strategy_for_counts() -> None:
     for budget in (PureDP(1), ZCDP("1/2")):
         plan = planned(workload, budget, "hierarchy")
         assert at_ends(plan) == {"pay"}
-        assert plan.expected_error().total_squared_error < 0.8 * apart(workload, budget, "hierarchy")
+        assert plan.expected_error().total_squared_error < 0.8 * error_of("hierarchy", workload, budget)
     assert "unit_bound" not in planned(workload, ZCDP("1/2"), "gaussian_optimum").details
 
 
@@ -111,23 +102,16 @@ def test_the_error_is_that_of_any_split_of_the_budget_or_less() -> None:
 
 def test_counts_or_sums_alone_and_papers_are_measured_as_they_were() -> None:
     alone = queries(domain(), cells="identity", sum="pay") + queries(domain(), age="identity")
-    task = Task(alone, Privacy(PureDP(1)), noises(Privacy(PureDP(1)))[0])
-    with pytest.raises(NotApplicable, match="no table is asked for both as counts and as sums of one measure"):
-        together(PLANNERS["marginals"], task)
     assert at_ends(planned(alone, PureDP(1))) == set()
-    means = mean_queries(domain(), "pay", by=["cells"])
-    with pytest.raises(NotApplicable, match="a strategy of a paper is measured as it is published"):
-        together(PLANNERS["workload_even"], Task(means, Privacy(PureDP(1)), noises(Privacy(PureDP(1)))[0]))
-    assert at_ends(planned(means, PureDP(1), "workload_even")) == set()
+    assert at_ends(planned(mean_queries(domain(), "pay", by=["cells"]), PureDP(1), "workload_even")) == set()
 
 
 def test_the_time_of_a_plan_counts_both_ways() -> None:
     """What is tried is planned apart and together, so each way gets half."""
     for workload, ways in ((WORKLOADS["two measures"], 2), (marginals(domain(), ways=1), 1)):
-        shares = [task.seconds for _, task in _within(workload, Privacy(ZCDP(1)), 10.0)]
-        assert 0 < ways * sum(shares) <= 10.0
-        least = {planner.name: task.seconds for planner, task in _within(workload, Privacy(ZCDP(1)), 10.0)}
-        assert least["identity"] == pytest.approx(PLANNERS["identity"].seconds(workload))
+        shares = {planner.name: task.seconds for planner, task in _within(workload, Privacy(ZCDP(1)), 10.0)}
+        assert 0 < ways * sum(shares.values()) <= 10.0
+        assert shares["identity"] == pytest.approx(PLANNERS["identity"].seconds(workload))
 
 
 ODD = {
@@ -136,8 +120,6 @@ ODD = {
     "totals alone": lambda one: marginals(one, ways=0),
     "groups of one cell": lambda one: mean_queries(one, "pay", by=["one"]) + mean_queries(one, "tips") + queries(one, age="prefix"),
 }
-
-
 GAUSSIAN = [ApproxDP(1, "1e-6"), ZCDP("1/2")] * 2
 
 
