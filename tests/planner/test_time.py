@@ -231,9 +231,9 @@ def test_a_long_search_never_takes_the_turn_of_what_is_short(least: float, has_s
                 clock.time += 0.01
             return replace(identity(task), name=name)
 
-        others: dict[str, Any] = {"measures": "", "made_for": "", "likely": lambda _: likely}
+        said = {"measures": "", "made_for": ""}
         return Planner(
-            name=name, propose=search, seconds=lambda _: seconds, most=most and (lambda _: most), likely=lambda _: likely, **no_text
+            name=name, propose=search, seconds=lambda _: seconds, most=most and (lambda _: most), likely=lambda _: likely, **said
         )
 
     short = [planner(f"short {number}", 0.3, 1 / 2) for number in range(10)]
