@@ -231,9 +231,9 @@ def test_a_long_search_never_takes_the_turn_of_what_is_short(least: float, has_s
                 clock.time += 0.01
             return replace(identity(task), name=name)
 
-        said = {"measures": "", "made_for": ""}
+        unsaid = {"measures": "", "made_for": "", "most": most and (lambda _: most)}
         return Planner(
-            name=name, propose=search, seconds=lambda _: seconds, most=most and (lambda _: most), likely=lambda _: likely, **said
+            name=name, propose=search, seconds=lambda _: seconds, likely=lambda _: likely, **unsaid
         )
 
     short = [planner(f"short {number}", 0.3, 1 / 2) for number in range(10)]
