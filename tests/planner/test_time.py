@@ -232,9 +232,7 @@ def test_a_long_search_never_takes_the_turn_of_what_is_short(least: float, has_s
             return replace(identity(task), name=name)
 
         unsaid = {"measures": "", "made_for": "", "most": most and (lambda _: most)}
-        return Planner(
-            name=name, propose=search, seconds=lambda _: seconds, likely=lambda _: likely, **unsaid
-        )
+        return Planner(name=name, propose=search, seconds=lambda _: seconds, likely=lambda _: likely, **unsaid)
 
     short = [planner(f"short {number}", 0.3, 1 / 2) for number in range(10)]
     monkeypatch.setattr(_choose, "PLANNERS", {one.name: one for one in [planner("long", least, 4, most=100.0), *short]})
