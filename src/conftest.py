@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
+import pyarrow as pa  # noqa: TID253 - examples ask for it
 import pytest
 
 import leastnoise as ln

@@ -38,7 +38,6 @@ BANNED_EVERYWHERE = {
     "pickle", "marshal", "shelve", "socket", "http", "urllib", "requests", "random",
 }  # fmt: skip
 TRUSTED = {"_check", "_accounting", "_kernel", "_table"}
-LAZY = {"scipy", "polars", "pyarrow"}
 # Where a seeded generator of numpy is allowed: nothing it makes protects anybody.
 # `check` for the data holder alone: no package exports it, so that nothing that makes a release comes by it; see contracts/wall.py.
 HOLDER = {"_holder/_check.py": "leastnoise._adapters._"}
@@ -87,19 +86,6 @@ def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"{node.module}.{alias.name}" if whole or alias.name.startswith("_") else node.module
         elif isinstance(node, ast.ImportFrom):
             yield node.lineno, "." * node.level + (node.module or "")
-
-
-def at_import_time(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield (line, dotted name) of the imports that run when the module is imported."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            continue
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
-            continue
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            yield from imported(node)
-        else:
-            yield from at_import_time(node)
 
 
 def module_name(package: str) -> str:
@@ -228,11 +214,6 @@ def faults(relative: str, text: str) -> list[str]:
         if other and other != package and private:
             found.append(f"{line}: {name} is private to {other}")
     found += [
-        f"{line}: {name} is imported at import time; the command line must start fast"
-        for line, name in at_import_time(tree)
-        if name.split(".")[0] in LAZY
-    ]
-    found += [
         f"{node.lineno}: arrays of these numbers have a name in leastnoise._check.arrays"
         for node in ast.walk(tree)
         if isinstance(node, ast.Subscript)
@@ -273,7 +254,6 @@ def is_the_same_optimized(text: str) -> bool:
         ("_plan/_x.py", "from leastnoise._plan import Plan", "own __init__"),
         ("_plan/_x.py", "import leastnoise", "public face above"),
         ("_plan/_x.py", "from leastnoise._domain._kinds import Bins", "private to _domain"),
-        ("_plan/_x.py", "import scipy.linalg", "imported at import time"),
         ("_kernel/_x.py", "def f():\n    import scipy.linalg", "standard library only"),
         ("_kernel/_noise/_x.py", "import duckdb", "standard library only"),
         ("_plan/_x.py", "def f(x: npt.NDArray[np.int64]): pass", "have a name in leastnoise._check.arrays"),
@@ -286,9 +266,8 @@ def test_the_rules_are_seen_to_fire(relative: str, text: str, complaint: str) ->
 
 def test_the_rules_allow_what_they_should() -> None:
     text = "import json\nimport numpy as np\nfrom leastnoise._check import refuse\nfrom leastnoise._kernel._noise import draw\n"
-    typed = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import scipy\ndef f():\n    import scipy\n"
     seeded = "import numpy as np\nnp.random.PCG64(1)"
-    assert [faults(*one) for one in (("_kernel/_x.py", text), ("_planner/_x.py", typed), ("_kernel/_seeded.py", seeded))] == [[]] * 3
+    assert [faults(*one) for one in (("_kernel/_x.py", text), ("_kernel/_seeded.py", seeded))] == [[]] * 2
     assert [is_the_same_optimized(text) for text in ("assert 1", "if __debug__: f()", "f()")] == [False, False, True]
 
 

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from adapters.engine_rows import ARROW, COLUMNS, ROWS, literal
-from adapters.postgres import fill, server
+from adapters.postgres import fill, server, table
 from leastnoise import DatabaseTable
 
 
@@ -14,9 +14,8 @@ def url():
     with server() as found:
         kinds = "bigint, double precision, text, boolean, bigint, varchar(20), text, numeric, integer, date, timestamp, timestamptz"
         types = dict(zip("nxtbuwoeidsz", kinds.split(", "), strict=True))
-        listed = ", ".join(f"{name} {kind}" for name, kind in types.items())
-        lines = ["(" + ", ".join(literal(COLUMNS[name][row], types[name]) for name in types) + ")" for row in range(ROWS)]
-        fill(found, [f"CREATE TABLE visits ({listed})", f"INSERT INTO visits VALUES {', '.join(lines)}"])
+        table(found, "visits", types, ([literal(COLUMNS[name][row], kind) for name, kind in types.items()] for row in range(ROWS)))
+        fill(found, ["ALTER ROLE tester SET timezone = 'Asia/Tokyo'"])
         yield found
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from leastnoise import DatabaseTable
 from waiting import HANGS
 
 
@@ -52,3 +53,11 @@ def fill(url, sentences):
     with driver.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
         for sentence in sentences:
             cursor.execute(sentence)
+
+
+def table(url, name, columns, rows):
+    """A table with the names and types of columns, and rows of values in the words of SQL."""
+    listed = ", ".join(f"{column} {kind}" for column, kind in columns.items())
+    lines = ", ".join(f"({', '.join(row)})" for row in rows)
+    fill(url, [f"DROP TABLE IF EXISTS {name}", f"CREATE TABLE {name} ({listed})", f"INSERT INTO {name} VALUES {lines}"])
+    return DatabaseTable(name, "env:VISITS_URL")

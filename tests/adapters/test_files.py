@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from adapters.encoders import refused
 from adapters.test_read import lines, rows_of
 from leastnoise._adapters import _files, columns, dataset_name, ledger_beside, read
 from leastnoise._adapters._column import FileKind
@@ -57,18 +58,15 @@ def test_columns_of_csv_depend_on_the_header_alone(tmp_path):
 def test_bad_files(tmp_path, name, content, message):
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError) as error:
+    with refused(message):
         read(tmp_path / name, DOMAIN)
-    assert message in str(error.value)
-    assert MARK not in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 def test_a_missing_file_is_guessed(tmp_path):
     (tmp_path / "people.csv").write_bytes(b"sex\n")
-    with pytest.raises(InputError, match=r"Did you mean 'people.csv'"):
+    with refused("Did you mean 'people.csv'"):
         read(tmp_path / "peple.csv", DOMAIN)
-    with pytest.raises(InputError, match="there is no file"):
+    with refused("there is no file"):
         read(tmp_path / "no" / "peple.csv", DOMAIN)
 
 
@@ -158,10 +156,8 @@ def test_several_files_that_are_not_one_source(tmp_path, pattern, message):
     lines(tmp_path / "mixed", b"sex\n")
     pq.write_table(pa.table({"sex": [MARK]}), tmp_path / "mixed" / "x.parquet")
     lines(tmp_path / "odd", b"", "x.txt")
-    with pytest.raises(InputError) as error:
+    with refused(message):
         read(tmp_path / pattern, DOMAIN)
-    assert message in str(error.value)
-    assert MARK not in str(error.value)
 
 
 def test_the_name_and_the_ledger_of_files(tmp_path):
@@ -174,12 +170,10 @@ def test_the_name_and_the_ledger_of_files(tmp_path):
 def test_a_file_cut_short(tmp_path):
     packed = gzip.compress(b"sex\n" + "".join(f"{MARK}{number}\n" for number in range(300_000)).encode())
     (tmp_path / "x.csv.gz").write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(InputError, match="cannot be read") as error:
+    with refused("cannot be read"):
         read(tmp_path / "x.csv.gz", DOMAIN)
-    assert MARK not in str(error.value)
     pq.write_table(pa.table({"sex": [f"{MARK}{number}" for number in range(1000)]}), tmp_path / "x.parquet")
     whole = (tmp_path / "x.parquet").read_bytes()
     (tmp_path / "x.parquet").write_bytes(whole[:100] + b"\xff" * 400 + whole[500:])
-    with pytest.raises(InputError, match="cannot be read to its end") as error:
+    with refused("cannot be read to its end"):
         read(tmp_path / "x.parquet", DOMAIN)
-    assert MARK not in str(error.value)

@@ -10,7 +10,7 @@ import pytest
 
 import leastnoise as ln
 from adapters.engine_rows import ARROW, COLUMNS, ROWS, counts, literal
-from adapters.postgres import fill
+from adapters.postgres import fill, table
 from leastnoise import Bins, Categories, DatabaseTable, Dates, Domain, Measure
 from leastnoise._adapters import _read
 
@@ -35,10 +35,7 @@ def partners_of_spark(spark_session):
 @pytest.fixture(scope="session")
 def partners_of_postgres(url):
     names = {"k": "bigint", "f": "text", "g": "varchar", "y": "double precision", "day": "date", "x": "real"}
-    lines = [f"({', '.join(literal(row[name], kind) for name, kind in names.items())})" for row in PARTNERS.to_pylist()]
-    listed = ", ".join(f"{name} {kind}" for name, kind in names.items())
-    fill(url, [f"CREATE TABLE partners ({listed})", f"INSERT INTO partners VALUES {', '.join(lines)}"])
-    return DatabaseTable("partners", "env:VISITS_URL")
+    return table(url, "partners", names, ([literal(row[name], kind) for name, kind in names.items()] for row in PARTNERS.to_pylist()))
 
 
 @pytest.fixture
@@ -56,6 +53,7 @@ BESIDE = Domain(
     },
     measures={"most": Measure("y", 0, 20, unit="0.25")},
 )
+OF_G = Domain(g=BESIDE.kind("g"))
 BESIDE_TABLES = {None: [("t", "g", "y", "day")], "most": [("t", "g", "y", "day")]}
 
 
@@ -80,16 +78,13 @@ def test_two_tables_of_an_engine_are_joined_and_counted_there(engine, partners, 
 
 @pytest.mark.parametrize("engine", ["postgres"], indirect=True)
 def test_a_unit_that_is_joined_is_bounded_where_it_is(engine, partners):
-    two = {"unit_column": "u", "max_rows": 2}
-    found, here = counts(ln.Joined(engine, partners, on={"u": "k"}), BESIDE, {None: [()]}, attributes=[], **two)
     rows = Counter(one for one in COLUMNS["u"] if one is not None)
-    assert here
-    assert found[None, ()] == [sum(min(2, number) for number in rows.values())]
+    found = counts(ln.Joined(engine, partners, on={"u": "k"}), BESIDE, {None: [()]}, [], unit_column="u", max_rows=2)
+    assert found == ({(None, ()): [sum(min(2, number) for number in rows.values())]}, True)
     # the unit's name of the other table, which is public, and keys of rows that nobody has there
-    homes, here = counts(ln.Joined(engine, partners, on={"u": "k"}, public=True), BESIDE, {None: [()]}, [], unit_column="f", max_rows=3)
-    named = Counter(one for one in COLUMNS["u"] if one is not None and one < 80 and one not in {3, 4, 7})
-    assert here
-    assert homes[None, ()] == [sum(min(3, number) for number in named.values())]
+    named = [number for one, number in rows.items() if one < 80 and one not in {3, 4, 7}]
+    homes = counts(ln.Joined(engine, partners, on={"u": "k"}, public=True), BESIDE, {None: [()]}, [], unit_column="f", max_rows=3)
+    assert homes == ({(None, ()): [sum(min(3, number) for number in named)]}, True)
 
 
 def test_tables_that_one_query_cannot_have_are_read(engine, partners):
@@ -110,23 +105,21 @@ def test_columns_that_are_not_wanted_need_no_right_and_a_table_of_which_none_is_
     monkeypatch.setenv("CLERK_URL", url.replace("tester:", "clerk:"))
     visits, partly, hidden = (DatabaseTable(name, "env:CLERK_URL") for name in ("visits", "partly", "hidden"))
     rows = Counter(one for one in COLUMNS["u"] if one is not None)
-    found, here = counts(ln.Joined(visits, partly, on={"u": "k"}, public=True), Domain(g=BESIDE.kind("g")), {None: [("g",)]})
-    assert here
-    assert found[None, ("g",)] == [rows[1], rows[2], ROWS - rows[1] - rows[2]]
-    found, here = counts(ln.Joined(visits, hidden, on={"u": "k"}, public=True), Domain(t=BESIDE.kind("t")), {None: [()]})
-    assert here
-    assert found[None, ()] == [ROWS]
+    beside = ln.Joined(visits, hidden, on={"u": "k"}, public=True)
+    found = counts(ln.Joined(visits, partly, on={"u": "k"}, public=True), OF_G, {None: [("g",)]})
+    assert found == ({(None, ("g",)): [rows[1], rows[2], ROWS - rows[1] - rows[2]]}, True)
+    assert counts(beside, Domain(t=BESIDE.kind("t")), {None: [()]}) == ({(None, ()): [ROWS]}, True)
     with pytest.raises(ln.InputError, match="the table 'visits' of PostgreSQL joined with the table 'hidden' of PostgreSQL cannot be read"):
-        counts(ln.Joined(visits, hidden, on={"u": "k"}, public=True), Domain(g=BESIDE.kind("g")), {None: [("g",)]})
+        counts(beside, OF_G, {None: [("g",)]})
 
 
 def test_a_doubled_column_that_nobody_asks_for_does_no_harm_in_spark(spark_session, spark):
     import pyspark.sql.functions as sql
 
     doubled = spark_session.createDataFrame(PARTNERS).select("k", "g", sql.lit(1).alias("n"), sql.lit(2).alias("n"))
-    found, here = counts(ln.Joined(spark, doubled, on={"u": "k"}, public=True), Domain(g=BESIDE.kind("g")), {None: [("g",)]})
+    found, here = counts(ln.Joined(spark, doubled, on={"u": "k"}, public=True), OF_G, {None: [("g",)]})
     assert here
-    assert found == counts(ln.Joined(ARROW, PARTNERS, on={"u": "k"}, public=True), Domain(g=BESIDE.kind("g")), {None: [("g",)]})[0]
+    assert found == counts(ln.Joined(ARROW, PARTNERS, on={"u": "k"}, public=True), OF_G, {None: [("g",)]})[0]
 
 
 def test_frames_of_two_sessions_of_spark_are_read(spark_session, spark):

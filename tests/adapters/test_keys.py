@@ -11,16 +11,15 @@ import pyarrow as pa
 import pytest
 
 import leastnoise as ln
+from adapters.encoders import units_of
 from leastnoise._adapters import _read, read, read_keys
 from leastnoise._domain import Domain, Reading, Unknown
-from leastnoise._table import Keyed, columns_of
 
 DOMAIN = Domain(agent=Unknown(9, longest=12, reading=Reading(trim=True, ignore_case=True, nulls=["NA"])))
 
 
 def counted(source: Any, domain: Domain = DOMAIN, **unit: Any) -> dict[str, int]:
-    found = columns_of(read_keys(source, domain, "agent", **unit), Keyed)
-    return dict(zip(found.keys, found.units.tolist(), strict=True))
+    return units_of(read_keys(source, domain, "agent", **unit))
 
 
 def test_which_values_are_keys() -> None:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import leastnoise as ln
-from adapters.encoders import cell_encoder
+from adapters.encoders import cell_encoder, refused
 from leastnoise._adapters import CSV, columns, read
 from leastnoise._adapters._column import Column
 from leastnoise._adapters._encode import amount_encoder
@@ -266,14 +266,12 @@ def test_the_reader_itself_refuses_encodings_that_are_not_a_character_a_byte(tmp
     ],
 )
 def test_guards(make, message):
-    with pytest.raises(InputError) as error:
+    with refused(message):
         make()
-    assert message in str(error.value)
 
 
 def test_a_column_that_is_not_there_is_told_with_twenty_that_are():
     for count, end in ((20, "'c19'."), (21, "'c19', ...")):
-        with pytest.raises(InputError) as caught:
-            read(pa.table({f"c{place}": [1] for place in range(count)}), ln.Domain(sex=["F"]))
-        assert "it has 'c0', 'c1', 'c2'," in str(caught.value)
-        assert f"'c18', {end}" in str(caught.value)
+        names = [f"c{place}" for place in range(count)]
+        with refused(f"it has {str(names[:19])[1:-1]}, {end}"):
+            read(pa.table({name: [1] for name in names}), ln.Domain(sex=["F"]))

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from adapters.encoders import refused
 from adapters.pools import Trap
 from leastnoise._adapters import check_source, columns, read
 from leastnoise._check import InputError
@@ -297,10 +298,7 @@ def test_bad_frames_and_arguments():
         (lambda: read(pd.Series([MARK]), DOMAIN), "got an object of type 'Series'."),
         (lambda: read(pd.DataFrame({"gender": [MARK], 5: [MARK]}), DOMAIN), "the pandas data frame has no column 'sex'; it has 'gender'"),
         (lambda: read(pl.DataFrame({"gender": [MARK]}), DOMAIN), "the polars data frame has no column 'sex'; it has 'gender'."),
-        (
-            lambda: read(pl.LazyFrame({"sex": [MARK]}).with_columns(pl.col("sex").cast(pl.Int64)), DOMAIN),
-            "the polars data frame cannot be computed.",
-        ),
+        (lambda: read(pl.LazyFrame({"sex": [MARK]}).cast(pl.Int64), DOMAIN), "the polars data frame cannot be computed."),
         (lambda: read(duckdb.sql(f"SELECT '{MARK}' AS x").project("x::INT AS sex"), DOMAIN), "the DuckDB relation cannot be computed."),
         (lambda: read(pl.DataFrame({"sex": [MARK]}), {"sex": ["F"]}), "domain must be a Domain; got"),
         (lambda: read(pl.DataFrame({"sex": [MARK]}), DOMAIN, unit_column="id"), "has no column 'id'"),
@@ -308,12 +306,8 @@ def test_bad_frames_and_arguments():
         (lambda: read(pl.DataFrame({"sex": [MARK]}), DOMAIN, unit_column="sex", max_rows=0), "max_rows must be a whole number of at least"),
         (lambda: columns(5), "the source must be a path"),
     ):
-        with pytest.raises(InputError) as error:
+        with refused(message):
             make()
-        assert message in str(error.value)
-        assert MARK not in str(error.value)
-        assert error.value.__cause__ is None
-        assert error.value.__suppress_context__ or error.value.__context__ is None
 
 
 def test_reading_a_file_needs_no_data_frame_library(tmp_path):
