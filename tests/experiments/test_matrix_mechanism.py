@@ -123,31 +123,17 @@ def test_the_command_alone_lists_what_there_is(capsys: pytest.CaptureFixture[str
 
 
 def test_the_command_says_what_it_cannot_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refusal(*arguments: str) -> str:
+    def refusal(name: str, data: Path | None = None) -> str:
         with pytest.raises(InputError) as caught:
-            command.experiments.callback(*arguments)
+            command.experiments.callback(name, data, None, False)
         return str(caught.value)
 
-    assert "NAME must be one of " in refusal("nothing", None, None, False)
-    assert "Did you mean 'matrix-mechanism'?" in refusal("matrix-mechanisms", None, None, False)
-    assert "--data must be a folder that exists" in refusal("matrix-mechanism", tmp_path / "nowhere", None, False)
-    needy = tmp_path / "experiments"
-    needy.mkdir()
-    (needy / "needy.py").write_text("from pathlib import Path\n\ndef run(data: Path, out, *, quick, report):\n    pass\n", encoding="utf-8")
-    monkeypatch.setattr(command, "_ROOT", tmp_path)
-    monkeypatch.setattr(command.importlib, "import_module", lambda _: needy_module())
-    assert refusal("needy", None, None, False) == "The experiment needy needs real data; got no folder. Say where it is: --data DIR."
+    assert "NAME must be one of " in refusal("nothing")
+    assert "Did you mean 'matrix-mechanism'?" in refusal("matrix-mechanisms")
+    assert "--data must be a folder that exists" in refusal("matrix-mechanism", tmp_path / "nowhere")
+    assert refusal("datacubes") == "The experiment datacubes needs real data; got no folder. Say where it is: --data DIR."
     monkeypatch.setattr(command, "_ROOT", tmp_path / "elsewhere")
-    assert refusal("needy", None, None, False).startswith("Experiments come with the source checkout")
-
-
-def needy_module() -> object:
-    class Module:
-        @staticmethod
-        def run(data: Path, out: Path, *, quick: bool, report: object) -> None:
-            """Do nothing."""
-
-    return Module
+    assert refusal("datacubes").startswith("Experiments come with the source checkout")
 
 
 def test_the_quick_bench_reaches_the_published_numbers(capsys: pytest.CaptureFixture[str]) -> None:

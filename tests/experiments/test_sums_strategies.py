@@ -71,9 +71,6 @@ def test_every_algorithm_answers_the_weighted_workload_with_sensitivity_one(name
     strategy = sums.sum_strategy(name, few.matrix(), few.gram(), limits)
     assert strategy.recover @ strategy.rows == pytest.approx(few.matrix() * limits, abs=1e-6)
     assert np.abs(strategy.rows).sum(axis=0).max() == pytest.approx(1)
-    draws = np.random.default_rng(5).laplace(scale=1 / 0.37, size=(strategy.recover.shape[1], 40_000))
-    # 4 answers; the variance of 40000 draws is off by over 4% with a chance of less than 1e-4 each.
-    assert (strategy.recover @ draws).std(axis=1) == pytest.approx(strategy.std(math.sqrt(2) / 0.37), rel=0.04)
 
 
 @pytest.mark.parametrize(("every", "threshold"), [(1, 800_000), (10, 100_000), (25, 800_000)])

@@ -89,19 +89,14 @@ def worst(law):
     return max(np.abs(np.log(law(one) / law(other))).max() for one, other in PAIRS)
 
 
-@pytest.mark.parametrize("kept", [Fraction(3, 4), Fraction(1, 5)])
-def test_sparse_vector_is_private_by_enumeration(kept):
+@pytest.mark.parametrize(
+    ("law", "epsilon", "more"),
+    [(vector_law, 0.8, (Fraction(3, 4),)), (vector_law, 0.8, (Fraction(1, 5),)), *((joint_law, 1.2, ends) for ends in QUERIES.values())],
+)
+def test_choices_are_private_by_enumeration(law, epsilon, more):
     """Every result of all pairs of neighbours, one of which has a row more: the number of rows is private too."""
-    epsilon = 0.8
-    assert worst(lambda rows: vector_law(rows, epsilon, kept)) <= epsilon + 1e-9
-    assert worst(lambda rows: vector_law(rows, epsilon, kept, damp=0.3)) > epsilon
-
-
-@pytest.mark.parametrize("ends", QUERIES.values(), ids=QUERIES)
-def test_least_error_is_private_by_enumeration(ends):
-    epsilon = 1.2
-    assert worst(lambda rows: joint_law(rows, epsilon, *ends)) <= epsilon + 1e-9
-    assert worst(lambda rows: joint_law(rows, epsilon, *ends, damp=0.3)) > epsilon
+    assert worst(lambda rows: law(rows, epsilon, *more)) <= epsilon + 1e-9
+    assert worst(lambda rows: law(rows, epsilon, *more, damp=0.3)) > epsilon
 
 
 @pytest.fixture
@@ -209,9 +204,9 @@ def test_recursive_draws_the_stated_law(ahead):
 
 def test_searches_end_within_the_public_range(scales):
     """Erratum 12: an uncapped sequence runs on. All amounts at or beyond the bound, and nothing below it is enough."""
-    for values in ([6] * 50, [10**15] * 50):
-        assert sparse_vector(amounts(values), Fraction(1), SeededEntropy(1), CANDIDATES) == MOST
-        assert recursive(amounts(values), Fraction(1), SeededEntropy(1), start=2, most=MOST) == MOST
+    for values in (amounts([6] * 50), amounts([10**15] * 50)):
+        assert sparse_vector(values, Fraction(1), SeededEntropy(1), CANDIDATES) == MOST
+        assert recursive(values, Fraction(1), SeededEntropy(1), start=2, most=MOST) == MOST
     assert geometric_candidates(50_000, "1.2", 800_000)[-2:] == (770352, 800_000)
 
 
