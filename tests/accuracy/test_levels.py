@@ -5,95 +5,23 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from accuracy.plans import dense_nuclear, dense_rows
+from accuracy.plans import IN_ORDER, SHUFFLED, dense_nuclear, dense_rows, level_tables, leveled
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP, parameters
 from leastnoise._accuracy import nuclear_norm, promised, quantity_structure
 from leastnoise._accuracy._determined import UnsupportedQuery
-from leastnoise._accuracy._joint import Joint, dense_structure
-from leastnoise._accuracy._measured import Measured, equations
 from leastnoise._accuracy._product import ProductStructure
 from leastnoise._domain import Coded, Domain
 from leastnoise._families import dense_gram, fit_gaussian_optimum
 from leastnoise._fitting import fit
-from leastnoise._linop import Contrasts, Identity
+from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, cost
 from leastnoise._planner import PLANNERS, Task
-from leastnoise._workload import Workload, level, queries
-
-IN_ORDER, SHUFFLED = [0, 0, 0, 1, 1, 2, 3, 3, 3, 3], [0, 1, 0, 2, 3, 3, 1, 0, 3, 3]
-
-
-def asked(groups: list[int], *, more: bool = True) -> Workload:
-    """Places in unequal groups and regions, by nothing, sex, and sex and age; and prefix sums of places by age."""
-    regions = np.array([0, 0, 1, 1])[groups]
-    levels = {"group": dict(enumerate(groups)), "region": dict(enumerate(regions.tolist()))}
-    domain = Domain(sex=Coded(2), place=Coded(len(groups), levels=levels), age=Coded(3))
-    others = [dict.fromkeys(names, "identity") for names in ([], ["sex"], ["sex", "age"])]
-    along = ["identity", level("group"), level("region"), "total"]
-    products = [queries(domain, place=one, weight=1 + place, **own) for place, one in enumerate(along) for own in others]
-    products += [queries(domain, place="prefix", age="identity")] if more else []
-    return sum(products[1:], products[0])
-
-
-def tables(workload: Workload, *, apart: bool = False) -> list[tuple[Block, float]]:
-    """Cells by sex and age, groups by age, regions by sex in contrasts, ages alone, places alone: with weights that are not alike.
-
-    Of groups by age and of places alone every row may have a weight of its own.
-    """
-    along = {asked: operator for name, asked, operator in workload.along if name == "place"}
-    cells = {name: Factor((name,), Identity(size)) for name, size in (("sex", 2), ("place", 10), ("age", 3))}
-    group, region = (Factor(("place",), along[level(name)]) for name in ("group", "region"))
-    places = cells["place"]
-    if apart:
-        group, places = (Factor(one.attributes, one.operator, np.arange(1, one.operator.rows + 1)) for one in (group, places))
-    chosen = [
-        ((cells["sex"], cells["place"], cells["age"]), 1.0),
-        ((group, cells["age"]), 0.7),
-        ((Factor(("sex",), Contrasts(2)), region), 0.4),
-        ((cells["age"],), 0.3),
-        ((places,), 0.2),
-    ]
-    return [(Block(factors, Fraction(1)), weight) for factors, weight in chosen]
-
-
-@pytest.mark.parametrize("groups", [IN_ORDER, SHUFFLED])
-@pytest.mark.parametrize("apart", [False, True])
-def test_errors_and_estimates_are_those_of_one_matrix(groups: list[int], apart: bool) -> None:
-    workload = asked(groups)
-    measured = fit(workload.domain, Privacy(ZCDP("1/2")), Noise.DISCRETE_GAUSSIAN, tables(workload, apart=apart))
-    known = quantity_structure(measured, None)
-    assert isinstance(known, ProductStructure)
-    assert known.leveled == "place"
-    whole = dense_structure(workload.domain, Joint.of(workload.domain, [(one.block, one.variance) for one in equations(measured, None)]))
-    rng = np.random.default_rng(0)
-    values = [Measured(one.block, 30 * rng.normal(size=one.block.rows), 1, one.variance) for one in equations(measured, None)]
-    cells, dense_cells = known.cells(values), whole.cells(values)
-    for product in workload:
-        assert known.variances(product) == pytest.approx(whole.variances(product))
-        assert known.errors(product)[:2] == pytest.approx(whole.errors(product)[:2])
-        assert known.total(product) == pytest.approx(whole.total(product))
-        assert cells.marginal(product.attributes) == pytest.approx(dense_cells.marginal(product.attributes))
-        for other in list(workload)[::5]:
-            assert known.covariance(product, other) == pytest.approx(whole.covariance(product, other))
-
-
-def test_the_largest_error_of_very_many_answers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    workload = asked(SHUFFLED)
-    known = quantity_structure(fit(workload.domain, Privacy(ZCDP("1/2")), Noise.DISCRETE_GAUSSIAN, tables(workload)), None)
-    (product,) = queries(workload.domain, sex="identity", place="prefix", age="prefix")
-    listed = known.errors(product)
-    assert listed.exact
-    assert listed.largest == pytest.approx(float(known.variances(product).max()))
-    monkeypatch.setattr("leastnoise._accuracy._product.MOST_LISTED", 0)
-    bound = known.errors(product)
-    assert not bound.exact
-    assert bound.total == listed.total
-    assert listed.largest <= bound.largest * (1 + 1e-12) <= 1.5 * listed.largest
+from leastnoise._workload import level, queries
 
 
 def test_what_no_table_of_a_level_tells_is_refused() -> None:
-    workload = asked(IN_ORDER)
-    blocks = [one for one in tables(workload) if len(one[0].factors) == 2]
+    workload = leveled(IN_ORDER)
+    blocks = [one for one in level_tables(workload) if len(one[0].factors) == 2]
     known = quantity_structure(fit(workload.domain, Privacy(ZCDP("1/2")), Noise.DISCRETE_GAUSSIAN, blocks), None)
     assert isinstance(known, ProductStructure)
     assert known.leveled == "place"
@@ -106,7 +34,7 @@ def test_what_no_table_of_a_level_tells_is_refused() -> None:
 @pytest.mark.parametrize("groups", [IN_ORDER, SHUFFLED])
 @pytest.mark.parametrize("total", [True, False])
 def test_the_bound_of_unequal_groups_is_that_of_the_matrix(groups: list[int], total: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    workload = asked(groups, more=False)
+    workload = leveled(groups, more=False)
     two = {"half": {0: 0, 1: 0, 2: 1}}
     domain = Domain(sex=Coded(2), place=workload.domain.kind("place"), age=Coded(3, levels=two))
     places, ages = ("identity", level("group")), ("identity", level("half"))
@@ -116,7 +44,7 @@ def test_the_bound_of_unequal_groups_is_that_of_the_matrix(groups: list[int], to
     for one in (workload, exact):
         assert nuclear_norm(one.products, total=total) == pytest.approx(dense_nuclear(one, total=total))
     monkeypatch.setattr("leastnoise._accuracy._bounds._MOST_JOINT", 2)  # as if their joint spaces were too large
-    for one in (workload, exact, asked(groups)):
+    for one in (workload, exact, leveled(groups)):
         assert (
             0.6 * dense_nuclear(one, total=total) < nuclear_norm(one.products, total=total) <= dense_nuclear(one, total=total) * (1 + 1e-9)
         )
@@ -141,7 +69,7 @@ def test_weights_of_cells_raise_the_bound_to_no_more_than_the_optimum(total: boo
 
 @pytest.mark.parametrize("noise", [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN])
 def test_marginals_take_the_tables_of_levels_at_no_more_than_the_budget(noise: Noise) -> None:
-    workload = asked(IN_ORDER, more=False)
+    workload = leveled(IN_ORDER, more=False)
     privacy = Privacy(PureDP("1/8") if noise.norm == 1 else ZCDP("1/128"))
     strategy = PLANNERS["marginals"].strategy(Task(workload, privacy, noise))
     measured = fit(workload.domain, privacy, noise, strategy.blocks)

@@ -6,86 +6,29 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
-from leastnoise._accuracy import block_rows, block_variance, promised, statistic_errors, structure
+from accuracy.plans import ENDS, KINDS, TIPS, ends, factor
+from leastnoise._accounting import Noise, Privacy, PureDP
+from leastnoise._accuracy import promised, statistic_errors, structure
 from leastnoise._audit._measured import rehearse
 from leastnoise._check import InputError
-from leastnoise._domain import Coded, Domain, Integers, Measure, ValueCount
+from leastnoise._domain import Coded, Domain, Measure
 from leastnoise._estimate import Estimate, means, nnls
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
-from leastnoise._linop import Identity, Prefix, Tree
-from leastnoise._measurements import Block, Factor, Limits, Observation
+from leastnoise._linop import Identity
+from leastnoise._measurements import Block, Limits, Observation
 from leastnoise._plan import Plan
 from leastnoise._table import Table
 from leastnoise._workload import mean_queries, queries
 
-PAY, TIPS = Measure("pay", -2, 6), Measure("tips", 1, 5)
-DOMAIN = Domain(a=Coded(3), b=Integers(0, 3), measures={"pay": PAY, "tips": TIPS, "count of tips": ValueCount(TIPS)})
 GENERATOR = np.random.default_rng(5)
 ROWS = 400
 CODES = {"a": GENERATOR.integers(0, 3, ROWS), "b": GENERATOR.integers(0, 4, ROWS)}
 GIVEN = GENERATOR.integers(0, 4, ROWS) > 0  # a quarter has no tips
 VALUES = {"pay": GENERATOR.integers(-2, 7, ROWS), "tips": GIVEN * GENERATOR.integers(1, 6, ROWS), "count of tips": GIVEN.astype(np.int64)}
 PAID = {**VALUES, "pay": GIVEN * VALUES["pay"], "count of pay": GIVEN.astype(np.int64)}
-A, B = Factor(("a",), Identity(3)), Factor(("b",), Identity(4))
-PREFIX, TREE = Factor(("b",), Prefix(4), np.array([1, 3, 2, 1])), Factor(("b",), Tree.full(4, 2))
-LAPLACE, GAUSS = (Privacy(PureDP("1/3")), Noise.DISCRETE_LAPLACE), (Privacy(ZCDP("1/7")), Noise.DISCRETE_GAUSSIAN)
-
-
-def ends(factors: tuple[Factor, ...], measure: str) -> Block:
-    return Block(factors, Fraction(1), measure, ends=True)
-
-
-CASES = {
-    "both alone": [(ends((A,), "pay"), 1.0)],
-    "and counts": [(ends((A,), "pay"), 1.0), (Block((A, B), Fraction(1)), 3.0), (ends((A, B), "pay"), 0.4), (Block((), Fraction(1)), 2.0)],
-    "two measures": [(ends((A,), "pay"), 1.0), (ends((A,), "tips"), 2.0), (ends((), "tips"), 0.7)],
-    "no product form": [(ends((A, PREFIX), "pay"), 1.0), (ends((TREE,), "pay"), 2.0), (Block((B,), Fraction(1)), 1.5)],
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("kind", [LAPLACE, GAUSS], ids=["laplace", "gaussian"])
-def test_estimates_and_errors_are_those_of_dense_least_squares_over_counts_and_sums_together(
-    case: str, kind: tuple[Privacy, Noise]
-) -> None:
-    """Unknown are the counts and the sums of every joint cell; nothing here knows that centred sums fall apart from counts."""
-    plan = fit(DOMAIN, *kind, CASES[case])
-    counts = {block.measure: block.measure and DOMAIN.count_of(block.measure) for block in plan.blocks}
-    measures = list(dict.fromkeys([*counts.values(), *counts]))
-    names = DOMAIN.names
-    rows, precision = [], []
-    for block in plan.blocks:
-        plain = block_rows(DOMAIN, names, Block(block.factors, block.scale))
-        bounds = DOMAIN.measures.get(block.measure or "")
-        counted = counts[block.measure]
-        parts = (
-            [{None: 1.0}]
-            if bounds is None
-            else [{counted: -bounds.low_units, block.measure: 1.0}, {counted: bounds.high_units, block.measure: -1}]
-        )
-        for part in parts:
-            rows.append(np.hstack([part.get(measure, 0.0) * plain for measure in measures]))
-            precision.append(np.full(len(plain), 1 / block_variance(plan, block)))
-    design, weights = np.vstack(rows), np.concatenate(precision)
-    inverse = np.linalg.pinv(design.T @ (weights[:, None] * design), rcond=1e-11)
-    drawn = [np.round(GENERATOR.normal(0, 30, block.rows)).astype(np.int64) for block in plan.blocks]
-    scaled = [values * block.scaling() for values, block in zip(drawn, plan.blocks, strict=True)]
-    solved = inverse @ (design.T @ (weights * np.concatenate(scaled)))
-    estimate = Estimate(Observation(plan, tuple(drawn), "", private=False))
-    for place, measure in enumerate(measures):
-        (product,) = queries(DOMAIN, a="identity", sum=measure)
-        asked = block_rows(DOMAIN, names, Block((Factor(("a",), product.operators[0]),), Fraction(1)))
-        every = np.hstack([asked if place == other else 0 * asked for other in range(len(measures))])
-        found = structure(plan, measure)
-        covariance = every @ inverse @ every.T
-        assert np.allclose(found.variances(product).reshape(-1), np.diag(covariance), rtol=1e-6)
-        assert np.allclose(estimate.values(product).reshape(-1), every @ solved, rtol=1e-6)
-        assert np.isclose(found.total(product), np.trace(covariance), rtol=1e-6)
-        assert np.isclose(found.errors(product).largest, np.diag(covariance).max(), rtol=1e-6)
-        if not found.solver_cells:
-            assert np.allclose(found.covariance(product, product), covariance, atol=1e-6 * covariance.max())
+A, B = factor("a", Identity(3)), factor("b", Identity(4))
+LAPLACE = KINDS["Laplace"]
 
 
 def test_counts_and_sums_cost_what_one_of_them_did() -> None:
@@ -99,7 +42,7 @@ def test_counts_and_sums_cost_what_one_of_them_did() -> None:
 
 def drawn(kind: tuple[Privacy, Noise], count: int) -> tuple[Plan, list[Estimate]]:
     """Means by a, of which a quarter of the rows has no value, and counts by b, from releases with noise of the kernel's own."""
-    asked = mean_queries(DOMAIN, "pay", by=["a"], size=100) + queries(DOMAIN, b="identity")
+    asked = mean_queries(ENDS, "pay", by=["a"], size=100) + queries(ENDS, b="identity")
     plan = fit(asked.domain, *kind, [(ends((A,), "pay"), 1.0), (Block((B,), Fraction(1)), 2.5)])
     made = rehearse(plan, {n: c.tolist() for n, c in CODES.items()}, {n: v.tolist() for n, v in PAID.items()}, count, SeededEntropy(3))
     first = Estimate(Observation(plan, tuple(values[:, 0].copy() for values in made), "", private=False))
@@ -107,7 +50,7 @@ def drawn(kind: tuple[Privacy, Noise], count: int) -> tuple[Plan, list[Estimate]
     return promised(asked, plan), every
 
 
-@pytest.mark.parametrize("kind", [LAPLACE, GAUSS], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_simulated_errors_and_intervals(kind: tuple[Privacy, Noise]) -> None:
     plan, every = drawn(kind, 400)
     truth = {name: np.bincount(CODES["a"], weights=PAID[name], minlength=3) for name in ("count of pay", "pay")}
@@ -145,12 +88,12 @@ def test_the_bound_on_the_error_of_means_is_reached_at_both_ends() -> None:
 
 def test_cells_without_negative_numbers() -> None:
     """From the distances themselves; counts, and sums of a measure from 1."""
-    plan = fit(DOMAIN, *LAPLACE, [(ends((A,), "tips"), 1.0)])
-    observed = simulate(plan, Table(DOMAIN, CODES, VALUES), SeededEntropy(4))
+    plan = fit(ENDS, *LAPLACE, [(ends((A,), "tips"), 1.0)])
+    observed = simulate(plan, Table(ENDS, CODES, VALUES), SeededEntropy(4))
     assert np.abs(nnls(observed, measure="count of tips").cells - np.bincount(CODES["a"][GIVEN])).max() < 60
     summed = nnls(observed, measure="tips")
     assert np.abs(summed.cells - np.bincount(CODES["a"], weights=VALUES["tips"])).max() < 200
-    (product,) = queries(DOMAIN, a="identity", sum="tips")
+    (product,) = queries(ENDS, a="identity", sum="tips")
     assert np.all(replace(summed, repetitions=20).estimate(product).std > 0)
 
 
@@ -159,17 +102,17 @@ def test_both_ends_are_of_a_measure_without_limits_and_not_beside_its_sums() -> 
         with pytest.raises(
             InputError, match="the ends of a block must be those of a measure without limits; got 'of counts or limited sums'"
         ):
-            fit(DOMAIN, *LAPLACE, [(block, 1.0)])
+            fit(ENDS, *LAPLACE, [(block, 1.0)])
     of_rows = Domain(a=Coded(3), measures={"tips": TIPS})
     with pytest.raises(InputError, match=r"the ends of a block must be of a measure whose values are counted, or may be 0; got"):
         fit(of_rows, *LAPLACE, [(ends((A,), "tips"), 1.0)])
     with pytest.raises(InputError, match="got 'of counts or limited sums'"):
-        fit(DOMAIN, *LAPLACE, [(ends((A,), "count of tips"), 1.0)])
+        fit(ENDS, *LAPLACE, [(ends((A,), "count of tips"), 1.0)])
     like = type("Name", (str,), {"__hash__": str.__hash__, "__eq__": lambda *_: True})("pay")
     with pytest.raises(InputError, match="the measure of a block must be str or NoneType; got 'Name'"):
-        fit(DOMAIN, *LAPLACE, [(Block((A,), Fraction(1), like), 1.0)])
+        fit(ENDS, *LAPLACE, [(Block((A,), Fraction(1), like), 1.0)])
     with pytest.raises(InputError, match="the ends of a block must be bool; got 'int'"):
-        fit(DOMAIN, *LAPLACE, [(Block((A,), Fraction(1), "pay", ends=1), 1.0)])  # type: ignore[arg-type]
-    plan = fit(DOMAIN, *LAPLACE, [(ends((A,), "pay"), 1.0), (Block((A,), Fraction(1), "pay"), 1.0)])
+        fit(ENDS, *LAPLACE, [(Block((A,), Fraction(1), "pay", ends=1), 1.0)])  # type: ignore[arg-type]
+    plan = fit(ENDS, *LAPLACE, [(ends((A,), "pay"), 1.0), (Block((A,), Fraction(1), "pay"), 1.0)])
     with pytest.raises(InputError, match="Sums of pay by themselves and distances from both ends of its values are not estimated together"):
         structure(plan, "pay")

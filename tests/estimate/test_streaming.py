@@ -10,6 +10,7 @@ from leastnoise._accounting import ZCDP, Noise, Privacy
 from leastnoise._accuracy import _product
 from leastnoise._domain import Coded, Domain
 from leastnoise._estimate import Estimate, estimates
+from leastnoise._estimate._least_squares import Answer
 from leastnoise._linop import Contrasts, Identity
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._workload import marginals
@@ -91,3 +92,9 @@ def test_tables_that_are_alike_are_estimated_at_once(monkeypatch):
     asked = marginals(DOMAIN, ways=1).products
     list(estimates(estimate(CUBES["residual"]), asked))
     assert sorted(taken) == [1, 2, 5]  # of 4, of 3 and of 2 cells
+
+
+def test_whole_numbers_are_whole_whatever_floating_point_added() -> None:
+    values = np.array([2500.000000001376, 5.99999995, -1e-9, 1552.9999999999998, 1 / 3, 2.00001])
+    assert Answer(values, np.ones(6)).values.tolist() == [2500, 6, 0, 1553, 1 / 3, 2.00001]
+    assert Answer(np.array([1e12 + 2.0**-8]), np.ones(1)).values.tolist() == [1e12]

@@ -5,7 +5,7 @@ import sys
 import pytest
 from contracts.strategies import PAGE, page
 
-from accuracy.plans import dense_error
+from accuracy.plans import LeastSquares
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Noise, Privacy, PureDP, covers
 from leastnoise._accuracy import promised
 from leastnoise._domain import Coded, Domain, Integers, Measure
@@ -51,7 +51,7 @@ def test_what_is_proposed_keeps_the_budget_and_has_the_error_that_is_promised(na
         assert covers(budget, cost(measured))
         promise = promised(workload, measured, name, details=strategy.details).expected_error()
         assert promise.lower_bound <= promise.total_squared_error * (1 + 1e-9)
-        assert promise.total_squared_error == pytest.approx(dense_error(workload, measured), rel=2e-3)
+        assert promise.total_squared_error == pytest.approx(LeastSquares(measured).error(workload), rel=2e-3)
 
 
 def forget(_: object = None) -> None:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from accuracy.plans import dense_product, dense_strategy
+from accuracy.plans import LeastSquares, dense_product
 from leastnoise import _frames
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import interval_multiplier
@@ -23,23 +23,19 @@ from release.conftest import example_cells, example_plan, made
 @pytest.mark.parametrize("totals", [True, False])
 def test_every_column_and_covariance_is_that_of_dense_least_squares(mechanism, totals):
     release = made(example_plan(noise=mechanism, totals=totals), seed=3, options=Options(level=0.9))
-    measured, observed = release.measurements, release.observation.values
-    times = interval_multiplier(mechanism, 0.9)
+    measured, observed, times = release.measurements, release.observation.values, interval_multiplier(mechanism, 0.9)
+    squares = LeastSquares(measured)
     for table in release.tables:
-        measure, asked = table.product.measure, dense_product(table.product)
-        rows, variances = dense_strategy(measured, measure)
-        of_measure = [values for block, values in zip(measured.blocks, observed, strict=True) if block.measure == measure]
-        covariance = np.linalg.pinv(rows.T @ (rows / variances[:, None]), hermitian=True)
+        measure, own = table.product.measure, squares.weights(table.product)
         unit = 1.0 if measure is None else float(measured.domain.measures[measure].unit)
-        expected = asked @ covariance @ rows.T @ (np.concatenate(of_measure) / measured.grid / variances) * unit
-        std = np.sqrt(np.diag(asked @ covariance @ asked.T)) * unit
+        expected, std = squares.answers(table.product, observed) * unit, np.linalg.norm(own, axis=1) * unit
         margin = times * std + 0.5 / measured.grid * unit
         assert np.allclose(table.answer.reshape(-1), expected, rtol=1e-8, atol=1e-6)
         assert np.allclose(table.noise_std.reshape(-1), std, rtol=1e-8)
         assert np.allclose(table.low.reshape(-1), expected - margin, atol=1e-6)
         assert np.allclose(table.high.reshape(-1), expected + margin, atol=1e-6)
         for other in (table, release.tables["q3"]) if measure is None else (table,):
-            between = asked @ covariance @ dense_product(other.product).T * unit**2
+            between = own @ squares.weights(other.product).T * unit**2
             np.testing.assert_allclose(release.covariance(table.id, other.id), between, rtol=1e-8, atol=1e-8)
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from accuracy.plans import dense_product, dense_strategy
+from accuracy.plans import LeastSquares
 from leastnoise._kernel import SeededEntropy
 from leastnoise._kernel._noise import rounded_gaussian
 
@@ -25,33 +25,29 @@ def release():
 
 
 @pytest.fixture(scope="module")
-def cells(release):
-    """All measured queries over the cells, the noise of each, and the covariance of the best estimate of the cells."""
-    queries, variances = dense_strategy(release.measurements, None)
-    return queries, variances, np.linalg.inv(queries.T @ (queries / variances[:, None]))
+def squares(release):
+    return LeastSquares(release.measurements)
 
 
 @pytest.mark.parametrize("places", PLACES.values(), ids=PLACES)
 @pytest.mark.parametrize("sexes", [[0], [0, 1]])
-def test_any_set_of_places_has_the_error_of_dense_least_squares(release, cells, places, sexes):
+def test_any_set_of_places_has_the_error_of_dense_least_squares(release, squares, places, sexes):
     sets = {"place": ln.predicates([places])} | ({"sex": ln.predicates([sexes])} if len(sexes) == 1 else {})
     (answer,) = release.answer(ln.queries(DOMAIN, sets))
     query = np.zeros((2, 30))
     query[np.ix_(sexes, places)] = 1
-    queries, variances, covariance = cells
-    values = np.concatenate([value / release.measurements.grid for value in release.observation.values])
-    assert answer.noise_std.item() == pytest.approx(np.sqrt(query.reshape(-1) @ covariance @ query.reshape(-1)), rel=1e-9)
-    assert answer.answer.item() == pytest.approx(query.reshape(-1) @ covariance @ queries.T @ (values / variances), abs=1e-6)
+    weights = query.reshape(-1) @ squares.inverse
+    assert answer.noise_std.item() == pytest.approx(np.linalg.norm(weights), rel=1e-9)
+    values = np.concatenate(release.observation.values) / release.measurements.grid
+    assert answer.answer.item() == pytest.approx(weights @ (values / squares.spread), abs=1e-6)
 
 
-def test_intervals_cover_at_every_level(release, cells):
-    queries, variances, covariance = cells
+def test_intervals_cover_at_every_level(release, squares):
     made, runs, noise = release.measurements, 4000, []
     for number, block in enumerate(made.blocks):
         scale = block.scale * made.grid
         drawn = rounded_gaussian(scale.numerator, scale.denominator, runs * block.rows, SeededEntropy(number))
-        noise.append(drawn.reshape(block.rows, runs) / made.grid)
-    errors = covariance @ queries.T @ (np.concatenate(noise) / variances[:, None])
+        noise.append(drawn.reshape(block.rows, runs))
     for table in release.tables:
-        covered = np.abs(dense_product(table.product) @ errors) <= table.margins.reshape(-1, 1)
+        covered = np.abs(squares.answers(table.product, noise)) <= table.margins.reshape(-1, 1)
         assert 0.94 <= covered.mean() <= 0.97, table.name

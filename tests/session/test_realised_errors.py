@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import leastnoise as ln
-from accuracy.plans import dense_product, dense_strategy
+from accuracy.plans import LeastSquares
 from leastnoise._accounting import Privacy
 from leastnoise._estimate import Estimate
 from leastnoise._kernel import SeededEntropy, simulate
@@ -35,20 +35,14 @@ def people() -> Table:
 
 
 def error_of_dense_least_squares(plan: Plan) -> float:
-    """Of the importance of each query, after a look that two estimates of the package are those of explicit matrices."""
-    made, total = plan.measured(), 0.0
+    """Of the importance of each query, after a look that two estimates of the package are those of an explicit matrix."""
+    made, squares = plan.measured(), LeastSquares(plan.measured())
     first, second = (simulate(made, people(), SeededEntropy(seed)) for seed in range(2))
-    looked = [Estimate(first), Estimate(first).like(second)]
     for product in plan.workload:
-        rows, variances = dense_strategy(made, product.measure)
-        spread = np.sqrt(variances)
-        estimator = dense_product(product) @ np.linalg.pinv(rows / spread[:, None], rcond=1e-12) / spread
-        for one in looked:
-            blocks = zip(made.blocks, one.observation.values, strict=True)
-            numbers = np.concatenate([value for block, value in blocks if block.measure == product.measure]) / made.grid
-            np.testing.assert_allclose(one.values(product).reshape(-1), estimator @ numbers, rtol=1e-6, atol=1e-6)
-        total += float(product.importance) * ((estimator * spread) ** 2).sum()
-    return total
+        for one in (Estimate(first), Estimate(first).like(second)):
+            exact = squares.answers(product, one.observation.values)
+            np.testing.assert_allclose(one.values(product).reshape(-1), exact, rtol=1e-6, atol=1e-6)
+    return squares.error(plan.workload)
 
 
 @pytest.mark.parametrize("strategy", PLANNERS)
