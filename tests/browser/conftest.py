@@ -1,11 +1,72 @@
-"""One browser of each kind for all tests of pages."""
+"""One browser of each kind for all tests of pages: Debian's Chromium or Firefox, driven by what npm installs beside this file."""
+
+import fcntl
+import json
+import os
+import select
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from browser.browsers import browsers
+from waiting import HANGS
+
+HERE = Path(__file__).parent
+# As in `make browsers`: all pages of the site, and pictures of those of the program.
+WHOLE = os.environ.get("LEASTNOISE_SITE") == "whole"
+BROWSERS = {"chrome": ("chromium", "google-chrome"), "firefox": ("firefox-esr", "firefox")}
+
+
+def _driver() -> bool:
+    """Whether what drives a browser is there; installed where it is not (20 MB), by one process at a time."""
+    with (HERE / ".installing").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (HERE / "node_modules" / ".package-lock.json").exists():
+            command = ["npm", "ci", "--no-audit", "--no-fund", "--silent"]
+            subprocess.run(command, cwd=HERE, check=False, timeout=HANGS, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return (HERE / "node_modules" / ".package-lock.json").exists()
+
+
+def _started(kind: str, home: Path) -> subprocess.Popen[str]:
+    """A browser of this kind that waits for scripts; the test is skipped where there is none."""
+    program = next((path for name in BROWSERS[kind] if (path := shutil.which(name))), None)
+    if program is None or shutil.which("npm") is None:
+        pytest.skip(f"{kind} or npm is not installed (make machine, as root)")
+    if not _driver():
+        pytest.skip("npm could not install what drives a browser (cd tests/browser; npm ci)")
+    command = ["node", "drive.mjs", kind, program]
+    environment = {**os.environ, "HOME": str(home)}
+    return subprocess.Popen(command, cwd=HERE, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 @pytest.fixture(scope="session")
-def found_by(tmp_path_factory):
-    with browsers(tmp_path_factory.mktemp("home")) as found_by:
-        yield found_by
+def found_by(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., dict[str, Any]]]:
+    """What a script found in a browser of a kind; each browser is started when it is first asked for."""
+    running: dict[str, subprocess.Popen[str]] = {}
+    home = tmp_path_factory.mktemp("home")
+
+    def found_by(kind: str, script: str, *arguments: object) -> dict[str, Any]:
+        if kind not in running:
+            running[kind] = _started(kind, home)
+        asked, answers = running[kind].stdin, running[kind].stdout
+        asked.write(json.dumps([script, *map(str, arguments)]) + "\n")
+        asked.flush()
+        assert select.select([answers], [], [], HANGS)[0], f"{script} hangs in {kind}"
+        said: dict[str, Any] = json.loads(answers.readline())
+        assert "failed" not in said, said["failed"]
+        return said["found"]
+
+    yield found_by
+    for process in running.values():
+        process.communicate(timeout=HANGS)
+
+
+def is_sound(found: dict[str, Any], address: str) -> bool:
+    """Whether nothing was said on the console or loaded from elsewhere, and axe and the widths of the page have no complaint."""
+    assert found["said"] == []
+    assert all(one.startswith((address, "data:")) for one in found["loaded"])
+    assert found["axe"] == []
+    return all(over <= 0 for over in found["overflow"].values())

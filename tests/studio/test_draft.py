@@ -51,43 +51,37 @@ def test_a_draft_without_changes_is_the_text_as_it_was(draft):
 def test_the_text_says_what_the_draft_does_and_keeps_comments(draft, changes, rows):
     made = changed(draft, changes, rows)
     text = spec_text(made)
-    assert parse_spec(text, Path()) == made.spec
+    again = drafted(text, Path())
+    assert parse_spec(text, Path()) == again.spec == made.spec
     assert text.startswith(SPEC[: SPEC.index("epsilon")])
     assert "# a year" in text
     assert 'categories = ["north", "south", "<b>west</b>"]' in text
     assert spec_text(changed(made, {})) == text
-    again = drafted(text, Path())
-    assert again.spec == made.spec
-    kept = [setting for setting in made.settings if setting.on]
-    assert sorted(map(str, again.settings)) == sorted(map(str, kept))
+    assert sorted(map(str, again.settings)) == sorted(str(setting) for setting in made.settings if setting.on)
 
 
 def test_a_rho_the_least_budget_and_delta(draft):
-    rho = drafted(SPEC.replace("epsilon = 1", 'rho = "1/8"'), Path())
+    rho, both = (drafted(SPEC.replace("epsilon = 1", text), Path()) for text in ('rho = "1/8"', 'epsilon = 1\ndelta = "1e-9"'))
     assert changed(rho, {"size": "2"}).spec.privacy.budget == ln.ZCDP(2)
+    assert changed(both, {"delta": "1e-6"}).spec.privacy.budget == ln.ApproxDP(1, "1e-6")
     least = changed(draft, {"size": "least"})
     assert isinstance(least.spec.privacy, ln.Least)
     assert 'epsilon = "least"' in spec_text(least)
-    both = drafted(SPEC.replace("epsilon = 1", 'epsilon = 1\ndelta = "1e-9"'), Path())
-    assert changed(both, {"delta": "1e-6"}).spec.privacy.budget == ln.ApproxDP(1, "1e-6")
 
 
 @pytest.mark.parametrize(
     ("changes", "rows", "message"),
     [
-        ({"size": "0"}, [], "epsilon must be"),
-        ({"size": "a"}, [], "epsilon must be"),
+        *(({"size": wrong}, [], "epsilon must be") for wrong in ("0", "a")),
         ({"size": 1}, [], "a value must be a text"),
-        ({"level": 1}, [], "level must be"),
-        ({"level": "0.9"}, [], "level must be"),
+        *(({"level": wrong}, [], "level must be") for wrong in (1, "0.9")),
         ({"objective": "none"}, [], "objective must be"),
         ({"on": False}, range(8), "keep at least one"),
         ({"on": "no"}, [0], "on must be true or false"),
         ({"weight": "-1"}, [0], "weight must be"),
         ({"target": "relative", "most": "0.1"}, [0], "needs a size"),
         ({"target": "most"}, [0], "target must be"),
-        ({"weight": "1"}, [8], "a row must be"),
-        ({"weight": "1"}, [True], "a row must be"),
+        *(({"weight": "1"}, [wrong], "a row must be") for wrong in (8, True)),
         ({"path": "other.csv"}, [], "what is changed must be"),
     ],
 )
@@ -97,8 +91,7 @@ def test_what_cannot_be_used_is_refused(draft, changes, rows, message):
 
 
 def test_a_table_that_is_left_out_keeps_the_margins_of_the_others_until_there_is_a_plan(draft, plan):
-    less = changed(draft, {"on": False}, [1, 7])
-    quick = scaled(plan, less.spec)
+    quick = scaled(plan, changed(draft, {"on": False}, [1, 7]).spec)
     assert len(quick.workload.products) == 6
     before, after = margins(plan, 0.95), margins(quick, 0.95)
     assert all(after[question].typical == before[question].typical for question in after)
@@ -108,20 +101,19 @@ def test_tables_that_the_measurements_do_not_answer_have_no_margin_yet(draft):
     few = changed(draft, {"on": False}, range(1, 8))
     total = ln.plan(few.spec.workload, few.spec.privacy, strategy="workload")
     assert list(margins(scaled(total, draft.spec), 0.95)) == [draft.rows[0].questions[0]]
-    other = drafted(SPEC.replace("[0, 5]", "[0, 6]"), Path())
-    assert scaled(total, other.spec) is None
-    assert scaled(total, drafted(SPEC.replace("epsilon", "rho"), Path()).spec) is None
+    for old, new in (("[0, 5]", "[0, 6]"), ("epsilon", "rho")):
+        assert scaled(total, drafted(SPEC.replace(old, new), Path()).spec) is None
 
 
 def test_a_target_is_about_the_largest_margin_and_a_size_makes_it_relative(draft, plan):
-    found = margins(plan, 0.95)
-    last = found[draft.rows[7].questions[0]]
+    (question,) = draft.rows[7].questions
+    last = margins(plan, 0.95)[question]
     assert last.target.most == 60
     assert last.target.error == pytest.approx(last.largest)
     assert last.target.kept is (last.largest <= 60)
     assert last.typical <= last.largest
     assert last.share is None
-    sized = margins(scaled(plan, changed(draft, {"size_of": "1000"}, [7]).spec), 0.95)[draft.rows[7].questions[0]]
+    sized = margins(scaled(plan, changed(draft, {"size_of": "1000"}, [7]).spec), 0.95)[question]
     assert sized.share == pytest.approx(last.typical / 1000)
 
 
@@ -132,15 +124,15 @@ def test_saving(tmp_path):
     assert save(place, "one", "a.toml", "two") == place
     assert (place.read_text(), place.stat().st_mode & 0o777) == ("two", 0o640)
     assert save(place, "two", "b.toml", "three").read_text() == "three"
-    for name in ("../c.toml", "/c.toml", "c", ".toml", ".c.toml", "", "c\n.toml", "d/c.toml", "d\\c.toml"):
-        with pytest.raises(InputError, match="must have the name of a file"):
-            save(place, "two", name, "four")
-    with pytest.raises(InputError, match="already"):
-        save(place, "two", "b.toml", "four")
-    with pytest.raises(InputError, match="was changed since"):
-        save(place, "one", "a.toml", "four")
-    with pytest.raises(InputError, match="cannot be written"):
-        save(tmp_path / "no" / "a.toml", "one", "a.toml", "four")
+    names = ("../c.toml", "/c.toml", "c", ".toml", ".c.toml", "", "c\n.toml", "d/c.toml", "d\\c.toml")
+    for opened, before, name, message in (
+        *((place, "two", name, "must have the name of a file") for name in names),
+        (place, "two", "b.toml", "already"),
+        (place, "one", "a.toml", "was changed since"),
+        (tmp_path / "no" / "a.toml", "one", "a.toml", "cannot be written"),
+    ):
+        with pytest.raises(InputError, match=message):
+            save(opened, before, name, "four")
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a.toml": "two", "b.toml": "three"}
 
 
@@ -170,6 +162,10 @@ strategy = "workload"
 """
 
 
+def verdicts(draft, plan):
+    return [row["verdict"] for row in view(Seen(1, draft, plan, ready=True))["rows"]]
+
+
 def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tmp_path):
     draft = drafted(ASKED, tmp_path)
     names = [row.name(texts()) for row in draft.rows[2:]]
@@ -178,27 +174,24 @@ def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tm
     assert [row.statistic and row.statistic.kind for row in draft.rows] == [None, None, "means", "quantiles", "quantiles", "cdf"]
     assert [len(row.statistic.at) for row in draft.rows[3:5]] == [2, 1]
     plan = planned_spec(draft.spec)
-    words = [row["verdict"] for row in view(Seen(1, draft, plan, ready=True))["rows"]]
-    errors = statistic_errors(plan)
     times = interval_multiplier(plan.measured().noise, 0.95)
-    share = texts().percent(times * errors[3].std_error, 2)
+    words, share = verdicts(draft, plan), texts().percent(times * statistic_errors(plan)[3].std_error, 2)
     assert words[:3] == ["", "", "give a public size to see its margin"]
     assert words[5] == f"shares ± {share}, of that size"
     sized = changed(draft, {"size_of": "300"}, [2])
-    mean = times * statistic_errors(planned_spec(sized.spec))[0].std_error
-    assert view(Seen(1, sized, planned_spec(sized.spec)))["rows"][2]["verdict"] == f"pay ± {texts().error(mean)} at most, at that size"
+    plan = planned_spec(sized.spec)
+    mean = times * statistic_errors(plan)[0].std_error
+    assert verdicts(sized, plan)[2] == f"pay ± {texts().error(mean)} at most, at that size"
     less = changed(changed(draft, {"on": False}, [2]), {"weight": "3"}, [5])
     assert [one.kind for one in less.spec.workload.statistics] == ["quantiles", "quantiles", "cdf"]
     assert less.spec.workload.products[-1].weight == 3
-    with pytest.raises(InputError, match="the margin of a mean must be given with a size"):
-        changed(draft, {"target": "margin", "most": "5"}, [2])
-    with pytest.raises(InputError, match="Other targets, and sums, are of tables"):
-        changed(draft, {"target": "margin", "most": "5"}, [5])
+    for row, message in ((2, "the margin of a mean must be given with a size"), (5, "Other targets, and sums, are of tables")):
+        with pytest.raises(InputError, match=message):
+            changed(draft, {"target": "margin", "most": "5"}, [row])
     strict = changed(sized, {"target": "margin", "most": str(mean / 2)}, [2])
-    made = planned_spec(strict.spec)
-    row = view(Seen(1, strict, made))["rows"][2]
-    (wide, *_) = reached_by_means(made, 0.95)
-    assert wide is not None
+    plan = planned_spec(strict.spec)
+    row = view(Seen(1, strict, plan))["rows"][2]
+    (wide, *_) = reached_by_means(plan, 0.95)
     assert row["verdict"] == f"pay ± {texts().error(wide.error)} at most, at that size"
-    assert wide.error > times * statistic_errors(made)[0].std_error
+    assert wide.error > times * statistic_errors(plan)[0].std_error
     assert (row["missed"], row["set"][2:4]) == (True, ["margin", str(mean / 2)])
