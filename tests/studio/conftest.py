@@ -4,8 +4,9 @@ import errno
 import json
 import os
 import threading
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection
+from operator import itemgetter
 from types import SimpleNamespace
 from urllib.parse import urlsplit
 
@@ -75,21 +76,19 @@ class Client:
         self.host, self.first, self.cookie = parts.netloc, f"{parts.path}?{parts.query}", None
         self.version = None  # of the settings that it was shown last
 
-    def ask(self, path, body=None, *, host=None, origin="", method=None):
-        connection = HTTPConnection(*self.host.split(":"), timeout=HANGS)
-        method = method or ("GET" if body is None else "POST")
-        connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+    def ask(self, path, body=None, *, host=None, origin=""):
         content = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-        headers = {"Host": host or self.host, "Origin": origin if origin != "" else None if body is None else f"http://{self.host}"}
-        headers |= {"Cookie": self.cookie, "Content-Length": str(len(content)) if content else None}
-        for name, value in headers.items():
-            if value is not None:
-                connection.putheader(name, value)
-        connection.endheaders(content)
-        answer = connection.getresponse()
-        found = answer.status, dict(answer.getheaders()), answer.read()
-        connection.close()
-        return found
+        own = None if body is None else f"http://{self.host}"
+        headers = {"Host": host or self.host, "Origin": own if origin == "" else origin, "Cookie": self.cookie}
+        headers["Content-Length"] = str(len(content)) if content else None
+        with closing(HTTPConnection(*self.host.split(":"), timeout=HANGS)) as connection:
+            connection.putrequest("GET" if body is None else "POST", path, skip_host=True, skip_accept_encoding=True)
+            for name, value in headers.items():
+                if value is not None:
+                    connection.putheader(name, value)
+            connection.endheaders(content)
+            answer = connection.getresponse()
+            return answer.status, dict(answer.getheaders()), answer.read()
 
     def enter(self):
         status, headers, page = self.ask(self.first)
@@ -117,14 +116,16 @@ class Client:
 
     def until(self, fits):
         """What is seen as soon as it fits."""
-        seen = []
+        wait_until(lambda: fits(self.json("/view")))
+        return self.json("/view")
 
-        def fitting():
-            seen[:] = [self.json("/view")]
-            return fits(seen[0])
+    def planned(self):
+        """What is seen as soon as there is a plan."""
+        return self.until(itemgetter("ready"))
 
-        wait_until(fitting)
-        return seen[0]
+    def idle(self):
+        """What is seen as soon as nothing is planned."""
+        return self.until(lambda seen: not seen["busy"])
 
 
 @contextmanager

@@ -40,29 +40,27 @@ def promised(plan, level=0.95):
 
 
 def test_what_is_shown_is_what_the_saved_spec_plans(client, spec):
-    page = client.enter()
-    assert "region x kids (up to each value)" in page
-    first = client.until(lambda seen: seen["ready"])
+    assert "region x kids (up to each value)" in client.enter()
+    first = client.planned()
     assert typical(first) == promised(planned_spec(read_spec(spec)))
     assert first["rows"][7]["verdict"] in {"kept", f"missed: {SAID.error(0)}"} or first["rows"][7]["missed"]
     half = client.act("/change", changes={"size": "1/2"})
-    assert half["ready"] is False
-    assert half["busy"] is True
+    assert (half["ready"], half["busy"]) == (False, True)
     quick = typical(half)
     client.act("/change", changes={"on": False}, rows=[1])
     client.act("/change", changes={"weight": "4", "target": "relative", "most": "0.5", "size_of": "300"}, rows=[2])
     client.act("/change", changes={"level": 0.9})
-    found = client.until(lambda seen: seen["ready"])
+    found = client.planned()
     assert client.act("/save", name="other.toml")["done"] == "Saved: other.toml"
-    saved = read_spec(spec.with_name("other.toml"))
+    other = spec.with_name("other.toml")
+    saved = read_spec(other)
     assert saved.workload.products[1].name == "region"
     assert typical(found) == promised(planned_spec(saved), 0.9)
-    assert client.ask("/spec")[2].decode() == spec.with_name("other.toml").read_text()
+    assert client.ask("/spec")[2].decode() == other.read_text()
     assert spec.read_text() == SPEC
     reset = {"level": 0.95, "on": True, "weight": "1", "target": "", "most": "", "size_of": ""}
-    again = client.act("/change", changes=reset, rows=[1, 2])
-    assert again["level"] == 0.95
-    assert typical(client.until(lambda seen: seen["ready"])) == quick  # the budget alone: scaling was exact
+    assert client.act("/change", changes=reset, rows=[1, 2])["level"] == 0.95
+    assert typical(client.planned()) == quick  # the budget alone: scaling was exact
     client.act("/save", name="people.toml")
     assert 'epsilon = "1/2"  # a year' in spec.read_text()
     assert "above 0" in client.act("/change", changes={"size": "0"})["refused"]
@@ -72,42 +70,38 @@ def test_the_horizon_of_a_series_is_a_setting_of_its_spec(spec, planned_here):
     spec.write_text(SERIES)
     with serving(spec) as client:
         assert 'id="horizon" type="range" min="2" max="16"' in client.enter()
-        first = client.until(lambda seen: seen["ready"])
-        assert typical(first)[:2] == promised(planned_spec(read_spec(spec)))[:2]
+        assert typical(client.planned())[:2] == promised(planned_spec(read_spec(spec)))[:2]
         client.act("/change", changes={"periods": 6})
-        longer = client.until(lambda seen: seen["ready"])
+        longer = client.planned()
         assert longer["horizon"] == "6, 2024-06-30"
         client.act("/save", name="people.toml")
-        saved = read_spec(spec)
         assert 'to = "2024-06-30", by = "month" }  # a third of a year' in spec.read_text()
-        assert typical(longer)[:2] == promised(planned_spec(saved))[:2]
+        assert typical(longer)[:2] == promised(planned_spec(read_spec(spec)))[:2]
         for wrong in (1, 3651, "6", True):
             assert "periods must be" in client.act("/change", changes={"periods": wrong})["refused"]
         client.act("/change", changes={"on": False}, rows=[0])
-        assert len(typical(client.until(lambda seen: seen["ready"]))) == 2
+        assert len(typical(client.planned())) == 2
 
 
 def test_two_plans_side_by_side_and_what_tables_cost(client, spec):
     client.enter()
     client.json("/view")
     assert "No plan is kept" in client.act("/swap")["refused"]
-    one = client.until(lambda seen: seen["ready"])
+    one = client.planned()
     assert one["kept"] is None
-    kept = client.act("/keep")
-    assert kept["kept"] == one["facts"]
+    assert client.act("/keep")["kept"] == one["facts"]
     client.act("/change", changes={"size": "2"})
-    other = client.until(lambda seen: seen["ready"])
+    other = client.planned()
     assert [row["before"] for row in other["rows"]] == typical(one)
     assert all(row["change"].startswith("-") for row in other["rows"])
     back = client.act("/swap")
     assert (typical(back), back["size"], back["ready"]) == (typical(one), "1", True)
     assert [row["before"] for row in back["rows"]] == typical(other)
     client.act("/price", rows=[7, 99])
-    priced = client.until(lambda seen: not seen["busy"])
-    plan = planned_spec(read_spec(spec))
-    found = price(plan, [7], read_spec(spec).search())
-    assert priced["rows"][7]["price"] == f"alone {SAID.percent(found.alone, 2)}, saves {SAID.percent(found.saved, 2)}"
-    assert [row["price"] for row in priced["rows"][:7]] == [""] * 7
+    prices = [row["price"] for row in client.idle()["rows"]]
+    opened = read_spec(spec)
+    found = price(planned_spec(opened), [7], opened.search())
+    assert prices == [""] * 7 + [f"alone {SAID.percent(found.alone, 2)}, saves {SAID.percent(found.saved, 2)}"]
     client.act("/change", changes={"size": "3"})
     assert "wait for it" in client.act("/price", rows=[1])["refused"]
 
@@ -122,10 +116,10 @@ def test_how_a_row_without_a_value_counts_is_said(tmp_path):
 
 def test_nothing_is_done_for_a_page_that_shows_other_settings(client, spec):
     client.enter()
-    client.until(lambda seen: seen["ready"])
+    client.planned()
     other = client.another()
     assert other.act("/change", changes={"size": "3"})["size"] == "3"
-    before, shown = other.until(lambda seen: seen["ready"] and not seen["busy"]), client.version
+    shown, _, before = client.version, other.planned(), other.idle()
     for path, body in (
         ("/save", {"name": "people.toml"}),
         ("/save", {"name": "other.toml"}),
@@ -145,27 +139,26 @@ def test_nothing_is_done_for_a_page_that_shows_other_settings(client, spec):
 
 def test_a_page_that_plans_in_vain_says_so(client):
     client.enter()
-    client.until(lambda seen: seen["ready"])
+    client.planned()
     client.act("/change", changes={"target": "", "most": ""}, rows=[7])
-    seen = client.act("/change", changes={"size": "least"})
-    assert seen["status"].endswith("The plan for these settings is being made.")
-    seen = client.until(lambda one: not one["busy"])
+    assert client.act("/change", changes={"size": "least"})["status"].endswith("The plan for these settings is being made.")
+    seen = client.idle()
     assert "No table has a target" in seen["error"]
     assert seen["status"] == "The margins are exact for the strategy found before. There is no plan for these settings."
 
 
 def test_what_cannot_be_planned_is_said(spec, planned_here):
-    spec.write_text(SPEC.replace('"identity"\n', '"gaussian_optimum"\n').replace('strategy = "identity"', 'strategy = "haar"'))
+    spec.write_text(SPEC.replace('strategy = "identity"', 'strategy = "gaussian_optimum"'))
     with serving(spec) as client:
         client.enter()
-        assert "No strategy can be used" in client.until(lambda seen: not seen["busy"])["error"]
+        assert "No strategy can be used" in client.idle()["error"]
 
 
 def test_an_error_that_depends_on_the_data_is_said(spec, planned_here):
     spec.write_text(SPEC[: SPEC.index("# all small")] + '[[workload]]\nqueries = { kids = "prefix" }\n[plan]\nstrategy = "dawa"\n')
     with serving(spec) as client:
         client.enter()
-        seen = client.until(lambda one: one["ready"])
+        seen = client.planned()
         assert seen["status"] == "The error of the strategy dawa depends on the data; no margin can be promised."
         assert typical(seen) == ["not known yet"]
 
@@ -183,13 +176,11 @@ def test_the_studio_asks_session_spec_and_planning_for_nothing_that_takes_data()
     asked = set()
     for path in Path(_studio.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.module in {"leastnoise._session", "leastnoise._spec", "leastnoise._planning"}:
+            module = node.module if isinstance(node, ast.ImportFrom) else ""
+            if module in {"leastnoise._session", "leastnoise._spec", "leastnoise._planning"}:
                 asked |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                assert not node.module.startswith(
-                    ("leastnoise._session.", "leastnoise._table", "leastnoise._kernel", "leastnoise._adapters")
-                )
-            elif isinstance(node, ast.Import):
+            assert not module.startswith(("leastnoise._session.", "leastnoise._table", "leastnoise._kernel", "leastnoise._adapters"))
+            if isinstance(node, ast.Import):
                 assert not any(alias.name.startswith("leastnoise") for alias in node.names)
     assert asked <= PUBLIC | NAMES_AND_TYPES
 
@@ -207,7 +198,7 @@ def test_the_command_says_where_the_page_is_and_ends_with_an_interruption(progra
     address = program.stdout.readline().split()[-1]
     client = Client(address)
     client.enter()
-    client.until(lambda seen: seen["ready"])
+    client.planned()
     program.send_signal(signal.SIGINT)
     assert program.wait(timeout=HANGS) == 0
     assert program.stderr.read() == ""
