@@ -4,6 +4,7 @@ import ast
 import re
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -47,6 +48,7 @@ FORM = fields("""
     a6.what=sums a6.of=3 a7.what=median a7.of=2 a8.what=counts a8.by.6.cells=on
 """)
 
+WITHIN = {"how": "within", "margin": "500"}
 OF_TWO_TEXTS = (
     "weighted_by is for counts, sums, and means without a size; quantiles and shares have no weights. "
     "Give queries for their sums and weights targets of their own."
@@ -73,14 +75,12 @@ def test_names_and_types_suggest_forms_and_who_is_protected(data):
 
 
 def test_a_table_of_a_database_is_known_by_the_names_of_its_columns(tmp_path, monkeypatch):
-    duckdb = pytest.importorskip("duckdb")
     monkeypatch.chdir(tmp_path)
-    with duckdb.connect(str(tmp_path / "shop.duckdb")) as made:
+    with duckdb.connect("shop.duckdb") as made:
         made.execute("CREATE TABLE visits (kunde_id BIGINT, age INTEGER)")
     monkeypatch.setenv("SHOP", f"duckdb://{tmp_path}/shop.duckdb")
     seen = looked_at(ln.DatabaseTable("visits", "env:SHOP"), {})
-    form = {"c1.kind": "whole", "c1.low": "0", "c1.high": "99", "epsilon": "1", "a0.what": "counts", "a0.by.1.cells": "on"}
-    text = spec_of(seen, form, "en")
+    text = spec_of(seen, fields("c1.kind=whole c1.low=0 c1.high=99 epsilon=1 a0.what=counts a0.by.1.cells=on"), "en")
     assert [column.names_person for column in seen.columns] == [True, False]
     assert 'table = "visits"\nconnection = "env:SHOP"' in text
     assert seen.folder == tmp_path
@@ -222,31 +222,34 @@ def test_of_a_file_of_texts_it_can_be_said_how_they_are_written(tmp_path):
         spec_of(data, {**form, "numbers": "1'234"}, "en")
 
 
-def test_what_sql_asks_needs_no_question_on_the_page(data, tmp_path):
+def test_what_sql_asks_needs_no_question_on_the_page(data):
     """All columns are described then, numbers as measures too, by the names that SQL uses; groups come from the file of the codes."""
     form = {key: text for key, text in FORM.items() if not key.startswith("a")}
     text = spec_of(data, form, "en", in_sql=True)
     assert "[[workload]]" not in text
-    with pytest.raises(InputError, match="Nothing is asked yet"):
-        spec_of(data, form, "en")
-    assert all(f"[domain.{name}]" in text for name in ("sex", "age", "pay"))
-    assert "[measures.pay]" in text
-    # commands are typed where the studio was started
-    assert commands(tmp_path / "my spec.toml")[1] == "leastnoise release 'my spec.toml' --out 'my spec'-release"
-    elsewhere = [commands(Path("/elsewhere/a.toml"), in_sql=in_sql)[0] for in_sql in (False, True)]
-    assert elsewhere == ["leastnoise plan /elsewhere/a.toml", "leastnoise plan questions.sql --spec /elsewhere/a.toml"]
-    with pytest.raises(InputError, match="Nothing is asked yet"):
-        spec_of(data, {**form, "how": "within", "margin": "9"}, "en", in_sql=True)
+    assert all(part in text for part in ("[domain.sex]", "[domain.age]", "[domain.pay]", "[measures.pay]"))
+    for more, in_sql in (({}, False), ({"how": "within", "margin": "9"}, True)):
+        with pytest.raises(InputError, match="Nothing is asked yet"):
+            spec_of(data, {**form, **more}, "en", in_sql=in_sql)
     form |= {"c1.kind": "file", "c1.file": "codes.csv", "c1.file_column": "code", "c1.level": "region"}
     (data.folder / "codes.csv").write_text("code,region\nF,n\nM,s\n")
     assert 'levels = {region = {file = "codes.csv", key = "code", value = "region"}}' in spec_of(data, form, "en", in_sql=True)
 
 
+def test_commands_are_typed_where_the_studio_was_started(data, tmp_path):
+    assert commands(tmp_path / "my spec.toml")[1] == "leastnoise release 'my spec.toml' --out 'my spec'-release"
+    elsewhere = [commands(Path("/elsewhere/a.toml"), in_sql=in_sql)[0] for in_sql in (False, True)]
+    assert elsewhere == ["leastnoise plan /elsewhere/a.toml", "leastnoise plan questions.sql --spec /elsewhere/a.toml"]
+
+
+def margins_of(workload):
+    return {product.name: product.target and int(product.target.most) for product in workload.products}
+
+
 def test_a_distance_is_the_target_of_every_table_and_the_budget_follows(data):
-    text = spec_of(data, {**FORM, "how": "within", "margin": "500"}, "en")
+    text = spec_of(data, {**FORM, **WITHIN}, "en")
     assert 'epsilon = "least"' in text
-    targets = {product.name: product.target and int(product.target.most) for product in parse_spec(text, data.folder).workload}
-    assert targets == {
+    assert margins_of(parse_spec(text, data.folder).workload) == {
         **dict.fromkeys(("sex x age:group", "bought", "gone", "sum of pay (EUR)", "age:prefix", "sex x pay (EUR):prefix"), 500),
         "count of pay (EUR) by store:region": 500,
         "sum of pay (EUR) by store:region": 500_000,
@@ -254,23 +257,22 @@ def test_a_distance_is_the_target_of_every_table_and_the_budget_follows(data):
 
 
 def test_weights_of_a_survey_have_bounds_and_a_unit_and_what_they_cost_is_said(data):
-    weight = {"c2.kind": "number", "c2.low": "0", "c2.high": "500", "c2.step": "0.25", "c2.edges": ""}
-    asked = {"a0.by.2.group": "", "a0.weight": "2", "a1.weight": "2", "a3.weight": "2", "a5.of": "3", "a6.weight": "2", "a7.of": "3"}
-    form = {**FORM, **weight, **asked, "a1.size": ""}
-    spec = parse_spec(spec_of(data, form, "en"), data.folder)
+    form = {
+        **FORM,
+        **fields("c2.kind=number c2.low=0 c2.high=500 c2.step=0.25 c2.edges= a0.by.2.group= a0.weight=2 a1.weight=2 a3.weight=2"),
+    }
+    form |= fields("a5.of=3 a6.weight=2 a7.of=3 a1.size=")
+    spec, within = (parse_spec(spec_of(data, {**form, **more}, "en"), data.folder) for more in ({}, WITHIN))
     assert (spec.domain.measure("age").high, spec.domain.measure("age").unit) == (500, ln.Measure("age", 0, 500, unit="0.25").unit)
-    sums = {"sum of age by sex", "sum of age of rows with pay (EUR) by store:region", "sum of pay (EUR) weighted by age by store:region"}
-    assert sums | {"sum of pay (EUR) weighted by age"} <= {product.name for product in spec.workload.products}
-    said = sums_words(spec.workload)
-    assert any("changes a sum of age by at most 500" in words for words in said)
-    within = parse_spec(spec_of(data, {**form, "how": "within", "margin": "500"}, "en"), data.folder)
-    targets = {product.name: product.target and int(product.target.most) for product in within.workload.products}
-    assert targets["sum of age by sex"] == targets["sum of age of rows with pay (EUR) by store:region"] == 500
-    assert targets["sum of pay (EUR) weighted by age by store:region"] == 500_000
-    for change, sentence in [
+    assert any("changes a sum of age by at most 500" in words for words in sums_words(spec.workload))
+    weighted, of_pay = "sum of pay (EUR) weighted by age by store:region", "sum of age of rows with pay (EUR) by store:region"
+    assert {"sum of age by sex", of_pay, weighted, "sum of pay (EUR) weighted by age"} <= {*margins_of(spec.workload)}
+    targets = margins_of(within.workload)
+    assert [targets[name] for name in ("sum of age by sex", of_pay, weighted)] == [500, 500, 500_000]
+    for change, sentence in (
         ({"a0.weight": "99"}, "Weights must be of a column"),
         ({"c2.low": "-1", "c2.step": "1"}, "bounds are not negative"),
-    ]:
+    ):
         with pytest.raises(InputError, match=sentence):
             spec_of(data, {**form, **change}, "en")
 
@@ -284,24 +286,28 @@ def test_a_column_that_is_only_averaged_is_no_attribute_of_which_the_plan_would_
 
 
 def test_texts_that_nobody_can_list_are_found_under_a_delta(data):
-    form = {"c4.kind": "unknown", "c4.most": "100", "a0.what": "top", "a0.by.4.cells": "on", "epsilon": "1", "delta": "1e-9"}
-    text = spec_of(data, form, "en")
+    text = spec_of(data, fields("c4.kind=unknown c4.most=100 a0.what=top a0.by.4.cells=on epsilon=1 delta=1e-9"), "en")
     assert 'delta = "1e-9"' in text
     assert 'unknown = {most = 100}\noutside = "other"\nnull = "other"' in text, "a row whose text is not found is in the other tables"
 
 
 def test_numbers_have_a_comma_in_german_and_no_separators(data):
-    form = {"c3.kind": "number", "c3.low": "0", "c3.high": "10", "c3.step": "2,5", "a0.what": "counts", "a0.by.3.cells": "on"}
-    assert "count = 4" in spec_of(data, {**form, "epsilon": "0,5"}, "de")
+    form = fields("c3.kind=number c3.low=0 c3.high=10 c3.step=2,5 a0.what=counts a0.by.3.cells=on epsilon=0,5")
+    assert "count = 4" in spec_of(data, form, "de")
     with pytest.raises(InputError, match="without separators of thousands"):
-        spec_of(data, {**form, "epsilon": "1", "c3.high": "1.000"}, "de")
+        spec_of(data, {**form, "c3.high": "1.000"}, "de")
 
 
 def test_from_no_file_to_a_saved_spec_and_on_to_targets(data, tmp_path, planned_here):
+    form = fields("c1.kind=list c1.list=F;M a0.what=counts a0.by.1.cells=on epsilon=1")
     with serving(None) as client:
+
+        def refused(path, **body):
+            return client.json(path, body or None)["refused"]
+
         assert texts("en").say("be_title_choose") in client.enter()
-        assert "no file" in client.json("/choose", {"form": {"path": "nowhere.csv"}})["refused"]
-        assert "Name a file" in client.json("/choose", {"form": {}})["refused"]
+        assert "no file" in refused("/choose", form={"path": "nowhere.csv"})
+        assert "Name a file" in refused("/choose", form={})
         client.json("/language", {"language": "de"})
         assert texts("de").say("be_title_choose") in client.ask("/")[2].decode()
         assert client.json("/choose", {"form": {"path": "people.parquet"}}) == {}
@@ -309,23 +315,22 @@ def test_from_no_file_to_a_saved_spec_and_on_to_targets(data, tmp_path, planned_
         assert "Eine Spezifikation für people.parquet" in page
         assert "SECRET" not in page
         client.json("/language", {"language": "en"})
-        assert "Nothing is planned yet" in client.json("/view", None)["refused"]
-        assert "must be an object of texts" in client.json("/plan", {"form": {"a": 1}})["refused"]
-        form = {"c1.kind": "list", "c1.list": "F\nM", "a0.what": "counts", "a0.by.1.cells": "on", "epsilon": "1"}
+        assert "Nothing is planned yet" in refused("/view")
+        assert "must be an object of texts" in refused("/plan", form={"a": 1})
         client.json("/plan", {"form": form})
         seen = client.until(lambda view: view["ended"])
+        (chart,) = seen["charts"]
         assert seen["names"] == ["sex"]
-        assert seen["charts"][0]["alt"].startswith("INVENTED: sex")
-        rows = [row["answer"] for row in seen["charts"][0]["chart"]["data"]["values"]]
-        assert sum(rows) == 10_000
+        assert chart["alt"].startswith("INVENTED: sex")
+        assert sum(row["answer"] for row in chart["chart"]["data"]["values"]) == 10_000
         assert seen["text"] in spec_of(data, form, "en")
         saved = client.json("/save", {"form": form, "name": "people.toml"})
         assert saved["commands"][1] == "leastnoise release people.toml --out people-release"
-        assert "already" in client.json("/save", {"form": form, "name": "people.toml"})["refused"]
-        assert "name of a file" in client.json("/save", {"form": form, "name": "../people.toml"})["refused"]
+        assert "already" in refused("/save", form=form, name="people.toml")
+        assert "name of a file" in refused("/save", form=form, name="../people.toml")
         silent = client.json("/save", {"form": fields("c1.kind=list c1.list=F;M epsilon=1"), "name": "sql.toml"})  # SQL will ask
         assert (silent["asked"], silent["commands"][0]) == (False, "leastnoise plan questions.sql --spec sql.toml")
-        assert "Save the spec first" in client.json("/further", {"name": "other.toml"})["refused"]
+        assert "Save the spec first" in refused("/further", name="other.toml")
         assert client.json("/further", {"name": "people.toml"}) == {}
         assert "Plan people.toml" in client.ask("/")[2].decode()
     assert [place.name for place in sorted(tmp_path.glob("*.toml"))] == ["people.toml", "sql.toml"]
