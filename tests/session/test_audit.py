@@ -1,6 +1,5 @@
 """The audit stays below the claim for the kernel as built, and sees noise that is too small by a quarter, for each kind of noise."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -9,34 +8,31 @@ import pytest
 
 import leastnoise as ln
 from leastnoise import _plan
-from leastnoise._accounting import Noise, Privacy
+from leastnoise._accounting import Noise, PureCost
 from leastnoise._audit import Audit, Part, _measured
 from leastnoise._audit._measured import Pairs
 from leastnoise._kernel import KeySearch, SeededEntropy, _keys, _measure
-from leastnoise._plan import CategoryPlan, Plan
 
 DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 15), measures={"pay": ln.Measure("pay", 0, 100)})
 ASKED = ln.marginals(DOMAIN, ways=2) + ln.queries(DOMAIN, age="prefix")
 SUMS = ln.queries(DOMAIN, sex="identity", sum="pay") + ln.queries(DOMAIN, age="identity")
 TRIALS = 10_000
-CASES: dict[str, tuple[ln.Workload, Privacy, str]] = {
-    "Laplace": (ASKED, Privacy(ln.PureDP(1)), "marginals"),
-    "Laplace, replaced": (ASKED, Privacy(ln.PureDP(1), "replace"), "hierarchy"),
-    "Laplace, three rows": (ASKED, Privacy(ln.PureDP("1/10"), "replace", "id", 3), "identity"),
-    "rounded Gaussian": (ASKED, Privacy(ln.ApproxDP("1/2", "1e-6")), "residual"),
-    "discrete Gaussian": (ASKED, Privacy(ln.ZCDP("1/2"), "replace"), "residual"),
-    "discrete Gaussian, sums": (SUMS, Privacy(ln.ZCDP("1/10")), "workload"),
+CASES: dict[str, tuple[ln.Workload, ln.Privacy, str]] = {
+    "Laplace": (ASKED, ln.Privacy(ln.PureDP(1)), "marginals"),
+    "Laplace, replaced": (ASKED, ln.Privacy(ln.PureDP(1), "replace"), "hierarchy"),
+    "Laplace, three rows": (ASKED, ln.Privacy(ln.PureDP("1/10"), "replace", "id", 3), "identity"),
+    "rounded Gaussian": (ASKED, ln.Privacy(ln.ApproxDP("1/2", "1e-6")), "residual"),
+    "discrete Gaussian": (ASKED, ln.Privacy(ln.ZCDP("1/2"), "replace"), "residual"),
+    "discrete Gaussian, sums": (SUMS, ln.Privacy(ln.ZCDP("1/10")), "workload"),
 }  # fmt: skip
 # The seeds fix the verdicts. Bounds at confidence 0.999999 show how far from chance they are: that of the fault is missed, and that of the
 # right program is above the claim, for fewer than one seed in a million.
 SURE = 1 - 1e-6
 
 
-def planned(case: str) -> Plan:
+def planned(case: str) -> ln.Plan:
     workload, privacy, strategy = CASES[case]
-    found = ln.plan(workload, privacy, strategy=strategy)
-    assert isinstance(found, Plan)
-    return found
+    return ln.plan(workload, privacy, strategy=strategy)
 
 
 def query(found: Audit) -> Part:
@@ -44,9 +40,10 @@ def query(found: Audit) -> Part:
     return found.parts[0]
 
 
-def smaller(sampler: Callable[..., Any]) -> Callable[..., Any]:
-    """Four fifths of the noise scale."""
-    return lambda top, bottom, count, entropy: sampler(top * 4, bottom * 5, count, entropy)
+def make_smaller(monkeypatch: pytest.MonkeyPatch, samplers: dict[Noise, Any], noise: Noise) -> None:
+    """Draw four fifths of the noise scale."""
+    sampler = samplers[noise]
+    monkeypatch.setitem(samplers, noise, lambda top, bottom, count, entropy: sampler(top * 4, bottom * 5, count, entropy))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -60,7 +57,7 @@ def test_the_kernel_as_built_is_below_its_claim_and_not_far(case: str) -> None:
 @pytest.mark.parametrize("case", ["Laplace, three rows", "rounded Gaussian", "discrete Gaussian, sums"])
 def test_noise_too_small_by_a_quarter_is_seen(monkeypatch: pytest.MonkeyPatch, case: str) -> None:
     plan = planned(case)
-    monkeypatch.setitem(_measure.SAMPLERS, plan.measured().noise, smaller(_measure.SAMPLERS[plan.measured().noise]))
+    make_smaller(monkeypatch, _measure.SAMPLERS, plan.measured().noise)
     found = ln.audit(plan, trials=TRIALS, confidence=SURE, entropy=SeededEntropy(6))
     assert not found.held
     assert not query(found).held
@@ -71,13 +68,10 @@ def test_a_cost_that_forgets_a_factor_is_seen(monkeypatch: pytest.MonkeyPatch) -
     plan = planned("Laplace")
     made = plan.measured()
     less = replace(made, blocks=tuple(type(block)(block.factors, block.scale * 4 / 5) for block in made.blocks[:1]))
-    cheaper = replace(plan, measurements=less)
-    from leastnoise._accounting import PureCost
-
-    claimed = PureCost(_measured.cost(less).epsilon * 2 / 3)  # type: ignore[union-attr]
+    claimed = PureCost(_measured.cost(less).epsilon * 2 / 3)
     for module in (_measure, _measured):
         monkeypatch.setattr(module, "cost", lambda _: claimed)
-    assert not ln.audit(cheaper, trials=TRIALS, entropy=SeededEntropy(7)).held
+    assert not ln.audit(replace(plan, measurements=less), trials=TRIALS, entropy=SeededEntropy(7)).held
 
 
 @pytest.mark.parametrize("noise", Noise)
@@ -99,12 +93,6 @@ def test_the_systems_randomness_is_used_and_nothing_is_written(tmp_path: Any, mo
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("arguments", "message"), [({"trials": 10}, "trials must be"), ({"confidence": 1.0}, "confidence must be")])
-def test_bad_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ln.InputError, match=message):
-        ln.audit(planned("Laplace"), **arguments)
-
-
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ApproxDP(1, "1e-6"), ln.ZCDP("1/4")])
 def test_plans_that_look_at_the_data_are_audited_with_their_guard(budget: Any) -> None:
     plan = ln.plan(ln.queries(DOMAIN, age="prefix"), budget, strategy="dawa_levels", guard="1/100")
@@ -122,8 +110,7 @@ def test_a_guard_with_too_little_noise_is_seen(monkeypatch: pytest.MonkeyPatch, 
     asked = ln.queries(DOMAIN, age="prefix")
     plan = ln.plan(asked, budget, strategy="identity", guard="1/10")
     assert ln.audit(plan, guard="1/10", trials=TRIALS, entropy=SeededEntropy(9)).held
-    noise = plan.measured().noise
-    monkeypatch.setitem(_measure.SAMPLERS, noise, smaller(_measure.SAMPLERS[noise]))
+    make_smaller(monkeypatch, _measure.SAMPLERS, plan.measured().noise)
     seen = ln.audit(plan, guard="1/10", trials=TRIALS, entropy=SeededEntropy(9))
     assert not {part.name: part.held for part in seen.parts}["the guard: the query that tells most"]
 
@@ -146,32 +133,23 @@ def test_units_with_few_rows_in_a_cell_have_them_in_many(tables: list[str], rows
     assert max(often for _, often in worst.held[0]) == rows
 
 
-@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
-def test_a_plan_that_costs_more_than_it_declares_is_refused(neighbours: Any) -> None:
-    plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.Privacy(ln.PureDP(1), neighbours))
-    measured = plan.measured()
-    halved = replace(measured, blocks=tuple(replace(block, scale=block.scale / 2) for block in measured.blocks))
-    with pytest.raises(ln.InputError, match="cost more than the budget they declare"):
-        ln.audit(replace(plan, measurements=halved))
-
-
 # ------------------------------------------------------------------------------------------------- searches for categories
 
 SEARCHES = {
-    "Laplace": Privacy(ln.ApproxDP(1, "1e-6")),
-    "Laplace, replaced": Privacy(ln.ApproxDP(1, "1e-6"), "replace"),
-    "Gaussian, six categories": Privacy(ln.ApproxDP("1/2", "1e-6"), "add_remove", "id", 6),
+    "Laplace": ln.Privacy(ln.ApproxDP(1, "1e-6")),
+    "Laplace, replaced": ln.Privacy(ln.ApproxDP(1, "1e-6"), "replace"),
+    "Gaussian, six categories": ln.Privacy(ln.ApproxDP("1/2", "1e-6"), "add_remove", "id", 6),
 }
 every_search = pytest.mark.parametrize("case", SEARCHES)
 
 
-def searched(case: str) -> CategoryPlan:
+def searched(case: str) -> Any:
     plan = ln.plan_categories("agent", ln.Unknown(9, longest=1), SEARCHES[case])
     assert (plan.rule.noise is Noise.ROUNDED_GAUSSIAN) == case.startswith("Gaussian")
     return plan
 
 
-def rehearsed(plan: CategoryPlan, seed: int) -> dict[str, Part]:
+def rehearsed(plan: Any, seed: int) -> dict[str, Part]:
     """The parts by name, that of the largest bound among them."""
     trials = 6000 if plan.privacy.max_rows > 1 else 10_000
     found = ln.audit(plan, trials=trials, confidence=SURE, entropy=SeededEntropy(seed))
@@ -194,23 +172,22 @@ def test_a_search_as_built_is_below_its_claim_and_not_far(case: str) -> None:
     assert parts["all keys that others have too"].lower_bound > (0.6 if case.startswith("Laplace") else 0.1)
 
 
-@every_search
-def test_a_search_with_noise_too_small_by_a_quarter_is_seen(monkeypatch: pytest.MonkeyPatch, case: str) -> None:
-    plan = searched(case)
-    monkeypatch.setitem(_keys._SAMPLERS, plan.rule.noise, smaller(_keys._SAMPLERS[plan.rule.noise]))
-    assert not rehearsed(plan, 2)["a key at the threshold"].held
+def less_noise(monkeypatch: pytest.MonkeyPatch, rule: Any) -> None:
+    make_smaller(monkeypatch, _keys._SAMPLERS, rule.noise)
 
 
-@every_search
-def test_a_search_with_a_threshold_too_low_by_a_quarter_is_seen(monkeypatch: pytest.MonkeyPatch, case: str) -> None:
-    plan, real = searched(case), KeySearch.draw
-
-    def lower(self: KeySearch, *given: Any) -> Any:
-        return real(replace(self, rule=replace(self.rule, threshold=self.rule.threshold * 3 // 4)), *given)
-
-    monkeypatch.setattr(KeySearch, "draw", lower)
+def a_lower_threshold(monkeypatch: pytest.MonkeyPatch, rule: Any) -> None:
+    real, lower = KeySearch.draw, replace(rule, threshold=rule.threshold * 3 // 4)
+    monkeypatch.setattr(KeySearch, "draw", lambda search, *given: real(replace(search, rule=lower), *given))
     monkeypatch.setattr(_keys, "keys_are_private", lambda *_: True)
-    assert not rehearsed(plan, 3)["a key at the threshold"].held
+
+
+@every_search
+@pytest.mark.parametrize("wrong", [less_noise, a_lower_threshold])
+def test_a_search_that_is_wrong_by_a_quarter_is_seen(monkeypatch: pytest.MonkeyPatch, case: str, wrong: Any) -> None:
+    plan = searched(case)
+    wrong(monkeypatch, plan.rule)
+    assert not rehearsed(plan, 2)["a key at the threshold"].held
 
 
 def test_a_rule_that_was_wrongly_proved_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,6 +200,21 @@ def test_a_rule_that_was_wrongly_proved_is_seen(monkeypatch: pytest.MonkeyPatch)
     assert parts["all keys that nobody else has"].lower_bound > 1.2
 
 
-def test_a_search_has_no_guard() -> None:
+# ------------------------------------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_a_plan_that_costs_more_than_it_declares_is_refused(neighbours: Any) -> None:
+    plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.Privacy(ln.PureDP(1), neighbours))
+    measured = plan.measured()
+    halved = replace(measured, blocks=tuple(replace(block, scale=block.scale / 2) for block in measured.blocks))
+    with pytest.raises(ln.InputError, match="cost more than the budget they declare"):
+        ln.audit(replace(plan, measurements=halved))
+
+
+def test_other_arguments_are_refused() -> None:
+    for arguments, message in (({"trials": 10}, "trials must be"), ({"confidence": 1.0}, "confidence must be")):
+        with pytest.raises(ln.InputError, match=message):
+            ln.audit(planned("Laplace"), **arguments)
     with pytest.raises(ln.InputError, match="A search for categories has no guard"):
         ln.audit(searched("Laplace"), guard="1/100", trials=200)
