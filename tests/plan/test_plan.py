@@ -28,38 +28,35 @@ CELLS = Block((Factor(("a",), Identity(2)), Factor(("b",), Identity(8))), Fracti
 SUMS = Block((Factor(("a",), Identity(2)),), Fraction(1), "pay")
 
 
-def small(**changes: object) -> Measurements:
-    values = {
-        "domain": DOMAIN,
-        "privacy": Privacy(PureDP(1)),
-        "noise": Noise.DISCRETE_LAPLACE,
-        "blocks": (TREE,),
-        **changes,
-    }
-    return Measurements(**values)  # type: ignore[arg-type]
-
-
+PAY = Domain(a=["x"], measures={"pay": Measure("pay", 0, 2**31)})
 ASKED = queries(DOMAIN, b="identity", weight=2)
 
 
+def small(*blocks: Block, **changes: object) -> Measurements:
+    values = {"domain": DOMAIN, "privacy": Privacy(PureDP(1)), "noise": Noise.DISCRETE_LAPLACE, "blocks": blocks or (TREE,)}
+    return Measurements(**{**values, **changes})
+
+
+def one(*factors: Factor, scale: int = 1, measure: str | None = None, limits: Limits | None = None) -> Block:
+    return Block(factors, Fraction(scale), measure, limits)
+
+
 def plan_of(made: Measurements, **changes: object) -> Plan:
-    return Plan(workload=ASKED, privacy=made.privacy, strategy="test", measurements=made, **changes)  # type: ignore[arg-type]
+    return Plan(workload=ASKED, privacy=made.privacy, strategy="test", measurements=made, **changes)
+
+
+SMALL = plan_of(small())
 
 
 def test_json_round_trip_keeps_everything() -> None:
     weighted = Block((Factor(("b",), Tree.full(8, 2), np.arange(1, 16)),), Fraction(7, 3))
     promise = Promise(10.5, 2.25, (TableError("b", 8, 2.0, 1.5, 1.75),))
-    made = small(
-        noise=Noise.ROUNDED_GAUSSIAN,
-        privacy=Privacy(ApproxDP(1, "1e-9"), "replace", "id", 3),
-        blocks=(weighted, CELLS, SUMS),
-        grid=16,
-    )
+    privacy = Privacy(ApproxDP(1, "1e-9"), "replace", "id", 3)
+    made = small(weighted, CELLS, SUMS, noise=Noise.ROUNDED_GAUSSIAN, privacy=privacy, grid=16)
     plan = plan_of(made, promise=promise, details={"gap": 1e-3})
     again = Plan.from_json(plan.to_json())
     assert again == plan
-    assert again.digest() == plan.digest()
-    assert again.digest() != plan_of(small()).digest()
+    assert again.digest() == plan.digest() != SMALL.digest()
     assert (measurements_digest(again.measured()), again.workload) == (measurements_digest(made), ASKED)
     assert again.expected_error() == promise
     assert plan.lower_bound() == 2.25
@@ -67,20 +64,19 @@ def test_json_round_trip_keeps_everything() -> None:
 
 def test_limits_survive_json_and_change_the_digest() -> None:
     steps = Limits([300, 1000], "a")
-    one, other = (Block(SUMS.factors, Fraction(1), "pay", limits) for limits in (steps, Limits([500])))
-    made = small(blocks=(TREE, one, Block((), Fraction(2), "pay", steps)))
+    stepped, other = (replace(SUMS, limits=limits) for limits in (steps, Limits([500])))
+    made = small(TREE, stepped, one(scale=2, measure="pay", limits=steps))
     plan = plan_of(made)
     again = Plan.from_json(plan.to_json()).measured()
     assert again == made
     assert measurements_digest(again) == measurements_digest(made)
     assert [block.limits for block in again.blocks] == [None, steps, steps]
     assert plan.to_json().count("zlib_int64") == 1
-    plain = small(blocks=(SUMS,))
-    assert len({measurements_digest(one) for one in (plain, small(blocks=(one,)), small(blocks=(other,)))}) == 3
-    assert "limits" not in measurements_value(plain)
+    assert len({measurements_digest(small(block)) for block in (SUMS, stepped, other)}) == 3
+    assert "limits" not in measurements_value(small(SUMS))
     assert [entry.block.limits for entry in equations(made, "pay")] == [steps, steps]
     with pytest.raises(InputError, match="Sums of pay under different limits differ in their bias and are not estimated together"):
-        equations(small(blocks=(one, other)), "pay")
+        equations(small(stepped, other), "pay")
     value = json.loads(plan.to_json())
     value["blocks"][1]["limits"] = 1
     with pytest.raises(InputError, match="the place of limits must be a whole number from 0 to 0; got 1"):
@@ -101,21 +97,20 @@ def test_limits_are_values() -> None:
 
 
 def test_a_smaller_limit_leaves_headroom_and_noise() -> None:
-    domain = Domain(a=["x"], measures={"pay": Measure("pay", 0, 2**31)})
-    plan = fit(domain, Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, [(Block((), Fraction(1), "pay", Limits([2**20])), 1.0)])
+    plan = fit(PAY, Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, [(one(measure="pay", limits=Limits([2**20])), 1.0)])
     assert (plan.blocks[0].scale, plan.blocks[0].limits) == (2**20, Limits([2**20]))
     low = Domain(a=["x"], measures={"pay": Measure("pay", -50, 100)})
-    block = Block((), Fraction(1), "pay", Limits([10]))
-    assert small(domain=low, blocks=(block,)).largest_values(block).tolist() == [50]
+    block = one(measure="pay", limits=Limits([10]))
+    assert small(block, domain=low).largest_values(block).tolist() == [50]
 
 
 def edited(**changes: object) -> str:
     """The file of a plan with other entries."""
-    return json.dumps(json.loads(plan_of(small()).to_json()) | changes)
+    return json.dumps(json.loads(SMALL.to_json()) | changes)
 
 
 def block_with(**changes: object) -> str:
-    (block,) = json.loads(plan_of(small()).to_json())["blocks"]
+    (block,) = json.loads(SMALL.to_json())["blocks"]
     return edited(blocks=[block | changes])
 
 
@@ -140,23 +135,14 @@ def test_damaged_plans_are_refused(text: str, message: str) -> None:
         (lambda: small(noise="numpy"), "the noise of measurements"),
         (lambda: small(blocks=()), "At least one query must be measured; got no blocks"),
         (lambda: small(grid=0), "grid must be a whole number from 1"),
-        (lambda: small(blocks=(Block((), Fraction(0)),)), "scale must be a number above 0; got Fraction\\(0, 1\\)"),
-        (lambda: small(blocks=(Block((), Fraction(-1)),)), "scale must be a number above 0"),
-        (
-            lambda: small(blocks=(Block((Factor(("c",), Identity(2)),), Fraction(1)),)),
-            "attributes of a block must be attributes of the domain",
-        ),
-        (lambda: small(blocks=(Block((CELLS.factors[1], CELLS.factors[0]), Fraction(1)),)), "each once, in its order"),
-        (lambda: small(blocks=(Block((TREE.factors[0], TREE.factors[0]), Fraction(1)),)), "each once, in its order"),
-        (
-            lambda: small(blocks=(Block((Factor(("b",), Identity(7)),), Fraction(1)),)),
-            "size of an operator must be the 8 cells of b; got 7",
-        ),
-        (lambda: small(blocks=(Block((), Fraction(1), "tips"),)), "measure of a block must be a measure of the domain; got 'tips'"),
-        (
-            lambda: small(blocks=(Block((), Fraction(2**57)),)),
-            "scale must be a fraction whose terms, with grid and row weights, stay below 2\\^56",
-        ),
+        (lambda: small(one(scale=0)), "scale must be a number above 0; got Fraction\\(0, 1\\)"),
+        (lambda: small(one(scale=-1)), "scale must be a number above 0"),
+        (lambda: small(one(Factor(("c",), Identity(2)))), "attributes of a block must be attributes of the domain"),
+        (lambda: small(one(CELLS.factors[1], CELLS.factors[0])), "each once, in its order"),
+        (lambda: small(one(TREE.factors[0], TREE.factors[0])), "each once, in its order"),
+        (lambda: small(one(Factor(("b",), Identity(7)))), "size of an operator must be the 8 cells of b; got 7"),
+        (lambda: small(one(measure="tips")), "measure of a block must be a measure of the domain; got 'tips'"),
+        (lambda: small(one(scale=2**57)), "scale must be a fraction whose terms, with grid and row weights, stay below 2\\^56"),
         (lambda: Factor(("b",), Identity(8), np.zeros(8, dtype=int)), "row_weights must be 8 whole numbers from 1 to 2\\^20"),
         (lambda: Factor(("b",), Identity(8), np.full(8, 1.5)), "row_weights must be whole numbers; got 'float64'"),
         (lambda: Limits([1, 2]), "limits without an attribute must be one value; got '2 values'. Name the attribute"),
@@ -165,47 +151,41 @@ def test_damaged_plans_are_refused(text: str, message: str) -> None:
         (lambda: Limits([5, -1], "a"), "limits must be from 0 to 2\\^53 - 1 units, one of them at least 1; got '-1 to 5'"),
         (lambda: Limits([0]), "one of them at least 1; got '0 to 0'"),
         (lambda: Limits(np.array([2**64 - 1], dtype=np.uint64)), "from 0 to 2\\^53 - 1 units"),
-        (lambda: small(blocks=(Block((), Fraction(1), None, Limits([1])),)), "the limits of a block of counts must be None"),
-        (
-            lambda: small(blocks=(Block((), Fraction(1), "pay", Limits([1, 2, 3], "a")),)),
-            "the limits of a block must be one for each of the 2 cells of a; got '3 values'",
-        ),
-        (lambda: small(blocks=(Block((), Fraction(1), "pay", Limits([1], "z")),)), "an attribute must be one of 'a', 'b'"),
-        (lambda: small(blocks=(Block((), Fraction(1), "pay", Limits([1001])),)), "at most the upper bound of pay, 1000 units; got 1001"),
+        (lambda: small(one(limits=Limits([1]))), "the limits of a block of counts must be None"),
+        (lambda: small(one(measure="pay", limits=Limits([1, 2, 3], "a"))), "one for each of the 2 cells of a; got '3 values'"),
+        (lambda: small(one(measure="pay", limits=Limits([1], "z"))), "an attribute must be one of 'a', 'b'"),
+        (lambda: small(one(measure="pay", limits=Limits([1001]))), "at most the upper bound of pay, 1000 units; got 1001"),
         (lambda: small(grid=3), "grid must be a power of two; got 3"),
-        (lambda: plan_of(small()).expected_error(), "has no expected error"),
+        (SMALL.expected_error, "has no expected error"),
     ],
 )
 def test_guards(make: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        make()  # type: ignore[operator]
+        make()
 
 
 def test_public_bounds_too_large_for_exact_arithmetic_are_refused() -> None:
-    domain = Domain(a=["x"], measures={"pay": Measure("pay", 0, 2**31)})
     with pytest.raises(
         InputError, match=r"too large for exact arithmetic: a measured sum may reach \d+, allowed is below 2\^62. Choose a larger unit"
     ):
-        Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), Fraction(1), "pay"),))
+        small(one(measure="pay"), domain=PAY)
 
 
 def test_tables_too_large_to_count_are_refused_with_their_size() -> None:
     domain = Domain(a=Integers(1, 2**15), b=Integers(1, 2**15))
-    block = Block((Factor(("a",), Identity(2**15)), Factor(("b",), Identity(2**15))), Fraction(1))
     with pytest.raises(InputError, match="may have at most 268435456 cells; got 1073741824 for a x b"):
-        Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
+        small(one(*(Factor((name,), Identity(2**15)) for name in "ab")), domain=domain)
 
 
 def test_arrays_in_plan_files_are_bounded_by_the_domain() -> None:
-    plan = plan_of(small(blocks=(Block((Factor(("b",), Dense(np.eye(8, dtype=int)), np.arange(1, 9)),), Fraction(1)),)))
-    value = json.loads(plan.to_json())
+    plan = plan_of(small(one(Factor(("b",), Dense(np.eye(8, dtype=int)), np.arange(1, 9)))))
     for place, shape, message in (("operator", [8, 9], "at most 8 columns"), ("row_weights", [2**40], "of at most 8 numbers")):
         bad = json.loads(plan.to_json())
         entry = bad["factors"][0][place]
         (entry["matrix"] if place == "operator" else entry)["shape"] = shape
         with pytest.raises(InputError, match=message):
             Plan.from_json(json.dumps(bad))
-    assert Plan.from_json(json.dumps(value)) == plan
+    assert Plan.from_json(plan.to_json()) == plan
 
 
 def test_what_a_plan_says_cannot_be_changed_at_any_depth() -> None:
@@ -225,10 +205,10 @@ def test_what_a_plan_says_cannot_be_changed_at_any_depth() -> None:
 
 
 def test_a_plan_that_decides_on_the_way_says_what_it_lacks() -> None:
-    plan = replace(plan_of(small()), measurements=None, details={"steps": [1, [2]]}, fallback=plan_of(small()))
+    plan = replace(SMALL, measurements=None, details={"steps": [1, [2]]}, fallback=SMALL)
     again = Plan.from_json(plan.to_json())
-    assert (again, again.digest(), again.fallback) == (plan, plan.digest(), plan_of(small()))
-    assert plan.cost().budget == PureDP(1)  # type: ignore[union-attr]
+    assert (again, again.digest(), again.fallback) == (plan, plan.digest(), SMALL)
+    assert plan.cost().budget == PureDP(1)
     for asked, lacks in ((plan.measured, "no measurements that are known beforehand"), (plan.lower_bound, "no expected error")):
         with pytest.raises(InputError, match=f"The plan 'test' has {lacks}: what it does depends on the data"):
             asked()
@@ -249,7 +229,7 @@ def test_a_plan_that_decides_on_the_way_says_what_it_lacks() -> None:
 )
 def test_a_plan_is_of_one_piece(change: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        replace(plan_of(small()), **change)  # type: ignore[arg-type]
+        replace(SMALL, **change)
 
 
 def test_one_short_scale_meets_pure_budgets_exactly() -> None:
@@ -271,18 +251,13 @@ def test_one_short_scale_meets_pure_budgets_exactly() -> None:
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @pytest.mark.parametrize("rows", [1, 3])
 def test_fitted_plans_cost_the_budget_and_hardly_less(budget: object, mechanism: str, neighbours: str, rows: int) -> None:
-    privacy = Privacy(budget, neighbours, None if rows == 1 else "id", rows)  # type: ignore[arg-type]
-    blocks = [(TREE, 0.123), (CELLS, 3.7), (SUMS, 1e-4), (Block((Factor(("b",), Prefix(8), np.arange(1, 9)),), Fraction(1)), 0.5)]
+    privacy = Privacy(budget, neighbours, None if rows == 1 else "id", rows)
+    blocks = [(TREE, 0.123), (CELLS, 3.7), (SUMS, 1e-4), (one(Factor(("b",), Prefix(8), np.arange(1, 9))), 0.5)]
     plan = fit(DOMAIN, privacy, mechanism, blocks)
     assert covers(privacy.budget, cost(plan))
     # One part in ten thousand less noise would be too little.
-    tighter = small(
-        privacy=privacy,
-        noise=mechanism,
-        grid=plan.grid,
-        blocks=tuple(Block(b.factors, round_up(b.scale * Fraction(9999, 10000), 20), b.measure) for b in plan.blocks),
-    )
-    assert not covers(privacy.budget, cost(tighter))
+    less = (replace(block, scale=round_up(block.scale * Fraction(9999, 10000), 20)) for block in plan.blocks)
+    assert not covers(privacy.budget, cost(replace(plan, blocks=tuple(less))))
     ratios = [float(block.scale) * weight for block, (_, weight) in zip(plan.blocks, blocks, strict=True)]
     np.testing.assert_allclose(ratios, ratios[0], rtol=1e-5)
 
