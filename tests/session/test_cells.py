@@ -1,6 +1,5 @@
 """Few rows of a unit in one cell: from the spec to the release, and what is promised of it."""
 
-import json
 import math
 
 import numpy as np
@@ -16,6 +15,7 @@ from leastnoise._mechanisms import candidates, terms_of
 from leastnoise._session import planned_spec
 from leastnoise._session._finish import read_table
 from leastnoise._spec import parse_spec, plan_warnings
+from session.releasing import manifest, report
 
 pytestmark = pytest.mark.usefixtures("kept_plans")
 
@@ -76,15 +76,12 @@ def test_a_table_that_was_read_without_the_bound_is_refused() -> None:
 
 
 def test_a_release_says_what_was_cut_and_its_ledger_serves_other_bounds(tmp_path) -> None:
-    frame, ledger = customers(np.random.default_rng(4)), tmp_path / "shop.ledger"
-    book = ln.Ledger.create(ledger, "shop", Privacy(ln.ZCDP(2), **UNIT))
+    frame, book = customers(np.random.default_rng(4)), ln.Ledger.create(tmp_path / "shop.ledger", "shop", Privacy(ln.ZCDP(2), **UNIT))
     plan = ln.plan(BOTH, privacy(PerCell(1, "month")), guard="1/100")
     ln.release(plan, frame, ledger=book, options=ln.Options(guard="1/100"), out=tmp_path / "out")
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert manifest["privacy"]["unit"]["max_per_cell"] == {"rows": 1, "attributes": ["month"]}
-    report = (tmp_path / "out" / "report.html").read_text()
-    assert "Of these at most one is in any one cell of month" in report
-    assert "without looking at anything else" in report
+    assert manifest(tmp_path / "out")["privacy"]["unit"]["max_per_cell"] == {"rows": 1, "attributes": ["month"]}
+    assert "Of these at most one is in any one cell of month" in report(tmp_path / "out")
+    assert "without looking at anything else" in report(tmp_path / "out")
     ln.release(ln.plan(BOTH, privacy(None)), frame, ledger=book)
     assert [entry.state for entry in book.entries()] == ["sealed"] * 3
 
@@ -121,47 +118,39 @@ queries = { month = "identity", size = "identity" }
 """
 
 
-def spec(tmp_path, unit: str, tables: str = TABLES):
-    return parse_spec(SPEC.format(unit=unit) + tables, tmp_path)
+def bound(tmp_path, unit: str, tables: str = TABLES) -> PerCell | None:
+    return parse_spec(SPEC.format(unit=unit) + tables, tmp_path).privacy.max_per_cell
 
 
 def test_the_cell_is_what_all_tables_have_unless_it_is_said(tmp_path) -> None:
-    assert spec(tmp_path, "").privacy.max_per_cell is None
-    assert spec(tmp_path, ", max_per_cell = 1").privacy.max_per_cell == PerCell(1, "month")
-    assert spec(tmp_path, ', max_per_cell = 2, cell = "store"').privacy.max_per_cell == PerCell(2, "store")
-    assert spec(tmp_path, ', max_per_cell = 2, cell = ["month", "size"]').privacy.max_per_cell == PerCell(2, ["month", "size"])
+    assert bound(tmp_path, "") is None
+    assert bound(tmp_path, ", max_per_cell = 1") == PerCell(1, "month")
+    assert bound(tmp_path, ', max_per_cell = 2, cell = "store"') == PerCell(2, "store")
+    assert bound(tmp_path, ', max_per_cell = 2, cell = ["month", "size"]') == PerCell(2, ["month", "size"])
 
 
-APART = "[[workload]]\nmarginals = { ways = 1 }"
+def test_specs_that_mean_nothing_are_refused(tmp_path) -> None:
+    for unit, said in (
+        (', cell = "month"', "left out where there is no max_per_cell"),
+        (', max_per_cell = 0, cell = "month"', "max_per_cell must be a whole number of at least 1; got 0"),
+        (', max_per_cell = 7, cell = "month"', "max_per_cell must be at most max_rows"),
+        (", max_per_cell = 1, cell = 3", "cell must be an attribute or a list of them"),
+    ):
+        with pytest.raises(InputError, match=said):
+            bound(tmp_path, unit)
+    with pytest.raises(InputError, match="max_per_cell must say of which attributes a cell is"):
+        bound(tmp_path, ", max_per_cell = 1", "[[workload]]\nmarginals = { ways = 1 }")
 
 
-@pytest.mark.parametrize(
-    ("unit", "tables", "said"),
-    [
-        (", max_per_cell = 1", APART, "max_per_cell must say of which attributes a cell is"),
-        (', cell = "month"', TABLES, "left out where there is no max_per_cell"),
-        (', max_per_cell = 0, cell = "month"', TABLES, "max_per_cell must be a whole number of at least 1; got 0"),
-        (', max_per_cell = 7, cell = "month"', TABLES, "max_per_cell must be at most max_rows"),
-        (", max_per_cell = 1, cell = 3", TABLES, "cell must be an attribute or a list of them"),
-    ],
-)
-def test_specs_that_mean_nothing_are_refused(tmp_path, unit: str, tables: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        spec(tmp_path, unit, tables)
-
-
-@pytest.mark.parametrize(
-    ("bound", "said"),
-    [
+def test_bounds_from_which_no_table_gains_are_refused_before_planning() -> None:
+    for unknown, said in (
         (PerCell(1, ["store", "size"]), "must be attributes of one table that is asked for; got 'store, size'"),
         (PerCell(1, "shop"), "shop"),
         (PerCell(1, "store"), "max_rows must be at most 5: 1 in each cell of store; got 6"),
-    ],
-)
-def test_bounds_from_which_no_table_gains_are_refused_before_planning(bound: PerCell, said: str) -> None:
-    for refused in (ln.plan, ln.compare):
-        with pytest.raises(InputError, match=said):
-            refused(BOTH, privacy(bound))
+    ):
+        for refused in (ln.plan, ln.compare):
+            with pytest.raises(InputError, match=said):
+                refused(BOTH, privacy(unknown))
 
 
 def test_a_bound_that_laplace_noise_gains_nothing_from_is_warned_about(tmp_path) -> None:

@@ -4,7 +4,6 @@ import csv
 import html
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import openpyxl
@@ -16,11 +15,13 @@ import leastnoise as ln
 from adapters.postgres import fill, server
 from leastnoise._cli._main import program
 from leastnoise._release import notices_of_all
+from session.releasing import manifest, report
 
 ROWS = 6000
 DOMAIN = ln.Domain(month=ln.Integers(1, 12), store=ln.Coded(5))
 ASKED = ln.marginals(DOMAIN, ways=1) + ln.queries(DOMAIN)
-OPTIONS = {"guard": "1/4", "formats": ["csv", "xlsx", "sdmx"]}
+OPTIONS = ln.Options(guard="1/4", formats=["csv", "xlsx", "sdmx"])
+GUARD = ln.Options(guard="1/4")
 
 
 def shop(unit_rows: float) -> pd.DataFrame:
@@ -43,25 +44,21 @@ def cut_in(frame: pd.DataFrame, most: int, per_cell: int | None) -> tuple[float,
 def plan(most: int, per_cell: int | None = None) -> ln.Plan:
     bound = None if per_cell is None else ln.PerCell(per_cell, "month")
     privacy = ln.Privacy(ln.ZCDP(8), unit_column="customer", max_rows=most, max_per_cell=bound)
-    return ln.plan(ASKED if bound is None else ln.queries(DOMAIN, month="identity"), privacy, guard=OPTIONS["guard"], strategy="identity")
+    return ln.plan(ASKED if bound is None else ln.queries(DOMAIN, month="identity"), privacy, guard="1/4", strategy="identity")
 
 
 def told(release: ln.Release) -> tuple[float, float, float]:
-    found = re.search(r"At least about ([\d.]+)% of the rows were cut \(([\d.]+)% to ([\d.]+)%;", _notice(release))
+    found = re.search(r"At least about ([\d.]+)% of the rows were cut \(([\d.]+)% to ([\d.]+)%;", notices_of_all(release)[0])
     return tuple(float(number) / 100 for number in found.groups())
 
 
-def _notice(release: ln.Release) -> str:
-    return notices_of_all(release)[0]
-
-
 @pytest.mark.parametrize(("unit_rows", "most", "per_cell"), [(8, 2, None), (8, 12, 1), (6, 8, None), (2, 20, None)])
-def test_the_share_that_is_told_is_that_of_the_data(tmp_path: Path, unit_rows: float, most: int, per_cell: int | None) -> None:
+def test_the_share_that_is_told_is_that_of_the_data(tmp_path, unit_rows: float, most: int, per_cell: int | None) -> None:
     frame, made = shop(unit_rows), plan(most, per_cell)
     true, counted = cut_in(frame, most, per_cell)
     frame.to_csv(tmp_path / "shop.csv", index=False)
     for number, source in enumerate((frame, tmp_path / "shop.csv")):
-        release = ln.release(made, source, ledger=tmp_path / f"{number}.ledger", options=ln.Options(guard=OPTIONS["guard"]))
+        release = ln.release(made, source, ledger=tmp_path / f"{number}.ledger", options=GUARD)
         share, low, high = told(release)
         assert low - 0.03 <= counted <= high + 0.03  # six standard errors and more, with rounding
         assert low - 0.03 <= true <= high + (0.03 if most > 3 else 1)  # more of units of very many rows, as it says
@@ -69,7 +66,7 @@ def test_the_share_that_is_told_is_that_of_the_data(tmp_path: Path, unit_rows: f
         assert high - low < 0.15
 
 
-def test_the_share_is_told_of_rows_that_are_counted_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_share_is_told_of_rows_that_are_counted_where_they_are(tmp_path, monkeypatch) -> None:
     frame = shop(8)
     lines = ", ".join(f"({', '.join(map(str, row))})" for row in frame.itertuples(index=False))
     with server() as url:
@@ -77,9 +74,8 @@ def test_the_share_is_told_of_rows_that_are_counted_where_they_are(tmp_path: Pat
         monkeypatch.setenv("SHOP_URL", url)
         for most, per_cell in ((5, None), (12, 1)):
             source = ln.DatabaseTable("public.shop", "env:SHOP_URL")
-            ledger = tmp_path / str(most) / "shop.ledger"
-            ledger.parent.mkdir()
-            release = ln.release(plan(most, per_cell), source, ledger=ledger, options=ln.Options(guard=OPTIONS["guard"]))
+            ledger = tmp_path / f"{most}.ledger"
+            release = ln.release(plan(most, per_cell), source, ledger=ledger, dataset=str(most), options=GUARD)
             _, low, high = told(release)
             true, counted = cut_in(frame, most, per_cell)
             assert low - 0.03 <= counted <= high + 0.03
@@ -88,20 +84,19 @@ def test_the_share_is_told_of_rows_that_are_counted_where_they_are(tmp_path: Pat
 
 
 @pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def out(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cut")
-    ln.release(plan(5), shop(8), ledger=folder / "a.ledger", out=folder / "out", options=ln.Options(**OPTIONS))
+    ln.release(plan(5), shop(8), ledger=folder / "a.ledger", out=folder / "out", options=OPTIONS)
     return folder / "out"
 
 
-def test_everything_that_is_published_says_of_which_rows_it_is(out: Path) -> None:
+def test_everything_that_is_published_says_of_which_rows_it_is(out) -> None:
     release = ln.read_release(out)
     short = re.compile(r"of at most 5 rows of every value of 'customer'; at least about \d\d% of the rows were cut")
     with (out / "tables.csv").open(encoding="utf-8", newline="") as file:
         assert all(short.fullmatch(row["of"]) for row in csv.DictReader(file))
-    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
-    assert short.fullmatch(manifest["answers"]["of"])
-    assert manifest["intervals"]["notice"] == _notice(release)
+    assert short.fullmatch(manifest(out)["answers"]["of"])
+    assert manifest(out)["intervals"]["notice"] == notices_of_all(release)[0]
     assert len(short.findall((out / "structure.sdmx.xml").read_text(encoding="utf-8").replace("&#39;", "'"))) == len(release.tables)
     book = openpyxl.load_workbook(out / "answers.xlsx")
     assert book["tables"]["E2"].value == "rows (at most 5 rows of each customer)"
@@ -109,30 +104,29 @@ def test_everything_that_is_published_says_of_which_rows_it_is(out: Path) -> Non
     assert "rows (at most 5 rows of each customer)" in json.dumps(release.tables["month"].plot().to_dict())
 
 
-def test_a_report_says_first_that_over_a_tenth_of_the_rows_were_cut(out: Path, tmp_path: Path) -> None:
-    page = html.unescape((out / "report.html").read_text(encoding="utf-8"))
-    notice = _notice(ln.read_release(out))
+def test_a_report_says_first_that_over_a_tenth_of_the_rows_were_cut(out, tmp_path) -> None:
+    page = html.unescape(report(out))
+    notice = notices_of_all(ln.read_release(out))[0]
     assert page.count(notice) == 1
     assert page.index("</h1>") < page.index(notice) < page.index('class="lead"')
     said = r"Every answer is made of at most 5 rows of every value of 'customer'; at least about \d\d% of the rows were cut"
     assert re.search(said, page)
     assert "Rows read" not in page
-    few = plan(60)
-    ln.release(few, shop(2), ledger=tmp_path / "b.ledger", out=tmp_path / "out", options=ln.Options(guard=OPTIONS["guard"]))
-    page = html.unescape((tmp_path / "out/report.html").read_text(encoding="utf-8"))
-    assert page.index('class="lead"') < page.index(_notice(ln.read_release(tmp_path / "out")))
+    ln.release(plan(60), shop(2), ledger=tmp_path / "b.ledger", out=tmp_path / "out", options=GUARD)
+    page = html.unescape(report(tmp_path / "out"))
+    assert page.index('class="lead"') < page.index(notices_of_all(ln.read_release(tmp_path / "out"))[0])
 
 
-def test_rounded_tables_and_notebooks_say_it(out: Path, tmp_path: Path) -> None:
+def test_rounded_tables_and_notebooks_say_it(out, tmp_path) -> None:
     release = ln.read_release(out)
     done = CliRunner().invoke(program, ["round", str(out), "--to", "5", "--out", str(tmp_path / "rounded")], catch_exceptions=False)
     assert done.exit_code == 0
-    assert _notice(release) in (tmp_path / "rounded/README.md").read_text(encoding="utf-8")
+    assert notices_of_all(release)[0] in (tmp_path / "rounded/README.md").read_text(encoding="utf-8")
     assert "of at most 5 rows of every value of 'customer'; at least about" in repr(release)
 
 
 @pytest.mark.parametrize("asked", [["show"], ["show", "month"], ["answer"]], ids=" ".join)
-def test_commands_say_it_beside_the_numbers(out: Path, asked: list[str]) -> None:
+def test_commands_say_it_beside_the_numbers(out, asked: list[str]) -> None:
     more = ["--cells", "month"] if asked[0] == "answer" else asked[1:]
     said = CliRunner().invoke(program, [asked[0], str(out), *more], catch_exceptions=False).output
     assert re.search(r"At least about \d\d% of the rows were cut", re.sub(r"\s+", " ", said))

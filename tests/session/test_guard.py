@@ -1,10 +1,8 @@
 """The guard: what it costs, when it stops, how often it is wrong, and that its numbers are published."""
 
 import itertools
-import json
 import math
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,6 +15,7 @@ from leastnoise._plan import with_guard, without_guard
 from leastnoise._release._words import bet_words, promise
 from leastnoise._session import enter_release
 from leastnoise._session._guard import WRONG, guard_measurements, laplace_tail, most_by_chance
+from session.releasing import manifest, report
 
 pytestmark = pytest.mark.usefixtures("kept_plans")
 
@@ -24,12 +23,20 @@ DOMAIN = ln.Domain(sex=["F", "M"])
 WORKLOAD = ln.marginals(DOMAIN, ways=1)
 RIGHT = pd.DataFrame({"sex": ["F", "M"] * 2500})
 WRONG_CASE = pd.DataFrame({"sex": ["f", "m"] * 2500})
-BUDGETS = [ln.PureDP(1), ln.ApproxDP(1, "1e-6"), ln.ZCDP("1/2")]
+PLAN = ln.plan(WORKLOAD, ln.PureDP(1), guard="1/10")
+TENTH = ln.Options(guard="1/10")
+every_budget = pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ApproxDP(1, "1e-6"), ln.ZCDP("1/2")], ids=repr)
+both_relations = pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 
 
-@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
-@pytest.mark.parametrize("budget", BUDGETS, ids=repr)
-def test_the_guard_stops_a_wrong_spec_and_costs_its_share(tmp_path: Path, budget: ln.PureDP, neighbours: str) -> None:
+def size(budget):
+    """Epsilon, or rho."""
+    return getattr(budget, "epsilon", None) or budget.rho
+
+
+@both_relations
+@every_budget
+def test_the_guard_stops_a_wrong_spec_and_costs_its_share(tmp_path, budget: ln.PureDP, neighbours: str) -> None:
     book = tmp_path / "people.ledger"
     plan = ln.plan(WORKLOAD, ln.Privacy(budget, neighbours), guard="1/100")
     with pytest.raises(ln.GuardError, match=r"fewer than half.*1/100 of the budget. The rest is left.*leastnoise check"):
@@ -38,63 +45,55 @@ def test_the_guard_stops_a_wrong_spec_and_costs_its_share(tmp_path: Path, budget
     ledger = ln.Ledger.open(book)
     (entry,) = ledger.entries()
     assert (entry.state, entry.description) == ("sealed", "guard: rows read and used")
-    whole = ledger.privacy.budget
-    assert whole == budget
-    share = getattr(whole, "epsilon", None) or whole.rho
-    assert (entry.charge.epsilon or entry.charge.rho) == share / 100
-    assert entry.charge.delta == 0
+    assert ledger.privacy.budget == budget
+    assert (size(entry.charge), entry.charge.delta) == (size(budget) / 100, 0)
     released = ln.release(plan, RIGHT, ledger=book, out=tmp_path / "out")  # what is left is enough for the plan
     assert released.private
     assert (ledger.left().epsilon, ledger.left().rho) == (0, 0)
 
 
-def test_a_right_release_publishes_the_two_numbers(tmp_path: Path) -> None:
-    plan = ln.plan(WORKLOAD, ln.PureDP(1), guard="1/10")
-    made = ln.release(plan, RIGHT, ledger=tmp_path / "people.ledger", out=tmp_path / "out", options=ln.Options(guard="1/10"))
-    manifest = json.loads((tmp_path / "out/manifest.json").read_text(encoding="utf-8"))
-    receipt, page = manifest["receipt"], (tmp_path / "out/report.html").read_text(encoding="utf-8")
+def test_a_right_release_publishes_the_two_numbers(tmp_path) -> None:
+    made = ln.release(PLAN, RIGHT, ledger=tmp_path / "people.ledger", out=tmp_path / "out", options=TENTH)
+    told, page = manifest(tmp_path / "out"), report(tmp_path / "out")
+    receipt = told["receipt"]
     assert receipt["guard_used"] == made.receipt["guard_used"]
     assert abs(receipt["guard_used"] - 5000) < 300
     assert abs(receipt["guard_kept"] - 5000) < 300
     assert (receipt["guard_share"], receipt["guard_charge"], receipt["guard_number"], receipt["number"]) == ("1/10", "epsilon = 0.1", 1, 2)
     assert f"{receipt['guard_used']:,}" in page
     whole = ln.Privacy(ln.PureDP(1))
-    assert made.privacy == whole
-    assert ln.read_release(tmp_path / "out").privacy == whole
+    assert made.privacy == ln.read_release(tmp_path / "out").privacy == whole
     assert all(text in page for text in (bet_words(whole), promise(whole), "epsilon = 1 (pure"))
-    assert manifest["privacy"]["parameters"] == {"epsilon": "1"}
+    assert told["privacy"]["parameters"] == {"epsilon": "1"}
 
 
 def test_a_seeded_release_has_a_guard_too() -> None:
-    plan = ln.plan(WORKLOAD, ln.PureDP(1), guard="1/10")
     a_fifth_unused = pd.DataFrame({"sex": ["F", "M"] * 2000 + ["x"] * 1000})
-    made = ln.release(plan, a_fifth_unused, seed=1, options=ln.Options(guard="1/10"))
+    made = ln.release(PLAN, a_fifth_unused, seed=1, options=TENTH)
     assert (made.receipt["guard_used"], made.receipt["guard_kept"]) == (pytest.approx(4000, abs=300), pytest.approx(5000, abs=300))
     assert made.receipt["guard_charge"] == "nothing"
     with pytest.raises(ln.GuardError, match="Nothing was spent"):
-        ln.release(plan, WRONG_CASE, seed=1, options=ln.Options(guard="1/10"))
+        ln.release(PLAN, WRONG_CASE, seed=1, options=TENTH)
 
 
-def test_both_are_affordable_or_nothing_is_spent(tmp_path: Path) -> None:
+def test_both_are_affordable_or_nothing_is_spent(tmp_path) -> None:
     book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
     with pytest.raises(ln.BudgetError):
         ln.release(ln.plan(WORKLOAD, ln.PureDP(1)), RIGHT, ledger=book, options=ln.Options(guard="1/100"))
     assert book.entries() == ()
 
 
-@pytest.mark.parametrize("budget", BUDGETS, ids=repr)
+@every_budget
 def test_shares_add_up_to_the_whole(budget: ln.PureDP) -> None:
     whole = ln.Privacy(budget, "replace", "id", 3)
     for share in (Fraction(1, 100), Fraction(1, 3)):
         rest = without_guard(whole, share)
         assert with_guard(rest, share) == whole
-        own = guard_measurements(rest, share).privacy.budget
-        part = getattr(own, "epsilon", None) or own.rho
-        assert part == share * (getattr(budget, "epsilon", None) or budget.rho)
+        assert size(guard_measurements(rest, share).privacy.budget) == share * size(budget)
 
 
-@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
-@pytest.mark.parametrize("budget", BUDGETS, ids=repr)
+@both_relations
+@every_budget
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_a_unit_loses_exactly_the_share_by_the_rows_used_kept_and_cut(budget: ln.PureDP, neighbours: str, most: int) -> None:
     """Every unit that there can be, against none or against every other: its rows used, not used and cut, as far as they are counted."""
@@ -109,9 +108,10 @@ def test_a_unit_loses_exactly_the_share_by_the_rows_used_kept_and_cut(budget: ln
     pairs = itertools.product(units, units if neighbours == "replace" else {(0, 0, 0)})
     apart = [tuple(abs(a - b) for a, b in zip(*pair, strict=True)) for pair in pairs]
     if measured.noise is Noise.DISCRETE_LAPLACE:
-        worst, whole = max((a + b) / rows + c / cut for a, b, c in apart), measured.privacy.budget.epsilon
+        worst = max((a + b) / rows + c / cut for a, b, c in apart)
     else:
-        worst, whole = max((a**2 + b**2) / rows**2 / 2 + c**2 / cut**2 / 2 for a, b, c in apart), measured.privacy.budget.rho
+        worst = max((a**2 + b**2) / rows**2 / 2 + c**2 / cut**2 / 2 for a, b, c in apart)
+    whole = size(measured.privacy.budget)
     assert worst <= whole
     assert float(worst / whole) == pytest.approx(1, abs=1e-9)
 
@@ -147,22 +147,19 @@ def test_half_of_1000_rows_at_a_tenth_of_epsilon_is_stopped_less_than_once_in_10
 
 
 @pytest.mark.parametrize("attribute", ["month", "rows"])
-def test_a_bound_on_rows_in_cells_is_not_about_the_cells_of_a_guard(tmp_path: Path, attribute: str) -> None:
+def test_a_bound_on_rows_in_cells_is_not_about_the_cells_of_a_guard(tmp_path, attribute: str) -> None:
     privacy = ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=12, max_per_cell=ln.PerCell(1, attribute))
     measured = guard_measurements(privacy, Fraction(1, 10))
     all_used = sum(Fraction(most) ** 2 / (2 * block.scale**2) for most, block in zip((12, 36), measured.blocks, strict=True))
     assert all_used <= measured.privacy.budget.rho
-    frame = pd.DataFrame({"id": ["one"] * 12, attribute: [str(month) for month in range(12)]})
-    domain = ln.Domain({attribute: [str(month) for month in range(12)]})
-    plan = ln.plan(ln.marginals(domain, ways=1), privacy, guard="1/10")
-    made = ln.release(plan, frame, ledger=ln.Ledger.create(tmp_path / "a.ledger", "a", privacy), options=ln.Options(guard="1/10"))
+    months = [str(month) for month in range(12)]
+    plan = ln.plan(ln.marginals(ln.Domain({attribute: months}), ways=1), privacy, guard="1/10")
+    made = ln.release(plan, pd.DataFrame({"id": "one", attribute: months}), ledger=tmp_path / "a.ledger", options=TENTH)
     assert made.receipt["guard_noise_std"] ** 2 >= 12**2 / (2 * 0.1)
 
 
-def test_a_release_that_is_entered_into_another_ledger_is_entered_with_its_guard(tmp_path: Path) -> None:
-    plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1), guard="1/10")
-    rows = pd.DataFrame({"sex": ["F", "M"] * 500})
-    ln.release(plan, rows, ledger=tmp_path / "a.ledger", dataset="people", out=tmp_path / "out", options=ln.Options(guard="1/10"))
+def test_a_release_that_is_entered_into_another_ledger_is_entered_with_its_guard(tmp_path) -> None:
+    ln.release(PLAN, RIGHT, ledger=tmp_path / "a.ledger", dataset="people", out=tmp_path / "out", options=TENTH)
     other = ln.Ledger.create(tmp_path / "b.ledger", "people", ln.Privacy(ln.PureDP(9)))
     enter_release(other, tmp_path / "out")
     assert (str(other.left()), len(other.entries())) == ("epsilon = 8", 2)
