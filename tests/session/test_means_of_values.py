@@ -1,8 +1,8 @@
 """Means are of the values that are there: rows without one are in neither the sum nor the count, and what was clipped is said."""
 
-import json
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -13,6 +13,7 @@ import leastnoise as ln
 from leastnoise._check import InputError
 from leastnoise._release import texts
 from leastnoise._spec import parse_spec
+from session.releasing import manifest, report
 
 RNG = np.random.default_rng(6)
 ROWS = 5_000
@@ -45,7 +46,6 @@ def asked(low: int, null: str = "other"):
 
 
 def sources() -> dict[str, object]:
-    duckdb = pytest.importorskip("duckdb")
     text = pd.DataFrame({"sex": SEX, "pay": np.where(MISSING, "unknown", PAY.astype(str))})
     return {
         "pandas": PEOPLE,
@@ -77,24 +77,20 @@ def test_means_medians_and_shares_are_of_the_values_wherever_the_rows_are(low: i
         assert made.tables["count of pay by sex"].product.values_of == "pay"
 
 
-def test_the_count_of_values_is_named_and_clipping_is_said_in_both_languages(tmp_path: Path) -> None:
+def test_the_count_of_values_is_named_and_clipping_is_said_in_both_languages(tmp_path) -> None:
     spec = asked(10_000)
     plan = ln.plan(spec.workload, spec.privacy, strategy="identity")
     ln.release(plan, PEOPLE, seed=1, out=tmp_path / "out")
-    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
-    (entry,) = [one for one in manifest["answers"]["tables"] if one["measure"] == "count of pay"]
+    told, page = manifest(tmp_path / "out"), report(tmp_path / "out")
+    (entry,) = [one for one in told["answers"]["tables"] if one["measure"] == "count of pay"]
     assert (entry["name"], entry["unit"]) == ("count of pay by sex", "row")
-    assert any("a null, and text that is no number, is none" in rule for rule in manifest["domain"]["rules"])
-    report = (tmp_path / "out/report.html").read_text()
-    assert "In means and sums of pay a value below 10,000 counts as 10,000 and one above 90,000 as 90,000; a row without a value" in report
+    assert any("a null, and text that is no number, is none" in rule for rule in told["domain"]["rules"])
+    assert "In means and sums of pay a value below 10,000 counts as 10,000 and one above 90,000 as 90,000; a row without a value" in page
     assert "rows without a value: add nothing to sums, and are left out of means" in repr(plan)
-    assert "rows with a value of pay" in report
-    assert "rows without a value are in neither" in report
-    assert (
-        texts("de")
-        .say("clipped_means", name="pay", low="1", high="2")
-        .startswith("In Mittelwerten und Summen von pay zählt ein Wert unter 1")
-    )
+    assert "rows with a value of pay" in page
+    assert "rows without a value are in neither" in page
+    german = texts("de").say("clipped_means", name="pay", low="1", high="2")
+    assert german.startswith("In Mittelwerten und Summen von pay zählt ein Wert unter 1")
 
 
 def test_a_count_of_values_can_be_asked_for_by_itself_and_means_need_it() -> None:

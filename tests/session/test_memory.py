@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -18,7 +17,7 @@ from waiting import HANGS
 
 
 @pytest.fixture
-def little(monkeypatch: pytest.MonkeyPatch) -> None:
+def little(monkeypatch) -> None:
     monkeypatch.setenv("LEASTNOISE_MEMORY", "100M")
 
 
@@ -27,7 +26,7 @@ def long(cells: int = 200_000) -> ln.Workload:
 
 
 @pytest.mark.usefixtures("little")
-def test_a_release_that_needs_more_than_there_is_is_refused_before_it_is_paid(tmp_path: Path) -> None:
+def test_a_release_that_needs_more_than_there_is_is_refused_before_it_is_paid(tmp_path) -> None:
     made = ln.plan(long(), ln.PureDP(1))
     with pytest.raises(ln.InputError, match=r"This release needs about 20\d\.\d MiB of memory; 100\.0 MiB is available"):
         ln.release(made, pd.DataFrame({"x": [1, 2]}), ledger=tmp_path / "a.ledger", out=tmp_path / "out")
@@ -39,30 +38,26 @@ def test_a_set_too_large_to_write_is_counted_as_its_cells_and_prefix_sums() -> N
     assert release_memory(made, in_files=True) < 10e6
 
 
-@pytest.mark.parametrize("given", ["8 apples", "-1", "G", "1e9", "1" * 40])
-def test_a_limit_that_is_no_size_is_refused(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
-    monkeypatch.setenv("LEASTNOISE_MEMORY", given)
-    with pytest.raises(ln.InputError, match="LEASTNOISE_MEMORY must be a size such as 8G"):
-        available_memory()
+def test_a_limit_is_a_size(monkeypatch) -> None:
+    for given, size in (("1000", 1000), ("2k", 2048), ("1.5GiB", 3 * 2**29), ("1T", 2**40)):
+        monkeypatch.setenv("LEASTNOISE_MEMORY", given)
+        assert available_memory() == size
+    for given in ("8 apples", "-1", "G", "1e9", "1" * 40):
+        monkeypatch.setenv("LEASTNOISE_MEMORY", given)
+        with pytest.raises(ln.InputError, match="LEASTNOISE_MEMORY must be a size such as 8G"):
+            available_memory()
 
 
-@pytest.mark.parametrize(("given", "size"), [("1000", 1000), ("2k", 2048), ("1.5GiB", 3 * 2**29), ("1T", 2**40)])
-def test_a_limit_is_read(monkeypatch: pytest.MonkeyPatch, given: str, size: int) -> None:
-    monkeypatch.setenv("LEASTNOISE_MEMORY", given)
-    assert available_memory() == size
+def test_a_limit_of_a_control_group_counts_and_its_cached_files_are_free(tmp_path) -> None:
+    def free(folder: str, **files: str) -> int | None:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        for name, text in files.items():
+            (tmp_path / folder / f"memory.{name}").write_text(text)
+        return _memory._free_of_group(str(tmp_path / folder))
 
-
-def test_a_limit_of_a_control_group_counts_and_its_cached_files_are_free(tmp_path: Path) -> None:
-    for name, text in (("memory.max", "1000\n"), ("memory.current", "900\n"), ("memory.stat", "anon 500\ninactive_file 300\n")):
-        (tmp_path / name).write_text(text)
-    assert _memory._free_of_group(str(tmp_path)) == 400
-    (tmp_path / "memory.max").write_text("max\n")
-    assert _memory._free_of_group(str(tmp_path)) is None
-    older = tmp_path / "older"
-    older.mkdir()
-    for name, text in (("memory.limit_in_bytes", "1000"), ("memory.usage_in_bytes", "1200")):
-        (older / name).write_text(text)
-    assert _memory._free_of_group(str(older)) == 0
+    assert free("group", max="1000\n", current="900\n", stat="anon 500\ninactive_file 300\n") == 400
+    assert free("group", max="max\n") is None
+    assert free("older", limit_in_bytes="1000", usage_in_bytes="1200") == 0
 
 
 @pytest.mark.usefixtures("little")
@@ -72,13 +67,12 @@ def test_what_needs_too_much_is_refused_with_its_size() -> None:
     require_memory(2**20, "Little", "")
 
 
-def test_a_strategy_that_runs_out_of_memory_does_not_take_the_others_down(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_strategy_that_runs_out_of_memory_does_not_take_the_others_down(monkeypatch) -> None:
     def greedy(*_: object) -> None:
         raise MemoryError("Unable to allocate 32.0 GiB for an array with shape (2098176, 2048) and data type int64")
 
     monkeypatch.setitem(PLANNERS, "workload", replace(PLANNERS["workload"], propose=greedy))
-    privacy = ln.plan(long(4), ln.PureDP(1)).privacy
-    (failed,) = candidates(long(4), privacy, "workload")
+    (failed,) = candidates(long(4), ln.plan(long(4), ln.PureDP(1)).privacy, "workload")
     assert failed.reason == "it needs more memory than there is (unable to allocate 32.0 GiB at once); ask for fewer or smaller tables"
     with pytest.raises(ln.InputError, match="workload: it needs more memory than there is"):
         ln.plan(long(4), ln.PureDP(1), strategy="workload")

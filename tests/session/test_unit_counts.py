@@ -1,8 +1,6 @@
 """Units counted beside rows and sums, from the spec to the report: what is counted, what it costs, and what is refused."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,19 +9,14 @@ import pytest
 import leastnoise as ln
 from leastnoise._measurements import cost, views
 from leastnoise._spec import parse_spec, spec_warnings
+from session.releasing import manifest, report
 from simulated import releases
 
 RNG = np.random.default_rng(5)
 CUSTOMERS = RNG.integers(0, 600, 4000)
-SHOP = pd.DataFrame(
-    {
-        "customer": CUSTOMERS,
-        "region": np.array(["N", "S", "W"])[CUSTOMERS % 3],
-        "month": RNG.integers(0, 4, 4000),
-        "revenue": RNG.integers(0, 100, 4000),
-    }
-)
-
+REGIONS = np.array(["N", "S", "W"])[CUSTOMERS % 3]
+MONTHS, REVENUES = RNG.integers(0, 4, 4000), RNG.integers(0, 100, 4000)
+SHOP = pd.DataFrame({"customer": CUSTOMERS, "region": REGIONS, "month": MONTHS, "revenue": REVENUES})
 SPEC = """\
 [source]
 path = "shop.csv"
@@ -49,16 +42,23 @@ count = "units"
 """
 
 
+def spec(*changes: tuple[str, str]):
+    text = SPEC
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return parse_spec(text, Path("/nowhere"))
+
+
 @pytest.fixture(scope="module")
-def made() -> tuple[ln.Plan, Any]:
-    asked = parse_spec(SPEC, Path("/nowhere"))
-    assert spec_warnings(asked) == ()
-    return ln.plan(asked.workload, asked.privacy), asked
+def plan() -> ln.Plan:
+    assert spec_warnings(spec()) == ()
+    return ln.plan(spec().workload, spec().privacy)
 
 
 @pytest.mark.parametrize("rows", [5, 40])
 def test_units_are_counted_once_in_a_cell_and_once_in_all_by_what_is_their_own(rows: int) -> None:
-    asked = parse_spec(SPEC.replace("max_rows = 5", f"max_rows = {rows}").replace('epsilon = "1"', 'epsilon = "5000"'), Path("/nowhere"))
+    asked = spec(("max_rows = 5", f"max_rows = {rows}"), ('epsilon = "1"', 'epsilon = "5000"'))
     release = ln.release(ln.plan(asked.workload, asked.privacy), SHOP, seed=1)
     found = {table.name: table.answer.round().astype(int).tolist() for table in release.tables}
     truth = SHOP.groupby("region")["customer"].nunique().tolist()
@@ -72,8 +72,7 @@ def test_units_are_counted_once_in_a_cell_and_once_in_all_by_what_is_their_own(r
         assert all(0.6 * most < kept < most for kept, most in zip(found["units by month"], by_month, strict=True))
 
 
-def test_rows_and_units_share_the_budget_and_units_of_their_own_attributes_cost_a_single_row(made: tuple[ln.Plan, Any]) -> None:
-    plan, _ = made
+def test_rows_and_units_share_the_budget_and_units_of_their_own_attributes_cost_a_single_row(plan: ln.Plan) -> None:
     paid = {view.blocks[0].measure: cost(view).epsilon for view in views(plan.measured())}
     assert float(sum(paid.values())) == pytest.approx(1)
     assert plan.cost().epsilon == sum(paid.values())
@@ -81,34 +80,29 @@ def test_rows_and_units_share_the_budget_and_units_of_their_own_attributes_cost_
     assert promise.lower_bound <= promise.total_squared_error
     own = {table.name: table.rmse for table in promise.tables}
     # of the noise that one row would have within the share: one row by region, and one in each of the four months
-    noise = {
-        name: table * float(paid[measure]) / 2**0.5
-        for name, measure, table in (("region", "units", own["units by region"]), ("month", "units by month", own["units by month"]))
-    }
-    assert noise == pytest.approx({"region": 1, "month": 4}, rel=0.05)
+    for name, measure, rows in (("units by region", "units", 1), ("units by month", "units by month", 4)):
+        assert own[name] * float(paid[measure]) / 2**0.5 == pytest.approx(rows, rel=0.05)
     again = ln.Plan.from_json(plan.to_json())
     assert (again, again.domain) == (plan, plan.domain)
 
 
 @pytest.mark.parametrize("budget", ['epsilon = "1"', 'rho = "1/2"', 'epsilon = "1"\ndelta = "1e-7"'])
 def test_errors_are_those_promised(budget: str) -> None:
-    asked = parse_spec(SPEC.replace('epsilon = "1"', budget), Path("/nowhere"))
+    asked = spec(('epsilon = "1"', budget))
     plan = ln.plan(asked.workload, asked.privacy)
-    frame = SHOP.iloc[:0]
-    runs = [*releases(plan, frame, range(60))]
+    runs = [*releases(plan, SHOP.iloc[:0], range(60))]
     for place, table in enumerate(plan.expected_error().tables):
         squares = np.mean([run.tables[place].answer ** 2 for run in runs])
         assert np.sqrt(squares) == pytest.approx(table.rmse, rel=0.35)
     assert plan.expected_error().lower_bound <= plan.expected_error().total_squared_error
 
 
-def test_files_and_report_say_what_a_unit_is(made: tuple[ln.Plan, Any], tmp_path: Path) -> None:
-    ln.release(made[0], SHOP, ledger=tmp_path / "shop.ledger", dataset="shop", out=tmp_path / "out", options=ln.Options(language="de"))
+def test_files_and_report_say_what_a_unit_is(plan: ln.Plan, tmp_path) -> None:
+    ln.release(plan, SHOP, ledger=tmp_path / "shop.ledger", dataset="shop", out=tmp_path / "out", options=ln.Options(language="de"))
     release = ln.read_release(tmp_path / "out")
     assert [table.name for table in release.tables][1:] == ["units by region", "units by month", "units by region:coast"]
-    manifest = json.loads((tmp_path / "out/manifest.json").read_text(encoding="utf-8"))
-    assert [table["unit"] for table in manifest["answers"]["tables"]] == ["1", "unit", "unit", "unit"]
-    page = (tmp_path / "out/report.html").read_text(encoding="utf-8")
+    assert [table["unit"] for table in manifest(tmp_path / "out")["answers"]["tables"]] == ["1", "unit", "unit", "unit"]
+    page = report(tmp_path / "out")
     for words in (
         "Einheiten nach region",
         "Zahl der Einheiten",
@@ -119,9 +113,7 @@ def test_files_and_report_say_what_a_unit_is(made: tuple[ln.Plan, Any], tmp_path
     assert "Summe von units" not in page
     (further,) = release.answer(ln.queries(release.plan.domain, region=ln.total(), sum="units"))
     assert float(further.answer) == pytest.approx(float(release.tables[1].answer.sum()), abs=3)
-    with pytest.raises(
-        ln.InputError, match=r"the queries of units by month must be the cells of month; got '.*'. A unit may be in several"
-    ):
+    with pytest.raises(ln.InputError, match=r"units by month must be the cells of month; got '.*'. A unit may be in several"):
         ln.queries(release.plan.domain, month="prefix", sum="units by month")
 
 
@@ -137,30 +129,25 @@ def test_files_and_report_say_what_a_unit_is(made: tuple[ln.Plan, Any], tmp_path
         (', of_unit = ["region"]', "", "number 3: the queries of units by region must be the cells of region; got 'region:coast'"),
         ('sum = "revenue"', 'sum = "revenue"\ncount = "units"', 'number 1: count must be left out, or "rows", where a measure is summed'),
         ('count = "units"', 'count = "people"', "number 2: count must be one of .rows., .units."),
-        (
-            "[measures.revenue]",
-            '[measures."units by month"]\ncolumn = "x"\nclip = [0, 2]\n[measures.revenue]',
-            "the name of a measure must be",
-        ),
+        ("[measures.revenue]", '[measures."units by month"]\nclip = [0, 2]\n[measures.revenue]', "the name of a measure must be"),
         ('[[workload]]\nqueries = { region = "identity" }\nsum', '[[workload]]\nmeans = { of = "revenue" }\ncount', "a key of"),
     ],
 )
 def test_what_cannot_be_counted_is_refused(old: str, new: str, message: str) -> None:
-    assert old in SPEC
     with pytest.raises(ln.InputError, match=message):
-        parse_spec(SPEC.replace(old, new), Path("/nowhere"))
+        spec((old, new))
 
 
-def test_mechanisms_for_sums_audits_and_means_refuse_counts_of_units(made: tuple[ln.Plan, Any]) -> None:
+def test_mechanisms_for_sums_audits_and_means_refuse_counts_of_units(plan: ln.Plan) -> None:
     domain = ln.Domain(month=ln.Integers(0, 3))
     asked, privacy = ln.marginals(domain, ways=1, count="units"), ln.Privacy(ln.PureDP(1), unit_column="customer", max_rows=5)
     for strategy, message in (("truncated_sums", "this workload asks for counts of units"), ("dawa", "dawa")):
         with pytest.raises(ln.InputError, match=message):
             ln.plan(asked, privacy, strategy=strategy)
     with pytest.raises(ln.InputError, match="A plan that counts units cannot be audited yet"):
-        ln.audit(made[0], trials=200)
+        ln.audit(plan, trials=200)
     with pytest.raises(ln.InputError, match="A mean of units by month needs its sums"):
-        ln.means(ln.release(made[0], SHOP, seed=1), "units by month", by=["month"])
+        ln.means(ln.release(plan, SHOP, seed=1), "units by month", by=["month"])
     with pytest.raises(ln.InputError, match="got 'one of rows'"):
         ln.plan(asked, ln.PureDP(1))
 

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import leastnoise as ln
@@ -52,7 +54,7 @@ def by_region(values: pd.Series) -> list[float]:
 
 
 @pytest.mark.parametrize("source", ["pandas", "csv", "engine"])
-def test_weighted_tables_are_those_of_brute_force(source: str, tmp_path: Path) -> None:
+def test_weighted_tables_are_those_of_brute_force(source: str, tmp_path) -> None:
     spec = parse_spec(SPEC, tmp_path)
     names = [product.name for product in spec.workload]
     count, total, whole = "sum of weight of rows with pay by region", "sum of pay weighted by weight by region", "sum of weight by region"
@@ -62,9 +64,6 @@ def test_weighted_tables_are_those_of_brute_force(source: str, tmp_path: Path) -
         data = tmp_path / "people.csv"
         PEOPLE.to_csv(data, index=False)
     elif source == "engine":
-        import duckdb
-        import pyarrow as pa
-
         data = duckdb.from_arrow(pa.Table.from_pandas(PEOPLE, preserve_index=False))
     made = ln.release(ln.plan(spec.workload, spec.privacy), data, seed=4)
     assert made.tables[count].answer == pytest.approx(by_region(WEIGHT[VALUE.notna()].fillna(0).reindex(PEOPLE.index, fill_value=0)), abs=9)
@@ -81,7 +80,7 @@ def test_weighted_tables_are_those_of_brute_force(source: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("budget", [ln.PureDP("1/2"), ln.ZCDP("1/100")], ids=["pure", "zcdp"])
-def test_intervals_hold_weighted_means(budget: object) -> None:
+def test_intervals_hold_weighted_means(budget) -> None:
     """One group has few rows, so that its intervals are open to the bounds now and then."""
     domain = parse_spec(SPEC, Path()).domain
     plan = ln.plan(ln.mean_queries(domain, "pay", by=["region"], weight=3).weighted_by("weight"), budget)
@@ -98,10 +97,8 @@ def test_intervals_hold_weighted_means(budget: object) -> None:
 
 def test_what_a_weight_costs_is_said_and_true() -> None:
     domain = parse_spec(SPEC, Path()).domain
-    rows, weighted = (
-        ln.plan(asked, ln.ZCDP("1/50"), strategy="identity")
-        for asked in (ln.queries(domain, region="identity"), ln.queries(domain, region="identity").weighted_by("weight"))
-    )
+    asked = ln.queries(domain, region="identity")
+    rows, weighted = (ln.plan(one, ln.ZCDP("1/50"), strategy="identity") for one in (asked, asked.weighted_by("weight")))
     factor = weighted.expected_error().tables[0].rmse * 0.25 / rows.expected_error().tables[0].rmse
     assert factor == pytest.approx(60, rel=0.02)
     (clipped, cost) = sums_words(weighted.workload)
@@ -143,10 +140,7 @@ def test_no_bound_is_above_what_the_rows_allow() -> None:
     [
         ('weighted_by = "height"', r"weighted_by must be a measure whose bounds are not negative \(weight\); got 'height'"),
         ('weighted_by = "pay"', r"weighted_by must be a measure whose bounds are not negative \(weight\); got 'pay'. Declare it"),
-        (
-            'weighted_by = "weight"\nsize = 100',
-            "weighted_by is for counts, sums, and means without a size; quantiles and shares have no weights",
-        ),
+        ('weighted_by = "weight"\nsize = 100', "for counts, sums, and means without a size; quantiles and shares have no weights"),
     ],
 )
 def test_weights_that_cannot_be_used_are_refused(changed: str, message: str) -> None:
