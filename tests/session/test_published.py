@@ -1,13 +1,93 @@
 """Every field that is written is in the list of docs/promise.md, with the reason why it is public, and nothing else is."""
 
+import csv
+import json
 import re
+import sqlite3
 from pathlib import Path
 
-from session.published import fields, published
+import pandas as pd
 
+import leastnoise as ln
+
+FRAME = pd.DataFrame({"sex": ["F", "M", "M", "F"] * 20, "age": list(range(8)) * 10, "pay": list(range(16)) * 5, "id": list(range(40)) * 2})
+# Below these a key is a name of the user's (an attribute, a measure, a table) or a parameter of a strategy.
+NAMES = {
+    "domain.attributes", "domain.measures", "plan.details", "plan.outcome", "options.labels", "details", "outcome", "answers.columns",
+    "post_processing.columns", "privacy.parameters", "privacy.cost", "privacy.budget", "workload", "questions", "statistics.asked",
+    *(f"measurements.{name}" for name in ("domain", "privacy", "factors", "limits", "blocks")),
+    "factors", "limits", "values", "promise", "versions",
+}  # fmt: skip
 # Only of a release with over ten million answers to intervals.
 RARE = {("manifest", "answers.too_large_to_write")}
 PAGE = Path(__file__).parents[2] / "docs" / "promise.md"
+JSON = {"manifest.json": "manifest", "measurements/plan.json": "plan", "measurements/observation.json": "observation"}
+TABLES = {"tables.csv": "index", "covariances/q1.csv": "covariances"}
+
+
+def fields(value, prefix=""):
+    """Paths of all keys of a JSON value; lists count as one of their entries."""
+    if prefix in NAMES:
+        return
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            path = f"{prefix}.{name}" if prefix else name
+            yield path
+            yield from fields(inner, path)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from fields(inner, prefix)
+
+
+def releases(folder: Path):
+    """Releases with everything that can be asked for, of plans that look at the data and others; of each what is in its ledger and plan."""
+    domain = ln.Domain(
+        {"sex": ln.Categories(["F", "M"]), "age": ln.Integers(0, 7), "pay": ln.Integers(0, 15)}, measures={"sum": ln.Measure("pay", 0, 16)}
+    )
+    wide = ln.marginals(domain, upto=2, of=["sex", "age"]) + ln.queries(domain, sex="identity", sum="sum")
+    wide += ln.mean_queries(domain, "sum", by=["sex"], size=40) + ln.quantile_queries(domain, "age", ["0.5"])
+    units = ln.Privacy(ln.ApproxDP(1, "1e-9"), unit_column="id", max_rows=2, max_per_cell=ln.PerCell(1, "sex"))
+    people = ln.plan(wide, units, strategy="identity")
+    counts = ln.plan(ln.queries(domain, sex="identity", age="identity"), ln.PureDP(1), strategy="identity")
+    options = {"non_negative": True, "integer": True, "nnls": True, "local_non_negative": True, "covariances": ("q1",)}
+    options |= {"formats": ("csv", "parquet", "xlsx", "sdmx"), "labels": {"sex": {"F": "women", "M": "men"}}}
+    options |= {"title": "People", "source": "A register", "agency": "OFFICE"}
+    options["statements"] = ("SELECT sex, age, COUNT(*) FROM people GROUP BY sex, age",)
+    search = dict.fromkeys(("attribute", "plan", "id", "ledger", "ledger_id", "charge", "number", "head"), "...") | {"dataset": "people 5"}
+    without_threshold = ln.queries(domain, pay="prefix", sum="sum")
+    asked = [
+        (people, FRAME, None),
+        (counts, FRAME, ln.Options(**options)),
+        (ln.plan(ln.queries(domain, age="prefix"), ln.PureDP(1), strategy="dawa_levels"), FRAME, None),
+        (ln.plan(without_threshold, ln.PureDP(1), strategy="truncated_sums"), FRAME, None),
+        (ln.plan(ln.queries(domain, sex="identity", sum="sum"), ln.PureDP(1), strategy="truncated_sums"), FRAME, None),
+        (people, FRAME, ln.Options(guard="1/100", searches=[search])),
+        (counts, ln.Joined(FRAME, pd.DataFrame({"id": range(40)}), on="id", public=True), None),
+    ]
+    for number, (plan, rows, chosen) in enumerate(asked):
+        out, ledger = folder / str(number), folder / f"{number}.ledger"
+        ln.release(plan, rows, ledger=ledger, dataset=f"people {number}", out=out, options=chosen)
+        with sqlite3.connect(ledger) as connection:
+            tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()]
+            columns = {("ledger", f"{table}.{row[1]}") for table in tables for row in connection.execute(f"PRAGMA table_info({table})")}
+        connection.close()
+        yield out, columns | {("plan", path) for path in fields(json.loads(plan.to_json()))}
+    ln.release(counts, FRAME, seed=1, out=folder / "seeded")
+    yield folder / "seeded", set()
+
+
+def published(folder: Path) -> set[tuple[str, str]]:
+    """Every pair of a kind of file and a field in it."""
+    found = set()
+    for out, beside in releases(folder):
+        found |= beside | {("folder", path.name) for path in out.iterdir()}
+        for name, kind in JSON.items():
+            found |= {(kind, path) for path in fields(json.loads((out / name).read_text(encoding="utf-8")))}
+        for name, kind in TABLES.items():
+            if (out / name).exists():
+                with (out / name).open(encoding="utf-8", newline="") as file:
+                    found |= {(kind, column) for column in next(csv.reader(file))}
+    return found
 
 
 def listed(text: str) -> set[tuple[str, str]]:
@@ -25,7 +105,5 @@ def test_every_field_that_is_written_is_listed_with_its_reason_and_no_other(tmp_
 
 def test_a_new_field_is_seen() -> None:
     assert set(fields({"a": [{"b": 1}, {"c": {"d": 2}}]})) == {"a", "a.b", "a.c", "a.c.d"}
-    assert listed("### Every field\n| ledger | `a`, `b.c` | why |\n| x | d | why |\n## next\n| ledger | `e` | why |\n") == {
-        ("ledger", "a"),
-        ("ledger", "b.c"),
-    }
+    page = "### Every field\n| ledger | `a`, `b.c` | why |\n| x | d | why |\n## next\n| ledger | `e` | why |\n"
+    assert listed(page) == {("ledger", "a"), ("ledger", "b.c")}

@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
@@ -18,6 +18,7 @@ from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -25,27 +26,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
+import leastnoise as ln
+from leastnoise._accounting import Noise
 from leastnoise._cli import main
-from leastnoise._domain import Bins, Categories, Domain, Integers, Measure
-from leastnoise._kernel import _keys, _ledger, _ledger_file, _measure, _plane, _series
+from leastnoise._kernel import SeededEntropy, _keys, _ledger, _ledger_file, _measure, _plane, _series
 from leastnoise._measurements import measurements_digest
 from leastnoise._mechanisms import _dawa
-from leastnoise._plan import Plan
-from leastnoise._planning import plan
 from leastnoise._release import _report, _writing
-from leastnoise._session import release
-from leastnoise._workload import Workload, marginals, queries
 
 Rows = list[tuple[int, str | None, int | None, int | None]]
 COLUMNS = ("person", "sex", "age", "pay")
-DOMAIN = Domain(
-    sex=Categories(("F", "M"), outside="other"), age=Integers(0, 15), pay=Bins(0, 1000, 8), measures={"wages": Measure("pay", 0, 1000)}
-)
-UNITS: dict[str, dict[str, Any]] = {
-    "add_remove": {"unit_column": "person", "max_rows": 2},
-    "replace": {"neighbours": "replace", "unit_column": "person", "max_rows": 2},
-}
+KINDS = {"sex": ln.Categories(("F", "M"), outside="other"), "age": ln.Integers(0, 15), "pay": ln.Bins(0, 1000, 8)}
+DOMAIN = ln.Domain(KINDS, measures={"wages": ln.Measure("pay", 0, 1000)})
+RELATIONS = ["add_remove", "replace"]
 PEOPLE: Rows = [(place // 2, "FM"[place % 2], place * 7 % 16, place * 37 % 1000) for place in range(120)]
 ODD: dict[str, Rows] = {
     "a row": [(900, "F", 3, 10)],
@@ -73,16 +66,14 @@ class Tape:
     """What the kernel was asked for, and what it gave; from the second run on it gives what it gave in the first."""
 
     def __init__(self) -> None:
-        self.outcomes: list[Any] = []
-        self.calls: list[tuple[Any, ...]] = []
-        self.given = 0
+        self.outcomes, self.calls, self.given = [], [], 0
 
-    def rewind(self) -> list[tuple[Any, ...]]:
+    def rewind(self) -> list[Any]:
         """The calls so far; the next run begins."""
         calls, self.calls, self.given = self.calls, [], 0
         return calls
 
-    def frozen(self, call: tuple[Any, ...], made: Any) -> Any:
+    def frozen(self, call: Any, made: Any) -> Any:
         """The outcome of the first run at this place."""
         self.calls.append(call)
         if self.given == len(self.outcomes):
@@ -94,7 +85,7 @@ class Tape:
 _WATCHED: dict[str, Any] = {"root": None, "writes": []}
 
 
-def _hook(event: str, arguments: tuple[Any, ...]) -> None:
+def _hook(event: str, arguments: Any) -> None:
     if not (_WATCHED and _WATCHED["root"]) or event not in ("open", "os.rename", "os.mkdir", "os.remove", "os.link", "os.truncate"):
         return
     if event == "open" and not (arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
@@ -146,12 +137,12 @@ class Replay:
         calls = self.tape.rewind()
         return {"calls": calls, "code": code, "out": told.out, "err": told.err, "files": files, "writes": list(_WATCHED["writes"])}
 
-    def release(self, made: Plan, given: Any, leak: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    def release(self, made: ln.Plan, given: Any, leak: Callable[[], object] = int) -> dict[str, Any]:
         """What can be seen of a release from Python."""
 
         def go() -> int:
             leak()
-            return len(release(made, given, ledger="data.ledger", out="out", dataset="d").tables)
+            return len(ln.release(made, given, ledger="data.ledger", out="out", dataset="d").tables)
 
         return self.run(go)
 
@@ -166,7 +157,7 @@ class Replay:
 
 
 @pytest.fixture
-def replay(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Iterator[Replay]:
+def replay(monkeypatch, tmp_path, capfd):
     """With a tape that runs with every draw; the clock and the names of temporary files stand still."""
     tape = Tape()
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # else the first run writes what the second finds
@@ -176,7 +167,7 @@ def replay(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.Captur
     _spy_on_samplers(tape, monkeypatch)
     measure, choose = _measure.draw, _plane.LeastCost.draw
 
-    def measured(made: Plan, table: Any, entropy: Any) -> Any:
+    def measured(made: Any, table: Any, entropy: Any) -> Any:
         return tape.frozen(("measure", measurements_digest(made), type(entropy).__name__), measure(made, table, entropy))
 
     def chosen(self: Any, cells: Any, distance: int, entropy: Any) -> Any:
@@ -191,7 +182,7 @@ def replay(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.Captur
 
 
 def _spy_on_samplers(tape: Tape, monkeypatch: pytest.MonkeyPatch) -> None:
-    def spied(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    def spied(name: Any, real: Callable[..., Any]) -> Callable[..., Any]:
         def sample(numerator: Any, denominator: Any, size: int, entropy: Any) -> Any:
             scales = hashlib.sha256(np.asarray(numerator).tobytes() + b"/" + np.asarray(denominator).tobytes()).hexdigest()
             tape.calls.append((name, scales, size, type(entropy).__name__))
@@ -221,17 +212,11 @@ def _text(rows: Rows) -> str:
     return "\n".join([",".join(COLUMNS), *(",".join("" if one is None else str(one) for one in row) for row in rows), ""])
 
 
-def _duckdb(rows: Rows) -> Any:
-    import duckdb
-
-    return duckdb.connect().from_arrow(pa.Table.from_pandas(frame(rows)))
-
-
 IN_MEMORY: dict[str, Callable[[Rows], Any]] = {
     "pandas": frame,
     "polars": lambda rows: pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.Int64) | {"sex": pl.String}, orient="row"),
     "pyarrow": lambda rows: pa.Table.from_pandas(frame(rows)),
-    "duckdb": _duckdb,
+    "duckdb": lambda rows: duckdb.connect().from_arrow(pa.Table.from_pandas(frame(rows))),
 }
 FILES: dict[str, Callable[[Rows, Path], object]] = {
     "people.csv": lambda rows, path: path.write_text(_text(rows), encoding="utf-8"),
@@ -257,7 +242,7 @@ strategy = "{strategy}"
 """
 
 
-@pytest.mark.parametrize(("name", "kind"), [*zip(FILES, cycle(UNITS))])
+@pytest.mark.parametrize(("name", "kind"), [*zip(FILES, cycle(RELATIONS))])
 def test_the_command_does_the_same_on_every_neighbouring_file(replay: Replay, name: str, kind: str) -> None:
     replay.patch.setenv("LEASTNOISE_PROGRESS", "never")  # tells the data holder how far reading is; it never reaches a file
     replay.patch.setenv("COLUMNS", "100")
@@ -276,7 +261,7 @@ def test_the_command_does_the_same_on_every_neighbouring_file(replay: Replay, na
     replay.check(run, neighbours(kind, 2 * list(FILES).index(name)))
 
 
-@pytest.mark.parametrize(("name", "kind"), [*zip(IN_MEMORY, cycle(UNITS))])
+@pytest.mark.parametrize(("name", "kind"), [*zip(IN_MEMORY, cycle(RELATIONS))])
 def test_a_release_does_the_same_on_every_neighbouring_frame(replay: Replay, name: str, kind: str) -> None:
     made = made_for("linear", kind)
     replay.check(lambda rows: replay.release(made, IN_MEMORY[name](rows)), neighbours(kind, 2 * list(IN_MEMORY).index(name)))
@@ -284,39 +269,36 @@ def test_a_release_does_the_same_on_every_neighbouring_frame(replay: Replay, nam
 
 # --- mechanisms ----------------------------------------------------------------------------------------------------------------------
 
-LINEAR = marginals(DOMAIN, ways=2, of=["sex", "age"]) + queries(DOMAIN, pay="prefix") + queries(DOMAIN, sex="identity", sum="wages")
-AGES, PLANE = queries(DOMAIN, age="prefix") + queries(DOMAIN, age="identity"), queries(DOMAIN, age="prefix", pay="prefix")
-SUMS, SUMS_BY_GROUP = queries(DOMAIN, pay="prefix", sum="wages"), queries(DOMAIN, sex="identity", pay="prefix", sum="wages")
-SUMS_OF_GROUPS = queries(DOMAIN, sex="identity", sum="wages")
+LINEAR = (
+    ln.marginals(DOMAIN, ways=2, of=["sex", "age"]) + ln.queries(DOMAIN, pay="prefix") + ln.queries(DOMAIN, sex="identity", sum="wages")
+)
+AGES, PLANE = ln.queries(DOMAIN, age="prefix") + ln.queries(DOMAIN, age="identity"), ln.queries(DOMAIN, age="prefix", pay="prefix")
+SUMS, SUMS_BY_GROUP = ln.queries(DOMAIN, pay="prefix", sum="wages"), ln.queries(DOMAIN, sex="identity", pay="prefix", sum="wages")
 MECHANISMS: dict[str, tuple[Any, Any, str]] = {
-    "linear": (LINEAR, PureDP(1), "marginals"),
-    "linear, rho": (LINEAR, ZCDP("1/3"), "marginals"),
-    "linear, delta": (LINEAR, ApproxDP(1, "1/1000000"), "marginals"),
-    **{name: (AGES, PureDP(1), name) for name in _dawa.STRATEGIES},
-    **{f"dawa, {regime}": (AGES, PureDP(1), "dawa") for regime in ("smoothed", "adaptive")},
-    "dawa, rho": (AGES, ZCDP("1/3"), "dawa"),
-    "dawa_levels, delta": (AGES, ApproxDP(1, "1/1000000"), "dawa_levels"),
-    **{f"plane, {way}": (PLANE, PureDP(1), "dawa") for way in ("fixed", "blocks")},
-    "truncated_sums along the number": (SUMS, PureDP(1), "truncated_sums"),
-    "truncated_sums": (SUMS_BY_GROUP, PureDP(1), "truncated_sums"),
-    "truncated_sums by group": (SUMS_OF_GROUPS, PureDP(1), "truncated_sums"),
-    "truncated_sums, rho": (SUMS_BY_GROUP, ZCDP("1/3"), "truncated_sums"),
+    "linear": (LINEAR, ln.PureDP(1), "marginals"),
+    "linear, rho": (LINEAR, ln.ZCDP("1/3"), "marginals"),
+    "linear, delta": (LINEAR, ln.ApproxDP(1, "1/1000000"), "marginals"),
+    **{name: (AGES, ln.PureDP(1), name) for name in _dawa.STRATEGIES},
+    **{f"dawa, {regime}": (AGES, ln.PureDP(1), "dawa") for regime in ("smoothed", "adaptive")},
+    "dawa, rho": (AGES, ln.ZCDP("1/3"), "dawa"),
+    "dawa_levels, delta": (AGES, ln.ApproxDP(1, "1/1000000"), "dawa_levels"),
+    **{f"plane, {way}": (PLANE, ln.PureDP(1), "dawa") for way in ("fixed", "blocks")},
+    "truncated_sums along the number": (SUMS, ln.PureDP(1), "truncated_sums"),
+    "truncated_sums": (SUMS_BY_GROUP, ln.PureDP(1), "truncated_sums"),
+    "truncated_sums by group": (SUMS_OF_GROUPS, ln.PureDP(1), "truncated_sums"),
+    "truncated_sums, rho": (SUMS_BY_GROUP, ln.ZCDP("1/3"), "truncated_sums"),
 }
 
 
 @cache
-def planned(workload: Workload, privacy: Privacy, strategy: str) -> Plan:
-    return plan(workload, privacy, strategy=strategy)
-
-
-def made_for(name: str, kind: str) -> Plan:
+def made_for(name: str, kind: str) -> ln.Plan:
     workload, budget, strategy = MECHANISMS[name]
-    return planned(workload, Privacy(budget, **UNITS[kind]), strategy)
+    return ln.plan(workload, ln.Privacy(budget, kind, "person", 2), strategy=strategy)
 
 
 @pytest.mark.parametrize("name", [name for name in MECHANISMS if name != "linear"])
 def test_every_mechanism_does_the_same_on_neighbours(replay: Replay, name: str) -> None:
-    kind = list(UNITS)[list(MECHANISMS).index(name) % 2]
+    kind = RELATIONS[list(MECHANISMS).index(name) % 2]
     regime = name.partition(", ")[2]
     if name.startswith("dawa, ") and regime != "rho":
         replay.patch.setattr(_dawa, "nearly_empty", lambda *_: regime == "adaptive")
@@ -338,8 +320,6 @@ def _written(rows: int) -> None:
 
 
 def _sampled(rows: int) -> None:
-    from leastnoise._kernel import SeededEntropy
-
     _measure.SAMPLERS[Noise.DISCRETE_LAPLACE](rows, 1, 1, SeededEntropy(1))
 
 
