@@ -269,9 +269,8 @@ def test_a_release_does_the_same_on_every_neighbouring_frame(replay: Replay, nam
 
 # --- mechanisms ----------------------------------------------------------------------------------------------------------------------
 
-LINEAR = (
-    ln.marginals(DOMAIN, ways=2, of=["sex", "age"]) + ln.queries(DOMAIN, pay="prefix") + ln.queries(DOMAIN, sex="identity", sum="wages")
-)
+SUMS_OF_GROUPS = ln.queries(DOMAIN, sex="identity", sum="wages")
+LINEAR = ln.marginals(DOMAIN, ways=2, of=["sex", "age"]) + ln.queries(DOMAIN, pay="prefix") + SUMS_OF_GROUPS
 AGES, PLANE = ln.queries(DOMAIN, age="prefix") + ln.queries(DOMAIN, age="identity"), ln.queries(DOMAIN, age="prefix", pay="prefix")
 SUMS, SUMS_BY_GROUP = ln.queries(DOMAIN, pay="prefix", sum="wages"), ln.queries(DOMAIN, sex="identity", pay="prefix", sum="wages")
 MECHANISMS: dict[str, tuple[Any, Any, str]] = {
