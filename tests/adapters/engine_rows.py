@@ -67,8 +67,11 @@ def literal(value, kind):
     return f"'{text}{'+00' if kind == 'timestamptz' else ''}'::{kind}"
 
 
-def counts(source, domain, tables, attributes=None, **options):
+def counted(table, tables):
     """Every wanted marginal, and whether the rows stayed where they are."""
-    table = read(source, domain, wanted=Wanted(attributes=attributes, tables=tables), **options)
     found = {(measure, names): cells.tolist() for measure, wanted in tables.items() for names, cells in count(table, wanted, measure)}
     return found, isinstance(columns_of(table, Columns, Counted), Counted)
+
+
+def counts(source, domain, tables, attributes=None, **options):
+    return counted(read(source, domain, wanted=Wanted(attributes=attributes, tables=tables), **options), tables)

@@ -18,7 +18,7 @@ from sqlglot import exp
 
 import leastnoise as ln
 from adapters.encoders import cell_encoder, columns_of_chunks, refused, units_of
-from adapters.engine_rows import ARROW, COLUMNS, ROWS, counts, literal
+from adapters.engine_rows import ARROW, COLUMNS, ROWS, counted, counts, literal
 from adapters.postgres import fill, table
 from leastnoise import DatabaseTable, Domain, InputError
 from leastnoise._adapters import Wanted, _postgres, _read, read, read_keys
@@ -205,6 +205,9 @@ def kept_rows(unit, most, key, domain, bound=None):
 def kept_of(unit, most, key, every, limit):
     """Of each unit's rows, numbered in their order, those with the least keyed hashes, of each cell at most so many."""
     of = {}
+    if unit is None:
+        yield from every
+        return
     for value, row in zip(COLUMNS[unit], every, strict=True):
         if value not in (None, "") and None not in row:
             of.setdefault(str(value), []).append(row)
@@ -220,21 +223,43 @@ def kept_of(unit, most, key, every, limit):
 
 
 @pytest.mark.parametrize(
-    ("engine", "unit", "bound"),
-    [("postgres", "u", None), ("spark", "w", PerCell(1, ["t", "b"]))],
+    ("engine", "unit", "most", "bound"),
+    [
+        ("postgres", None, 1, None),
+        ("postgres", "u", 2, None),
+        ("postgres", "u", 3, PerCell(1, "t")),
+        ("spark", "w", 2, PerCell(1, ["t", "b"])),
+        ("spark", "w", 3, None),
+    ],
     indirect=["engine"],
     ids=str,
 )
-def test_which_rows_of_a_unit_count_is_decided_by_the_key_alone(engine, unit, bound, monkeypatch):
+def test_which_rows_of_a_unit_count_and_are_used_is_decided_by_the_key_alone(engine, unit, most, bound, monkeypatch):
+    """By hand; used are those that the domain keeps, which drops most rows, by one attribute or the other."""
     monkeypatch.setattr(_read, "urandom", lambda size: b"k" * size)
-    domain = Domain({"t": Categories(["F", "M"], null="other", outside="other"), "b": KINDS[0]}, measures={"m": MEASURES[1]})
+    domain = Domain({"t": Categories(["F", "M", "17"], null="other"), "b": Coded(1)}, measures={"m": MEASURES[1]})
     tables = {None: [("t", "b"), ()], "m": [()]}
-    found, here = counts(engine, domain, tables, unit_column=unit, max_rows=2, max_per_cell=bound)
-    rows = [row for row in kept_rows(unit, 2, (b"k" * 16).hex(), domain, bound) if min(row[:2]) >= 0]
-    table = np.zeros((3, 18), dtype=int)
-    np.add.at(table, tuple(np.array([row[:2] for row in rows]).T), 1)
-    assert here
-    assert found == {(None, ("t", "b")): table.reshape(-1).tolist(), (None, ()): [len(rows)], ("m", ()): [sum(row[2] for row in rows)]}
+
+    def usage(source):
+        options = {"unit_column": unit, "max_rows": most, "max_per_cell": bound}
+        table = read(source, domain, wanted=Wanted(tables=tables, usage=True), **options)
+        (((_, cells),), ((_, cut),)) = (list(count(table.usage, [("rows",)])), list(count(table.usage, [()], "cut")))
+        assert (table.usage.unit_column, table.usage.max_rows) == (unit, most)
+        return table, cells.tolist(), cut.tolist()
+
+    every = list(kept_rows(unit, most, (b"k" * 16).hex(), domain, bound))
+    rows = [row for row in every if min(row[:2]) >= 0]
+    cells = np.zeros((4, 1), dtype=int)
+    np.add.at(cells, tuple(np.array([row[:2] for row in rows]).T), 1)
+    expected = {(None, ("t", "b")): cells.reshape(-1).tolist(), (None, ()): [len(rows)], ("m", ()): [sum(row[2] for row in rows)]}
+    table, used, cut = usage(engine)
+    assert counted(table, tables) == (expected, True)
+    assert used == [len(rows), len(every) - len(rows)]
+    assert 0 < used[0] < used[1]
+    _, used_here, cut_here = usage(ARROW)
+    assert cut == cut_here  # how many rows are cut is no matter of choice; `test_units` has it by hand
+    assert (cut == [0]) == (unit is None)
+    assert unit is not None or used == used_here  # else another choice of a unit's rows
 
 
 @pytest.mark.parametrize("most", [1, 1000, 1100, 2**31])
@@ -251,40 +276,6 @@ def test_every_bound_on_a_unit_is_kept(url, postgres, most):
         assert found[None, ()] == [2 * min(600, most // 2) + 2 * min(525, most // 2)]
     keys = keys_there(given, "k", Unknown(9999), **options)
     assert (sum(keys.values()), set(keys.values()) <= {1, 2}) == (min(1200, most) + min(1050, most), True)
-
-
-@pytest.mark.parametrize(
-    ("engine", "unit", "most", "bound"),
-    [("postgres", None, 1, None), ("spark", "w", 3, None), ("postgres", "u", 3, PerCell(1, "t"))],
-    indirect=["engine"],
-    ids=str,
-)
-def test_the_rows_used_and_not_that_a_guard_counts_are_those_of_reading(engine, unit, most, bound, monkeypatch):
-    """Of the rows that count for their unit, those that the domain keeps, and the others; wherever the rows are."""
-    monkeypatch.setattr(_read, "urandom", lambda size: b"k" * size)
-    domain = Domain({"t": Categories(["F", "M", "17"]), "b": Coded(1)})  # most rows are dropped, by one attribute or the other
-    options = {"unit_column": unit, "max_rows": most, "max_per_cell": bound}
-
-    def usage(source):
-        table = read(source, domain, wanted=Wanted(tables={None: [("t", "b")]}, usage=True), **options)
-        (((_, cells),), ((_, cut),)) = (list(count(table.usage, [("rows",)])), list(count(table.usage, [()], "cut")))
-        assert (table.usage.unit_column, table.usage.max_rows) == (unit, most)
-        return [*cells.tolist(), *cut.tolist()]
-
-    if unit is None:
-        cells = [cell_encoder(domain.kind(name))(to_column(ARROW.column(name).combine_chunks())) for name in domain.names]
-        rows = list(zip(*cells, strict=True))
-    else:
-        rows = list(kept_rows(unit, most, (b"k" * 16).hex(), domain, bound))
-    used = sum(min(row) >= 0 for row in rows)
-    assert 0 < used < len(rows) - used
-    found = usage(engine)
-    assert found[:2] == [used, len(rows) - used]
-    read_here = usage(ARROW)
-    assert found[2] == read_here[2]  # how many rows are cut is no matter of choice; `test_units` has it by hand
-    assert (found[2] == 0) == (unit is None)
-    if unit is None:  # else another choice of a unit's rows
-        assert read_here == found
 
 
 KEYS = [
