@@ -1,20 +1,14 @@
 """Pairs of neighbouring inputs, over all sources and column types: one unit more changes the table by that unit's rows alone.
 
-    PYTHONPATH=tests python -m adapters.neighbours [--pairs 10000] [--seed 1]
-
 Every pair is a source with some rows and the same source with one unit more: a row, a line, or the rows of one new unit. Both are
 read, with the same random keys for the rows that both have. What must hold: neither fails; every row of the first table is in the
 second; the second has at most ``max_rows`` rows more, and in one cell as many as ``max_per_cell`` allows. Rows carry a serial number as an
 attribute, so that they are told apart.
 """
 
-import argparse
 import gzip
-import tempfile
-import time
 from collections import Counter
 from contextlib import ExitStack
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -237,31 +231,3 @@ class Pair:
             often = Counter(row[1] for row in gained.elements())
             assert max(often.values(), default=0) <= self.unit["max_per_cell"].rows, f"{often} in the cells of a: {self.what}"
         return gained.total()
-
-
-def main():
-    """Check many pairs and say how many of each source."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    faults, tally, seen = [], Counter(), Counter()
-    start = time.process_time()
-    with tempfile.TemporaryDirectory() as folder:
-        for place in range(options.pairs):
-            kind = SOURCES[place % len(SOURCES)]
-            pair = Pair(kind, options.seed * 10**6 + place, Path(folder))
-            tally[kind] += 1
-            try:
-                seen[kind] += pair.check() > 0
-            except AssertionError as fault:
-                faults.append(str(fault))
-                print(fault)
-    for kind in SOURCES:
-        print(f"{kind:12} {tally[kind]:6} pairs, in {seen[kind]} of them the new unit is in the table")
-    print(f"{options.pairs} pairs, {len(faults)} faults, {time.process_time() - start:.0f} CPU s")
-    return len(faults)
-
-
-if __name__ == "__main__":
-    raise SystemExit(min(main(), 1))
