@@ -7,6 +7,8 @@ import subprocess
 import sys
 import types
 
+import pytest
+
 import leastnoise as ln
 
 
@@ -23,27 +25,34 @@ def test_no_public_name_is_a_module_and_every_package_is_internal() -> None:
     assert [name for name in ln.__all__ if isinstance(getattr(ln, name), types.ModuleType)] == []
 
 
-def test_importing_the_package_and_two_of_its_rooms_loads_nothing_heavy() -> None:
-    code = (
-        "import sys\n"
-        "def heavy(): return [name for name in ('numpy', 'scipy', 'pandas', 'polars', 'pyarrow', 'duckdb', 'narwhals', 'rich')"
-        " if name in sys.modules]\n"
-        "import leastnoise; print(heavy())\n"
-        "import leastnoise._domain; print(heavy())\n"
-        "import leastnoise._adapters; print(heavy())"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["[]", "[]", "['numpy']"]
+HEAVY = ["numpy", "scipy", "pandas", "polars", "pyarrow", "duckdb", "narwhals", "matplotlib", "rich"]
+HELP = """
+from leastnoise._cli import main
+sys.argv = ["leastnoise", "--help"]
+try:
+    main()
+except SystemExit as stop:
+    if stop.code:
+        raise
+"""
+PLAN = "import leastnoise as ln; ln.plan(ln.queries(ln.Domain(a=ln.Integers(0, 299)), a='all_ranges'), ln.PureDP(1), seconds=1)"
+# Not scipy: which strategies the automatic choice has time for depends on the machine, and some of them load it.
+BESIDE_PLANS = ["pandas", "leastnoise._kernel", "leastnoise._adapters", "leastnoise._estimate", "leastnoise._release"]
 
 
-def test_a_plan_along_one_attribute_loads_what_plans_alone() -> None:
-    """Not said of scipy: which strategies the automatic choice has time for depends on the machine, and some of them load it."""
-    code = (
-        "import sys, leastnoise as ln\n"
-        "ln.plan(ln.queries(ln.Domain(a=ln.Integers(0, 299)), a='all_ranges'), ln.PureDP(1), seconds=1)\n"
-        "rest = ('pandas', 'leastnoise._kernel', 'leastnoise._adapters', 'leastnoise._estimate', 'leastnoise._release')\n"
-        "print([name for name in rest if name in sys.modules])"
-    )
+@pytest.mark.parametrize(
+    ("code", "names", "loaded"),
+    [
+        ("import leastnoise", HEAVY, []),
+        ("import leastnoise._domain", HEAVY, []),
+        ("import leastnoise._adapters", HEAVY, ["numpy"]),
+        (HELP, sorted({*HEAVY} - {"rich"}), []),
+        (PLAN, BESIDE_PLANS, []),
+    ],
+    ids=["the package", "domains", "adapters", "help", "a plan along one attribute"],
+)
+def test_nothing_is_loaded_that_is_not_needed(code: str, names: list[str], loaded: list[str]) -> None:
     own = os.environ | {"LEASTNOISE_CACHE": "off", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=own)
-    assert done.stdout.strip() == "[]"
+    program = f"import sys\n{code}\nprint([name for name in {names} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=own)
+    assert done.stdout.splitlines()[-1] == str(loaded)
