@@ -1,46 +1,42 @@
 """A small data set with its spec and ledger, and ways to run the program: in this process, or in one of its own."""
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from leastnoise import _progress
 from leastnoise._cli import main
+from waiting import HANGS
 
 PROGRAM = "from leastnoise._cli import main; main()"
 SPEC = """\
 [source]
 path = "people.csv"
-
 [privacy]
 epsilon = "1"
-
 [domain.sex]
 categories = ["F", "M"]
-
 [domain.age]
 integers = [17, 90]
-
 [domain.income]
 bins = { low = 0, high = 1000, count = 10 }
-
 [measures.pay]
 column = "income"
 clip = [0, 1000]
-
 [[workload]]
 marginals = { upto = 2, of = ["sex", "age"] }
-
 [[workload]]
 queries = { income = "prefix" }
 weight = 2.0
-
 [plan]
 strategy = "marginals"
 """
@@ -56,8 +52,47 @@ class Result:
     err: str
 
 
-Run = Callable[..., Result]  # in this process
+@dataclass(frozen=True)
+class Run:
+    """Runs the program in this process."""
+
+    monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str]
+
+    def __call__(self, *arguments: object) -> Result:
+        self.monkeypatch.setattr(sys, "argv", ["leastnoise", *map(str, arguments)])
+        self.capsys.readouterr()
+        with pytest.raises(SystemExit) as stop:
+            main()
+        told = self.capsys.readouterr()
+        return Result(int(stop.value.code or 0), told.out, told.err)
+
+    def done(self, *arguments: object) -> Result:
+        """A run that does what it was asked."""
+        result = self(*arguments)
+        assert result.code == 0, result.err
+        return result
+
+    def told(self, *arguments: object) -> Any:
+        """What a run tells programs."""
+        return json.loads(self.done(*arguments, "--json").out)
+
+    def refused(self, parts: str | list[str], *arguments: object) -> Result:
+        """A run that is refused, with exit code 2, in one sentence that has all the parts."""
+        result = self(*arguments)
+        assert (result.code, result.out) == (2, ""), result
+        assert re.fullmatch(r"(Warning: [^\n]+\n)*leastnoise: [^\n]+[.?]\n", result.err), result.err
+        assert [part for part in ([parts] if isinstance(parts, str) else parts) if part not in result.err] == [], result.err
+        return result
+
+
 Start = Callable[..., subprocess.Popen[str]]  # in a process of its own
+
+
+def ended(process: subprocess.Popen[str]) -> Result:
+    """What a process of its own left behind."""
+    out, err = process.communicate(timeout=HANGS)
+    return Result(process.returncode, out, err)
 
 
 def edit(folder: Path, *pairs: tuple[str, str]) -> None:
@@ -68,6 +103,19 @@ def edit(folder: Path, *pairs: tuple[str, str]) -> None:
         assert old in text
         text = text.replace(old, new, 1)
     spec.write_text(text, encoding="utf-8")
+
+
+def lacking(text: str, *parts: str) -> list[str]:
+    """The parts that a text has not, however its lines are broken."""
+    return [part for part in parts if part not in text and part not in " ".join(text.split())]
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def disk_is_full(*_: object, **__: object) -> None:
+    raise OSError(28, "No space left on device")
 
 
 @pytest.fixture(autouse=True)
@@ -108,18 +156,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def run(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    """Run the program in this process."""
     interrupt = signal.getsignal(signal.SIGINT)
-
-    def run_here(*arguments: object) -> Result:
-        monkeypatch.setattr(sys, "argv", ["leastnoise", *map(str, arguments)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as stop:
-            main()
-        told = capsys.readouterr()
-        return Result(int(stop.value.code or 0), told.out, told.err)
-
-    yield run_here
+    yield Run(monkeypatch, capsys)
     signal.signal(signal.SIGINT, interrupt)
 
 

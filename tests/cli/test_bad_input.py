@@ -1,22 +1,15 @@
 """Whatever is refused is refused in one sentence, with exit code 2, before anything is spent or written."""
 
-import re
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from cli.conftest import Run, edit
+from cli.conftest import SPEC, edit, files
 from leastnoise._accounting import Privacy, PureDP
 from leastnoise._session import Ledger
 
+SUMS = 'clip = [0, 9007199254740991]\n[[workload]]\nqueries = {}\nsum = "pay"'
 # what is wrong, what is replaced in the spec, by what, and what the message must say
-SPECS: list[tuple[str, str, str, list[str]]] = [
-    ("epsilon is NaN", 'epsilon = "1"', 'epsilon = "nan"', ["epsilon must be a finite number", "'nan'"]),
+SPECS = [
     ("epsilon is zero", 'epsilon = "1"', "epsilon = 0", ["epsilon must be a number above 0; got 0"]),
-    ("epsilon is a word", 'epsilon = "1"', 'epsilon = "much"', ["epsilon must be", "got 'much'", "1/3"]),
-    ("delta is 1", 'epsilon = "1"', 'epsilon = "1"\ndelta = 1', ["delta must be a number above 0 and below 1; got 1"]),
-    ("delta is 0", 'epsilon = "1"', 'epsilon = "1"\ndelta = 0', ["delta must be", "PureDP"]),
     ("delta alone", 'epsilon = "1"', 'delta = "1e-9"', ["[privacy] must have epsilon", "got delta"]),
     ("epsilon and rho", 'epsilon = "1"', 'epsilon = "1"\nrho = 1', ["[privacy] must have epsilon", "got epsilon, rho"]),
     ("no budget", 'epsilon = "1"', "", ["[privacy] must have epsilon", "got none of them"]),
@@ -29,69 +22,45 @@ SPECS: list[tuple[str, str, str, list[str]]] = [
     ("an unknown kind", "integers = [17, 90]", "integer = [17, 90]", ["[domain.age] has no key 'integer'", "Did you mean 'integers'?"]),
     ("two kinds", "integers = [17, 90]", "integers = [17, 90]\nsize = 3", ["[domain.age] must have exactly one", "'integers' and 'size'"]),
     ("bounds in the wrong order", "[17, 90]", "[90, 17]", ["[domain.age]", "low must be below high; got low 90 and high 17"]),
-    ("bounds that are words", "[17, 90]", '["a", "b"]', ["[domain.age]", "low must be a whole number", "got 'a'"]),
     ("integers of another type", "[17, 90]", "17", ["[domain.age]", "integers must be a list of two numbers", "got 17"]),
-    ("no categories", '["F", "M"]', "[]", ["[domain.sex]", "categories must be", "got []"]),
-    ("a category twice", '["F", "M"]', '["F", "F"]', ["[domain.sex]", "got 'F' twice"]),
-    ("an attribute twice", "[domain.age]", "[domain.sex]", ["is not valid TOML", "twice", "line 10"]),
-    ("an attribute twice in a query", 'of = ["sex", "age"]', 'of = ["sex", "sex"]', ["of must be", "without repetitions"]),
+    ("an attribute twice", "[domain.age]", "[domain.sex]", ["is not valid TOML", "twice", "line 7"]),
     ("an unknown attribute", 'of = ["sex", "age"]', 'of = ["sex", "aeg"]', ["[[workload]] number 1", "got 'aeg'", "age"]),
     ("an unknown attribute of a query", "{ income =", "{ incom =", ["[[workload]] number 2", "got 'incom'", "income"]),
     ("an unknown query set", '"prefix"', '"prefixes"', ["[[workload]] number 2", "got 'prefixes'", "prefix"]),
     ("a query set of the wrong type", '"prefix"', "3", ["[[workload]] number 2", "got 3"]),
-    ("more ways than attributes", "upto = 2", "upto = 3", ["upto must be a whole number from 0 to 2; got 3"]),
-    ("ways and upto", "upto = 2", "upto = 2, ways = 1", ["exactly one of ways and upto; got both"]),
-    ("weight is zero", "weight = 2.0", "weight = 0", ["weight must be a number above 0; got 0"]),
     ("an unknown measure", "weight = 2.0", 'sum = "wage"', ["sum must be a measure of the domain (pay)", "got 'wage'"]),
-    ("a clip bound beyond exact numbers", "clip = [0, 1000]", "clip = [0, 1e300]", ["[measures.pay]", "must be"]),
-    (
-        "a clip bound beyond exact sums",
-        "clip = [0, 1000]",
-        'clip = [0, 9007199254740991]\n[[workload]]\nqueries = {}\nsum = "pay"',
-        ["The public bounds are too large for exact arithmetic", "below 2^62", "larger unit or smaller clip bounds"],
-    ),
-    ("bins too large", "high = 1000, count", "high = 1e300, count", ["[domain.income]", "high must be", "2^53"]),
-    ("an unknown policy", "[17, 90]", '[17, 90]\noutside = "keep"', ["[domain.age]", "outside must be one of", "got 'keep'"]),
+    ("a clip bound beyond exact sums", "clip = [0, 1000]", SUMS, ["too large for exact arithmetic", "below 2^62", "smaller clip bounds"]),
     ("an unknown strategy", 'strategy = "marginals"', 'strategy = "best"', ["strategy must be one of 'auto', ", "got 'best'"]),
     ("a strategy misspelt", 'strategy = "marginals"', 'strategy = "marginal"', ["got 'marginal'", "Did you mean 'marginals'?"]),
     ("an objective misspelt", "[plan]", '[plan]\nobjective = "wurst"', ["got 'wurst'", "Did you mean 'worst'?"]),
     ("level is 1", "[privacy]", "[output]\nlevel = 1\n[privacy]", ["level must be a number above 0 and below 1", "got 1"]),
     ("an unknown format", "[privacy]", '[output]\nformats = ["pdf"]\n[privacy]', ["formats must be", "got ['pdf']"]),
-    ("not TOML", "[privacy]", "[privacy", ["is not valid TOML", "line 4"]),
+    ("not TOML", "[privacy]", "[privacy", ["is not valid TOML", "line 3"]),
     ("a blank", 'epsilon = "1"', 'epsilon = "FILL IN"', ["still has 1 place to fill in: privacy.epsilon"]),
     ("no workload", "[[workload]]", "[[ledger]]", ["must have a part [workload]", "docs/spec.md"]),
     ("an entry of nothing", "marginals = {", "# marginals = {", ["[[workload]] number 1 must have exactly one of", "got none of them"]),
 ]
 
 
-def assert_refused(result: Any, parts: list[str]) -> None:
-    """One line on the error stream with all the parts, nothing on the other, and exit code 2."""
-    assert result.code == 2, result
-    assert result.out == ""
-    assert re.fullmatch(r"leastnoise: [^\n]+[.?]\n", result.err), result.err
-    assert [part for part in parts if part not in result.err] == [], result.err
-
-
-def untouched(folder: Path) -> bool:
+def untouched(folder):
     """Whether the directory holds what the fixture made, and a ledger with nothing spent."""
-    names = {path.name for path in folder.iterdir()} - {"people.csv", "people.toml", "people.ledger", "home"}
-    return not names and Ledger.open(folder / "people.ledger").entries() == ()
+    return (
+        set(files(folder)) <= {"people.csv", "people.toml", "people.ledger", "home"}
+        and Ledger.open(folder / "people.ledger").entries() == ()
+    )
 
 
 @pytest.fixture
-def ledger(folder: Path) -> Path:
-    Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(1)))
-    return folder / "people.ledger"
+def ledger(folder):
+    return Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(1)))
 
 
 @pytest.mark.parametrize(("old", "new", "parts"), [row[1:] for row in SPECS], ids=[row[0] for row in SPECS])
-def test_a_bad_spec_is_refused_by_every_command(folder: Path, ledger: Path, run: Run, old: str, new: str, parts: list[str]) -> None:
-    spec = folder / "people.toml"
-    edit(folder, *[(old, new)] * spec.read_text(encoding="utf-8").count(old))
-    for arguments in (["plan", spec], ["compare", spec, "--json"], ["release", spec, "--out", "out"]):
-        if parts[0].startswith("strategy") and arguments[0] == "compare":
-            continue  # it tries all strategies, whichever the spec names
-        assert_refused(run(*arguments), parts)
+def test_a_bad_spec_is_refused_by_every_command(folder, ledger, run, old, new, parts):
+    edit(folder, *[(old, new)] * SPEC.count(old))
+    for arguments in (["plan"], ["compare", "--json"], ["release", "--out", "out"]):
+        if not parts[0].startswith("strategy") or arguments[0] != "compare":  # it tries all strategies, whichever the spec names
+            run.refused(parts, *arguments, "people.toml")
     assert untouched(folder)
 
 
@@ -108,22 +77,21 @@ def test_a_bad_spec_is_refused_by_every_command(folder: Path, ledger: Path, run:
     ],
     ids=["nothing", "a workload alone", "an empty list", "a word", "privacy is a number", "domain is a number", "no attributes"],
 )
-def test_a_spec_that_lacks_something_is_refused(folder: Path, ledger: Path, run: Run, text: str, parts: list[str]) -> None:
+def test_a_spec_that_lacks_something_is_refused(folder, ledger, run, text, parts):
     (folder / "people.toml").write_text(text, encoding="utf-8")
-    for arguments in (["plan", "people.toml"], ["release", "people.toml", "--out", "out"]):
-        assert_refused(run(*arguments), parts)
+    run.refused(parts, "plan", "people.toml")
+    run.refused(parts, "release", "people.toml", "--out", "out")
     assert untouched(folder)
 
 
-def test_a_domain_too_large_for_the_strategy_is_refused_with_its_size(folder: Path, ledger: Path, run: Run) -> None:
-    domain = "".join(f'[domain.a{number}]\nsize = 1000\ncolumn = "age"\n' for number in range(4))
-    text = '[source]\npath = "people.csv"\n[privacy]\nepsilon = 1\n' + domain
-    text += "[[workload]]\nmarginals = { ways = %d }\n[plan]\nstrategy = '%s'\n"
-    (folder / "people.toml").write_text(text % (1, "identity"), encoding="utf-8")
-    assert_refused(run("plan", "people.toml"), [f"{1000**4}"])
-    (folder / "people.toml").write_text(text % (4, "auto"), encoding="utf-8")
-    assert_refused(run("plan", "people.toml"), ["No strategy can be used", "identity", f"{1000**4}", "workload:"])
-    assert_refused(run("release", "people.toml", "--out", "out"), ["No strategy can be used"])
+def test_a_domain_too_large_for_the_strategy_is_refused_with_its_size(folder, ledger, run):
+    text = '[source]\npath = "people.csv"\n[privacy]\nepsilon = 1\n[[workload]]\nmarginals = { ways = %d }\n[plan]\nstrategy = "%s"\n'
+    text += "".join(f'[domain.a{number}]\nsize = 1000\ncolumn = "age"\n' for number in range(4))
+    (folder / "people.toml").write_text(text % (1, "identity"))
+    run.refused(f"{1000**4}", "plan", "people.toml")
+    (folder / "people.toml").write_text(text % (4, "auto"))
+    run.refused(["No strategy can be used", "identity", f"{1000**4}", "workload:"], "plan", "people.toml")
+    run.refused("No strategy can be used", "release", "people.toml", "--out", "out")
     assert untouched(folder)
 
 
@@ -161,13 +129,13 @@ def test_a_domain_too_large_for_the_strategy_is_refused_with_its_size(folder: Pa
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) and value and value[0].islower() and " " not in value[0] else "",
 )
-def test_bad_arguments_are_refused(folder: Path, ledger: Path, run: Run, arguments: list[str], parts: list[str]) -> None:
-    assert_refused(run(*arguments), parts)
+def test_bad_arguments_are_refused(folder, ledger, run, arguments, parts):
+    run.refused(parts, *arguments)
     assert untouched(folder)
 
 
-def test_no_source_is_refused(folder: Path, ledger: Path, run: Run) -> None:
+def test_no_source_is_refused(folder, ledger, run):
     edit(folder, ('[source]\npath = "people.csv"', ""))
-    assert run("plan", "people.toml").code == 0
-    assert_refused(run("release", "people.toml", "--out", "out"), ["A release must have data", "--source"])
+    run.done("plan", "people.toml")
+    run.refused(["A release must have data", "--source"], "release", "people.toml", "--out", "out")
     assert untouched(folder)

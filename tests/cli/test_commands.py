@@ -1,6 +1,5 @@
 """What the commands print: for people, for programs as JSON, and without colour where nobody sees it."""
 
-import json
 import math
 import os
 import pty
@@ -8,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ import pytest
 from click.testing import CliRunner
 from docs import site
 
-from cli.conftest import PROGRAM, Run, Start, edit
+import leastnoise
+from cli.conftest import PROGRAM, disk_is_full, edit, ended, files, lacking
 from leastnoise import _progress as progress_module
 from leastnoise._cli import _demo as demo_module
 from leastnoise._cli import _main, _plan
@@ -33,15 +34,13 @@ PLAN_KEYS = {
 
 
 @pytest.fixture
-def compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def compared_once(monkeypatch):
     """The strategies are tried once for every spec, however often and in whatever form they are shown."""
     compare, kept = _plan.tried_on, {}
 
     def compared(*given: Any, **named: Any) -> Any:
         key = Path("people.toml").read_text(encoding="utf-8"), named.get("by_name")
-        if key not in kept:
-            kept[key] = compare(*given, **named)
-        return kept[key]
+        return kept.get(key) or kept.setdefault(key, compare(*given, **named))
 
     monkeypatch.setattr(_plan, "tried_on", compared)
 
@@ -49,14 +48,12 @@ def compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- plan and compare ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_plan_for_programs_and_for_people_needs_no_data(folder: Path, run: Run) -> None:
+def test_a_plan_for_programs_and_for_people_needs_no_data(folder, run):
     (folder / "people.csv").unlink()
-    result = run("plan", "people.toml", "--json")
-    assert (result.code, result.err) == (0, "")
-    told = json.loads(result.out)
+    told = run.told("plan", "people.toml")
     assert set(told) == PLAN_KEYS
-    out = run("plan", "people.toml", "--out", "plan.json").out
-    assert [path.name for path in sorted(folder.iterdir())] == ["people.toml", "plan.json"]
+    shown = run("plan", "people.toml", "--out", "plan.json")
+    assert (shown.err, files(folder)) == ("", ["people.toml", "plan.json"])
     spec = read_spec("people.toml")
     made = plan(spec.workload, spec.privacy, strategy=spec.strategy)
     assert Plan.from_json((folder / "plan.json").read_text(encoding="utf-8")).digest() == made.digest()
@@ -66,40 +63,30 @@ def test_a_plan_for_programs_and_for_people_needs_no_data(folder: Path, run: Run
     assert told["error_over_least_possible"] == pytest.approx(math.sqrt(promise.total_squared_error / promise.lower_bound))
     assert list(told["rmse"]) == ["total", "sex", "age", "sex x age", "income:prefix"]
     assert told["queries"] == 1 + 2 + 74 + 148 + 10 == sum(table["queries"] for table in told["tables"])
-    assert told["tables"][4] == {
-        "name": "income:prefix",
-        "queries": 10,
-        "rmse": told["rmse"]["income:prefix"],
-        "largest_std": promise.tables[4].largest_std,
-        "largest_is_bound": False,
-        "weight": 2.0,
-        "measure": None,
-    }
+    facts = {"name": "income:prefix", "queries": 10, "rmse": told["rmse"]["income:prefix"], "weight": 2.0, "measure": None}
+    assert told["tables"][4] == facts | {"largest_std": promise.tables[4].largest_std, "largest_is_bound": False}
     # the total is the sum over the queries of weight squared times variance
     total = sum(table["queries"] * (table["weight"] * table["rmse"]) ** 2 for table in told["tables"])
     assert told["expected_total_squared_error"] == pytest.approx(total)
     assert (told["mechanism"], told["cost"]["kind"]) == ("discrete_laplace", "pure")
     assert told["seconds"] >= 0
     parts = ("Expected error", "income:prefix", "148", "total squared error", "lower bound", "error / least possible", "strategy")
-    assert [part for part in parts if part not in out] == []
-    assert "The plan is in plan.json." in out
-    assert re.search(r"^protects +one row \(add_remove\)$", out, flags=re.MULTILINE)
-    assert "\x1b" not in out
-    assert [line for line in out.split("\n") if line != line.rstrip()] == []
+    assert lacking(shown.out, *parts, "The plan is in plan.json.") == []
+    assert re.search(r"^protects +one row \(add_remove\)$", shown.out, flags=re.MULTILINE)
+    assert "\x1b" not in shown.out
+    assert [line for line in shown.out.split("\n") if line != line.rstrip()] == []
 
 
-def test_many_tables_are_summarised_and_those_of_one_name_keep_apart(folder: Path, run: Run) -> None:
-    domain = "".join(f"[domain.a{number}]\nsize = 2\n" for number in range(10))
-    (folder / "many.toml").write_text(
-        f"[privacy]\nrho = 1\n{domain}[[workload]]\nmarginals = {{ ways = 2 }}\n[plan]\nstrategy = 'marginals'", encoding="utf-8"
-    )
+def test_many_tables_are_summarised_and_those_of_one_name_keep_apart(folder, run):
+    many = "[privacy]\nrho = 1\n[[workload]]\nmarginals = { ways = 2 }\n[plan]\nstrategy = 'marginals'\n"
+    (folder / "many.toml").write_text(many + "".join(f"[domain.a{number}]\nsize = 2\n" for number in range(10)))
     out = run("plan", "many.toml").out
     assert "and 5 more tables, 20 queries, rmse " in out
     assert out.count(" x ") == 40
-    assert len(json.loads(run("plan", "many.toml", "--json").out)["tables"]) == 45
+    assert len(run.told("plan", "many.toml")["tables"]) == 45
     tables = "".join(f"\n[[workload]]\nqueries = {{ age = {{ ranges = [[20, {high}]] }} }}" for high in (30, 40))
     edit(folder, ("weight = 2.0", "weight = 2.0" + tables))
-    assert list(json.loads(run("plan", "people.toml", "--json").out)["rmse"])[-2:] == ["age:ranges", "age:ranges (2)"]
+    assert list(run.told("plan", "people.toml")["rmse"])[-2:] == ["age:ranges", "age:ranges (2)"]
 
 
 @pytest.mark.parametrize(
@@ -112,25 +99,21 @@ def test_many_tables_are_summarised_and_those_of_one_name_keep_apart(folder: Pat
         ('epsilon = "1"\ndelta = "1e-300"', 10, "epsilon = 1, with discrete Laplace"),
     ],
 )
-def test_the_cost_is_of_the_budget_and_of_the_noise_that_is_chosen(folder: Path, run: Run, privacy: str, tables: int, cost: str) -> None:
-    domain = "".join(f"[domain.a{number}]\nsize = 10\n" for number in range(tables))
-    text = f'[privacy]\n{privacy}\n{domain}[[workload]]\nmarginals = {{ ways = 2 }}\n[plan]\nstrategy = "marginals"\n'
-    (folder / "ten.toml").write_text(text, encoding="utf-8")
-    assert cost in re.sub(r" +", " ", run("plan", "ten.toml").out)
+def test_the_cost_is_of_the_budget_and_of_the_noise_that_is_chosen(folder, run, privacy, tables, cost):
+    text = f'[privacy]\n{privacy}\n[[workload]]\nmarginals = {{ ways = 2 }}\n[plan]\nstrategy = "marginals"\n'
+    (folder / "ten.toml").write_text(text + "".join(f"[domain.a{number}]\nsize = 10\n" for number in range(tables)))
+    assert lacking(run("plan", "ten.toml").out, cost) == []
 
 
-def test_compare_lists_the_least_error_first_and_the_unusable_with_a_reason(folder: Path, run: Run, compared_once: None) -> None:
-    edit(folder, ("[domain.income]", "[domain.zip]\nsize = 200000\n[domain.income]"))
-    edit(
-        folder, ("weight = 2.0", "weight = 2.0\n[[workload]]\nmarginals = { ways = 1, of = ['zip'] }"), ("[plan]", "[plan]\nseconds = 0.5")
-    )
-    told = json.loads(run("compare", "people.toml", "--json").out)
-    usable = [each for each in told["candidates"] if each["usable"]]
-    unusable = [each for each in told["candidates"] if not each["usable"]]
+def test_compare_lists_the_least_error_first_and_the_unusable_with_a_reason(folder, run, compared_once):
+    zips = "weight = 2.0\n[[workload]]\nmarginals = { ways = 1, of = ['zip'] }\n[domain.zip]\nsize = 200000"
+    edit(folder, ("weight = 2.0", zips), ("[plan]", "[plan]\nseconds = 0.5"))
+    every = run.told("compare", "people.toml")["candidates"]
+    usable, unusable = ([each for each in every if each["usable"] is so] for so in (True, False))
     errors = [each["expected_total_squared_error"] for each in usable]
     assert errors == sorted(errors)
-    assert errors[0] <= json.loads(run("plan", "people.toml", "--json").out)["expected_total_squared_error"]
-    assert {each["strategy"] for each in unusable} >= {"identity"}
+    assert errors[0] <= run.told("plan", "people.toml")["expected_total_squared_error"]
+    assert "identity" in {each["strategy"] for each in unusable}
     assert all((each["reason"] or each["more_seconds"]) and each["expected_total_squared_error"] is None for each in unusable)
     assert all(each["error_over_least_possible"] >= 1 for each in usable)
     out = run("compare", "people.toml").out
@@ -138,19 +121,15 @@ def test_compare_lists_the_least_error_first_and_the_unusable_with_a_reason(fold
     assert re.search(r"^identity +discrete Laplace +.*cells", out, flags=re.MULTILINE)
     assert out.index(usable[0]["strategy"]) < out.index("cannot be used") < out.index("\nidentity")
     # What there is no time for is listed with the time that it needs.
-    needed = {each["strategy"]: each["more_seconds"] for each in unusable if each["more_seconds"]}
-    assert needed
-    assert re.search(rf"^{min(needed)} +discrete Laplace +left out +\d", out, flags=re.MULTILINE)
+    needed = min(((each["more_seconds"], each["strategy"]) for each in unusable if each["more_seconds"]), key=itemgetter(1))[1]
+    assert re.search(rf"^{needed} +discrete Laplace +left out +\d", out, flags=re.MULTILINE)
     edit(folder, ("seconds = 0.5", "seconds = 0"))
-    refused = run("compare", "people.toml")
-    assert (refused.code, "seconds must be a number above 0, such as 20; got 0" in refused.err) == (2, True)
+    run.refused("seconds must be a number above 0, such as 20; got 0", "compare", "people.toml")
 
 
-def test_compare_all_adds_what_is_used_by_name_alone_and_tables_fit_the_terminal(
-    folder: Path, run: Run, compared_once: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_compare_all_adds_what_is_used_by_name_alone_and_tables_fit_the_terminal(folder, run, compared_once, monkeypatch):
     edit(folder, ('[[workload]]\nqueries = { income = "prefix" }\nweight = 2.0\n', ""), ("integers = [17, 90]", "integers = [17, 40]"))
-    few, every = (json.loads(run("compare", "people.toml", "--json", *more).out)["candidates"] for more in ((), ("--all",)))
+    few, every = (run.told("compare", "people.toml", *more)["candidates"] for more in ((), ("--all",)))
     added = {each["strategy"]: each for each in every if each["strategy"] not in {each["strategy"] for each in few}}
     assert set(added) == {name for name, planner in PLANNERS.items() if not planner.automatic}
     assert added["fourier"]["usable"]
@@ -160,8 +139,8 @@ def test_compare_all_adds_what_is_used_by_name_alone_and_tables_fit_the_terminal
     assert errors[0] == few[0]["expected_total_squared_error"]
     out = run("compare", "people.toml", "--all").out
     assert out.index("fourier") < out.index("cannot be used") < out.index("residual_max")
-    (folder / "people.csv").write_text("sex,age,income\nF,20,1\n", encoding="utf-8")
-    run("release", "people.toml", "--out", "a-directory-with-quite-a-long-name/and-another-one-within/out")
+    (folder / "people.csv").write_text("sex,age,income\nF,20,1\n")
+    run.done("release", "people.toml", "--out", "a-directory-with-quite-a-long-name/and-another-one-within/out")
     for width in (80, 120):
         monkeypatch.setenv("COLUMNS", str(width))
         for command in (["plan", "people.toml"], ["compare", "people.toml"], ["ledger", "show", "people.ledger"]):
@@ -170,39 +149,36 @@ def test_compare_all_adds_what_is_used_by_name_alone_and_tables_fit_the_terminal
             assert not any(line.endswith("…") for line in lines)
 
 
-def test_ledger_show_has_what_is_left_and_the_amounts_of_the_budget(folder: Path, run: Run) -> None:
+def test_ledger_show_has_what_is_left_and_the_amounts_of_the_budget(folder, run):
     assert "left      epsilon = 2 and delta = 1e-9" in run("ledger", "set", "people.ledger", "--epsilon", "2", "--delta", "1e-9").out
     empty = run("ledger", "show", "people.ledger").out
     assert ("No release yet." in empty, "implies" in empty) == (True, False)
     edit(folder, ('epsilon = "1"', 'epsilon = "1/2"\ndelta = "1e-10"'))
-    assert run("release", "people.toml", "--out", "out").code == 0
+    run.done("release", "people.toml", "--out", "out")
     out = run("ledger", "show", "people.ledger").out
-    parts = ("data set  people", "protects  one row (add_remove)", "budget    epsilon = 2 and delta = 1e-9", "published", "out", "5 tables")
-    assert [part for part in parts if part not in out] == []
-    assert re.search(r"epsilon +delta +state", out)
-    assert re.search(r"^left +epsilon = 1\.5 and delta = 1e-9$", out, flags=re.MULTILINE), out
-    told = json.loads(run("ledger", "show", "people.ledger", "--json").out)
+    parts = ("data set people", "protects one row (add_remove)", "budget epsilon = 2 and delta = 1e-9", "published", "out", "5 tables")
+    assert lacking(out, *parts, "epsilon delta state", "left epsilon = 1.5 and delta = 1e-9") == []
+    told = run.told("ledger", "show", "people.ledger")
     assert set(told) == {"ledger", "id", "dataset", "privacy", "spent", "left", "implied_epsilon", "releases"}
     assert (told["dataset"], told["implied_epsilon"]) == ("people", None)
     assert [(entry["number"], entry["state"], entry["output"]) for entry in told["releases"]] == [(1, "sealed", str(folder / "out"))]
 
 
-def test_errors_of_sums_are_in_amounts(folder: Path, run: Run) -> None:
+def test_errors_of_sums_are_in_amounts(folder, run):
     edit(folder, ("weight = 2.0", 'weight = 2.0\n[[workload]]\nqueries = {}\nsum = "pay"'))
-    whole = json.loads(run("plan", "people.toml", "--json").out)
+    whole = run.told("plan", "people.toml")
     edit(folder, ("clip = [0, 1000]", 'clip = [0, 1000]\nunit = "0.01"'))
-    cents = json.loads(run("plan", "people.toml", "--json").out)
     assert whole["tables"][5]["measure"] == "pay"
-    assert cents["rmse"]["sum of pay"] == pytest.approx(whole["rmse"]["sum of pay"], rel=0.01)
+    assert run.told("plan", "people.toml")["rmse"]["sum of pay"] == pytest.approx(whole["rmse"]["sum of pay"], rel=0.01)
 
 
 # --- release and ledger ---------------------------------------------------------------------------------------------------------
 
 
-def test_release_says_where_everything_is_and_what_is_left(folder: Path, run: Run) -> None:
-    assert run("ledger", "set", "people.ledger", "--epsilon", "3").code == 0
-    result = run("release", "people.toml", "--out", "out")
-    assert (result.code, result.err) == (0, "")
+def test_release_says_where_everything_is_and_what_is_left(folder, run):
+    run.done("ledger", "set", "people.ledger", "--epsilon", "3")
+    result = run.done("release", "people.toml", "--out", "out")
+    assert result.err == ""
     told = dict(re.split(r" {2,}", line, maxsplit=1) for line in result.out.splitlines())
     assert told["answers"] == "out/answers, listed in out/tables.csv"
     assert all((folder / place).exists() for place in ("out/answers", "out/tables.csv", told["manifest"], told["report"]))
@@ -214,10 +190,8 @@ def test_release_says_where_everything_is_and_what_is_left(folder: Path, run: Ru
     assert "epsilon = 0.75, release 3 of the data set 'people' (its guard is 2)" in result.out
 
 
-def test_a_seeded_release_is_loud_and_costs_nothing(folder: Path, run: Run) -> None:
-    first = run("release", "people.toml", "--out", "first", "--seed", "7")
-    second = run("release", "people.toml", "--out", "second", "--seed", "7")
-    assert first.code == second.code == 0
+def test_a_seeded_release_is_loud_and_costs_nothing(folder, run):
+    first, _ = (run.done("release", "people.toml", "--out", out, "--seed", "7") for out in ("first", "second"))
     assert first.err.count("NOT PRIVATE") == 1
     assert "NOT PRIVATE" in first.out
     assert (folder / "first/answers/q2-sex.csv").read_text() == (folder / "second/answers/q2-sex.csv").read_text()
@@ -225,48 +199,45 @@ def test_a_seeded_release_is_loud_and_costs_nothing(folder: Path, run: Run) -> N
     assert not (folder / "people.ledger").exists()
 
 
-def test_source_ledger_and_dataset_from_the_command_line(folder: Path, run: Run) -> None:
+def test_source_ledger_and_dataset_from_the_command_line(folder, run):
     edit(folder, ('[source]\npath = "people.csv"', ""))
     (folder / "people.csv").rename(folder / "data.csv")
-    arguments = ["--source", "data.csv", "--ledger", "survey.ledger", "--dataset", "survey"]
-    assert run("release", "people.toml", "--out", "out", *arguments).code == 0
+    run.done("release", "people.toml", "--out", "out", "--source", "data.csv", "--ledger", "survey.ledger", "--dataset", "survey")
     assert Ledger.open(folder / "survey.ledger").dataset == "survey"
 
 
-def test_ledger_show_converts_a_rho_budget_at_a_stated_delta(folder: Path, run: Run) -> None:
-    options = ["--unit-column", "id", "--neighbours", "replace"]
-    run("ledger", "set", "people.ledger", "--rho", "1/2", *options)
+def test_ledger_show_converts_a_rho_budget_at_a_stated_delta(folder, run):
+    run("ledger", "set", "people.ledger", "--rho", "1/2", "--unit-column", "id", "--neighbours", "replace")
     out = run("ledger", "show", "people.ledger", "--delta", "1e-6").out
-    assert "all rows of one value of the column 'id' (replace)" in out
-    told = json.loads(run("ledger", "show", "people.ledger", "--json", "--delta", "1e-6").out)["implied_epsilon"]
-    assert told["delta"] == "1e-6"
-    assert told["spent"] == "0"
+    told = run.told("ledger", "show", "people.ledger", "--delta", "1e-6")["implied_epsilon"]
+    assert lacking(out, "all rows of one value of the column 'id' (replace)", f"epsilon <= {told['budget']}") == []
+    assert (told["delta"], told["spent"]) == ("1e-6", "0")
     # sqrt(4 rho log(1 / delta)) + rho is the classic bound; the tight one is below, and above rho
     assert 0.5 < float(told["budget"]) < 0.5 + (4 * 0.5 * 13.8156) ** 0.5
-    assert f"epsilon <= {told['budget']}" in out
 
 
 # --- init: drafts; the way from there to a report is that of test_messy.py -----------------------------------------------------------
 
 
-def test_a_draft_holds_no_value_of_the_data(folder: Path, run: Run) -> None:
-    (folder / "one.csv").write_text("sex,age,income\nXylophone,77123,88123.5\n", encoding="utf-8")
-    (folder / "two.csv").write_text("sex,age,income\n,,\n", encoding="utf-8")
-    assert run("init", "one.csv").code == run("init", "two.csv").code == 0
-    one, two = ((folder / name).read_text(encoding="utf-8") for name in ("one.toml", "two.toml"))
-    assert one.replace("one.", "two.") == two
-    assert "the kinds below are guessed from names" in one  # a CSV file has no types
+def test_a_draft_holds_no_value_of_the_data(folder, run):
+    drafts = []
+    for name, values in (("one", "Xylophone,77123,88123.5"), ("two", ",,")):
+        (folder / f"{name}.csv").write_text(f"sex,age,income\n{values}\n")
+        run.done("init", f"{name}.csv")
+        drafts.append((folder / f"{name}.toml").read_text(encoding="utf-8"))
+    assert drafts[0].replace("one.", "two.") == drafts[1]
+    assert "the kinds below are guessed from names" in drafts[0]  # a CSV file has no types
 
 
-def test_the_draft_of_a_typed_file_uses_its_types(folder: Path, run: Run) -> None:
+def test_the_draft_of_a_typed_file_uses_its_types(folder, run):
     import duckdb
 
     columns = """'x' AS "we""ird é", 3::BIGINT AS person_id, 1.5::DOUBLE AS height, 4::SMALLINT AS rooms, true AS employed,
         DATE '2020-01-01' AS born, [1] AS tags"""
     duckdb.sql(f"SELECT {columns}").write_parquet("typed.parquet")
-    assert run("init", "typed.parquet", "--out", "other.toml").code == 0
+    run.done("init", "typed.parquet", "--out", "other.toml")
     draft = (folder / "other.toml").read_text(encoding="utf-8")
-    for part in (
+    parts = (
         '[domain."we\\"ird é"]\ncategories = ["FILL IN"]',
         '[domain.height]\nbins = { low = "FILL IN"',
         '[domain.rooms]\nintegers = ["FILL IN", "FILL IN"]',
@@ -275,19 +246,17 @@ def test_the_draft_of_a_typed_file_uses_its_types(folder: Path, run: Run) -> Non
         '[domain.born]\ndates = { from = "FILL IN", to = "FILL IN", by = "month" }',
         '# The column "tags" was left out: of type INTEGER[]',
         '# queries = { height = "prefix" }',
-    ):
-        assert part in draft
+    )
+    assert lacking(draft, *parts) == []
     assert "[domain.person_id]" not in draft
     assert "guessed" not in draft
-    refused = run("plan", "other.toml")
-    assert refused.code == 2
-    assert "5 places to fill in" in refused.err
+    run.refused("5 places to fill in", "plan", "other.toml")
 
 
 # --- the program as a whole -------------------------------------------------------------------------------------------------------
 
 
-def test_the_demo_runs_and_refuses_to_overwrite(folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch, estimates: dict[str, str]) -> None:
+def test_the_demo_runs_and_refuses_to_overwrite(folder, run, monkeypatch, estimates):
     """With one strategy, which is quicker than all of them: `make wheel` runs the demo as it is."""
     assert 'strategy = "auto"' in demo_module._SPEC
     monkeypatch.setattr(demo_module, "_SPEC", demo_module._SPEC.replace('"auto"', '"hierarchy"'))
@@ -295,29 +264,28 @@ def test_the_demo_runs_and_refuses_to_overwrite(folder: Path, run: Run, monkeypa
     assert all((small[name] == again[name]).all() for name in small)
     assert (small["income"] == 0).mean() > 0.04
     monkeypatch.setattr(demo_module, "survey", lambda: small)
-    result = run("demo")
-    assert result.code == 0, result.err
+    out = run.done("demo").out
     assert all("more" in estimates[step] for step in ("generating a survey", "computing the true answers"))
     parts = ("Expected error", "Promised and realised error", "sum of pay by", "income:prefix", "a release never does so")
-    assert [part for part in parts if part not in result.out] == []
-    share, within = re.search(r"(?m)^all +[\d,]+ +([\d.]+) +([\d.]+)%$", result.out).groups()
+    assert lacking(out, *parts) == []
+    share, within = re.search(r"(?m)^all +[\d,]+ +([\d.]+) +([\d.]+)%$", out).groups()
     assert 0.7 < float(share) < 1.4
     assert 85 < float(within) <= 100
-    first = folder / "demo-release" / "1"
-    assert {path.name for path in first.iterdir()} == {"people.parquet", "survey.toml", "people.ledger", "release"}
-    again = run("release", "demo-release/1/survey.toml", "--out", "demo-release/1/second")
-    assert (again.code, "Nothing was spent" in again.err) == (2, True)
+    assert files(folder / "demo-release" / "1") == ["people.ledger", "people.parquet", "release", "survey.toml"]
+    run.refused("Nothing was spent", "release", "demo-release/1/survey.toml", "--out", "demo-release/1/second")
     assert demo_module._new_folder(None) == Path("demo-release/2")
 
 
-def test_the_version_is_told(run: Run) -> None:
-    import leastnoise
-
+def test_the_version_is_told_and_the_program_alone_prints_its_help(run):
     assert run("--version").out.split() == ["leastnoise", leastnoise.__version__]
+    shown = run.done()
+    assert shown.err == ""
+    assert shown.out.count("\n") > 10
+    assert "Publish tables from private data" in shown.out
 
 
 @pytest.mark.parametrize(("no_color", "colours"), [("", True), ("1", False)])
-def test_colours_on_a_terminal_alone(folder: Path, start: Start, no_color: str, colours: bool) -> None:
+def test_colours_on_a_terminal_alone(folder, start, no_color, colours):
     # a real terminal, 80 columns wide
     main_end, child_end = pty.openpty()
     terminal = f"import os; os.dup2(os.open({os.ttyname(child_end)!r}, os.O_WRONLY | os.O_NOCTTY), 1)\n{PROGRAM}"
@@ -331,41 +299,43 @@ def test_colours_on_a_terminal_alone(folder: Path, start: Start, no_color: str, 
     assert ("\x1b[1m" in told) or not colours
 
 
-def test_a_name_that_the_terminal_cannot_show_is_no_fault(folder: Path, start: Start) -> None:
-    edit(folder, ("[domain.income]", '[domain."東京"]\nsize = 3\n[domain.income]'))
-    edit(folder, ('of = ["sex", "age"]', 'of = ["sex", "age", "東京"]'))
-    process = start("plan", "people.toml", program=f"import sys; sys.stdout.reconfigure(encoding='latin-1')\n{PROGRAM}")
-    told, said = process.communicate(timeout=HANGS)
-    assert (process.returncode, said) == (0, "")
-    assert "sex x ??" in told
+def test_a_name_that_the_terminal_cannot_show_is_no_fault(folder, start):
+    edit(folder, ("[domain.income]", '[domain."東京"]\nsize = 3\n[domain.income]'), ('of = ["sex", "age"]', 'of = ["sex", "age", "東京"]'))
+    done = ended(start("plan", "people.toml", program=f"import sys; sys.stdout.reconfigure(encoding='latin-1')\n{PROGRAM}"))
+    assert (done.code, done.err) == (0, "")
+    assert "sex x ??" in done.out
 
 
-def test_a_closed_pipe_is_no_fault(folder: Path, start: Start) -> None:
-    program = "import os, sys; os.close(1); os.dup2(os.pipe()[1], 1)\nfrom leastnoise._cli import main; main()"
-    process = start("plan", "people.toml", "--json", program=program)
-    _, said = process.communicate(timeout=HANGS)
-    assert "Traceback" not in said
-    assert "fault" not in said
-    assert process.returncode in (0, 141)
+def test_a_closed_pipe_is_no_fault(folder, start):
+    done = ended(start("plan", "people.toml", "--json", program=f"import os; os.close(1); os.dup2(os.pipe()[1], 1)\n{PROGRAM}"))
+    assert "Traceback" not in done.err
+    assert "fault" not in done.err
+    assert done.code in (0, 141)
 
 
-def fresh(program: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def fresh(program, *arguments, **environment):
     """Run a program in a new interpreter, which has loaded nothing."""
-    inherited = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
-    given = {**inherited, "PYTHONPATH": str(Path(demo_module.__file__).parents[2]), **environment}
+    given = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    given |= {"PYTHONPATH": str(Path(demo_module.__file__).parents[2]), **environment}
     return subprocess.run([sys.executable, "-c", program, *arguments], env=given, capture_output=True, text=True, check=True, timeout=HANGS)
 
 
-def test_progress_tells_the_share_and_never_the_number_of_rows(folder: Path) -> None:
+def test_progress_tells_the_share_and_never_the_number_of_rows(folder):
     # reading ends when the line of progress has been seen, however long that takes
-    slow = "import sys, threading\nfrom leastnoise import _adapters\n"
-    slow += "read, seen, write = _adapters.read, threading.Event(), sys.stderr.write\n"
-    slow += "def told(text):\n    write(text)\n    if '12%' in text: seen.set()\nsys.stderr.write = told\n"
-    slow += "def slowly(*a, progress, **k):\n    progress(123457, 987654); seen.wait()\n    return read(*a, progress=progress, **k)\n"
-    slow += "_adapters.read = slowly\nimport atexit\n"
-    slow += "atexit.register(lambda: print(sorted({'altair', 'narwhals', 'pandas', 'polars'} & {*sys.modules})))\n"
-    slow += "from leastnoise._cli import main; main()"
-    done = fresh(slow, "release", "people.toml", "--out", "out", LEASTNOISE_PROGRESS="1")
+    slow = """
+import atexit, sys, threading
+from leastnoise import _adapters
+read, seen, write = _adapters.read, threading.Event(), sys.stderr.write
+def told(text):
+    write(text)
+    if '12%' in text: seen.set()
+def slowly(*a, progress, **k):
+    progress(123457, 987654); seen.wait()
+    return read(*a, progress=progress, **k)
+sys.stderr.write, _adapters.read = told, slowly
+atexit.register(lambda: print(sorted({'altair', 'narwhals', 'pandas', 'polars'} & {*sys.modules})))
+"""
+    done = fresh(slow + PROGRAM, "release", "people.toml", "--out", "out", LEASTNOISE_PROGRESS="1")
     assert re.search(r"^reading people\.csv: 12% \(\d+ s(, about \d+ s more)?\)$", done.stderr, re.MULTILINE), done.stderr
     assert "123457" not in done.stderr
     assert "987654" not in done.stderr
@@ -373,13 +343,13 @@ def test_progress_tells_the_share_and_never_the_number_of_rows(folder: Path) -> 
 
 
 @pytest.mark.parametrize(("given", "seconds"), [("", 1.0), ("nonsense", 1.0), ("0", 0.0), ("30", 30.0), ("never", None)])
-def test_progress_waits_as_long_as_the_environment_says(monkeypatch: pytest.MonkeyPatch, given: str, seconds: float | None) -> None:
+def test_progress_waits_as_long_as_the_environment_says(monkeypatch, given, seconds):
     monkeypatch.setenv("LEASTNOISE_PROGRESS", given)
     assert progress_module._patience() == seconds
 
 
 @pytest.mark.parametrize(("given", "used"), [("", "1"), ("2", "2")])
-def test_planning_does_not_wait_for_threads_unless_asked(given: str, used: str) -> None:
+def test_planning_does_not_wait_for_threads_unless_asked(given, used):
     program = (
         "import atexit, os, sys\n"
         "from leastnoise._cli import main\n"
@@ -387,29 +357,23 @@ def test_planning_does_not_wait_for_threads_unless_asked(given: str, used: str) 
         "atexit.register(lambda: print(os.environ['OPENBLAS_NUM_THREADS'], early, file=sys.stderr))\n"
         "main()"
     )
-    told = fresh(program, "--help", **({"OPENBLAS_NUM_THREADS": given} if given else {}))
-    assert told.stderr.split() == [used, "False"]
+    assert fresh(program, "--help", **({"OPENBLAS_NUM_THREADS": given} if given else {})).stderr.split() == [used, "False"]
 
 
 # --- progress -----------------------------------------------------------------------------------------------------------------------------
 
 
-def test_every_step_says_about_how_long_it_still_takes(folder: Path, run: Run, estimates: dict[str, str], monkeypatch: Any) -> None:
-    people = folder / "people.csv"
-    with people.open("a", encoding="utf-8") as file:  # more than one block, so that there is a share before the end
+def test_every_step_says_about_how_long_it_still_takes(folder, run, estimates, monkeypatch):
+    with (folder / "people.csv").open("a", encoding="utf-8") as file:  # more than one block, so that there is a share before the end
         file.write("F,30,500\n" * 2**18)
-
-    def full(*_: object) -> None:
-        raise OSError("the disk is full")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_finish, "fill_draft", full)
+    with monkeypatch.context() as patch:
+        patch.setattr(_finish, "fill_draft", disk_is_full)
         assert run("release", "people.toml", "--out", "out").code == 3
-    monkeypatch.setenv("LEASTNOISE_CHARTS", "")  # pictures are not made here, and are what takes the time
-    assert run("check", "people.toml").code == 0
-    monkeypatch.setenv("LEASTNOISE_CHARTS", "never")
-    for command in (("resume",), ("show", "out"), ("answer", "out", "--cells", "sex"), ("round", "out", "--to", "5", "--out", "rounded")):
-        assert run(*command).code == 0, command
+    with monkeypatch.context() as patch:
+        patch.setenv("LEASTNOISE_CHARTS", "")  # pictures are not made here, and are what takes the time
+        run.done("check", "people.toml")
+    for command in (["resume"], ["show", "out"], ["answer", "out", "--cells", "sex"], ["round", "out", "--to", "5", "--out", "rounded"]):
+        run.done(*command)
     for step in ("planning", "measuring, estimating and writing", "reading people.csv", "finishing release 1", "opening out", "rounding"):
         assert "more" in estimates[step], (step, estimates)
 

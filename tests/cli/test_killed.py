@@ -3,13 +3,14 @@
 import json
 import re
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from cli.conftest import Run, Start, edit
+from cli.conftest import Start, edit, ended, files, lacking
 from leastnoise._accounting import Privacy, PureDP
-from leastnoise._session import Ledger
+from leastnoise._session import Ledger, read_release
 from waiting import HANGS, wait_until
 
 # Runs the program with one step changed: from one of its calls on it does something before or after it, such as killing its own process.
@@ -89,12 +90,12 @@ formats = ["csv"]
 
 
 @pytest.fixture(autouse=True)
-def _small(folder: Path) -> None:
+def _small(folder):
     (folder / "people.toml").write_text(SPEC, encoding="utf-8")
 
 
 # where it is killed, once between any two writes, and what becomes of the release: unpaid, absent, resumable or whole
-STEPS: list[tuple[str, str, str]] = [
+STEPS = [
     ("before reserve", "change(Ledger, 'reserve', before=die)", "unpaid"),
     ("within reserve, before the commit", "change(book, 'dump', after=die)", "unpaid"),
     ("after reserve", "change(Ledger, 'reserve', after=die)", "resumable"),
@@ -108,64 +109,62 @@ STEPS: list[tuple[str, str, str]] = [
 ]
 
 
+def stopped(start: Start, change: str, *arguments: str, code: int = -signal.SIGKILL, **environment: str) -> str:
+    """What a run with a changed step says before it ends with a code."""
+    done = ended(start(*arguments, program=changed(change), **environment))
+    assert done.code == code, done.err
+    return done.err
+
+
 def changed(change: str) -> str:
     return CHANGED.replace("{change}", change).replace("{hangs}", str(HANGS))
 
 
 def is_whole(out: Path) -> bool:
     """Whether every file that the manifest names is there, and readable as a release."""
-    from leastnoise._session import read_release
-
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     return bool(manifest["receipt"]["id"]) and len(read_release(out).tables) == 1
 
 
+def values_of(out: Path) -> list[list[int]]:
+    return json.loads((out / "measurements/observation.json").read_text(encoding="utf-8"))["values"]
+
+
 @pytest.fixture
-def ledger(folder: Path) -> Path:
-    Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(2)))
-    return folder / "people.ledger"
+def ledger(folder):
+    return Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(2)))
 
 
-def measured(ledger: Path) -> list[str]:
-    """What was drawn for releases that are not published."""
-    book = Ledger.open(ledger)
-    return [step.outcome for entry in book.entries() if entry.resumable for step in book.pending(entry).steps]
+def drawn_for(book: Ledger) -> list[list[list[int]]]:
+    """What was drawn for releases that are not published, step by step."""
+    steps = [step for entry in book.entries() if entry.resumable for step in book.pending(entry).steps]
+    return [json.loads(step.outcome)["values"] for step in steps]
 
 
 @pytest.mark.parametrize(("change", "end"), [step[1:] for step in STEPS], ids=[step[0] for step in STEPS])
-def test_killed_at_any_step_a_release_is_paid_and_absent_resumable_or_whole_and_finished_once(
-    folder: Path, ledger: Path, start: Start, run: Run, change: str, end: str
-) -> None:
-    process = start("release", "people.toml", "--out", "out", program=changed(change))
-    _, told = process.communicate(timeout=HANGS)
-    assert process.returncode == -signal.SIGKILL, told
-    entries = Ledger.open(ledger).entries()
-    assert len(entries) == (end != "unpaid")
+def test_killed_at_any_step_a_release_is_paid_and_absent_resumable_or_whole_and_finished_once(folder, ledger, start, run, change, end):
+    stopped(start, change, "release", "people.toml", "--out", "out")
+    assert len(ledger.entries()) == (end != "unpaid")
     assert (folder / "out").exists() == (end == "whole")
     assert not (folder / "out").exists() or is_whole(folder / "out")
-    drawn = measured(ledger)
+    drawn = drawn_for(ledger)
     # the next run says in what state it is, and pays for itself alone
-    second = run("release", "people.toml", "--out", "second")
-    assert second.code == 0, second.err
+    second = run.done("release", "people.toml", "--out", "second")
     assert ("paid and absent" in second.err) == (end == "absent")
     assert ("paid and whole" in second.err) == (end == "whole" and "'seal', after" not in change)
     assert ("paid and resumable. `leastnoise resume people.ledger` finishes it" in second.err) == (end == "resumable")
-    book = Ledger.open(ledger)
-    state = {"absent": "absent", "resumable": "reserved", "whole": "sealed"}.get(end)
-    assert [entry.state for entry in book.entries()] == ([] if state is None else [state]) + ["sealed"]
+    state = {"absent": ["absent"], "resumable": ["reserved"], "whole": ["sealed"], "unpaid": []}[end]
+    assert [entry.state for entry in ledger.entries()] == [*state, "sealed"]
     # what can be finished is finished without paying, with the noise that was drawn, and only once
-    first = run("resume", "people.ledger")
-    assert first.code == 0, first.err
+    first = run.done("resume", "people.ledger")
     assert ("Nothing was paid again" in first.out) == (end == "resumable"), first
     assert (folder / "out").exists() == (end in {"resumable", "whole"})
-    for text in drawn:
-        values = json.loads(text)["values"]
-        assert json.loads((folder / "out/measurements/observation.json").read_text(encoding="utf-8"))["values"] == values
+    assert [values_of(folder / "out") for _ in drawn] == drawn
     assert run("resume", "people.ledger").out == "Nothing to finish.\n"
-    assert {entry.state for entry in book.entries()} <= {"sealed", "absent"}
-    assert book.left().epsilon == 2 - sum(entry.charge.epsilon for entry in book.entries())
+    assert {entry.state for entry in ledger.entries()} <= {"sealed", "absent"}
+    assert ledger.left().epsilon == 2 - sum(entry.charge.epsilon for entry in ledger.entries())
     # only a draft may stay, which the next release into that directory takes
-    left = [path.name for path in folder.iterdir() if path.name.startswith(".")]
+    left = [name for name in files(folder) if name.startswith(".")]
     assert [name[:12] for name in left] == [".leastnoise-"] * (end in {"unpaid", "absent"})
 
 
@@ -183,57 +182,49 @@ def test_killed_at_any_step_a_release_is_paid_and_absent_resumable_or_whole_and_
         ("change(session, 'read_table', before=lambda: interrupt_as_duckdb_says())", "Nothing was spent."),
     ],
 )
-def test_one_interruption_or_two_say_truthfully_whether_something_was_paid(
-    folder: Path, ledger: Path, start: Start, change: str, told: str
-) -> None:
-    process = start("release", "people.toml", "--out", "out", program=changed(change))
-    _, said = process.communicate(timeout=HANGS)
-    assert process.returncode == 130, said
+def test_one_interruption_or_two_say_truthfully_whether_something_was_paid(folder, ledger, start, change, told):
+    said = stopped(start, change, "release", "people.toml", "--out", "out", code=130)
     assert re.fullmatch(r"\n?leastnoise: interrupted\. [^\n]+\n", said), said
     assert told in said
     assert (folder / "out").exists() == ("whole" in told)
-    entries = Ledger.open(ledger).entries()
-    assert len(entries) == ("Nothing" not in told)
-    assert all(entry.resumable == ("finished" in told) for entry in entries)
+    assert [entry.resumable for entry in ledger.entries()] == ["finished" in told] * ("Nothing" not in told)
 
 
-def test_a_real_interruption_of_a_waiting_run(folder: Path, ledger: Path, start: Start) -> None:
+def waiting(folder: Path, start: Start) -> subprocess.Popen[str]:
+    """A release that waits before it reads the rows."""
     process = start("release", "people.toml", "--out", "out", program=changed("change(finish._adapters, 'read', before=pause)"))
     wait_until(lambda: (folder / "paused").exists() or process.poll() is not None)
+    return process
+
+
+def test_a_real_interruption_of_a_waiting_run(folder, ledger, start):
+    process = waiting(folder, start)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=HANGS)
-    assert process.returncode == 130
-    assert "interrupted. Nothing was spent." in said
-    assert Ledger.open(ledger).entries() == ()
+    done = ended(process)
+    assert (done.code, "interrupted. Nothing was spent." in done.err) == (130, True)
+    assert ledger.entries() == ()
 
 
 @pytest.mark.parametrize(("debug", "frames"), [("", False), ("1", True)])
-def test_a_fault_says_what_was_paid_and_shows_no_value(folder: Path, ledger: Path, start: Start, debug: str, frames: bool) -> None:
-    program = changed("change(finish, 'fill_draft', before=fail)")
-    process = start("release", "people.toml", "--out", "out", program=program, LEASTNOISE_DEBUG=debug)
-    _, said = process.communicate(timeout=HANGS)
-    assert process.returncode == 3
-    assert "a fault of the program, not of yours (RuntimeError at " in said
-    assert "please report" in said
-    assert "The release was paid (epsilon = " in said
+def test_a_fault_says_what_was_paid_and_shows_no_value(folder, ledger, start, debug, frames):
+    change = "change(finish, 'fill_draft', before=fail)"
+    said = stopped(start, change, "release", "people.toml", "--out", "out", code=3, LEASTNOISE_DEBUG=debug)
+    assert lacking(said, "a fault of the program, not of yours (RuntimeError at ", "please report") == []
+    assert lacking(said, "The release was paid (epsilon = ", "can be finished without paying again: `leastnoise resume ") == []
     assert "secret-value" not in said
-    assert "can be finished without paying again: `leastnoise resume " in said
     assert ("in carry_out" in said or "in publish" in said) == frames
     assert not (folder / "out").exists()
 
 
-def test_a_full_disk_after_paying_says_so_and_loses_nothing(folder: Path, ledger: Path, start: Start, run: Run) -> None:
-    process = start("release", "people.toml", "--out", "whole", program=changed("change(directory, '_rename', after=full)"))
-    _, said = process.communicate(timeout=HANGS)
-    assert (process.returncode, "and is whole in " in said, is_whole(folder / "whole")) == (4, True, True), said
-    process = start("release", "people.toml", "--out", "out", program=changed("change(directory, '_sync', before=full)"))
-    _, said = process.communicate(timeout=HANGS)
-    assert process.returncode == 3
+def test_a_full_disk_after_paying_says_so_and_loses_nothing(folder, ledger, start, run):
+    said = stopped(start, "change(directory, '_rename', after=full)", "release", "people.toml", "--out", "whole", code=4)
+    assert ("and is whole in " in said, is_whole(folder / "whole")) == (True, True), said
+    said = stopped(start, "change(directory, '_sync', before=full)", "release", "people.toml", "--out", "out", code=3)
     assert re.fullmatch(r"leastnoise: [^\n]*no space left on device[^\n]*paid \(epsilon = [^\n]*can be finished[^\n]*\n", said), said
     assert "fault" not in said
-    assert [path.name for path in folder.iterdir() if path.name.startswith((".", "out"))] == []
-    resumed = run("resume")
-    assert (resumed.code, is_whole(folder / "out")) == (0, True), resumed
+    assert [name for name in files(folder) if name.startswith((".", "out"))] == []
+    run.done("resume")
+    assert is_whole(folder / "out")
 
 
 # As an interpreter begins whose streams the shell has closed, or led to a disk that is full.
@@ -255,66 +246,52 @@ main()
 
 
 @pytest.mark.parametrize("streams", ["full()", "shut(1)", "full(); shut(2)", "shut(0, 1, 2)"])
-def test_what_cannot_be_said_does_not_change_what_is_true(folder: Path, ledger: Path, start: Start, streams: str) -> None:
-    process = start("release", "people.toml", "--out", "out", program=STREAMS.replace("{streams}", streams))
-    _, said = process.communicate(timeout=HANGS)
+def test_what_cannot_be_said_does_not_change_what_is_true(folder, ledger, start, streams):
+    done = ended(start("release", "people.toml", "--out", "out", program=STREAMS.replace("{streams}", streams)))
     assert is_whole(folder / "out")
-    assert [entry.state for entry in Ledger.open(ledger).entries()] == ["sealed"]
-    assert process.returncode == (4 if "full" in streams else 0), said
-    assert "Nothing was spent" not in said
-    assert ("no space left on device. The release was paid (epsilon = 1) and is whole in " in said) == (streams == "full()")
+    assert [entry.state for entry in ledger.entries()] == ["sealed"]
+    assert done.code == (4 if "full" in streams else 0), done.err
+    assert "Nothing was spent" not in done.err
+    assert ("no space left on device. The release was paid (epsilon = 1) and is whole in " in done.err) == (streams == "full()")
 
 
 @pytest.mark.parametrize("out", ["/proc/o", "/sys/out"])
-def test_a_directory_that_cannot_be_made_is_noticed_before_payment(folder: Path, ledger: Path, run: Run, out: str) -> None:
-    refused = run("release", "people.toml", "--out", out)
-    assert refused.code == 2, refused
-    assert "output directory" in refused.err
-    assert Ledger.open(ledger).entries() == ()
+def test_a_directory_that_cannot_be_made_is_noticed_before_payment(folder, ledger, run, out):
+    run.refused("output directory", "release", "people.toml", "--out", out)
+    assert ledger.entries() == ()
 
 
-def test_a_name_as_long_as_the_file_system_takes_is_a_name(folder: Path, ledger: Path, run: Run) -> None:
-    assert run("release", "people.toml", "--out", "o" * 255).code == 0
+def test_a_name_as_long_as_the_file_system_takes_is_a_name(folder, ledger, run):
+    run.done("release", "people.toml", "--out", "o" * 255)
     assert is_whole(folder / ("o" * 255))
 
 
-def test_two_releases_into_one_directory_cost_one_payment(folder: Path, ledger: Path, start: Start) -> None:
-    waiting = start("release", "people.toml", "--out", "out", program=changed("change(finish._adapters, 'read', before=pause)"))
-    wait_until(lambda: (folder / "paused").exists() or waiting.poll() is not None)
-    late = start("release", "people.toml", "--out", "out")
-    _, said = late.communicate(timeout=HANGS)
-    assert late.returncode == 2
-    assert "is being written by another process" in said
-    assert Ledger.open(ledger).entries() == ()
-    waiting.send_signal(signal.SIGKILL)
+def test_two_releases_into_one_directory_cost_one_payment(folder, ledger, start):
+    waiting(folder, start)
+    late = ended(start("release", "people.toml", "--out", "out"))
+    assert (late.code, "is being written by another process" in late.err) == (2, True)
+    assert ledger.entries() == ()
 
 
-def test_concurrent_releases_never_overspend(folder: Path, start: Start) -> None:
+def test_concurrent_releases_never_overspend(folder, start):
     # Five releases of one half each, of a budget of one: at most two can be paid, and those are whole.
-    Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(1)))
+    book = Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(1)))
     edit(folder, ('epsilon = "1"', 'epsilon = "1/2"'))
-    processes = [start("release", "people.toml", "--out", f"out{place}") for place in range(5)]
-    ends = [(process.communicate(timeout=HANGS)[1], process.returncode) for process in processes]
-    assert sorted(code for _, code in ends) == [0, 0, 2, 2, 2], ends
-    book = Ledger.open(folder / "people.ledger")
-    assert len(book.entries()) == 2
+    ends = [ended(process) for process in [start("release", "people.toml", "--out", f"out{place}") for place in range(5)]]
+    assert sorted(done.code for done in ends) == [0, 0, 2, 2, 2], ends
+    assert [entry.state for entry in book.entries()] == ["sealed", "sealed"]
     assert book.spent().epsilon <= 1
-    for place, (said, code) in enumerate(ends):
-        assert (folder / f"out{place}").exists() == (code == 0)
-        assert ("Nothing was spent" in said) == (code == 2), said
-    assert {entry.state for entry in book.entries()} == {"sealed"}
+    for place, done in enumerate(ends):
+        assert (folder / f"out{place}").exists() == (done.code == 0)
+        assert ("Nothing was spent" in done.err) == (done.code == 2), done.err
 
 
-def test_concurrent_releases_without_a_ledger_make_one(folder: Path, start: Start) -> None:
-    processes = [start("release", "people.toml", "--out", f"out{place}") for place in range(3)]
-    codes = sorted(process.wait(timeout=HANGS) for process in processes)
-    assert codes[0] == 0
-    assert set(codes[1:]) == {2}
+def test_concurrent_releases_without_a_ledger_make_one(folder, start):
+    ends = [ended(process).code for process in [start("release", "people.toml", "--out", f"out{place}") for place in range(3)]]
+    assert sorted(ends) == [0, 2, 2]
     assert len(Ledger.open(folder / "people.ledger").entries()) == 1
-    assert sum((folder / f"out{place}").exists() for place in range(3)) == 1
+    assert [(folder / f"out{place}").exists() for place in range(3)] == [code == 0 for code in ends]
 
 
-def test_the_changes_are_of_steps_that_exist(start: Start) -> None:
-    process = start("--version", program=changed("change(Ledger, 'reserved')"))
-    process.communicate(timeout=HANGS)
-    assert process.returncode == 1
+def test_the_changes_are_of_steps_that_exist(start):
+    stopped(start, "change(Ledger, 'reserved')", "--version", code=1)
