@@ -17,56 +17,47 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 STORES = {"Kiel, Markt": "north", 'Mainz "Am Rhein"': "south", "Worms": "south", "Flensburg": "north"}
+QUOTE = '"'
 TOWNS = ("München", "Köln", "Saarbrücken")
 
 
-def retail(folder: Path, rows: int, seed: int = 1) -> Path:
+def retail(folder: Path, rows: int) -> Path:
     """Orders with time stamps, quoted store names, and refunds below zero."""
-    rng = np.random.default_rng(seed)
-    start = np.datetime64("2024-01-01T00:00:00")
-    frame = pd.DataFrame(
-        {
-            "order_id": np.arange(rows),
-            "ordered_at": start + rng.integers(0, 366 * 86_400, rows).astype("m8[s]"),
-            "store": rng.choice(list(STORES), rows),
-            "payment": rng.choice(["card", "Card ", "CASH", "cash", ""], rows),
-            "amount": np.round(rng.gamma(2, 30, rows) * rng.choice([1, 1, 1, 1, -1], rows), 2),
-        }
-    )
+    rng = np.random.default_rng(1)
+    seconds = rng.integers(0, 366 * 86_400, rows).astype("m8[s]")
+    frame = pd.DataFrame({"order_id": np.arange(rows), "ordered_at": np.datetime64("2024-01-01T00:00:00") + seconds})
+    frame["store"] = rng.choice(list(STORES), rows)
+    frame["payment"] = rng.choice(["card", "Card ", "CASH", "cash", ""], rows)
+    frame["amount"] = np.round(rng.gamma(2, 30, rows) * rng.choice([1, 1, 1, 1, -1], rows), 2)
     frame.to_csv(folder / "retail.csv", index=False, lineterminator="\r\n")
     return folder / "retail.csv"
 
 
-def survey(folder: Path, rows: int, seed: int = 2) -> Path:
+def survey(folder: Path, rows: int) -> Path:
     """People with nullable ages, heights in half centimetres as decimals, incomes with a code for no answer."""
-    rng = np.random.default_rng(seed)
-    heights = [Decimal(int(number)).scaleb(-1) for number in rng.integers(290, 400, rows) * 5]
-    table = pa.table(
-        {
-            "person": pa.array(np.arange(rows)),
-            "sex": pa.array(rng.choice(["F", "M"], rows)).dictionary_encode(),
-            "age": pa.array(rng.integers(18, 90, rows), pa.int32(), mask=rng.random(rows) < 0.1),
-            "height": pa.array(heights, pa.decimal128(5, 1), mask=rng.random(rows) < 0.2),
-            "income": pa.array(np.where(rng.random(rows) < 0.1, -9, rng.integers(0, 5000, rows))),
-            "smoker": pa.array(rng.random(rows) < 0.3, mask=rng.random(rows) < 0.05),
-            "born": pa.array([dt.date(1950, 1, 1) + dt.timedelta(days=int(day)) for day in rng.integers(0, 15_000, rows)]),
-        }
-    )
-    pq.write_table(table, folder / "survey.parquet")
+    rng = np.random.default_rng(2)
+    columns = {
+        "person": np.arange(rows),
+        "sex": pa.array(rng.choice(["F", "M"], rows)).dictionary_encode(),
+        "age": pa.array(rng.integers(18, 90, rows), pa.int32(), mask=rng.random(rows) < 0.1),
+        "height": [None if rng.random() < 0.2 else Decimal(int(number) * 5).scaleb(-1) for number in rng.integers(290, 400, rows)],
+        "income": np.where(rng.random(rows) < 0.1, -9, rng.integers(0, 5000, rows)),
+        "smoker": pa.array(rng.random(rows) < 0.3, mask=rng.random(rows) < 0.05),
+        "born": [dt.date(1950, 1, 1) + dt.timedelta(days=int(day)) for day in rng.integers(0, 15_000, rows)],
+    }
+    pq.write_table(pa.table(columns), folder / "survey.parquet")
     return folder / "survey.parquet"
 
 
-def german(folder: Path, rows: int, seed: int = 3) -> Path:
+def german(folder: Path, rows: int) -> Path:
     """Turnover by day and town: semicolons, Latin-1, decimal commas, points between thousands, and a text for no answer."""
-    rng = np.random.default_rng(seed)
-    days = [dt.date(2024, 1, 1) + dt.timedelta(days=int(day)) for day in rng.integers(0, 366, rows)]
-    amounts = np.round(rng.gamma(1, 900, rows), 2)
-    written = [f"{amount:,.2f}".translate(str.maketrans(",.", ".,")) + " €"[: 2 * (place % 2)] for place, amount in enumerate(amounts)]
-    lines = [
-        f"{day:%d.%m.%Y};{town};{'k. A.' if missing else text}"
-        for day, town, text, missing in zip(days, rng.choice(TOWNS, rows), written, rng.random(rows) < 0.1, strict=True)
-    ]
-    (folder / "umsatz.csv").write_bytes("\n".join(["Datum;Ort;Umsatz in €", *lines, ""]).encode("cp1252"))
+    rng = np.random.default_rng(3)
+    lines = ["Datum;Ort;Umsatz in €"]
+    for place in range(rows):
+        day = dt.date(2024, 1, 1) + dt.timedelta(days=int(rng.integers(0, 366)))
+        amount = f"{rng.gamma(1, 900):,.2f}".translate(str.maketrans(",.", ".,")) + " €" * (place % 2)
+        lines.append(f"{day:%d.%m.%Y};{rng.choice(TOWNS)};{'k. A.' if rng.random() < 0.1 else amount}")
+    (folder / "umsatz.csv").write_bytes("\n".join([*lines, ""]).encode("cp1252"))
     return folder / "umsatz.csv"
 
 
@@ -78,7 +69,7 @@ class Messy:
         make: writes the file of so many rows into a folder.
         init: further arguments of `init`.
         source: what is said of how texts are written.
-        domain: by header of the draft what stands in its place; an empty text for what is not published.
+        domain: by header of the draft what stands below it.
         workload: what is asked besides one table an attribute.
         tables: the tables asked for, and their exact counts by label from the file's own reading by pandas.
     """
@@ -91,15 +82,14 @@ class Messy:
     tables: Callable[[Path], dict[str, dict[str, int]]]
 
     def filled(self, draft: str, epsilon: str) -> str:
-        """The draft with its blanks filled."""
-        # the same way from rows to counts, planned in no time
-        draft = draft.replace('strategy = "auto"', 'strategy = "marginals"')
-        text = re.sub(r"(?m)^unit = .*$", 'unit = "row"', draft.replace('epsilon = "1"', f'epsilon = "{epsilon}"', 1))
+        """The draft with its blanks filled, planned in no time."""
+        draft = draft.replace('strategy = "auto"', 'strategy = "marginals"').replace('epsilon = "1"', f'epsilon = "{epsilon}"', 1)
+        text = re.sub(r"(?m)^unit = .*$", 'unit = "row"', draft)
         text = text.replace("[privacy]", f"{self.source}[privacy]", 1).replace("[plan]", f"{self.workload}[plan]", 1)
         for header, block in self.domain.items():
-            text, times = re.subn(rf"(?ms)^\[domain\.{re.escape(header)}\]\n.*?\n(?=\n)", lambda _, put=block: put, text)
-            if times != 1:
-                raise ValueError(header)
+            put = f"[domain.{header.strip(QUOTE).split()[0]}]\n{block}\n"
+            text, times = re.subn(rf"(?ms)^\[domain\.{re.escape(header)}\]\n.*?\n(?=\n)", lambda _, put=put: put, text)
+            assert times == 1, header
         return text
 
 
@@ -125,15 +115,16 @@ def _of_retail(path: Path) -> dict[str, dict[str, int]]:
 
 def _of_survey(path: Path) -> dict[str, dict[str, int]]:
     frame = pq.read_table(path).to_pandas()
+    frame["income"] = frame["income"].where(frame["income"] >= 0)
+    missing = {name: {"other": int(frame[name].isna().sum())} for name in ("age", "height", "income", "smoker")}
     fives = frame["age"].dropna().astype(int) // 5 * 5
-    income = frame["income"].where(frame["income"] >= 0)
+    thousands = [f"[{1000 * k}, {1000 * k + 1000}{')' if k < 4 else ']'}" for k in range(5)]
     return {
         "sex": _counts(frame["sex"]),
-        "age:five": _counts(fives.map(lambda start: f"{start} .. {start + 4}")) | {"other": int(frame["age"].isna().sum())},
-        "height": _counts(frame["height"].dropna().map(lambda one: f"{one.normalize():f}")) | {"other": int(frame["height"].isna().sum())},
-        "income": {f"[{1000 * k}, {1000 * k + 1000}{')' if k < 4 else ']'}": int((income // 1000 == k).sum()) for k in range(5)}
-        | {"other": int(income.isna().sum())},
-        "smoker": _counts(frame["smoker"].dropna().map({True: "true", False: "false"})) | {"other": int(frame["smoker"].isna().sum())},
+        "age:five": _counts(fives.map(lambda start: f"{start} .. {start + 4}")) | missing["age"],
+        "height": _counts(frame["height"].dropna().map(lambda one: f"{one.normalize():f}")) | missing["height"],
+        "income": _counts((frame["income"].dropna() // 1000).map(lambda k: thousands[int(k)])) | missing["income"],
+        "smoker": _counts(frame["smoker"].dropna().map({True: "true", False: "false"})) | missing["smoker"],
         "born": _counts(pd.to_datetime(frame["born"]).dt.strftime("%Y")),
     }
 
@@ -149,87 +140,44 @@ def _of_german(path: Path) -> dict[str, dict[str, int]]:
     }
 
 
+_REGION = 'levels.region = { file = "stores.csv", key = "name", value = "region" }'
+_DAYS = 'dates = { from = "2024-01-01", to = "2024-12-31", by = '
 MESSY = {
     "retail": Messy(
         make=retail,
         domain={
-            "store": """[domain.store]
-categories = { file = "stores.csv", column = "name" }
-levels.region = { file = "stores.csv", key = "name", value = "region" }
-""",
-            "ordered_at": """[domain.ordered_at]
-dates = { from = "2024-01-01", to = "2024-12-31", by = "month" }
-""",
-            "payment": """[domain.payment]
-categories = ["card", "cash"]
-trim = true
-ignore_case = true
-null = "other"
-""",
-            "amount": """[domain.amount]
-edges = ["-10000", "0", "9.99", "50", "10000"]
-""",
+            "store": f'categories = {{ file = "stores.csv", column = "name" }}\n{_REGION}',
+            "ordered_at": f'{_DAYS}"month" }}',
+            "payment": 'categories = ["card", "cash"]\ntrim = true\nignore_case = true\nnull = "other"',
+            "amount": 'edges = ["-10000", "0", "9.99", "50", "10000"]',
         },
-        workload="""[[workload]]
-queries = { store = { level = "region" } }
-[[workload]]
-queries = { ordered_at = { level = "quarter" } }
-""",
+        workload="".join(
+            f'[[workload]]\nqueries = {{ {name} = {{ level = "{level}" }} }}\n'
+            for name, level in (("store", "region"), ("ordered_at", "quarter"))
+        ),
         tables=_of_retail,
     ),
     "survey": Messy(
         make=survey,
         domain={
-            "sex": """[domain.sex]
-categories = ["F", "M"]
-""",
-            "age": """[domain.age]
-integers = [15, 94]
-null = "other"
-levels.five = { width = 5 }
-""",
-            "height": """[domain.height]
-decimals = { low = "140", high = "200", step = "0.5" }
-null = "other"
-""",
-            "income": """[domain.income]
-bins = { low = 0, high = 5000, count = 5 }
-nulls = ["-9"]
-null = "other"
-""",
-            "smoker": """[domain.smoker]
-categories = [true, false]
-null = "other"
-""",
-            "born": """[domain.born]
-dates = { from = "1950-01-01", to = "1991-12-31", by = "year" }
-""",
+            "sex": 'categories = ["F", "M"]',
+            "age": 'integers = [15, 94]\nnull = "other"\nlevels.five = { width = 5 }',
+            "height": 'decimals = { low = "140", high = "200", step = "0.5" }\nnull = "other"',
+            "income": 'bins = { low = 0, high = 5000, count = 5 }\nnulls = ["-9"]\nnull = "other"',
+            "smoker": 'categories = [true, false]\nnull = "other"',
+            "born": 'dates = { from = "1950-01-01", to = "1991-12-31", by = "year" }',
         },
-        workload="""[[workload]]
-queries = { age = { level = "five" } }
-""",
+        workload='[[workload]]\nqueries = { age = { level = "five" } }\n',
         tables=_of_survey,
     ),
     "german": Messy(
         make=german,
         init=("--encoding", "cp1252", "--delimiter", ";"),
-        source="""null = ["k. A."]
-decimal = ","
-thousands = "."
-currency = ["€"]
-""",
+        source='null = ["k. A."]\ndecimal = ","\nthousands = "."\ncurrency = ["€"]\n',
         domain={
-            "Datum": """[domain.Datum]
-dates = { from = "2024-01-01", to = "2024-12-31", by = "weekday", format = "%d.%m.%Y" }
-""",
-            "Ort": """[domain.Ort]
-categories = ["München", "Köln", "Saarbrücken"]
-""",
-            '"Umsatz in €"': """[domain.Umsatz]
-column = "Umsatz in €"
-edges = [0, 500, 1000, 20000]
-null = "other"
-""",
+            "Datum": f'{_DAYS}"weekday", format = "%d.%m.%Y" }}',
+            "Ort": 'categories = ["München", "Köln", "Saarbrücken"]',
+            '"Umsatz in €"': 'column = "Umsatz in €"\nedges = [0, 500, 1000, 20000]\nnull = "other"',
         },
         tables=_of_german,
     ),

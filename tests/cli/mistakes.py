@@ -1,33 +1,25 @@
 """Mistakes in the specs of messy files, and who sees each of them."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import leastnoise as ln
 from cli.conftest import Run
 from cli.messy import MESSY, stores
 
 
-@dataclass(frozen=True, slots=True)
-class Mistake:
-    """A mistake in a right spec.
-
-    Args:
-        file: whose spec.
-        puts: what is put in the place of what.
-        sees: ``plan`` (a refusal or a warning), ``check`` (a page for the data holder), ``refused`` (a release that reads nothing) or
-            ``guard`` (1% is spent).
-        says: a part of what it says; the column of whose rows, for ``check``.
-    """
+class Mistake(NamedTuple):
+    """A mistake in a right spec."""
 
     file: str
-    puts: tuple[str, str]
-    sees: str
-    says: str
+    puts: tuple[str, str]  # what stands there, and what it puts in its place
+    sees: str  # `plan` (refused or warned of), `check` (a page for the data holder), `refused` (reads nothing) or `guard` (1% is spent)
+    says: str  # a part of what it says; the column of whose rows, for `check`
 
 
 _HALF, _COMMA = "fewer than half", 'reads "1.5", and not "1,5"'
+_POINTS = 'decimal = ","\nthousands = "."\n'
 _HEIGHTS = 'decimals = { low = "140", high = "200", step = "0.5" }'
 _SIX = 'low = "140", high = "200", step = "0.5"'
 _TOWNS = 'categories = ["München", "Köln", "Saarbrücken"]'
@@ -38,10 +30,8 @@ _PAID = '["card", "cash"]\ntrim = true\n'
 _SEX = 'categories = ["F", "M"]'
 
 MISTAKES = {
-    "decimal commas not said": Mistake("german", ('decimal = ","\nthousands = "."\n', ""), "plan", _COMMA),
-    "decimal and thousands swapped": Mistake(
-        "german", ('decimal = ","\nthousands = "."', 'decimal = "."\nthousands = ","'), "plan", _COMMA
-    ),
+    "decimal commas not said": Mistake("german", (_POINTS, ""), "plan", _COMMA),
+    "decimal and thousands swapped": Mistake("german", (_POINTS, 'decimal = "."\nthousands = ","\n'), "plan", _COMMA),
     "thousands not said": Mistake("german", ('thousands = "."\n', ""), "check", "Umsatz: "),
     "a currency not said": Mistake("german", ('currency = ["€"]\n', ""), "check", "Umsatz: "),
     "a null not said": Mistake("german", ('null = ["k. A."]', 'null = ["n/a"]'), "check", "Umsatz: "),
@@ -73,24 +63,19 @@ MISTAKES = {
 
 def drafted(folder: Path, run: Run, name: str, epsilon: str, rows: int) -> Path:
     """The spec of a messy file, drafted by `init` and filled; the current directory is the folder."""
-    messy = MESSY[name]
-    data = messy.make(folder, rows)
+    data = MESSY[name].make(folder, rows)
     stores(folder)
-    draft = run("init", data.name, *messy.init)
-    if draft.code:
-        raise RuntimeError(draft.err)
+    run.done("init", data.name, *MESSY[name].init)
     spec = data.with_suffix(".toml")
-    spec.write_text(messy.filled(spec.read_text(encoding="utf-8"), epsilon), encoding="utf-8")
+    spec.write_text(MESSY[name].filled(spec.read_text(encoding="utf-8"), epsilon), encoding="utf-8")
     return spec
 
 
 def wrong_answers(spec: Path, name: str) -> list[str]:
     """The tables of a release that are not the exact counts, where the budget leaves noise of nothing."""
-    made = ln.read_release(spec.parent / "out")
-    wrong = []
+    tables, wrong = ln.read_release(spec.parent / "out").tables, []
     for table, counts in MESSY[name].tables(spec.with_suffix(".parquet" if name == "survey" else ".csv")).items():
-        found = made.tables[table]
-        answers = zip((str(label) for label in found.labels[0]), (round(float(answer)) for answer in found.answer), strict=True)
+        answers = zip(map(str, tables[table].labels[0]), tables[table].answer.round(), strict=True)
         if {label: answer for label, answer in answers if answer} != {label: count for label, count in counts.items() if count}:
             wrong.append(table)
     return wrong
@@ -100,8 +85,7 @@ def made(spec: Path, name: str) -> Path:
     """The spec with a mistake, in a file of its own, and a budget as people have it, of which nothing is spent yet."""
     before, after = MISTAKES[name].puts
     text = re.sub(r'(?m)^epsilon = "\d+"', 'epsilon = "1"', spec.read_text(encoding="utf-8"))
-    if before not in text:
-        raise ValueError(text)
+    assert before in text
     wrong = spec.with_name("wrong.toml")
     wrong.write_text(text.replace(before, after), encoding="utf-8")
     spec.with_suffix(".ledger").unlink(missing_ok=True)
