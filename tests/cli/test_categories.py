@@ -1,17 +1,14 @@
 """Unknown categories from a spec: the price in the plan, one command or two, and a run that is killed between them."""
 
 import json
-import signal
-from pathlib import Path
 
 import pytest
 
-from cli.conftest import Run, Start
-from cli.test_killed import changed
+from cli.conftest import files, lacking
+from cli.test_killed import stopped
 from leastnoise._kernel import _keys
 from leastnoise._session import Ledger
 from leastnoise._spec import read_spec
-from waiting import HANGS
 
 SPEC = """
 [source]
@@ -37,7 +34,7 @@ KNOWN = "curl,wget,Firefox"
 
 
 @pytest.fixture
-def visits(folder: Path) -> Path:
+def visits(folder):
     agents = KNOWN.split(",")
     rows = [f"{number // 2},{agents[number % 3]}{' ' * (number % 2)},{'FM'[number % 2]}" for number in range(3000)]
     rows += [f"{2000 + number},of {number} alone,F" for number in range(50)]
@@ -46,60 +43,53 @@ def visits(folder: Path) -> Path:
     return folder
 
 
-def answers(folder: Path) -> str:
+def answers(folder):
     (file,) = (folder / "out/answers").glob("*.csv")
     return file.read_text(encoding="utf-8")
 
 
-def test_a_plan_shows_the_price_before_and_the_rest_afterwards(visits: Path, run: Run) -> None:
-    shown = run("plan", "spec.toml")
-    assert shown.code == 0
-    assert "epsilon = 0.2 and delta = 2e-8 pays for finding the categories of agent" in " ".join(shown.out.split())
-    before = json.loads(run("plan", "spec.toml", "--json").out)
+def test_a_plan_shows_the_price_before_and_the_rest_afterwards(visits, run):
+    paid = "epsilon = 0.2 and delta = 2e-8 pays for finding the categories of agent"
+    assert lacking(run.done("plan", "spec.toml").out, paid) == []
+    before = run.told("plan", "spec.toml")
     (search,) = before["searches"]
     assert (search["most"], search["found"], search["budget"]["epsilon"]) == (40, None, "1/5")
     assert 100 < search["threshold"] < search["often"] < 300
     assert before["queries"] == 82
     assert before["privacy"]["budget"] == {"definition": "ApproxDP", "epsilon": "4/5", "delta": "1/12500000"}
-    assert run("categories", "spec.toml").code == 0
-    after = json.loads(run("plan", "spec.toml", "--json").out)
+    run.done("categories", "spec.toml")
+    after = run.told("plan", "spec.toml")
     assert (after["queries"], after["searches"][0]["found"], after["privacy"]) == (8, 3, before["privacy"])
     assert "are found and paid" in run("plan", "spec.toml").out
 
 
-def test_one_command_finds_and_releases_within_the_budget(visits: Path, run: Run) -> None:
-    done = run("release", "spec.toml", "--out", "out")
-    assert done.code == 0, done.err
-    assert "3 found" in done.out
+def test_one_command_finds_and_releases_within_the_budget(visits, run):
+    assert "3 found" in run.done("release", "spec.toml", "--out", "out").out
     book = Ledger.open("visits.ledger")
     assert [entry.description for entry in book.entries()] == ["categories of 'agent'", "1 table, identity"]
     assert str(book.entries()[0].charge) == "epsilon = 0.2, delta = 2e-8"
     assert book.left().epsilon == 0
     lines = answers(visits).splitlines()
     assert {line.split(",")[1] for line in lines[1:]} == {*KNOWN.split(","), "other"}
-    assert "alone" not in answers(visits)
-    manifest = json.loads((visits / "out/manifest.json").read_text(encoding="utf-8"))
-    (search,) = manifest["options"]["searches"]
+    (search,) = json.loads((visits / "out/manifest.json").read_text(encoding="utf-8"))["options"]["searches"]
     assert (search["attribute"], search["number"], search["charge"]) == ("agent", 1, "epsilon = 0.2, delta = 2e-8")
     assert search["id"] == book.entries()[0].id
     assert "Finding the categories of agent" in (visits / "out/report.html").read_text(encoding="utf-8")
     assert sum(1 for line in lines[1:] if abs(float(line.split(",")[3]) - 500) < 60) == 6
-    again = run("categories", "spec.toml")  # nothing is left to be found, or paid
-    assert (again.code, again.out) == (0, "The categories of agent were found before: 3, in agent-categories.\n")
-    assert run("release", "spec.toml", "--out", "more").code == 2
+    again = run.done("categories", "spec.toml").out  # nothing is left to be found, or paid
+    assert again == "The categories of agent were found before: 3, in agent-categories.\n"
+    run.refused("", "release", "spec.toml", "--out", "more")
     assert len(book.entries()) == 2
 
 
 @pytest.mark.parametrize("command", [["release", "spec.toml", "--out", "out"], ["resume", "visits.ledger"]], ids=["again", "resume"])
-def test_a_killed_search_is_finished_by_the_same_command_or_by_resume(visits: Path, start: Start, run: Run, command: list[str]) -> None:
+def test_a_killed_search_is_finished_by_the_same_command_or_by_resume(visits, start, run, command):
     """Stops at other steps: tests/session/test_categories.py."""
-    program = changed("change(finish, 'write_categories', before=die)")
-    assert start("release", "spec.toml", "--out", "out", program=program).wait(timeout=HANGS) == -signal.SIGKILL
+    stopped(start, "change(finish, 'write_categories', before=die)", "release", "spec.toml", "--out", "out")
     book = Ledger.open("visits.ledger")
     assert [entry.resumable for entry in book.entries()] == [True]
     assert not (visits / "agent-categories").exists()
-    done = run(*command)
-    assert done.code == 0, done.err
+    done = run.done(*command)
     assert {entry.state for entry in book.entries()} == {"sealed"}
     assert read_spec("spec.toml").domain.kind("agent").size == 4
     if command[0] == "resume":
@@ -108,31 +98,31 @@ def test_a_killed_search_is_finished_by_the_same_command_or_by_resume(visits: Pa
         assert book.left().epsilon == 0
 
 
-def test_two_commands_are_the_same_and_a_check_leaves_out_what_is_not_found_yet(visits: Path, run: Run) -> None:
+def test_two_commands_are_the_same_and_a_check_leaves_out_what_is_not_found_yet(visits, run):
     assert "agent: its categories are not found yet" in run("check", "spec.toml").out
-    assert run("categories", "spec.toml").code == 0
+    run.done("categories", "spec.toml")
     assert "agent: 3,000 (98.4%) matched, 0 (0.0%) null, 50 (1.6%) outside" in run("check", "spec.toml").out
-    assert [entry.state for entry in Ledger.open("visits.ledger").entries()] == ["sealed"]
-    assert run("plan", "spec.toml", "--out", "plan.json").code == 0
-    done = run("release", "spec.toml", "--out", "out", "--plan", "plan.json")
-    assert done.code == 0, done.err
-    assert "3 found" not in done.out
-    assert Ledger.open("visits.ledger").left().epsilon == 0
+    book = Ledger.open("visits.ledger")
+    assert [entry.state for entry in book.entries()] == ["sealed"]
+    run.done("plan", "spec.toml", "--out", "plan.json")
+    assert "3 found" not in run.done("release", "spec.toml", "--out", "out", "--plan", "plan.json").out
+    assert book.left().epsilon == 0
 
 
-def test_a_seeded_release_pays_nothing_and_writes_no_list(visits: Path, run: Run) -> None:
-    done = run("release", "spec.toml", "--out", "out", "--seed", "3")
-    assert done.code == 0, done.err
-    assert not (visits / "agent-categories").exists()
-    assert not (visits / "visits.ledger").exists()
+def test_a_seeded_release_pays_nothing_and_writes_no_list(visits, run):
+    run.done("release", "spec.toml", "--out", "out", "--seed", "3")
+    assert files(visits) == ["out", "people.csv", "people.toml", "spec.toml", "visits.csv"]
     assert "wget" in answers(visits)
+
+
+BOTH = "[privacy] with unknown categories must be a budget of epsilon and delta"
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('delta = "1e-7"\n', "", r"[privacy] with unknown categories must be a budget of epsilon and delta"),
-        ('epsilon = "1"\ndelta = "1e-7"', 'rho = "1"', r"[privacy] with unknown categories must be a budget of epsilon and delta"),
+        ('delta = "1e-7"\n', "", BOTH),
+        ('epsilon = "1"\ndelta = "1e-7"', 'rho = "1"', BOTH),
         ('epsilon = "1"', 'epsilon = "least"', "got 'least'. The categories of agent are found first, with a share of the budget"),
         ('"1/5"', '"1"', "must leave some of it"),
         ('"1/5"', "0", "share must be"),
@@ -143,48 +133,42 @@ def test_a_seeded_release_pays_nothing_and_writes_no_list(visits: Path, run: Run
         ("trim = true", 'levels.kind = { groups = { a = ["curl"] } }', "no levels"),
     ],
 )
-def test_what_is_said_of_a_search_is_checked(visits: Path, run: Run, old: str, new: str, message: str) -> None:
+def test_what_is_said_of_a_search_is_checked(visits, run, old, new, message):
     (visits / "spec.toml").write_text(SPEC.replace(old, new), encoding="utf-8")
-    done = run("plan", "spec.toml")
-    assert done.code == 2
-    assert message in done.err
+    run.refused(message, "plan", "spec.toml")
 
 
-def test_what_another_search_found_is_refused(visits: Path, run: Run) -> None:
-    assert run("categories", "spec.toml").code == 0
+def test_what_another_search_found_is_refused(visits, run):
+    run.done("categories", "spec.toml")
     (visits / "spec.toml").write_text(SPEC.replace('"1/5"', '"1/4"'), encoding="utf-8")
-    done = run("release", "spec.toml", "--out", "out")
-    assert (done.code, "were found by another search than that of [domain.agent]" in done.err) == (2, True)
-    manifest = json.loads((visits / "agent-categories/manifest.json").read_text(encoding="utf-8"))
-    (visits / "agent-categories/manifest.json").write_text(json.dumps({**manifest, "private": False}), encoding="utf-8")
-    done = run("release", "spec.toml", "--out", "out")
-    assert (done.code, "found with a seed, which protects nobody" in done.err) == (2, True)
+    run.refused("were found by another search than that of [domain.agent]", "release", "spec.toml", "--out", "out")
+    manifest = visits / "agent-categories/manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text(encoding="utf-8")) | {"private": False}), encoding="utf-8")
+    run.refused("found with a seed, which protects nobody", "release", "spec.toml", "--out", "out")
 
 
-def test_refusals_of_the_commands(visits: Path, run: Run) -> None:
-    assert "has no unknown categories" in run("categories", "people.toml").err
+def test_refusals_of_the_commands(visits, run):
+    run.refused("has no unknown categories", "categories", "people.toml")
     (visits / "plan.json").write_text("{}", encoding="utf-8")
-    done = run("release", "spec.toml", "--out", "out", "--plan", "plan.json")
-    assert (done.code, "A plan is for categories that are known" in done.err) == (2, True)
+    run.refused("A plan is for categories that are known", "release", "spec.toml", "--out", "out", "--plan", "plan.json")
     (visits / "spec.toml").write_text(SPEC.replace('path = "visits.csv"', ""), encoding="utf-8")
-    assert "A search must have data" in run("categories", "spec.toml").err
+    run.refused("A search must have data", "categories", "spec.toml")
 
 
-def test_nothing_that_is_found_is_paid_and_said(visits: Path, run: Run) -> None:
+def test_nothing_that_is_found_is_paid_and_said(visits, run):
     (visits / "visits.csv").write_text("id,agent,sex\n1,curl,F\n", encoding="utf-8")
     done = run("release", "spec.toml", "--out", "out")
     assert done.code == 4
-    assert "No category was found" in done.err
-    assert "epsilon = 0.2" in done.err
+    assert lacking(done.err, "No category was found", "epsilon = 0.2") == []
     assert not (visits / "out").exists()
 
 
-def test_an_audit_looks_at_the_search_too(visits: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = run("audit", "spec.toml", "--trials", "200")
-    assert (shown.code, shown.err) == (0, "")
+def test_an_audit_looks_at_the_search_too(visits, run, monkeypatch):
+    shown = run.done("audit", "spec.toml", "--trials", "200")
+    assert shown.err == ""
     own = shown.out[shown.out.index("The search for categories of 'agent'") :]
-    for word in ("epsilon: at most 0.2", "all keys that others have too", "a key at the threshold", "no bound is above its claim"):
-        assert word in own
+    words = ("epsilon: at most 0.2", "all keys that others have too", "a key at the threshold", "no bound is above its claim")
+    assert lacking(own, *words) == []
     for noise, sampler in list(_keys._SAMPLERS.items()):
         monkeypatch.setitem(_keys._SAMPLERS, noise, lambda top, bottom, *rest, draw=sampler: draw(top, bottom * 2, *rest))
     wrong = run("audit", "spec.toml", "--trials", "1000", "--json")

@@ -1,12 +1,10 @@
 """`leastnoise check`: exact, marked as private, written nowhere; and what `plan` says of a spec without data."""
 
-from pathlib import Path
-
 import pandas as pd
 import pytest
 
 import leastnoise as ln
-from cli.conftest import Run
+from cli.conftest import files, lacking
 
 SPEC = """\
 [source]
@@ -49,18 +47,17 @@ id,sex,age,day,pay
 
 
 @pytest.fixture
-def visits(folder: Path) -> Path:
+def visits(folder):
     (folder / "visits.csv").write_text(ROWS, encoding="utf-8")
     (folder / "visits.toml").write_text(SPEC, encoding="utf-8")
     return folder
 
 
-def test_check_counts_what_matches_and_marks_every_line(visits: Path, run: Run) -> None:
-    before = sorted(visits.iterdir())
-    made = run("check", "visits.toml")
-    assert made.code == 0, made.err
-    assert all(line.startswith("PRIVATE") for line in made.out.splitlines())
-    for part in (
+def test_check_counts_what_matches_and_marks_every_line(visits, run):
+    before = files(visits)
+    made = run.done("check", "visits.toml").out
+    assert all(line.startswith("PRIVATE") for line in made.splitlines())
+    parts = (
         "lines          7, of which 1 (14.3%) are no record",
         "rows read      6",
         "without unit   1 (16.7%)",
@@ -73,85 +70,72 @@ def test_check_counts_what_matches_and_marks_every_line(visits: Path, run: Run) 
         "pay, to be summed: 3 (50.0%) matched, 1 (16.7%) null, 2 (33.3%) outside",
         "a release that nobody paid for",
         "leastnoise check SPEC --values",
-    ):
-        assert part in made.out, made.out
-    assert "weiblich" not in made.out
-    assert "unused" not in made.out
-    assert sorted(visits.iterdir()) == before
-
-
-def test_values_are_shown_on_request_alone_and_most_frequent_first(visits: Path, run: Run) -> None:
-    made = run("check", "visits.toml", "--values")
-    assert made.out.index("2 (33.3%)  'f'") < made.out.index("1 (16.7%)  'weiblich'")
-    assert all(line.startswith("PRIVATE") for line in made.out.splitlines())
-
-
-def test_bytes_of_another_encoding_are_said_to_be_that_and_a_wrong_delimiter_is_told_by_the_header(folder: Path, run: Run) -> None:
-    spec = '[source]\npath = "shop.csv"\n%s[privacy]\nepsilon = 1\n[domain.ort]\ncategories = ["Köln"]\n'
-    spec += "[[workload]]\nmarginals = { ways = 1 }\n"
-    (folder / "shop.csv").write_bytes("ort;tag\nKöln;1\n".encode("cp1252"))
-    (folder / "shop.toml").write_text(spec % "", encoding="utf-8")
-    assert '1 (100.0%)  bytes that are no text in this encoding: say another one, such as [source] encoding = "cp1252"' in (
-        run("check", "shop.toml", "--values").out
     )
-    (folder / "shop.toml").write_text(spec % 'encoding = "cp1252"\n', encoding="utf-8")
+    assert lacking(made, *parts) == []
+    assert "weiblich" not in made
+    assert "unused" not in made
+    assert files(visits) == before
+
+
+def test_values_are_shown_on_request_alone_and_most_frequent_first(visits, run):
+    made = run("check", "visits.toml", "--values").out
+    assert made.index("2 (33.3%)  'f'") < made.index("1 (16.7%)  'weiblich'")
+    assert all(line.startswith("PRIVATE") for line in made.splitlines())
+
+
+def test_bytes_of_another_encoding_are_said_to_be_that_and_a_wrong_delimiter_is_told_by_the_header(folder, run):
+    def shop(header: str, more: str = "", values: str = "") -> None:
+        (folder / "shop.csv").write_bytes(f"{header}\n{values}".encode("cp1252"))
+        spec = f'[source]\npath = "shop.csv"\n{more}[privacy]\nepsilon = 1\n[domain.ort]\ncategories = ["Köln"]\n'
+        (folder / "shop.toml").write_text(spec + "[[workload]]\nmarginals = { ways = 1 }\n", encoding="utf-8")
+
+    shop("ort;tag", "", "Köln;1\n")
+    said = '1 (100.0%)  bytes that are no text in this encoding: say another one, such as [source] encoding = "cp1252"'
+    assert said in run("check", "shop.toml", "--values").out
+    shop("ort;tag", 'encoding = "cp1252"\n', "Köln;1\n")
     assert "ort: 1 (100.0%) matched" in run("check", "shop.toml").out
     for header, mark in (("ort,tag", ","), ("ort|tag", "|"), ("ort\ttag", "\\t")):
-        (folder / "shop.csv").write_text(f"{header}\n", encoding="utf-8")
-        (folder / "shop.toml").write_text(spec % 'delimiter = ";"\n', encoding="utf-8")
-        assert f'for example [source] delimiter = "{mark}".' in run("check", "shop.toml").err
+        shop(header, 'delimiter = ";"\n')
+        run.refused(f'for example [source] delimiter = "{mark}".', "check", "shop.toml")
 
 
-def test_check_from_python_agrees_with_every_source(visits: Path) -> None:
+def test_check_from_python_agrees_with_every_source(visits):
     spec = ln.read_spec(visits / "visits.toml")
     from_file = ln.check(spec).fit
-    frame = pd.DataFrame([line.split(",") for line in ROWS.splitlines()[1:-1]], columns=ROWS.splitlines()[0].split(","))
+    names, *rows = [line.split(",") for line in ROWS.splitlines()[:-1]]
+    frame = pd.DataFrame(rows, columns=names)
     from_frame = ln.check(spec, frame).fit
     assert from_frame.lines is None
     assert (from_frame.attributes, from_frame.measures, from_frame.used) == (from_file.attributes, from_file.measures, from_file.used)
     assert repr(ln.check(spec, frame)).startswith("PRIVATE")
-    with pytest.raises(ln.InputError, match="what to check must be a spec, a plan or a workload"):
-        ln.check("visits.toml", frame)
-    with pytest.raises(ln.InputError, match="A check must have data"):
-        ln.check(spec.workload)
+    for what, message in (("visits.toml", "what to check must be a spec, a plan or a workload"), (spec.workload, "A check must have data")):
+        with pytest.raises(ln.InputError, match=message):
+            ln.check(what)
 
 
 WARNED = {
     "a Boolean that is text": ('categories = ["F", "M"]', "categories = [true, false]", "TRUE, yes and 1 match nothing"),
     "one period": ('to = "2024-12-31", by = "month"', 'to = "2024-12-31", by = "year"', "has one cell"),
     "a measure that is clipped away": ("clip = [0, 1000]", "clip = [0, 1]", "of whole numbers nearly nothing is left"),
-    "margins of rounded answers": (
-        "[plan]",
-        "margin = 30000\n[output]\nround = 5\n[plan]",
-        "published intervals 2.5 wider to either side than",
-    ),
+    "margins of rounded answers": ("[plan]", "margin = 30000\n[output]\nround = 5\n[plan]", "intervals 2.5 wider to either side than"),
     "nobody asks": ("", "", "[domain.unused] is asked about by no query"),
 }
 
 
 @pytest.mark.parametrize(("strategy", "read"), [("truncated_sums", True), ("auto", False)])
-def test_a_number_that_a_strategy_decides_along_is_checked_and_not_called_unread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run, strategy: str, read: bool
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "pay.csv").write_text("sex,pay\nF,3\nM,99\n", encoding="utf-8")
+def test_a_number_that_a_strategy_decides_along_is_checked_and_not_called_unread(folder, run, strategy, read):
+    (folder / "pay.csv").write_text("sex,pay\nF,3\nM,99\n", encoding="utf-8")
     spec = f'[source]\npath = "pay.csv"\n[privacy]\nepsilon = 1\n[plan]\nstrategy = "{strategy}"\n[domain.sex]\ncategories = ["F", "M"]\n'
     spec += '[domain.pay]\nintegers = [0, 60]\n[measures.wages]\ncolumn = "pay"\nclip = [0, 60]\n'
-    spec += '[[workload]]\nqueries = { sex = "identity" }\nsum = "wages"\n'
-    (tmp_path / "pay.toml").write_text(spec, encoding="utf-8")
+    (folder / "pay.toml").write_text(spec + '[[workload]]\nqueries = { sex = "identity" }\nsum = "wages"\n', encoding="utf-8")
     assert ("[domain.pay] is asked about by no query" in run("plan", "pay.toml").err) is not read
-    page = run("check", "pay.toml")
-    assert page.code == 0, page.err
-    assert ("PRIVATE  pay: " in page.out) is read
+    assert ("PRIVATE  pay: " in run.done("check", "pay.toml").out) is read
 
 
-@pytest.mark.parametrize("name", WARNED)
-def test_plan_warns_of_a_spec_that_is_likely_wrong_and_needs_no_data(visits: Path, run: Run, name: str) -> None:
-    before, after, said = WARNED[name]
+@pytest.mark.parametrize(("before", "after", "said"), WARNED.values(), ids=WARNED)
+def test_plan_warns_of_a_spec_that_is_likely_wrong_and_needs_no_data(visits, run, before, after, said):
     assert before in SPEC
     text = SPEC.replace(before, after).replace('null = ["NA"]', 'null = ["NA"]\ndelimiter = ";"')
     (visits / "visits.toml").write_text(text, encoding="utf-8")
     (visits / "visits.csv").unlink()
-    made = run("plan", "visits.toml")
-    assert made.code == 0, made.err
-    assert said in made.err
+    assert said in run.done("plan", "visits.toml").err

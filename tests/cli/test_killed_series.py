@@ -1,16 +1,13 @@
 """A series is killed at any step of a month, and the same command again publishes that month, once and without paying."""
 
 import datetime as dt
-import json
-import signal
 from pathlib import Path
 
 import pytest
 
-from cli.conftest import Run, Start
-from cli.test_killed import changed
+from cli.conftest import files
+from cli.test_killed import drawn_for, stopped, values_of
 from leastnoise._session import Ledger
-from waiting import HANGS
 
 SPEC = """
 [source]
@@ -47,28 +44,19 @@ def write_visits(folder: Path, until: str) -> None:
 
 
 @pytest.mark.parametrize(("change", "drawn"), [step[1:] for step in STEPS], ids=[step[0] for step in STEPS])
-def test_killed_at_any_step_of_a_month_the_same_command_publishes_it_once(
-    folder: Path, start: Start, run: Run, change: str, drawn: bool
-) -> None:
+def test_killed_at_any_step_of_a_month_the_same_command_publishes_it_once(folder, start, run, change, drawn):
     (folder / "visits.toml").write_text(SPEC)
+    release = ["release", "visits.toml", "--out", "monthly", "--through"]
     write_visits(folder, "2024-02-29")
-    first = run("release", "visits.toml", "--out", "monthly", "--through", "2024-02")
-    assert first.code == 0, first.err
+    run.done(*release, "2024-02")
     write_visits(folder, "2024-03-31")
-    process = start("release", "visits.toml", "--out", "monthly", "--through", "2024-03", program=changed(change))
-    _, told = process.communicate(timeout=HANGS)
-    assert process.returncode == -signal.SIGKILL, told
+    stopped(start, change, *release, "2024-03")
     book = Ledger.open(folder / "visits.ledger")
-    sealed = book.entries()[0].state == "sealed"
-    steps = [] if sealed else [step.outcome for step in book.pending(book.entries()[0]).steps]
-    assert sealed or len(steps) == 2 + drawn
+    assert book.entries()[0].state == "sealed" or len(drawn_for(book)) == 2 + drawn
     write_visits(folder, "2024-02-29")  # whatever was frozen is not counted again
-    again = run("release", "visits.toml", "--out", "monthly", "--through", "2024-03")
-    assert again.code == 0, again.err
-    assert "nothing: rho = 1 was paid on" in again.out
+    assert "nothing: rho = 1 was paid on" in run.done(*release, "2024-03").out
     assert [(entry.charge.rho, entry.state) for entry in book.entries()] == [(1, "sealed")]
-    assert sorted(one.name for one in (folder / "monthly").iterdir()) == ["2024-01", "2024-02", "2024-03", "index.html"]
+    assert files(folder / "monthly") == ["2024-01", "2024-02", "2024-03", "index.html"]
     assert not [*folder.glob("*.private")]
-    seen = json.loads((folder / "monthly/2024-03/measurements/observation.json").read_text())["values"]
-    assert len(seen) == 1
+    assert len(values_of(folder / "monthly/2024-03")) == 1
     assert run("resume", "visits.ledger").out == "Nothing to finish.\n"
