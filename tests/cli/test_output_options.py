@@ -51,7 +51,7 @@ def test_everything_beside_the_unbiased_answers(folder, run):
     np.testing.assert_allclose(np.sqrt(np.diag(sums @ matrix @ sums.T)), tables["q2"]["noise_std"])
 
 
-LOCAL = "The tables of the local projection must be of at most 4194304 cells; got 6000225. Leave out local_non_negative"
+LOCAL = "the tables of the local projection must be of at most 4194304 cells; got 6000225. Leave out local_non_negative"
 SUMS = {"[0, 1000]": "[-1, 1000]", "marginals = {": 'sum = "pay"\nmarginals = {', "weight": 'sum = "pay"\nweight'}
 LOWEST = "can be asked for counts and for measures whose lowest value is at least 0"
 

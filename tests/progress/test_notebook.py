@@ -82,10 +82,9 @@ def test_what_is_expected_to_take_a_time_says_how_much_is_left(monkeypatch):
 
 
 def test_the_time_that_is_left_follows_from_the_steps_that_are_done():
-    shown = []
-    line = _progress.Progress("pricing", _progress.Display(0.0, shown.append), about=50.0)
+    line = _progress.Progress("pricing", _progress.Display(0.0, print), about=50.0)
     assert line._done_share(5.0) == 0.1  # nothing is counted yet: by the estimate
-    for text in ("pricing a", "pricing b", "pricing c", "pricing d"):
-        line.step(text, 4)
+    for place in range(4):
+        line.step(f"pricing {place}", 4)
     assert line._done_share(5.0) == 0.75
     assert _progress.time_words(30.0, line._done_share(30.0)) == "30 s, about 10 s more"

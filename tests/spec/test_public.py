@@ -10,7 +10,8 @@ import leastnoise as ln
 from leastnoise._check import InputError
 from leastnoise._estimate import public_of
 from leastnoise._plan import Plan
-from leastnoise._release import Options, make_records
+from leastnoise._release import Options, check_options, make_records
+from leastnoise._release._words import limits
 from leastnoise._session._session import planned_spec
 from leastnoise._spec import Spec, parse_spec
 from simulated import releases
@@ -41,19 +42,12 @@ def spec_of(public: str, strategy: str = "marginals", budget: str = 'epsilon = "
     return parse_spec(SPEC.format(budget=budget, strategy=strategy, public=public, asked=asked), folder)
 
 
-def people() -> pd.DataFrame:
-    random = np.random.default_rng(5)
-    ages = random.binomial(11, 0.3, ROWS)
-    return pd.DataFrame(
-        {"sex": np.array(["F", "M"])[(random.random(ROWS) < ages / 15).astype(int)], "age": ages, "store": random.choice([*"abcdef"], ROWS)}
-    )
-
-
-ROWS_OF = people()
-COUNTS = {
-    "sex": [int((ROWS_OF["sex"] == one).sum()) for one in "FM"],
-    "region": [int(ROWS_OF["store"].isin(one).sum()) for one in (["a", "c"], [*"bdef"])],
-}
+RANDOM = np.random.default_rng(5)
+AGES = RANDOM.binomial(11, 0.3, ROWS)
+SEXES = np.array(["F", "M"])[(RANDOM.random(ROWS) < AGES / 15).astype(int)]
+ROWS_OF = pd.DataFrame({"sex": SEXES, "age": AGES, "store": RANDOM.choice([*"abcdef"], ROWS)})
+NORTH = int(ROWS_OF["store"].isin(["a", "c"]).sum())
+COUNTS = {"sex": [int((one == SEXES).sum()) for one in "FM"], "region": [NORTH, ROWS - NORTH]}
 BOTH = SEX % str(COUNTS["sex"])[1:-1] + REGION % str(COUNTS["region"])[1:-1]
 
 
@@ -71,7 +65,7 @@ def sums(answers: np.ndarray, product: ln.Workload) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("budget", ['epsilon = "1/4"', 'rho = "1/20"', 'epsilon = "1/2"\ndelta = "1e-6"'])
 @pytest.mark.parametrize("strategy", ["marginals", "workload", "auto"])
-def test_every_kind_of_answer_holds_public_sums(strategy: str, budget: str) -> None:
+def test_every_kind_of_answer_holds_public_sums(strategy: str, budget: str):
     plan = planned_spec(spec_of(BOTH, strategy, budget))
     assert {len(one.sums.counts) for one in public_of(Plan.from_json(plan.to_json()))} == {2}
     (release,) = releases(plan, ROWS_OF, [3], Options(non_negative=True, integer=True, local_non_negative=True))
@@ -88,7 +82,7 @@ def test_every_kind_of_answer_holds_public_sums(strategy: str, budget: str) -> N
 
 
 @pytest.mark.parametrize("public", [REGION % str(COUNTS["region"])[1:-1], BOTH])
-def test_tables_of_levels_that_agree_hold_them_too(public: str) -> None:
+def test_tables_of_levels_that_agree_hold_them_too(public: str):
     more = '[[workload]]\nqueries = { sex = "identity", store = { level = "region" } }'
     asked = f'queries = {{ sex = "identity", store = "identity" }}\n{more}'
     (release,) = releases(planned_spec(spec_of(public, asked=asked)), ROWS_OF, [5], Options(non_negative=True, integer=True))
@@ -104,7 +98,7 @@ def test_tables_of_levels_that_agree_hold_them_too(public: str) -> None:
     ("budget", "strategy", "asked"),
     [('rho = "1/20"', "marginals", PAIRS), ('epsilon = "1/4"', "p_identity", 'queries = { age = "prefix" }')],
 )
-def test_the_promised_error_is_that_of_releases(budget: str, strategy: str, asked: str) -> None:
+def test_the_promised_error_is_that_of_releases(budget: str, strategy: str, asked: str):
     public = BOTH if asked == PAIRS else f"[[public]]\ncounts = {ROWS}"
     plan = planned_spec(spec_of(public, strategy, budget, asked))
     without = planned_spec(spec_of("", strategy, budget, asked))
@@ -122,7 +116,7 @@ def test_the_promised_error_is_that_of_releases(budget: str, strategy: str, aske
 
 
 @pytest.mark.parametrize("of", [BOTH, f"[[public]]\ncounts = {ROWS}"])
-def test_what_is_simulated_of_the_noise_does_not_move_what_is_public(of: str) -> None:
+def test_what_is_simulated_of_the_noise_does_not_move_what_is_public(of: str):
     plan = planned_spec(spec_of(of, "identity", 'epsilon = "1"'))
     release = next(iter(releases(plan, ROWS_OF, [3])))
     truth = np.searchsorted(np.sort(ROWS_OF["age"]), np.arange(12), side="right") / ROWS
@@ -133,7 +127,7 @@ def test_what_is_simulated_of_the_noise_does_not_move_what_is_public(of: str) ->
 
 
 @pytest.mark.parametrize("budget", ['rho = "1/200"', 'epsilon = "20"'])
-def test_the_model_and_its_records_hold_public_sums(budget: str) -> None:
+def test_the_model_and_its_records_hold_public_sums(budget: str):
     plan = planned_spec(spec_of(BOTH, "model", budget))
     assert [step["step"] for step in plan.details["steps"]] in (["alone", "pairs"], ["independent"])
     (release,) = releases(plan, ROWS_OF, [4])
@@ -143,47 +137,41 @@ def test_the_model_and_its_records_hold_public_sums(budget: str) -> None:
             assert found == pytest.approx(COUNTS[name], abs=1e-4), table.name
     (sex,) = release.outcome.estimator().estimate(ln.queries(plan.domain, sex="identity").products[0]).values[None]
     assert sex.tolist() == COUNTS["sex"]
-    for rows in (None, 2 * ROWS):
+    for times, rows in ((1, None), (2, 2 * ROWS)):
         made = make_records(release.outcome, rows)
         for product in plan.workload:
             for name, found in sums(made.counts(product), product).items():
-                assert found.tolist() == [(1 if rows is None else 2) * count for count in COUNTS[name]]
-    assert "These counts were said to be public: sex; store:region" in " ".join(release_words(release))
+                assert found.tolist() == [times * count for count in COUNTS[name]]
+    assert "These counts were said to be public: sex; store:region" in " ".join(limits(release))
 
 
-def release_words(release: ln.Release) -> list[str]:
-    from leastnoise._release._words import limits
-
-    return limits(release)
-
-
-def test_records_hold_public_counts_of_impossible_values_too() -> None:
+def test_records_hold_public_counts_of_impossible_values_too():
     never = '[[impossible]]\nsex = ["M"]\nage = [0, 2]\n'
     plan = planned_spec(spec_of(SEX % "100, 300" + never, "model", 'rho = "1/200"'))
     (release,) = releases(plan, ROWS_OF, [4])
-    made = make_records(release.outcome)
-    counts = made.counts(ln.marginals(plan.domain, ways=2, of=("sex", "age")).products[0])
+    counts = make_records(release.outcome).counts(ln.marginals(plan.domain, ways=2, of=("sex", "age")).products[0])
     assert counts.sum(axis=1).tolist() == [100, 300]
     assert counts[1, :3].tolist() == [0, 0, 0]
 
 
-def test_counts_of_a_file(tmp_path: Path) -> None:
-    (tmp_path / "register.csv").write_text("store:region,sex,people\nsouth,F,3\nnorth,F,1\nnorth,M,2\nsouth,M,4\n")
-    said = (
-        '[[public]]\nqueries = { sex = "identity", store = { level = "region" } }\ncounts = { file = "register.csv", column = "people" }\n'
-    )
-    spec = spec_of(said, folder=tmp_path)
-    assert spec.public[0]["counts"] == [1, 3, 2, 4]
+def test_counts_of_a_file(tmp_path):
+    file = tmp_path / "register.csv"
+    file.write_text("store:region,sex,people\nsouth,F,3\nnorth,F,1\nnorth,M,2\nsouth,M,4\n")
+    said = '[[public]]\nqueries = { sex = "identity", store = { level = "region" } }\n'
+    said += 'counts = { file = "register.csv", column = "people" }\n'
+    assert spec_of(said, folder=tmp_path).public[0]["counts"] == [1, 3, 2, 4]
     # what follows from other counts is left out
     (one,) = public_of(planned_spec(spec_of(said + SEX % "4, 6" + REGION % "3, 7" + "[[public]]\ncounts = 10", folder=tmp_path)))
     assert one.product.attributes == ("sex", "store")
-    for text, message in (
-        ("north,F,1", "must have a number for every cell of sex x store:region; F, south has none"),
-        ("north,F,x", "got 'x'"),
-    ):
-        (tmp_path / "register.csv").write_text(f"store:region,sex,people\n{text}\n")
+    lacks = "must have a number for every cell of sex x store:region; F, south has none"
+    for text, message in (("north,F,1", lacks), ("north,F,x", "got 'x'")):
+        file.write_text(f"store:region,sex,people\n{text}\n")
         with pytest.raises(InputError, match=message):
             spec_of(said, folder=tmp_path)
+
+
+CROSSED = SEX.replace('"identity" }', '"identity", age = { ranges = [[0, 5], [6, 11]] } }') % "1, 0, 0, 2"
+CROSSED += f'[[public]]\nqueries = {{ age = "identity" }}\ncounts = {[1, *[0] * 10, 2]}'
 
 
 @pytest.mark.parametrize(
@@ -196,29 +184,22 @@ def test_counts_of_a_file(tmp_path: Path) -> None:
         (SEX % '1, "2"', "auto", "must be 2 whole numbers"),
         (SEX % "1, 2" + "[[public]]\ncounts = 4", "auto", "Public counts must agree; those of sex and total do not"),
         ('[[public]]\nqueries = { age = "prefix" }\ncounts = [1]', "auto", "of cells or of groups that divide age"),
-        (
-            SEX % "1, 2" + '[[public]]\nqueries = { sex = "identity", age = { ranges = [[0, 5], [6, 11]] } }\ncounts = [1, 0, 0, 2]\n'
-            '[[public]]\nqueries = { age = "identity" }\ncounts = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]',
-            "auto",
-            "must share no attribute, or one must follow from the other",
-        ),
+        (SEX % "1, 2" + CROSSED, "auto", "must share no attribute, or one must follow from the other"),
         (SEX % "1, 2", "dawa", r"'model' or one that does not look at the data where \[\[public\]\] is said; got 'dawa'"),
         ("[[public]]\nqueries = 3", "auto", "queries must be"),
     ],
 )
-def test_what_cannot_be_public_is_refused(public: str, strategy: str, message: str) -> None:
+def test_what_cannot_be_public_is_refused(public: str, strategy: str, message: str):
     with pytest.raises(InputError, match=message):
         planned_spec(spec_of(public, strategy))
 
 
-def test_options_that_cannot_hold_them_are_refused_before_payment() -> None:
-    from leastnoise._release import check_options
-
+def test_options_that_cannot_hold_them_are_refused_before_payment():
+    plan = planned_spec(spec_of(BOTH))
     with pytest.raises(InputError, match="nnls must be left out where counts are public"):
-        check_options(planned_spec(spec_of(BOTH)), Options(nnls=True))
+        check_options(plan, Options(nnls=True))
     with pytest.raises(InputError, match="nnls must be left out where counts are public"):
-        next(iter(releases(planned_spec(spec_of(BOTH)), ROWS_OF, [3]))).with_nnls()
+        next(iter(releases(plan, ROWS_OF, [3]))).with_nnls()
     ages = "[[public]]\nqueries = { age = { ranges = [[0, 5], [6, 11]] } }\ncounts = [200, 200]\n"
-    plan = planned_spec(spec_of(BOTH + ages, asked="marginals = { ways = 3 }"))
     with pytest.raises(InputError, match="left out where a table has more than 2 tables of public counts"):
-        check_options(plan, Options(integer=True))
+        check_options(planned_spec(spec_of(BOTH + ages, asked="marginals = { ways = 3 }")), Options(integer=True))

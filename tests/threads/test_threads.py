@@ -42,25 +42,27 @@ def planned(seen: Callable[[], None]) -> ln.Plan:
     return ln.plan(WORKLOAD, ln.PureDP(1), progress=lambda _: seen())
 
 
-def compared(seen: Callable[[], None]) -> None:
-    ln.compare(WORKLOAD, ln.PureDP(1), progress=lambda _: seen())
-
-
 def released(seen: Callable[[], None]) -> ln.Release:
     return ln.release(planned(lambda: None), ROWS, seed=1, progress=lambda *_: seen())
 
 
-def planned_in_the_studio(seen: Callable[[], None]) -> None:
-    text = "[privacy]\nepsilon = 1\n[domain]\na.size = 2\n[[workload]]\nmarginals = { ways = 1 }"
-    done({"text": text, "folder": "."}, lambda _: seen())
+STUDIO = {"text": "[privacy]\nepsilon = 1\n[domain]\na.size = 2\n[[workload]]\nmarginals = { ways = 1 }", "folder": "."}
 
 
-@pytest.mark.parametrize("compute", [planned, compared, released, planned_in_the_studio])
-def test_one_thread_computes_and_then_there_are_as_many_as_before(two: list[int], compute: Callable[..., object]) -> None:
-    seen: list[list[int]] = []
+@pytest.mark.parametrize(
+    "compute",
+    [
+        planned,
+        released,
+        lambda seen: ln.compare(WORKLOAD, ln.PureDP(1), progress=lambda _: seen()),
+        lambda seen: done(STUDIO, lambda _: seen()),
+    ],
+    ids=["plan", "release", "compare", "studio"],
+)
+def test_one_thread_computes_and_then_there_are_as_many_as_before(two, compute):
+    seen = []
     compute(lambda: seen.append(threads()))
-    assert seen
-    assert all(set(one) == {1} for one in seen)
+    assert {number for one in seen for number in one} == {1}
 
 
 @pytest.mark.parametrize(
@@ -74,9 +76,8 @@ def test_one_thread_computes_and_then_there_are_as_many_as_before(two: list[int]
         lambda release: ln.quantiles(release, "age", [0.5]),
     ],
 )
-def test_one_thread_answers(two: list[int], ask: Callable[[ln.Release], object]) -> None:
-    release = released(lambda: None)
-    seen: list[list[int]] = []
+def test_one_thread_answers(two, ask):
+    release, seen = released(lambda: None), []
 
     def watch(frame: FrameType, event: str, _: object) -> None:
         module = frame.f_globals.get("__name__", "")
@@ -91,20 +92,18 @@ def test_one_thread_answers(two: list[int], ask: Callable[[ln.Release], object])
         ask(release)
     finally:
         sys.setprofile(None)
-    assert seen
-    assert all(set(one) == {1} for one in seen)
+    assert {number for one in seen for number in one} == {1}
 
 
 @pytest.mark.parametrize("name", SAID_BY)
-def test_who_says_how_many_is_obeyed(two: list[int], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_says_how_many_is_obeyed(two, name, monkeypatch):
     monkeypatch.setenv(name, "2")
-    seen: list[list[int]] = []
+    seen = []
     planned(lambda: seen.append(threads()))
-    assert seen
-    assert all(one == two for one in seen)
+    assert seen == [two] * len(seen) != []
 
 
-def test_an_error_takes_the_limit_back(two: list[int]) -> None:
+def test_an_error_takes_the_limit_back(two):
     with pytest.raises(ln.InputError):
         ln.plan(WORKLOAD, ln.PureDP(1), strategy="no such")
 
@@ -128,7 +127,7 @@ print(threads())
 """
 
 
-def test_a_library_that_is_loaded_meanwhile_computes_with_one_thread_and_then_as_the_others() -> None:
+def test_a_library_that_is_loaded_meanwhile_computes_with_one_thread_and_then_as_the_others():
     environment = {name: value for name, value in os.environ.items() if name not in SAID_BY}
     run = subprocess.run([sys.executable, "-c", LATER], capture_output=True, text=True, check=True, timeout=HANGS, env=environment)
     assert run.stdout.splitlines() == ["[1] False", "[2]", "[1, 1]", "[2, 2]"]
