@@ -8,75 +8,61 @@ for noise. No statistics, so that no alarm is false.
 
 import sys
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 
 from leastnoise._kernel import SeededEntropy
 
-STEPS = ("laplace", "weighted_laplace", "choose")
-
 
 class OtherStep(Exception):
     """The replay took another step than the run: data decided which."""
-
-
-class Tape:
-    """Records a run, then replays it on other data."""
-
-    def __init__(self, monkeypatch):
-        self.steps = []
-        self.place = None
-        self.loss = 0.0
-        real = {name: getattr(sys.modules["baselines._noise"], name) for name in STEPS}
-        mine = {"laplace": self.laplace, "weighted_laplace": self.weighted_laplace, "choose": self.choose}
-        self.real = real
-        for module in [module for name, module in sys.modules.items() if name.startswith("baselines.")]:
-            for name in STEPS:
-                if getattr(module, name, None) is real[name]:
-                    monkeypatch.setattr(module, name, mine[name])
-
-    def step(self, inside, draw, lost):
-        if self.place is None:
-            outcome = draw()
-            self.steps.append((np.array(inside), outcome))
-            return outcome
-        before, outcome = self.steps[self.place] if self.place < len(self.steps) else (np.zeros(0), None)
-        self.place += 1
-        if before.shape != np.shape(inside):
-            raise OtherStep
-        self.loss += float(lost(before, np.array(inside), outcome))
-        return outcome.copy() if isinstance(outcome, np.ndarray) else outcome
-
-    def laplace(self, answers, epsilon, entropy, sensitivity=1):
-        def lost(a, b, _):
-            return Fraction(int(np.abs(a - b).sum())) * epsilon / sensitivity
-
-        return self.step(answers, lambda: self.real["laplace"](answers, epsilon, entropy, sensitivity), lost)
-
-    def weighted_laplace(self, answers, weights, unit, epsilon, entropy):
-        def lost(a, b, _):
-            return Fraction(int((np.abs(a - b) * weights).sum()), unit) * epsilon
-
-        return self.step(answers, lambda: self.real["weighted_laplace"](answers, weights, unit, epsilon, entropy), lost)
-
-    def choose(self, scores, rate, entropy):
-        def lost(a, b, chosen):
-            return abs(log_chance(a, rate)[chosen] - log_chance(b, rate)[chosen])
-
-        return self.step(scores, lambda: self.real["choose"](scores, rate, entropy), lost)
-
-    def replay(self):
-        self.place, self.loss = 0, 0.0
-
-    def done(self):
-        return self.place == len(self.steps)
 
 
 def log_chance(scores, rate):
     """Logarithms of the chances of the exponential mechanism."""
     size = (scores - scores.max()) * float(rate)
     return size - np.log(np.exp(size).sum())
+
+
+def lost_by_laplace(before, now, _, epsilon, entropy, sensitivity=1):
+    return Fraction(int(np.abs(before - now).sum())) * epsilon / sensitivity
+
+
+def lost_by_weighted_laplace(before, now, _, weights, unit, epsilon, entropy):
+    return Fraction(int((np.abs(before - now) * weights).sum()), unit) * epsilon
+
+
+def lost_by_choice(before, now, chosen, rate, entropy):
+    return abs(log_chance(before, rate)[chosen] - log_chance(now, rate)[chosen])
+
+
+LOST = {"laplace": lost_by_laplace, "weighted_laplace": lost_by_weighted_laplace, "choose": lost_by_choice}
+
+
+class Tape:
+    """Records a run, then replays it on other data; ``place`` is None until the replay begins."""
+
+    def __init__(self, patches):
+        self.steps, self.place, self.loss = [], None, 0.0
+        real = {name: getattr(sys.modules["baselines._noise"], name) for name in LOST}
+        for module in [module for name, module in sys.modules.items() if name.startswith("baselines.")]:
+            for name, function in real.items():
+                if getattr(module, name, None) is function:
+                    patches.setattr(module, name, partial(self.step, name, function))
+
+    def step(self, name, function, inside, *given, **named):
+        if self.place is None:
+            outcome = function(inside, *given, **named)
+            self.steps.append((np.array(inside), outcome))
+            return outcome
+        before, outcome = self.steps[self.place] if self.place < len(self.steps) else (np.zeros(0), None)
+        self.place += 1
+        if before.shape != np.shape(inside):
+            raise OtherStep
+        self.loss += float(LOST[name](before, np.array(inside), outcome, *given, **named))
+        return outcome.copy() if isinstance(outcome, np.ndarray) else outcome
 
 
 def neighbours(shape, seed):
@@ -104,12 +90,12 @@ def audit(monkeypatch):
                     with monkeypatch.context() as patches:
                         tape = Tape(patches)
                         first = run(one, SeededEntropy(seed))
-                        tape.replay()
+                        tape.place = 0
                         try:
                             second = run(other, SeededEntropy(seed))
                         except OtherStep:
                             second = None
-                    leaks |= not (tape.done() and np.array_equal(first, second))
+                    leaks |= not (tape.place == len(tape.steps) and np.array_equal(first, second))
                     largest = max(largest, tape.loss)
         return largest, leaks
 

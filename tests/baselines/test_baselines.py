@@ -2,6 +2,7 @@
 
 import math
 import tomllib
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -68,32 +69,28 @@ def test_every_baseline_says_why_it_is_private_or_that_it_is_not():
         assert ("not private" in one.label) == (not one.private) == one.proof.startswith("None")
 
 
+ZEROS = partial(np.zeros, dtype=np.int64)
+LATE = Ranges(np.array([0]), np.array([4]))
+
+
 @pytest.mark.parametrize(
-    "x",
-    [np.zeros(4), np.zeros((2, 2), dtype=np.int64), np.zeros(0, dtype=np.int64), [1, 2], np.zeros(2**20 + 1, dtype=np.int64)],
+    ("make", "message"),
+    [
+        *(
+            (lambda x=x: NAMED["Identity"].run(x, 1, SeededEntropy(1)), r"an int64 array of 1 dimension\(s\) and 1 to 1048576 cells")
+            for x in (np.zeros(4), ZEROS((2, 2)), ZEROS(0), [1, 2], ZEROS(2**20 + 1))
+        ),
+        (lambda: NAMED["EFPA"].run(ZEROS(2**14 + 1), 1, SeededEntropy(1)), "1 to 16384 cells"),
+        (lambda: NAMED["GreedyH"].run(ZEROS(2**13 + 1), 1, SeededEntropy(1), LATE), "at most 8192 cells where ranges are listed"),
+        (lambda: _grids.QUADTREE.run(ZEROS((1, 2**13)), 1, SeededEntropy(1)), r"within a square of 2\^24 cells"),
+        (lambda: Ranges(np.array([2]), np.array([2])), "0 <= low < high"),
+        (lambda: Ranges(np.array([0.0]), np.array([2.0])), "two int64 arrays"),
+        (lambda: NAMED["GreedyH"].run(ZEROS(3), 1, SeededEntropy(1), LATE), "within the"),
+    ],
 )
-def test_other_counts_are_refused(x):
-    with pytest.raises(InputError, match=r"The counts must be an int64 array of 1 dimension\(s\) and 1 to 1048576 cells"):
-        NAMED["Identity"].run(x, 1, SeededEntropy(1))
-
-
-def test_what_would_take_hours_is_refused():
-    with pytest.raises(InputError, match="1 to 16384 cells"):
-        NAMED["EFPA"].run(np.zeros(2**14 + 1, dtype=np.int64), 1, SeededEntropy(1))
-    with pytest.raises(InputError, match="at most 8192 cells where ranges are listed"):
-        NAMED["GreedyH"].run(np.zeros(2**13 + 1, dtype=np.int64), 1, SeededEntropy(1), Ranges(np.array([0]), np.array([4])))
-    long = np.zeros((1, 2**13), dtype=np.int64)
-    with pytest.raises(InputError, match=r"within a square of 2\^24 cells"):
-        _grids.QUADTREE.run(long, 1, SeededEntropy(1))
-
-
-def test_ranges_are_checked():
-    with pytest.raises(InputError, match="0 <= low < high"):
-        Ranges(np.array([2]), np.array([2]))
-    with pytest.raises(InputError, match="two int64 arrays"):
-        Ranges(np.array([0.0]), np.array([2.0]))
-    with pytest.raises(InputError, match="within the"):
-        NAMED["GreedyH"].run(np.zeros(3, dtype=np.int64), 1, SeededEntropy(1), Ranges(np.array([0]), np.array([4])))
+def test_other_counts_and_ranges_and_what_would_take_hours_are_refused(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
 
 
 def test_two_dimensional_ranges_are_sums_of_boxes():

@@ -24,23 +24,17 @@ AUDITED = [name for name, one in ALL.items() if one.private and not one.name.sta
 # --- what is private -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", AUDITED)
-@pytest.mark.parametrize("side", [4, 9])
-def test_no_run_loses_more_than_epsilon_and_nothing_goes_round_the_noise(name, side, audit, monkeypatch):
+LISTED = Ranges(np.array([0, 1, 1, 5]), np.array([2, 6, 9, 9]))
+RUNS = [(name, side, None) for name in AUDITED for side in (4, 9)] + [(name, 9, LISTED) for name in AUDITED if ALL[name].aware]
+
+
+@pytest.mark.parametrize(("name", "side", "ranges"), RUNS)
+def test_no_run_loses_more_than_epsilon_and_nothing_goes_round_the_noise(name, side, ranges, audit, monkeypatch):
     """At least 40% of it is seen to be lost on some pair: the audit does measure, and no mechanism is made worse than it has to be."""
     monkeypatch.setattr(_mwem, "_PASSES", 2)  # post-processing
     one = ALL[name]
     shape = (side,) if one.dimensions == 1 else (side, side - 1)
-    loss, leaks = audit(lambda x, entropy: one.run(x, EPSILON, entropy), shape, seeds=(side,))
-    assert not leaks
-    assert 0.4 * EPSILON <= loss <= EPSILON + ROUNDING
-
-
-@pytest.mark.parametrize("name", [name for name in AUDITED if ALL[name].aware])
-def test_nor_when_it_is_made_for_some_ranges(name, audit, monkeypatch):
-    monkeypatch.setattr(_mwem, "_PASSES", 2)
-    ranges = Ranges(np.array([0, 1, 1, 5]), np.array([2, 6, 9, 9]))
-    loss, leaks = audit(lambda x, entropy: ALL[name].run(x, EPSILON, entropy, ranges), (9,), seeds=(1,))
+    loss, leaks = audit(lambda x, entropy: one.run(x, EPSILON, entropy, ranges), shape, seeds=(side,))
     assert not leaks
     assert 0.4 * EPSILON <= loss <= EPSILON + ROUNDING
 
@@ -60,15 +54,12 @@ def test_choices_have_the_chances_of_the_exponential_mechanism():
     assert sum((drawn[i] - 2500 * p) ** 2 / (2500 * p) for i, p in enumerate(chances)) < 33.4
 
 
-def test_far_choices_are_never_more_likely_than_they_should_be_by_much():
+def test_choices_are_the_best_where_the_others_are_far_behind_or_the_rate_is_high():
     """A score 10^9 behind counts as 45 / rate behind; with 4096 of them the rest of the chance is below 10^-15."""
-    scores = np.full(4096, -(10**9))
-    scores[7] = 0
-    assert {_noise.choose(scores, Fraction(1, 100), SeededEntropy(seed)) for seed in range(20)} == {7}
-
-
-def test_choices_at_a_high_rate_are_the_best_ones():
-    assert {_noise.choose(np.array([-1, 0, -68]), Fraction(1500), SeededEntropy(seed)) for seed in range(20)} == {1}
+    far = np.full(4096, -(10**9))
+    far[7] = 0
+    for scores, rate, best in ((far, Fraction(1, 100), 7), (np.array([-1, 0, -68]), Fraction(1500), 1)):
+        assert {_noise.choose(scores, rate, SeededEntropy(seed)) for seed in range(20)} == {best}
 
 
 def test_too_small_a_rate_is_refused():
@@ -85,31 +76,28 @@ def test_a_true_total_is_seen_uniform(audit):
 
 
 def test_a_true_total_is_seen_mwem(audit, monkeypatch):
-    def with_true_total(x, entropy):
-        with monkeypatch.context() as patches:
-            mine = _mwem.laplace
-            patches.setattr(_mwem, "laplace", lambda a, e, u: a if e == EPSILON * _mwem.TOTAL_SHARE else mine(a, e, u))
-            return _mwem.mwem(x, EPSILON, entropy, None)
+    def laplace(answers, epsilon, entropy):
+        return answers if epsilon == EPSILON * _mwem.TOTAL_SHARE else _noise.laplace(answers, epsilon, entropy)
 
+    monkeypatch.setattr(_mwem, "laplace", laplace)
     monkeypatch.setattr(_mwem, "_PASSES", 2)
-    assert audit(with_true_total, (8,), seeds=(1,))[1]
+    assert audit(lambda x, entropy: _mwem.mwem(x, EPSILON, entropy, None), (8,), seeds=(1,))[1]
 
 
 @pytest.mark.parametrize("grid", [_grids.uniform_grid, _grids.adaptive_grid])
 def test_a_true_total_is_seen_grids(grid, audit, monkeypatch):
-    def with_true_total(x, entropy):
-        with monkeypatch.context() as patches:
-            patches.setattr(_grids, "noisy_total", lambda x, e, _: (float(x.sum()), e))
-            return grid(x, EPSILON * 1000, entropy, None)
-
     def few_and_one_more(shape, _):
         for total in (0, 38, 39):  # where a grid changes its size
             x = np.zeros(shape, dtype=np.int64)
             x[0, 0] = total
             yield x, x + (np.indices(shape).sum(axis=0) == 0)
 
-    assert audit(with_true_total, (12, 12), pairs=few_and_one_more)[1]
-    assert not audit(lambda x, entropy: grid(x, EPSILON * 1000, entropy, None), (12, 12), pairs=few_and_one_more)[1]
+    def run(x, entropy):
+        return grid(x, EPSILON * 1000, entropy, None)
+
+    assert not audit(run, (12, 12), pairs=few_and_one_more)[1]
+    monkeypatch.setattr(_grids, "noisy_total", lambda x, epsilon, _: (float(x.sum()), epsilon))
+    assert audit(run, (12, 12), pairs=few_and_one_more)[1]
 
 
 def test_a_true_total_is_seen_ahp(audit):
@@ -140,14 +128,9 @@ def test_exact_phases_are_seen_efpa(audit, monkeypatch):
 
 def test_sensitivities_of_another_normalisation_are_seen_efpa(audit, monkeypatch):
     """The sensitivities of the orthonormal transform with the coefficients of the one that is not: too small by sqrt(n)."""
-
-    def run(x, entropy):
-        with monkeypatch.context() as patches:
-            right = _fourier.sensitivities(len(x))
-            patches.setattr(_fourier, "sensitivities", lambda size: (right / math.sqrt(size)).astype(np.int64))
-            return _fourier.efpa(x, EPSILON, entropy, None)
-
-    loss, leaks = audit(run, (16,))
+    wrong = (_fourier.sensitivities(16) / 4).astype(np.int64)
+    monkeypatch.setattr(_fourier, "sensitivities", lambda _: wrong)
+    loss, leaks = audit(lambda x, entropy: _fourier.efpa(x, EPSILON, entropy, None), (16,))
     assert not leaks
     assert loss > 1.5 * EPSILON
 
@@ -157,10 +140,8 @@ def test_the_tail_of_efpa_moves_by_at_most_one_record():
     generator = np.random.default_rng(4)
     for x in (np.zeros(31, dtype=np.int64), generator.poisson(3.0, 32), generator.poisson(5.0, 33) ** 5):
         before = _fourier.tails(*_fourier.coefficients(x), len(x))
-        moved = [
-            np.abs(_fourier.tails(*_fourier.coefficients(x + np.eye(len(x), dtype=np.int64)[j]), len(x)) - before).max()
-            for j in range(len(x))
-        ]
+        steps = np.eye(len(x), dtype=np.int64)
+        moved = [np.abs(_fourier.tails(*_fourier.coefficients(x + step), len(x)) - before).max() for step in steps]
         assert max(moved) <= _fourier.SCORE_SENSITIVITY
         assert max(moved) > 5
 
@@ -174,19 +155,13 @@ def test_efpa_sensitivities_are_the_column_sums_of_its_basis(size):
 def test_nodes_without_noise_are_seen_structure_first(audit, monkeypatch):
     """Noise on the cells of every bucket, none on the nodes above them."""
 
-    def without(x, entropy):
-        with monkeypatch.context() as patches:
+    def cells_only(part, weights, widths, epsilon, entropy):
+        values = [_tree.sums_of_blocks(part, width).astype(float) for width in widths]
+        values[0] = _noise.laplace(part, epsilon, entropy).astype(float)
+        return _tree.least_squares(values, [np.ones(len(level)) for level in weights], widths)
 
-            def cells_only(part, weights, widths, epsilon, entropy):
-                values = [_tree.sums_of_blocks(part, width).astype(float) for width in widths]
-                values[0] = _noise_laplace(part, epsilon, entropy).astype(float)
-                return _tree.least_squares(values, [np.ones(len(level)) for level in weights], widths)
-
-            _noise_laplace = _partition.laplace
-            patches.setattr(_partition, "measured", cells_only)
-            return _partition.structure_first(x, EPSILON, entropy, None)
-
-    assert audit(without, (8,))[1]
+    monkeypatch.setattr(_partition, "measured", cells_only)
+    assert audit(lambda x, entropy: _partition.structure_first(x, EPSILON, entropy, None), (8,))[1]
 
 
 def peeled(n):
@@ -239,10 +214,9 @@ def test_there_are_no_default_seeds():
 def test_sensitivities_are_of_sizes_not_of_signed_numbers():
     """The released norm of -2 I is -2."""
     assert _tree.spent_weight([np.array([-2, -2])], (1,)) == 2
-    with pytest.raises(InternalError, match="spends more than its budget"):
-        _tree.measured(np.zeros(2, dtype=np.int64), [np.array([-2, -2])], (1,), EPSILON, SeededEntropy(1))
-    with pytest.raises(InternalError, match="spends more than its budget"):
-        _tree.measured(np.zeros(2, dtype=np.int64), [np.array([2**20, 5]), np.array([1])], (1, 2), EPSILON, SeededEntropy(1))
+    for weights, widths in (([np.array([-2, -2])], (1,)), ([np.array([2**20, 5]), np.array([1])], (1, 2))):
+        with pytest.raises(InternalError, match="spends more than its budget"):
+            _tree.measured(np.zeros(2, dtype=np.int64), weights, widths, EPSILON, SeededEntropy(1))
     columns = np.array([np.concatenate(_linear.wavelet_coefficients(row)) for row in np.eye(8, dtype=np.int64)])
     assert np.abs(columns).sum(axis=1).tolist() == [4] * 8
     assert columns.sum(axis=1).min() == -2  # what a sum without sizes would make of the last cell
@@ -276,49 +250,40 @@ def surely_lost(one, other):
 
     The first half of the draws names the outputs that look most revealing, the second gives Clopper-Pearson bounds for them.
     """
-    half = len(one) // 2
-    first, second = Counter(one[:half]), Counter(other[:half])
-    loss = 0.0
-    events = []
-    for a, b in ((first, second), (second, first)):
-        ranked = sorted(a, key=lambda out: (a[out] + 1) / (b[out] + 1), reverse=True)
+    half, loss = len(one) // 2, 0.0
+    for mine, theirs in ((one, other), (other, one)):
+        first, second = Counter(mine[:half]), Counter(theirs[:half])
+        ranked = sorted(first, key=lambda out: (first[out] + 1) / (second[out] + 1), reverse=True)
         # single outputs, and all outputs above a ratio
-        events += [({out}, a is first) for out in ranked[:10]] + [(set(ranked[:k]), a is first) for k in (3, 20, 50, len(ranked) // 2) if k]
-    second_halves = [(Counter(draws[half:]), len(draws) - half) for draws in (one, other)]
-    for event, forward in events:
-        (mine, total), (theirs, rest) = second_halves if forward else second_halves[::-1]
-        hits, faults = (sum(found[out] for out in event) for found in (mine, theirs))
-        low = beta.ppf(ALARM / 100, hits, total - hits + 1) if hits else 0.0
-        high = beta.isf(ALARM / 100, faults + 1, rest - faults) if faults < rest else 1.0
-        if low > 0:
-            loss = max(loss, math.log(low / high))
+        events = [{out} for out in ranked[:10]] + [set(ranked[:k]) for k in (3, 20, 50, len(ranked) // 2) if k]
+        total, rest = len(mine) - half, len(theirs) - half
+        for event in events:
+            hits, faults = (sum(out in event for out in draws[half:]) for draws in (mine, theirs))
+            low = beta.ppf(ALARM / 100, hits, total - hits + 1) if hits else 0.0
+            high = beta.isf(ALARM / 100, faults + 1, rest - faults) if faults < rest else 1.0
+            if low > 0:
+                loss = max(loss, math.log(low / high))
     return loss
 
 
-def pairs(n):
-    empty = np.zeros(n, dtype=np.int64)
-    single = empty.copy()
-    single[1] = 1
-    peak = np.array([4, 0, 3, 0, 0, 2, 2, 9][:n])
-    more = peak.copy()
-    more[2] += 1
-    return [(empty, single), (peak, more)]
+PAIRS = [(np.array(counts), np.array(more)) for counts, more in (([0] * 4, [0, 1, 0, 0]), ([4, 0, 3, 0], [4, 0, 4, 0]))]
+
+
+def partitions(partition, pair, epsilons, draws, entropy):
+    return ([tuple(partition(counts, *epsilons, entropy).tolist()) for _ in range(draws)] for counts in pair)
 
 
 def test_the_printed_partition_loses_no_more_than_epsilon(monkeypatch):
     draw_ahead(monkeypatch, _dawa)
-    for seed, (x, y) in enumerate(pairs(4)):
-        entropy = SeededEntropy(80 + seed)
-        one, other = ([tuple(_dawa.printed_partition(c, Fraction(2), Fraction(6), entropy).tolist()) for _ in range(500)] for c in (x, y))
+    for seed, pair in enumerate(PAIRS):
+        one, other = partitions(_dawa.printed_partition, pair, (Fraction(2), Fraction(6)), 500, SeededEntropy(80 + seed))
         assert surely_lost(one, other) <= 2
 
 
 def test_the_released_first_stage_of_dawa_is_seen(monkeypatch):
     """Budget 1 for the partition, 3 for the counts: a loss of 2.5 at 4 cells, of which these draws prove more than 1."""
     draw_ahead(monkeypatch, _dawa)
-    x, y = pairs(4)[0]
-    entropy = SeededEntropy(4)
-    one, other = ([tuple(_dawa.released_partition(c, Fraction(1), Fraction(3), entropy).tolist()) for _ in range(6000)] for c in (x, y))
+    one, other = partitions(_dawa.released_partition, PAIRS[0], (Fraction(1), Fraction(3)), 6000, SeededEntropy(4))
     assert surely_lost(one, other) > 1
 
 
