@@ -7,14 +7,7 @@ import pytest
 from scipy.optimize import approx_fprime
 
 from families.grams import all_ranges_gram, prefix_gram, width_gram
-from leastnoise._families import Gram, basis, dense_gram, gram_of, summed
-from leastnoise._families._blocks import (
-    block_gram,
-    block_width,
-    blocks_objective,
-    fit_blocks,
-    p_identity_blocks,
-)
+from leastnoise._families import Gram, _blocks, basis, dense_gram, gram_of, summed
 from leastnoise._families._p_identity import Support, p_identity
 from leastnoise._linop import (
     DiagonalAndRows,
@@ -41,17 +34,17 @@ GRAMS: dict[str, Gram] = {
 def test_error_and_gradient_are_those_of_the_matrix(name: str, own: float) -> None:
     rng, support = np.random.default_rng(5), Support(12, [(0, 12), (2, 9)])
     values, above = rng.random(19), np.vstack([np.full(4, own), rng.random((2, 4))])
-    asked = block_gram(GRAMS[name], 12, 4)
-    error, by_values, by_above = blocks_objective(asked, support, values, above)
+    asked = _blocks.block_gram(GRAMS[name], 12, 4)
+    error, by_values, by_above = _blocks.blocks_objective(asked, support, values, above)
     theta = support.spread(values)
     within, divisors = np.vstack([np.eye(12), theta]) / (1 + theta.sum(axis=0)), 1 + above.sum(axis=0)
     sums = np.vstack([np.diag(above[0]), above[1:]]) / divisors
     matrix = np.vstack([np.kron(np.diag(1 / divisors), within), np.kron(sums, np.ones(12))])
     np.testing.assert_allclose(np.abs(matrix).sum(axis=0), 1)
     assert error == pytest.approx(np.trace(GRAMS[name].dense() @ np.linalg.inv(matrix.T @ matrix)))
-    slopes = approx_fprime(values, lambda x: blocks_objective(asked, support, x, above)[0], 1e-6)
+    slopes = approx_fprime(values, lambda x: _blocks.blocks_objective(asked, support, x, above)[0], 1e-6)
     np.testing.assert_allclose(by_values, slopes, rtol=1e-3, atol=1e-6 * error)
-    slopes = approx_fprime(above.ravel(), lambda x: blocks_objective(asked, support, values, x.reshape(above.shape))[0], 1e-6)
+    slopes = approx_fprime(above.ravel(), lambda x: _blocks.blocks_objective(asked, support, values, x.reshape(above.shape))[0], 1e-6)
     first = 0 if own else 1  # without rows of their own, blocks get none
     np.testing.assert_allclose(by_above[first:], slopes.reshape(above.shape)[first:], rtol=1e-3, atol=1e-6 * error)
 
@@ -63,19 +56,19 @@ def unit_error(factor: Factor, asked: Operator) -> float:
 
 @pytest.mark.parametrize(("size", "most"), [(2, 1.3), (7, 2.2), (1000, 7.5), (16384, 10.56)])
 def test_its_error(size: int, most: float) -> None:
-    assert unit_error(p_identity_blocks(prefix_gram(size), 1).factor("a"), Prefix(size)) < most
+    assert unit_error(_blocks.p_identity_blocks(prefix_gram(size), 1).factor("a"), Prefix(size)) < most
 
 
 def test_a_total_alone_is_measured_nearly_alone() -> None:
     for size in (3, 8, 40):  # the coefficients of cells are hundreds of times smaller
-        assert unit_error(p_identity_blocks(width_gram(size, size), 1).factor("a"), Total(size)) < 1.1
+        assert unit_error(_blocks.p_identity_blocks(width_gram(size, size), 1).factor("a"), Total(size)) < 1.1
 
 
 def test_given_ranges_are_planned_as_well_as_by_descent_on_all_of_them() -> None:
     ends = np.sort(np.random.default_rng(2).integers(0, 512, (2, 300)), axis=0)
     asked = Ranges(512, ends[0], ends[1])
     gram = gram_of(asked)
-    found = unit_error(p_identity_blocks(gram, 1).factor("a"), asked)
+    found = unit_error(_blocks.p_identity_blocks(gram, 1).factor("a"), asked)
     assert found < 1.15 * unit_error(p_identity(gram, 1, effort=0.01).factor("a"), asked)
     assert found < 0.6 * math.sqrt(float((ends[1] - ends[0] + 1).mean()))  # with every cell measured
 
@@ -83,14 +76,14 @@ def test_given_ranges_are_planned_as_well_as_by_descent_on_all_of_them() -> None
 def test_blocks_sums_by_themselves_are_measured_where_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("leastnoise._families._blocks._FEW", 4)
     monkeypatch.setattr("leastnoise._families._blocks._STEPS", 20)
-    fitted, factor = fit_blocks(prefix_gram(5000)), p_identity_blocks(prefix_gram(5000), 1).factor("a")
+    fitted, factor = _blocks.fit_blocks(prefix_gram(5000)), _blocks.p_identity_blocks(prefix_gram(5000), 1).factor("a")
     assert isinstance(factor.operator.above, DiagonalAndRows)
     assert unit_error(factor, Prefix(5000)) == pytest.approx(fitted.rmse, rel=0.02)  # of whole blocks
 
 
 def test_widths_keep_the_blocks_even() -> None:
     for size in (2, 3, 9, 100, 129, 16385, 40_000, 2**20 + 1, 2**22):
-        width = block_width(size)
+        width = _blocks.block_width(size)
         blocks = -(-size // width)
         assert blocks >= 2
         assert (blocks - 1) * width < size
@@ -103,13 +96,13 @@ def test_what_it_is_not_made_for_is_refused() -> None:
         (prefix_gram(2**22 + 1), "made for 2 to 4194304 cells"),
     ):
         with pytest.raises(NotApplicable, match=reason):
-            fit_blocks(gram)
+            _blocks.fit_blocks(gram)
 
 
 def test_prefix_sums_of_simulated_noise_err_as_it_says() -> None:
     # Errors of prefixes are correlated, so many draws are needed, without a table: least squares of the noise alone.
     size, rng = 600, np.random.default_rng(6)
-    factor = p_identity_blocks(prefix_gram(size), 1).factor("a")
+    factor = _blocks.p_identity_blocks(prefix_gram(size), 1).factor("a")
     known, weights = basis(factor), factor.weights[:, None].astype(float)
     noise = rng.laplace(scale=7 / weights, size=(factor.operator.rows, 1500))
     errors = np.cumsum(known.solve(apply_transpose(factor.operator, weights**2 * noise)), axis=0)

@@ -11,19 +11,7 @@ from scipy.optimize import approx_fprime
 from families.grams import all_ranges_gram, permuted, prefix_gram, width_gram
 from leastnoise._check import InputError
 from leastnoise._families import Gram, basis, dense_gram, fitted_to, gaussian_optimum, summed
-from leastnoise._families._dense import (
-    GaussianOptimum,
-    _mirrored,
-    _plain,
-    _refined,
-    _spectrum,
-    column_norm,
-    fit_eigen_design,
-    fit_gaussian_optimum,
-    reduce_l1_norm,
-    singular_value_bound,
-    smooth_norm,
-)
+from leastnoise._families import _dense as optimal
 from leastnoise._linop import Dense, Prefix, column_sums
 
 # Numerical optima of the semidefinite programme; for the ranges of one width the best of hdmm.
@@ -37,9 +25,9 @@ OPTIMA = [
 ]
 
 
-def optimum_of(gram: Gram, gap: float) -> tuple[GaussianOptimum, float]:
+def optimum_of(gram: Gram, gap: float) -> tuple[optimal.GaussianOptimum, float]:
     """The optimum and its error, which must be within the gap."""
-    optimum = fit_gaussian_optimum(gram, gap=gap)
+    optimum = optimal.fit_gaussian_optimum(gram, gap=gap)
     rmse = strategy_rmse(gram, optimum.factor, 2)
     assert optimum.lower <= rmse * (1 + 1e-9)
     assert rmse**2 <= (1 + gap) * optimum.lower**2
@@ -50,7 +38,7 @@ def optimum_of(gram: Gram, gap: float) -> tuple[GaussianOptimum, float]:
 def test_the_published_optima(gram: Gram, published: float) -> None:
     optimum, rmse = optimum_of(gram, 1e-3)
     assert rmse <= published * 1.001
-    assert singular_value_bound(gram) * (1 - 1e-9) <= optimum.lower
+    assert optimal.singular_value_bound(gram) * (1 - 1e-9) <= optimum.lower
     assert optimum.factor.shape == (gram.size, gram.size)
     assert np.square(optimum.factor).sum(axis=0).max() <= 1 + 1e-9
 
@@ -73,8 +61,8 @@ def test_the_structured_spectra_agree_with_the_plain_one(gram: Gram) -> None:
     weights = np.random.default_rng(2).random(gram.size) + 0.1
     if gram.mirrored:
         weights += weights[::-1]
-    expected, vectors = _plain(gram.dense(), weights)
-    for values, columns in [_spectrum(gram)(weights)] + ([_mirrored(gram.dense(), weights)] if gram.mirrored else []):
+    expected, vectors = optimal._plain(gram.dense(), weights)
+    for values, columns in [optimal._spectrum(gram)(weights)] + ([optimal._mirrored(gram.dense(), weights)] if gram.mirrored else []):
         np.testing.assert_allclose((columns * values) @ columns.T, (vectors * expected) @ vectors.T, atol=1e-9)
 
 
@@ -96,10 +84,10 @@ def test_a_permuted_matrix_does_as_well_as_a_name() -> None:
 
 @pytest.mark.parametrize("gram", [prefix_gram(256), all_ranges_gram(256)], ids=["prefix", "ranges"])
 def test_weights_of_fewer_cells_are_a_start_that_is_nearly_done(gram: Gram) -> None:
-    start = _refined(fit_gaussian_optimum(gram.coarsen(4)).weights, gram.size)
-    bound = float(_spectrum(gram)(start)[0].sum()) ** 2 / gram.queries
-    assert bound == pytest.approx(fit_gaussian_optimum(gram).lower ** 2, rel=2e-3)
-    even = float(_spectrum(gram)(np.full(gram.size, 1 / gram.size))[0].sum()) ** 2 / gram.queries
+    start = optimal._refined(optimal.fit_gaussian_optimum(gram.coarsen(4)).weights, gram.size)
+    bound = float(optimal._spectrum(gram)(start)[0].sum()) ** 2 / gram.queries
+    assert bound == pytest.approx(optimal.fit_gaussian_optimum(gram).lower ** 2, rel=2e-3)
+    even = float(optimal._spectrum(gram)(np.full(gram.size, 1 / gram.size))[0].sum()) ** 2 / gram.queries
     assert even < 0.99 * bound
 
 
@@ -114,10 +102,10 @@ def test_the_bound_of_an_attribute_is_that_of_its_weighted_queries(weight: float
 @pytest.mark.parametrize("norm", [1, 2])
 @pytest.mark.parametrize("gram", [prefix_gram(32), all_ranges_gram(31), width_gram(30, 5)])
 def test_no_other_weights_of_eigenvectors_are_better(gram: Gram, norm: int) -> None:
-    found = fit_eigen_design(gram, norm)
+    found = optimal.fit_eigen_design(gram, norm)
     reached = strategy_rmse(gram, found, norm)
-    assert column_norm(found, norm) == pytest.approx(1)
-    assert reached >= singular_value_bound(gram) * (1 - 1e-9)
+    assert optimal.column_norm(found, norm) == pytest.approx(1)
+    assert reached >= optimal.singular_value_bound(gram) * (1 - 1e-9)
     # Against random weights of the same eigenvectors, which come before queries on single cells.
     kept = int(np.linalg.matrix_rank(gram.dense()))
     bare = found[:kept]
@@ -132,17 +120,17 @@ def test_no_other_weights_of_eigenvectors_are_better(gram: Gram, norm: int) -> N
 
 def test_published_eigen_designs() -> None:
     # EigenDesign as measured at n = 4096; the design is within a few per cent of the optimum for ranges at every size.
-    assert strategy_rmse(all_ranges_gram(256), fit_eigen_design(all_ranges_gram(256), 2), 2) <= 2.9014 * 1.01
-    assert strategy_rmse(width_gram(256, 32), fit_eigen_design(width_gram(256, 32), 2), 2) <= 2.354 * 1.02
+    assert strategy_rmse(all_ranges_gram(256), optimal.fit_eigen_design(all_ranges_gram(256), 2), 2) <= 2.9014 * 1.01
+    assert strategy_rmse(width_gram(256, 32), optimal.fit_eigen_design(width_gram(256, 32), 2), 2) <= 2.354 * 1.02
 
 
 def test_an_eigen_design_of_low_rank() -> None:
-    total = fit_eigen_design(width_gram(5, 5), 2)
+    total = optimal.fit_eigen_design(width_gram(5, 5), 2)
     assert strategy_rmse(width_gram(5, 5), total, 2) == pytest.approx(1)
     assert total.shape == (1, 5)
 
 
-@pytest.mark.parametrize("fit", [fit_gaussian_optimum, lambda nothing: fit_eigen_design(nothing, 2)])
+@pytest.mark.parametrize("fit", [optimal.fit_gaussian_optimum, lambda nothing: optimal.fit_eigen_design(nothing, 2)])
 def test_queries_of_zeros_are_refused(fit: Callable[[Gram], object]) -> None:
     with pytest.raises(InputError, match="nothing to plan"):
         fit(dense_gram(np.zeros((2, 2)), 1))
@@ -152,22 +140,22 @@ def test_a_smaller_norm_with_the_same_gram_matrix() -> None:
     talk = np.vstack([np.kron(np.eye(2), [1, 1]), math.sqrt(2) * np.eye(4)])
     wavelet = np.array([[1, 1, 1, 1], [1, 1, -1, -1], [1, -1, 0, 0], [0, 0, 1, -1]])
     np.testing.assert_allclose(talk.T @ talk, wavelet.T @ wavelet, atol=1e-12)
-    found = reduce_l1_norm(wavelet.astype(float))
+    found = optimal.reduce_l1_norm(wavelet.astype(float))
     np.testing.assert_allclose(found.T @ found, wavelet.T @ wavelet, atol=1e-12)
-    assert column_norm(found, 1) < column_norm(talk, 1) < column_norm(wavelet, 1)
+    assert optimal.column_norm(found, 1) < optimal.column_norm(talk, 1) < optimal.column_norm(wavelet, 1)
     ratio = strategy_rmse(prefix_gram(4), found, 1) / strategy_rmse(prefix_gram(4), wavelet, 1)
-    assert ratio == pytest.approx(column_norm(found, 1) / 3)
-    np.testing.assert_array_equal(reduce_l1_norm(np.eye(3)), np.eye(3))  # never worse
-    total = reduce_l1_norm(np.ones((2, 2)))
+    assert ratio == pytest.approx(optimal.column_norm(found, 1) / 3)
+    np.testing.assert_array_equal(optimal.reduce_l1_norm(np.eye(3)), np.eye(3))  # never worse
+    total = optimal.reduce_l1_norm(np.ones((2, 2)))
     assert np.linalg.matrix_rank(total) == 1
-    assert column_norm(total, 1) == pytest.approx(math.sqrt(2), abs=1e-4)
+    assert optimal.column_norm(total, 1) == pytest.approx(math.sqrt(2), abs=1e-4)
 
 
 def test_the_gradient_is_that_of_finite_differences() -> None:
     rng = np.random.default_rng(0)
     free, matrix = rng.standard_normal((5, 3)), rng.standard_normal((3, 4))
-    _, slope = smooth_norm(free, matrix, 10.0, 0.1)
-    slopes = approx_fprime(free.ravel(), lambda x: smooth_norm(x.reshape(5, 3), matrix, 10.0, 0.1)[0], 1e-7)
+    _, slope = optimal.smooth_norm(free, matrix, 10.0, 0.1)
+    slopes = approx_fprime(free.ravel(), lambda x: optimal.smooth_norm(x.reshape(5, 3), matrix, 10.0, 0.1)[0], 1e-7)
     np.testing.assert_allclose(slope.ravel(), slopes, atol=1e-5)
 
 

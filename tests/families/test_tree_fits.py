@@ -11,16 +11,7 @@ from scipy.optimize import approx_fprime, minimize
 
 from families.grams import all_ranges_gram, cells_and_total, prefix_gram, width_gram
 from leastnoise._families import Gram, dense_gram
-from leastnoise._families._tree import (
-    _slopes,
-    _weigh,
-    fit_level_tree,
-    full_chain,
-    haar_weights,
-    tree_error,
-    uniform_tree,
-    weighted_tree,
-)
+from leastnoise._families import _tree as trees
 from leastnoise._linop import Haar
 from leastnoise._linop import dense as dense_of
 
@@ -41,7 +32,7 @@ def test_the_recursion_agrees_with_brute_force(kind: object, widths: tuple[int, 
     squares = [rng.random(-(-13 // width)) + 0.2 for width in widths]
     levels = [np.equal.outer(np.arange(len(own)), np.arange(13) // width) for own, width in zip(squares, widths, strict=True)]
     matrix = np.sqrt(np.concatenate(squares))[:, None] * np.vstack(levels)
-    assert tree_error(gram, widths, squares) == pytest.approx(np.trace(gram.dense() @ np.linalg.inv(matrix.T @ matrix)), rel=1e-9)
+    assert trees.tree_error(gram, widths, squares) == pytest.approx(np.trace(gram.dense() @ np.linalg.inv(matrix.T @ matrix)), rel=1e-9)
 
 
 # Level trees and binary trees of equal weights, by brute force.
@@ -61,11 +52,11 @@ def test_the_recursion_agrees_with_brute_force(kind: object, widths: tuple[int, 
 )
 def test_the_published_trees(kind: object, size: int, tree: float, plain: float) -> None:
     gram = kind(size)
-    found = fit_level_tree(gram, 1)
+    found = trees.fit_level_tree(gram, 1)
     assert found.rmse <= tree * 1.0001 + 0.0005
-    chain = full_chain(size, 2)
-    assert weighted_tree(gram, chain, np.ones(len(chain)), 1).rmse == pytest.approx(plain, rel=5e-4)
-    assert found.rmse <= uniform_tree(gram, 1).rmse * (1 + 1e-9)
+    chain = trees.full_chain(size, 2)
+    assert trees.weighted_tree(gram, chain, np.ones(len(chain)), 1).rmse == pytest.approx(plain, rel=5e-4)
+    assert found.rmse <= trees.uniform_tree(gram, 1).rmse * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("norm", [1, 2])
@@ -73,16 +64,17 @@ def test_the_published_trees(kind: object, size: int, tree: float, plain: float)
 @pytest.mark.parametrize("kind", [prefix_gram, all_ranges_gram, cells_and_total, dense])
 def test_trees_of_any_size_state_the_error_of_their_matrix(kind: object, size: int, norm: int) -> None:
     gram = kind(size)
-    chain = full_chain(size, 3)
-    for found in (fit_level_tree(gram, norm), uniform_tree(gram, norm), weighted_tree(gram, chain, np.ones(len(chain)), norm)):
+    chain = trees.full_chain(size, 3)
+    equal = trees.weighted_tree(gram, chain, np.ones(len(chain)), norm)
+    for found in (trees.fit_level_tree(gram, norm), trees.uniform_tree(gram, norm), equal):
         matrix = found.matrix()
         assert strategy_rmse(gram, matrix, norm) == pytest.approx(found.rmse, rel=1e-7)
         assert np.linalg.norm(matrix, ord=norm, axis=0).max() == pytest.approx(1)
-    assert fit_level_tree(gram, norm).rmse <= strategy_rmse(gram, np.eye(size), norm) * (1 + 1e-9)
+    assert trees.fit_level_tree(gram, norm).rmse <= strategy_rmse(gram, np.eye(size), norm) * (1 + 1e-9)
     if size & (size - 1) == 0:
         equal, rng = np.ones(size.bit_length()), np.random.default_rng(2)
-        best = haar_rmse(gram, haar_weights(gram, norm), norm)
-        for other in (equal, *(haar_weights(gram, norm) * np.exp(0.1 * rng.normal(size=len(equal))) for _ in range(5))):
+        best = haar_rmse(gram, trees.haar_weights(gram, norm), norm)
+        for other in (equal, *(trees.haar_weights(gram, norm) * np.exp(0.1 * rng.normal(size=len(equal))) for _ in range(5))):
             assert best <= haar_rmse(gram, other, norm) * (1 + 1e-9)
 
 
@@ -96,13 +88,13 @@ def test_the_published_wavelets() -> None:
     assert haar_rmse(prefix_gram(512), np.ones(10), 1) == pytest.approx(10.676, abs=5e-4)
     # Under L2 the best tree on the levels of the wavelet has its Gram matrix, so the best of all trees is no worse.
     gram = all_ranges_gram(256)
-    assert fit_level_tree(gram, 2).rmse <= haar_rmse(gram, haar_weights(gram, 2), 2) * (1 + 1e-5)
+    assert trees.fit_level_tree(gram, 2).rmse <= haar_rmse(gram, trees.haar_weights(gram, 2), 2) * (1 + 1e-5)
 
 
 def test_no_error_below_the_bound_where_the_cells_are_not_needed() -> None:
     # The best weight of the cells is then 0; a weight too close to it would leave nothing but rounding errors.
     for gram in (width_gram(64, 64), width_gram(50, 50)):
-        found = fit_level_tree(gram, 1)
+        found = trees.fit_level_tree(gram, 1)
         assert 1 <= found.rmse < 1.003
         assert strategy_rmse(gram, found.matrix(), 1) == pytest.approx(found.rmse, rel=1e-6)
 
@@ -112,15 +104,15 @@ def test_weights_of_levels_cannot_be_improved_by_another_descent(norm: int) -> N
     rng = np.random.default_rng(3)
     widths = np.array([[1, 4, 32, 0], [1, 8, 0, 0], [1, 2, 6, 36], [1, 0, 0, 0]], dtype=float)
     parts = rng.uniform(0.1, 5, widths.shape) * (widths > 0)
-    places, weights = _weigh(parts, widths, norm, 60)
+    places, weights = trees._weigh(parts, widths, norm, 60)
     assert sorted(places.tolist()) == [0, 1, 2, 3]
     for place, own in zip(places, weights, strict=True):
         used = widths[place] > 0
         assert not own[~used].any()
-        reached = _slopes(np.log(own[used]), parts[place][used], widths[place][used], norm)[0]
+        reached = trees._slopes(np.log(own[used]), parts[place][used], widths[place][used], norm)[0]
         start = np.log(own[used]) + 0.1 * rng.normal(size=used.sum())
         other = minimize(
-            lambda x, p=place, u=used: _slopes(x, parts[p][u], widths[p][u], norm),
+            lambda x, p=place, u=used: trees._slopes(x, parts[p][u], widths[p][u], norm),
             start,
             jac=True,
             method="L-BFGS-B",
@@ -132,8 +124,8 @@ def test_weights_of_levels_cannot_be_improved_by_another_descent(norm: int) -> N
 @pytest.mark.parametrize("norm", [1, 2])
 def test_slopes_of_levels_agree_with_differences(norm: int) -> None:
     parts, widths, logs = np.array([3.0, 2.0, 0.5, 0.0]), np.array([1.0, 4.0, 12.0, 0.0]), np.array([0.0, -0.4, -0.9, -6.0])
-    slopes = approx_fprime(logs, lambda x: _slopes(x, parts, widths, norm)[0], 1e-7)
-    np.testing.assert_allclose(_slopes(logs, parts, widths, norm)[1], slopes, atol=1e-6)
+    slopes = approx_fprime(logs, lambda x: trees._slopes(x, parts, widths, norm)[0], 1e-7)
+    np.testing.assert_allclose(trees._slopes(logs, parts, widths, norm)[1], slopes, atol=1e-6)
 
 
 def test_a_release_of_prefix_sums_is_planned_without_scipy() -> None:

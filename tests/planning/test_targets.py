@@ -15,22 +15,8 @@ from leastnoise._mechanisms import Search
 from leastnoise._mechanisms._choose import reweighted
 from leastnoise._planner import Planner
 from leastnoise._planner import _covering as _designs
-from leastnoise._planning import _targets as balancing
+from leastnoise._planning import _targets as targets
 from leastnoise._planning import expected_seconds, planned
-from leastnoise._planning._targets import (
-    Least,
-    answering,
-    balanced,
-    dual,
-    even,
-    goals_of,
-    least,
-    of_size,
-    price,
-    prices,
-    ratios,
-    reached,
-)
 from simulated import releases
 
 pytestmark = pytest.mark.usefixtures("kept_plans")
@@ -43,34 +29,35 @@ def asked():
     return tables + ln.queries(DOMAIN, education="identity", work="identity").within(rmse=12)
 
 
-LEAST = {"pure": Least(), "replace": Least(neighbours="replace"), "rho": Least("rho"), "approx": Least(delta="1e-6")}
+LEAST = {"pure": ln.Least(), "replace": ln.Least(neighbours="replace"), "rho": ln.Least("rho"), "approx": ln.Least(delta="1e-6")}
 
 
 @pytest.mark.parametrize("kind", LEAST)
 def test_the_least_budget_keeps_every_target_and_a_little_less_does_not(kind):
     workload, privacy = asked(), LEAST[kind]
-    found = least(workload, privacy, Search("marginals"))
-    goals, size = goals_of(workload, 0.95), next(iter(parameters(found.privacy.budget).values()))
-    assert 0 < dual(even(workload, goals), goals, found.privacy, found.measured().noise) <= ratios(goals, found).max() <= 1
-    less = answering(workload, found, privacy.privacy(size * Fraction(999, 1000)))
-    assert ratios(goals, less).max() > 1
+    found = targets.least(workload, privacy, Search("marginals"))
+    goals, size = targets.goals_of(workload, 0.95), next(iter(parameters(found.privacy.budget).values()))
+    bound = targets.dual(targets.even(workload, goals), goals, found.privacy, found.measured().noise)
+    assert 0 < bound <= targets.ratios(goals, found).max() <= 1
+    less = targets.answering(workload, found, privacy.privacy(size * Fraction(999, 1000)))
+    assert targets.ratios(goals, less).max() > 1
     assert found.privacy == privacy.privacy(size)
 
 
 def test_tables_with_measurements_of_their_own_have_equal_ratios_after_one_step():
     # Two tables on different attributes: under rho the shares s_j of the budget that make a_j / (s_j t_j^2) equal are a_j / t_j^2.
     workload = ln.queries(DOMAIN, education="identity").within(rmse=5) + ln.queries(DOMAIN, work="identity").within(rmse=20)
-    found = balanced(workload, Privacy(ZCDP(1)), goals_of(workload, 0.95), Search("marginals"))
-    one, other = ratios(goals_of(workload, 0.95), found.plan)
+    found = targets.balanced(workload, Privacy(ZCDP(1)), targets.goals_of(workload, 0.95), Search("marginals"))
+    one, other = targets.ratios(targets.goals_of(workload, 0.95), found.plan)
     assert one == pytest.approx(other, rel=0.01)
     variances = [table.rmse**2 for table in found.plan.expected_error().tables]
     assert variances[1] / variances[0] == pytest.approx(16, rel=0.02)
-    assert dual(found.asked, found.goals, found.plan.privacy, found.plan.measured().noise) <= found.ratio
+    assert targets.dual(found.asked, found.goals, found.plan.privacy, found.plan.measured().noise) <= found.ratio
 
 
 def test_margins_hold_the_truth_as_often_as_they_say():
     workload = asked()
-    plan = least(workload, Least(), Search("marginals"))
+    plan = targets.least(workload, ln.Least(), Search("marginals"))
     education, work = np.arange(1000) % 16, np.arange(1000) % 9
     rows = pd.DataFrame({"sex": ["F", "M"] * 500, "education": education, "work": work})
     cells = np.bincount(education * 9 + work, minlength=144)
@@ -85,21 +72,32 @@ def test_margins_hold_the_truth_as_often_as_they_say():
 def test_sums_have_targets_in_their_own_amounts():
     domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 4000, unit=10)})
     workload = ln.queries(domain, sex="identity", sum="pay").within(rmse=10_000)
-    plan = least(workload, Least())
+    plan = targets.least(workload, ln.Least())
     assert 10 * plan.expected_error().tables[0].rmse == pytest.approx(10_000, rel=0.001)
 
 
-def test_what_is_no_target_is_refused():
-    with pytest.raises(InputError, match="got none"):
-        ln.marginals(DOMAIN, ways=1).within()
-    with pytest.raises(InputError, match="margin"):
-        ln.marginals(DOMAIN, ways=1).within(margin=0)
-    with pytest.raises(InputError, match=r"the margin of sex must be at least 1; got '?9/10"):
-        least(ln.marginals(DOMAIN, ways=1).within(margin="0.9"), Least(), Search("identity"))
-    with pytest.raises(InputError, match="No table has a target"):
-        least(ln.marginals(DOMAIN, ways=1), Least())
-    with pytest.raises(InputError, match="two targets or two sizes"):
-        ln.marginals(DOMAIN, ways=1).within(margin=1) + ln.marginals(DOMAIN, ways=1).within(margin=2)
+ONE = ln.marginals(DOMAIN, ways=1)
+PREFIX = ln.queries(DOMAIN, education="prefix").within(margin=9)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (ONE.within, "got none"),
+        (lambda: ONE.within(margin=0), "margin"),
+        (lambda: targets.least(ONE.within(margin="0.9"), ln.Least(), Search("identity")), r"margin of sex must be at least 1; got '?9/10"),
+        (lambda: targets.least(ONE, ln.Least()), "No table has a target"),
+        (lambda: ONE.within(margin=1) + ONE.within(margin=2), "two targets or two sizes"),
+        (lambda: ln.plan(PREFIX, ln.Least(), strategy="dawa"), "known beforehand"),
+        (lambda: ln.plan(PREFIX, PureDP(1), strategy="dawa", objective="worst"), "known beforehand"),
+        (lambda: ln.plan(PREFIX, PureDP(1), objective="best"), "objective must be"),
+        (lambda: ln.compare(PREFIX, ln.Least()), "least epsilon"),
+        (lambda: ln.Least("rho", delta="1e-9"), "delta"),
+    ],
+)
+def test_what_is_no_target_and_where_nothing_is_promised_is_refused(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
 
 
 def test_the_worst_table_is_better_than_under_the_least_total():
@@ -128,11 +126,11 @@ def test_relative_errors_follow_public_sizes():
 def test_a_table_alone_needs_its_share_and_leaving_it_out_saves_as_much():
     domain = ln.Domain(a=ln.Integers(1, 20), b=ln.Integers(1, 20))
     made = ln.plan(ln.queries(domain, a="identity") + ln.queries(domain, b="identity", weight=3), ZCDP(1), strategy="marginals")
-    one, other = prices(made, Search("marginals"))
-    assert (one.alone, other.alone) == (pytest.approx(0.25, rel=0.05), pytest.approx(0.75, rel=0.05))  # both know the total
-    assert (one.saved, other.saved) == (pytest.approx(0.25, rel=0.05), pytest.approx(0.75, rel=0.05))
+    # Both know the total.
+    found = [(one.alone, one.saved) for one in targets.prices(made, Search("marginals"))]
+    assert np.array(found) == pytest.approx(np.array([[0.25, 0.25], [0.75, 0.75]]), rel=0.05)
     with pytest.raises(InputError, match="from 2 to 24"):
-        prices(ln.plan(ln.queries(domain, a="identity"), ZCDP(1), strategy="marginals"))
+        targets.prices(ln.plan(ln.queries(domain, a="identity"), ZCDP(1), strategy="marginals"))
 
 
 @pytest.fixture(scope="module")
@@ -142,24 +140,24 @@ def covered():
 
 
 def test_a_table_among_many_is_priced_without_a_search_for_the_others(covered, monkeypatch):
-    monkeypatch.setattr(balancing, "_NEARLY_ALL", 2.0)
-    slow = price(covered, [3])
+    monkeypatch.setattr(targets, "_NEARLY_ALL", 2.0)
+    slow = targets.price(covered, [3])
     before = _designs._design.cache_info().misses
-    monkeypatch.setattr(balancing, "_NEARLY_ALL", 0.9)
-    quick = price(covered, [3])
+    monkeypatch.setattr(targets, "_NEARLY_ALL", 0.9)
+    quick = targets.price(covered, [3])
     assert _designs._design.cache_info().misses == before
     assert (quick.table, quick.alone) == (slow.table, slow.alone)
     assert quick.saved == pytest.approx(slow.saved, abs=0.02)
 
 
 def test_a_table_is_priced_where_the_strategy_is_not_for_the_others(monkeypatch):
-    monkeypatch.setattr(balancing, "_NEARLY_ALL", 0.5)
+    monkeypatch.setattr(targets, "_NEARLY_ALL", 0.5)
     domain = ln.Domain(a=ln.Coded(2), c=ln.Coded(16), measures={"pay": ln.Measure("pay", 0, 9)})
     asked = ln.queries(domain, a="identity") + ln.queries(domain, a="identity", sum="pay") + ln.queries(domain, c="prefix")
     made = ln.plan(asked, PureDP(1), strategy="p_identity")  # which refuses cells alone
     with pytest.raises(InputError):
         reweighted(made, made.workload)
-    assert 0 < price(made, [2]).saved < 1
+    assert 0 < targets.price(made, [2]).saved < 1
 
 
 def counted(monkeypatch, module, name):
@@ -172,8 +170,8 @@ def counted(monkeypatch, module, name):
 def test_parts_that_several_prices_need_are_searched_once(monkeypatch):
     domain = ln.Domain(a=ln.Integers(1, 5), b=ln.Integers(1, 4))
     two = ln.plan(ln.queries(domain, a="identity") + ln.queries(domain, b="identity"), PureDP(1), strategy="marginals")
-    alone = counted(monkeypatch, balancing, "choose")
-    prices(two, Search("marginals"))
+    alone = counted(monkeypatch, targets, "choose")
+    targets.prices(two, Search("marginals"))
     assert len(alone) == 2  # what one needs alone is what is left where the other is left out
 
 
@@ -183,9 +181,9 @@ def test_tables_that_cannot_be_reweighted_are_searched_once_for_a_price(monkeypa
     made = ln.plan(asked, PureDP(1), strategy="marginals")
     with pytest.raises(InputError):
         reweighted(made, made.workload)  # it measures both ends
-    monkeypatch.setattr(balancing, "_NEARLY_ALL", 0.1)
-    searched = counted(monkeypatch, balancing, "searched_again")
-    assert 0.1 < price(made, [0, 1]).saved < 0.9
+    monkeypatch.setattr(targets, "_NEARLY_ALL", 0.1)
+    searched = counted(monkeypatch, targets, "searched_again")
+    assert 0.1 < targets.price(made, [0, 1]).saved < 0.9
     assert len(searched) == 2  # the table with its sums, and all others
 
 
@@ -194,14 +192,14 @@ def test_a_least_budget_takes_one_comparison_of_strategies_and_the_time_that_was
     given = []
     propose = Planner.strategy
     monkeypatch.setattr(Planner, "strategy", lambda planner, task: given.append((planner, task)) or propose(planner, task))
-    compared = counted(monkeypatch, balancing, "choose")
+    compared = counted(monkeypatch, targets, "choose")
     search = Search(seconds=5)
-    least(asked(), Least(), search)
+    targets.least(asked(), ln.Least(), search)
     assert len(compared) == 1
     spent = sum(
         min(task.seconds, one.most_seconds(task.workload, 1)) for one, task in given if task.seconds >= one.least_seconds(task.workload, 1)
     )
-    about = expected_seconds(asked(), Least(), search)
+    about = expected_seconds(asked(), ln.Least(), search)
     assert spent / 3 <= about <= min(3 * spent, search.seconds)
 
 
@@ -218,17 +216,14 @@ def test_kept_tables_get_the_best_weights_for_other_questions(covered):
     """No worse than the scales that they had, whatever the weights; and found again where they were best."""
     again = reweighted(covered, covered.workload)
     assert again.expected_error().total_squared_error == pytest.approx(covered.expected_error().total_squared_error, rel=1e-4)
+    first = {name for factor in covered.measurements.blocks[0].factors for name in factor.attributes}
+    inside = [product for product in covered.workload if first.issuperset(product.attributes)]  # what the first block alone would answer
     products = [replace(product, weight=Fraction(9) if place % 2 else 1) for place, product in enumerate(covered.workload)]
-    for other in (ln.Workload(covered.domain, tuple(products[2:])), within_the_first_block(covered)):
-        found, had = (made.expected_error().total_squared_error for made in (reweighted(covered, other), answering(other, covered)))
+    for some in (products[2:], inside):
+        other = ln.Workload(covered.domain, tuple(some))
+        found, had = (made.expected_error().total_squared_error for made in (reweighted(covered, other), targets.answering(other, covered)))
         assert found <= had * (1 + 1e-6)
     assert found < 0.7 * had  # one block has nearly all that a row adds, whichever blocks the search had found
-
-
-def within_the_first_block(plan):
-    """The tables that the first measured block alone would answer."""
-    inside = {name for factor in plan.measurements.blocks[0].factors for name in factor.attributes}
-    return ln.Workload(plan.domain, tuple(product for product in plan.workload if inside.issuperset(product.attributes)))
 
 
 def test_what_are_no_tables_with_one_strategy_along_every_attribute_is_refused(covered):
@@ -244,38 +239,23 @@ def test_what_are_no_tables_with_one_strategy_along_every_attribute_is_refused(c
 def test_errors_under_another_budget_are_those_of_a_plan_for_it():
     workload = ln.marginals(DOMAIN, ways=1)
     made, other = (ln.plan(workload, PureDP(epsilon), strategy="marginals") for epsilon in (1, "1/3"))
-    scaled = answering(workload, made, of_size(made.privacy, "1/3"))
+    scaled = targets.answering(workload, made, targets.of_size(made.privacy, "1/3"))
     assert scaled.expected_error().total_squared_error == pytest.approx(other.expected_error().total_squared_error, rel=1e-5)
 
 
 def test_what_is_made_of_targets_is_told():
-    made = ln.plan(asked(), PureDP(1), strategy="marginals")
-    found = [(one.kind, one.most, one.kept) for one in reached(made, 0.95)]
-    assert found == [("margin", 20, True), ("margin", 90, True), ("rmse", 12, True)]
-    assert not any(one.kept for one in reached(ln.plan(asked(), PureDP("1/100"), strategy="marginals"), 0.95))
-
-
-def test_targets_and_objectives_are_refused_where_nothing_is_promised():
-    workload = ln.queries(DOMAIN, education="prefix").within(margin=9)
-    with pytest.raises(InputError, match="known beforehand"):
-        ln.plan(workload, Least(), strategy="dawa")
-    with pytest.raises(InputError, match="known beforehand"):
-        ln.plan(workload, PureDP(1), strategy="dawa", objective="worst")
-    with pytest.raises(InputError, match="objective must be"):
-        ln.plan(workload, PureDP(1), objective="best")
-    with pytest.raises(InputError, match="least epsilon"):
-        ln.compare(workload, Least())
-    with pytest.raises(InputError, match="delta"):
-        Least("rho", delta="1e-9")
+    most, least = (targets.reached(ln.plan(asked(), PureDP(epsilon), strategy="marginals"), 0.95) for epsilon in (1, "1/100"))
+    assert [(one.kind, one.most, one.kept) for one in most] == [("margin", 20, True), ("margin", 90, True), ("rmse", 12, True)]
+    assert not any(one.kept for one in least)
 
 
 def test_a_bound_that_a_planner_found_is_not_taken_for_another_workload() -> None:
     domain = ln.Domain(age=ln.Integers(0, 31))
     made = ln.plan(ln.queries(domain, age="prefix"), ln.ZCDP("1/2"), strategy="gaussian_optimum")
     assert made.details["unit_bound"] > 0
-    cells = answering(ln.queries(domain, age="identity"), made)
+    cells = targets.answering(ln.queries(domain, age="identity"), made)
     assert cells.promise.lower_bound == pytest.approx(ln.plan(cells.workload, ln.ZCDP("1/2"), strategy="identity").promise.lower_bound)
-    half = answering(made.workload, made, ln.Privacy(ln.ZCDP("1/8")))
+    half = targets.answering(made.workload, made, ln.Privacy(ln.ZCDP("1/8")))
     assert half.promise.lower_bound == pytest.approx(4 * made.promise.lower_bound, rel=1e-6)
 
 
@@ -287,11 +267,7 @@ def test_a_report_says_what_its_plan_was_chosen_for(tmp_path: Path, objective: s
     assert made.details.get("objective", "total") == objective
     ln.release(made, pd.DataFrame({"sex": ["F", "M"], "age": [1, 2]}), seed=1, out=tmp_path / "out")
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    words = {
-        "total": "weighted total of all squared errors small",
-        "worst": "to its target small; without targets",
-        "relative": "relative to the public sizes",
-    }
+    words = {"total": "weighted total of all", "worst": "to its target small; without targets", "relative": "relative to the public sizes"}
     assert [name for name, text in words.items() if text in page] == [objective]
 
 
@@ -306,7 +282,7 @@ def small():
 def test_the_least_budget_is_found_though_the_first_plan_leaves_no_room_for_its_noise():
     workload, search = small(), Search("tilted")
     first = planned(workload, ln.Privacy(ln.ZCDP(1)), search)
-    found = least(workload, Least("rho"), search)
+    found = targets.least(workload, ln.Least("rho"), search)
     with pytest.raises(InputError, match=r"leave no room for so much noise; plan for that budget itself"):
-        answering(workload, first, found.privacy)
-    assert 0.99 < ratios(goals_of(workload, 0.95), found).max() <= 1
+        targets.answering(workload, first, found.privacy)
+    assert 0.99 < targets.ratios(targets.goals_of(workload, 0.95), found).max() <= 1
