@@ -6,7 +6,7 @@ import re
 import sqlite3
 import threading
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 
@@ -20,6 +20,8 @@ from leastnoise._fitting import gaussian_mu_squared
 from leastnoise._kernel import _ledger_file
 from leastnoise._kernel._ledger import Ledger
 from leastnoise._kernel._ledger_file import SELECT, digest_of, writing
+
+SET, ADD = Ledger.set_budget, Ledger.add_spent
 
 
 def edit_and_sign(ledger: Ledger, column: str, value) -> None:
@@ -76,8 +78,6 @@ def test_units_and_neighbours_must_be_the_ledgers_and_numbers_of_rows_need_not(l
     ):
         with pytest.raises(InputError, match=re.escape(message.format(words))):
             take(ledger, privacy=privacy)
-    with pytest.raises(InputError, match="privacy must be a Privacy"):
-        ledger.check(PureCost(1), PureDP(1))
     assert ledger.entries() == ()
     ledger = Ledger.create(tmp_path / "units.ledger", "people", Privacy(PureDP(1), unit_column="id"))
     for bound in (None, PerCell(2, "month")):
@@ -85,24 +85,6 @@ def test_units_and_neighbours_must_be_the_ledgers_and_numbers_of_rows_need_not(l
     assert ledger.left() == Charge()
     with pytest.raises(InputError, match=r"'household' .* of the column 'id' .* bounds nothing for a change of the other"):
         take(ledger, privacy=Privacy(PureDP(1), unit_column="household", max_rows=5))
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"output": None}, "output must be a text of 0 to 10000 characters; got None."),
-        ({"plan_digest": "a\0b"}, "plan_digest must be a text"),
-        ({"description": "x" * 10001}, "description must be a text"),
-        ({"description": "\ud800"}, "description must be a text that can be written as UTF-8"),
-        ({"cost": 1}, "cost must be PureCost, GaussianCost, ConcentratedCost or SeriesCost; got 1."),
-        ({"declared": 1}, "budget must be PureDP(epsilon), ApproxDP(epsilon, delta) or ZCDP(rho); got 1."),
-        ({"declared": PureDP("1/4")}, "is not proved to cover its cost"),
-    ],
-)
-def test_unusable_arguments_are_refused_before_anything_is_written(ledger, more, message) -> None:
-    with pytest.raises(InputError, match=re.escape(message)):
-        take(ledger, **more)
-    assert ledger.entries() == ()
 
 
 def test_entries_hold_what_was_reserved_and_no_time_of_day(ledger) -> None:
@@ -218,22 +200,51 @@ def test_a_journal_of_an_earlier_ledger_is_not_played_into_a_new_one(tmp_path, e
     assert list(tmp_path.iterdir()) == [left]
 
 
+def made_beside(ledger: Ledger, **arguments: object) -> Ledger:
+    return Ledger.create(**{"path": ledger.path.parent / "x", "dataset": "x", "privacy": ONE, **arguments})
+
+
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("use", "arguments", "message"),
     [
-        ({"dataset": " "}, "dataset must be a text of 1 to 10000 characters; got ' '."),
-        ({"privacy": PureDP(1)}, "privacy must be a Privacy, such as Privacy(PureDP(1)); got"),
-        ({"path": ""}, "path must be the path of a ledger's file; got ''."),
-        ({"path": 3}, "path must be the path of a ledger's file; got 3."),
-        ({"path": "a\0b"}, "path must be the path of a ledger's file"),
-        ({"timeout": float("nan")}, "timeout must be a number of seconds from 0 to 86400; got nan."),
-        ({"timeout": "1"}, "timeout must be a number of seconds"),
+        (take, {"output": None}, "output must be a text of 0 to 10000 characters; got None."),
+        (take, {"plan_digest": "a\0b"}, "plan_digest must be a text"),
+        (take, {"description": "x" * 10001}, "description must be a text"),
+        (take, {"description": "\ud800"}, "description must be a text that can be written as UTF-8"),
+        (take, {"cost": 1}, "cost must be PureCost, GaussianCost, ConcentratedCost or SeriesCost; got 1."),
+        (take, {"declared": 1}, "budget must be PureDP(epsilon), ApproxDP(epsilon, delta) or ZCDP(rho); got 1."),
+        (take, {"declared": PureDP("1/4")}, "is not proved to cover its cost"),
+        (Ledger.check, {"cost": PureCost(1), "privacy": PureDP(1)}, "privacy must be a Privacy"),
+        (made_beside, {"dataset": " "}, "dataset must be a text of 1 to 10000 characters; got ' '."),
+        (made_beside, {"privacy": PureDP(1)}, "privacy must be a Privacy, such as Privacy(PureDP(1)); got"),
+        (made_beside, {"path": ""}, "path must be the path of a ledger's file; got ''."),
+        (made_beside, {"path": 3}, "path must be the path of a ledger's file; got 3."),
+        (made_beside, {"path": "a\0b"}, "path must be the path of a ledger's file"),
+        (made_beside, {"timeout": float("nan")}, "timeout must be a number of seconds from 0 to 86400; got nan."),
+        (made_beside, {"timeout": "1"}, "timeout must be a number of seconds"),
+        (SET, {"budget": ZCDP(1)}, "must stay of the definition PureDP, in which the entries are added up; got ZCDP(rho='1')"),
+        (SET, {"budget": 2}, "must stay of the definition PureDP, in which the entries are added up; got 2"),
+        (SET, {"budget": PureDP(2), "period": "fortnight"}, "period must be one of '', 'day', 'week', 'month', 'year'"),
+        (SET, {"budget": PureDP(2), "period": "day", "share": "ann"}, "A period is that of the whole budget"),
+        (SET, {"budget": PureDP(2), "share": 3}, "share must be a text"),
+        (SET, {"budget": PureDP(2), "note": "a\0b"}, "note must be a text"),
+        *(
+            (ADD, {"spent": PureDP(1), "on": day}, "on must be a day that is not to come")
+            for day in (date.today() + timedelta(days=2), "2024-01-01", datetime(2024, 1, 1, tzinfo=UTC))  # noqa: DTZ011
+        ),
+        (ADD, {"spent": ZCDP(1)}, "The data set has a PureDP budget"),
+        (ADD, {"spent": Privacy(PureDP(1), "replace")}, "such costs cannot be added"),
+        (ADD, {"spent": PureDP(1), "cost": PureCost(2)}, "is not proved to cover its cost"),
+        (ADD, {"spent": 3}, "budget must be"),
+        (ADD, {"spent": PureDP(1), "receipt": 3}, "receipt must be a text"),
     ],
 )
-def test_unusable_arguments_make_no_ledger(tmp_path, arguments, message) -> None:
+def test_unusable_arguments_are_refused_before_anything_is_written(ledger, use, arguments, message) -> None:
+    before = ledger.path.read_bytes()
     with pytest.raises(InputError, match=re.escape(message)):
-        Ledger.create(**{"path": tmp_path / "x", "dataset": "x", "privacy": ONE, **arguments})
-    assert list(tmp_path.iterdir()) == []
+        use(ledger, **arguments)
+    assert [path.name for path in ledger.path.parent.iterdir()] == [ledger.path.name]
+    assert ledger.path.read_bytes() == before
 
 
 def test_a_file_that_goes_away_is_not_made_again_and_one_of_another_ledger_is_noticed(ledger, tmp_path) -> None:
