@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from accuracy.plans import DOMAIN, NAMES, A, B, C
-from kernel.series import many_steps, measure, one_step
-from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
+from kernel.series import many_steps, measure
+from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._check import BudgetError, InputError
 from leastnoise._domain import Coded, Domain
 from leastnoise._fitting import fit
-from leastnoise._kernel import Ledger, SeededEntropy, Series, SystemEntropy, _measure, simulate
+from leastnoise._kernel import Ledger, SeededEntropy, Series, _measure, simulate
 from leastnoise._linop import AllRanges, Identity, Operator
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._table import Table, columns_of
@@ -25,37 +25,23 @@ BLOCKS = [
     (Block((), Fraction(1)), 2.0),
     (Block((A,), Fraction(1), "pay"), 0.01),
 ]
-BUDGETS = [(PureDP("1/2"), Noise.DISCRETE_LAPLACE), (ZCDP("1/8"), Noise.DISCRETE_GAUSSIAN), (ApproxDP(1, "1e-6"), Noise.ROUNDED_GAUSSIAN)]
 
 
-def table(rows: int = 400, seed: int = 0, **unit: object) -> Table:
-    rng = np.random.default_rng(seed)
-    codes = {name: rng.integers(0, DOMAIN.kind(name).size, rows) for name in NAMES}
-    return Table(DOMAIN, codes, {"pay": rng.integers(0, 51, rows)}, **unit)  # type: ignore[arg-type]
+def table() -> Table:
+    rng = np.random.default_rng(0)
+    return Table(DOMAIN, {name: rng.integers(0, DOMAIN.kind(name).size, 400) for name in NAMES}, {"pay": rng.integers(0, 51, 400)})
 
 
-def plan(budget: PureDP | ZCDP | ApproxDP = BUDGETS[0][0], mechanism: str = Noise.DISCRETE_LAPLACE, **privacy: object) -> Measurements:
-    return fit(DOMAIN, Privacy(budget, **privacy), mechanism, BLOCKS)  # type: ignore[arg-type]
+def plan() -> Measurements:
+    return fit(DOMAIN, Privacy(PureDP("1/2")), Noise.DISCRETE_LAPLACE, BLOCKS)
 
 
-def ledger(folder: Path, budget: PureDP | ZCDP | ApproxDP = BUDGETS[0][0], **privacy: object) -> Ledger:
-    return Ledger.create(folder / "people.ledger", "people", Privacy(budget, **privacy))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("budget", "mechanism"), BUDGETS)
-def test_a_release_is_paid_and_private(tmp_path: Path, budget: PureDP | ZCDP | ApproxDP, mechanism: str) -> None:
-    book = ledger(tmp_path, budget)
-    observation, receipt = measure(plan(budget, mechanism), table(), book, output="out", description="test")
-    (entry,) = book.entries()
-    assert (observation.private, observation.receipt, entry.id, entry.state) == (True, receipt.id, receipt.id, "reserved")
-    assert entry.plan_digest == one_step(observation.measurements).digest()
-    with pytest.raises(BudgetError):
-        measure(plan(budget, mechanism), table(), book, output="again")
-    assert len(book.entries()) == 1
+def ledger(folder: Path, epsilon: str = "1/2") -> Ledger:
+    return Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(epsilon)))
 
 
 def test_nothing_is_counted_before_it_is_paid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    book = ledger(tmp_path, PureDP("1/4"))
+    book = ledger(tmp_path, "1/4")
     monkeypatch.setattr(_measure, "count", lambda *arguments: pytest.fail("the rows were touched before the ledger agreed"))
     with pytest.raises(BudgetError):
         measure(plan(), table(), book, output="out")
@@ -86,15 +72,6 @@ def test_a_block_on_a_column_that_was_not_read_is_refused_before_payment(tmp_pat
         with pytest.raises(InputError, match=message):
             Series.paid(many_steps(DOMAIN, made.privacy), part, book, output="out")
     assert book.entries() == ()
-
-
-def test_seeded_noise_is_marked_and_reproducible() -> None:
-    first, second, third = (simulate(plan(), table(), SeededEntropy(seed)) for seed in (3, 3, 4))
-    assert (first.private, first.receipt) == (False, "")
-    assert all((x == y).all() for x, y in zip(first.values, second.values, strict=True))
-    assert any((x != y).any() for x, y in zip(first.values, third.values, strict=True))
-    with pytest.raises(InputError, match=r"seeded noise, which protects nobody; got another source. Use a paid series"):
-        simulate(plan(), table(), SystemEntropy())
 
 
 @pytest.mark.parametrize(
