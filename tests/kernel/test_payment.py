@@ -262,37 +262,6 @@ def test_what_looks_like_a_plan_is_not_measured(ledger: Ledger) -> None:
         Series.paid(aware(ALL), TABLE, ledger, output="out").measure(other)
 
 
-class Cells(Identity):
-    """Other queries when they are measured."""
-
-
-class Scale(Block):
-    """Less noise when it is drawn."""
-
-
-class Name(str):
-    """Another measure when it is added up."""
-
-    __slots__ = ()
-
-
-@pytest.mark.parametrize(
-    ("blocks", "what"),
-    [
-        ((Block((Factor(("sex",), Cells(2)),), Fraction(1)),), "the operator of a factor"),
-        ((Scale((), Fraction(1)),), "the blocks of measurements"),
-        (("block",), "the blocks of measurements"),
-        ((Block(("factor",), Fraction(1)),), "the factors of a block"),
-        ((Block((), Fraction(1), None, "limits"),), "the limits of a block"),
-        ((Block((), Fraction(1), Name("pay")),), "the measure of a block"),
-        ((Block((), Fraction(1), "pay", ends=1),), "the ends of a block"),
-    ],
-)
-def test_a_plan_has_parts_of_the_classes_whose_values_cannot_change(blocks: tuple[object, ...], what: str) -> None:
-    with pytest.raises(InputError, match=f"{what} must be"):
-        Measurements(domain=DOMAIN, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
-
-
 def test_a_plan_has_a_domain_and_a_privacy() -> None:
     made = plan(ALL)
     for changed in ({"domain": "domain"}, {"privacy": "privacy"}):
