@@ -5,18 +5,20 @@ import math
 import re
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernel.noise_oracle import cumulative
 from leastnoise._accounting import (
     ZCDP,
     ApproxDP,
     Charge,
     ConcentratedCost,
     GaussianCost,
+    Noise,
     PureCost,
     PureDP,
     SeriesCost,
@@ -100,35 +102,23 @@ def test_costs_say_what_they_are() -> None:
     assert str(ConcentratedCost("0.5")) == "rho = 0.5 (discrete Gaussian noise)"
 
 
-@pytest.mark.parametrize("sigma", [0.7, 3.0, 11.0])
-@pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1"])
-def test_rounded_gaussian_noise_is_covered_by_its_cost(sigma, epsilon) -> None:
-    """The hockey-stick divergence between round(N(0, s2)) and 1 + round(N(0, s2)), from exact probabilities of the integers."""
-    reach = int(12 * sigma) + 3
-
-    def below(x: float) -> float:
-        return math.erfc(-x / (sigma * math.sqrt(2))) / 2
-
-    weights = [below(z + 0.5) - below(z - 0.5) for z in range(-reach, reach + 1)]
-    exact = math.fsum(max(0.0, p - math.exp(float(epsilon)) * q) for p, q in pairwise(weights))
-    cost = GaussianCost(1 / Fraction(sigma) ** 2)
-    assert covers(ApproxDP(epsilon, "0.999999"), cost)
-    if exact > 1e-14:
-        assert not covers(ApproxDP(epsilon, Fraction(exact) * Fraction(999, 1000)), cost)
+KINDS = {"laplace": Noise.DISCRETE_LAPLACE, "gaussian": Noise.DISCRETE_GAUSSIAN, "rounded": Noise.ROUNDED_GAUSSIAN}
 
 
-@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3), Fraction(40)])
-def test_discrete_laplace_noise_is_covered_by_its_cost_and_by_rho(scale) -> None:
-    """Probabilities proportional to exp(-|z|/s), neighbours one apart: ratio exactly exp(1/s), Renyi divergence below alpha/(2 s^2)."""
-    reach = int(60 * scale) + 5
-    weights = [math.exp(-abs(z) / float(scale)) for z in range(-reach, reach + 1)]
-    norm = math.fsum(weights)
-    pairs = [(p / norm, q / norm) for p, q in pairwise(weights)]
-    assert max(math.log(p / q) for p, q in pairs) == pytest.approx(float(1 / scale), rel=1e-12)
-    rho = float(rho_of(PureCost(1 / scale)))
-    for alpha in (1.01, 1.5, 2, 8, 64):
-        renyi = math.log(math.fsum(p * (p / q) ** (alpha - 1) for p, q in pairs)) / (alpha - 1)
-        assert renyi <= alpha * rho * (1 + 1e-9)
+@pytest.mark.parametrize("law", KINDS)
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(7, 10), Fraction(3), Fraction(11), Fraction(40)])
+def test_noise_loses_no_more_than_its_cost_says(law, scale) -> None:
+    """From the exact probabilities of the integers, of neighbours one apart: hockey-stick and Renyi divergences, and the largest ratio."""
+    reach, cost = int(12 * scale) + 4, KINDS[law].cost(1 / scale ** KINDS[law].norm)
+    weights = np.diff(cumulative(law, float(scale), np.arange(-reach, reach)))
+    assert covers(ApproxDP(100, "0.999999"), cost)
+    for epsilon in ("0.1", "0.5", "1", "3"):
+        exact = math.fsum(np.maximum(weights[:-1] - math.exp(float(epsilon)) * weights[1:], 0))
+        assert exact < 1e-14 or not covers(ApproxDP(epsilon, Fraction(exact) * Fraction(999, 1000)), cost)
+    p, q = weights[:-1][weights[1:] > 1e-9], weights[1:][weights[1:] > 1e-9]
+    assert law != "laplace" or np.log(p / q).max() == pytest.approx(float(1 / scale), rel=1e-6)
+    for alpha in (1.01, 1.5, 2, 8):
+        assert math.log(math.fsum(p * (p / q) ** (alpha - 1))) / (alpha - 1) <= alpha * float(rho_of(cost)) * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("budget", [PureDP("1/3"), ApproxDP(1, "1e-9"), ZCDP("1/8")])

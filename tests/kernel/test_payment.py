@@ -104,18 +104,6 @@ def test_every_step_is_begun_on_the_disk_before_it_is_drawn_and_recorded_before_
     assert states == [(0, False), (1, False)]  # a step that is begun and has no outcome is never drawn again
 
 
-def test_what_was_recorded_is_given_to_nothing_but_the_step_that_asked_for_it(ledger: Ledger) -> None:
-    selection = LeastCost(attributes=("sex",), epsilon=ALL / 2, penalty=Fraction(1))
-    series = Series.paid(aware(ALL), TABLE, ledger, output="out")
-    found = series.choose(selection)
-    series.measure(plan(ALL / 2))
-    again, other = (Series.resumed(aware(ALL), None, ledger, series.receipt) for _ in range(2))
-    assert again.choose(selection) == found
-    for asked, epsilon in ((again, ALL / 4), (other, ALL / 2)):  # another second step, and another first one
-        with pytest.raises(InputError, match="other steps than those that were recorded"):
-            asked.measure(plan(epsilon))
-
-
 PLANE = Domain(sex=["F", "M"], zone=["N", "S"])
 ON_PLANE = Table(PLANE, {"sex": [0, 1, 1], "zone": [0, 0, 1]})
 CHOICES = [LeastCost(attributes=names, epsilon=TINY) for names in (("sex",), ("sex", "zone"))]

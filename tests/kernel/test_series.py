@@ -62,6 +62,7 @@ def test_a_series_pays_its_whole_budget_before_its_first_step(ledger: Ledger, mo
     (entry,) = ledger.entries()
     assert series.receipt is not None
     assert (entry.id, entry.plan_digest, entry.charge) == (series.receipt.id, plan.digest(), whole_budget(PureDP(1)))
+    assert (entry.output, entry.description) == ("out", "two steps")
     assert ledger.left().epsilon == 0
     series.choose(least("1/4"))
     observation = series.measure(step(PureDP("3/4")))
