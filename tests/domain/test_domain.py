@@ -6,8 +6,6 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from leastnoise._check import InputError, InternalError
 from leastnoise._domain import (
@@ -69,50 +67,27 @@ def test_equal_by_value_and_immutable():
         del PEOPLE._kinds
 
 
-KINDS = st.one_of(
-    st.builds(
-        Categories,
-        st.lists(st.one_of(st.text(min_size=1).map(lambda word: "c" + word), st.integers(-5, 5)), min_size=1, max_size=5, unique_by=str),
-        null=st.sampled_from(["drop", "other"]),
-        outside=st.sampled_from(["drop", "other"]),
-    ),
-    st.builds(
-        lambda low, more, outside: Integers(low, low + more, outside=outside),
-        st.integers(-9, 9),
-        st.integers(1, 9),
-        st.sampled_from(["drop", "clip", "other"]),
-    ),
-    st.builds(
-        lambda low, more, count, closed: Bins(low, low + more, count, closed=closed),
-        st.fractions(-9, 9),
-        st.fractions(min_value="1/9", max_value=9),
-        st.integers(1, 9),
-        st.sampled_from(["left", "right"]),
-    ),
-    st.builds(Coded, st.integers(1, 9), null=st.sampled_from(["drop", "other"])),
-    st.sampled_from(
-        [
-            Edges(["0", "9.99", "100/3"], closed="right", outside="clip", reading=Reading(decimal=",", thousands=".", currency=["€"])),
-            Decimals("120", "220", "0.5", outside="other", reading=Reading(column="height in cm", nulls=["NA", "-9"])),
-            Dates("2024-01-15", "2025-12-31", by="month", zone="Europe/Berlin", format="%d.%m.%Y", null="other"),
-            Dates(
-                "2024-01-01", "2024-01-31", levels={"half": {f"2024-01-{day:02}": "late" if day > 15 else "early" for day in range(1, 32)}}
-            ),
-            Categories(["yes", "no"], spellings={"yes": ["y", "1"]}, reading=Reading(trim=True, ignore_case=True)),
-            Categories(["Kiel", "Mainz"], outside="other", levels={"region": {"Kiel": "north", "Mainz": "south"}}),
-            Integers(0, 99, rounding="down", levels={"five": {"width": 5}}),
-        ]
-    ),
-)
+KINDS = [
+    Categories(["c", -5, 5], null="other"),
+    Categories([0], outside="other"),
+    Categories(["yes", "no"], spellings={"yes": ["y", "1"]}, reading=Reading(trim=True, ignore_case=True)),
+    Categories(["Kiel", "Mainz"], outside="other", levels={"region": {"Kiel": "north", "Mainz": "south"}}),
+    *(Integers(-9, 9, outside=outside) for outside in ("drop", "clip", "other")),
+    Integers(0, 99, rounding="down", levels={"five": {"width": 5}}),
+    *(Bins("-1/9", "2.5", 7, closed=closed) for closed in ("left", "right")),
+    *(Coded(9, null=null) for null in ("drop", "other")),
+    Edges(["0", "9.99", "100/3"], closed="right", outside="clip", reading=Reading(decimal=",", thousands=".", currency=["€"])),
+    Decimals("120", "220", "0.5", outside="other", reading=Reading(column="height in cm", nulls=["NA", "-9"])),
+    Dates("2024-01-15", "2025-12-31", by="month", zone="Europe/Berlin", format="%d.%m.%Y", null="other"),
+    Dates("2024-01-01", "2024-01-31", levels={"half": {f"2024-01-{day:02}": "late" if day > 15 else "early" for day in range(1, 32)}}),
+]
 
 
-@given(st.dictionaries(st.text("abc xyzé", min_size=1, max_size=4), KINDS, min_size=1, max_size=4))
-@settings(max_examples=50, deadline=None)
-def test_json_round_trip(kinds):
-    domain = Domain(
-        kinds, measures={"pay": Measure("pay in €", 0, 9, reading=Reading(decimal=",", thousands=".", trim=True)), "n": Measure("n", 0, 1)}
-    )
-    assert all(eval(repr(domain.kind(name))) == domain.kind(name) for name in domain.names)  # noqa: S307
+@pytest.mark.parametrize("kind", KINDS, ids=repr)
+def test_json_round_trip(kind):
+    pay = Measure("pay in €", 0, 9, reading=Reading(decimal=",", thousands=".", trim=True))
+    domain = Domain({"é x": kind, "b": Coded(2)}, measures={"pay": pay, "n": Measure("n", 0, 1)})
+    assert eval(repr(kind)) == kind  # noqa: S307
     assert Domain.from_json(json.loads(json.dumps(domain.to_json()))) == domain
 
 
@@ -134,7 +109,6 @@ def from_json(*attributes, measures=()):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (Domain, "a domain must have at least one attribute; got none."),
         (lambda: Domain({}), "a domain must have at least one attribute; got none."),
         (lambda: Domain([("a", ["x"]), ("a", ["y"])]), "an attribute must be named once; got 'a' twice."),
         (lambda: Domain({"a": ["x"]}, a=["x"]), "an attribute must be named once; got 'a' twice."),
@@ -145,7 +119,6 @@ def from_json(*attributes, measures=()):
         (lambda: Domain(a="xy"), "the attribute 'a' must be a list of categories"),
         (lambda: Domain(a=Measure("a", 0, 1)), "Name the measure in measures={...}."),
         (lambda: Domain("abc"), "attributes must be a mapping from a name to a kind, or pairs of them; got 'abc'."),
-        (lambda: Domain([1]), "attributes must be a mapping from a name to a kind, or pairs of them; got 1."),
         (lambda: Domain(a=["x"], measures=[1]), "measures must be a mapping from a name to a Measure; got [1]."),
         (lambda: Domain(a=["x"], measures={"m": 5}), "the measure 'm' must be a Measure; got 5."),
         (lambda: PEOPLE.kind("Age"), "an attribute must be one of 'sex', 'age', 'home town', 'pay'; got 'Age'. Did you mean 'age'?"),
@@ -168,7 +141,6 @@ def from_json(*attributes, measures=()):
         (lambda: domain_from_spec(5), "[domain] must be a table of tables; got 5."),
         (lambda: domain_from_spec({"a": 5}), "[domain.a] must be a table with keys among 'categories', 'integers', 'decimals', 'bins', 'e"),
         (lambda: domain_from_spec({"a": {"catgories": ["x"]}}), "[domain.a] has no key 'catgories'; allowed are 'categories', 'integers',"),
-        (lambda: domain_from_spec({"a": {"catgories": ["x"]}}), "Did you mean 'categories'?"),
         (lambda: domain_from_spec({"a": {}}), "one of 'categories', 'integers', 'decimals', 'bins', 'edges', 'dates', 'unknown' and 'size"),
         (lambda: domain_from_spec({"a": {"size": 2, "integers": [1, 2]}}), "got 'integers' and 'size'."),
         (lambda: domain_from_spec({"a": {"integers": [1]}}), "[domain.a]: integers must be a list of two numbers, [low, high]; got [1]."),

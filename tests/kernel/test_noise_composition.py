@@ -115,6 +115,15 @@ def test_a_doubtful_rounding_draws_the_digits_that_decide_it(one_attempt):
     assert _noise._round(p, 8 * q, k, reals, 0, entropy=Script([], then=None)) == 2
 
 
+def test_the_wide_product_is_exact():
+    rng = np.random.default_rng(1)
+    left = np.concatenate([u64(1, 2, 2**32 - 1, 2**32, 2**57 - 2, 2**57 - 1), rng.integers(1, 2**57, size=500, dtype=np.uint64)])
+    right = np.concatenate([u64(0, 1, 2**32 - 1, 2**32, TOP - 1, TOP - 2), rng.integers(0, TOP, size=500, dtype=np.uint64)])
+    for one, other in (grid(left[:12], right[:12]), (left, right)):
+        high, low = _noise._wide_product(one, other)
+        assert (high.astype(object) * TOP + low == one.astype(object) * other).all()
+
+
 def test_the_number_beyond_the_laplace_table():
     source = SeededEntropy(6)
     beyond = np.array([_noise._far_number(source) for _ in range(4000)]) - 128
