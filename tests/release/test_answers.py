@@ -1,21 +1,19 @@
 """Answers, standard errors and intervals against dense least squares, and their coverage by simulation."""
 
-import math
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import leastnoise as ln
-from accuracy.plans import LeastSquares, dense_product
+from accuracy.plans import LeastSquares
 from leastnoise import _frames
-from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
+from leastnoise._accounting import Noise
 from leastnoise._accuracy import interval_multiplier
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._mechanisms import _dawa
 from leastnoise._release import Options, _release, _tables, build
-from leastnoise._workload import marginals, queries
+from leastnoise._workload import queries
 from release.conftest import example_cells, example_plan, made
 
 
@@ -37,37 +35,6 @@ def test_every_column_and_covariance_is_that_of_dense_least_squares(mechanism, t
         for other in (table, release.tables["q3"]) if measure is None else (table,):
             between = own @ squares.weights(other.product).T * unit**2
             np.testing.assert_allclose(release.covariance(table.id, other.id), between, rtol=1e-8, atol=1e-8)
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "level", "budget"),
-    [
-        (Noise.DISCRETE_LAPLACE, 0.95, PureDP("1/3")),
-        (Noise.ROUNDED_GAUSSIAN, 0.9, ZCDP("1/40")),
-        (Noise.DISCRETE_GAUSSIAN, 0.8, ZCDP("1/40")),
-    ],
-)
-def test_intervals_cover_at_their_level(mechanism, level, budget):
-    domain = Domain(age=Integers(0, 15), sex=["F", "M"])
-    workload = queries(domain, age="prefix", weight=2) + marginals(domain, ways=2) + marginals(domain, ways=1, weight="1/3")
-    plan = example_plan(workload, Privacy(budget, "replace", unit_column="id", max_rows=2), mechanism)
-    cells, random, repetitions = example_cells(domain), np.random.default_rng(5), 150
-    truth = np.concatenate([dense_product(product) @ cells[None] for product in workload])
-    weights = np.concatenate([np.full(product.rows, product.importance) for product in workload])
-    covered, errors = np.zeros((repetitions, len(truth))), np.zeros(repetitions)
-    for place in range(repetitions):
-        tables = made(plan, cells, random, Options(level=level)).tables
-        low, high, answer = (np.concatenate([getattr(table, name).reshape(-1) for table in tables]) for name in ("low", "high", "answer"))
-        covered[place] = (low <= truth) & (truth <= high)
-        errors[place] = weights @ (answer - truth) ** 2
-    # The share of one repetition has a standard deviation below 0.15; its mean over 150 is within 0.04 with a false alarm below 1 in 1000.
-    assert covered.mean() > level - 0.04
-    if mechanism != Noise.DISCRETE_LAPLACE:
-        assert covered.mean() < level + 0.04
-        # For each single answer: 150 draws, 80 answers, six standard deviations.
-        assert np.all(np.abs(covered.mean(axis=0) - level) < 6 * math.sqrt(level * (1 - level) / repetitions))
-    # The mean total error, within five standard errors of the mean.
-    assert abs(errors.mean() - plan.promise.total_squared_error) < 5 * errors.std() / math.sqrt(repetitions)
 
 
 def test_units_that_are_no_binary_fractions_are_divided_not_multiplied():

@@ -8,7 +8,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._check import InputError
 from leastnoise._planning import plan as planned
-from release.conftest import example_cells, example_plan, made
+from release.conftest import example_plan, made
 
 
 def test_what_is_shown_is_short_and_says_how_much_and_how_exact(release):
@@ -61,16 +61,12 @@ def test_frames_have_numbers_and_days_beside_labels():
 def test_sums_of_cells_are_sums_with_the_error_of_a_sum():
     domain = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 21))
     plan = planned(ln.queries(domain, sex="identity", age="identity", weight=3) + ln.queries(domain, age="prefix"), ln.PureDP("1/3"))
-    cells, random, errors, chosen = example_cells(domain), np.random.default_rng(1), [], np.zeros((2, 5))
+    release, chosen = made(plan), np.zeros((2, 5))
     chosen[1, 1:4] = 1
-    for _ in range(150):
-        release = made(plan, cells, random)
-        found = release.sum("sex x age", {"sex": "M", "age": (18, 20)})
-        errors.append(found.answer.item() - cells[None] @ chosen.reshape(-1))
+    found = release.sum("sex x age", {"sex": "M", "age": (18, 20)})
     answers, covariance = release.tables["sex x age"].answer, release.covariance("sex x age")
     assert found.answer.item() == pytest.approx((answers * chosen).sum())
     assert found.noise_std.item() ** 2 == pytest.approx(chosen.reshape(-1) @ covariance @ chosen.reshape(-1))
-    assert np.std(errors) == pytest.approx(found.noise_std.item(), rel=0.2)
     for where in (None, {"sex": ["F", "M"]}):
         assert release.sum("sex x age", where).answer.item() == pytest.approx(answers.sum())
 
