@@ -16,22 +16,18 @@ from charts.axes import picture as made
 from leastnoise._charts import CHARTS, Dots, chart_for, clear_of_the_rest, dots, live, svg_of, vague, vega_lite
 from leastnoise._charts import _render as render
 
-ROWS = (("F", "0.5", 3.0, 2.0, 4.0), ("F", "0.9", 5.0, 4.0, 6.0), ("<M>", "0.5", 1.0, 0.0, 2.0))
-DOTS = Dots(title="pay", groups="sex", series="share", rows=ROWS)
+TEXTS = ("k", "a <title>", "a & description")
 
 
-def read(text):
-    return ET.fromstring(text)  # noqa: S314 - what the test has drawn
+def dotted(groups, *rows):
+    return dots(Dots(title="pay", groups=groups, series="share", rows=rows))
 
 
-@pytest.fixture(scope="module")
-def specs():
-    """Every picture of the kit, at ordinary and at hostile levels."""
-    found = [(name, vega_lite(picture)) for name, picture in pictures()]
-    levels = ((0.0, 1e-9), (-50.0, 40.0), (1e12, 1e6))
-    hostile = zip(AXES.items(), cycle(levels))
-    found += [(name, vega_lite(made(rows[0], level, spread))) for (name, rows), (level, spread) in hostile]
-    return [*found, ("dots", dots(DOTS))]
+DOTS = dotted("sex", ("F", "0.5", 3.0, 2.0, 4.0), ("F", "0.9", 5.0, 4.0, 6.0), ("<M>", "0.5", 1.0, 0.0, 2.0))
+WIDE = dotted(
+    "region", ("a", "0.5", 5.0, 4.0, 6.0), ("a", "0.9", 8.0, 7.0, 9.0), ("b", "0.5", 50.0, 0.0, 100.0), ("b", "0.9", 8.0, 7.0, 9.0)
+)
+DECIMALS = vega_lite(made(AXES["steps"][0], 0.25, 0.01))
 
 
 def with_gaps(axes):
@@ -43,23 +39,28 @@ def with_gaps(axes):
 
 
 GAPS = [with_gaps((months("month", 12),)), with_gaps((SEX, up_to("income", 8, 10)))]
-WIDE_ROWS = (("a", "0.5", 5.0, 4.0, 6.0), ("a", "0.9", 8.0, 7.0, 9.0), ("b", "0.5", 50.0, 0.0, 100.0), ("b", "0.9", 8.0, 7.0, 9.0))
-WIDE = dots(Dots(title="pay", groups="region", rows=WIDE_ROWS, series="share"))
-DECIMALS = vega_lite(made(AXES["steps"][0], 0.25, 0.01))
+
+
+def read(text):
+    return ET.fromstring(text)  # noqa: S314 - what the test has drawn
 
 
 @pytest.fixture(scope="module")
-def all_drawn(specs):
+def specs():
+    """Every picture of the kit, at ordinary and at hostile levels."""
+    hostile = zip(AXES.items(), cycle(((0.0, 1e-9), (-50.0, 40.0), (1e12, 1e6))))
+    found = [(name, vega_lite(picture)) for name, picture in pictures()]
+    found += [(name, vega_lite(made(rows[0], level, spread))) for (name, rows), (level, spread) in hostile]
+    return [*found, ("dots", DOTS)]
+
+
+@pytest.fixture(scope="module")
+def drawn(specs):
     """All of them, and what single tests are about, as SVG in one process."""
     every = [*(spec for _, spec in specs), *map(vega_lite, GAPS), WIDE, DECIMALS]
-    found = svg_of(every, [(f"c{place}", "a <title>", "a & description") for place in range(len(every))])
+    found = svg_of(every, [(f"c{place}", *TEXTS[1:]) for place in range(len(every))])
     assert None not in found
     return found
-
-
-@pytest.fixture(scope="module")
-def drawn(specs, all_drawn):
-    return all_drawn[: len(specs)]
 
 
 def test_every_chart_is_tried_and_is_the_one_meant():
@@ -81,12 +82,12 @@ def test_every_chart_is_vega_lite_and_lives_in_a_notebook(specs):
 
 
 def test_a_notebook_gets_a_chart_live_and_as_a_picture_that_needs_no_network(monkeypatch):
-    chart = live(dots(DOTS), "pay <by> sex")
+    chart = live(DOTS, "pay <by> sex")
     shown = chart.properties(width=200)._repr_mimebundle_()
     assert list(shown) == ["application/vnd.vegalite.v6+json", "image/svg+xml", "text/plain"]
     assert "pay <by> sex" in read(shown["image/svg+xml"])[0].text
     assert "http" not in shown["image/svg+xml"].replace("http://www.w3.org/", "")
-    assert f"v{shown['application/vnd.vegalite.v6+json']['$schema'].rsplit('/v')[-1]}" == "v6.json"
+    assert shown["application/vnd.vegalite.v6+json"]["$schema"].endswith("/v6.json")
     with alt.renderers.enable("html"):
         assert "text/html" in chart._repr_mimebundle_()  # another renderer that was asked for
     monkeypatch.setenv("LEASTNOISE_CHARTS", "never")
@@ -97,45 +98,43 @@ def test_every_picture_is_one_finite_element_with_texts_for_those_who_cannot_see
     ids = []
     for text in drawn:
         root = read(text)
-        assert root.get("role") == "img"
         own = [node.get("id") for node in root.iter() if node.get("id")]
-        assert set(root.get("aria-labelledby").split()) <= set(own)
         ids += own
-        assert not re.search(r"\b(NaN|Infinity|undefined|null)\b", text)
-        assert "<script" not in text
-        assert "href" not in text
+        assert root.get("role") == "img"
+        assert set(root.get("aria-labelledby").split()) <= set(own)
+        assert not re.search(r"\b(NaN|Infinity|undefined|null)\b|<script|href", text)
         assert float(root.get("viewBox").split()[2]) <= 620
     assert len(ids) == len(set(ids))
 
 
 def test_no_label_is_lost_where_it_is_the_only_way_to_a_bar(drawn, specs):
-    for (name, spec), text in zip(specs, drawn, strict=True):
+    for (name, spec), text in zip(specs, drawn, strict=False):
         if name in ("bars", "largest"):
-            bars = [row["k0"] for row in spec["data"]["values"]]
             shown = [node.text or "" for node in read(text).iter("{http://www.w3.org/2000/svg}text")]
-            assert all(key in shown or any(one.endswith("…") and key.startswith(one[:-1]) for one in shown) for key in bars)
+            for key in (row["k0"] for row in spec["data"]["values"]):
+                assert key in shown or any(one.endswith("…") and key.startswith(one[:-1]) for one in shown)
 
 
-def test_what_cannot_be_drawn_is_left_out(monkeypatch):
-    good, text = dots(DOTS), ("k", "t", "d")
-    found = svg_of([{"mark": "nonsense"}, good, {**good, "data": {"url": "http://127.0.0.1:9/data.csv"}}], [text] * 3)
-    assert found[0] is None
-    assert found[1]
-    assert found[2] is None or "circle" not in found[2]
-    monkeypatch.setenv("LEASTNOISE_CHARTS", "never")
-    assert svg_of([good], [text]) == [None]
-    monkeypatch.delenv("LEASTNOISE_CHARTS")
-    monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    assert svg_of([good], [text]) == [None]
-    monkeypatch.undo()
-    monkeypatch.setattr(render, "SECONDS", 0.01)
-    monkeypatch.setattr(render, "SECONDS_A_CHART", 0.0)
-    assert svg_of([good], [text]) == [None]
+def test_what_cannot_be_drawn_is_left_out():
+    nonsense, good, elsewhere = svg_of([{"mark": "nonsense"}, DOTS, {**DOTS, "data": {"url": "http://127.0.0.1:9/data.csv"}}], [TEXTS] * 3)
+    assert (nonsense, bool(good)) == (None, True)
+    assert elsewhere is None or "circle" not in elsewhere
 
 
-def test_decimals_follow_the_language(all_drawn):
-    assert ">0.10<" in all_drawn[-1]
-    assert ">0,10<" in svg_of([DECIMALS], [("k", "t", "d")], "de")[0]
+def test_where_nothing_can_be_drawn_everything_is_left_out(monkeypatch):
+    for change in (
+        lambda patch: patch.setenv("LEASTNOISE_CHARTS", "never"),
+        lambda patch: patch.setattr(sys, "executable", "/nowhere/python"),
+        lambda patch: [patch.setattr(render, name, 0.0) for name in ("SECONDS", "SECONDS_A_CHART")],
+    ):
+        with monkeypatch.context() as patch:
+            change(patch)
+            assert svg_of([DOTS], [TEXTS]) == [None]
+
+
+def test_decimals_follow_the_language(drawn):
+    assert ">0.10<" in drawn[-1]
+    assert ">0,10<" in svg_of([DECIMALS], [TEXTS], "de")[0]
 
 
 def test_the_first_are_sure_only_where_nothing_else_reaches_them():
@@ -164,21 +163,16 @@ def test_shaded_cells_have_digits_where_at_most_nine_stand_side_by_side(columns)
     assert (spec["encoding"]["y"]["title"], spec["encoding"]["x"]["title"]) == (("region", "job") if columns == 9 else ("job", "region"))
 
 
-def test_an_answer_between_others_that_are_left_out_is_drawn_with_its_interval(all_drawn):
+def test_an_answer_between_others_that_are_left_out_is_drawn_with_its_interval(drawn):
     steps = with_gaps((cells("income", 0, 29),))
     rows = vega_lite(steps)["data"]["values"]
-    drawn = [(one["x"], two["x"]) for one, two in pairwise(rows) if None not in (one["answer"], two["answer"])]
-    spans = [(start, end) for start, end in drawn if end > start]
-    places = np.flatnonzero(~np.isnan(steps.answer)).tolist()
-    assert spans == [(float(place), place + 1.0) for place in places]
-    for picture, text in zip(GAPS, all_drawn[-4:-2], strict=True):
+    spans = [(one["x"], two["x"]) for one, two in pairwise(rows) if None not in (one["answer"], two["answer"]) and two["x"] > one["x"]]
+    assert spans == [(float(place), place + 1.0) for place in np.flatnonzero(~np.isnan(steps.answer))]
+    for picture, text in zip(GAPS, drawn[-4:-2], strict=True):
         flat = np.isnan(picture.answer.reshape(-1, picture.answer.shape[-1]))
         gone = np.pad(flat, ((0, 0), (1, 1)), constant_values=True)
         alone = int((~flat & gone[:, :-2] & gone[:, 2:]).sum())
-        groups = [node for node in read(text).iter() if "mark-symbol role-mark" in (node.get("class") or "")]
-        dots = [dot for group in groups for dot in group]
-        assert alone
-        assert len(dots) == alone
+        assert sum(len(node) for node in read(text).iter() if "mark-symbol role-mark" in (node.get("class") or "")) == alone > 0
 
 
 def test_neighbouring_cells_of_large_numbers_have_places_of_their_own():
@@ -190,20 +184,18 @@ def test_neighbouring_cells_of_large_numbers_have_places_of_their_own():
     assert len({row["x"] for row in spec["data"]["values"]}) == len(spec["data"]["values"])
 
 
-def test_several_values_of_a_group_are_drawn_apart_and_wide_intervals_end_in_arrows(all_drawn):
+def test_several_values_of_a_group_are_drawn_apart_and_wide_intervals_end_in_arrows(drawn):
     assert WIDE["encoding"]["yOffset"]["field"] == "group"
     # Vega complains on the console of a layer without rows
-    assert [sum("transform" in part for part in spec["layer"]) for spec in (WIDE, dots(DOTS))] == [2, 0]
+    assert [sum("transform" in part for part in spec["layer"]) for spec in (WIDE, DOTS)] == [2, 0]
     ends = [(row["low"], row["from"], row["to"], row["high"]) for row in WIDE["data"]["values"]]
     assert ends == [(4, 4, 6, 6), (7, 7, 9, 9), (0, 46, 54, 100), (7, 7, 9, 9)]
-    assert all_drawn[-2].count("<path") >= 4 + 2  # four dots and two arrows
+    assert drawn[-2].count("<path") >= 4 + 2  # four dots and two arrows
 
 
 def test_a_line_whose_band_would_hide_the_others_is_named_and_not_drawn():
     picture = made((SEX, up_to("income", 8, 10)))
-    low, high = picture.answer - 1, picture.answer + 1
-    low[0], high[0] = -1e3, 1e3
-    unsure = replace(picture, low=low, high=high)
-    assert vague(picture) == ()
-    assert vague(unsure) == (SEX.labels[0],)
+    wide = np.where(np.arange(2)[:, None] == 0, 1e3, 1)
+    unsure = replace(picture, low=picture.answer - wide, high=picture.answer + wide)
+    assert (vague(picture), vague(unsure)) == ((), (SEX.labels[0],))
     assert {row["group"] for row in vega_lite(unsure)["data"]["values"]} == {*SEX.labels[1:]}
