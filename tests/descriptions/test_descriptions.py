@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from pathlib import Path
 
 import pytest
 import yaml
@@ -13,38 +14,26 @@ from leastnoise._cli._main import program
 from leastnoise._descriptions import READERS, read_description
 from leastnoise._spec import BLANK, parse_spec
 
-CSVW = {
-    "@context": ["http://www.w3.org/ns/csvw"],
-    "@type": "csvw:Table",
-    "privacyUnit": "penguin_id",
-    "maxContributions": 3,
-    "maxLength": 1000,
-    "tableSchema": {
-        "columns": [
-            {"name": "penguin_id", "datatype": "integer"},
-            {"name": "species", "datatype": "string", "required": True, "keyValues": ["Adelie", "Gentoo"], "exhaustiveKeys": True},
-            {
-                "name": "island",
-                "datatype": "string",
-                "exhaustivePartitions": False,
-                "partitions": [{"@type": "Partition", "predicate": {"partitionValue": name}} for name in ("Biscoe", "Dream")],
-            },
-            {"name": "mass", "datatype": "double", "minimum": 2500.5, "maximum": 6500},
-            {"name": "year", "datatype": {"base": "integer", "minimum": 2007, "maximum": 2009}},
-            {
-                "name": "depth",
-                "datatype": "decimal",
-                "partitions": [{"predicate": {"lowerBound": low, "upperBound": low + 5}} for low in (15, 10)],
-            },
-            {"name": "ringed", "datatype": "boolean"},
-            {"name": "flipper", "datatype": "double", "minimum": 100},
-            {"name": "eggs", "datatype": "integer", "maximum": 2},
-            {"name": "seen", "datatype": "date", "minimum": "2007-01-01", "maximum": "2009-12-31"},
-            {"name": "comment", "datatype": "string"},
-            {"name": "lasted", "datatype": "duration"},
-        ]
+COLUMNS = [
+    {"name": "penguin_id", "datatype": "integer"},
+    {"name": "species", "datatype": "string", "required": True, "keyValues": ["Adelie", "Gentoo"], "exhaustiveKeys": True},
+    {
+        "name": "island",
+        "datatype": "string",
+        "exhaustivePartitions": False,
+        "partitions": [{"@type": "Partition", "predicate": {"partitionValue": name}} for name in ("Biscoe", "Dream")],
     },
-}
+    {"name": "mass", "datatype": "double", "minimum": 2500.5, "maximum": 6500},
+    {"name": "year", "datatype": {"base": "integer", "minimum": 2007, "maximum": 2009}},
+    {"name": "depth", "datatype": "decimal", "partitions": [{"predicate": {"lowerBound": at, "upperBound": at + 5}} for at in (15, 10)]},
+    {"name": "ringed", "datatype": "boolean"},
+    {"name": "flipper", "datatype": "double", "minimum": 100},
+    {"name": "eggs", "datatype": "integer", "maximum": 2},
+    {"name": "seen", "datatype": "date", "minimum": "2007-01-01", "maximum": "2009-12-31"},
+    {"name": "comment", "datatype": "string"},
+    {"name": "lasted", "datatype": "duration"},
+]
+CSVW = {"@type": "csvw:Table", "privacyUnit": "penguin_id", "maxContributions": 3, "maxLength": 1000, "tableSchema": {"columns": COLUMNS}}
 SMARTNOISE = """
 Database:
   PUMS:
@@ -62,16 +51,17 @@ Database:
 DOMAIN = {"sex": 2, "age": 74}
 
 
-def spec_of(found, tmp_path, data=None):
-    return described(found, tmp_path / "given", tmp_path / "spec.toml", data)
-
-
 def filled(text):
     """The draft with a value in the place of every blank."""
-    text = text.replace(f'max_rows = "{BLANK}"', "max_rows = 2")
-    text = text.replace(f'from = "{BLANK}", to = "{BLANK}"', 'from = "2024-01-01", to = "2024-12-31"')
-    text = text.replace(f'["{BLANK}", "{BLANK}"]', "[0, 9]").replace(f'low = "{BLANK}", high = "{BLANK}"', "low = 0, high = 9")
-    return text.replace(f'["{BLANK}"]', '["a", "b"]')
+    for blank, value in (
+        (f'max_rows = "{BLANK}"', "max_rows = 2"),
+        (f'from = "{BLANK}", to = "{BLANK}"', 'from = "2024-01-01", to = "2024-12-31"'),
+        (f'["{BLANK}", "{BLANK}"]', "[0, 9]"),
+        (f'low = "{BLANK}", high = "{BLANK}"', "low = 0, high = 9"),
+        (f'["{BLANK}"]', '["a", "b"]'),
+    ):
+        text = text.replace(blank, value)
+    return text
 
 
 def read(tmp_path, text, name="given.json"):
@@ -127,13 +117,8 @@ def test_mbi_says_sizes(tmp_path):
 def test_opendp_says_types_and_bounds(tmp_path):
     dp = pytest.importorskip("opendp.prelude")
     dp.enable_features("contrib")
-    kinds = {
-        "age": dp.atom_domain(bounds=(17, 90), T="i32"),
-        "name": dp.atom_domain(T=str),
-        "here": dp.atom_domain(T=bool),
-        "pay": dp.atom_domain(T="f64"),
-        "rows": dp.atom_domain(T="u32"),
-    }
+    kinds = {name: dp.atom_domain(T=kind) for name, kind in (("name", str), ("here", bool), ("pay", "f64"), ("rows", "u32"))}
+    kinds["age"] = dp.atom_domain(bounds=(17, 90), T="i32")
     frame = dp.lazyframe_domain([dp.series_domain(name, kind) for name, kind in kinds.items()])
     found = read(tmp_path, dp.serialize(frame))
     assert found.attributes == {
@@ -149,7 +134,7 @@ def test_opendp_says_types_and_bounds(tmp_path):
 @pytest.mark.parametrize(("name", "text"), [("a.json", json.dumps(CSVW)), ("b.yaml", SMARTNOISE), ("c.json", json.dumps(DOMAIN))])
 def test_a_draft_is_a_spec_once_its_blanks_are_filled(tmp_path, name, text):
     found = read(tmp_path, text, name)
-    draft = spec_of(found, tmp_path, tmp_path / "people.csv")
+    draft = described(found, tmp_path / "given", tmp_path / "spec.toml", tmp_path / "people.csv")
     value = tomllib.loads(draft)
     assert value["source"]["path"] == "people.csv"
     assert set(value["domain"]) == set(found.attributes)
@@ -184,16 +169,19 @@ def test_bad_descriptions_get_one_sentence(tmp_path, text, message):
 
 def test_names_that_toml_or_comments_would_take_for_something_else(tmp_path):
     found = read(tmp_path, json.dumps({'a "b"\n[x]': 2, "c.d": 3}))
-    assert list(tomllib.loads(spec_of(found, tmp_path))["domain"]) == ['a "b"\n[x]', "c.d"]
+    assert list(tomllib.loads(described(found, tmp_path / "given", tmp_path / "spec.toml", None))["domain"]) == ['a "b"\n[x]', "c.d"]
 
 
-def test_the_command_reads_no_data_and_replaces_no_file(tmp_path):
-    (tmp_path / "domain.json").write_text(json.dumps(DOMAIN))
-    asked = ["init", str(tmp_path / "not-there.csv"), "--from", str(tmp_path / "domain.json")]
+def test_the_command_reads_no_data_and_replaces_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("domain.json").write_text(json.dumps(DOMAIN))
+    asked = ["init", "not-there.csv", "--from", "domain.json"]
     done = CliRunner().invoke(program, asked)
-    assert done.exit_code == 0
-    assert "Run: leastnoise plan" in done.output
-    assert tomllib.loads((tmp_path / "not-there.toml").read_text())["source"]["path"] == "not-there.csv"
-    assert "exists already" in str(CliRunner().invoke(program, asked).exception)
-    assert "--from reads no data" in str(CliRunner().invoke(program, [*asked, "--delimiter", ";"]).exception)
-    assert "give a description with --from" in str(CliRunner().invoke(program, ["init"]).exception)
+    assert (done.exit_code, "Run: leastnoise plan" in done.output) == (0, True)
+    assert tomllib.loads(Path("not-there.toml").read_text())["source"]["path"] == "not-there.csv"
+    for words, message in (
+        (asked, "exists already"),
+        ([*asked, "--delimiter", ";"], "--from reads no data"),
+        (["init"], "give a description with --from"),
+    ):
+        assert message in str(CliRunner().invoke(program, words).exception)

@@ -9,18 +9,14 @@ ROOT = Path(__file__).parents[2]
 STORED = sorted((ROOT / "tests" / "data" / "releases").glob("1-*"))
 
 
-def program():
+@pytest.fixture(scope="session")
+def page():
     """What the page about the format defines, run as it stands there."""
     text = (ROOT / "docs" / "measurements.md").read_text(encoding="utf-8")
     names = {}
     for block in re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE):
         exec(compile(block, "docs/measurements.md", "exec"), names)  # noqa: S102 - a page of this project
     return names
-
-
-@pytest.fixture(scope="session")
-def page():
-    return program()
 
 
 @pytest.fixture(params=STORED, ids=lambda path: path.name)

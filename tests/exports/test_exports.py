@@ -4,8 +4,11 @@ import json
 import re
 import shutil
 from fractions import Fraction
+from functools import reduce
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 
@@ -21,13 +24,23 @@ def test_another_form_is_refused(laplace):
         ln.export(laplace, "pdf")
 
 
-def test_a_damaged_manifest_is_no_fault(laplace, tmp_path):
-    copy = shutil.copytree(laplace, tmp_path / "out")
-    value = json.loads((copy / "manifest.json").read_text())
-    del value["privacy"]["promise"]
-    (copy / "manifest.json").write_text(json.dumps(value))
+@pytest.fixture
+def changed(laplace, tmp_path):
+    """A copy of a stored release whose manifest is changed."""
+
+    def copy(change) -> Path:
+        out = shutil.copytree(laplace, tmp_path / "out")
+        value = json.loads((out / "manifest.json").read_text())
+        change(value)
+        (out / "manifest.json").write_text(json.dumps(value))
+        return out
+
+    return copy
+
+
+def test_a_damaged_manifest_is_no_fault(changed):
     with pytest.raises(InputError, match="damaged"):
-        ln.export(copy, "review")
+        ln.export(changed(lambda value: value["privacy"].pop("promise")), "review")
 
 
 # --- review -------------------------------------------------------------------------------------------------------------------
@@ -45,17 +58,9 @@ def test_a_review_asks_every_question_and_marks_what_people_must_answer(stored):
     assert "%(" not in text
 
 
-def guarded(folder, tmp_path):
-    """A stored release as it would be with a guard that took a hundredth of the whole."""
-    copy = shutil.copytree(folder, tmp_path / "guarded")
-    value = json.loads((copy / "manifest.json").read_text())
-    value["receipt"] = {"guard_share": "1/100", "guard_charge": "1/99", "guard_used": 790, "guard_kept": 800, "guard_noise_std": 40.0}
-    (copy / "manifest.json").write_text(json.dumps(value))
-    return copy
-
-
-def test_the_whole_privacy_loss_is_stated(laplace, tmp_path):
-    copy = guarded(laplace, tmp_path)
+def test_the_whole_privacy_loss_is_stated(changed):
+    guard = {"guard_share": "1/100", "guard_charge": "1/99", "guard_used": 790, "guard_kept": 800, "guard_noise_std": 40.0}
+    copy = changed(lambda value: value.update(receipt=guard))
     release = ln.read_release(copy)
     assert (release.plan.privacy.budget, release.privacy.budget) == (PureDP(1), PureDP("100/99"))
     loss = yaml.safe_load(ln.export(copy, "registry"))["deployment"]["privacy_loss"]["privacy_parameters"]
@@ -64,45 +69,26 @@ def test_the_whole_privacy_loss_is_stated(laplace, tmp_path):
     assert "A guard counted rows first and cost 1/99 more" in ln.export(copy, "review")
 
 
-@pytest.mark.parametrize("bounded", [False, True])
-def test_the_unit_is_a_person_with_a_bound_of_rows(laplace, tmp_path, bounded):
-    copy = shutil.copytree(laplace, tmp_path / "out")
-    value = json.loads((copy / "manifest.json").read_text())
-    value["privacy"]["unit"] |= {"column": "person", "max_rows": 5}
-    if bounded:
-        value["privacy"]["unit"]["max_per_cell"] = {"rows": 2, "attributes": ["month", "sex"]}
-    (copy / "manifest.json").write_text(json.dumps(value))
-    text = ln.export(copy, "review")
+@pytest.mark.parametrize("bound", [{}, {"max_per_cell": {"rows": 2, "attributes": ["month", "sex"]}}])
+def test_the_unit_is_a_person_with_a_bound_of_rows(changed, bound):
+    text = ln.export(changed(lambda value: value["privacy"]["unit"].update(column="person", max_rows=5, **bound)), "review")
     assert "All rows of one value of the column 'person', of which at most 5 are used" in text
-    assert ("and at most 2 in one cell of month x sex." in text) == bounded
+    assert ("and at most 2 in one cell of month x sex." in text) == bool(bound)
 
 
 # --- the registry of deployments ----------------------------------------------------------------------------------------------
 
 # The registry's own template, by its keys.
 KEYS = {
-    "basic": {
-        "name", "data_curators", "description", "intended_use", "data_product_type", "data_product_region", "data_product_sector",
-        "publication_date",
-    },
-    "dp_variant": {"variant_name", "data_domain", "unprotected_quantities"},
-    "privacy_loss": {
-        "privacy_unit",
-        "privacy_unit_details",
-        "number_of_privacy_units",
-        "privacy_parameters",
-        "privacy_parameters_details",
-    },
-    "deployment_model": {
-        "model_name", "model_name_details", "trust_assumptions", "actors", "release_type", "release_type_details", "data_source_type",
-        "data_source_type_details", "access_type", "access_type_details",
-    },
-    "implementation": {
-        "preprocessing_and_hyperparameter_tuning", "mechanisms", "composition", "post_processing", "justification", "utility",
-        "additional_information",
-    },
-    "administrative": {"evidence_sources", "status", "registry_authors", "tier"},
-}  # fmt: skip
+    "basic": "name data_curators description intended_use data_product_type data_product_region data_product_sector publication_date",
+    "dp_variant": "variant_name data_domain unprotected_quantities",
+    "privacy_loss": "privacy_unit privacy_unit_details number_of_privacy_units privacy_parameters privacy_parameters_details",
+    "deployment_model": "model_name model_name_details trust_assumptions actors release_type release_type_details data_source_type "
+    "data_source_type_details access_type access_type_details",
+    "implementation": "preprocessing_and_hyperparameter_tuning mechanisms composition post_processing justification utility "
+    "additional_information",
+    "administrative": "evidence_sources status registry_authors tier",
+}
 
 
 def test_an_entry_of_the_registry_has_its_keys(stored):
@@ -111,8 +97,7 @@ def test_an_entry_of_the_registry_has_its_keys(stored):
     entry = yaml.safe_load(text)
     assert set(entry) == {"url_slug", "deployment"}
     assert set(entry["deployment"]) == set(KEYS)
-    for part, keys in KEYS.items():
-        assert set(entry["deployment"][part]) <= keys
+    assert [part for part, keys in KEYS.items() if not set(entry["deployment"][part]) <= set(keys.split())] == []
     product = entry["deployment"]["basic"]
     assert product["publication_date"] == json.loads((stored / "manifest.json").read_text())["written"]
     assert product["data_curators"] == [{"data_curator_name": FILL_IN, "data_curator_type": FILL_IN}]
@@ -130,10 +115,8 @@ def test_losses_of_every_definition(stored):
 
 # --- mbi ----------------------------------------------------------------------------------------------------------------------
 
-DETERMINED = ("1-laplace", "1-gaussian", "1-weights", "1-floored")
 
-
-@pytest.fixture(params=DETERMINED)
+@pytest.fixture(params=["1-laplace", "1-gaussian", "1-weights", "1-floored"])
 def measured(request, laplace):
     return laplace.parent / request.param
 
@@ -155,10 +138,7 @@ def test_mbi_gets_rows_of_equal_noise(measured, page):
 
 
 def matrix_of(matrices):
-    found = np.ones((1, 1))
-    for one in matrices:
-        found = np.kron(found, one)
-    return found
+    return reduce(np.kron, matrices, np.ones((1, 1)))
 
 
 @pytest.mark.parametrize("name", ["1-laplace", "1-gaussian", "1-weights"])
@@ -183,13 +163,10 @@ def test_mbi_refuses_measurements_that_were_chosen_by_their_noise(laplace):
         ln.export(laplace.parent / "1-dawa", "mbi")
 
 
-def test_mbi_needs_counts(page, tmp_path):
-    import pandas as pd
-
+def test_mbi_needs_counts(tmp_path):
     domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 10)})
-    rows = pd.DataFrame({"sex": ["F", "M"], "pay": [1, 2]})
     plan = ln.plan(ln.queries(domain, sum="pay"), ln.PureDP(1), strategy="identity")
-    ln.release(plan, rows, seed=1, out=tmp_path / "out")
+    ln.release(plan, pd.DataFrame({"sex": ["F", "M"], "pay": [1, 2]}), seed=1, out=tmp_path / "out")
     with pytest.raises(InputError, match="This release measured sums alone"):
         ln.export(tmp_path / "out", "mbi")
 
@@ -215,9 +192,8 @@ def test_a_notebook_runs(stored):
     notebook = json.loads(ln.export(stored, "notebook"))
     assert "**NOT PRIVATE" in "".join(notebook["cells"][1]["source"])
     assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
-    code = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    names = {}
-    for text in code:
-        exec(compile(text, "notebook", "exec"), names)  # noqa: S102 - what a reader would run
-    assert names["release"].plan.digest() == ln.read_release(stored).plan.digest()
     assert all(set(cell) >= {"id", "metadata", "source", "cell_type"} for cell in notebook["cells"])
+    names = {}
+    for cell in (cell for cell in notebook["cells"] if cell["cell_type"] == "code"):
+        exec(compile("".join(cell["source"]), "notebook", "exec"), names)  # noqa: S102 - what a reader would run
+    assert names["release"].plan.digest() == ln.read_release(stored).plan.digest()

@@ -2,6 +2,8 @@
 
 import copy
 import json
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 from hypothesis import strategies as st
@@ -37,9 +39,7 @@ def damaged(draw: st.DrawFn, value: Any, odd: st.SearchStrategy[Any] = WEIRD) ->
         if not ways:
             break
         *way, last = draw(st.sampled_from(ways))
-        holder = made
-        for step in way:
-            holder = holder[step]
+        holder = reduce(getitem, way, made)
         kind = draw(st.sampled_from(["change", "change", "change", "remove", "swap", "name", "wrap"]))
         if kind == "remove":
             del holder[last]
@@ -48,10 +48,7 @@ def damaged(draw: st.DrawFn, value: Any, odd: st.SearchStrategy[Any] = WEIRD) ->
         elif kind == "name" and isinstance(holder, dict):
             holder[draw(st.one_of(st.text(max_size=9), st.sampled_from(["weight", "sum", "domain", "kind"])))] = holder.pop(last)
         elif kind == "swap":
-            other = made
-            for step in draw(st.sampled_from(places(made))):
-                other = other[step]
-            holder[last] = copy.deepcopy(other)
+            holder[last] = copy.deepcopy(reduce(getitem, draw(st.sampled_from(places(made))), made))
         else:
             holder[last] = draw(odd)
     return made
