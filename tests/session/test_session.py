@@ -1,7 +1,5 @@
 """Plan, compare and release from Python; what is refused is refused before it costs."""
 
-import math
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -9,24 +7,10 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._accounting import Noise
-from leastnoise._mechanisms import choose
 
-PEOPLE = pd.DataFrame(
-    {
-        "sex": ["F", "M", "M", "F", "M", None] * 50,
-        "age": [17, 30, 30, 90, 45, 200] * 50,
-        "income": [0.0, 10.5, 99.99, 250.0, -4.0, 50.0] * 50,
-    }
-)
-DOMAIN = ln.Domain(
-    {"sex": ln.Categories(["F", "M"]), "age": ln.Integers(17, 90), "income": ln.Bins(0, 100, 4, outside="clip")},
-    measures={"pay": ln.Measure("income", 0, 100, unit="0.01")},
-)
-
-
-FURTHER = ln.queries(DOMAIN, income=ln.prefix(), weight=2) + ln.queries(DOMAIN, sex=ln.identity(), sum="pay", weight="1/2")
-WORKLOAD = ln.marginals(DOMAIN, upto=2, of=["sex", "age"]) + FURTHER
-FEW_CELLS = ln.marginals(DOMAIN, upto=1, of=["sex"]) + FURTHER
+PEOPLE = pd.DataFrame({"sex": ["F", "M", None] * 100, "age": [17, 30, 200] * 100, "income": [0.0, 250.0, -4.0] * 100})
+DOMAIN = ln.Domain({"sex": ln.Categories(["F", "M"]), "age": ln.Integers(17, 90), "income": ln.Bins(0, 100, 4, outside="clip")})
+WORKLOAD = ln.marginals(DOMAIN, upto=2, of=["sex", "age"])
 
 
 def test_attributes_and_measures_that_no_query_uses_are_not_read_and_drop_no_row() -> None:
@@ -38,47 +22,11 @@ def test_attributes_and_measures_that_no_query_uses_are_not_read_and_drop_no_row
     assert ln.release(total, source, seed=1).answers["answer"].round().tolist() == [3]
 
 
-def test_answers_are_near_the_truth_and_error_bars_are_the_promised_ones() -> None:
-    made = ln.plan(WORKLOAD, ln.ZCDP(50), strategy="workload")
-    release = ln.release(made, PEOPLE, seed=3)
-    kept = PEOPLE[PEOPLE.sex.notna() & PEOPLE.age.between(17, 90)]  # the policies of the domain drop the others
-    truth = {
-        "sex": kept.sex.value_counts()[["F", "M"]].to_list(),
-        "sum of pay by sex": [kept[kept.sex == sex].income.clip(0, 100).sum() for sex in ("F", "M")],
-        "income:prefix": [150, 150, 150, 250],
-    }
-    for name, exact in truth.items():
-        table = release.tables[name]
-        assert np.all(np.abs(table.answer - exact) < 6 * table.noise_std)
-        assert np.all(table.noise_std < 0.05 * max(exact))
-    for promise, table in zip(made.expected_error().tables, release.tables, strict=True):
-        unit = 0.01 if "pay" in promise.name else 1
-        assert table.rmse == pytest.approx(promise.rmse * unit, rel=1e-9)
-        assert np.all(table.noise_std <= promise.largest_std * unit * (1 + 1e-9))
-
-
 def test_two_private_releases_differ(tmp_path) -> None:
     made = ln.plan(ln.marginals(DOMAIN, ways=2), ln.PureDP(1))
     book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(2)))
     first, second = (ln.release(made, PEOPLE, ledger=book) for _ in range(2))
     assert np.mean(first.tables[0].answer == second.tables[0].answer) < 0.5
-
-
-def test_compare_has_the_least_first_and_auto_takes_it() -> None:
-    privacy = ln.Privacy(ln.ZCDP(1))
-    tried = ln.compare(FEW_CELLS, privacy)
-    totals = [candidate.total for candidate in tried]
-    assert totals == sorted(totals)
-    assert all(math.isinf(candidate.total) == bool(candidate.reason) for candidate in tried)
-    best, every = choose(FEW_CELLS, privacy)
-    assert best.privacy == tried[0].plan.privacy
-    assert best.expected_error().total_squared_error == pytest.approx(totals[0])
-    assert len(every) == len(tried)
-    for candidate in tried:
-        if candidate.plan is not None:
-            named = ln.plan(FEW_CELLS, privacy, strategy=candidate.strategy)
-            assert named.expected_error().total_squared_error <= candidate.total * (1 + 1e-9)
-            assert candidate.plan.lower_bound() <= candidate.total * (1 + 1e-9)
 
 
 def test_the_dual_bound_of_one_strategy_holds_for_all() -> None:
