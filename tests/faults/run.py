@@ -8,7 +8,7 @@ import sys
 import tempfile
 import textwrap
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from itertools import chain
@@ -30,19 +30,23 @@ def killed_after_the_record() -> None:
     command("release", "people.toml", "--out", "out")()
 
 
+def after(work: Callable[[], None]) -> Callable[[Path], None]:
+    """A folder with a ledger as some work leaves it, which is done once."""
+    made: list[bytes] = []
+
+    def prepare(folder: Path) -> None:
+        with_ledger(folder)
+        if not made:
+            trials.forked(work, folder)
+            made.append((folder / "people.ledger").read_bytes())
+            with_ledger(folder)
+        (folder / "people.ledger").write_bytes(made[0])
+
+    return prepare
+
+
 def scenarios() -> list[Scenario]:
     """What is run, each with the faults of all its calls."""
-    made: dict[str, bytes] = {}
-
-    def interrupted(folder: Path) -> None:
-        """A release that was killed when its noise was on the disk."""
-        if "ledger" not in made:
-            with_ledger(folder)
-            trials.forked(killed_after_the_record, folder)
-            made["ledger"] = (folder / "people.ledger").read_bytes()
-        with_ledger(folder)
-        (folder / "people.ledger").write_bytes(made["ledger"])
-
     paid: list[Path] = []
 
     def elsewhere(folder: Path) -> None:
@@ -54,17 +58,9 @@ def scenarios() -> list[Scenario]:
         with_ledger(folder)
         shutil.copytree(paid[0], folder / "old")
 
-    def shared(folder: Path) -> None:
-        """A ledger whose budget is shared out."""
-        if "shared" not in made:
-            with_ledger(folder)
-            trials.forked(command("ledger", "share", "people.ledger", "ann", "--epsilon", "2"), folder)
-            made["shared"] = (folder / "people.ledger").read_bytes()
-        with_ledger(folder)
-        (folder / "people.ledger").write_bytes(made["shared"])
-
     release = command("release", "people.toml", "--out", "out")
     ledger, ann = "people.ledger", ("--share", "ann")
+    shared, interrupted = after(command("ledger", "share", ledger, "ann", "--epsilon", "2")), after(killed_after_the_record)
     return [
         entering("a new ledger", fresh, "ledger", "set", ledger, "--epsilon", "3"),
         entering("a raised budget", with_ledger, "ledger", "change", ledger, "--epsilon", "5", "--note", "board"),
@@ -81,23 +77,14 @@ def scenarios() -> list[Scenario]:
 
 @dataclass(frozen=True)
 class Line:
-    """One kind of fault, in every call of a scenario or in every byte of a ledger.
+    """One kind of fault, in every call of a scenario or in every byte of a ledger."""
 
-    Attributes:
-        what: was run or damaged.
-        fault: its name.
-        among: how many such faults there are.
-        ends: how many trials ended in each state.
-        wrong: complaints.
-        seconds: of CPU.
-    """
-
-    what: str
+    what: str  # was run or damaged
     fault: str
-    among: int
-    ends: dict[str, int]
-    wrong: list[str]
-    seconds: float
+    among: int  # how many such faults there are
+    ends: dict[str, int]  # how many trials ended in each state
+    wrong: list[str]  # complaints
+    seconds: float  # of CPU
 
 
 def main() -> int:
@@ -178,24 +165,21 @@ def damaged(folder: Path, every: int, known: Container[tuple[str, str]]) -> Iter
             continue
         begun, ends, wrong = cpu(), Counter[str](), []
         for place in range(0, len(whole), every):
-            if how == "cut":
-                changed = whole[:place]
-            else:
-                bits = 1 << place % 8 if how == "one bit flipped" else 255
-                changed = whole[:place] + bytes([whole[place] ^ bits]) + whole[place + 1 :]
-            book.path.write_bytes(changed)
+            bits = 1 << place % 8 if how == "one bit flipped" else 255
+            flipped = whole[:place] + bytes([whole[place] ^ bits]) + whole[place + 1 :]
+            book.path.write_bytes(whole[:place] if how == "cut" else flipped)
+            complaint = None
             try:
                 again = Ledger.open(book.path, timeout=0)
                 same = (len(again.entries()), again.left().epsilon) == (2, 1)
                 ends["as it was" if same else "CHANGED"] += 1
-                if not same:
-                    wrong.append(f"a ledger {how} at byte {place} says something else")
+                complaint = None if same else "says something else"
             except LedgerError as error:
                 ends["noticed"] += 1
-                if "ake a" in str(error) or "ake one" in str(error):
-                    wrong.append(f"a ledger {how} at byte {place}: {error}")
+                complaint = str(error) if "ake a" in str(error) or "ake one" in str(error) else None
             except Exception as error:  # noqa: BLE001 - that is what is looked for
-                wrong.append(f"a ledger {how} at byte {place}: {type(error).__name__}")
+                complaint = type(error).__name__
+            wrong += [f"a ledger {how} at byte {place}: {complaint}"] if complaint else []
         yield Line(what, how, len(whole), dict(ends), wrong, cpu() - begun)
 
 

@@ -32,6 +32,14 @@ MODES = {
     "one interruption": 8,
     "two interruptions": 9,
 }
+# What messages say of a release in each state.
+CLAIMS = {
+    "nothing": "Nothing was spent",
+    "whole": "and is whole in",
+    "resumable": "can be finished",
+    "absent": "and is absent",
+    "unknown": "cannot be told",
+}
 SPEC = """\
 [source]
 path = "people.csv"
@@ -42,27 +50,22 @@ categories = ["F", "M"]
 [domain.age]
 integers = [0, 15]
 [[workload]]
-queries = {{ sex = "identity", age = "identity" }}
+queries = { sex = "identity", age = "identity" }
 [plan]
-strategy = "{strategy}"
+strategy = "identity"
 """
 ROWS = "sex,age\n" + "".join(f"{'FM'[place % 2]},{place % 16}\n" for place in range(40))
 
 
-def library(folder: Path) -> Path:
-    """The compiled library of faults."""
-    made = folder / "faults.so"
-    folder.mkdir(parents=True, exist_ok=True)
-    part = folder / f"{os.getpid()}.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(part), str(HERE / "faults.c"), "-ldl"], check=True)
-    return part.replace(made)  # another run may use the old one
-
-
 def with_faults(build: Path) -> None:
-    """Go on with the library loaded: starts this program again if it is not."""
+    """Go on with the compiled library loaded: starts this program again if it is not."""
     if "faults.so" not in os.environ.get("LD_PRELOAD", ""):
+        build.mkdir(parents=True, exist_ok=True)
+        part = build / f"{os.getpid()}.so"
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(part), str(HERE / "faults.c"), "-ldl"], check=True)
+        library = part.replace(build / "faults.so")  # another run may use the old one
         threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-        quiet = {"LEASTNOISE_PROGRESS": "never", "LD_PRELOAD": str(library(build).resolve())}
+        quiet = {"LEASTNOISE_PROGRESS": "never", "LD_PRELOAD": str(library.resolve())}
         os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **threads, **quiet})  # noqa: S606
 
 
@@ -156,12 +159,12 @@ def command(*arguments: str) -> Callable[[], None]:
     return run
 
 
-def fresh(folder: Path, strategy: str = "identity") -> None:
+def fresh(folder: Path) -> None:
     """Data and spec in an empty folder."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / "people.csv").write_text(ROWS)
-    (folder / "people.toml").write_text(SPEC.format(strategy=strategy))
+    (folder / "people.toml").write_text(SPEC)
 
 
 def with_ledger(folder: Path) -> None:
@@ -180,28 +183,19 @@ def truth(folder: Path, known: int) -> dict[str, Any]:
     """The state of the release, by the files alone; run in a child, with nothing faulty."""
     from leastnoise._session import Ledger, is_published
 
-    ledger = folder / "people.ledger"
-    if not ledger.exists():
-        return {"entries": 0, "state": "nothing", "out": (folder / "out").exists(), "drawn": None}
-    book = Ledger.open(ledger)
+    found: dict[str, Any] = {"entries": 0, "state": "nothing", "out": (folder / "out").exists(), "drawn": None}
+    if not (folder / "people.ledger").exists():
+        return found
+    book = Ledger.open(folder / "people.ledger")
     entries = book.entries()
-    new = entries[known:]
-    if len(new) > 1:
-        return {"entries": len(entries), "state": "paid twice", "out": True, "drawn": None}
-    state, drawn = "nothing", None
-    for entry in new:
-        whole = is_published(entry)
-        state = "whole" if whole else "resumable" if entry.resumable else "absent"
-        if state == "resumable":
-            drawn = [step.outcome for step in book.pending(entry).steps]
-    return {
-        "entries": len(entries),
-        "state": state,
-        "out": (folder / "out").exists(),
-        "drawn": drawn,
-        "spent": str(book.spent().epsilon),
-        "budget": str(book.privacy.budget.epsilon),
-    }
+    found["entries"] = len(entries)
+    if len(entries) > known + 1:
+        return found | {"state": "paid twice"}
+    for entry in entries[known:]:
+        found["state"] = "whole" if is_published(entry) else "resumable" if entry.resumable else "absent"
+        if found["state"] == "resumable":
+            found["drawn"] = [step.outcome for step in book.pending(entry).steps]
+    return found
 
 
 def is_whole(out: Path) -> bool:
@@ -225,18 +219,11 @@ def complaints(end: End, mode: int, found: dict[str, Any], *, pays: bool = True)
         if end.code == 0 and "left to it" not in told:
             yield "code 0 and resumable"
         return
-    claims = {
-        "nothing": "Nothing was spent" in told,
-        "whole": "and is whole in" in told,
-        "resumable": "can be finished" in told,
-        "absent": "and is absent" in told,
-        "unknown": "cannot be told" in told,
-    }
     if end.code == 0:
         if state != "whole":
             yield f"code 0 and {state}"
         return
-    said = [name for name, is_said in claims.items() if is_said]
+    said = [name for name, words in CLAIMS.items() if words in told]
     if said not in ([state], ["unknown"]) and not (not said and state == "nothing" and end.code == 2):
         yield f"said {said}, is {state}: {told!r}"
     wanted = {"nothing": {2, 70, 130}, "whole": {4, 130, 3}, "resumable": {3, 130}, "absent": {3, 130}}[state]
@@ -272,7 +259,8 @@ def next_runs(folder: Path, found: dict[str, Any], scenario: Scenario, *, furthe
             wrong.append("not finished, or not whole")
         elif found["drawn"]:
             values = json.loads((out / "measurements/observation.json").read_text(encoding="utf-8"))["values"]
-            if json.loads(found["drawn"][0])["values"] != values[: len(json.loads(found["drawn"][0])["values"])]:
+            drawn = json.loads(found["drawn"][0])["values"]
+            if drawn != values[: len(drawn)]:
                 wrong.append("drawn again")
     elif out.exists():
         wrong.append("out and absent or unpaid")
