@@ -5,16 +5,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from kernel.series import many_steps, measure
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, GaussianCost, Noise, Privacy, PureDP, covers
-from leastnoise._domain import Domain, Integers, Measure
+from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._fitting import fit
 from leastnoise._kernel import Ledger, SeededEntropy, Series, SystemEntropy, UnpaidSeries, _measure, simulate
-from leastnoise._linop import Contrasts, Dense, Identity, Prefix, Tree, dense
+from leastnoise._linop import AllRanges, Contrasts, Dense, Identity, Operator, Prefix, Tree, dense
 from leastnoise._measurements import Block, Factor, Limits, Measurements, Observation, cost, row_scales
 from leastnoise._table import Table
 
@@ -165,6 +166,26 @@ def test_every_row_is_its_exact_answer_plus_one_whole_draw_of_its_own_exact_scal
                 assert square <= scale**2 <= square * (1 + Fraction(1, 2**22) if contrasts else 1)
             used += draws
         assert sorted(used) == list(range(len(spy.scales)))
+
+
+@pytest.mark.parametrize(
+    ("operator", "names"), [(AllRanges(8), "abcd"), (Identity(8), "aaaa"), (Identity(8), "abcd")], ids=["queries", "copies", "cells"]
+)
+def test_no_more_tables_are_answered_at_once_than_a_batch_has_rows(monkeypatch: pytest.MonkeyPatch, operator: Operator, names: str) -> None:
+    monkeypatch.setattr(_measure, "_BATCH_ROWS", 16)
+    domain = Domain(a=Coded(8), b=Coded(8), c=Coded(8), d=Coded(8))
+    blocks = tuple(Block((Factor((name,), operator),), Fraction(1)) for name in names)
+    plan = Measurements(domain=domain, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
+    applied, tables = _measure.apply, []
+
+    def watched(of: Operator, cells: Any) -> Any:
+        tables.append(cells.size // of.size)
+        return applied(of, cells)
+
+    monkeypatch.setattr(_measure, "apply", watched)
+    values = simulate(plan, Table(domain, {name: np.arange(8) for name in "abcd"}), SeededEntropy(1)).values
+    assert [len(one) for one in values] == [operator.rows] * 4
+    assert tables == [max(1, 16 // operator.rows)] * (4 // max(1, 16 // operator.rows))
 
 
 def units(most: int, amounts: tuple[int, ...]) -> Iterator[tuple[list[tuple[int, int]], list[int]]]:

@@ -7,19 +7,20 @@ import threading
 import time
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from kernel.series import many_steps, one_step
+from kernel.series import many_steps, measure, one_step
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Charge, GaussianCost, Noise, Privacy, PureDP, whole_budget
 from leastnoise._audit._made_up import on_rows
 from leastnoise._check import BudgetError, InputError
-from leastnoise._domain import Domain, Integers, PerCell
+from leastnoise._domain import Domain, Integers, Measure, PerCell
 from leastnoise._fitting import fit
-from leastnoise._kernel import LeastCost, Ledger, SeededEntropy, Series, SystemEntropy, Terms, UnpaidSeries, _series, simulate
+from leastnoise._kernel import LeastCost, Ledger, SeededEntropy, Series, SystemEntropy, Terms, UnpaidSeries, _measure, _series, simulate
 from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._table import Columns, Table
@@ -42,18 +43,22 @@ def least(epsilon: str) -> LeastCost:
     return LeastCost(attributes=("age",), epsilon=Fraction(epsilon), penalty=Fraction(1))
 
 
-def test_steps_on_columns_that_were_not_read_are_refused_unpaid() -> None:
-    domain = Domain(age=Integers(0, 7), sex=["F", "M"])
-    plan = replace(aware(), domain=domain, attributes=("sex",))
-    series = UnpaidSeries(plan, Table(domain, {"sex": [0, 1]}), SeededEntropy(1))
+def test_columns_that_were_not_read_are_refused_unpaid(ledger: Ledger) -> None:
+    domain = Domain(age=Integers(0, 7), sex=["F", "M"], measures={"pay": Measure("pay", 0, 9)})
+    blocks = (Block((Factor(("age",), Identity(8)),), Fraction(9)), Block((), Fraction(99), "pay"))
+    made = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
+    without_age, without_pay = Table(domain, {"sex": [0, 1]}, {"pay": [1, 2]}), Table(domain, {"age": [0, 1], "sex": [0, 1]})
+    for part, message in ((without_age, "read without the attribute 'age'"), (without_pay, "read without the measure 'pay'")):
+        series = UnpaidSeries(Terms(domain=domain, privacy=made.privacy), part, SeededEntropy(1))
+        uses = [partial(Series.paid, terms, part, ledger, output="out") for terms in (one_step(made), many_steps(domain, made.privacy))]
+        for use in (*uses, partial(simulate, made, part, SeededEntropy(1)), partial(series.measure, made)):
+            with pytest.raises(InputError, match=message):
+                use()
+        assert series.left().epsilon == 1
+    series = UnpaidSeries(Terms(domain=domain, privacy=made.privacy), without_age, SeededEntropy(1))
     with pytest.raises(InputError, match="read without the attribute 'age'"):
         series.choose(least("1/4"))
-    with pytest.raises(InputError, match="read without the attribute 'age'"):
-        series.measure(replace(step(PureDP("3/4")), domain=domain))
-    assert series.left().epsilon == 1
-    asked = replace(plan, attributes=("age",))
-    with pytest.raises(InputError, match="read without the attribute 'age'"):
-        UnpaidSeries(asked, Table(domain, {"sex": [0, 1]}), SeededEntropy(1))
+    assert (series.left().epsilon, ledger.entries()) == (1, ())
 
 
 def test_a_series_pays_its_whole_budget_before_its_first_step(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,8 +73,9 @@ def test_a_series_pays_its_whole_budget_before_its_first_step(ledger: Ledger, mo
     observation = series.measure(step(PureDP("3/4")))
     assert (observation.private, observation.receipt, series.left().epsilon) == (True, entry.id, 0)
     assert len(ledger.entries()) == 1
+    monkeypatch.setattr(_measure, "count", lambda *_: pytest.fail("the rows were touched before the ledger agreed"))
     with pytest.raises(BudgetError, match=r"only (epsilon = )?0 is left"):
-        Series.paid(plan, TABLE, ledger, output="again")
+        measure(step(PureDP("1/3")), TABLE, ledger, output="again")
 
     drawn: list[int] = []
     monkeypatch.setattr(SystemEntropy, "words", lambda self, count: drawn.append(count))
@@ -105,17 +111,18 @@ def test_a_step_that_fails_stays_charged(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize(
     ("public", "refused"),
-    [({"penalty": -1}, "penalty must be from 0"), ({"penalty": "x"}, "penalty"), ({"epsilon": "1e-18"}, "epsilon must be larger")],
+    [
+        ({"penalty": -1}, "penalty must be from 0"),
+        ({"penalty": "x"}, "penalty"),
+        ({"epsilon": "1e-18"}, "epsilon must be larger"),
+        *(({"attributes": names}, "one name or two") for names in (("age", "age"), ())),
+    ],
 )
 def test_a_choice_that_cannot_be_made_is_refused_before_it_is_charged(public: dict[str, Any], refused: str) -> None:
     series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
     with pytest.raises(InputError, match=refused):
         series.choose(LeastCost(**{"attributes": ("age",), "epsilon": Fraction(1, 2)} | public))
     assert series.left().epsilon == 1
-    with pytest.raises(InputError, match="one name or two"):
-        LeastCost(attributes=("age", "age"), epsilon=Fraction(1))
-    with pytest.raises(InputError, match="one name or two"):
-        LeastCost(attributes=(), epsilon=Fraction(1))
 
 
 def test_a_class_of_somebodys_own_has_no_part_in_what_a_series_keeps(ledger: Ledger) -> None:
@@ -190,11 +197,14 @@ def test_the_wall_round_a_series(ledger: Ledger) -> None:
             UnpaidSeries(aware(unit_column="id", max_rows=2), Table(DOMAIN, {"age": [0]}, **unit), SeededEntropy(1))
     with pytest.raises(InputError, match="has a PureDP budget"):
         Series.paid(aware(ZCDP(1)), TABLE, ledger, output="out")
+    too_dear = replace(step(PureDP("1/2")), privacy=Privacy(PureDP("1/4")))
+    with pytest.raises(InputError, match=r"they declare, PureDP\(epsilon='1/4'\). Make the plan again; nothing was spent"):
+        Series.paid(one_step(too_dear), TABLE, ledger, output="out")
     assert ledger.entries() == ()
     with pytest.raises(InputError, match="A step protects one row"):
         series.measure(step(PureDP("1/2"), neighbours="replace"))
     with pytest.raises(InputError, match="cost more than the budget they declare"):
-        series.measure(replace(step(PureDP("1/2")), privacy=Privacy(PureDP("1/4"))))
+        series.measure(too_dear)
     assert series.left().epsilon == 1
 
 
