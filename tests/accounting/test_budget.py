@@ -20,6 +20,7 @@ from leastnoise._accounting import (
     PureDP,
     budget_from_json,
     charge,
+    cost_from_json,
     privacy_from_json,
     total,
     whole_budget,
@@ -118,31 +119,29 @@ def test_same_unit_compares_the_column_and_the_neighbours() -> None:
     assert not one.same_unit(Privacy(PureDP(1)))
 
 
+UNIT = Privacy(PureDP(1), unit_column="id").to_json()
+
+
 @pytest.mark.parametrize(
-    "data",
+    ("read", "data"),
     [
-        None,
-        "PureDP",
-        [],
-        {},
-        {"definition": "PureDP"},
-        {"definition": "Pure", "epsilon": "1"},
-        {"definition": "PureDP", "epsilon": "1", "delta": "0"},
-        {"definition": "PureDP", "epsilon": 1},
-        {"definition": "PureDP", "epsilon": "0"},
-        {"definition": "ApproxDP", "epsilon": "1", "delta": "1"},
-        {"definition": "ZCDP", "rho": "nan"},
+        *((budget_from_json, data) for data in (None, "PureDP", [], {}, {"definition": "PureDP"}, {"definition": "Pure", "epsilon": "1"})),
+        (budget_from_json, {"definition": "PureDP", "epsilon": "1", "delta": "0"}),
+        *((budget_from_json, {"definition": "PureDP", "epsilon": epsilon}) for epsilon in (1, "0")),
+        (budget_from_json, {"definition": "ApproxDP", "epsilon": "1", "delta": "1"}),
+        (budget_from_json, {"definition": "ZCDP", "rho": "nan"}),
+        *((privacy_from_json, UNIT | {name: value}) for name, value in (("unit_column", 3), ("max_rows", True), ("max_rows", "1"))),
+        *((privacy_from_json, UNIT | {name: value}) for name, value in (("neighbours", None), ("more", 1))),
+        *(
+            (cost_from_json, data)
+            for data in (None, 3, {}, {"kind": "pure"}, {"kind": "pure", "epsilon": "0"}, {"kind": "pure", "rho": "1"})
+        ),
+        (cost_from_json, {"kind": "laplace", "epsilon": "1"}),
     ],
 )
-def test_json_that_was_not_ours_is_refused(data) -> None:
+def test_json_that_was_not_ours_is_refused(read, data) -> None:
     with pytest.raises(InputError, match=" must be "):
-        budget_from_json(data)
-
-
-@pytest.mark.parametrize("change", [{"unit_column": 3}, {"max_rows": True}, {"max_rows": "1"}, {"neighbours": None}, {"more": 1}])
-def test_privacy_json_that_was_not_ours_is_refused(change) -> None:
-    with pytest.raises(InputError, match=" must be "):
-        privacy_from_json({**Privacy(PureDP(1), unit_column="id").to_json(), **change})
+        read(data)
 
 
 @given(BUDGETS, st.lists(st.fractions(min_value=Fraction(1, 100), max_value=1), min_size=1, max_size=5))

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Callable
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -179,24 +180,11 @@ def test_spenders_at_once_cannot_overspend(ledger: Ledger, tmp_path: Path) -> No
 @pytest.mark.parametrize("statement", ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
 def test_a_lock_held_too_long_is_one_sentence(ledger: Ledger, statement: str) -> None:
     hasty = Ledger.open(ledger.path, timeout=0.2)
-    (held, tell), (wait, release) = os.pipe(), os.pipe()
-
-    def hold() -> None:
-        os.close(release)
-        connection = sqlite3.connect(ledger.path, isolation_level=None)
-        connection.execute(statement)
-        os.write(tell, b"1")
-        os.read(wait, 1)
-
-    holder = started(hold)
-    os.read(held, 1)
-    with pytest.raises(LedgerError, match=r"was locked by another process for more than 0\.2 seconds\. Try again when"):
-        take(hasty)
-    os.close(release)
-    holder()
+    with closing(sqlite3.connect(ledger.path, isolation_level=None)) as holder:
+        holder.execute(statement)
+        with pytest.raises(LedgerError, match=r"was locked by another process for more than 0\.2 seconds\. Try again when"):
+            take(hasty)
     assert ledger.left().epsilon == 1
-    for end in (held, tell, wait):
-        os.close(end)
 
 
 @pytest.mark.parametrize(

@@ -74,14 +74,9 @@ WORKLOADS: dict[str, Workload] = {
 
 @dataclass(frozen=True)
 class Row:
-    """One thing that can be released, under one budget: the largest loss over all neighbours as a share of the claim.
+    """One thing that can be released, under a budget of ``KINDS``: the largest loss over all neighbours as a share of the claim, by unit.
 
-    Args:
-        kind: strategy, operator, sums or mechanism.
-        name: what is released.
-        budget: a key of ``KINDS``.
-        claim: epsilon, mu squared or rho.
-        ratios: by unit, of ``UNITS``; units that brute force cannot reach are left out.
+    Units that brute force cannot reach are left out.
     """
 
     kind: str
@@ -196,13 +191,8 @@ def operators(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
         weights = None if isinstance(operator, Contrasts) else np.arange(operator.rows) % 3 + 1
         of_b = Factor(("b",), operator, weights)
         cells = Factor(("a",), Identity(2))
-        for label, blocks in (
-            ("alone", [(Block((of_b,), Fraction(1)), 1.0)]),
-            (
-                "by group, and the cells",
-                [(Block((cells, of_b), Fraction(1)), 1.0), (Block((Factor(("b",), Identity(4)),), Fraction(1)), 0.7)],
-            ),
-        ):
+        by_group = [(Block((cells, of_b), Fraction(1)), 1.0), (Block((Factor(("b",), Identity(4)),), Fraction(1)), 0.7)]
+        for label, blocks in (("alone", [(Block((of_b,), Fraction(1)), 1.0)]), ("by group, and the cells", by_group)):
             yield _row("operator", f"{name}: {label}", budget, DOMAIN, blocks, units)
 
 
