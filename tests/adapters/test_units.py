@@ -79,9 +79,8 @@ def test_rows_cut_are_at_most_three_for_each_that_is_kept_and_of_each_unit_by_it
         for cells in itertools.combinations_with_replacement([-1, 0, 1], rows):
             expected, kept = cut_by_hand(list(cells), most, bound)
             others = cut(["b"] * 7 + [None] * 2, [0] * 9, most, bound)
-            assert (
-                cut(["b"] * 3 + ["a"] * rows + [None] + ["b"] * 4 + [None], [0] * 3 + [*cells] + [0] * 6, most, bound) == others + expected
-            )
+            ids = ["b"] * 3 + ["a"] * rows + [None] + ["b"] * 4 + [None]
+            assert cut(ids, [0] * 3 + [*cells] + [0] * 6, most, bound) == others + expected
             assert expected <= 3 * kept <= 3 * most
             reached = max(reached, expected)
     assert reached == min(9 - most, 3 * most) if bound is None else reached >= 3
@@ -90,17 +89,15 @@ def test_rows_cut_are_at_most_three_for_each_that_is_kept_and_of_each_unit_by_it
 @pytest.mark.parametrize(
     ("ids", "bound", "cells", "pairs"),
     [
-        ("baaabaa", None, [0] * 7, itertools.combinations([1, 2, 3, 5, 6], 2)),  # each of the 10 pairs of a unit's 5 rows
-        (
-            "aaaaa",
-            PerCell(1, "v"),
-            [0, 1, 0, 0, 1],
-            [(0, 1), (0, 4), (1, 2), (1, 3), (2, 4), (3, 4)],
-        ),  # three rows in a cell, two in another
+        ("baaabaa", None, [0] * 7, itertools.combinations([1, 2, 3, 5, 6], 2)),
+        ("aaaaa", PerCell(1, "v"), [0, 1, 0, 0, 1], [(0, 1), (0, 4), (1, 2), (1, 3), (2, 4), (3, 4)]),
     ],
 )
 def test_the_choice_is_uniform(ids, bound, cells, pairs):
-    """Chi-square at a false alarm of 1e-6: 46.8 for 10 pairs and 35.9 for 6; fixed seed."""
+    """Of the 10 pairs of a unit's 5 rows; with three rows in a cell and two in another, of the 6 pairs of both.
+
+    Chi-square at a false alarm of 1e-6: 46.8 for 10 pairs and 35.9 for 6; fixed seed.
+    """
     generator, tally = np.random.default_rng(11), dict.fromkeys(pairs, 0)
     for _ in range(500 * len(tally)):
         units = Units(bound, {"v": 2})
