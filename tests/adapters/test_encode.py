@@ -53,23 +53,18 @@ def reference(kind, value):
     return int(double) - low
 
 
+NULL, OUTSIDE = st.sampled_from(["drop", "other"]), st.sampled_from(["drop", "clip", "other"])
 KINDS = st.one_of(
+    st.builds(lambda low, more, **how: Integers(low, low + more, **how), st.integers(-9, 9), st.integers(1, 9), null=NULL, outside=OUTSIDE),
+    st.builds(Coded, st.integers(1, 9), null=NULL, outside=NULL),
     st.builds(
-        lambda low, more, null, outside: Integers(low, low + more, null=null, outside=outside),
-        st.integers(-9, 9),
-        st.integers(1, 9),
-        st.sampled_from(["drop", "other"]),
-        st.sampled_from(["drop", "clip", "other"]),
-    ),
-    st.builds(Coded, st.integers(1, 9), null=st.sampled_from(["drop", "other"]), outside=st.sampled_from(["drop", "other"])),
-    st.builds(
-        lambda low, more, count, closed, null, outside: Bins(low, low + more, count, closed=closed, null=null, outside=outside),
+        lambda low, more, count, **how: Bins(low, low + more, count, **how),
         st.one_of(st.fractions(-2, 2, max_denominator=30), st.decimals(-2, 2, places=1).map(Fraction)),
         st.one_of(st.fractions("1/30", 3, max_denominator=30), st.decimals("0.1", 3, places=1).map(Fraction)),
         st.integers(1, 12),
-        st.sampled_from(["left", "right"]),
-        st.sampled_from(["drop", "other"]),
-        st.sampled_from(["drop", "clip", "other"]),
+        closed=st.sampled_from(["left", "right"]),
+        null=NULL,
+        outside=OUTSIDE,
     ),
 )
 

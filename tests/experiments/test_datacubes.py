@@ -4,19 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from experiments.datacube_strategies import (
-    STRATEGIES,
-    consistent_error,
-    cube_workload,
-    fourier_groups,
-    gaussian_errors,
-    least_squares,
-    least_squares_error,
-    method,
-    ways,
-)
 
 from estimate.agreement import disagreement
+from experiments import datacube_strategies as cubes
 from experiments import datacubes
 from leastnoise._check import InputError
 from leastnoise._planner._residual_algebra import table_sizes
@@ -29,9 +19,9 @@ FIGURES = {("NLTCS", "1a"): (176824, 170017, 57228, 39239), ("Adult", "2a"): (5.
 @pytest.mark.parametrize(("data", "workload"), FIGURES)
 def test_known_totals(data, workload) -> None:
     shape = SHAPES[data]
-    targets = cube_workload(len(shape), workload)
-    plain, best, four = (method(name, shape, targets) for name in ("Q", "Q+", "F+"))
-    found = (2 * plain.error, 2 * best.error, 2 * least_squares_error(shape, targets, best), 2 * four.error)
+    targets = cubes.cube_workload(len(shape), workload)
+    plain, best, four = (cubes.method(name, shape, targets) for name in ("Q", "Q+", "F+"))
+    found = (2 * plain.error, 2 * best.error, 2 * cubes.least_squares_error(shape, targets, best), 2 * four.error)
     for value, figure in zip(found, FIGURES[data, workload], strict=True):
         assert value == pytest.approx(figure, rel=0.013 if figure > 1e6 else 2e-3)
 
@@ -40,24 +30,24 @@ def test_numbers_of_fourier_coefficients() -> None:
     known = {"NLTCS": (17, 77, 32, 137, 417, 242), "Adult": (69, 1223, 864, 1969, 15651, 18544)}
     for data, figures in known.items():
         for workload, figure in zip(datacubes.WORKLOADS, figures, strict=True):
-            groups = fourier_groups(SHAPES[data], cube_workload(len(SHAPES[data]), workload))
+            groups = cubes.fourier_groups(SHAPES[data], cubes.cube_workload(len(SHAPES[data]), workload))
             assert sum(count for count, _ in groups.values()) == figure
 
 
 def test_known_root_mean_squares() -> None:
-    targets = cube_workload(16, "2")
+    targets = cubes.cube_workload(16, "2")
     cells = table_sizes(SHAPES["NLTCS"], targets).sum()
     for name, figure in (("I", 181.0), ("Q", 169.7), ("F", 96.9), ("F+", 68.0)):
-        assert math.sqrt(2 * method(name, SHAPES["NLTCS"], targets).error / cells) == pytest.approx(figure, abs=0.05)
+        assert math.sqrt(2 * cubes.method(name, SHAPES["NLTCS"], targets).error / cells) == pytest.approx(figure, abs=0.05)
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("name", cubes.STRATEGIES)
 def test_draws_are_consistent_and_as_large_as_expected(name) -> None:
     # 400 draws; relative standard error of a mean of squares of sums of Laplace variables below 5 per cent: 3 of them, and a scale that is
     # wrong by a fifth is 6 of them away from that.
     # Fourier tables agree over the cells of the binary coding, of which a size that is no power of two has too many.
-    shape, targets = (4 if name[0] == "F" else 3, 2, 4, 2), ways(4, 1, 2)
-    ready = method(name, shape, targets)
+    shape, targets = (4 if name[0] == "F" else 3, 2, 4, 2), cubes.ways(4, 1, 2)
+    ready = cubes.method(name, shape, targets)
     rng = np.random.default_rng(3)
     draws = [ready.draw(rng) for _ in range(400)]
     assert disagreement(draws[0]) < 1e-9
@@ -68,7 +58,7 @@ def test_draws_are_consistent_and_as_large_as_expected(name) -> None:
     if name[0] == "C":  # what is added up from the same table is not independent: no closed form after consistency
         assert squares <= 2 * ready.error * 1.15
     else:
-        expected = consistent_error(shape, targets, ready) if name[0] == "Q" else ready.error
+        expected = cubes.consistent_error(shape, targets, ready) if name[0] == "Q" else ready.error
         assert squares == pytest.approx(2 * expected, rel=0.15)
 
 
@@ -81,16 +71,16 @@ def test_tables_made_to_agree_are_dense_least_squares_with_their_weights() -> No
     scale = np.concatenate([np.full(noisy[table].size, weight) for table, weight in zip(tables, theta, strict=True)])
     matrix, target = np.vstack([rows[table] for table in tables]), np.concatenate([noisy[table].reshape(-1) for table in tables])
     fitted = np.linalg.lstsq(matrix * scale[:, None], target * scale, rcond=None)[0]
-    agreed = least_squares(noisy, theta, [*tables, (1,)])  # a table that was not measured too
+    agreed = cubes.least_squares(noisy, theta, [*tables, (1,)])  # a table that was not measured too
     assert disagreement(noisy) > 0.5
     assert disagreement(agreed) < 1e-9
     assert all(np.allclose(agreed[table].reshape(-1), rows[table] @ fitted) for table in agreed)
 
 
 def test_gaussian_residual_optimum_is_least() -> None:
-    errors = gaussian_errors(SHAPES["Adult"], cube_workload(8, "1*"))
+    errors = cubes.gaussian_errors(SHAPES["Adult"], cubes.cube_workload(8, "1*"))
     assert min(errors, key=lambda name: errors[name]) == "residual"
-    binary = gaussian_errors((2,) * 6, ways(6, 2))
+    binary = cubes.gaussian_errors((2,) * 6, cubes.ways(6, 2))
     assert binary["residual"] == pytest.approx(binary["F+"])
     assert binary["residual"] == pytest.approx(datacubes.residual_optimum(6, 2))
 
@@ -116,7 +106,7 @@ def test_a_run_writes_tables_and_figures(tmp_path, monkeypatch) -> None:
         for stem in ("figure-4-adult", "figure-5-nltcs", "figure-6-seconds", "table-1-growth")
         for suffix in ("png", "svg")
     }
-    assert len(tables["relative_error"]) == 2 * 6 * len(STRATEGIES) * len(datacubes.EPSILONS)
+    assert len(tables["relative_error"]) == 2 * 6 * len(cubes.STRATEGIES) * len(datacubes.EPSILONS)
     assert all(row["relative error"] > 0 for row in tables["relative_error"])
     assert any("20-25%" in line for line in lines)
 
