@@ -268,16 +268,6 @@ def test_of_the_values_outside_the_most_frequent_are_shown() -> None:
     assert found.values == (("'x'", 6),)
 
 
-@pytest.mark.parametrize(("outside", "fate"), [("drop", "dropped"), ("other", "other")])
-def test_what_becomes_of_rows_outside_is_counted(outside: Any, fate: str) -> None:
-    domain = ln.Domain(sex=ln.Categories(["F", "M"], null="other", outside=outside))
-    (found,) = rows_fit(pd.DataFrame({"sex": ["F", "x", "y", "M", None, "x"]}), domain, attributes=["sex"], measures=[]).attributes
-    fates = {"dropped": 0, "clipped": 0, "other": 1}
-    fates[fate] += 3
-    assert (found.matched, found.null, found.outside) == (2, 1, 3)
-    assert {name: getattr(found, name) for name in fates} == fates
-
-
 def test_how_rows_find_partners_is_counted_over_all_that_is_read() -> None:
     visits = pd.DataFrame({"patient": [0, 1, 1, 7] * 2**16})
     patients = pd.DataFrame({"id": [0, 1, 1, 2], "sex": ["F", "M", "M", "F"]})
