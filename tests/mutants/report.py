@@ -18,15 +18,13 @@ CLOSED = "closed"  # how the reason begins of one that a test kills which was wr
 HARMLESS = ("equivalent", "speed only", "memory only", "message only")  # how the reason of a survivor begins that changes no result
 _HEAD = """# Mutants of the trusted packages
 
-A *mutant* is the program with one small change: another operator, number, argument or constant, a statement without its value. A test suite
-is worth as much as the mutants it notices. `make mutants` draws a sample of those of the packages that must be trusted, and runs the tests
-that cover each. Tests that read the code instead of running it (the digests of the proofs) are left out, so that what kills is behaviour.
+A *mutant* is the program with one small change: another operator, number, argument or constant, a statement without its value.
+`make mutants` (`tests/mutants/`) draws a sample of those of the trusted packages, and runs the tests that cover each, without those that
+read the code instead of running it (the digests of the proofs).
 
 """
 _HOW = """
 ## How it is done
-
-`tests/mutants/` has the program.
 
 All tests and examples of the trusted packages and of the session run once under `coverage`, which says which test runs which line; those
 that need more than {longest:.0f} CPU seconds with it are left out. Mutants are drawn from a seed, each as likely as any other, by the
@@ -35,15 +33,12 @@ its lines, then others that run its file, until one fails, {most:.0f} CPU second
 package and tests anew, and the rest in another one. One that needs {patience:.0f} CPU seconds more than three times what they took is
 killed by time.
 
-*Without those that change no result*: a survivor is left out of that line only if a person has read the code and written down, in
-`tests/mutants/reasons.toml`, why no run gives, writes or refuses anything else: it is *equivalent*, or only speed, memory or the words of a
-message differ. One without such a reason counts against the score.
+*Without those that change no result*: left out are survivors for which a person has written down, in `tests/mutants/reasons.toml`, why no
+run gives, writes or refuses anything else: they are *equivalent*, or only speed, memory or the words of a message differ.
 
-*With the tests added since*: a survivor whose reason begins with *closed* was run again by hand, and died of a
-test that was written for it.
+*With the tests added since*: a survivor whose reason begins with *closed* was run again by hand, and died of a test written for it.
 
-*Words*: changes inside `raise`, `refuse(...)` and the names that checks are given alter only what a message says. They are drawn and run
-like all others and counted apart.
+*Words*: changes inside `raise`, `refuse(...)` and the names that checks are given alter only what a message says, and are counted apart.
 """
 
 

@@ -355,18 +355,17 @@ HEAD = """# Exact privacy losses
 
 **In short:** no release loses more than its manifest states, in any case that brute force can list; most lose exactly that.
 
-Everything that can be released, on small domains, over **all** pairs of neighbouring tables: the exact loss as a share of the claim,
-which is the declared budget. Units of one, two and three rows are added or removed, or replaced by others or by rows outside the domain.
-1 means that no noise is wasted; nothing is above 1. Budgets: E is epsilon with Laplace noise, G and L are (epsilon, delta) with
-Gaussian and Laplace noise, R is rho with Gaussian noise.
+Everything that can be released, on small domains, over **all** pairs of neighbouring tables: the exact loss as a share of the declared
+budget. Units of one, two and three rows are added or removed, or replaced by others or by rows outside the domain. 1 means that no noise is
+wasted; nothing is above 1. Budgets: E is epsilon with Laplace noise, G and L are (epsilon, delta) with Gaussian and Laplace noise, R is rho
+with Gaussian noise.
 
-`make losses` (`tests/privacy/losses.py`) writes this page in some minutes. What there is to be covered is read from the package's
-registries: a new strategy, operator, mechanism or choice fails the suite until it is here. For linear measurements the loss is the largest
-`sum_i |d_i| / s_i` (epsilon) or `sum_i d_i^2 / s_i^2` (mu squared; half of it is rho) of all differences `d` of up to k rows, which are
-listed. For mechanisms it is the sum over the steps of one run: exact for what is measured, the charge for what is chosen. The private
-choice by itself comes last, from its own scale over all neighbours of some tables of four cells. Where several workloads were tried,
-the least share is given; units of three rows are left out where they have too many pairs to be tried. One number stands for all three
-sizes where they are equal, and what has the same shares stands in one row.
+`make losses` (`tests/privacy/losses.py`) writes this page in some minutes. A strategy, operator, mechanism or choice that is registered
+and not here fails the suite. For linear measurements the loss is the largest `sum_i |d_i| / s_i` (epsilon) or `sum_i d_i^2 / s_i^2` (mu
+squared; half of it is rho) of all differences `d` of up to k rows. For mechanisms it is the sum over the steps of one run: exact for what
+is measured, the charge for what is chosen. The private choice by itself comes last, over all neighbours of some tables of four cells. Of
+several workloads the least share is given; units of three rows are left out where they have too many pairs. One number stands for all
+three sizes where they are equal, and what has the same shares stands in one row.
 
 | kind | what | budgets | +-1, 2, 3 | replace 1, 2, 3 | why below 0.9 |
 |---|---|---|---|---|---|
