@@ -23,7 +23,6 @@ from leastnoise._accounting import (
     charge,
     charge_from_json,
     charge_text,
-    covers,
     is_charge_of,
     left,
     missing,
@@ -45,6 +44,9 @@ CHARGES = st.builds(Charge, epsilon=AMOUNT, delta=AMOUNT, rho=AMOUNT)
         (ZCDP(5), ZCDP("1/2"), GaussianCost("1/3"), Charge(rho=Fraction(1, 2))),
         (ZCDP(5), ApproxDP(9, "0.5"), GaussianCost("1/3"), Charge(rho=Fraction(1, 6))),
         (ZCDP(5), ZCDP("1/2"), ConcentratedCost("1/3"), Charge(rho=Fraction(1, 2))),
+        (ZCDP(5), PureDP("1/2"), SeriesCost(PureDP("1/2")), Charge(rho=Fraction(1, 8))),
+        (ApproxDP(5, "0.1"), PureDP("1/2"), SeriesCost(PureDP("1/2")), Charge(epsilon=Fraction(1, 2))),
+        *((own, own, SeriesCost(own), whole_budget(own)) for own in (PureDP("1/3"), ApproxDP(1, "1e-9"), ZCDP("1/8"))),
         (ApproxDP(5, "0.1"), PureDP("1/2"), PureCost("1/3"), Charge(epsilon=Fraction(1, 2))),
         (ApproxDP(5, "0.1"), ApproxDP("1/2", "1e-9"), PureCost("1/3"), Charge(epsilon=Fraction(1, 2))),
         (ApproxDP(5, "0.1"), ApproxDP(1, "0.01"), GaussianCost("1/100"), Charge(epsilon=Fraction(1), delta=Fraction(1, 100))),
@@ -65,6 +67,8 @@ def test_what_a_release_takes(budget, declared, cost, expected) -> None:
         (PureDP(5), ZCDP(1), PureCost(1), "only pure releases"),
         (ApproxDP(5, "0.1"), ZCDP(1), GaussianCost(1), "The data set has an ApproxDP budget, which adds up (epsilon, delta)"),
         (ApproxDP(5, "0.1"), ZCDP(1), PureCost(1), "or set a ZCDP budget for the data set, which adds many Gaussian releases up"),
+        (PureDP(1), ZCDP(1), SeriesCost(ZCDP(1)), "a PureDP budget, which only pure releases can be charged to"),
+        (ZCDP(1), ApproxDP(1, "1e-9"), SeriesCost(ApproxDP(1, "1e-9")), "Declare PureDP or ZCDP where rho is added up"),
         (PureDP(5), PureDP("1/3"), PureCost("1/2"), "declares PureDP(epsilon='1/3'), which is not proved to cover its cost, epsilon = 0.5"),
         (ZCDP(5), PureDP(1), GaussianCost("1e-9"), "is not proved to cover its cost, mu squared = 1e-9 (Gaussian noise). Make"),
     ],
@@ -163,10 +167,3 @@ def test_adaptive_sums_of_rho_hold(alpha, spread) -> None:
     for p, q in ((zero, one), (one, zero)):
         renyi = math.log(math.fsum(p[o] * (p[o] / q[o]) ** (alpha - 1) for o in p if p[o])) / (alpha - 1)
         assert renyi <= alpha * float(budget.rho) * (1 + 1e-12)
-
-
-def test_two_gaussians_under_one_zcdp_budget_are_one_gaussian() -> None:
-    """mu^2 adds, and so does rho = mu^2/2: nothing is lost, whereas sums of (epsilon, delta) overstate."""
-    together = total([charge(ZCDP(1), ApproxDP(9, "0.5"), GaussianCost(cost)) for cost in ("1/25", "1/100")])
-    assert together.rho == Fraction(1, 40)
-    assert covers(ApproxDP(1, "1e-4"), GaussianCost(2 * together.rho))

@@ -15,19 +15,16 @@ from kernel.noise_oracle import cumulative
 from leastnoise._accounting import (
     ZCDP,
     ApproxDP,
-    Charge,
     ConcentratedCost,
     GaussianCost,
     Noise,
     PureCost,
     PureDP,
     SeriesCost,
-    charge,
     cost_from_json,
     covers,
     parameters,
     rho_of,
-    whole_budget,
 )
 from leastnoise._check import InputError
 from leastnoise._fitting import gaussian_mu_squared
@@ -119,14 +116,7 @@ def test_a_series_costs_its_whole_budget_and_nothing_else_covers_it(budget: Pure
     for other in (PureDP(2), ApproxDP(2, "1e-3"), ZCDP(2)):  # larger, but only equality is proved
         assert not covers(other, cost)
     assert cost_from_json(json.loads(json.dumps(cost.to_json()))) == cost
-    assert charge(budget, budget, cost) == whole_budget(budget)
 
 
-def test_a_series_is_charged_in_the_definition_of_the_data_set() -> None:
-    assert charge(ApproxDP(1, "1e-9"), PureDP("1/2"), SeriesCost(PureDP("1/2"))) == Charge(epsilon=Fraction(1, 2))
-    assert charge(ZCDP(1), PureDP("1/2"), SeriesCost(PureDP("1/2"))) == Charge(rho=Fraction(1, 8))
+def test_the_rho_of_a_series_is_that_of_its_budget() -> None:
     assert (rho_of(SeriesCost(PureDP("1/2"))), rho_of(SeriesCost(ZCDP("1/3")))) == (Fraction(1, 8), Fraction(1, 3))
-    with pytest.raises(InputError, match="Declare PureDP or ZCDP where rho is added up"):
-        charge(ZCDP(1), ApproxDP(1, "1e-9"), SeriesCost(ApproxDP(1, "1e-9")))
-    with pytest.raises(InputError, match="a PureDP budget, which only pure releases can be charged to"):
-        charge(PureDP(1), ZCDP(1), SeriesCost(ZCDP(1)))

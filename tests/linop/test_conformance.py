@@ -182,21 +182,15 @@ def test_ordered_operators_are_equal_in_the_same_order_alone() -> None:
 
 def test_contrasts_are_of_so_many_cells() -> None:
     assert [Contrasts(size).rows for size in (2, 2**20)] == [1, 2**20 - 1]
-    for size in (1, 2**20 + 1):
-        with pytest.raises(InputError, match=f"size must be a whole number from 2 to {2**20}; got {size}"):
-            Contrasts(size)
 
 
-def test_an_unregistered_class_is_told_to_be_one() -> None:
-    with pytest.raises(InternalError, match=r"str has not registered this function; see CONTRIBUTING.md"):
-        apply("no operator", np.zeros(1))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("question", [lambda o: column_sums(o, np.ones(1, dtype=int), 1), non_negative, largest_entry])
-def test_nothing_is_taken_for_zeros_and_ones_unless_it_is_said(question: object) -> None:
+@pytest.mark.parametrize(
+    "question", [lambda o: apply(o, np.zeros(1)), lambda o: column_sums(o, np.ones(1, dtype=int), 1), non_negative, largest_entry]
+)
+def test_nothing_is_taken_for_zeros_and_ones_unless_it_is_said(question: Callable[[object], object]) -> None:
     """An operator with only apply registered would else be charged as if its entries were 0 and 1."""
-    with pytest.raises(InternalError, match="has not registered this function"):
-        question("no operator")  # type: ignore[operator]
+    with pytest.raises(InternalError, match=r"str has not registered this function; see CONTRIBUTING.md"):
+        question("no operator")
 
 
 def test_entries_are_at_most_2_to_the_53() -> None:
@@ -221,6 +215,7 @@ def test_sizes_become_pythons_own_integers() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        *((partial(Contrasts, size), f"size must be a whole number from 2 to {2**20}; got {size}") for size in (1, 2**20 + 1)),
         (lambda: Identity(0), "size must be a whole number of at least 1; got 0"),
         *(
             (partial(Toeplitz, starts, [2, 1], [1, 1, 1]), "starts must be 2 ascending ones from 0 on")
@@ -233,7 +228,6 @@ def test_sizes_become_pythons_own_integers() -> None:
         *((partial(Toeplitz, [0], *of), "a first value other than 0, scales above 0") for of in (([0], [1, 1]), ([2], [1, 0]))),
         (lambda: Tree(4, (3, 2)), "widths must be descending whole numbers, each a multiple of the next; got \\[3, 2\\]"),
         (lambda: Tree(4, ()), "widths must be descending"),
-        (lambda: Dense([[2**60]]), "matrix must be whole numbers between -2\\^53 and 2\\^53"),
         (lambda: Dense(np.array([[np.iinfo(np.int64).min]])), "whole numbers between"),
         (lambda: DiagonalAndRows([1, 0], [[1, 1]]), "as long as the rows, without a zero"),
         (lambda: DiagonalAndRows([1], [[1, 1]]), "as long as the rows, without a zero"),

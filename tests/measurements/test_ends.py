@@ -5,12 +5,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._domain import Coded, Domain, Measure, ValueCount
 from leastnoise._linop import Identity
-from leastnoise._measurements import Block, Factor, Measurements, measurements_digest, measurements_value
+from leastnoise._measurements import Block, Factor, measurements_digest, measurements_value
 from leastnoise._plan import measurements_from_value
 from measurements.brute import claimed, rows_of, worst
+from measurements.drawn import GAUSSIAN, LAPLACE, plan_of
 
 TIPS = Measure("tips", 2, 4)
 DOMAIN = Domain(a=Coded(2), measures={"pay": Measure("pay", -2, 3), "tips": TIPS, "count of tips": ValueCount(TIPS)})
@@ -35,9 +35,8 @@ def every_value(measure: Measure) -> tuple[int | None, ...]:
     ids=["ends and counts", "ends and sums", "totals", "ends and counts of values", "sums and counts of values"],
 )
 def test_the_cost_is_the_largest_loss_over_all_values(neighbours: str, rows: int, blocks: tuple[Block, ...]) -> None:
-    privacy = ("id", rows) if rows > 1 else ()
-    laplace = Measurements(domain=DOMAIN, privacy=Privacy(PureDP(999), neighbours, *privacy), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
-    gaussian = Measurements(domain=DOMAIN, privacy=Privacy(ZCDP(999), neighbours, *privacy), noise=Noise.DISCRETE_GAUSSIAN, blocks=blocks)
+    unit = {"unit_column": "id", "max_rows": rows} if rows > 1 else {}
+    laplace, gaussian = (plan_of(noise, *blocks, domain=DOMAIN, neighbours=neighbours, **unit) for noise in (LAPLACE, GAUSSIAN))
     columns = [row.column for row in rows_of(laplace, every_value)]
     units = rows * np.array([np.zeros_like(columns[0]), *columns])  # equal rows lose the most (R0)
     for plan in (laplace, gaussian):
@@ -46,7 +45,7 @@ def test_the_cost_is_the_largest_loss_over_all_values(neighbours: str, rows: int
 
 def test_a_plan_file_says_that_both_ends_are_measured() -> None:
     blocks = (Block((CELLS,), Fraction(7, 3), "pay", ends=True), Block((CELLS,), Fraction(2), "tips"))
-    plan = Measurements(domain=DOMAIN, privacy=Privacy(PureDP(9)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
+    plan = plan_of(LAPLACE, *blocks, domain=DOMAIN)
     again = measurements_from_value(measurements_value(plan))
     assert [(block.ends, block.rows) for block in again.blocks] == [(True, 4), (False, 2)]
     assert measurements_digest(again) == measurements_digest(plan)
