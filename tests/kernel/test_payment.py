@@ -1,7 +1,7 @@
 """Nothing is drawn but what the ledger's file says was paid, whatever the receipt, the plan or the ledger claims to be."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -212,7 +212,6 @@ def test_an_only_step_of_the_same_text_gets_the_recorded_outcome_or_one_draw(led
     assert again.measure(alike).values[0].tolist() == values  # what was published; nothing is drawn
 
 
-@dataclass(frozen=True)
 class Generous:
     """Says yes to everything."""
 

@@ -168,9 +168,6 @@ class Known(SeededEntropy):
     def words(self, count: int) -> Any:
         return np.zeros(count, dtype=np.uint64)
 
-    def __init__(self) -> None:
-        super().__init__(0)
-
 
 def test_the_wall_round_a_series(ledger: Ledger) -> None:
     series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
@@ -184,11 +181,11 @@ def test_the_wall_round_a_series(ledger: Ledger) -> None:
             setattr(series, name, None)
         with pytest.raises(AttributeError, match="cannot be deleted"):
             delattr(series, name)
-    for source in (SystemEntropy(), Known()):  # whatever it draws from
+    for source in (SystemEntropy(), Known(0)):  # whatever it draws from
         unpaid = UnpaidSeries(aware(), TABLE, source)
         assert (unpaid.private, unpaid.receipt) == (False, None)
     with pytest.raises(InputError, match="got another source"):
-        simulate(step(PureDP(1)), TABLE, Known())  # type: ignore[arg-type]
+        simulate(step(PureDP(1)), TABLE, Known(0))  # type: ignore[arg-type]
     other = Table(Domain(age=Integers(0, 8)), {"age": [1]})
     with pytest.raises(InputError, match="over another domain"):
         Series.paid(aware(), other, ledger, output="out")
