@@ -41,6 +41,14 @@ def with_gaps(axes):
 GAPS = [with_gaps((months("month", 12),)), with_gaps((SEX, up_to("income", 8, 10)))]
 
 
+@pytest.fixture(autouse=True, scope="module")
+def with_pictures():
+    """Here pictures are drawn; elsewhere tests go without them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("LEASTNOISE_CHARTS")
+        yield
+
+
 def read(text):
     return ET.fromstring(text)  # noqa: S314 - what the test has drawn
 

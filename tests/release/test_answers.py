@@ -11,6 +11,8 @@ from leastnoise._accounting import Noise
 from leastnoise._accuracy import interval_multiplier
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers, Measure
+from leastnoise._kernel import SeededEntropy
+from leastnoise._kernel._noise import rounded_gaussian
 from leastnoise._mechanisms import _dawa
 from leastnoise._release import Options, _release, _tables, build
 from leastnoise._workload import queries
@@ -137,3 +139,49 @@ def test_a_data_aware_release_answers_ranges_of_its_workload_and_refuses_what_it
     np.testing.assert_allclose(table.approximation_std, whole.approximation_std[places])
     with pytest.raises(InputError, match=r"do not determine|No interval is known"):
         release.answer(ln.queries(domain, age=ln.predicates([[3, 5]])))
+
+
+# --- levels: errors of any set of places, and how often intervals cover
+
+SIZES = {"region": [9, 1, 20], "town": [4, 5, 1, 2, 7, 11]}  # of groups that lie in each other
+LEVELS = {name: {place: int(group) for place, group in enumerate(np.repeat(np.arange(len(each)), each))} for name, each in SIZES.items()}
+PLACED = ln.Domain(sex=ln.Coded(2), place=ln.Coded(30, levels=LEVELS))
+PLACES = {"region:1, two places": [9, 0, 29], "a town across regions": [7, 8, 9, 10, 11, 12], "all but one": list(range(29)), "one": [17]}
+
+
+@pytest.fixture(scope="module")
+def of_levels():
+    along = ["total", ln.level("region"), ln.level("town"), "identity"]
+    products = [ln.queries(PLACED, sex=of, place=one) for of in ("total", "identity") for one in along]
+    plan = ln.plan(sum(products[1:], products[0]), ln.ZCDP("1/18"), strategy="marginals")
+    rows = np.random.default_rng(1).geometric(0.1, 500).clip(1, 30) - 1
+    return ln.release(plan, pd.DataFrame({"sex": rows % 2, "place": rows}), seed=2)
+
+
+@pytest.fixture(scope="module")
+def squares(of_levels):
+    return LeastSquares(of_levels.measurements)
+
+
+@pytest.mark.parametrize("places", PLACES.values(), ids=PLACES)
+@pytest.mark.parametrize("sexes", [[0], [0, 1]])
+def test_any_set_of_places_has_the_error_of_dense_least_squares(of_levels, squares, places, sexes):
+    sets = {"place": ln.predicates([places])} | ({"sex": ln.predicates([sexes])} if len(sexes) == 1 else {})
+    (answer,) = of_levels.answer(ln.queries(PLACED, sets))
+    query = np.zeros((2, 30))
+    query[np.ix_(sexes, places)] = 1
+    weights = query.reshape(-1) @ squares.inverse
+    assert answer.noise_std.item() == pytest.approx(np.linalg.norm(weights), rel=1e-9)
+    values = np.concatenate(of_levels.observation.values) / of_levels.measurements.grid
+    assert answer.answer.item() == pytest.approx(weights @ (values / squares.spread), abs=1e-6)
+
+
+def test_intervals_of_levels_cover_at_every_level(of_levels, squares):
+    made, runs, noise = of_levels.measurements, 4000, []
+    for number, block in enumerate(made.blocks):
+        scale = block.scale * made.grid
+        drawn = rounded_gaussian(scale.numerator, scale.denominator, runs * block.rows, SeededEntropy(number))
+        noise.append(drawn.reshape(block.rows, runs))
+    for table in of_levels.tables:
+        covered = np.abs(squares.answers(table.product, noise)) <= table.margins.reshape(-1, 1)
+        assert 0.94 <= covered.mean() <= 0.97, table.name

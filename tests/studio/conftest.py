@@ -174,7 +174,7 @@ def _run_here(self, number, request):
 
 @pytest.fixture
 def planned_here(monkeypatch):
-    """Plans are made in this process; the process of its own is for test_background.py, the command and the tests in browsers."""
+    """Plans are made in this process; the process of its own is for test_planning.py, the command and the tests in browsers."""
     running = []
 
     def run(*given):

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -16,7 +17,8 @@ from leastnoise._planning import price
 from leastnoise._release import texts
 from leastnoise._session import planned_spec
 from leastnoise._spec import read_spec
-from leastnoise._studio._planning import Planning, margins, view
+from leastnoise._studio import _planning
+from leastnoise._studio._planning import Background, Planning, margins, view
 from studio.conftest import SERIES, SPEC, Client, nobody_reads, serving
 from waiting import HANGS, wait_until
 
@@ -227,3 +229,34 @@ def test_missing_packages_and_missing_specs_are_said(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "starlette.applications", None)
     with pytest.raises(ln.InputError, match=r"pip install 'leastnoise\[studio\]'"):
         command(["studio", str(tmp_path / "a.toml")], standalone_mode=False)
+
+
+# --- the process that plans: a real one, which may end before it has read what it is asked
+
+
+@pytest.mark.parametrize("length", [1, 4_000_000])  # less and more than a pipe holds
+@pytest.mark.parametrize("program", ["pass", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"])
+def test_a_process_that_ends_before_it_has_read_is_told_of_and_leaves_no_error(monkeypatch, program, length):
+    monkeypatch.setattr(_planning, "_COMMAND", ("-c", program))
+    seen = queue.Queue()
+    worker = Background(lambda number, found: seen.put((number, found)))
+
+    def request():
+        worker._process.wait()
+        return {"text": "x" * length}
+
+    worker.start(7, request)
+    thread = worker._waiting
+    thread.join()  # an error in it fails this test
+    assert seen.get(block=False) == (7, None)
+
+
+@pytest.mark.parametrize(("said", "told"), [("len(sys.stdin.readline())", [4_000_013]), ("sys.stdin.readline()[:7]", [])])
+def test_what_a_process_says_is_passed_on(monkeypatch, said, told):
+    monkeypatch.setattr(_planning, "_COMMAND", ("-c", f"import sys; print({said})"))
+    seen = queue.Queue()
+    Background(lambda number, found: seen.put((number, found))).start(7, lambda: {"text": "x" * 4_000_000})
+    found = []
+    while (one := seen.get()) != (7, None):
+        found.append(one[1])
+    assert found == told
