@@ -123,12 +123,6 @@ def test_a_release_that_looked_at_the_data_has_no_error_for_such_sums():
         exploring.sum((("kids", "identity"),), None, [1, 5])
 
 
-def test_large_tables_are_refused():
-    made = released(ln.marginals(ln.Domain(a=ln.Integers(0, 99), b=ln.Integers(0, 99)), ways=1), data=pd.DataFrame({"a": [1], "b": [2]}))
-    with pytest.raises(InputError, match="at most 4096 cells; this one would have 10000"):
-        Exploring(made).table((("a", "identity"), ("b", "identity")), None)
-
-
 def test_means_quantiles_and_functions_are_shown_with_their_charts(tmp_path):
     asked = ln.mean_queries(DOMAIN, of="pay", by=["zone"]) + ln.quantile_queries(DOMAIN, of="kids", at=["1/2"]) + BY_SEX
     made = released(asked, ln.PureDP(4), tmp_path / "out")
