@@ -31,12 +31,8 @@ DOMAIN = ln.Domain(
 def sales() -> pd.DataFrame:
     rng = np.random.default_rng(7)
     rows = 1000
-    frame = pd.DataFrame(
-        {
-            name: rng.choice([str(one) for one in DOMAIN.kind(name).labels], rows)
-            for name in ("flag", "status", "mode", "priority", "nation")
-        }
-    )
+    texts = ("flag", "status", "mode", "priority", "nation")
+    frame = pd.DataFrame({name: rng.choice([str(one) for one in DOMAIN.kind(name).labels], rows) for name in texts})
     frame["quantity"] = rng.integers(1, 51, rows)
     frame["discount"] = rng.integers(0, 11, rows) / 100
     frame["shipped"] = [dt.date(1995, 7, 1) + dt.timedelta(days=int(day)) for day in rng.integers(0, 366, rows)]
