@@ -15,7 +15,6 @@ from leastnoise._linop import (
     Prefix,
     Ranges,
     Total,
-    apply_transpose,
     column_sums,
 )
 from leastnoise._measurements import Factor
@@ -97,15 +96,3 @@ def test_what_it_is_not_made_for_is_refused() -> None:
     ):
         with pytest.raises(NotApplicable, match=reason):
             _blocks.fit_blocks(gram)
-
-
-def test_prefix_sums_of_simulated_noise_err_as_it_says() -> None:
-    # Errors of prefixes are correlated, so many draws are needed, without a table: least squares of the noise alone.
-    size, rng = 600, np.random.default_rng(6)
-    factor = _blocks.p_identity_blocks(prefix_gram(size), 1).factor("a")
-    known, weights = basis(factor), factor.weights[:, None].astype(float)
-    noise = rng.laplace(scale=7 / weights, size=(factor.operator.rows, 1500))
-    errors = np.cumsum(known.solve(apply_transpose(factor.operator, weights**2 * noise)), axis=0)
-    ratios = (errors**2).mean(axis=1) / (2 * 7**2 * known.variances(Prefix(size)))
-    assert 0.75 < ratios.min() < ratios.max() < 1.3
-    assert 0.93 < ratios.mean() < 1.07

@@ -136,12 +136,3 @@ def test_bells_alone_end_about_as_low_as_all_starts_did_whichever_end_is_reached
         assert (
             p_identity.fit_p_identity(gram, effort=0.1).rmse <= 1.002 * earlier
         )  # what starts of all kinds together found, with all their steps
-
-
-def test_bells_are_near_the_best_before_any_step() -> None:
-    gram, ends, best, errors = all_ranges_gram(512), p_identity.ENDS[3], 6.785, []
-    for layers in (p_identity.layers_of_bells(512, shape, ends) for group in p_identity.bell_shapes(512) for shape in group):
-        support = p_identity.Support(512, [(start, stop) for start, stop, _ in layers])
-        error, _ = p_identity.p_identity_objective(gram, support, np.concatenate([height for *_, height in layers]))
-        errors.append(math.sqrt(error / gram.queries))
-    assert min(errors) <= 1.03 * best

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 from baselines._linear import strategy_rmse
-from scipy.optimize import approx_fprime, minimize
+from scipy.optimize import approx_fprime
 
 from families.grams import all_ranges_gram, cells_and_total, prefix_gram, width_gram
 from leastnoise._families import Gram, dense_gram
@@ -97,28 +97,6 @@ def test_no_error_below_the_bound_where_the_cells_are_not_needed() -> None:
         found = trees.fit_level_tree(gram, 1)
         assert 1 <= found.rmse < 1.003
         assert strategy_rmse(gram, found.matrix(), 1) == pytest.approx(found.rmse, rel=1e-6)
-
-
-@pytest.mark.parametrize("norm", [1, 2])
-def test_weights_of_levels_cannot_be_improved_by_another_descent(norm: int) -> None:
-    rng = np.random.default_rng(3)
-    widths = np.array([[1, 4, 32, 0], [1, 8, 0, 0], [1, 2, 6, 36], [1, 0, 0, 0]], dtype=float)
-    parts = rng.uniform(0.1, 5, widths.shape) * (widths > 0)
-    places, weights = trees._weigh(parts, widths, norm, 60)
-    assert sorted(places.tolist()) == [0, 1, 2, 3]
-    for place, own in zip(places, weights, strict=True):
-        used = widths[place] > 0
-        assert not own[~used].any()
-        reached = trees._slopes(np.log(own[used]), parts[place][used], widths[place][used], norm)[0]
-        start = np.log(own[used]) + 0.1 * rng.normal(size=used.sum())
-        other = minimize(
-            lambda x, p=place, u=used: trees._slopes(x, parts[p][u], widths[p][u], norm),
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(-6, 0)] * used.sum(),
-        )
-        assert reached <= other.fun + 1e-5
 
 
 @pytest.mark.parametrize("norm", [1, 2])

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 from families.grams import all_ranges_gram, prefix_gram
 from leastnoise._accounting import ZCDP, ApproxDP, Privacy
@@ -31,34 +30,12 @@ def test_rows_for_a_tilt_are_optimal(gram: Gram) -> None:
     found = rest(own, mean, gap=1e-8, steps=5000)
     assert np.abs(found.rows @ mean).max() < 1e-9
     assert (found.rows**2).sum(axis=0).max() == pytest.approx(1)
-    columns = np.eye(n)[:-1] - mean[:-1, None]
-
-    def error(flat: np.ndarray) -> float:
-        rows = flat.reshape(n - 1, n - 1) @ columns
-        return math.log(spread(rows, [own])[0]) + math.log((rows**2).sum(axis=0).max())
-
-    # Any other rows with this tilt are worse; a direct search comes close from far away.
-    rng = np.random.default_rng(1)
-    searched = min(minimize(error, rng.normal(size=(n - 1) ** 2), method="Powell", options={"maxiter": 60}).fun for _ in range(2))
     assert found.lower * (1 - 1e-6) <= spread(found.rows, [own])[0] <= found.lower * (1 + 1e-6)
-    assert found.lower * (1 - 1e-6) <= math.exp(searched) <= found.lower * 1.15
-
-
-def test_a_tilt_of_the_family_is_stationary() -> None:
-    # At the best pull no other tilt nearby is better, whatever its direction.
-    own, price = prefix_gram(8).dense(), 3.0
-
-    def error(mean: np.ndarray) -> float:
-        # One attribute and the asked table of another: c(()) = s, c(i) = r, so (s^(1/2) + price r^(1/2))^2.
-        return math.sqrt(mean @ own @ mean) + price * math.sqrt(rest(own, mean, gap=1e-10, steps=4000).lower)
-
-    pulls = np.geomspace(1e-2, 1e3, 61)
-    best = min((tilt(own, pull, gap=1e-9)[0] for pull in pulls), key=error)
-    least = error(best)
-    rng = np.random.default_rng(2)
-    for step in (0.02, 0.002):
-        moved = [best + step * (way - way.mean()) for way in rng.normal(size=(20, 8))]
-        assert min(error(mean) for mean in moved) > least * (1 - 1e-4)
+    # Any other rows with this tilt are worse.
+    rng = np.random.default_rng(1)
+    for step in (0.01, 0.1, 1.0):
+        rows = found.rows + step * rng.normal(size=found.rows.shape) @ (np.eye(n) - mean[:, None])
+        assert spread(rows, [own])[0] * (rows**2).sum(axis=0).max() > found.lower
 
 
 @pytest.mark.parametrize("top", [31, 255, 4095])
