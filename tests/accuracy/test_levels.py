@@ -15,8 +15,9 @@ from leastnoise._families import dense_gram, fit_gaussian_optimum
 from leastnoise._fitting import fit
 from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, cost
+from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS, Task
-from leastnoise._workload import level, queries
+from leastnoise._workload import Workload, level, queries, together
 
 
 def test_what_no_table_of_a_level_tells_is_refused() -> None:
@@ -40,7 +41,7 @@ def test_the_bound_of_unequal_groups_is_that_of_the_matrix(groups: list[int], to
     places, ages = ("identity", level("group")), ("identity", level("half"))
     both = [queries(domain, place=one, age=other, weight=2) for one in places for other in ages]
     both += [queries(domain, sex="identity", age=level("half")), queries(domain, place=level("region"))]
-    exact = sum(both[1:], both[0])
+    exact = together(both)
     for one in (workload, exact):
         assert nuclear_norm(one.products, total=total) == pytest.approx(dense_nuclear(one, total=total))
     monkeypatch.setattr("leastnoise._accuracy._bounds._MOST_JOINT", 2)  # as if their joint spaces were too large
@@ -57,7 +58,7 @@ def test_weights_of_cells_raise_the_bound_to_no_more_than_the_optimum(total: boo
     pairs = [(one, other) for one, other in (("a", "b"), ("a", "c"), ("b", "c"))]
     along = ("identity", level("group"))
     products = [queries(domain, {one: own, other: more}) for one, other in pairs for own in along for more in along]
-    workload = sum(products[1:], products[0])
+    workload = together(products)
     even, weighted = (nuclear_norm(workload.products, total=total, weighted=weighted) ** 2 for weighted in (False, True))
     matrix = dense_rows(workload, total=total)
     factor = fit_gaussian_optimum(dense_gram(matrix.T @ matrix, len(matrix)), gap=1e-4).factor
@@ -67,16 +68,20 @@ def test_weights_of_cells_raise_the_bound_to_no_more_than_the_optimum(total: boo
     assert even * 1.005 < weighted <= least * (1 + 1e-9)
 
 
+def marginals_plan(workload: Workload, privacy: Privacy, noise: Noise, unit: float, rel: float = 0.01) -> Plan:
+    """Of the strategy whose error is what it says at a cost of 1, times a unit."""
+    strategy = PLANNERS["marginals"].strategy(Task(workload, privacy, noise))
+    plan = promised(workload, fit(workload.domain, privacy, noise, strategy.blocks), iterate=False)
+    assert plan.expected_error().total_squared_error == pytest.approx(strategy.error * unit, rel=rel)
+    return plan
+
+
 @pytest.mark.parametrize("noise", [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN])
 def test_marginals_take_the_tables_of_levels_at_no_more_than_the_budget(noise: Noise) -> None:
     workload = leveled(IN_ORDER, more=False)
     privacy = Privacy(PureDP("1/8") if noise.norm == 1 else ZCDP("1/128"))
-    strategy = PLANNERS["marginals"].strategy(Task(workload, privacy, noise))
-    measured = fit(workload.domain, privacy, noise, strategy.blocks)
-    plan = promised(workload, measured, iterate=False)
-    unit = 2 * 8**2 if noise.norm == 1 else 8**2
-    assert plan.expected_error().total_squared_error == pytest.approx(strategy.error * unit, rel=0.01)
-    (paid,), (most,) = (parameters(budget).values() for budget in (cost(measured), privacy.budget))
+    plan = marginals_plan(workload, privacy, noise, 2 * 8**2 if noise.norm == 1 else 8**2)
+    (paid,), (most,) = (parameters(budget).values() for budget in (cost(plan.measured()), privacy.budget))
     assert 0.999 * most < paid <= most
     cells = tuple(Factor((name,), Identity(size)) for name, size in (("sex", 2), ("place", 10), ("age", 3)))
     alone = fit(workload.domain, privacy, noise, [(Block(cells, Fraction(1)), 1.0)])
@@ -89,10 +94,8 @@ def test_equal_groups_of_4096_places_by_sex_and_age_reach_the_least_that_is_know
     domain = Domain(place=Coded(4096, levels=levels), sex=Coded(2), age=Coded(18))
     others = [dict.fromkeys(names, "identity") for names in ([], ["sex"], ["sex", "age"])]
     products = [queries(domain, place=one, **own) for one in ("identity", level("of 16"), level("of 256"), "total") for own in others]
-    workload = sum(products[1:], products[0])
-    privacy = Privacy(PureDP(1) if noise.norm == 1 else ZCDP("1/2"))
-    strategy = PLANNERS["marginals"].strategy(Task(workload, privacy, noise))
-    plan = promised(workload, fit(domain, privacy, noise, strategy.blocks), iterate=False)
+    workload = together(products)
+    plan = marginals_plan(workload, Privacy(PureDP(1) if noise.norm == 1 else ZCDP("1/2")), noise, 2 if noise.norm == 1 else 1, rel=0.05)
     assert plan.expected_error().total_squared_error <= 1.001 * least
     if noise.norm == 2:
         assert plan.expected_error().total_squared_error == pytest.approx(plan.lower_bound(), rel=1e-4)
@@ -104,15 +107,13 @@ def test_groups_of_many_sizes_have_weights_of_their_own_and_all_cells_cost_the_s
     domain = Domain(place=Coded(len(groups), levels=levels), age=Coded(9))
     others: list[dict[str, str]] = [{}, {"age": "identity"}]
     products = [queries(domain, place=one, **own) for one in ("identity", level("group"), level("region"), "total") for own in others]
-    workload, privacy = sum(products[1:], products[0]), Privacy(ZCDP("1/32"))
+    workload = together(products)
     errors = []
     for most in (2**12, 0):
         monkeypatch.setattr("leastnoise._planner._marginals._MOST_ORBITS", most)
-        strategy = PLANNERS["marginals"].strategy(Task(workload, privacy, Noise.DISCRETE_GAUSSIAN))
-        measured = fit(domain, privacy, Noise.DISCRETE_GAUSSIAN, strategy.blocks)
-        promise = promised(workload, measured, iterate=False).expected_error()
-        assert promise.total_squared_error == pytest.approx(strategy.error * 4**2, rel=0.01)
-        assert quantity_structure(measured, None).leveled == "place"
+        plan = marginals_plan(workload, Privacy(ZCDP("1/32")), Noise.DISCRETE_GAUSSIAN, 4**2)
+        promise = plan.expected_error()
+        assert quantity_structure(plan.measured(), None).leveled == "place"
         errors.append(promise.total_squared_error)
     assert errors[0] < 0.99 * errors[1]
     assert errors[0] < 1.012 * promise.lower_bound

@@ -11,7 +11,7 @@ from leastnoise._accuracy import Joint, block_rows, block_variance, equations
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._estimate import Estimate, nnls
-from leastnoise._estimate._non_negative import noise, non_negative_cells, onto_simplices
+from leastnoise._estimate._non_negative import noise, non_negative_cells
 from leastnoise._fitting import fit
 from leastnoise._linop import AllRanges, Haar, Identity, Operator, Tree, apply
 from leastnoise._measurements import Block, Factor, Measurements, Observation
@@ -89,18 +89,6 @@ def test_the_total_is_kept_and_the_rest_is_optimal(grid: int) -> None:
     _, a, z = objective(observation, found.cells)
     slope = a.T @ (a @ found.cells.reshape(-1) - z)
     assert np.all(slope[found.cells.reshape(-1) > 1e-3] - slope.min() < 1e-3)
-
-
-def test_projection_on_weighted_simplices_meets_its_conditions() -> None:
-    rng = np.random.default_rng(1)
-    x, weights, sums = rng.normal(size=(12, 3)), rng.uniform(0.5, 4, (12, 1)), np.array([1.0, 2.0, 0.0])
-    y = onto_simplices(x, weights, sums)
-    assert y.min() >= 0
-    np.testing.assert_allclose(y.sum(axis=0), sums, atol=1e-12)
-    for column in range(2):
-        pull, positive = ((x - y) * weights)[:, column], y[:, column] > 0
-        assert np.ptp(pull[positive]) < 1e-9
-        assert np.all(pull[~positive] <= pull[positive].max() + 1e-9)
 
 
 def errors(plan: Measurements) -> tuple[float, float]:

@@ -1,6 +1,4 @@
-"""Projections are checked against brute force and non-negative least squares on small tables."""
-
-from itertools import product as product_of
+"""Projections are checked by the conditions of an optimum and against non-negative least squares on small tables."""
 
 import numpy as np
 import pytest
@@ -10,6 +8,7 @@ from scipy.optimize import nnls
 
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._estimate import monotone, non_negative, onto_simplex, projection_method, public_counts, whole_numbers
+from leastnoise._estimate._non_negative import onto_simplices
 from leastnoise._workload import marginals, queries
 
 DOMAIN = Domain(
@@ -17,26 +16,22 @@ DOMAIN = Domain(
 )
 
 
-def nearest_on_simplex(cells, total):
-    """Brute force over which cells are above zero."""
-    best, least = None, np.inf
-    for pattern in product_of([False, True], repeat=cells.size):
-        kept = np.array(pattern)
-        if not kept.any():
-            continue
-        found = np.where(kept, cells - (cells[kept].sum() - total) / kept.sum(), 0.0)
-        distance = ((found - cells) ** 2).sum()
-        if found.min() >= 0 and distance < least:
-            best, least = found, distance
-    return best
-
-
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", range(4))
-def test_simplex_projection_is_the_best_of_all_supports(seed):
+def test_projection_on_simplices_meets_its_conditions(seed, weighted):
+    """What pulls at cells is alike where they are above zero, and no more than that where they are zero."""
     rng = np.random.default_rng(seed)
-    cells = rng.normal(1.0, 4.0, size=8)
-    total = float(rng.uniform(0.5, 12))
-    assert np.allclose(onto_simplex(cells, total), nearest_on_simplex(cells, total), atol=1e-9)
+    cells, sums = rng.normal(1.0, 4.0, size=(8, 3)), np.array([*rng.uniform(0.5, 12, 2), 0.0])
+    weights = rng.uniform(0.5, 4, (8, 1)) if weighted else np.ones((8, 1))
+    found = onto_simplices(cells, weights, sums)
+    if not weighted:
+        assert np.allclose(found, np.stack([onto_simplex(*one) for one in zip(cells.T, sums, strict=True)], axis=1), atol=1e-9)
+    assert found.min() >= 0
+    assert np.allclose(found.sum(axis=0), sums, atol=1e-9)
+    for column in range(2):
+        pull, positive = ((cells - found) * weights)[:, column], found[:, column] > 0
+        assert np.ptp(pull[positive]) < 1e-9
+        assert np.all(pull[~positive] <= pull[positive].max() + 1e-9)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -56,11 +51,10 @@ def test_monotone_runs_along_the_axis_it_is_given():
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40), st.floats(1e-3, 1e6))
 def test_simplex_projection_keeps_the_total_and_the_order(values, total):
-    cells = np.array(values)
-    found = onto_simplex(cells, total)
+    found = onto_simplex(np.array(values), total)
     assert found.min() >= 0
     assert found.sum() == pytest.approx(total, rel=1e-9, abs=1e-6)
-    assert np.all(np.diff(found[np.argsort(cells, kind="stable")]) >= -1e-9)
+    assert np.all(np.diff(found[np.argsort(values, kind="stable")]) >= -1e-9)
 
 
 def test_a_total_that_is_not_positive_gives_zeros_and_no_cells_give_no_cells():

@@ -8,16 +8,10 @@ import pytest
 from leastnoise._estimate import Halving, cheapest_blocks, shrink
 from leastnoise._estimate._shrinkage import checked_errors
 
-SHAPES = [(16, (1, 4), (3.0, 2.0)), (13, (1, 2, 8), (3.0, 2.0, 5.0)), (9, (1, 4), (0.5, 40.0)), (2, (1,), (1.0,)), (1, (1,), (2.0,))]
-
-
-def matrix_of(size, widths):
-    return np.concatenate([np.add.reduceat(np.eye(size), np.arange(0, size, width), axis=0) for width in widths])
-
 
 def least_squares(size, widths, variances):
     """The matrix from values of levels to estimated cells, and the covariance of these."""
-    rows = matrix_of(size, widths)
+    rows = np.concatenate([np.add.reduceat(np.eye(size), np.arange(0, size, width), axis=0) for width in widths])
     weights = np.concatenate([np.full(-(-size // width), 1 / own) for width, own in zip(widths, variances, strict=True)])
     covariance = np.linalg.inv(rows.T @ (weights[:, None] * rows))
     return (weights[:, None] * rows) @ covariance, covariance
@@ -27,21 +21,6 @@ def noise_of(halving, covariance):
     low, high = halving.blocks()
     rows = np.array([(np.arange(halving.size) >= a) & (np.arange(halving.size) <= b) for a, b in zip(low, high, strict=True)], dtype=float)
     return halving.noise(((rows @ covariance) * rows).sum(axis=1))
-
-
-def basis_of(halving):
-    """Vectors of single cells, side by side."""
-    return np.array([halving.differences(unit) for unit in np.eye(halving.size)])
-
-
-@pytest.mark.parametrize(("size", "widths", "variances"), SHAPES)
-def test_the_noise_of_differences_follows_from_that_of_blocks(size, widths, variances):
-    halving, covariance = Halving(size), least_squares(size, widths, variances)[1]
-    real = np.concatenate([[True], *((a > 0) & (b > 0) for a, b in zip(halving.left, halving.right, strict=True))])
-    joint = basis_of(halving).T @ covariance @ basis_of(halving)
-    assert np.allclose(noise_of(halving, covariance), np.where(real, joint.diagonal(), 0.0))
-    if size == halving.padded:  # then they are uncorrelated
-        assert np.abs(joint - np.diag(joint.diagonal())).max() < 1e-9
 
 
 @pytest.mark.parametrize("runs", [False, True])
