@@ -21,27 +21,22 @@ SPEC = """\
 # a survey that does not exist
 [source]
 path = "people.csv"  # nowhere
-
 [privacy]
 epsilon = 1  # a year
-
 [domain.sex]
 categories = ["F", "M"]
 [domain.region]
 categories = ["north", "south", "<b>west</b>"]
 [domain.kids]
 integers = [0, 5]
-
 # all small tables
 [[workload]]
 marginals = { upto = 2 }
-
 # how many children
 [[workload]]
 queries = { region = "identity", kids = "prefix" }
 weight = 2.0
 margin = "60"
-
 [plan]
 strategy = "identity"
 """
@@ -157,29 +152,24 @@ def nobody_reads(pipe):
     return False
 
 
-def _run_here(self, number, request):
-    """What `Background` has done by another process, which is as slow to load as it is to plan."""
-    with self._lock:
-        if self._waiting is not threading.current_thread():
-            return
-        self._process = here = SimpleNamespace(kill=lambda: None)
-
-    def tell(message):
-        if self._process is here:
-            self._hear(number, json.loads(json.dumps(message)))
-
-    done(json.loads(json.dumps(request())), tell)
-    self._hear(number, None)
-
-
 @pytest.fixture
 def planned_here(monkeypatch):
-    """Plans are made in this process; the process of its own is for test_planning.py, the command and the tests in browsers."""
+    """Plans are made in this process: another is as slow to load as it is to plan. It is for test_planning.py and the tests in browsers."""
     running = []
 
-    def run(*given):
+    def run(self, number, request):
         running.append(threading.current_thread())
-        _run_here(*given)
+        with self._lock:
+            if self._waiting is not threading.current_thread():
+                return
+            self._process = here = SimpleNamespace(kill=lambda: None)
+
+        def tell(message):
+            if self._process is here:
+                self._hear(number, json.loads(json.dumps(message)))
+
+        done(json.loads(json.dumps(request())), tell)
+        self._hear(number, None)
 
     monkeypatch.setattr(Background, "_run", run)
     yield
