@@ -72,7 +72,10 @@ def record(tree: Path, file: Path) -> None:
     )
     cover.stop()
     data = cover.get_data()
-    lines = {str(Path(path).relative_to(source)): data.contexts_by_lineno(path) for path in data.measured_files()}
+    lines = {
+        str(Path(path).relative_to(source)): {line: sorted(tests) for line, tests in data.contexts_by_lineno(path).items()}
+        for path in data.measured_files()
+    }
     tests = {test: told for test, told in recorder.tests.items() if test not in recorder.failed and told[0] <= LONGEST}
     file.write_text(json.dumps({"tests": tests, "lines": lines}), "utf-8")
 
