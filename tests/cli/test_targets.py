@@ -58,14 +58,6 @@ def test_prices_of_tables(folder, run):
     assert "needs alone" in run("plan", "people.toml", "--prices").out
 
 
-def test_the_worst_table_from_the_spec(folder, run):
-    usual = run.told("plan", "people.toml")
-    edit(folder, ('strategy = "marginals"', 'strategy = "marginals"\nobjective = "worst"'))
-    fair = run.told("plan", "people.toml")
-    assert fair["expected_total_squared_error"] > usual["expected_total_squared_error"]
-    assert fair["rmse"]["total"] < usual["rmse"]["total"]
-
-
 @pytest.mark.parametrize(
     ("pairs", "arguments", "words"),
     [
