@@ -11,6 +11,8 @@ from accuracy.plans import CASES, DOMAIN, Case, LeastSquares, factor
 from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._accuracy import (
     DenseStructure,
+    IterativeStructure,
+    PairStructure,
     ProductStructure,
     UnsupportedQuery,
     covariances,
@@ -84,11 +86,14 @@ def test_errors_of_whole_cells_beside_integers_of_20_bits_are_those_of_dense_lea
         assert structure(plan.measured(), None).variances(product).reshape(-1) == pytest.approx(exact, rel=1e-6)
 
 
-def test_which_structure_is_used() -> None:
-    joint = ("no product form", "two tables", "many tables", "a joint factor")
+@pytest.mark.parametrize(("limit", "two", "many"), [(None, DenseStructure, DenseStructure), (0, PairStructure, IterativeStructure)])
+def test_which_structure_is_used(limit: int | None, two: type, many: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in () if limit is None else ("_FEW", "MOST_DENSE"):
+        monkeypatch.setattr(f"leastnoise._accuracy._structure.{name}", limit)
+    kinds = {"two tables": two, "many tables": many, "no product form": many, "a joint factor": many}
     for case in CASES:
-        kind = DenseStructure if any(words in case.name for words in joint) else ProductStructure
-        assert all(type(quantity_structure(case.plan, measure)) is kind for measure in case.workload.measures), case.name
+        expected = next((kind for words, kind in kinds.items() if words in case.name), ProductStructure)
+        assert type(quantity_structure(case.plan, None)) is expected, case.name
 
 
 def laplace(*factors: tuple[Factor, ...], domain: Domain = DOMAIN) -> Measurements:

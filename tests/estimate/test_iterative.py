@@ -11,17 +11,14 @@ from leastnoise._accuracy import (
     IterativeStructure,
     Joint,
     UnsupportedQuery,
-    _structure,
     block_variance,
     confidence_factor,
     promised,
-    structure,
 )
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
-from leastnoise._estimate import Estimate
-from leastnoise._linop import Dense, Identity, Prefix, Tree
-from leastnoise._measurements import Block, Measurements, Observation
+from leastnoise._linop import Dense, Identity, Prefix
+from leastnoise._measurements import Block, Measurements
 from leastnoise._workload import queries
 
 
@@ -55,33 +52,6 @@ def test_simulated_variances_are_conservative_and_close(monkeypatch: pytest.Monk
         found = iterative.variances(product).reshape(-1) / (squares.weights(product) ** 2).sum(axis=1)
         assert found.min() > 1
         assert found.mean() == pytest.approx(confidence_factor(256), rel=0.15)  # over 5 standard deviations of one answer's own mean
-
-
-def test_a_plan_without_product_form_on_many_cells_is_iterative_and_its_estimates_are_least_squares(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(_structure, "MOST_DENSE", 200)
-    blocks = (
-        Block((factor("a", Identity(15)), factor("b", Identity(14))), Fraction(9)),
-        Block((factor("a", Prefix(15)),), Fraction(4)),
-        Block((factor("b", Tree.full(14, 4)),), Fraction(3)),
-    )
-    plan = plan_of(*blocks, domain=Domain(a=Integers(0, 14), b=Integers(0, 13)))
-    known = structure(plan, None)
-    assert isinstance(known, IterativeStructure)
-    rng = np.random.default_rng(5)
-    values = tuple(rng.integers(0, 200, block.rows) for block in blocks)
-    estimate = Estimate(Observation(plan, values, "", private=False))
-    cells = estimate.marginal(("a", "b"))
-    gathered = known.joint.gather([rows[:, None].astype(float) for rows in values])
-    np.testing.assert_allclose(known.joint.gram(cells.reshape(-1, 1)), gathered, atol=1e-6 * np.abs(gathered).max())
-    np.testing.assert_allclose(cells.sum(axis=1), estimate.marginal(("a",)), rtol=1e-9)
-    (product,) = queries(plan.domain, a="prefix")
-    np.testing.assert_allclose(estimate.values(product), np.cumsum(estimate.marginal(("a",))), rtol=1e-9)
-    made = promised(queries(plan.domain, a="prefix") + queries(plan.domain, b="identity"), plan)
-    assert made.promise is not None
-    assert [table.queries for table in made.promise.tables] == [15, 14]
-    assert np.sqrt((estimate.estimate(product).noise_std ** 2).mean()) == pytest.approx(made.promise.tables[0].rmse)
 
 
 def test_the_automatic_choice_may_refuse_to_iterate() -> None:
