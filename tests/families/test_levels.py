@@ -1,5 +1,7 @@
 """Levels against dense algebra: groups of any sizes, cells in any order, levels that are not measured, weights other than 1."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
 
@@ -22,6 +24,10 @@ def levels_of(seed: int) -> tuple[Levels, list[np.ndarray]]:
     return found, [np.equal.outer(np.arange(count), own).astype(float) for count, own in zip(found.counts, found.groups, strict=True)]
 
 
+def gram_of_levels(weights: Iterable[float], rows: list[np.ndarray]) -> np.ndarray:
+    return np.asarray(sum(own * part.T @ part for own, part in zip(weights, rows, strict=True)))
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_errors_slopes_solutions_and_spectra_are_those_of_the_matrices(seed: int) -> None:
     levels, rows = levels_of(seed)
@@ -30,7 +36,7 @@ def test_errors_slopes_solutions_and_spectra_are_those_of_the_matrices(seed: int
     precisions[-1] += 0.1
     start = int(np.flatnonzero(precisions)[0])
     asked = rng.random(len(rows))
-    gram = sum(own * part.T @ part for own, part in zip(asked, rows, strict=True))
+    gram = gram_of_levels(asked, rows)
     parts = sum(
         part.often * root_trace(np.asarray(sum(own * one for own, one in zip(asked, part.grams * levels.size, strict=True))))
         for part in levels.spectrum
@@ -38,8 +44,8 @@ def test_errors_slopes_solutions_and_spectra_are_those_of_the_matrices(seed: int
     assert parts == pytest.approx(np.sqrt(np.maximum(np.linalg.eigvalsh(gram), 0)).sum())
     assert (levels.orbits.error(precisions.tolist(), asked.tolist())[0] == np.inf) == (start > 0)
     asked[:start] = 0
-    gram = sum(own * part.T @ part for own, part in zip(asked, rows, strict=True))
-    inverse = np.linalg.pinv(sum(own * part.T @ part for own, part in zip(precisions, rows, strict=True)))
+    gram = gram_of_levels(asked, rows)
+    inverse = np.linalg.pinv(gram_of_levels(precisions, rows))
     error, slopes = levels.orbits.error(precisions.tolist(), asked.tolist())
     assert error == pytest.approx(np.trace(gram @ inverse))
     by_level = [slope.sum() for slope in slopes[start:]]
@@ -58,9 +64,8 @@ def test_errors_slopes_solutions_and_spectra_are_those_of_the_matrices(seed: int
 def test_groups_with_weights_of_their_own_have_the_errors_of_the_matrices(seed: int) -> None:
     levels, rows = levels_of(seed)
     rng = np.random.default_rng(seed)
-    precisions = [rng.random(len(own)) + 0.1 for own in rows]
-    asked = rng.random(len(rows))
-    gram = sum(own * part.T @ part for own, part in zip(asked, rows, strict=True))
+    precisions, asked = [rng.random(len(own)) + 0.1 for own in rows], rng.random(len(rows))
+    gram = gram_of_levels(asked, rows)
     inverse = np.linalg.inv(sum(part.T @ (own[:, None] * part) for own, part in zip(precisions, rows, strict=True)))
     error, slopes = levels.each.error(precisions, asked.tolist())
     assert error == pytest.approx(np.trace(gram @ inverse))
@@ -80,7 +85,7 @@ def test_a_level_between_those_that_are_measured_is_known_from_them() -> None:
     assert measured is not None
     between = Ranges(12, [0, 2, 6], [1, 5, 11])
     rows = [dense(one).astype(float) for one in (Identity(12), Ranges(12, [0, 6], [5, 11]), Total(12))]
-    inverse = np.linalg.inv(sum(own * one.T @ one for own, one in zip((0.3, 2.0, 0.7), rows, strict=True)))
+    inverse = np.linalg.inv(gram_of_levels((0.3, 2.0, 0.7), rows))
     asked = dense(between).astype(float)
     assert LevelInverse(measured, (0.3, 2.0, 0.7)).total_variance(between) == pytest.approx(np.trace(asked @ inverse @ asked.T))
 
