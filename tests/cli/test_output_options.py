@@ -42,6 +42,7 @@ def test_everything_beside_the_unbiased_answers(folder, run):
     first, second, matrix = rows["answer"] - 1, rows["other_answer"] - 1, np.zeros((48, 48))
     matrix[first, second] = matrix[second, first] = rows["covariance"]
     np.testing.assert_allclose(np.sqrt(np.diag(matrix)), tables["q4"]["noise_std"])
+    np.testing.assert_allclose(matrix, again.covariance("q4"))
 
 
 LOCAL = "the tables of the local projection must be of at most 4194304 cells; got 6000225. Leave out local_non_negative"
