@@ -116,17 +116,19 @@ def test_a_planned_rule_is_the_least_and_the_kernel_proves_it_again(k: int, neig
 TEXTS = [f"key {number:05}" for number in range(20_000)]
 
 
+def found_among(texts: list[str], units: np.ndarray, privacy: Privacy, search: KeySearch) -> FoundKeys:
+    domain = Domain(agent=Unknown(10**5))
+    terms = Terms(domain=domain, privacy=privacy, attributes=("agent",))
+    return UnpaidSeries(terms, Table.keyed(domain, "agent", texts, units), SeededEntropy(3)).find(search)
+
+
 @pytest.mark.parametrize(
     ("noise", "scale", "count"), [(LAPLACE, Fraction(7, 3), 5), (GAUSSIAN, Fraction(22, 5), 9), (GAUSSIAN, Fraction(1, 2), 12)]
 )
 def test_what_is_drawn_has_the_law_that_the_bound_is_about(noise: Noise, scale: Fraction, count: int) -> None:
     rule = KeyRule(noise=noise, scale=scale, threshold=12)
-    privacy = Privacy(ApproxDP(10, "9/10"))
-    domain = Domain(agent=Unknown(10**5))
-    assert keys_are_private(rule, privacy)
-    table = Table.keyed(domain, "agent", TEXTS, np.full(len(TEXTS), count))
-    series = UnpaidSeries(Terms(domain=domain, privacy=privacy, attributes=("agent",)), table, SeededEntropy(3))
-    found = series.find(KeySearch(attribute="agent", rule=rule, most=10**5))
+    privacy, search = Privacy(ApproxDP(10, "9/10")), KeySearch(attribute="agent", rule=rule, most=10**5)
+    found = found_among(TEXTS, np.full(len(TEXTS), count), privacy, search)
     expected = len(TEXTS) * law(rule, count, 12)
     seen = np.array([len(TEXTS) - len(found.keys), *(np.count_nonzero(found.units == 12 + place) for place in range(12))])
     large = expected > 10
@@ -138,14 +140,11 @@ def test_what_is_drawn_has_the_law_that_the_bound_is_about(noise: Noise, scale: 
 
 
 def test_only_the_largest_are_kept_and_written_and_there_may_be_none() -> None:
-    domain, privacy = Domain(agent=Unknown(100)), Privacy(ApproxDP(1, "1e-9"))
-
-    def found(texts: list[str], most: int) -> FoundKeys:
-        table = Table.keyed(domain, "agent", texts, 30 + np.arange(len(texts)))
-        series = UnpaidSeries(Terms(domain=domain, privacy=privacy, attributes=("agent",)), table, SeededEntropy(5))
-        return series.find(KeySearch(attribute="agent", rule=key_rule(privacy), most=most))
-
-    every, few, none = found(TEXTS[:300], 300), found(TEXTS[:300], 7), found([], 7)
+    privacy = Privacy(ApproxDP(1, "1e-9"))
+    every, few, none = (
+        found_among(texts, 30 + np.arange(len(texts)), privacy, KeySearch(attribute="agent", rule=key_rule(privacy), most=most))
+        for texts, most in ((TEXTS[:300], 300), (TEXTS[:300], 7), ([], 7))
+    )
     assert (few.keys, few.units.tolist(), none.keys) == (every.keys[:7], every.units[:7].tolist(), ())
     for made in (few, none):
         again = outcome_from_text("".join(outcome_to_text(made)))
