@@ -156,18 +156,6 @@ def test_every_threshold_that_may_be_chosen_has_a_plan(budget: Any, top: int, as
         assert sums.sums(made, int(made.edges[cell])).blocks
 
 
-@pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/2")], ids=["pure", "rho"])
-def test_sums_by_group_of_a_number_with_many_cells_are_released(budget: Any) -> None:
-    """No cell is told from another: the noise is that of the threshold, whatever the number of cells."""
-    domain = wages(0, 59_999, pay=ln.Integers(0, 59_999), group=["a", "b", "c"])
-    asked = ln.queries(domain, group="identity", sum="wages") + ln.queries(domain, sum="wages")
-    amounts = np.random.default_rng(1).integers(0, 3000, 4000)
-    table = Table(domain, {"pay": amounts.astype(np.int32), "group": amounts % 3}, {"wages": amounts})
-    made, facts = released(asked, table, budget, 2)
-    assert is_near(made.estimate(asked.products[0]), np.bincount(amounts % 3, amounts, 3))
-    assert facts["threshold"] < 30_000
-
-
 def test_a_table_of_too_many_cells_is_planned_where_what_is_asked_of_it_is_little() -> None:
     domain = wages(0, 59_999, pay=ln.Integers(0, 59_999), group=ln.Coded(100_000))
     made = setting(ln.queries(domain, group="identity", sum="wages"), ln.PureDP(1))
@@ -498,6 +486,10 @@ def test_a_plan_from_a_file_is_checked_before_it_is_paid(asked: ln.Workload) -> 
             sums.setting_of(replace(plan, **changed))
 
 
+LARGE = wages(0, 2 * 10**7, "0.01", pay=ln.Bins(0, 2 * 10**7, 1000))
+FINE, FINER = wages(0, 1999, sex=["F", "M"], pay=ln.Integers(0, 1999)), wages(0, 4999, pay=ln.Integers(0, 4999))
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
@@ -505,15 +497,9 @@ def test_a_plan_from_a_file_is_checked_before_it_is_paid(asked: ln.Workload) -> 
         (BY_SEX + ln.queries(BY_SEX_DOMAIN, pay="prefix"), "this workload asks for sums of wages and counts"),
         (ln.queries(wages(sex=["F", "M"]), sex="identity", sum="wages"), "the domain must have the attribute pay as Integers or Bins"),
         (ln.queries(wages(-3, 3, pay=ln.Integers(-3, 3)), sum="wages"), "wages must not be negative; its lower bound is -3 units"),
-        (
-            ln.queries(wages(0, 2 * 10**7, "0.01", pay=ln.Bins(0, 2 * 10**7, 1000)), pay="prefix", sum="wages"),
-            "The public bounds are too large for exact arithmetic: up to 2000000000 units",
-        ),
-        (
-            ln.queries(wages(0, 1999, sex=["F", "M"], pay=ln.Integers(0, 1999)), sex="identity", pay="prefix", sum="wages"),
-            "Sums along pay are answered for at most 1024 cells that queries tell apart; it has 2000 cells",
-        ),
-        (ln.queries(wages(0, 4999, pay=ln.Integers(0, 4999)), pay=ln.ranges([(1, 40), (20, 90)]), sum="wages"), "at most 4096 cells"),
+        (ln.queries(LARGE, pay="prefix", sum="wages"), "The public bounds are too large for exact arithmetic: up to 2000000000 units"),
+        (ln.queries(FINE, sex="identity", pay="prefix", sum="wages"), "at most 1024 cells that queries tell apart; it has 2000 cells"),
+        (ln.queries(FINER, pay=ln.ranges([(1, 40), (20, 90)]), sum="wages"), "at most 4096 cells"),
     ],
 )
 def test_what_no_release_could_plan_is_refused_when_it_is_planned(asked: ln.Workload, message: str) -> None:
