@@ -40,7 +40,7 @@ CUBES = {
 
 
 @pytest.mark.parametrize("blocks", CUBES.values(), ids=CUBES)
-def test_one_pass_over_the_blocks_gives_what_one_by_one_gives(blocks, monkeypatch) -> None:
+def test_one_pass_over_the_blocks_and_tables_at_once_give_what_one_by_one_gives(blocks, monkeypatch) -> None:
     together = estimate(blocks)
     monkeypatch.setattr(_product, "_FEW", 10**9)
     alone = estimate(blocks)
@@ -48,6 +48,11 @@ def test_one_pass_over_the_blocks_gives_what_one_by_one_gives(blocks, monkeypatc
     for names, cells in reversed(made.items()):
         np.testing.assert_allclose(cells, alone.marginal(names), rtol=1e-10, atol=1e-9)
     assert disagreement(made) < 1e-8
+    asked = marginals(DOMAIN, upto=3).products
+    for product, found in zip(asked, estimates(estimate(blocks), asked), strict=True):
+        own = alone.estimate(product)
+        np.testing.assert_allclose(found.values, own.values, rtol=1e-10, atol=1e-9)
+        np.testing.assert_allclose(found.noise_std, own.noise_std, rtol=1e-10)
 
 
 def test_components_as_large_as_the_tables_are_not_kept() -> None:
@@ -73,16 +78,6 @@ def test_tables_that_come_out_are_the_callers() -> None:
     made.marginal(("a",))[:] = 0
     made.marginal(())[...] = 0
     np.testing.assert_array_equal(made.marginal(("a", "b")), kept)
-
-
-@pytest.mark.parametrize("blocks", CUBES.values(), ids=CUBES)
-def test_tables_that_are_estimated_at_once_have_the_answers_of_each_by_itself(blocks):
-    asked = marginals(DOMAIN, upto=3).products
-    together, alone = estimate(blocks), estimate(blocks)
-    for product, found in zip(asked, estimates(together, asked), strict=True):
-        own = alone.estimate(product)
-        np.testing.assert_allclose(found.values, own.values, rtol=1e-10, atol=1e-9)
-        np.testing.assert_allclose(found.noise_std, own.noise_std, rtol=1e-10)
 
 
 def test_tables_that_are_alike_are_estimated_at_once(monkeypatch):
