@@ -15,6 +15,7 @@ from waiting import HANGS
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "CONTRIBUTING.md"
 NEEDED = ("src", "contracts", "baselines", "experiments", "docs/strategies.md", "pyproject.toml")
+HELPERS = [f"tests/{name}.py" for name in ("conftest", "waiting", "accuracy/plans", "estimate/agreement")]
 # It looks at the whole tree, which takes long, so it is run once, with everything that the page adds.
 OF_ALL = "lint-imports"
 HALF_WRITTEN = shutil.ignore_patterns("*.pyc.*")  # bytecode that another process is writing
@@ -64,7 +65,7 @@ def follow(some: list[Recipe], scratch: Path) -> None:
     """In a copy of what they need, with its bytecode: compiling the package takes seconds."""
     named = " ".join(name for recipe in some for name in [*recipe.files, *recipe.changes, *recipe.commands])
     tests = set(re.findall(r"\btests/(\w+)/", named))
-    for name in (*NEEDED, *(f"tests/{folder}" for folder in tests), "tests/conftest.py", "tests/waiting.py", "tests/accuracy/plans.py"):
+    for name in (*NEEDED, *(f"tests/{folder}" for folder in tests), *HELPERS):
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, scratch / name, ignore=HALF_WRITTEN)
         else:
