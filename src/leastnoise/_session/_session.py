@@ -138,7 +138,8 @@ def release(
         out: a directory to write, which must not exist yet; None to write nothing.
         options: the level of the intervals, answers beside the unbiased ones, what is written and how, and the guard: see `Options`.
         dataset: the data set's name in the ledger; None for the source's file name.
-        seed: draw reproducible noise that protects nobody, for tests and experiments; nothing is paid, and the release says so.
+        seed: draw reproducible noise that protects nobody, for tests and experiments; nothing is paid, and the release says so. Which rows
+            of a unit are used beyond ``max_rows`` is drawn anew.
         progress: called with the rows read so far and their number if it is known. Without it, a notebook shows
             below its cell what takes over a second.
 
