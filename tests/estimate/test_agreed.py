@@ -79,6 +79,15 @@ def test_only_tables_with_levels_of_which_one_has_all_cells_agree_in_this_way():
     assert finest_table((half + cells).products).attributes == ("a", "b")
 
 
+def test_sums_that_may_be_negative_are_not_raised_to_0():
+    domain = ln.Domain(a=ln.Coded(4, levels={"half": {0: "x", 1: "x", 2: "y", 3: "y"}}), measures={"debt": ln.Measure("debt", -9, 9)})
+    along = ln.queries(domain, a=ln.level("half"), sum="debt") + ln.queries(domain, a="identity", sum="debt")
+    rows, options = pd.DataFrame({"a": [0, 1, 2, 3], "debt": [-9] * 4}), ln.Options(non_negative=True, integer=True)
+    for table in ln.release(ln.plan(along, ln.PureDP(100), strategy="marginals"), rows, seed=1, options=options).tables:
+        assert table.non_negative is None
+        assert (table.integer < 0).all()
+
+
 def test_a_release_of_levels_has_columns_that_agree_the_level_of_each_table_and_a_list_of_levels(tmp_path):
     rows = np.random.default_rng(1).integers(0, 30, 200)
     plan = ln.plan(asked(), ln.ZCDP("1/50"), strategy="marginals")

@@ -235,6 +235,17 @@ def test_changes_are_the_answers_of_their_table() -> None:
     changes, table = ln.changes(release, "month", 2, by=["sex"]), release.tables["month:change 2 x sex"]
     assert changes.numbers["difference"] == pytest.approx(table.answer, abs=1e-6)
     assert changes.numbers["std_error"] == pytest.approx(table.noise_std)
+    for end in ("low", "high"):
+        assert changes.numbers[end] == pytest.approx(getattr(table, end))
+    # At the ends of a ratio r the later count less r times the earlier one is as far from 0 as its noise and half a step of it allow.
+    months = ln.queries(DOMAIN, month="identity", sex="identity")
+    (cells,), times = release.answer(months), interval_multiplier(release.measurements.noise, 0.95)
+    covariance = release.covariances(*months.products * 2).reshape(6, 2, 6, 2)
+    for end in ("ratio_low", "ratio_high"):
+        for (month, sex), ratio in np.ndenumerate(changes.numbers[end]):
+            weights = np.array([-ratio, 1.0])
+            variance = weights @ covariance[month : month + 3 : 2, sex, month : month + 3 : 2, sex] @ weights
+            assert 1 < abs(weights @ cells.answer[month : month + 3 : 2, sex]) / times / np.sqrt(variance) < 1.07
     assert [*changes.columns()][:2] == ["month", "sex"]
     assert changes.columns()["month"][0] == "2024-03 - 2024-01"
 
@@ -283,6 +294,18 @@ def test_the_error_of_what_is_tested_for_a_quantile_is_its_own() -> None:
     _, spread = quantile_difference(*counts_of(first, up_to(PAID, "age", {}, ["sex"])), share)
     # Variances of 600 draws are off by 6%: 60 of them, 5 standard errors.
     assert np.moveaxis(errors.var(axis=0), 0, -1) == pytest.approx(spread, rel=0.3)
+
+
+def test_the_interval_of_a_quantile_has_the_cells_that_its_test_does_not_reject() -> None:
+    estimate = estimated(trees((Privacy(ln.PureDP("1/20")), Noise.DISCRETE_LAPLACE)))
+    times, half = interval_multiplier(Noise.DISCRETE_LAPLACE, 0.9), 0.5 / estimate.observation.measurements.grid
+    shares = np.arange(1, 20) / 20
+    found = quantiles(estimate, "age", shares.tolist(), by=["sex"], level=0.9)
+    for place, (one, share) in enumerate(zip(found, [*shares, *shares], strict=True)):
+        difference, spread = quantile_difference(*counts_of(estimate, up_to(PAID, "age", {}, ["sex"])), share)
+        own, margin = difference[place // 19], times * np.sqrt(spread[place // 19]) + half
+        first, behind = np.flatnonzero(own + margin >= 0)[0], np.flatnonzero((own - margin < 0)[:-1])
+        assert (one.low, one.high) == (first + 1, max(first, *(behind + 1)) + 1)
 
 
 def of_both_ends() -> Plan:

@@ -220,7 +220,8 @@ def test_a_missing_library_is_named(monkeypatch):
     check_options(SMALL, ln.Options(formats=("sdmx",)))
 
 
-def test_covariances_are_csv_where_no_table_format_is_asked_for(tmp_path):
-    options = ln.Options(formats=("sdmx",), covariances=("q1",))
+def test_covariances_and_statements_are_csv_where_no_table_format_is_asked_for(tmp_path):
+    options = ln.Options(formats=("sdmx",), covariances=("q1",), statements=("SELECT sex, COUNT(*) FROM people GROUP BY sex",))
     ln.release(SMALL, pd.DataFrame({"sex": ["F"]}), seed=1, out=tmp_path / "out", options=options)
     assert [path.name for path in (tmp_path / "out" / "covariances").iterdir()] == ["q1.csv"]
+    assert [path.name for path in (tmp_path / "out" / "answers").glob("statement*")] == ["statement-1.csv"]

@@ -42,7 +42,9 @@ def test_ends_that_are_not_equally_far_stay_so_and_the_margin_is_the_farther_one
         uneven = replace(table, low=table.answer - down, high=table.answer + up)
         assert uneven.margins == pytest.approx(np.full(6, max(down, up)))
         found = uneven.rounded(5, below=20)
-        kept = ~np.isnan(found.answer)
+        kept = table.answer >= 20
+        assert np.array_equal(kept, ~np.isnan(found.answer))
+        assert np.array_equal(kept, ~np.isnan(uneven.rounded(None, below=table.answer[kept].min()).answer))  # at the bound it is shown
         assert found.low[kept] == pytest.approx(found.answer[kept] - down - 2.5)
         assert found.high == pytest.approx(np.where(kept, found.answer + up + 2.5, 20 + up))
         assert found.margin[kept] == pytest.approx(np.full(kept.sum(), max(down, up) + 2.5))

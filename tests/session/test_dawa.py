@@ -79,7 +79,10 @@ def test_the_structure_of_the_data_decides(monkeypatch) -> None:
     domain = ln.Domain(age=ln.Integers(0, 4095))
     made = ln.plan(ln.queries(domain, age="identity"), ln.PureDP(1), strategy="dawa")
     tables = {name: Table(domain, {"age": np.repeat(place, cells)}) for name, cells in shapes.items()}
-    assert {name: regime(run(made, table, 1)) for name, table in tables.items()} == {name: name.partition(",")[0] for name in shapes}
+    outcomes = {name: run(made, table, 1) for name, table in tables.items()}
+    assert {name: regime(one) for name, one in outcomes.items()} == {name: name.partition(",")[0] for name in shapes}
+    (found,) = (one.finding.facts()["test"] for name, one in outcomes.items() if name == "adaptive, one block")
+    assert found["value"] == pytest.approx(3 * found["unit"], abs=0.01)  # of three even blocks in halves, each at the price of a bucket
 
 
 def test_a_plan_that_does_not_tell_the_cells_is_answered_as_it_is(monkeypatch) -> None:
