@@ -141,6 +141,17 @@ def test_the_budget_of_a_period_is_that_of_each(ledger, monkeypatch, period, ins
     assert ledger.left().epsilon == Fraction(1, 8)
 
 
+def test_shares_are_for_the_period_of_the_whole(ledger, monkeypatch) -> None:
+    ledger.set_budget(PureDP(1), period="month")
+    ledger.set_budget(PureDP("1/2"), share="ann")
+    ann = Ledger.open(ledger.path, share="ann")
+    for day in ("2026-01-05", "2026-02-05"):
+        on(monkeypatch, day)
+        take(ann, "1/2")
+        with pytest.raises(BudgetError, match=r"of epsilon = 0.5 a month for the share 'ann'"):
+            take(ann, "1/4")
+
+
 def test_a_period_is_left_when_all_that_is_spent_is_within_the_budget(ledger, monkeypatch) -> None:
     ledger.set_budget(PureDP(1), period="month")
     for day in ("2026-01-05", "2026-02-05"):

@@ -14,7 +14,6 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Callable
-from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -180,10 +179,14 @@ def test_spenders_at_once_cannot_overspend(ledger: Ledger, tmp_path: Path) -> No
 @pytest.mark.parametrize("statement", ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
 def test_a_lock_held_too_long_is_one_sentence(ledger: Ledger, statement: str) -> None:
     hasty = Ledger.open(ledger.path, timeout=0.2)
-    with closing(sqlite3.connect(ledger.path, isolation_level=None)) as holder:
-        holder.execute(statement)
+    program = "import sqlite3, sys; held = sqlite3.connect(sys.argv[1], isolation_level=None); held.execute(sys.argv[2]); print(); input()"
+    command = [sys.executable, "-c", program, str(ledger.path), statement]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"\n"  # it holds the lock now
         with pytest.raises(LedgerError, match=r"was locked by another process for more than 0\.2 seconds\. Try again when"):
             take(hasty)
+        holder.communicate(b"\n")
     assert ledger.left().epsilon == 1
 
 

@@ -75,18 +75,25 @@ def test_a_mutant_is_on_the_disk_until_a_test_fails_or_its_time_is_over(tmp_path
     kernel.mkdir(parents=True)
     (kernel / "sample.py").write_text(CODE, "utf-8")
     (tree / "test_a.py").write_text(
-        "import sys\nsys.path.insert(0, 'src/leastnoise/_kernel')\nfrom sample import LIMIT, above\n\n"
+        "import sys\nsys.path.insert(0, 'src/leastnoise/_kernel')\nfrom sample import LIMIT, above\nassert LIMIT\n\n"
         "def test_one():\n    assert above(5)\n\ndef test_above():\n    assert not above(3)\n\n"
         "def test_waits():\n    while LIMIT == 6: pass\n"
     )
-    tests = [f"test_a.py::test_{name}" for name in ("one", "above", "waits")]
-    (tmp_path / "lines.json").write_text(json.dumps({"tests": dict.fromkeys(tests, (0.01, "")), "lines": {}}), "utf-8")
+    *tests, gone = [f"test_a.py::test_{name}" for name in ("one", "above", "waits", "that_is_not_there")]
+    (tmp_path / "lines.json").write_text(json.dumps({"tests": dict.fromkeys([*tests, gone], (0.01, "")), "lines": {}}), "utf-8")
     cover = Cover(tmp_path)
     assert run(tree, cover, None, tests) == Outcome("survived", 3, "")
     assert run(tree, cover, found(tmp_path, "> least -> >= least"), tests) == Outcome("killed", 3, tests[1])
+    assert run(tree, cover, found(tmp_path, "LIMIT = 5 -> LIMIT = None"), tests) == Outcome("killed", 3, "test_a.py")  # at import
+    assert run(tree, cover, found(tmp_path, "> least -> >= least"), tests[:1]) == Outcome("survived", 1, "")
+    with pytest.raises(RuntimeError, match="do not run on the code as it is either: ended with 4"):
+        run(tree, cover, found(tmp_path, "5 -> 6"), [*tests[:1], gone])
     assert (kernel / "sample.py").read_text("utf-8") == CODE
     with changed(kernel.parent, found(tmp_path, "5 -> 6")):
         assert run_tests(tree, tests, 0) == ("time", "limit of time")
+        with changed(kernel.parent, None):  # as after a run that was killed
+            assert (kernel / "sample.py").read_text("utf-8") == CODE
+        (kernel / "sample.kept").write_text(CODE, "utf-8")
 
 
 def test_a_sample_is_drawn_from_a_seed_until_enough_are_no_words(tmp_path):

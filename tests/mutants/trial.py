@@ -19,6 +19,7 @@ FIRST = 60  # tests that run before the files of more are imported
 MOST = 60.0  # CPU seconds of tests that a mutant meets at most, by what they took on the code as it is
 # CPU seconds beyond three times what the tests took when they were recorded, where later ones found values kept by earlier ones.
 PATIENCE = 90.0
+ENDED = "ended with"  # how that begins which pytest says where no test failed: a change broke a conftest, or the run itself
 # pytest within limits of CPU seconds and of memory
 PROGRAM = """
 import resource, sys, pytest
@@ -52,31 +53,41 @@ def run(tree: Path, cover: Cover, mutant: Mutant | None, tests: list[str]) -> Ou
         cover: how long the tests take.
         mutant: what to change.
         tests: in order; those beyond `MOST` are left out.
+
+    Raises:
+        RuntimeError: no test failed, and pytest ended early without the change too, so that nothing is known about it.
     """
     chosen = cover.within(tests, MOST)
     with changed(tree / "src" / "leastnoise", mutant):
         for part in filter(None, (chosen[:FIRST], chosen[FIRST:])):
             state, by = run_tests(tree, part, PATIENCE + 3 * cover.seconds(part))
             if state != "survived":
-                return Outcome(state, len(chosen), by)
-    return Outcome("survived", len(chosen), "")
+                break
+        else:
+            return Outcome("survived", len(chosen), "")
+    if mutant and by.startswith(ENDED) and (found := run(tree, cover, None, part)).state != "survived":
+        raise RuntimeError(f"The tests of {mutant.name} do not run on the code as it is either: {found.by}")
+    return Outcome(state, len(chosen), by)
 
 
 @contextmanager
 def changed(source: Path, mutant: Mutant | None) -> Iterator[None]:
-    """The source with the change, of which there is no bytecode."""
+    """The source with the change, of which there is no bytecode; it is as it was before a run that was killed."""
+    for left in source.rglob("*.kept"):
+        left.replace(left.with_suffix(".py"))
     if mutant is None:
         yield
         return
     path = source / mutant.file
-    original = path.read_text("utf-8")
+    text = mutated(source, mutant)
     for old in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
         old.unlink()
-    path.write_text(mutated(source, mutant), "utf-8")
+    kept = path.replace(path.with_suffix(".kept"))
+    path.write_text(text, "utf-8")
     try:
         yield
     finally:
-        path.write_text(original, "utf-8")
+        kept.replace(path)
 
 
 def run_tests(tree: Path, tests: list[str], limit: float) -> tuple[str, str]:
@@ -97,4 +108,4 @@ def run_tests(tree: Path, tests: list[str], limit: float) -> tuple[str, str]:
         failed = re.search(r"^(?:FAILED|ERROR) (.*?)(?: - |$)", told.read(), flags=re.MULTILINE)
     if code in {-signal.SIGXCPU, -signal.SIGKILL}:
         return "time", "limit of time"
-    return ("killed", failed[1] if failed else f"ended with {code}") if code else ("survived", "")
+    return ("killed", failed[1] if failed else f"{ENDED} {code}") if code else ("survived", "")
