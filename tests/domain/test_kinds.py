@@ -147,6 +147,7 @@ def test_number_text_is_exact(number):
     ("make", "message"),
     [
         (lambda: Categories([]), "categories must be a list of text or whole numbers that is not empty; got []."),
+        (lambda: Categories("FM"), "categories must be a list of text or whole numbers that is not empty; got 'FM'."),
         (lambda: Categories(["a", "a"]), "categories must differ from each other; got 'a' twice. Values are compared by their string form"),
         (lambda: Categories([1, "1"]), "categories must differ from each other; got '1' twice."),
         (lambda: Categories(["a", ""]), "a category must be text that is not empty; got ''. An empty text is a null; null='other' counts"),
@@ -161,6 +162,7 @@ def test_number_text_is_exact(number):
         (lambda: Integers(0, 5, outside="keep"), "outside must be one of 'drop', 'clip', 'other'; got 'keep'."),
         (lambda: Coded(0), "size must be a whole number from 1 to 2147483648; got 0."),
         (lambda: Coded(2.5), "size must be a whole number from 1 to 2147483648; got 2.5."),
+        (lambda: Coded(True), "size must be a whole number from 1 to 2147483648; got True."),
         (lambda: Bins(0, float("inf"), 5), "high must be a finite number, a decimal or a fraction such as 1, '0.1' or '1/3'; got inf."),
         (lambda: Bins(1, "1", 5), "low must be below high; got low 1 and high 1."),
         (lambda: Bins(0, 10**20, 5), "high must be between -(2^53 - 1) and 2^53 - 1; got '100000000000000000000'."),
@@ -169,6 +171,7 @@ def test_number_text_is_exact(number):
         (lambda: Measure("", 0, 1), "the column of a measure must be text that is not empty and has no control characters; got ''."),
         (lambda: Measure("pay", 0, 0), "low must be below high; got low 0 and high 0."),
         (lambda: Measure("pay", 0, 1, unit=0), "unit must be a number above 0, between 1e-100 and 1e100; got 0."),
+        (lambda: Measure("pay", 0, 1, unit=-1), "unit must be a number above 0"),
         (lambda: Measure("pay", 0, "0.5"), "high must be a whole multiple of the unit 1; got '0.5'. Choose another bound or unit."),
         (lambda: Measure("pay", 0, 10**10, unit="1e-9"), "high must be at most 2^53 - 1 units of 0.000000001, for exact sums; got"),
     ],
