@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from adapters.encoders import cell_encoder
@@ -100,6 +100,10 @@ def test_multiples_beyond_whole_doubles_are_rounded_once():
 TEXTS = ["F", "f", "F ", "17", "17.0", "17.00", "017", "+17", "17.", "-0.0", "0", "inf", "true", "True", "é", "e\u0301", "1.50", "1.5"]
 
 
+LONGEST = "17." + "0" * 397  # text of 400 letters at most is looked at for zeros
+
+
+@example(["17"], [LONGEST, LONGEST + "0"])
 @given(
     st.lists(st.sampled_from(TEXTS), min_size=1, max_size=6, unique=True),
     st.lists(st.one_of(st.sampled_from(TEXTS), st.just("")), max_size=12),
@@ -109,7 +113,7 @@ def test_text_against_the_reference(categories, values):
     kind = Categories(categories, null="other")
     expected = []
     for value in values:
-        whole = value.split(".")[0].replace("-0", "0") if value in {"17.0", "17.00", "-0.0"} else value
+        whole = value.split(".")[0].replace("-0", "0") if value in {"17.0", "17.00", "-0.0", LONGEST} else value
         if value == "":
             expected.append(len(categories))
         elif value in categories:
