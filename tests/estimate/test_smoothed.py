@@ -11,6 +11,7 @@ from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._estimate import Estimate, Halving, Smoothed, can_be_smoothed, shrink
 from leastnoise._estimate._expansion import posterior_means, prior, runs_of
+from leastnoise._estimate._least_squares import Answer, Sides
 from leastnoise._fitting import fit
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import AllRanges, Coarse, Dense, Identity, Operator, Prefix, Tree, dense
@@ -133,3 +134,10 @@ def test_means_are_moved_back_by_the_factor_of_james_and_stein(monkeypatch: pyte
     assert 0.6 < factor < 0.8
     # The factor's noise from three simulations is 0.015.
     np.testing.assert_allclose(Smoothed.of(observation).cells, factor * least, atol=0.06 * np.abs(least).max())
+
+
+def test_intervals_reach_to_both_bounds_and_their_noise() -> None:
+    least, least_std, most, most_std = np.array([[9.0, 3.0, 20.0, 1.0], [2.0, 4.0, 11.0, 6.0], [9.0, 0.0, 11.0, 0.0]]).T
+    below, above = Answer(np.full(3, 10.0), np.full(3, 1.0), None, Sides(least, least_std, most, most_std)).reaches(2.0, 1.5, 0.5)
+    assert below.tolist() == [1 + 1.5 * 3 + 0.5, 8 + 1.5 * 4 + 0.5, 2 * 1 + 0.5]
+    assert above.tolist() == [10 + 1.5 * 1 + 0.5, 1 + 1.5 * 6 + 0.5, 2 * 1 + 0.5]

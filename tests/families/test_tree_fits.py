@@ -100,6 +100,20 @@ def test_no_error_below_the_bound_where_the_cells_are_not_needed() -> None:
 
 
 @pytest.mark.parametrize("norm", [1, 2])
+def test_chains_are_weighed_best_first(norm: int) -> None:
+    widths = np.array([[1, 4, 32, 0], [1, 8, 0, 0], [1, 2, 6, 36], [1, 0, 0, 0]], dtype=float)
+    parts = np.random.default_rng(3).uniform(0.1, 5, widths.shape) * (widths > 0)
+    places, weights = trees._weigh(parts, widths, norm, 60)
+    assert sorted(places.tolist()) == [0, 1, 2, 3]
+    assert not weights[widths[places] == 0].any()
+    reached = [
+        trees._slopes(np.log(own[own > 0]), parts[at][own > 0], widths[at][own > 0], norm)[0]
+        for at, own in zip(places, weights, strict=True)
+    ]
+    assert reached == sorted(reached)
+
+
+@pytest.mark.parametrize("norm", [1, 2])
 def test_slopes_of_levels_agree_with_differences(norm: int) -> None:
     parts, widths, logs = np.array([3.0, 2.0, 0.5, 0.0]), np.array([1.0, 4.0, 12.0, 0.0]), np.array([0.0, -0.4, -0.9, -6.0])
     slopes = approx_fprime(logs, lambda x: trees._slopes(x, parts, widths, norm)[0], 1e-7)

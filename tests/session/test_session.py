@@ -41,6 +41,9 @@ def test_two_private_releases_differ(tmp_path) -> None:
 def test_the_dual_bound_of_one_strategy_holds_for_all() -> None:
     asked = ln.queries(ln.Domain(x=ln.Integers(0, 11), y=ln.Integers(0, 7)), x="prefix", y="all_ranges")
     tried = ln.compare(asked, ln.Privacy(ln.ApproxDP(1, "1e-6")))
+    assert [one.total for one in tried] == sorted(one.total for one in tried)
+    assert all(one.plan.strategy == one.strategy for one in tried if one.plan is not None)
+    assert tried[0].plan == ln.plan(asked, tried[0].plan.privacy)
     bounds = {
         noise: {one.plan.lower_bound() for one in tried if one.plan is not None and one.noise == noise}
         for noise in (Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE)
