@@ -50,6 +50,8 @@ def make_smaller(monkeypatch: pytest.MonkeyPatch, samplers: dict[Noise, Any], no
 def test_the_kernel_as_built_is_below_its_claim_and_not_far(case: str) -> None:
     found = ln.audit(planned(case), trials=TRIALS, confidence=SURE, entropy=SeededEntropy(5))
     assert found.held
+    spent = planned(case).cost()  # what is claimed is what is paid
+    assert found.claim == pytest.approx(spent.mu_squared**0.5 if found.measure == "mu" else float(getattr(spent, found.measure)))
     assert 0 < found.lower_bound <= found.claim
     assert 0.8 * query(found).claim < query(found).lower_bound <= query(found).claim
 
