@@ -285,7 +285,7 @@ def test_what_is_no_release_is_refused(rich, tmp_path):
     with pytest.raises(InputError, match=r"There is no release in '.*nothing', or it cannot be read\. Name the directory"):
         read(tmp_path / "nothing")
     target = write(rich, tmp_path / "out", "csv")
-    value, observation = manifest_of(target), target / "measurements/observation.json"
+    value = manifest_of(target)
     without = {name: entry for name, entry in value.items() if name not in ("options", "intervals")}
     for text in ("{", "[]", json.dumps({**value, "files": None}), json.dumps(without)):
         (target / "manifest.json").write_text(text)
@@ -295,6 +295,9 @@ def test_what_is_no_release_is_refused(rich, tmp_path):
     with pytest.raises(InputError, match=r"the format of a release must be 1; got 99. It was written by leastnoise '\d+\.\d+\.\d+"):
         read(target)
     (target / "manifest.json").write_text(json.dumps(value))
-    observation.write_text(observation.read_text().replace("false", "true"))
-    with pytest.raises(InputError, match=r"was changed: measurements/observation\.json is not the file that its manifest describes"):
-        read(target)
+    for name in ("observation", "plan"):
+        file, whole = target / f"measurements/{name}.json", (target / f"measurements/{name}.json").read_text()
+        file.write_text(whole.replace("false", "true") if name == "observation" else f"{whole}\n")
+        with pytest.raises(InputError, match=rf"was changed: measurements/{name}\.json is not the file that its manifest describes"):
+            read(target)
+        file.write_text(whole)
