@@ -16,7 +16,7 @@ from leastnoise._domain._cells import plain_json
 from leastnoise._kernel import KeySearch, LeastCost, Ledger, Series, Terms, _measure, _series
 from leastnoise._kernel._outcome import values_from_text
 from leastnoise._linop import Dense, Identity
-from leastnoise._measurements import Block, Factor, Measurements, measurements_digest
+from leastnoise._measurements import Block, Factor, Measurements, cost, measurements_digest
 from leastnoise._table import Table
 
 DOMAIN = Domain(sex=["F", "M"])
@@ -142,9 +142,12 @@ def test_a_step_is_not_resumed_on_other_bounds_whatever_writes_a_domain(tmp_path
     series = Series.paid(many_steps(domain(100), privacy), table(100), ledger, output="out")
     series.measure(made(100))
     assert measurements_digest(made(100)) == measurements_digest(made(10))
-    again = Series.resumed(many_steps(domain(10), privacy), table(10), ledger, series.receipt)
-    with pytest.raises(InputError, match="other steps than those that were recorded"):
-        again.measure(made(10))
+    alike = replace(made(100), blocks=(Block((), Fraction(100), "pay"),))  # another query of the same cost
+    assert cost(alike) == cost(made(100))
+    for high, other in ((10, made(10)), (100, alike)):
+        again = Series.resumed(many_steps(domain(high), privacy), table(high), ledger, series.receipt)
+        with pytest.raises(InputError, match="other steps than those that were recorded"):
+            again.measure(other)
 
 
 def test_a_search_is_not_resumed_with_one_that_differs_in_one_field(tmp_path: Path) -> None:
