@@ -1,5 +1,6 @@
 """Coins, uniform integers and raw bits: by enumeration, at their ties, and by frequency."""
 
+import itertools
 from collections import Counter
 from fractions import Fraction
 
@@ -134,6 +135,17 @@ def test_exponential_coins_by_exact_enumeration(monkeypatch, linear, square, slo
         assert heads <= exact <= heads + unknown
         assert unknown <= mpmath.mpf("0.002")
     assert sum(results.values()) + open_ == 1
+
+
+@pytest.mark.parametrize(("square", "slots"), [(False, 8), (True, 16)])
+def test_exponential_coins_tossed_at_once_have_terms_of_their_own(square, slots):
+    count, index = 120_000, np.random.default_rng(0).permutation(120_000)
+    tenths, linear = np.resize(u64(2, 5, 9), count), np.resize(u64(0, 1, 3, 7), count)
+    coins = Ratios(numerators=tenths, denominators=scalar(10))
+    heads = toss_exp(coins, index, SeededEntropy(3), linear=linear, square=square, slots=slots)
+    for n, times in itertools.product((2, 5, 9), (0, 1, 3, 7)):
+        chosen, x = heads[(tenths[index] == n) & (linear == times)], n / 10
+        assert stats.binomtest(int(chosen.sum()), chosen.size, np.exp(-(times * x + square * x * x) / slots)).pvalue > ALARM
 
 
 def test_coins_of_any_exponent():

@@ -184,6 +184,8 @@ def test_the_wall_round_a_series(ledger: Ledger) -> None:
     for source in (SystemEntropy(), Known(0)):  # whatever it draws from
         unpaid = UnpaidSeries(aware(), TABLE, source)
         assert (unpaid.private, unpaid.receipt) == (False, None)
+    observation = simulate(step(PureDP(1)), TABLE, SeededEntropy(1))
+    assert (observation.private, observation.receipt) == (False, "")
     with pytest.raises(InputError, match="got another source"):
         simulate(step(PureDP(1)), TABLE, Known(0))  # type: ignore[arg-type]
     other = Table(Domain(age=Integers(0, 8)), {"age": [1]})
