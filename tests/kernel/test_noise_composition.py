@@ -124,6 +124,13 @@ def test_the_wide_product_is_exact():
         assert (high.astype(object) * TOP + low == one.astype(object) * other).all()
 
 
+def test_a_part_beyond_the_table_is_kept_as_its_square_says(monkeypatch):
+    asked, said = [], iter([True, True, False, False, True, False, True])
+    monkeypatch.setattr(_noise, "coin_exp", lambda *of: asked.append(of[:2]) or next(said))
+    assert _noise._far_part(8, None) == 8 * 8 + 1
+    assert asked == [*[(8, 8)] * 3, (4, 128), *[(8, 8)] * 2, (1, 128)]
+
+
 def test_the_number_beyond_the_laplace_table():
     source = SeededEntropy(6)
     beyond = np.array([_noise._far_number(source) for _ in range(4000)]) - 128

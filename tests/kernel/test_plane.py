@@ -119,9 +119,9 @@ def test_the_least_cost_is_that_of_all_partitions(shape):
     generator = np.random.default_rng(3)
     tree = block_tree(*shape)
     for _ in range(5):
-        x = generator.integers(0, 50, shape)
-        costs = [sum(deviation(x.reshape(-1)[list(cells_of(tree, *block))]) + 2 for block in B) for B in all_partitions(tree)]
-        assert float(least_cost(x, 10**6, 1, penalty=2)) == pytest.approx(min(costs), abs=0.01)
+        x = generator.integers(0, 500, shape)
+        costs = [sum(deviation(x.reshape(-1)[list(cells_of(tree, *block))]) + 400 for block in B) for B in all_partitions(tree)]
+        assert float(least_cost(x, 10**6, 1, penalty=400)) == pytest.approx(min(costs), abs=0.01)
 
 
 def test_no_count_makes_it_fail():
