@@ -87,7 +87,7 @@ def test_a_folder_and_a_pattern_are_read_as_one_file(tmp_path):
     whole, many = parts(tmp_path)
     domain = Domain(sex=["F", "M"], age=Integers(17, 18))
     expected = sorted(rows_of(read(whole, domain)))
-    for source in (many, str(many), many / "**" / "*.csv*", f"{tmp_path}/par?s/**"):
+    for source in (many, str(many), many / "**" / "*.csv*", f"{tmp_path}/par?s/**", many / ".." / "parts" / "**"):
         seen = []
         assert sorted(rows_of(read(source, domain, progress=lambda *facts, seen=seen: seen.append(facts)))) == expected
         assert seen[-1] == (3, None)

@@ -228,6 +228,7 @@ def test_sizes_become_pythons_own_integers() -> None:
         *((partial(Toeplitz, [0], *of), "a first value other than 0, scales above 0") for of in (([0], [1, 1]), ([2], [1, 0]))),
         (lambda: Tree(4, (3, 2)), "widths must be descending whole numbers, each a multiple of the next; got \\[3, 2\\]"),
         (lambda: Tree(4, ()), "widths must be descending"),
+        (lambda: Tree(4, (2**40 + 1,)), "width must be a whole number from 1 to"),
         (lambda: Dense(np.array([[np.iinfo(np.int64).min]])), "whole numbers between"),
         (lambda: DiagonalAndRows([1, 0], [[1, 1]]), "as long as the rows, without a zero"),
         (lambda: DiagonalAndRows([1], [[1, 1]]), "as long as the rows, without a zero"),
