@@ -191,7 +191,12 @@ def test_the_wall_round_a_series(ledger: Ledger) -> None:
     other = Table(Domain(age=Integers(0, 8)), {"age": [1]})
     with pytest.raises(InputError, match="over another domain"):
         Series.paid(aware(), other, ledger, output="out")
-    for unit in ({}, {"unit_column": "id", "max_rows": 3}, {"unit_column": "id", "max_rows": 2, "max_per_cell": PerCell(1, "age")}):
+    for unit in (
+        {},
+        {"unit_column": "house", "max_rows": 2},
+        {"unit_column": "id", "max_rows": 3},
+        {"unit_column": "id", "max_rows": 2, "max_per_cell": PerCell(1, "age")},
+    ):
         with pytest.raises(InputError, match="another privacy unit"):
             UnpaidSeries(aware(unit_column="id", max_rows=2), Table(DOMAIN, {"age": [0]}, **unit), SeededEntropy(1))
     with pytest.raises(InputError, match="has a PureDP budget"):

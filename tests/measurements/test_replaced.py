@@ -74,6 +74,20 @@ def test_no_limit_of_work_makes_rows_nearer(name: str, most: int, data: st.DataO
     assert float(found) * (1 + 1e-12) >= worst(plan, inside[inside.any(axis=1)])
 
 
+@pytest.mark.parametrize("most", [1, 6])  # sets of attributes: nothing is merged, then attributes with equally many cells
+@settings(max_examples=20, deadline=None)
+@example([({"a", "b"}, Fraction(1), Contrasts), ({"b", "c"}, Fraction(1), Identity)])
+@given(st.lists(st.tuples(st.sets(st.sampled_from("abc")), scales, st.sampled_from([Contrasts, Identity])), min_size=1, max_size=4))
+def test_attributes_that_are_counted_together_make_no_rows_nearer(most: int, tables: list[tuple[set[str], Fraction, type]]) -> None:
+    """The forms of contrasts have negative shares, also of sets of which others of the same size have none."""
+    plan = plan_of(2, [Block(cells(*sorted(names), of=made), scale) for names, scale, made in tables])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(_sensitivity, "_MOST_SETS", most)
+        distance = replaced_distance(plan, 2)
+    inside = units_of(plan)
+    assert float(distance) * (1 + 1e-12) >= worst(plan, inside[inside.any(axis=1)])
+
+
 @pytest.mark.parametrize("power", [1, 2])
 def test_products_are_bounded_by_what_all_columns_of_each_factor_share(power: int) -> None:
     """Twice the largest norm less the last query, which all have; exact where columns are as long as one another, as in trees."""
