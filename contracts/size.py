@@ -11,7 +11,7 @@ from pathlib import Path
 from contracts.sources import code_lines
 
 FOLDER = Path(__file__).parents[1] / "src" / "leastnoise"
-CEILINGS = {"lines": 45_820, "files": 198, "functions": 2_897, "code": 27_086}
+CEILINGS = {"lines": 45_819, "files": 198, "functions": 2_897, "code": 27_084}
 
 
 def counted(folder: Path = FOLDER) -> dict[str, Counter[str]]:
