@@ -168,6 +168,7 @@ def test_number_text_is_exact(number):
         (lambda: Bins(0, 10**20, 5), "high must be between -(2^53 - 1) and 2^53 - 1; got '100000000000000000000'."),
         (lambda: Bins(0, 1, 0), "count must be a whole number from 1 to 2147483648; got 0."),
         (lambda: Bins(0, 1, 2, closed="both"), "closed must be one of 'left', 'right'; got 'both'."),
+        (lambda: Reading(currency=[""]), "currency must be a list of texts that are not empty; got ''."),
         (lambda: Edges("12"), "edges must be a list of at least two numbers; got '12'."),
         (lambda: Measure("", 0, 1), "the column of a measure must be text that is not empty and has no control characters; got ''."),
         (lambda: Measure("pay", 0, 0), "low must be below high; got low 0 and high 0."),
