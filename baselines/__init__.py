@@ -1,7 +1,8 @@
 """Other people's mechanisms behind one interface, for comparison. Not part of the library: it never imports this.
 
-Each is written from its paper's definition, with the kernel's exact samplers; says why it is private, or that it is not; and takes
-counts, a budget, a source of randomness and the ranges that matter (docs/results/baselines.md).
+Each is written from its paper's definition, with the kernel's exact samplers; says why it is
+private, or that it is not; and takes counts, a budget, a source of randomness and the ranges that
+matter (docs/results/baselines.md).
 
     for baseline in ONE_DIMENSION:
         estimate = baseline.run(x, "0.1", SeededEntropy(1), ranges)
@@ -32,7 +33,13 @@ ONE_DIMENSION: tuple[Baseline, ...] = (
     DAWA,
     RELEASED_DAWA,
 )
-TWO_DIMENSIONS: tuple[Baseline, ...] = (cells_baseline(2), uniform_baseline(2), UNIFORM_GRID, ADAPTIVE_GRID, QUADTREE)
+TWO_DIMENSIONS: tuple[Baseline, ...] = (
+    cells_baseline(2),
+    uniform_baseline(2),
+    UNIFORM_GRID,
+    ADAPTIVE_GRID,
+    QUADTREE,
+)
 
 __all__ = [
     "ADAPTIVE_GRID",

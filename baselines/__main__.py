@@ -1,8 +1,10 @@
 """Mean absolute error of all baselines over 2000 random ranges, in records.
 
-    python -m baselines [--data ../shared/data] [--epsilon 0.1 0.01] [--trials 5] [--plane] [--only ADULT ...]
+    python -m baselines [--data ../shared/data] [--epsilon 0.1 0.01] [--trials 5] [--plane] [--only
+    ADULT ...]
 
-Noise comes from a seed, so nothing that is printed here is private; the column of a mechanism that never is says so.
+Noise comes from a seed, so nothing that is printed here is private; the column of a mechanism that
+never is says so.
 """
 
 import argparse
@@ -35,12 +37,23 @@ def random_ranges(shape: Sequence[int], seed: int = 5) -> Ranges:
 def errors(one: Baseline, x: Wholes, epsilon: str, ranges: Ranges, trials: int, seed: int) -> Reals:
     """Mean absolute error over the ranges of each trial, in records; (trials,)."""
     entropy, truth = SeededEntropy(seed), ranges.answers(x)
-    return np.array([np.abs(ranges.answers(one.run(x, epsilon, entropy, ranges)) - truth).mean() for _ in range(trials)])
+    return np.array(
+        [
+            np.abs(ranges.answers(one.run(x, epsilon, entropy, ranges)) - truth).mean()
+            for _ in range(trials)
+        ]
+    )
 
 
-def table(data: dict[str, Wholes], baselines: Sequence[Baseline], epsilon: str, trials: int, seed: int) -> None:
+def table(
+    data: dict[str, Wholes], baselines: Sequence[Baseline], epsilon: str, trials: int, seed: int
+) -> None:
     """Print one table: a row a data set, a column a baseline, then what the numbers are worth and what they took."""
-    print(f"\nepsilon {epsilon}\n\n| data | {' | '.join(one.label for one in baselines)} |\n|---|{'--:|' * len(baselines)}", flush=True)
+    print(
+        f"\nepsilon {epsilon}\n\n| data | {' | '.join(one.label for one in baselines)} "
+        f"|\n|---|{'--:|' * len(baselines)}",
+        flush=True,
+    )
     ranges: dict[tuple[int, ...], Ranges] = {}  # one object a shape: strategies are fitted once
     spread, seconds = [], np.zeros(len(baselines))
     for place, (name, x) in enumerate(data.items()):
@@ -52,13 +65,22 @@ def table(data: dict[str, Wholes], baselines: Sequence[Baseline], epsilon: str, 
             seconds[column] += time.process_time() - start
         print(f"| {name} | {' | '.join(f'{found.mean():.0f}' for found in row)} |", flush=True)
         spread.append([found.std(ddof=1) / found.mean() / np.sqrt(trials) for found in row])
-    print(f"| standard error, median | {' | '.join(f'{100 * share:.0f}%' for share in np.median(spread, axis=0))} |")
-    print(f"| CPU seconds a run | {' | '.join(f'{each:.2f}' for each in seconds / trials / len(data))} |", flush=True)
+    print(
+        "| standard error, median | "
+        f"{' | '.join(f'{100 * share:.0f}%' for share in np.median(spread, axis=0))} |"
+    )
+    print(
+        "| CPU seconds a run | "
+        f"{' | '.join(f'{each:.2f}' for each in seconds / trials / len(data))} |",
+        flush=True,
+    )
 
 
 def main() -> None:
     """Print one table an epsilon."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
     parser.add_argument("--epsilon", nargs="+", default=["0.1", "0.01"])
     parser.add_argument("--trials", type=int, default=5)
@@ -69,15 +91,26 @@ def main() -> None:
     folder = options.data / ("hist2d" if options.plane else "hist1d")
     files = sorted(folder.glob("*.npy"))
     if not files:
-        sys.exit(f"No histograms in {folder}; give the folder that holds hist1d and hist2d with --data.")
+        sys.exit(
+            f"No histograms in {folder}; give the folder that holds hist1d and hist2d with --data."
+        )
     if options.trials < 2:
         sys.exit(f"--trials must be at least 2; got {options.trials}.")
     data = {path.name.split(".")[0]: np.load(path).astype(np.int64) for path in files}
     data = {name: x for name, x in data.items() if options.only is None or name in options.only}
     if not data:
-        sys.exit(f"--only must name some of {', '.join(path.name.split('.')[0] for path in files)}; got {', '.join(options.only)}.")
+        sys.exit(
+            f"--only must name some of {', '.join(path.name.split('.')[0] for path in files)}; "
+            f"got {', '.join(options.only)}."
+        )
     for epsilon in options.epsilon:
-        table(data, TWO_DIMENSIONS if options.plane else ONE_DIMENSION, epsilon, options.trials, options.seed)
+        table(
+            data,
+            TWO_DIMENSIONS if options.plane else ONE_DIMENSION,
+            epsilon,
+            options.trials,
+            options.seed,
+        )
 
 
 if __name__ == "__main__":

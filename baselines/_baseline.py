@@ -1,6 +1,7 @@
 """One interface for other people's mechanisms: counts and a budget in, an estimate of every cell out.
 
-Neighbours differ by one record in one cell (add/remove). All that is checked of the arguments is checked here, for every mechanism alike.
+Neighbours differ by one record in one cell (add/remove). All that is checked of the arguments is
+checked here, for every mechanism alike.
 """
 
 from collections.abc import Callable
@@ -45,12 +46,22 @@ class Ranges:
 
     def __post_init__(self) -> None:
         alike = self.low.shape == self.high.shape and self.low.dtype == self.high.dtype == np.int64
-        if not (alike and self.low.ndim in {1, 2} and self.low.shape[1:] in {(), (2,)} and len(self.low) > 0):
+        if not (
+            alike
+            and self.low.ndim in {1, 2}
+            and self.low.shape[1:] in {(), (2,)}
+            and len(self.low) > 0
+        ):
             raise refuse(
-                "Ranges", f"{self.low.dtype} {self.low.shape}, {self.high.dtype} {self.high.shape}", "two int64 arrays (m,) or (m, 2)"
+                "Ranges",
+                f"{self.low.dtype} {self.low.shape}, {self.high.dtype} {self.high.shape}",
+                "two int64 arrays (m,) or (m, 2)",
             )
         if not ((self.low >= 0) & (self.low < self.high)).all():
-            raise InputError("Ranges must have 0 <= low < high; at least one has not. Give half-open ranges [low, high).")
+            raise InputError(
+                "Ranges must have 0 <= low < high; at least one has not. Give half-open ranges "
+                "[low, high)."
+            )
 
     def answers(self, cells: NDArray[Number]) -> NDArray[Number]:
         """The sums of the cells in each range, shape (m,), of the type of ``cells``."""
@@ -103,11 +114,14 @@ class Baseline:
         """The name; with a warning if it is not private. What tables print."""
         return self.name if self.private else f"{self.name} (not private, for comparison)"
 
-    def run(self, x: Wholes, epsilon: Exact, entropy: Entropy, ranges: Ranges | None = None) -> Reals:
+    def run(
+        self, x: Wholes, epsilon: Exact, entropy: Entropy, ranges: Ranges | None = None
+    ) -> Reals:
         """An estimate of the cells.
 
         Args:
-            x: counts, int64 of shape (n,) or (rows, columns); private. Negative counts are taken as 0.
+            x: counts, int64 of shape (n,) or (rows, columns); private. Negative counts are taken as
+                0.
             epsilon: above 0, numerator and denominator at most 2^32.
             entropy: the source of all randomness; there is no default.
             ranges: the queries that matter, public; None means all ranges.
@@ -121,14 +135,30 @@ class Baseline:
         Guarantees:
             epsilon-DP for add/remove neighbours if ``private``, and the entropy is.
         """
-        shaped = isinstance(x, np.ndarray) and x.dtype == np.int64 and x.ndim == self.dimensions and 1 <= x.size <= self.most_cells
+        shaped = (
+            isinstance(x, np.ndarray)
+            and x.dtype == np.int64
+            and x.ndim == self.dimensions
+            and 1 <= x.size <= self.most_cells
+        )
         if not shaped:
-            got = f"{x.dtype} array of shape {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
-            raise refuse("The counts", got, f"an int64 array of {self.dimensions} dimension(s) and 1 to {self.most_cells} cells")
+            got = (
+                f"{x.dtype} array of shape {x.shape}"
+                if isinstance(x, np.ndarray)
+                else type(x).__name__
+            )
+            raise refuse(
+                "The counts",
+                got,
+                f"an int64 array of {self.dimensions} dimension(s) and 1 to {self.most_cells} "
+                "cells",
+            )
         spent = exact_positive("epsilon", epsilon)
         if max(spent.numerator, spent.denominator) > _MOST_PARTS:
             raise refuse("epsilon", str(spent), "a fraction with parts of at most 2^32")
-        if ranges is not None and not (ranges.low.ndim == self.dimensions and (ranges.high <= np.array(x.shape)).all()):
+        if ranges is not None and not (
+            ranges.low.ndim == self.dimensions and (ranges.high <= np.array(x.shape)).all()
+        ):
             raise refuse("ranges", f"{ranges.low.shape}", f"within the {x.shape} cells")
         # Cell by cell, so that neighbours stay neighbours.
         cells = np.clip(x, 0, _MOST_RECORDS // x.size)

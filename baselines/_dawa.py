@@ -25,7 +25,8 @@ def printed_partition(x: Wholes, first: Fraction, second: Fraction, entropy: Ent
 def released_partition(x: Wholes, first: Fraction, second: Fraction, entropy: Entropy) -> Wholes:
     """The same with the three faults of every public copy. NOT PRIVATE.
 
-    Half the scale: (2 - 1/L - 1/n) / first for an interval of L cells; no noise on single cells; noisy costs cut off below 1 / second.
+    Half the scale: (2 - 1/L - 1/n) / first for an interval of L cells; no noise on single cells;
+    noisy costs cut off below 1 / second.
     """
     n = len(x)
     penalty = round(GRID / second)
@@ -39,13 +40,20 @@ def released_partition(x: Wholes, first: Fraction, second: Fraction, entropy: En
     return cheapest_of_powers(noisy)
 
 
-def second_stage(x: Wholes, starts: Wholes, epsilon: Fraction, entropy: Entropy, ranges: Ranges | None) -> Reals:
+def second_stage(
+    x: Wholes, starts: Wholes, epsilon: Fraction, entropy: Entropy, ranges: Ranges | None
+) -> Reals:
     """GreedyH for the ranges transformed to the buckets, least squares, uniform expansion; epsilon-DP given the buckets."""
     lengths = np.diff(starts, append=len(x))
-    gram = np.add.reduceat(np.add.reduceat(gram_of(ranges, len(x)), starts, axis=0), starts, axis=1) / np.outer(lengths, lengths)
+    gram = np.add.reduceat(
+        np.add.reduceat(gram_of(ranges, len(x)), starts, axis=0), starts, axis=1
+    ) / np.outer(lengths, lengths)
     fitted = as_defined(dense_gram(gram, 1))
     sums = np.add.reduceat(x, starts)
-    return np.repeat(measured(sums, whole_weights(fitted.scales), fitted.widths, epsilon, entropy) / lengths, lengths)
+    return np.repeat(
+        measured(sums, whole_weights(fitted.scales), fitted.widths, epsilon, entropy) / lengths,
+        lengths,
+    )
 
 
 def _dawa(partition: Callable[[Wholes, Fraction, Fraction, Entropy], Wholes]) -> Mechanism:
@@ -62,7 +70,8 @@ DAWA = Baseline(
     name="DAWA, Algorithm 1 as printed",
     dimensions=1,
     private=True,
-    proof="epsilon / 4 for the partition (its Theorem 2; theorem N of PROOFS-noisy-costs.md), the rest for GreedyH on buckets.",
+    proof="epsilon / 4 for the partition (its Theorem 2; theorem N of PROOFS-noisy-costs.md), the "
+    "rest for GreedyH on buckets.",
     source="Li, Hay, Miklau, Wang, PVLDB 2014",
     mechanism=_dawa(printed_partition),
     aware=True,
@@ -72,7 +81,8 @@ RELEASED_DAWA = Baseline(
     name="DAWA, released first stage",
     dimensions=1,
     private=False,
-    proof="None: half the noise that the theorem needs, none on single cells, and a clamp; a loss of 2.5 times its budget at 4 cells.",
+    proof="None: half the noise that the theorem needs, none on single cells, and a clamp; a loss "
+    "of 2.5 times its budget at 4 cells.",
     source="the authors' code of 2013 and its copies",
     mechanism=_dawa(released_partition),
     aware=True,

@@ -1,7 +1,8 @@
 """EFPA: the first frequencies of the counts, as many as the exponential mechanism says.
 
-The real trigonometric basis in whole multiples of 2^-16, so that sums and sensitivities are whole numbers and nothing depends on how a
-transform is normalised. All coefficients kept, sine and cosine, get noise; the released copies add it to sizes and publish phases exactly.
+The real trigonometric basis in whole multiples of 2^-16, so that sums and sensitivities are whole
+numbers and nothing depends on how a transform is normalised. All coefficients kept, sine and
+cosine, get noise; the released copies add it to sizes and publish phases exactly.
 """
 
 import math
@@ -18,7 +19,8 @@ from leastnoise._kernel import Entropy
 FINE = 2**16
 MOST_RECORDS = 2**37  # times FINE this is 2^53: sums are exact in float64
 STEPS = 16  # scores are in multiples of 1/16 of a record
-# One record moves the norm of a tail by at most 1 (the basis is orthonormal but for 2^-17), so 16 of it, rounded down, by at most 17.
+# One record moves the norm of a tail by at most 1 (the basis is orthonormal but for 2^-17), so 16
+# of it, rounded down, by at most 17.
 SCORE_SENSITIVITY = STEPS + 1
 _CHUNK = 256
 
@@ -32,7 +34,9 @@ def basis(size: int) -> Iterator[tuple[int, Wholes, Wholes]]:
     angle = 2 * np.pi * np.arange(size) / size
     cosine, sine = (np.round(FINE * wave(angle)).astype(np.int64) for wave in (np.cos, np.sin))
     for first in range(0, size // 2 + 1, _CHUNK):
-        place = np.outer(np.arange(first, min(first + _CHUNK, size // 2 + 1)), np.arange(size)) % size
+        place = (
+            np.outer(np.arange(first, min(first + _CHUNK, size // 2 + 1)), np.arange(size)) % size
+        )
         yield first, cosine[place], sine[place]
 
 
@@ -59,7 +63,10 @@ def coefficients(x: Wholes) -> tuple[Wholes, Wholes]:
     [[262144, 131072], [0, 0]]
     """
     counts = x.astype(np.float64)  # sums stay below 2^53
-    parts = [(cosine.astype(np.float64) @ counts, sine.astype(np.float64) @ counts) for _, cosine, sine in basis(len(x))]
+    parts = [
+        (cosine.astype(np.float64) @ counts, sine.astype(np.float64) @ counts)
+        for _, cosine, sine in basis(len(x))
+    ]
     cosines, sines = (np.concatenate(both).astype(np.int64) for both in zip(*parts, strict=True))
     return cosines, sines
 
@@ -84,7 +91,9 @@ def tails(cosines: Wholes, sines: Wholes, size: int) -> Wholes:
     [22, 0]
     """
     energy, found = 0, []
-    for twice, c, s in zip(*(part.tolist()[::-1] for part in (multiplicities(size), cosines, sines)), strict=True):
+    for twice, c, s in zip(
+        *(part.tolist()[::-1] for part in (multiplicities(size), cosines, sines)), strict=True
+    ):
         found.append(math.isqrt(STEPS**2 * energy // (size * FINE**2)))
         energy += twice * (c * c + s * s)
     return np.array(found[::-1], dtype=np.int64)
@@ -104,7 +113,9 @@ def inverse(cosines: Reals, sines: Reals, size: int) -> Reals:
 def efpa(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
     """Half the budget for how many frequencies, half for them."""
     size = len(x)
-    cosines, sines = coefficients(np.minimum(x, MOST_RECORDS // size))  # cell by cell, so neighbours stay neighbours
+    cosines, sines = coefficients(
+        np.minimum(x, MOST_RECORDS // size)
+    )  # cell by cell, so neighbours stay neighbours
     sensitivity = sensitivities(size)
     kept = np.arange(1, len(cosines) + 1)
     # Expected norm of the noise, public; in records.
@@ -121,8 +132,10 @@ EFPA = Baseline(
     dimensions=1,
     private=True,
     proof=(
-        "Exponential mechanism with epsilon / 2: one record moves the norm of each tail by at most 1. Laplace with epsilon / 2 on the "
-        "cosine and sine coefficients kept, at the exact largest column sum of their whole-numbered basis. Sequential composition."
+        "Exponential mechanism with epsilon / 2: one record moves the norm of each tail by at "
+        "most 1. Laplace with epsilon / 2 on the "
+        "cosine and sine coefficients kept, at the exact largest column sum of their "
+        "whole-numbered basis. Sequential composition."
     ),
     source="Acs, Castelluccia, Chen, ICDM 2012",
     mechanism=efpa,

@@ -1,13 +1,16 @@
 """GreedyH, the second stage of DAWA used alone: as defined, and as every released copy computes it.
 
-GreedyH gives every node its own scale: the node takes a share of what its ancestors have left of 1, so the scales on every path from the
-root to a cell have the sum 1. From the cells up, the share lambda of each node is chosen for the least error of the queries inside the
-node, while its subtree gets the rest. Queries that leave the node are anticipated: the part that crosses the node's children is damped by
-``b^(-depth/2)``.
+GreedyH gives every node its own scale: the node takes a share of what its ancestors have left of 1,
+so the scales on every path from the root to a cell have the sum 1. From the cells up, the share
+lambda of each node is chosen for the least error of the queries inside the node, while its subtree
+gets the rest. Queries that leave the node are anticipated: the part that crosses the node's
+children is damped by ``b^(-depth/2)``.
 
-The released copies minimise the error of the workload W^T W in the place of W, because a routine written for W is called with W^T W. They
-also damp lambda^2 where only what crosses the children should be damped, hand the damped objective up as the error of the child, and do
-not split blocks whose columns in the workload are all equal. That reading gives the published numbers; it is as private as the other.
+The released copies minimise the error of the workload W^T W in the place of W, because a routine
+written for W is called with W^T W. They also damp lambda^2 where only what crosses the children
+should be damped, hand the damped objective up as the error of the child, and do not split blocks
+whose columns in the workload are all equal. That reading gives the published numbers; it is as
+private as the other.
 """
 
 import math
@@ -74,7 +77,9 @@ def _best_shares(error: Reals, mass: Reals, cross: Reals) -> Reals:
     best = np.empty(len(error))
     for start in range(0, len(error), _NODES_AT_ONCE):
         part = slice(start, start + _NODES_AT_ONCE)
-        value = (1 + u) ** 2 * (error[part, None] - cross[part, None] * u**2 / (1 + mass[part, None] * u**2))
+        value = (1 + u) ** 2 * (
+            error[part, None] - cross[part, None] * u**2 / (1 + mass[part, None] * u**2)
+        )
         best[part] = shares[np.argmin(value, axis=1)]
     return best
 
@@ -92,7 +97,9 @@ def fit_greedy_h(gram: Gram) -> ScaledTree:
         error, children = run_sums(error, 2), run_sums(inside, 2)
         damping = 2 ** (-(len(widths) - 1 - level) / 2)
         share = _best_shares(error, k, damping * (m - children) + children)
-        share[error <= _NOTHING * error.max()] = 0.0  # nobody asks there, so only rounding errors would be minimised
+        share[error <= _NOTHING * error.max()] = (
+            0.0  # nobody asks there, so only rounding errors would be minimised
+        )
         rest = (1 - share) ** 2
         divisor = rest + k * share**2
         error = (error - share**2 / divisor * m) / rest
@@ -124,7 +131,9 @@ def as_released(gram: Reals) -> Hierarchy:
     """
     size = len(gram)
     squared = dense_gram(gram @ gram, size)
-    unlike = np.append(~np.isclose(gram[:, 1:], gram[:, :-1], rtol=1e-12, atol=0).all(axis=0), False)
+    unlike = np.append(
+        ~np.isclose(gram[:, 1:], gram[:, :-1], rtol=1e-12, atol=0).all(axis=0), False
+    )
     widths = full_chain(size, 2)
     vector = np.ones(size)
     error, inside = squared.diagonal(), squared.diagonal()
@@ -138,7 +147,9 @@ def as_released(gram: Reals) -> Hierarchy:
         damping = 2 ** (-(len(widths) - 1 - level) / 2)
         cross = damping * (joint - children) + children
         damped = damping * grid**2
-        objective = (error[:, None] - cross[:, None] * damped / ((1 - grid) ** 2 + mass[:, None] * damped)) / (1 - grid) ** 2
+        objective = (
+            error[:, None] - cross[:, None] * damped / ((1 - grid) ** 2 + mass[:, None] * damped)
+        ) / (1 - grid) ** 2
         best = objective.argmin(axis=1)
         share = grid[best]
         error = objective[np.arange(len(best)), best]
@@ -147,11 +158,15 @@ def as_released(gram: Reals) -> Hierarchy:
         vector = vector / np.repeat(divisor, width)[:size]
         ends = np.minimum(starts + width, size)
         borders = np.concatenate([[0], np.cumsum(unlike)])
-        alike = borders[ends - 1] == borders[starts]  # no unlike neighbours inside: measured as one, uniform below
+        alike = (
+            borders[ends - 1] == borders[starts]
+        )  # no unlike neighbours inside: measured as one, uniform below
         share = np.where(alike, 1.0, share)
         corner = squared.diagonal()[starts]
         error, inside = np.where(alike, corner, error), np.where(alike, corner, inside)
-        vector = np.where(np.repeat(alike, width)[:size], 1 / np.repeat(ends - starts, width)[:size], vector)
+        vector = np.where(
+            np.repeat(alike, width)[:size], 1 / np.repeat(ends - starts, width)[:size], vector
+        )
         shares.append(share)
     return Hierarchy(widths=widths, scales=tuple(path_scales(widths, shares, size)))
 
@@ -164,20 +179,31 @@ def gram_of(ranges: Ranges | None, size: int) -> Reals:
     [[1.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 1.0]]
     """
     if size > MOST_DENSE:
-        raise refuse("The counts", f"{size} cells", f"at most {MOST_DENSE} cells where ranges are listed", "Leave the ranges out.")
+        raise refuse(
+            "The counts",
+            f"{size} cells",
+            f"at most {MOST_DENSE} cells where ranges are listed",
+            "Leave the ranges out.",
+        )
     if ranges is None:
         cell = np.arange(size)
-        return np.asarray(np.minimum.outer(cell + 1.0, cell + 1.0) * (size - np.maximum.outer(cell, cell)))
+        return np.asarray(
+            np.minimum.outer(cell + 1.0, cell + 1.0) * (size - np.maximum.outer(cell, cell))
+        )
     number = np.zeros((size, size))
     np.add.at(number, (ranges.low, ranges.high - 1), 1.0)
-    reach = np.cumsum(np.cumsum(number, axis=0)[:, ::-1], axis=1)[:, ::-1]  # that begin by row i and end at column j or later
+    reach = np.cumsum(np.cumsum(number, axis=0)[:, ::-1], axis=1)[
+        :, ::-1
+    ]  # that begin by row i and end at column j or later
     upper = np.triu(reach)
     upper += np.triu(upper, 1).T
     return upper
 
 
 @lru_cache(maxsize=4)
-def _fitted(ranges: Ranges | None, size: int, *, released: bool) -> tuple[tuple[int, ...], list[Wholes]]:
+def _fitted(
+    ranges: Ranges | None, size: int, *, released: bool
+) -> tuple[tuple[int, ...], list[Wholes]]:
     if released:
         found = as_released(gram_of(ranges, size))
     elif ranges is None:
@@ -193,7 +219,9 @@ def greedy_h(x: Wholes, epsilon: Fraction, entropy: Entropy, ranges: Ranges | No
     return measured(x, weights, widths, epsilon, entropy)
 
 
-def released_greedy_h(x: Wholes, epsilon: Fraction, entropy: Entropy, ranges: Ranges | None) -> Reals:
+def released_greedy_h(
+    x: Wholes, epsilon: Fraction, entropy: Entropy, ranges: Ranges | None
+) -> Reals:
     """The hierarchy that the released copies choose, measured; least squares."""
     widths, weights = _fitted(ranges, len(x), released=True)
     return measured(x, weights, widths, epsilon, entropy)

@@ -68,7 +68,12 @@ def spread(values: Reals, box: Wholes, shape: tuple[int, ...]) -> Reals:
     top, left, bottom, right = box.T
     density = values / ((bottom - top) * (right - left))
     steps = np.zeros((shape[0] + 1, shape[1] + 1))
-    for rows, columns, sign in ((top, left, 1), (bottom, left, -1), (top, right, -1), (bottom, right, 1)):
+    for rows, columns, sign in (
+        (top, left, 1),
+        (bottom, left, -1),
+        (top, right, -1),
+        (bottom, right, 1),
+    ):
         np.add.at(steps, (rows, columns), sign * density)
     return np.asarray(steps.cumsum(axis=0).cumsum(axis=1)[:-1, :-1])
 
@@ -88,7 +93,10 @@ def finer(box: Wholes, counts: Reals, epsilon: float) -> tuple[Wholes, Wholes]:
     [[[0, 0, 1, 1], [1, 0, 2, 1]], [0, 0]]
     """
     parts = np.ceil(np.sqrt(np.maximum(counts, 0.0) * epsilon / SECOND_GUIDE)).astype(np.int64)
-    inner = [boxes(edges(a, c, m), edges(b, d, m)) for (a, b, c, d), m in zip(box.tolist(), parts.tolist(), strict=True)]
+    inner = [
+        boxes(edges(a, c, m), edges(b, d, m))
+        for (a, b, c, d), m in zip(box.tolist(), parts.tolist(), strict=True)
+    ]
     return np.concatenate(inner), np.repeat(np.arange(len(box)), [len(part) for part in inner])
 
 
@@ -116,7 +124,9 @@ def quadrants(side: int) -> Wholes:
     order = np.zeros(1, dtype=np.int64)
     half = 1
     while half < side:
-        order = np.concatenate([order + corner for corner in (0, half, half * side, half * side + half)])
+        order = np.concatenate(
+            [order + corner for corner in (0, half, half * side, half * side + half)]
+        )
         half *= 2
     return order
 
@@ -128,7 +138,10 @@ def quadtree_weights(depth: int) -> list[Wholes]:
     True
     """
     rates = [2 ** (-level / 3) for level in range(depth + 1)]
-    return [np.full(4 ** (depth - level), int(UNIT * rate / sum(rates)), dtype=np.int64) for level, rate in enumerate(rates)]
+    return [
+        np.full(4 ** (depth - level), int(UNIT * rate / sum(rates)), dtype=np.int64)
+        for level, rate in enumerate(rates)
+    ]
 
 
 def quadtree(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
@@ -142,7 +155,13 @@ def quadtree(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -
     order = quadrants(side)
     estimate = np.empty(side**2)
     weights = quadtree_weights(depth)
-    estimate[order] = measured(square.reshape(-1)[order], weights, tuple(4**level for level in range(depth + 1)), epsilon, entropy)
+    estimate[order] = measured(
+        square.reshape(-1)[order],
+        weights,
+        tuple(4**level for level in range(depth + 1)),
+        epsilon,
+        entropy,
+    )
     return estimate.reshape(side, side)[: x.shape[0], : x.shape[1]]
 
 
@@ -158,7 +177,8 @@ ADAPTIVE_GRID = Baseline(
     name="AGrid",
     dimensions=2,
     private=True,
-    proof="As UGrid; the rest in halves for two grids, each of disjoint parts. The second grid is a function of noisy counts.",
+    proof="As UGrid; the rest in halves for two grids, each of disjoint parts. The second grid is "
+    "a function of noisy counts.",
     source="Qardaji, Yang, Li, ICDE 2013; total paid for",
     mechanism=adaptive_grid,
 )
@@ -166,7 +186,8 @@ QUADTREE = Baseline(
     name="QuadTree",
     dimensions=2,
     private=True,
-    proof="One record is in one quadrant a level; the weights of the levels add up to at most 1, checked in whole numbers.",
+    proof="One record is in one quadrant a level; the weights of the levels add up to at most 1, "
+    "checked in whole numbers.",
     source="Cormode, Procopiuc, Srivastava, Shen, Yu, ICDE 2012",
     mechanism=quadtree,
 )

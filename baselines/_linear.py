@@ -58,7 +58,9 @@ def wavelet_coefficients(x: Wholes) -> list[Wholes]:
 def privelet(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
     """Every Haar coefficient with the same noise, as sums of cells; in the paper's weights for averages the noise is the same."""
     levels = wavelet_coefficients(x)
-    noisy = laplace(np.concatenate(levels), epsilon, entropy, sensitivity=len(levels)).astype(np.float64)
+    noisy = laplace(np.concatenate(levels), epsilon, entropy, sensitivity=len(levels)).astype(
+        np.float64
+    )
     split = np.split(noisy, np.cumsum([len(level) for level in levels])[:-1])
     sums = split[-1]
     for difference in reversed(split[:-1]):
@@ -133,7 +135,8 @@ def uniform_baseline(dimensions: int) -> Baseline:
         name="Uniform",
         dimensions=dimensions,
         private=True,
-        proof="One record changes the total by 1; the noise has scale 1 / epsilon. The rest is post-processing.",
+        proof="One record changes the total by 1; the noise has scale 1 / epsilon. The rest is "
+        "post-processing.",
         source="Hay, Machanavajjhala, Miklau, Chen, Zhang, SIGMOD 2016 (as a control)",
         mechanism=uniform,
     )
@@ -159,7 +162,8 @@ PRIVELET = Baseline(
     name="Privelet",
     dimensions=1,
     private=True,
-    proof="One record moves the total and one difference a level by 1 in size: 1 + log2 n; the noise has that over epsilon as scale.",
+    proof="One record moves the total and one difference a level by 1 in size: 1 + log2 n; the "
+    "noise has that over epsilon as scale.",
     source="Xiao, Wang, Gehrke, ICDE 2010",
     mechanism=privelet,
 )

@@ -49,7 +49,8 @@ MWEM = Baseline(
     dimensions=1,
     private=True,
     proof=(
-        "The total is measured with epsilon / 20. Each of 10 rounds spends 0.0475 epsilon on the exponential mechanism, whose scores "
+        "The total is measured with epsilon / 20. Each of 10 rounds spends 0.0475 epsilon on the "
+        "exponential mechanism, whose scores "
         "move by at most 1, and as much on one count. The estimate depends on noisy values only."
     ),
     source="Hardt, Ligett, McSherry, NIPS 2012; 10 rounds, total paid for",

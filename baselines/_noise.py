@@ -11,7 +11,9 @@ from leastnoise._kernel._draws import Ratios, geometric_table, toss_exp, uniform
 from leastnoise._kernel._noise import discrete_laplace
 
 _FURTHEST = 45  # what lies e^-45 behind is as good as what lies further
-_STEP = 15  # geometric_table is that of floor(8 E), E exponential, and tells numbers up to 128 apart
+_STEP = (
+    15  # geometric_table is that of floor(8 E), E exponential, and tells numbers up to 128 apart
+)
 _BITS = 12  # of a rate
 
 
@@ -30,15 +32,20 @@ def laplace(answers: Wholes, epsilon: Fraction, entropy: Entropy, sensitivity: i
     >>> laplace(np.array([5, 7]), Fraction(100), SeededEntropy(1)).tolist()
     [5, 7]
     """
-    return answers + discrete_laplace(sensitivity * epsilon.denominator, epsilon.numerator, len(answers), entropy)
+    return answers + discrete_laplace(
+        sensitivity * epsilon.denominator, epsilon.numerator, len(answers), entropy
+    )
 
 
-def weighted_laplace(answers: Wholes, weights: Wholes, unit: int, epsilon: Fraction, entropy: Entropy) -> Wholes:
+def weighted_laplace(
+    answers: Wholes, weights: Wholes, unit: int, epsilon: Fraction, entropy: Entropy
+) -> Wholes:
     """Add discrete Laplace noise of scale ``unit / (weight epsilon)``, one weight an answer.
 
     Args:
         answers: int64, shape (m,), each a query of sensitivity 1; private.
-        weights: int64 of the same shape, from 1 to ``unit``; the weights of the answers that one record changes add up to at most ``unit``.
+        weights: int64 of the same shape, from 1 to ``unit``; the weights of the answers that one
+            record changes add up to at most ``unit``.
         unit: what the whole budget is.
         epsilon: what all of them together may cost.
         entropy: the source of the noise.
@@ -58,7 +65,8 @@ def choose(scores: Wholes, rate: Fraction, entropy: Entropy) -> int:
 
     Args:
         scores: whole numbers, shape (m,), below 2^62 in size; private.
-        rate: ``epsilon / (2 sensitivity)`` for epsilon-DP; from 2^-40. Rounded down to 12 significant bits.
+        rate: ``epsilon / (2 sensitivity)`` for epsilon-DP; from 2^-40. Rounded down to 12
+            significant bits.
         entropy: the source of bits.
 
     Returns:
@@ -67,9 +75,9 @@ def choose(scores: Wholes, rate: Fraction, entropy: Entropy) -> int:
     Raises:
         InputError: too small a rate.
 
-    Guarantees: (2 rate sensitivity)-DP if one record changes each score by at most ``sensitivity``. Scores more than 45 / rate behind the
-        best are raised to that, which leaves the sensitivity as it is; the coins are exact. The time taken depends on the scores,
-        which is out of scope.
+    Guarantees: (2 rate sensitivity)-DP if one record changes each score by at most ``sensitivity``.
+        Scores more than 45 / rate behind the best are raised to that, which leaves the sensitivity
+        as it is; the coins are exact. The time taken depends on the scores, which is out of scope.
 
     Source: McSherry and Talwar, FOCS 2007.
 
@@ -78,7 +86,9 @@ def choose(scores: Wholes, rate: Fraction, entropy: Entropy) -> int:
     1
     """
     if rate < Fraction(1, 2**40):
-        raise refuse("epsilon", f"a rate of {float(rate):.2g}", "larger, for so many choices", "Spend more.")
+        raise refuse(
+            "epsilon", f"a rate of {float(rate):.2g}", "larger, for so many choices", "Spend more."
+        )
     shift = 0
     while rate * 2**shift < 2 ** (_BITS - 1):
         shift += 1
@@ -87,12 +97,24 @@ def choose(scores: Wholes, rate: Fraction, entropy: Entropy) -> int:
     whole, rest = np.divmod(np.minimum(behind, _FURTHEST * denominator), denominator)
     count = len(scores)
     while True:
-        drawn, fair = uniform_below(np.asarray(count, dtype=np.uint64), count, max(64, count), entropy)
+        drawn, fair = uniform_below(
+            np.asarray(count, dtype=np.uint64), count, max(64, count), entropy
+        )
         index = drawn[fair].astype(np.int64)
         for passed in range(0, _FURTHEST, _STEP):  # exp(-whole), in parts
             eighths = 8 * np.clip(whole[index] - passed, 0, _STEP)
             index = index[geometric_table().draw(len(index), entropy).astype(np.int64) >= eighths]
-        coins = Ratios(numerators=rest[index].astype(np.uint64), denominators=np.asarray(denominator, dtype=np.uint64))
-        heads = toss_exp(coins, np.arange(len(index)), entropy, linear=np.asarray(1, dtype=np.uint64), square=False, slots=1)
+        coins = Ratios(
+            numerators=rest[index].astype(np.uint64),
+            denominators=np.asarray(denominator, dtype=np.uint64),
+        )
+        heads = toss_exp(
+            coins,
+            np.arange(len(index)),
+            entropy,
+            linear=np.asarray(1, dtype=np.uint64),
+            square=False,
+            slots=1,
+        )
         if heads.any():
             return int(index[heads.argmax()])

@@ -1,7 +1,8 @@
 """The first stage of DAWA as printed: noise on the cost of every interval of lengths 1, 2, 4, ... at any start, and the cheapest partition.
 
-It is private (theorem N of PROOFS-noisy-costs.md beside this file, where the labels N, Q1 and Q2 are from; the others are from the kernel's
-PROOFS-plane.md). No release runs it: the partition follows its own noise.
+It is private (theorem N of PROOFS-noisy-costs.md beside this file, where the labels N, Q1 and Q2
+are from; the others are from the kernel's PROOFS-plane.md). No release runs it: the partition
+follows its own noise.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +18,9 @@ from leastnoise._kernel._plane import GRID, noise_scale, read_penalty, read_plan
 
 Ranks = npt.NDArray[np.int32]
 
-_SHORT = 128  # up to so many cells a pass for every cell of the window is quicker than the search in the sorted halves
+# up to so many cells a pass for every cell of the window is quicker than the search in the sorted
+# halves
+_SHORT = 128
 _BLOCK = 1 << 15  # windows at a time: the temporaries stay in the processor's cache
 
 
@@ -43,8 +46,9 @@ def grid_sensitivity(length: int) -> int:
 class _Halves:
     """The cells sorted by value, bit by bit of their ranks (a wavelet matrix): sums and numbers of smaller cells in any window.
 
-    Level by level from the leading bit of the rank, cells whose bit is 0 go stably to the front. ``zeros[l][i]`` counts those among the
-    first i of level l, ``sums[l][i]`` adds up their values. Memory: 12 bytes a cell and level.
+    Level by level from the leading bit of the rank, cells whose bit is 0 go stably to the front.
+    ``zeros[l][i]`` counts those among the first i of level l, ``sums[l][i]`` adds up their values.
+    Memory: 12 bytes a cell and level.
     """
 
     def __init__(self, x: IntArray) -> None:
@@ -61,9 +65,14 @@ class _Halves:
             np.cumsum(np.where(low, cells, 0), out=sums[1:])
             self.zeros.append(zeros)
             self.sums.append(sums)
-            cells, ranks = np.concatenate([cells[low], cells[~low]]), np.concatenate([ranks[low], ranks[~low]])
+            cells, ranks = (
+                np.concatenate([cells[low], cells[~low]]),
+                np.concatenate([ranks[low], ranks[~low]]),
+            )
 
-    def below(self, start: int, stop: int, length: int, bound: IntArray) -> tuple[IntArray, IntArray]:
+    def below(
+        self, start: int, stop: int, length: int, bound: IntArray
+    ) -> tuple[IntArray, IntArray]:
         """Number and sum of the cells below ``bound`` (one a window) in the windows that begin at start .. stop - 1."""
         limit = np.searchsorted(self.values, bound, side="left")  # as many ranks are below
         everything = limit >= 1 << self.bits
@@ -78,8 +87,12 @@ class _Halves:
             number += np.where(taken, high - low, 0)
             total += np.where(taken, sums[right] - sums[left], 0)
             front = int(zeros[-1])
-            left, right = np.where(taken, front + left - low, low), np.where(taken, front + right - high, high)
-        # A limit beyond the last rank has no bits of its own at all: every cell of the window is below.
+            left, right = (
+                np.where(taken, front + left - low, low),
+                np.where(taken, front + right - high, high),
+            )
+        # A limit beyond the last rank has no bits of its own at all: every cell of the window is
+        # below.
         return np.where(everything, length, number), np.where(everything, -1, total)
 
 
@@ -91,14 +104,16 @@ def costs_of_length(x: IntArray, lengths: Iterable[int]) -> Iterator[IntArray]:
         lengths: numbers of cells from 1 to n.
 
     Yields:
-        For each length L an int64 array of shape (n - L + 1,): ``sum |L x_j - S|`` of the interval that begins at each cell, in counts
-        times cells, exact.
+        For each length L an int64 array of shape (n - L + 1,): ``sum |L x_j - S|`` of the interval
+        that begins at each cell, in counts times cells, exact.
 
     Guarantees:
-        One record more changes the deviation of an interval that contains it by at most 2 - 2/L, and no other.
+        One record more changes the deviation of an interval that contains it by at most 2 - 2/L,
+        and no other.
 
     Source:
-        Li, Hay, Miklau, Wang, PVLDB 2014, section 3.2. O(n log n) a length, by a wavelet matrix in the place of a search tree.
+        Li, Hay, Miklau, Wang, PVLDB 2014, section 3.2. O(n log n) a length, by a wavelet matrix in
+        the place of a search tree.
 
     >>> [cost.tolist() for cost in costs_of_length(np.array([2, 3, 8]), (1, 2, 3))]
     [[0, 0, 0], [2, 10], [22]]
@@ -144,7 +159,8 @@ def noisy_costs(x: IntArray, epsilon: Fraction, entropy: Entropy, penalty: Fract
         x: counts, int64 of shape (n,); private.
         epsilon: what the partition costs.
         entropy: the source of the noise.
-        penalty: what each bucket costs besides its deviation, in records; public. The paper's is 1 / epsilon2.
+        penalty: what each bucket costs besides its deviation, in records; public. The paper's is 1
+            / epsilon2.
 
     Returns:
         First cell of each bucket, increasing, the first 0; int64, shape (k,).
@@ -154,7 +170,8 @@ def noisy_costs(x: IntArray, epsilon: Fraction, entropy: Entropy, penalty: Fract
 
     Guarantees:
         epsilon-DP (theorem N). There is noise on every interval, single cells included, of scale
-        (D_c + D_b) / epsilon for an interval b, with D_b = 2 - 2/L and D_c the largest; and no clamp.
+        (D_c + D_b) / epsilon for an interval b, with D_b = 2 - 2/L and D_c the largest; and no
+        clamp.
 
     Source:
         Li, Hay, Miklau, Wang, PVLDB 2014, Algorithm 1, Theorem 2 and the Remark.
@@ -172,7 +189,9 @@ def noisy_costs(x: IntArray, epsilon: Fraction, entropy: Entropy, penalty: Fract
     noisy = []
     for power, level in enumerate(levels):
         numerator, denominator = noise_scale(longest + grid_sensitivity(2**power), epsilon, n)
-        noisy.append(level + fixed + discrete_laplace(numerator, denominator, len(level), entropy))  # Q1: every interval
+        noisy.append(
+            level + fixed + discrete_laplace(numerator, denominator, len(level), entropy)
+        )  # Q1: every interval
     return cheapest_of_powers(noisy)
 
 

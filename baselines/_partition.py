@@ -13,7 +13,9 @@ from leastnoise._kernel import Entropy
 from leastnoise._kernel._plane import GRID, cut_counts
 
 _CHUNK = 64
-MOST_CUTS = 512  # places where StructureFirst may cut; its table of costs has half the square of this
+MOST_CUTS = (
+    512  # places where StructureFirst may cut; its table of costs has half the square of this
+)
 AHP_SHARE, AHP_CUTOFF = Fraction(17, 20), 0.35  # the paper's rho and eta
 
 
@@ -42,7 +44,9 @@ def averages(x: Wholes, starts: Wholes, epsilon: Fraction, entropy: Entropy) -> 
     return np.repeat(laplace(np.add.reduceat(x, starts), epsilon, entropy) / lengths, lengths)
 
 
-def bisect(x: Wholes, epsilon: Fraction, penalty: Fraction, depth: int, entropy: Entropy) -> tuple[Wholes, Wholes]:
+def bisect(
+    x: Wholes, epsilon: Fraction, penalty: Fraction, depth: int, entropy: Entropy
+) -> tuple[Wholes, Wholes]:
     """Cut in two, and the parts again, at most ``depth`` times one inside the other; each part is asked whether and where.
 
     Args:
@@ -55,7 +59,8 @@ def bisect(x: Wholes, epsilon: Fraction, penalty: Fraction, depth: int, entropy:
     Returns:
         Starts of the buckets, and how many decisions were made about each.
 
-    Guarantees: (depth epsilon)-DP: at each depth the parts are disjoint, and one record changes each score of one of them by at most 2.
+    Guarantees: (depth epsilon)-DP: at each depth the parts are disjoint, and one record changes
+        each score of one of them by at most 2.
 
     >>> from leastnoise._kernel import SeededEntropy
     >>> [part.tolist() for part in bisect(np.array([900, 900, 0, 0]), Fraction(1), Fraction(1), 1, SeededEntropy(1))]
@@ -74,7 +79,9 @@ def bisect(x: Wholes, epsilon: Fraction, penalty: Fraction, depth: int, entropy:
         lengths = np.arange(1, len(part))
         left = deviations(part, np.append(lengths, len(part)))
         right = deviations(part[::-1], lengths)[::-1]
-        scores = np.append(left[:-1] + right + 2 * fixed, left[-1] + fixed)  # the last: leave it whole
+        scores = np.append(
+            left[:-1] + right + 2 * fixed, left[-1] + fixed
+        )  # the last: leave it whole
         place = choose(-scores, rate, entropy) + 1
         if place == len(part):
             buckets.append((start, made + 1))
@@ -99,7 +106,9 @@ def cut_costs(x: Wholes, edges: Wholes) -> Wholes:
     return costs
 
 
-def structure(x: Wholes, edges: Wholes, buckets: int, epsilon: Fraction, entropy: Entropy) -> Wholes:
+def structure(
+    x: Wholes, edges: Wholes, buckets: int, epsilon: Fraction, entropy: Entropy
+) -> Wholes:
     """Draw the starts of ``buckets`` buckets, the last first, each given the best that can be done to the left of it.
 
     Args:
@@ -109,8 +118,9 @@ def structure(x: Wholes, edges: Wholes, buckets: int, epsilon: Fraction, entropy
         epsilon: for all draws together.
         entropy: the source of bits.
 
-    Guarantees: epsilon-DP: each of the k - 1 draws is the exponential mechanism with epsilon / (k - 1); one record changes the least cost
-        of the left part plus that of the bucket by at most 2, because it is in one bucket of every partition.
+    Guarantees: epsilon-DP: each of the k - 1 draws is the exponential mechanism with epsilon / (k -
+        1); one record changes the least cost of the left part plus that of the bucket by at most 2,
+        because it is in one bucket of every partition.
 
     >>> from leastnoise._kernel import SeededEntropy
     >>> structure(np.array([900, 900, 0, 0]), np.arange(5), 2, Fraction(1), SeededEntropy(1)).tolist()
@@ -123,7 +133,9 @@ def structure(x: Wholes, edges: Wholes, buckets: int, epsilon: Fraction, entropy
     stop, starts = len(edges) - 1, []
     for number in range(buckets - 1, 0, -1):  # buckets to the left of the cut
         scores = -(best[number - 1][number:stop] + costs[number:stop, stop])
-        stop = number + choose(scores, epsilon / (buckets - 1) / (2 * grid_sensitivity(max(len(x), 2))), entropy)
+        stop = number + choose(
+            scores, epsilon / (buckets - 1) / (2 * grid_sensitivity(max(len(x), 2))), entropy
+        )
         starts.append(int(edges[stop]))
     return np.array([0, *starts[::-1]], dtype=np.int64)
 
@@ -133,11 +145,19 @@ def structure_first(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | 
     width = -(-len(x) // MOST_CUTS)
     edges = np.minimum(np.arange(0, len(x) + width, width), len(x))
     buckets = -(-(len(edges) - 1) // 10)
-    starts = structure(cut_counts(x), edges, buckets, epsilon / 2, entropy) if buckets > 1 else np.zeros(1, dtype=np.int64)
+    starts = (
+        structure(cut_counts(x), edges, buckets, epsilon / 2, entropy)
+        if buckets > 1
+        else np.zeros(1, dtype=np.int64)
+    )
     parts = []
     for start, stop in zip(starts, np.append(starts[1:], len(x)), strict=True):
         widths = chain(int(stop - start), 2, root=True)
-        parts.append(measured(x[start:stop], even_weights(int(stop - start), widths), widths, epsilon / 2, entropy))
+        parts.append(
+            measured(
+                x[start:stop], even_weights(int(stop - start), widths), widths, epsilon / 2, entropy
+            )
+        )
     return np.concatenate(parts)
 
 
@@ -180,7 +200,8 @@ PHP = Baseline(
     dimensions=1,
     private=True,
     proof=(
-        "At most log2 n levels of cuts, counted, by the exponential mechanism with epsilon / (2 log2 n) each: deviations move by at most "
+        "At most log2 n levels of cuts, counted, by the exponential mechanism with epsilon / (2 "
+        "log2 n) each: deviations move by at most "
         "2, parts of one level are disjoint. Counts of disjoint buckets with epsilon / 2."
     ),
     source="Acs, Castelluccia, Chen, ICDM 2012 (P-HPartition)",
@@ -192,8 +213,10 @@ STRUCTURE_FIRST = Baseline(
     dimensions=1,
     private=True,
     proof=(
-        "k - 1 cuts by the exponential mechanism with epsilon / (2 (k - 1)) each; costs are absolute deviations, which move by at most 2, "
-        "not squared ones, which need a public bound of the counts. Then hierarchies in disjoint buckets, noise on every node, epsilon / 2."
+        "k - 1 cuts by the exponential mechanism with epsilon / (2 (k - 1)) each; costs are "
+        "absolute deviations, which move by at most 2, "
+        "not squared ones, which need a public bound of the counts. Then hierarchies in disjoint "
+        "buckets, noise on every node, epsilon / 2."
     ),
     source="Xu, Zhang, Xiao, Yang, Yu, ICDE 2012 and VLDBJ 2013; cuts at up to 512 places",
     mechanism=structure_first,
@@ -203,7 +226,8 @@ AHP = Baseline(
     name="AHP",
     dimensions=1,
     private=True,
-    proof="Cells with 0.85 epsilon; clusters are a function of these; counts of disjoint clusters with 0.15 epsilon.",
+    proof="Cells with 0.85 epsilon; clusters are a function of these; counts of disjoint clusters "
+    "with 0.15 epsilon.",
     source="Zhang, Chen, Xu, Meng, Xie, SDM 2014",
     mechanism=ahp,
 )

@@ -1,7 +1,8 @@
 """Hierarchies of blocks of cells: measured with one weight a node, put together by exact least squares in two passes.
 
-A chain of widths ``1 = B_0 < B_1 < ...``, each a multiple of the one before; a node of level l is a block of B_l cells, the last one may be
-shorter. A node of weight w out of UNIT gets noise of scale ``UNIT / (w epsilon)``; weight 0 means that it is not measured.
+A chain of widths ``1 = B_0 < B_1 < ...``, each a multiple of the one before; a node of level l is a
+block of B_l cells, the last one may be shorter. A node of weight w out of UNIT gets noise of scale
+``UNIT / (w epsilon)``; weight 0 means that it is not measured.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,9 @@ from leastnoise._check import InternalError
 from leastnoise._kernel import Entropy
 
 UNIT = 2**20
-_UNKNOWN = 1e30  # variance of a cell that nothing was measured of but the blocks around it: these are then spread evenly
+# variance of a cell that nothing was measured of but the blocks around it: these are then spread
+# evenly
+_UNKNOWN = 1e30
 
 
 def sums_of_blocks(values: NDArray[Number], width: int) -> NDArray[Number]:
@@ -53,11 +56,15 @@ def spent_weight(weights: Sequence[Wholes], widths: Sequence[int]) -> int:
     6
     """
     size = len(weights[0])
-    paths = sum(np.repeat(np.abs(level), width)[:size] for level, width in zip(weights, widths, strict=True))
+    paths = sum(
+        np.repeat(np.abs(level), width)[:size] for level, width in zip(weights, widths, strict=True)
+    )
     return int(np.max(paths))
 
 
-def measured(x: Wholes, weights: Sequence[Wholes], widths: Sequence[int], epsilon: Fraction, entropy: Entropy) -> Reals:
+def measured(
+    x: Wholes, weights: Sequence[Wholes], widths: Sequence[int], epsilon: Fraction, entropy: Entropy
+) -> Reals:
     """Measure a hierarchy and return the least squares estimate of the cells.
 
     Args:
@@ -70,7 +77,8 @@ def measured(x: Wholes, weights: Sequence[Wholes], widths: Sequence[int], epsilo
     Returns:
         float64, shape (n,).
 
-    Guarantees: epsilon-DP: a record is in one node a level, and the weights of these add up to at most UNIT; checked in whole numbers.
+    Guarantees: epsilon-DP: a record is in one node a level, and the weights of these add up to at
+        most UNIT; checked in whole numbers.
 
     >>> from leastnoise._kernel import SeededEntropy
     >>> measured(np.array([3, 4, 5]), even_weights(3, (1, 2, 4)), (1, 2, 4), Fraction(10**6), SeededEntropy(1)).round(6).tolist()
@@ -90,7 +98,9 @@ def measured(x: Wholes, weights: Sequence[Wholes], widths: Sequence[int], epsilo
     return least_squares(values, variances, widths)
 
 
-def least_squares(values: Sequence[Reals], precisions: Sequence[Reals], widths: Sequence[int]) -> Reals:
+def least_squares(
+    values: Sequence[Reals], precisions: Sequence[Reals], widths: Sequence[int]
+) -> Reals:
     """Cells that explain measured nodes best: up, nodes combined with the sums of their children; down, differences spread.
 
     Args:

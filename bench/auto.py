@@ -2,10 +2,12 @@
 
     python bench/auto.py [--seconds 1] [part of a name ...]
 
-A row a case: unit error (root of the mean squared error at privacy cost 1, Laplace noise counted at variance 1), the reference, ours over
-it, the lower bound, CPU seconds with the import, and peak memory. References: goals that were set for ``auto``; else the best of other
-people's programs (HDMM 2024-10 where not said otherwise, ResidualPlanner for all marginals up to some size), as measured for this project;
-for all 3-way marginals of 100 attributes our own plans before they were made ten times as fast, which must not have lost anything.
+A row a case: unit error (root of the mean squared error at privacy cost 1, Laplace noise counted at
+variance 1), the reference, ours over it, the lower bound, CPU seconds with the import, and peak
+memory. References: goals that were set for ``auto``; else the best of other people's programs (HDMM
+2024-10 where not said otherwise, ResidualPlanner for all marginals up to some size), as measured
+for this project; for all 3-way marginals of 100 attributes our own plans before they were made ten
+times as fast, which must not have lost anything.
 """
 
 import json
@@ -25,10 +27,18 @@ ADULT = (75, 16, 5, 2, 20)
 ASKED: dict[str, Callable[[Any, Any], Any]] = {
     "prefix": lambda ln, n: ln.queries(ln.Domain(a=ln.Integers(0, n - 1)), a="prefix"),
     "all_ranges": lambda ln, n: ln.queries(ln.Domain(a=ln.Integers(0, n - 1)), a="all_ranges"),
-    "width32": lambda ln, n: ln.queries(ln.Domain(a=ln.Integers(0, n - 1)), a={"ranges": [[low, low + 31] for low in range(n - 31)]}),
-    "cells_total": lambda ln, n: sum_of(ln.queries(ln.Domain(a=ln.Integers(0, n - 1)), a=kind) for kind in ("identity", "total")),
-    "prefix_prefix": lambda ln, n: ln.queries(ln.Domain(a=ln.Coded(n), b=ln.Coded(n)), a="prefix", b="prefix"),
-    "ranges_ranges": lambda ln, n: ln.queries(ln.Domain(a=ln.Coded(n), b=ln.Coded(n)), a="all_ranges", b="all_ranges"),
+    "width32": lambda ln, n: ln.queries(
+        ln.Domain(a=ln.Integers(0, n - 1)), a={"ranges": [[low, low + 31] for low in range(n - 31)]}
+    ),
+    "cells_total": lambda ln, n: sum_of(
+        ln.queries(ln.Domain(a=ln.Integers(0, n - 1)), a=kind) for kind in ("identity", "total")
+    ),
+    "prefix_prefix": lambda ln, n: ln.queries(
+        ln.Domain(a=ln.Coded(n), b=ln.Coded(n)), a="prefix", b="prefix"
+    ),
+    "ranges_ranges": lambda ln, n: ln.queries(
+        ln.Domain(a=ln.Coded(n), b=ln.Coded(n)), a="all_ranges", b="all_ranges"
+    ),
     "adult_2way": lambda ln, sizes: ln.marginals(domain(ln, sizes), ways=2),
     "adult_3way": lambda ln, sizes: ln.marginals(domain(ln, sizes), ways=3),
     "tens_1way": lambda ln, d: ln.marginals(domain(ln, [10] * d), ways=1),
@@ -39,12 +49,45 @@ ASKED: dict[str, Callable[[Any, Any], Any]] = {
     "tens_upto3": lambda ln, d: ln.marginals(domain(ln, [10] * d), upto=3),
 }
 PURE = [
-    *[("prefix", 256, 5.18), ("all_ranges", 256, 5.70), ("prefix", 1024, 6.75), ("all_ranges", 1024, 7.80), ("prefix", 2048, 7.63)],
-    *[("prefix", 4096, 8.50), ("all_ranges", 4096, 10.10), ("prefix", 16384, 10.40), ("prefix", 65536, 12.8), ("prefix", 2**20, 17.8)],
-    *[("prefix", 64, 3.764), ("all_ranges", 64, 3.941), ("width32", 64, 4.159), ("width32", 256, 4.482), ("width32", 1024, 4.535)],
-    *[("cells_total", 64, 1.342), ("cells_total", 256, 1.227), ("cells_total", 1024, 1.146), ("cells_total", 4096, 1.093)],
-    *[("prefix_prefix", 64, 14.21), ("prefix_prefix", 256, 27.05), ("ranges_ranges", 64, 16.52), ("ranges_ranges", 256, 32.60)],
-    *[("adult_2way", ADULT, 6.454), ("adult_3way", ADULT, 5.665), ("tens_1way", 8, 7.642), ("tens_2way", 8, 25.60)],
+    *[
+        ("prefix", 256, 5.18),
+        ("all_ranges", 256, 5.70),
+        ("prefix", 1024, 6.75),
+        ("all_ranges", 1024, 7.80),
+        ("prefix", 2048, 7.63),
+    ],
+    *[
+        ("prefix", 4096, 8.50),
+        ("all_ranges", 4096, 10.10),
+        ("prefix", 16384, 10.40),
+        ("prefix", 65536, 12.8),
+        ("prefix", 2**20, 17.8),
+    ],
+    *[
+        ("prefix", 64, 3.764),
+        ("all_ranges", 64, 3.941),
+        ("width32", 64, 4.159),
+        ("width32", 256, 4.482),
+        ("width32", 1024, 4.535),
+    ],
+    *[
+        ("cells_total", 64, 1.342),
+        ("cells_total", 256, 1.227),
+        ("cells_total", 1024, 1.146),
+        ("cells_total", 4096, 1.093),
+    ],
+    *[
+        ("prefix_prefix", 64, 14.21),
+        ("prefix_prefix", 256, 27.05),
+        ("ranges_ranges", 64, 16.52),
+        ("ranges_ranges", 256, 32.60),
+    ],
+    *[
+        ("adult_2way", ADULT, 6.454),
+        ("adult_3way", ADULT, 5.665),
+        ("tens_1way", 8, 7.642),
+        ("tens_2way", 8, 25.60),
+    ],
     *[("tens_3way", 8, 46.39), ("tens_4way", 8, 52.99), ("tens_3way", 100, 110338.6)],
 ]
 GAUSSIAN = [
@@ -56,16 +99,43 @@ GAUSSIAN = [
         ("all_ranges", 4096, 4.134),
     ],
     *[("prefix", 16384, 3.88), ("prefix", 65536, 4.32), ("prefix", 2**20, 5.25)],
-    *[("prefix", 64, 2.100), ("all_ranges", 64, 2.302), ("all_ranges", 256, 2.901), ("width32", 64, 2.067), ("width32", 256, 2.354)],
+    *[
+        ("prefix", 64, 2.100),
+        ("all_ranges", 64, 2.302),
+        ("all_ranges", 256, 2.901),
+        ("width32", 64, 2.067),
+        ("width32", 256, 2.354),
+    ],
     # Of the longer ones 1.002 times the lower bound, which is the goal for all along one attribute.
     *[("width32", 1024, 2.385), ("width32", 2048, 2.3938), ("width32", 4096, 2.3967)],
     *[("prefix_prefix", 64, 4.409), ("prefix_prefix", 256, 6.373), ("ranges_ranges", 64, 5.300)],
-    *[("ranges_ranges", 256, 8.418), ("adult_2way", ADULT, 2.366), ("adult_3way", ADULT, 2.257), ("tens_1way", 8, 2.702)],
-    *[("tens_2way", 8, 4.838), ("tens_3way", 8, 6.570), ("tens_4way", 8, 7.088), ("tens_upto2", 6, 3.4589), ("tens_upto2", 10, 5.8461)],
-    *[("tens_upto3", 6, 4.2752), ("tens_upto3", 10, 9.3481), ("tens_upto3", 100, 303.216), ("tens_3way", 100, 303.1726)],
+    *[
+        ("ranges_ranges", 256, 8.418),
+        ("adult_2way", ADULT, 2.366),
+        ("adult_3way", ADULT, 2.257),
+        ("tens_1way", 8, 2.702),
+    ],
+    *[
+        ("tens_2way", 8, 4.838),
+        ("tens_3way", 8, 6.570),
+        ("tens_4way", 8, 7.088),
+        ("tens_upto2", 6, 3.4589),
+        ("tens_upto2", 10, 5.8461),
+    ],
+    *[
+        ("tens_upto3", 6, 4.2752),
+        ("tens_upto3", 10, 9.3481),
+        ("tens_upto3", 100, 303.216),
+        ("tens_3way", 100, 303.1726),
+    ],
 ]
 CASES = {
-    f"{kind} {'' if size is ADULT else size} {budget}".replace("  ", " "): (kind, size, budget, goal)
+    f"{kind} {'' if size is ADULT else size} {budget}".replace("  ", " "): (
+        kind,
+        size,
+        budget,
+        goal,
+    )
     for budget, rows in (("pure", PURE), ("gaussian", GAUSSIAN))
     for kind, size, goal in rows
 }
@@ -94,7 +164,9 @@ def one(name: str, given: float) -> dict[str, float | str]:
     seconds = given or (60 if isinstance(size, int) and size > 2**14 else 20)
     plan = ln.plan(ASKED[kind](ln, size), spent, seconds=seconds)
     promise = plan.expected_error()
-    unit = sum(table.queries for table in promise.tables) * (2 * 1000**2 if budget == "pure" else 1000**2)
+    unit = sum(table.queries for table in promise.tables) * (
+        2 * 1000**2 if budget == "pure" else 1000**2
+    )
     return {
         "strategy": plan.strategy,
         "error": math.sqrt(promise.total_squared_error / unit),
@@ -106,7 +178,9 @@ def one(name: str, given: float) -> dict[str, float | str]:
 
 def main(wanted: list[str], given: float) -> None:
     """Every case in a process of its own, as a table."""
-    print(f"{'case':28}{'strategy':18}{'error':>8}{'goal':>8}{'ours/goal':>11}{'bound':>8}{'CPU s':>8}{'MiB':>8}")
+    print(
+        f"{'case':28}{'strategy':18}{'error':>8}{'goal':>8}{'ours/goal':>11}{'bound':>8}{'CPU s':>8}{'MiB':>8}"
+    )
     for name in (name for name in CASES if not wanted or any(part in name for part in wanted)):
         run = [sys.executable, __file__, "--one", name, str(given)]
         # As where it is installed: compiled files are kept.

@@ -2,12 +2,14 @@
 
     python bench/auto_grid.py OUT [--seconds 5] [--cases 0 1 ...] [--table | --steps]
 
-A case is two to six entries (cells, prefix sums, all and given ranges, levels, marginals, means) on one to five attributes of 2 to 65,536
-cells, under a pure budget, rho, or epsilon and delta. Each plan is made in a process of its own on one core; a strategy that takes more CPU
-seconds than are given counts as not there. OUT gets a line of JSON a case. By name only what `auto` did not
-try in full is planned again, and only what OUT does not have yet. `--table` makes no plan and prints what OUT has:
-docs/results/auto/grid.csv, and behind it the rows of docs/results/auto.md; `--steps` measures what no clock can end, beside the estimates
-of it in src/leastnoise/_planner, as rows of that page.
+A case is two to six entries (cells, prefix sums, all and given ranges, levels, marginals, means) on
+one to five attributes of 2 to 65,536 cells, under a pure budget, rho, or epsilon and delta. Each
+plan is made in a process of its own on one core; a strategy that takes more CPU seconds than are
+given counts as not there. OUT gets a line of JSON a case. By name only what `auto` did not try in
+full is planned again, and only what OUT does not have yet. `--table` makes no plan and prints what
+OUT has:
+docs/results/auto/grid.csv, and behind it the rows of docs/results/auto.md; `--steps` measures what
+no clock can end, beside the estimates of it in src/leastnoise/_planner, as rows of that page.
 """
 
 import argparse
@@ -35,13 +37,20 @@ STEPS = [
     *[("gaussian_optimum", 2048, kinds) for kinds in (["ranges"], ["identity", "prefix"])],
     *[("workload", size, ["ranges"]) for size in (1024, 2048)],
 ]
-BUDGETS = {"pure": {"epsilon": "1"}, "rho": {"rho": "1/2"}, "(epsilon, delta)": {"epsilon": "1", "delta": "1e-6"}}
+BUDGETS = {
+    "pure": {"epsilon": "1"},
+    "rho": {"rho": "1/2"},
+    "(epsilon, delta)": {"epsilon": "1", "delta": "1e-6"},
+}
 
 
 def drawn(seed: int) -> dict[str, Any]:
     """A case, as JSON: the sizes of the attributes, the entries, and the budget."""
     rng = random.Random(seed)
-    sizes = {f"a{place}": round(2 ** rng.uniform(1, 16)) for place in range(rng.choice([1, 1, 2, 3, 4, 5]))}
+    sizes = {
+        f"a{place}": round(2 ** rng.uniform(1, 16))
+        for place in range(rng.choice([1, 1, 2, 3, 4, 5]))
+    }
     entries = [_entry(rng, sizes) for _ in range(rng.randint(2, 6))]
     return {"seed": seed, "budget": rng.choice(sorted(BUDGETS)), "sizes": sizes, "entries": entries}
 
@@ -60,7 +69,11 @@ def _along(rng: random.Random, size: int) -> Any:
     kinds = ["identity", "prefix", "ranges", "level", *(["all_ranges"] if size <= 2**11 else [])]
     kind = rng.choice(kinds)
     if kind == "ranges":
-        return {"ranges": [sorted(rng.choices(range(size), k=2)) for _ in range(rng.choice([4, 64, 500]))]}
+        return {
+            "ranges": [
+                sorted(rng.choices(range(size), k=2)) for _ in range(rng.choice([4, 64, 500]))
+            ]
+        }
     return {"level": "group"} if kind == "level" else kind
 
 
@@ -68,7 +81,10 @@ def asked(case: dict[str, Any]) -> tuple[Any, Any]:
     """The entries as a workload, and the budget."""
     import leastnoise as ln
 
-    kinds = {name: ln.Integers(0, size - 1, levels={"group": {"width": 16}}) for name, size in case["sizes"].items()}
+    kinds = {
+        name: ln.Integers(0, size - 1, levels={"group": {"width": 16}})
+        for name, size in case["sizes"].items()
+    }
     domain = ln.Domain(kinds, measures={"pay": ln.Measure("pay", 0, 100)})
     found = []
     for entry in case["entries"]:
@@ -79,7 +95,13 @@ def asked(case: dict[str, Any]) -> tuple[Any, Any]:
         else:
             found.append(ln.queries(domain, entry["along"]))
     budget = BUDGETS[case["budget"]]
-    made = ln.ZCDP(**budget) if "rho" in budget else ln.ApproxDP(**budget) if "delta" in budget else ln.PureDP(**budget)
+    made = (
+        ln.ZCDP(**budget)
+        if "rho" in budget
+        else ln.ApproxDP(**budget)
+        if "delta" in budget
+        else ln.PureDP(**budget)
+    )
     return sum(found[1:], start=found[0]), made
 
 
@@ -97,7 +119,9 @@ def one(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, Any]:
     except InputError as error:
         return {"reason": str(error)[:200]}
     named = {} if strategy != "auto" else crowded(plan, search)
-    apart = {one.strategy for one in tried if one.ended or one.more or one.reason.startswith(NOT_TRIED)}
+    apart = {
+        one.strategy for one in tried if one.ended or one.more or one.reason.startswith(NOT_TRIED)
+    }
     whole: dict[str, float] = {}
     for own in tried:
         if own.strategy not in apart and own.plan is not None:
@@ -132,7 +156,11 @@ def longest_step(case: dict[str, Any], name: str, norm: int) -> dict[str, Any]:
     with running(Clock(look() + 0.2, look)) as clock:
         plan, reason = _best(PLANNERS[name], Task(workload, privacy, noise, 0.0), iterate=False)
     look()
-    return {"seconds": max(late - early for early, late in pairwise(looks)), "reason": reason, "made": plan is not None or clock.ended}
+    return {
+        "seconds": max(late - early for early, late in pairwise(looks)),
+        "reason": reason,
+        "made": plan is not None or clock.ended,
+    }
 
 
 def apart(limit: float, what: Callable[..., dict[str, Any]], *said: Any) -> dict[str, Any]:
@@ -157,13 +185,24 @@ def steps(seconds: float) -> None:
 
     print("| strategy | cells | CPU s, estimated | measured | within 1.5 |\n|---|--:|--:|--:|---|")
     for name, size, kinds in STEPS:
-        entries = [{"kind": "queries", "along": {"a0": _given(size) if kind == "ranges" else kind}} for kind in kinds]
+        entries = [
+            {"kind": "queries", "along": {"a0": _given(size) if kind == "ranges" else kind}}
+            for kind in kinds
+        ]
         case = {"budget": "(epsilon, delta)", "sizes": {"a0": size}, "entries": entries}
         estimate = PLANNERS[name].step(asked(case)[0])
-        measured = apart(10 * seconds, longest_step, case, name, PLANNERS[name].norms[-1])["seconds"]
+        measured = apart(10 * seconds, longest_step, case, name, PLANNERS[name].norms[-1])[
+            "seconds"
+        ]
         near = "yes" if 1 / 1.5 <= measured / estimate <= 1.5 else "no"
-        what = " and ".join({"identity": "cells", "prefix": "prefix sums", "ranges": "given ranges"}[kind] for kind in kinds)
-        print(f"| `{name}` of {what} | {size:,} | {estimate:.1f} | {measured:.1f} | {near} |", flush=True)
+        what = " and ".join(
+            {"identity": "cells", "prefix": "prefix sums", "ranges": "given ranges"}[kind]
+            for kind in kinds
+        )
+        print(
+            f"| `{name}` of {what} | {size:,} | {estimate:.1f} | {measured:.1f} | {near} |",
+            flush=True,
+        )
 
 
 def _given(size: int) -> dict[str, list[list[int]]]:
@@ -176,26 +215,68 @@ def run(case: dict[str, Any], seconds: float, known: dict[str, dict[str, Any]]) 
     """A case under the automatic choice, and by name what it did not try with all the time that the strategy wants."""
     auto = apart(math.inf, one, case, "auto", seconds)
     named = {name: {"error": error} for name, error in auto.get("whole", {}).items()}
-    named |= {name: known.get(name) or apart(seconds, one, case, name, seconds) for name in auto.get("apart", ())}
-    within = {name: own["error"] for name, own in named.items() if "error" in own and own.get("seconds", 0.0) <= seconds}
+    named |= {
+        name: known.get(name) or apart(seconds, one, case, name, seconds)
+        for name in auto.get("apart", ())
+    }
+    within = {
+        name: own["error"]
+        for name, own in named.items()
+        if "error" in own and own.get("seconds", 0.0) <= seconds
+    }
     best = min(within, key=lambda name: within[name], default=None)
     ratio = None if best is None or "error" not in auto else math.sqrt(auto["error"] / within[best])
     kept = {name: own for name, own in named.items() if name not in auto.get("whole", ())}
-    return {**case, "given": seconds, "auto": auto, "named": known | kept, "best": best, "ratio": ratio}
+    return {
+        **case,
+        "given": seconds,
+        "auto": auto,
+        "named": known | kept,
+        "best": best,
+        "ratio": ratio,
+    }
 
 
 def table(known: list[dict[str, Any]]) -> None:
     """The file of all cases, and the rows of the page of results: cases with another error than the best strategy by name."""
-    head = ["case", "asked", "budget", "`auto`", "CPU s", "best by name", "error over it", "ended early"]
+    head = [
+        "case",
+        "asked",
+        "budget",
+        "`auto`",
+        "CPU s",
+        "best by name",
+        "error over it",
+        "ended early",
+    ]
     rows = []
     for case in sorted(known, key=lambda case: case["seed"]):
-        words = [entry["kind"] if "names" in entry else " x ".join(map(_word, entry["along"].values())) for entry in case["entries"]]
+        words = [
+            entry["kind"] if "names" in entry else " x ".join(map(_word, entry["along"].values()))
+            for entry in case["entries"]
+        ]
         cells = " x ".join(f"{size:,}" for size in case["sizes"].values())
         auto, ratio = case["auto"], "-" if case["ratio"] is None else f"{case['ratio']:.4f}"
-        taken, ended = f"{auto['seconds']:.1f}" if "seconds" in auto else "-", ", ".join(auto.get("ended", ()))
+        taken, ended = (
+            f"{auto['seconds']:.1f}" if "seconds" in auto else "-",
+            ", ".join(auto.get("ended", ())),
+        )
         asked_for, taking = f"{cells}: {', '.join(words)}", f"`{auto.get('strategy', '-')}`"
-        rows.append([str(case["seed"]), asked_for, case["budget"], taking, taken, f"`{case['best']}`", ratio, ended])
-    csv.writer(sys.stdout, lineterminator="\n").writerows([[cell.strip("`") for cell in row] for row in (head, *rows)])
+        rows.append(
+            [
+                str(case["seed"]),
+                asked_for,
+                case["budget"],
+                taking,
+                taken,
+                f"`{case['best']}`",
+                ratio,
+                ended,
+            ]
+        )
+    csv.writer(sys.stdout, lineterminator="\n").writerows(
+        [[cell.strip("`") for cell in row] for row in (head, *rows)]
+    )
     print("\n| " + " | ".join(head) + " |\n|---|---|---|---|--:|---|--:|---|")
     for row in rows:
         if row[6] == "-" or abs(float(row[6]) - 1) > 0.0005:
@@ -217,19 +298,34 @@ def main() -> None:
     options.add_argument("--table", action="store_true")
     options.add_argument("--steps", action="store_true")
     given = options.parse_args()
-    known = {case["seed"]: case for case in map(json.loads, given.out.read_text().splitlines())} if given.out.exists() else {}
+    known = (
+        {case["seed"]: case for case in map(json.loads, given.out.read_text().splitlines())}
+        if given.out.exists()
+        else {}
+    )
     if given.table:
         table(list(known.values()))
         return
     if given.steps:
         steps(given.seconds)
         return
-    for case in sorted(map(drawn, given.cases), key=lambda case: (-len(case["sizes"]), -sum(case["sizes"].values()))):
+    for case in sorted(
+        map(drawn, given.cases),
+        key=lambda case: (-len(case["sizes"]), -sum(case["sizes"].values())),
+    ):
         made = run(case, given.seconds, known.get(case["seed"], {}).get("named", {}))
         with given.out.open("a") as file:
             file.write(json.dumps(made) + "\n")
         auto = made["auto"]
-        print(made["seed"], made["budget"], auto.get("strategy"), auto.get("seconds"), made["best"], made["ratio"], flush=True)
+        print(
+            made["seed"],
+            made["budget"],
+            auto.get("strategy"),
+            auto.get("seconds"),
+            made["best"],
+            made["ratio"],
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
     python bench/first_report.py [--only TEXT] [--rows 20000] [--here]
 
-The wheel and what it needs come from the network or pip's cache, which rules the first step; with --here the program beside the
-interpreter is taken instead. A person writes the spec between the commands.
+The wheel and what it needs come from the network or pip's cache, which rules the first step; with
+--here the program beside the interpreter is taken instead. A person writes the spec between the
+commands.
 """
 
 import argparse
@@ -39,7 +40,9 @@ def timed(step: str, *command: object, at: Path) -> None:
 
 def installed(folder: Path) -> Path:
     """The program in an empty environment."""
-    subprocess.run([sys.executable, "-m", "pip", "wheel", "-qq", "--no-deps", "-w", folder, ROOT], check=True)  # noqa: S603
+    subprocess.run(  # noqa: S603
+        [sys.executable, "-m", "pip", "wheel", "-qq", "--no-deps", "-w", folder, ROOT], check=True
+    )  # noqa: RUF100, S603
     subprocess.run([sys.executable, "-m", "venv", folder / "env"], check=True)  # noqa: S603
     (wheel,) = folder.glob("*.whl")
     timed("pip install leastnoise", folder / "env/bin/pip", "install", "-qq", wheel, at=folder)
@@ -48,14 +51,22 @@ def installed(folder: Path) -> Path:
 
 def main() -> None:
     """All steps, for each of the cases."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", default="", help="only cases with this text in their name")
     parser.add_argument("--rows", type=int, default=20_000)
-    parser.add_argument("--here", action="store_true", help="with the program beside this interpreter; nothing is installed")
+    parser.add_argument(
+        "--here",
+        action="store_true",
+        help="with the program beside this interpreter; nothing is installed",
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        program = Path(sys.executable).with_name("leastnoise") if options.here else installed(folder)
+        program = (
+            Path(sys.executable).with_name("leastnoise") if options.here else installed(folder)
+        )
         for case, (sizes, asked) in CASES.items():
             if options.only not in case:
                 continue
@@ -65,11 +76,32 @@ def main() -> None:
             columns = np.random.default_rng(1).integers(0, sizes, (options.rows, len(sizes)))
             names = [f"a{place}" for place in range(len(sizes))]
             np.savetxt(at / "people.csv", columns, "%d", ",", header=",".join(names), comments="")
-            domain = "".join(f"{one}.integers = [0, {size - 1}]\n" for one, size in zip(names, sizes, strict=True))
-            timed("leastnoise init people.csv", program, "init", "people.csv", "--out", "draft.toml", at=at)
+            domain = "".join(
+                f"{one}.integers = [0, {size - 1}]\n"
+                for one, size in zip(names, sizes, strict=True)
+            )
+            timed(
+                "leastnoise init people.csv",
+                program,
+                "init",
+                "people.csv",
+                "--out",
+                "draft.toml",
+                at=at,
+            )
             (at / "spec.toml").write_text(SPEC + domain + asked, encoding="utf-8")
-            timed("leastnoise release spec.toml", program, "release", "spec.toml", "--out", "release", at=at)
-            print(f"  {'report.html':<38} {(at / 'release/report.html').stat().st_size / 1e6:6.1f} MB")
+            timed(
+                "leastnoise release spec.toml",
+                program,
+                "release",
+                "spec.toml",
+                "--out",
+                "release",
+                at=at,
+            )
+            print(
+                f"  {'report.html':<38} {(at / 'release/report.html').stat().st_size / 1e6:6.1f} MB"
+            )
 
 
 if __name__ == "__main__":

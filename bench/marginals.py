@@ -2,7 +2,8 @@
 
     python bench/marginals.py [--large] [--only TEXT]
 
-Figures: total squared error at epsilon 1, factor 2 included (cubes), or root mean square error per cell at unit noise (the others).
+Figures: total squared error at epsilon 1, factor 2 included (cubes), or root mean square error per
+    cell at unit noise (the others).
 """
 
 import argparse
@@ -20,11 +21,23 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 from experiments.residuals import coefficients, optimal_weights, residual_noise  # noqa: E402
 
 from leastnoise._planner._covering import covering_design  # noqa: E402
-from leastnoise._planner._residual_algebra import AttributeSet, attribute_sets, downward_closure, incidence, table_sizes  # noqa: E402
+from leastnoise._planner._residual_algebra import (  # noqa: E402
+    AttributeSet,
+    attribute_sets,
+    downward_closure,
+    incidence,
+    table_sizes,
+)  # noqa: E402, RUF100
 
 CUBES = {
-    "NLTCS": ((2,) * 16, {"1": 4608, "1*": 163427, "1a": 14560, "2": 639334, "2*": 8.91e6, "2a": 1.84e6}),
-    "Adult": ((9, 16, 7, 15, 6, 5, 2, 2), {"1": 5202, "1*": 207235, "1a": 59476, "2": 989989, "2*": 9.57e6, "2a": 6.54e6}),
+    "NLTCS": (
+        (2,) * 16,
+        {"1": 4608, "1*": 163427, "1a": 14560, "2": 639334, "2*": 8.91e6, "2a": 1.84e6},
+    ),
+    "Adult": (
+        (9, 16, 7, 15, 6, 5, 2, 2),
+        {"1": 5202, "1*": 207235, "1a": 59476, "2": 989989, "2*": 9.57e6, "2a": 6.54e6},
+    ),
 }
 ADULT5 = (75, 16, 5, 2, 20)
 # name -> (shape, sizes asked, pure rms1 of the best peer, Gaussian rms2 of the best peer)
@@ -61,13 +74,17 @@ def cubes(only: str) -> Iterator[str]:
             targets = cube_workload(len(shape), name)
             closure = downward_closure(shape, targets)
             coefficient = coefficients(closure, dict.fromkeys(targets, 1.0))
-            inside = optimal_weights(incidence(closure, attribute_sets(closure)), coefficient, norm=1).error
+            inside = optimal_weights(
+                incidence(closure, attribute_sets(closure)), coefficient, norm=1
+            ).error
             started = time.perf_counter()
             design = covering_design(closure, coefficient)
             seconds = time.perf_counter() - started
             yield (
-                f"{data} Q{name:3} ours/best {2 * design.error / figure:.4f}  inside closure/best {2 * inside / figure:6.2f}"
-                f"  {2 * design.error:14.1f}  {len(design.tables):3} tables  {seconds:5.1f} s  ({design.origin})"
+                f"{data} Q{name:3} ours/best {2 * design.error / figure:.4f}  inside closure/best "
+                f"{2 * inside / figure:6.2f}"
+                f"  {2 * design.error:14.1f}  {len(design.tables):3} tables  {seconds:5.1f} s  "
+                f"({design.origin})"
             )
 
 
@@ -83,10 +100,15 @@ def peers(only: str) -> Iterator[str]:
         started = time.perf_counter()
         design = covering_design(closure, coefficient)
         seconds = time.perf_counter() - started
-        ours, ours_gaussian = math.sqrt(design.error / cells), math.sqrt(residual_noise(closure, coefficient)[1] / cells)
+        ours, ours_gaussian = (
+            math.sqrt(design.error / cells),
+            math.sqrt(residual_noise(closure, coefficient)[1] / cells),
+        )
         yield (
-            f"{name:17} pure ours/hdmm {ours / pure:.3f} ({ours:.3f})  Gaussian ours/hdmm {ours_gaussian / gaussian:.3f} "
-            f"({ours_gaussian:.3f})  {len(design.tables):3} tables  {seconds:5.1f} s  ({design.origin})"
+            f"{name:17} pure ours/hdmm {ours / pure:.3f} ({ours:.3f})  Gaussian ours/hdmm "
+            f"{ours_gaussian / gaussian:.3f} "
+            f"({ours_gaussian:.3f})  {len(design.tables):3} tables  {seconds:5.1f} s  "
+            f"({design.origin})"
         )
 
 
@@ -106,9 +128,12 @@ def growth(counts: Iterable[int]) -> Iterator[str]:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         cells = float(table_sizes(shape, targets).sum())
         yield (
-            f"ten^{count:<3} up to 3-way: {closure.count:6} marginals  pure ours/inside {math.sqrt(design.error / inside):.3f} "
-            f"(rms1 {math.sqrt(design.error / cells):.2f}, {len(design.tables)} tables, {seconds:.1f} s)  "
-            f"Gaussian rms2 {math.sqrt(gaussian / cells):.4f} ({gaussian_seconds:.1f} s)  peak so far {peak:.0f} MB"
+            f"ten^{count:<3} up to 3-way: {closure.count:6} marginals  pure ours/inside "
+            f"{math.sqrt(design.error / inside):.3f} "
+            f"(rms1 {math.sqrt(design.error / cells):.2f}, {len(design.tables)} tables, "
+            f"{seconds:.1f} s)  "
+            f"Gaussian rms2 {math.sqrt(gaussian / cells):.4f} ({gaussian_seconds:.1f} s)  peak so "
+            f"far {peak:.0f} MB"
         )
 
 
@@ -116,12 +141,22 @@ def main() -> None:
     """Print all comparisons, one a line as soon as it is known."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--large", action="store_true", help="also 50 and 100 attributes")
-    parser.add_argument("--only", default="", help="only workloads with this text in their name, such as 'Adult Q1 ' or 'ten^6'")
+    parser.add_argument(
+        "--only",
+        default="",
+        help="only workloads with this text in their name, such as 'Adult Q1 ' or 'ten^6'",
+    )
     arguments = parser.parse_args()
     for line in itertools.chain(
         cubes(arguments.only),
         peers(arguments.only),
-        growth([count for count in ((6, 10, 20, 50, 100) if arguments.large else (6, 10, 20)) if arguments.only in f"ten^{count}"]),
+        growth(
+            [
+                count
+                for count in ((6, 10, 20, 50, 100) if arguments.large else (6, 10, 20))
+                if arguments.only in f"ten^{count}"
+            ]
+        ),
     ):
         print(line, flush=True)
 

@@ -1,11 +1,13 @@
 """Our automatic plan against every published number, and every number measured with the released programs, both budgets.
 
-    python bench/matrix_mechanism.py [--quick] [--only TEXT] [--most-seconds 600] [--data DIR] [--csv FILE] [--prefix-release [N]]
+    python bench/matrix_mechanism.py [--quick] [--only TEXT] [--most-seconds 600] [--data DIR]
+    [--csv FILE] [--prefix-release [N]]
 
-Prints one line a case with ours / theirs, the ratio of root mean square errors at unit budget (epsilon = 1 without the factor 2, or a
-Gaussian of standard deviation 1): at most 1.000 is what is wanted. Workloads are planned as users state them: by name, and again as given
-ranges or as a matrix. ``--quick`` leaves out what has over 256 cells. ``--prefix-release`` measures a release of all prefix sums at
-n = 2^20 against the sampling of its noise.
+Prints one line a case with ours / theirs, the ratio of root mean square errors at unit budget
+(epsilon = 1 without the factor 2, or a Gaussian of standard deviation 1): at most 1.000 is what is
+wanted. Workloads are planned as users state them: by name, and again as given ranges or as a
+matrix. ``--quick`` leaves out what has over 256 cells. ``--prefix-release`` measures a release of
+all prefix sums at n = 2^20 against the sampling of its noise.
 
 Errors are measured at a small budget, where discrete noise has the variance of continuous noise.
 """
@@ -27,9 +29,21 @@ from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._linop import AllRanges, Prefix, all_range_ends, dense
 from leastnoise._mechanisms import Search, candidates, choose
 from leastnoise._plan import Plan
-from leastnoise._workload import Product, QuerySet, Workload, all_ranges, identity, marginals, matrix, prefix, queries, ranges
+from leastnoise._workload import (
+    Product,
+    QuerySet,
+    Workload,
+    all_ranges,
+    identity,
+    marginals,
+    matrix,
+    prefix,
+    queries,
+    ranges,
+)
 
-# At these budgets scales are in the hundreds or more, so that the discreteness of the noise does not matter.
+# At these budgets scales are in the hundreds or more, so that the discreteness of the noise does
+# not matter.
 _EPSILON, _RHO = "1/1000", "1/2000000"
 _SCHEMAS = Path(__file__).resolve().parents[2] / "shared" / "data" / "schemas"
 
@@ -45,7 +59,8 @@ class Case:
         power: 1 for pure differential privacy, 2 for a Gaussian budget.
         theirs: the number, a root mean square error at unit budget.
         source: where it is from.
-        strategies: asked for by name beside ``auto``, because the automatic choice leaves them out at this size.
+        strategies: asked for by name beside ``auto``, because the automatic choice leaves them out
+            at this size.
     """
 
     name: str
@@ -96,7 +111,12 @@ def in_other_words(size: int, kind: str) -> Iterator[tuple[str, Callable[[], Que
     elif kind == "ranges":
         yield "all ranges", all_ranges
         if size <= 1024:
-            yield "all ranges, as ranges", lambda: ranges(list(zip(*(ends.tolist() for ends in all_range_ends(size)), strict=True)))
+            yield (
+                "all ranges, as ranges",
+                lambda: ranges(
+                    list(zip(*(ends.tolist() for ends in all_range_ends(size)), strict=True))
+                ),
+            )
         if size <= 256:
             yield "all ranges, as a matrix", lambda: matrix(_interval_rows(size))
     elif kind == "width32":
@@ -110,7 +130,9 @@ def in_other_words(size: int, kind: str) -> Iterator[tuple[str, Callable[[], Que
 def _interval_rows(size: int) -> list[list[int]]:
     low, high = all_range_ends(size)
     cells = np.arange(size)
-    rows: list[list[int]] = ((cells >= low[:, None]) & (cells <= high[:, None])).astype(np.int64).tolist()
+    rows: list[list[int]] = (
+        ((cells >= low[:, None]) & (cells <= high[:, None])).astype(np.int64).tolist()
+    )
     return rows
 
 
@@ -119,7 +141,8 @@ def _window_rows(size: int) -> list[list[int]]:
     return [((cells >= low) & (cells <= low + 31)).astype(int).tolist() for low in range(size - 31)]
 
 
-# The least error of any published or released method (p-Identity by hdmm or by ourselves); docs/results/matrix-mechanism.md.
+# The least error of any published or released method (p-Identity by hdmm or by ourselves);
+# docs/results/matrix-mechanism.md.
 PURE = {
     64: {"prefix": 3.763, "ranges": 3.926, "width32": 4.159, "permuted": 3.928, "idtotal": 1.342},
     128: {"prefix": 4.451, "ranges": 4.752},
@@ -157,7 +180,13 @@ SEVERAL = {
     "Census SF1 persons": (5.163, 2.321),
     "Census SF1 persons, 51 states": (7.303, 2.578),
 }
-_QUICK_SEVERAL = ("prefix x prefix, 64 x 64", "ranges x ranges, 64 x 64", "Adult, 2-way", "10^8, 1-way", "CPS, cells and totals")
+_QUICK_SEVERAL = (
+    "prefix x prefix, 64 x 64",
+    "ranges x ranges, 64 x 64",
+    "Adult, 2-way",
+    "10^8, 1-way",
+    "CPS, cells and totals",
+)
 
 
 def one_attribute() -> Iterator[Case]:
@@ -216,22 +245,35 @@ def several(name: str, schemas: Path) -> Workload:
         asked = prefix() if name.startswith("prefix") else all_ranges()
         return queries(plane, x=asked, y=asked)
     if name.startswith("Adult"):
-        people = Domain(age=Coded(75), education=Coded(16), race=Coded(5), sex=Coded(2), hours=Coded(20))
+        people = Domain(
+            age=Coded(75), education=Coded(16), race=Coded(5), sex=Coded(2), hours=Coded(20)
+        )
         if "prefix" in name:
             return _pairs(people, ("age", "education", "hours"))
         return _summed(
             marginals(people, ways=ways)
-            for ways in {"2-way": (2,), "3-way": (3,), "2- and 3-way": (2, 3)}.get(name.split(", ")[1], (1, 2, 3))
+            for ways in {"2-way": (2,), "3-way": (3,), "2- and 3-way": (2, 3)}.get(
+                name.split(", ")[1], (1, 2, 3)
+            )
         )
     if name.startswith("10^8"):
-        return marginals(Domain({f"a{place}": Coded(10) for place in range(8)}), ways=int(name.split(", ")[1][0]))
+        return marginals(
+            Domain({f"a{place}": Coded(10) for place in range(8)}), ways=int(name.split(", ")[1][0])
+        )
     if name.startswith("CPS"):
-        people = Domain(income=Coded(50), age=Coded(100), marital=Coded(7), race=Coded(4), sex=Coded(2))
+        people = Domain(
+            income=Coded(50), age=Coded(100), marital=Coded(7), race=Coded(4), sex=Coded(2)
+        )
         if "prefix" not in name:
             return marginals(people, upto=5)
         rest = ("marital", "race", "sex")
-        subsets = itertools.chain.from_iterable(itertools.combinations(rest, ways) for ways in range(4))
-        return _summed(queries(people, income="prefix", age="prefix", **dict.fromkeys(names, "identity")) for names in subsets)
+        subsets = itertools.chain.from_iterable(
+            itertools.combinations(rest, ways) for ways in range(4)
+        )
+        return _summed(
+            queries(people, income="prefix", age="prefix", **dict.fromkeys(names, "identity"))
+            for names in subsets
+        )
     return census(schemas, with_states="states" in name)
 
 
@@ -258,11 +300,18 @@ def census(schemas: Path, *, with_states: bool) -> Workload:
     schema = json.loads((schemas / "census_sf1_person.json").read_text(encoding="utf-8"))
     sizes = {entry["name"]: entry["size"] for entry in schema["attributes"]}
     names = list(sizes)
-    domain = Domain({name: Coded(size) for name, size in ({"state": 51} | sizes if with_states else sizes).items()})
+    domain = Domain(
+        {
+            name: Coded(size)
+            for name, size in ({"state": 51} | sizes if with_states else sizes).items()
+        }
+    )
 
     def choices(name: str, word: str) -> list[QuerySet | None]:
         if word in ("total", "identity", "identitytotal"):
-            return {"total": [None], "identity": [identity()], "identitytotal": [identity(), None]}[word]  # type: ignore[return-value]
+            return {"total": [None], "identity": [identity()], "identitytotal": [identity(), None]}[
+                word
+            ]  # type: ignore[return-value]
         rows = np.zeros((len(schema["groups"][word]["cells"]), sizes[name]), dtype=int)
         for row, cells in zip(rows, schema["groups"][word]["cells"], strict=True):
             row[cells] = 1
@@ -272,7 +321,11 @@ def census(schemas: Path, *, with_states: bool) -> Workload:
     for product in (product for table in schema["tables"].values() for product in table):
         sets = [choices(name, word) for name, word in zip(names, product, strict=True)]
         for chosen in itertools.product(*sets, *([[identity(), None]] if with_states else [])):
-            asked = {name: one_set for name, one_set in zip([*names, "state"], chosen, strict=False) if one_set is not None}
+            asked = {
+                name: one_set
+                for name, one_set in zip([*names, "state"], chosen, strict=False)
+                if one_set is not None
+            }
             parts.append(queries(domain, asked))
     return _summed(iter(parts))
 
@@ -291,12 +344,18 @@ def run(case: Case) -> tuple[float, str, float, float]:
     start = time.perf_counter()
     plans = [choose(asked, privacy)[0]]
     for name in case.strategies:
-        plans += [found.plan for found in candidates(asked, privacy, name) if found.plan is not None]
+        plans += [
+            found.plan for found in candidates(asked, privacy, name) if found.plan is not None
+        ]
     seconds = time.perf_counter() - start
     best = min(plans, key=lambda plan: plan.expected_error().total_squared_error)
     errors = unit_rmse(best, asked, case.power)
     promise = best.expected_error()
-    bound = errors * math.sqrt(promise.lower_bound / promise.total_squared_error) if promise.lower_bound > 0 else math.nan
+    bound = (
+        errors * math.sqrt(promise.lower_bound / promise.total_squared_error)
+        if promise.lower_bound > 0
+        else math.nan
+    )
     return errors, best.strategy, bound, seconds
 
 
@@ -306,18 +365,39 @@ def permuted_by_gram(size: int, theirs: float) -> None:
     from leastnoise._families._p_identity import fit_p_identity
 
     order = np.random.RandomState(0).permutation(size)
-    gram = dense_gram(gram_of(AllRanges(size)).dense()[np.ix_(order, order)], size * (size + 1) // 2)
+    gram = dense_gram(
+        gram_of(AllRanges(size)).dense()[np.ix_(order, order)], size * (size + 1) // 2
+    )
     start = time.perf_counter()
     ours = fit_p_identity(gram).rmse
-    show(f"permuted ranges, by Gram, n = {size}", 1, ours, theirs, math.nan, "p_identity", time.perf_counter() - start, "12.1")
+    show(
+        f"permuted ranges, by Gram, n = {size}",
+        1,
+        ours,
+        theirs,
+        math.nan,
+        "p_identity",
+        time.perf_counter() - start,
+        "12.1",
+    )
 
 
-def show(name: str, power: int, ours: float, theirs: float, bound: float, strategy: str, seconds: float, source: str) -> None:
+def show(
+    name: str,
+    power: int,
+    ours: float,
+    theirs: float,
+    bound: float,
+    strategy: str,
+    seconds: float,
+    source: str,
+) -> None:
     """Print one line of the table."""
     mark = " " if ours <= theirs * 1.0005 else "!"
     budget = "pure" if power == 1 else "Gaussian"
     print(
-        f"{mark} {name:<42} {budget:<8} {ours:9.4f} / {theirs:<8g} = {ours / theirs:6.4f}  bound {bound:7.3f}  {strategy:<20}"
+        f"{mark} {name:<42} {budget:<8} {ours:9.4f} / {theirs:<8g} = {ours / theirs:6.4f}  bound "
+        f"{bound:7.3f}  {strategy:<20}"
         f"{seconds:7.1f} s  [{source}]",
         flush=True,
     )
@@ -325,11 +405,15 @@ def show(name: str, power: int, ours: float, theirs: float, bound: float, strate
 
 def main(arguments: Sequence[str] | None = None) -> list[tuple[str, int, float]]:
     """Run the table; returns name, power and ratio of every case."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="only what has at most 256 cells")
     parser.add_argument("--most-cells", type=int, default=4096)
     parser.add_argument("--only", default="", help="only cases with this text in their name")
-    parser.add_argument("--data", type=Path, default=_SCHEMAS, help="folder with census_sf1_person.json")
+    parser.add_argument(
+        "--data", type=Path, default=_SCHEMAS, help="folder with census_sf1_person.json"
+    )
     parser.add_argument("--csv", type=Path, help="also write the table to this file")
     parser.add_argument(
         "--prefix-release",
@@ -356,17 +440,42 @@ def main(arguments: Sequence[str] | None = None) -> list[tuple[str, int, float]]
             continue
         show(case.name, case.power, ours, case.theirs, bound, strategy, seconds, case.source)
         found.append((case.name, case.power, ours / case.theirs))
-        rows.append([case.name, case.power, ours, case.theirs, ours / case.theirs, bound, strategy, seconds, case.source])
+        rows.append(
+            [
+                case.name,
+                case.power,
+                ours,
+                case.theirs,
+                ours / case.theirs,
+                bound,
+                strategy,
+                seconds,
+                case.source,
+            ]
+        )
     if most >= 1024 and chosen.only in "permuted":
         permuted_by_gram(1024, PURE[1024]["permuted"])
     above = [entry for entry in found if entry[2] > 1.0005]
     print(
-        f"{len(found)} numbers, {len(found) - len(above)} reached; largest ratio {max((entry[2] for entry in found), default=math.nan):.4f}"
+        f"{len(found)} numbers, {len(found) - len(above)} reached; largest ratio "
+        f"{max((entry[2] for entry in found), default=math.nan):.4f}"
     )
     if chosen.csv is not None:
         with chosen.csv.open("w", encoding="utf-8", newline="") as file:
             table = csv.writer(file)
-            table.writerow(["workload", "power", "ours", "theirs", "ratio", "bound", "strategy", "seconds", "source"])
+            table.writerow(
+                [
+                    "workload",
+                    "power",
+                    "ours",
+                    "theirs",
+                    "ratio",
+                    "bound",
+                    "strategy",
+                    "seconds",
+                    "source",
+                ]
+            )
             table.writerows(rows)
     return found
 
@@ -374,7 +483,8 @@ def main(arguments: Sequence[str] | None = None) -> list[tuple[str, int, float]]
 def prefix_release(size: int) -> None:
     """Plan, measure, estimate and answer all prefix sums, against the sampling of that plan's noise; in CPU seconds.
 
-    Nothing has been imported lazily or kept before the first of the two strategies, the one that the goal is for.
+    Nothing has been imported lazily or kept before the first of the two strategies, the one that
+    the goal is for.
     """
     from leastnoise._estimate import Estimate
     from leastnoise._kernel import SeededEntropy, simulate
@@ -401,18 +511,30 @@ def prefix_release(size: int) -> None:
         (block,) = measured.blocks
         scales = block.scale.denominator * block.row_weights()
         begun = time.process_time()
-        discrete_laplace(np.full(block.rows, block.scale.numerator * measured.grid), scales, block.rows, SeededEntropy(2))
+        discrete_laplace(
+            np.full(block.rows, block.scale.numerator * measured.grid),
+            scales,
+            block.rows,
+            SeededEntropy(2),
+        )
         noise = time.process_time() - begun
         parts = dict(zip(("plan", "measure", "estimate", "answers"), np.diff(marks), strict=True))
         whole = sum(parts.values())
         goal = " (wanted: below 10)" if strategy == "level_tree" else ""
         print(
-            f"{strategy:<10} n = {size}: {whole:.3f} s ({', '.join(f'{name} {value:.3f}' for name, value in parts.items())}); "
+            f"{strategy:<10} n = {size}: {whole:.3f} s "
+            f"({', '.join(f'{name} {value:.3f}' for name, value in parts.items())}); "
             f"noise {noise:.3f} s for {block.rows} rows; {whole / noise:.1f} times{goal}",
             flush=True,
         )
-        root, error = math.sqrt(float(variances.mean())), math.sqrt(float(np.mean((answers - truth) ** 2)))
-        print(f"           promised rmse {root:.3f}, found in this one release {error:.3f}", flush=True)
+        root, error = (
+            math.sqrt(float(variances.mean())),
+            math.sqrt(float(np.mean((answers - truth) ** 2))),
+        )
+        print(
+            f"           promised rmse {root:.3f}, found in this one release {error:.3f}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
     python bench/mixed.py [--quick] [--only TEXT]
 
-Figures: root mean square error of a query at privacy cost 1 (rho = 1/2). What is measured are whole numbers, and the error is theirs.
+Figures: root mean square error of a query at privacy cost 1 (rho = 1/2). What is measured are whole
+    numbers, and the error is theirs.
 """
 
 import argparse
@@ -15,9 +16,14 @@ from functools import partial
 import leastnoise as ln
 from leastnoise._workload import Product
 
-# Least published figure of prefix sums on the first attributes, cells on the others: 1-, 2-, 3- and up to 3-way.
+# Least published figure of prefix sums on the first attributes, cells on the others: 1-, 2-, 3- and
+# up to 3-way.
 PREFIX = {
-    "Adult": ((100, 100, 100, 99, 85, 42, 16, 15, 9, 7, 6, 5, 2, 2), 5, (4.998, 16.801, 43.753, 43.685)),
+    "Adult": (
+        (100, 100, 100, 99, 85, 42, 16, 15, 9, 7, 6, 5, 2, 2),
+        5,
+        (4.998, 16.801, 43.753, 43.685),
+    ),
     "CPS": ((50, 100, 7, 4, 2), 2, (3.066, 5.818, 7.302, 7.568)),
     "Loans": ((101, 101, 101, 101, 3, 8, 36, 6, 51, 4, 5, 15), 4, (4.619, 14.200, 33.438, 33.393)),
 }
@@ -32,30 +38,48 @@ FORTY = {
 
 def workload(shape: tuple[int, ...], rich: int, ways: tuple[int, ...], kind: str) -> ln.Workload:
     """All tables of some sizes, the first attributes asked for by one kind of queries, the others by their cells."""
-    domain = ln.Domain({f"a{i}": ln.Integers(0, n - 1) if i < rich else ln.Coded(n) for i, n in enumerate(shape)})
+    domain = ln.Domain(
+        {f"a{i}": ln.Integers(0, n - 1) if i < rich else ln.Coded(n) for i, n in enumerate(shape)}
+    )
     products: list[Product] = []
     for sets in (itertools.combinations(range(len(shape)), k) for k in ways):
         for s in sets:
             asked = {f"a{i}": kind if i < rich else "identity" for i in s}
-            products += (ln.queries(domain, **asked) if s else ln.marginals(domain, ways=0)).products
+            products += (
+                ln.queries(domain, **asked) if s else ln.marginals(domain, ways=0)
+            ).products
     return ln.Workload(domain, tuple(products))
 
 
 def lines(*, quick: bool, only: str) -> Iterator[str]:
     """All comparisons."""
-    return (f"{name}  {_compared(asked(), strategy, figure)}" for name, asked, strategy, figure in cases(quick=quick) if only in name)
+    return (
+        f"{name}  {_compared(asked(), strategy, figure)}"
+        for name, asked, strategy, figure in cases(quick=quick)
+        if only in name
+    )
 
 
 def cases(*, quick: bool) -> Iterator[tuple[str, Callable[[], ln.Workload], str, float]]:
     """Name, workload, strategy and published figure."""
     for name, (shape, rich, figures) in PREFIX.items():
         for ways, figure in zip(((1,), (2,), (3,), (0, 1, 2, 3)), figures, strict=True):
-            yield f"{name:5} {'+'.join(map(str, ways)):7} prefix", partial(workload, shape, rich, ways, "prefix"), "tilted", figure
+            yield (
+                f"{name:5} {'+'.join(map(str, ways)):7} prefix",
+                partial(workload, shape, rich, ways, "prefix"),
+                "tilted",
+                figure,
+            )
     for kind, published in FORTY.items():
         for size, figure in zip(SIZES, published, strict=True):
             if not (quick and kind == "all_ranges" and size > SIZES[1]):
                 strategy = "residual" if kind == "identity" else "tilted"
-                yield f"{size}^40 1+2 {kind:10}", partial(workload, (size,) * 40, 40, (1, 2), kind), strategy, figure
+                yield (
+                    f"{size}^40 1+2 {kind:10}",
+                    partial(workload, (size,) * 40, 40, (1, 2), kind),
+                    strategy,
+                    figure,
+                )
 
 
 def _compared(asked: ln.Workload, strategy: str, figure: float) -> str:
@@ -70,7 +94,9 @@ def main() -> None:
     """Print one line a workload as soon as it is known."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="no ranges beyond 20 cells")
-    parser.add_argument("--only", default="", help="only workloads with this text in their name, such as 'Adult 1 '")
+    parser.add_argument(
+        "--only", default="", help="only workloads with this text in their name, such as 'Adult 1 '"
+    )
     options = parser.parse_args()
     for line in lines(quick=options.quick, only=options.only):
         print(line, flush=True)

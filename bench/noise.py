@@ -2,8 +2,9 @@
 
     python bench/noise.py [--draws 1000000] [--reference-draws 100000] [--repeats 3]
 
-OpenDP's cost per draw does not depend on the length, so that fewer draws are enough for it. The ratio decides, not the times.
-Nothing is written to disk. Without OpenDP only our own speed is printed.
+OpenDP's cost per draw does not depend on the length, so that fewer draws are enough for it. The
+ratio decides, not the times. Nothing is written to disk. Without OpenDP only our own speed is
+printed.
 """
 
 import argparse
@@ -24,8 +25,22 @@ from leastnoise._kernel._noise import (  # noqa: E402
     rounded_gaussian,
 )
 
-SCALES = [(1, 8), (3, 10), (1, 1), (3, 2), (3, 1), (10, 1), (1000, 1), (2_500_000_001, 1000), (2**40, 1)]
-SAMPLERS = {"discrete_laplace": discrete_laplace, "discrete_gaussian": discrete_gaussian, "rounded_gaussian": rounded_gaussian}
+SCALES = [
+    (1, 8),
+    (3, 10),
+    (1, 1),
+    (3, 2),
+    (3, 1),
+    (10, 1),
+    (1000, 1),
+    (2_500_000_001, 1000),
+    (2**40, 1),
+]
+SAMPLERS = {
+    "discrete_laplace": discrete_laplace,
+    "discrete_gaussian": discrete_gaussian,
+    "rounded_gaussian": rounded_gaussian,
+}
 GOAL = 20
 
 
@@ -44,7 +59,10 @@ def reference(name: str, scale: float, draws: int) -> Callable[[], object] | Non
         return None
     dp.enable_features("contrib")
     make = dp.m.make_laplace if name == "discrete_laplace" else dp.m.make_gaussian
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64") if name == "discrete_laplace" else dp.l2_distance(T=float)
+    space = (
+        dp.vector_domain(dp.atom_domain(T="i64")),
+        dp.l1_distance(T="i64") if name == "discrete_laplace" else dp.l2_distance(T=float),
+    )
     measurement = make(*space, scale=scale)
     zeros = [0] * draws
     return lambda: measurement(zeros)
@@ -52,13 +70,22 @@ def reference(name: str, scale: float, draws: int) -> Callable[[], object] | Non
 
 def main() -> None:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--draws", type=int, default=1_000_000, help="length of our vectors")
-    parser.add_argument("--reference-draws", type=int, default=100_000, help="length of OpenDP's vectors")
-    parser.add_argument("--repeats", type=int, default=3, help="the quickest of so many interleaved runs counts")
+    parser.add_argument(
+        "--reference-draws", type=int, default=100_000, help="length of OpenDP's vectors"
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="the quickest of so many interleaved runs counts"
+    )
     options = parser.parse_args()
     entropy = SystemEntropy()
-    mixed = np.array([p for p, _ in SCALES], dtype=np.int64), np.array([q for _, q in SCALES], dtype=np.int64)
+    mixed = (
+        np.array([p for p, _ in SCALES], dtype=np.int64),
+        np.array([q for _, q in SCALES], dtype=np.int64),
+    )
     print(f"{'sampler':18} {'scale':>16} {'ours M/s':>9} {'OpenDP M/s':>11} {'ratio':>7}")
     least: dict[str, float] = {}
     for name, sampler in SAMPLERS.items():
@@ -79,10 +106,16 @@ def main() -> None:
             least[name] = min(least.get(name, np.inf), ours / theirs)
             print(f"{name:18} {label:>16} {ours:9.2f} {theirs:11.4f} {ours / theirs:7.0f}")
         numerators, denominators = (np.resize(part, options.draws) for part in mixed)
-        seconds = min(cpu_seconds(partial(sampler, numerators, denominators, options.draws, entropy)) for _ in range(options.repeats))
+        seconds = min(
+            cpu_seconds(partial(sampler, numerators, denominators, options.draws, entropy))
+            for _ in range(options.repeats)
+        )
         print(f"{name:18} {'one scale a draw':>16} {options.draws / seconds / 1e6:9.2f}")
     for name, ratio in least.items():
-        print(f"{name}: at least {ratio:.0f} times OpenDP (goal {GOAL}){'' if ratio >= GOAL else ': MISSED'}")
+        print(
+            f"{name}: at least {ratio:.0f} times OpenDP (goal "
+            f"{GOAL}){'' if ratio >= GOAL else ': MISSED'}"
+        )
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
     python bench/p_identity.py [--sizes 64 256 1024] [--large] [--quick]
 
-Prints one line a case with ours / reference: at or below 1.000 is what is wanted. ``--large`` adds n = 4096 and 16384 (some minutes each),
-``--quick`` leaves out trees beyond 1024 cells and compares few steps.
+Prints one line a case with ours / reference: at or below 1.000 is what is wanted. ``--large`` adds
+n = 4096 and 16384 (some minutes each), ``--quick`` leaves out trees beyond 1024 cells and compares
+few steps.
 References: the least error of any published or released method; docs/results/matrix-mechanism.md.
 """
 
@@ -17,7 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._families import Gram, dense_gram, fit_gaussian_optimum, fit_level_tree, fit_p_identity, gram_of, summed
+from leastnoise._families import (
+    Gram,
+    dense_gram,
+    fit_gaussian_optimum,
+    fit_level_tree,
+    fit_p_identity,
+    gram_of,
+    summed,
+)
 from leastnoise._families._p_identity import Support, p_identity_objective
 from leastnoise._linop import AllRanges, Identity, Prefix, Ranges, Total
 
@@ -33,7 +42,9 @@ Objective = Callable[[Reals], tuple[float, Reals]]
 def permuted(size: int) -> Gram:
     """All ranges with the cells in numpy's legacy random order 0, given as a matrix."""
     order = np.random.RandomState(0).permutation(size)
-    return dense_gram(gram_of(AllRanges(size)).dense()[np.ix_(order, order)], size * (size + 1) // 2)
+    return dense_gram(
+        gram_of(AllRanges(size)).dense()[np.ix_(order, order)], size * (size + 1) // 2
+    )
 
 
 KINDS: dict[str, Callable[[int], Gram]] = {
@@ -66,10 +77,14 @@ TREES = {
 }
 
 
-def line(what: str, size: int, kind: str, ours: float, reference: float, seconds: float, more: str = "") -> None:
+def line(
+    what: str, size: int, kind: str, ours: float, reference: float, seconds: float, more: str = ""
+) -> None:
     """Print one row of the table."""
     print(
-        f"{what:<14} n={size:<8} {kind:<9} {ours:8.4f} / {reference:<7.4f} = {ours / reference:6.4f}  {seconds:7.1f} s  {more}", flush=True
+        f"{what:<14} n={size:<8} {kind:<9} {ours:8.4f} / {reference:<7.4f} = "
+        f"{ours / reference:6.4f}  {seconds:7.1f} s  {more}",
+        flush=True,
     )
 
 
@@ -90,7 +105,9 @@ def _descended(objective: Objective, start: Reals, steps: int) -> tuple[float, A
 
     begun = time.perf_counter()
     options = {"maxiter": steps, "maxfun": 2 * steps, "ftol": 0.0, "gtol": 0.0}
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=Bounds(0, np.inf), options=options)
+    found = minimize(
+        objective, start, jac=True, method="L-BFGS-B", bounds=Bounds(0, np.inf), options=options
+    )
     return time.perf_counter() - begun, found
 
 
@@ -99,8 +116,14 @@ def steps_against_dense(size: int = 1024, rows: int = 64, steps: int = 200) -> N
     gram = gram_of(Prefix(size))
     full = gram.dense()
     spacing = size / (rows - 3)
-    windows = [(max(0, int((k - 0.25) * spacing)), min(size, int((k + 2.25) * spacing))) for k in range(rows - 4)]
-    windows += [(max(0, int((k - 0.25) * size / 5)), min(size, int((k + 2.25) * size / 5))) for k in range(4)]
+    windows = [
+        (max(0, int((k - 0.25) * spacing)), min(size, int((k + 2.25) * spacing)))
+        for k in range(rows - 4)
+    ]
+    windows += [
+        (max(0, int((k - 0.25) * size / 5)), min(size, int((k + 2.25) * size / 5)))
+        for k in range(4)
+    ]
     support = Support(size, windows)
     start = np.full(len(support.cells), 0.7)
 
@@ -116,16 +139,23 @@ def steps_against_dense(size: int = 1024, rows: int = 64, steps: int = 200) -> N
     seconds = []
     for objective in (structured, dense):
         runs = [_descended(objective, start, steps) for _ in range(2)]
-        seconds.append(min(taken for taken, _ in runs))  # the lesser of two, because other work on the machine only adds
+        seconds.append(
+            min(taken for taken, _ in runs)
+        )  # the lesser of two, because other work on the machine only adds
         found = runs[-1][1]
         rmse = math.exp(found.fun / 2) / size**0.5
-        print(f"{objective.__name__:<12} {found.nit} steps, p={rows}, n={size}: {seconds[-1]:.2f} s, unit RMSE {rmse:.4f}")
+        print(
+            f"{objective.__name__:<12} {found.nit} steps, p={rows}, n={size}: {seconds[-1]:.2f} "
+            f"s, unit RMSE {rmse:.4f}"
+        )
     print(f"dense / structured: {seconds[1] / seconds[0]:.1f} times (wanted: at least 10)")
 
 
 def main() -> None:
     """Run the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sizes", type=int, nargs="*", default=[64, 128, 256, 1024])
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--quick", action="store_true")
@@ -135,23 +165,55 @@ def main() -> None:
         for kind, reference in PURE.get(size, {}).items():
             begun = time.perf_counter()
             found = fit_p_identity(KINDS[kind](size))
-            line("p-identity", size, kind, found.rmse, reference, time.perf_counter() - begun, f"p={len(found.rows)}")
+            line(
+                "p-identity",
+                size,
+                kind,
+                found.rmse,
+                reference,
+                time.perf_counter() - begun,
+                f"p={len(found.rows)}",
+            )
         for kind, reference in GAUSSIAN.get(size, {}).items():
             begun = time.perf_counter()
             best = fit_gaussian_optimum(KINDS[kind](size))
             rmse = strategy_rmse(KINDS[kind](size), best.factor, 2)
-            line("gaussian", size, kind, rmse, reference, time.perf_counter() - begun, f"gap={(rmse / best.lower) ** 2 - 1:.1e}")
+            line(
+                "gaussian",
+                size,
+                kind,
+                rmse,
+                reference,
+                time.perf_counter() - begun,
+                f"gap={(rmse / best.lower) ** 2 - 1:.1e}",
+            )
         for kind, reference in TREES.get(size, {}).items():
             begun = time.perf_counter()
             tree = fit_level_tree(KINDS[kind](size), 1)
-            line("level tree", size, kind, tree.rmse, reference, time.perf_counter() - begun, str(tree.widths))
+            line(
+                "level tree",
+                size,
+                kind,
+                tree.rmse,
+                reference,
+                time.perf_counter() - begun,
+                str(tree.widths),
+            )
     for size in (1024,) if chosen.quick else (1024, 2**20):
         for kind in ("prefix", "ranges"):
             begun = time.perf_counter()
             gram = KINDS[kind](size)
             tree = fit_level_tree(gram, 1)
             seconds = time.perf_counter() - begun
-            line("level tree", size, kind, tree.rmse, fit_greedy_h(gram).rmse, seconds, "reference: GreedyH")
+            line(
+                "level tree",
+                size,
+                kind,
+                tree.rmse,
+                fit_greedy_h(gram).rmse,
+                seconds,
+                "reference: GreedyH",
+            )
     steps_against_dense(**({"size": 128, "rows": 16, "steps": 10} if chosen.quick else {}))
 
 

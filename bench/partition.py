@@ -2,8 +2,10 @@
 
     python bench/partition.py [--largest 20] [--repeats 2]
 
-Three shapes of data: all counts different, sparse, and random walks. The ratio of the last to the first size decides, not the times:
-at most 64 x (20/14)^2 x 1.5 from 2^14 to 2^20 cells. Orientation: 0.2 s at 4096, under 60 s at 2^20, 4 GiB.
+Three shapes of data: all counts different, sparse, and random walks. The ratio of the last to the
+first size decides, not the times:
+at most 64 x (20/14)^2 x 1.5 from 2^14 to 2^20 cells. Orientation: 0.2 s at 4096, under 60 s at
+2^20, 4 GiB.
 """
 
 import argparse
@@ -17,7 +19,10 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np  # after the number of threads is set
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[1] / "src")]
+sys.path[:0] = [
+    str(Path(__file__).resolve().parents[1]),
+    str(Path(__file__).resolve().parents[1] / "src"),
+]
 
 from baselines._noisy_costs import power_of_two_costs  # noqa: E402
 
@@ -34,9 +39,15 @@ def shape(name: str, size: int) -> np.ndarray:
 
 def main() -> None:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--largest", type=int, default=20, help="log2 of the largest number of cells")
-    parser.add_argument("--repeats", type=int, default=2, help="the quickest of so many runs counts")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--largest", type=int, default=20, help="log2 of the largest number of cells"
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=2, help="the quickest of so many runs counts"
+    )
     options = parser.parse_args()
     print(f"{'shape':15} {'cells':>8} {'CPU s':>8}")
     for name in ("all different", "sparse", "random walk"):
@@ -53,7 +64,10 @@ def main() -> None:
         if options.largest > 14:
             ratio = seconds[options.largest] / seconds[14]
             allowed = 2 ** (options.largest - 14) * (options.largest / 14) ** 2 * 1.5
-            print(f"{name:15} ratio to 2^14: {ratio:.0f}, allowed {allowed:.0f}{'' if ratio <= allowed else ': MISSED'}")
+            print(
+                f"{name:15} ratio to 2^14: {ratio:.0f}, allowed "
+                f"{allowed:.0f}{'' if ratio <= allowed else ': MISSED'}"
+            )
     print(f"most memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
 
 

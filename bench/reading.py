@@ -2,11 +2,13 @@
 
     python bench/reading.py [--rows 10000000] [--csv-rows 10000000] [--rounds 3] [--folder DIR]
 
-Parquet: 8 attributes (whole numbers of 2 to 90 values); ours reads, encodes and counts all 28 tables; DuckDB computes the same counts by
-the fastest of one GROUP BY a table, all of them in one UNION ALL, and GROUPING SETS. CSV: the same rows as text. Ours reads, encodes and
-counts all 28 tables; DuckDB only reads it, with its own guesses of the types, and sums every column. Each takes its turn in every round
-and the least time counts, so that what else the machine does is not measured; what is printed is how many times as fast ours is, by the
-clock and by the processors.
+Parquet: 8 attributes (whole numbers of 2 to 90 values); ours reads, encodes and counts all 28
+    tables; DuckDB computes the same counts by
+the fastest of one GROUP BY a table, all of them in one UNION ALL, and GROUPING SETS. CSV: the same
+rows as text. Ours reads, encodes and counts all 28 tables; DuckDB only reads it, with its own
+guesses of the types, and sums every column. Each takes its turn in every round and the least time
+counts, so that what else the machine does is not measured; what is printed is how many times as
+fast ours is, by the clock and by the processors.
 """
 
 import argparse
@@ -31,7 +33,9 @@ PAIRS = list(itertools.combinations(NAMES, 2))
 
 def main() -> None:
     """Measure and print a line for each."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=10**7)
     parser.add_argument("--csv-rows", type=int, default=10**7)
     parser.add_argument("--rounds", type=int, default=3)
@@ -41,11 +45,14 @@ def main() -> None:
         parquet, csv = Path(folder, "rows.parquet"), Path(folder, "rows.csv")
         connection = duckdb.connect()
         listed = ", ".join(
-            f"(hash(i * 8 + {place}) % {size})::INTEGER AS {name}" for place, (name, size) in enumerate(zip(NAMES, SIZES, strict=True))
+            f"(hash(i * 8 + {place}) % {size})::INTEGER AS {name}"
+            for place, (name, size) in enumerate(zip(NAMES, SIZES, strict=True))
         )
         for file, rows in ((parquet, options.rows), (csv, options.csv_rows)):
             connection.execute(f"COPY (SELECT {listed} FROM range({rows}) AS r(i)) TO '{file}'")
-        domain = ln.Domain({name: ln.Integers(0, size - 1) for name, size in zip(NAMES, SIZES, strict=True)})
+        domain = ln.Domain(
+            {name: ln.Integers(0, size - 1) for name, size in zip(NAMES, SIZES, strict=True)}
+        )
         compare(
             f"Parquet, {options.rows} rows, {len(PAIRS)} tables",
             options.rounds,
@@ -53,9 +60,19 @@ def main() -> None:
             queries(connection, parquet),
         )
         sums = ", ".join(f"sum({name})" for name in NAMES)
-        theirs = {"read_csv": lambda: connection.sql(f"SELECT {sums} FROM read_csv('{csv}')").fetchall()}
-        compare(f"CSV, {options.csv_rows} rows, {len(PAIRS)} tables", options.rounds, lambda: counted(csv, domain), theirs)
-    print(f"largest memory of this process, DuckDB's included: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
+        theirs = {
+            "read_csv": lambda: connection.sql(f"SELECT {sums} FROM read_csv('{csv}')").fetchall()
+        }
+        compare(
+            f"CSV, {options.csv_rows} rows, {len(PAIRS)} tables",
+            options.rounds,
+            lambda: counted(csv, domain),
+            theirs,
+        )
+    print(
+        "largest memory of this process, DuckDB's included: "
+        f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB"
+    )
 
 
 def counted(file: Path, domain: ln.Domain) -> int:
@@ -65,7 +82,9 @@ def counted(file: Path, domain: ln.Domain) -> int:
 
 def queries(connection: Any, file: Path) -> dict[str, Callable[[], Any]]:
     """DuckDB's ways."""
-    single = [f"SELECT {one}, {other}, count(*) FROM '{file}' GROUP BY 1, 2" for one, other in PAIRS]
+    single = [
+        f"SELECT {one}, {other}, count(*) FROM '{file}' GROUP BY 1, 2" for one, other in PAIRS
+    ]
     sets = ", ".join(f"({one}, {other})" for one, other in PAIRS)
     return {
         "a GROUP BY a table": lambda: [connection.execute(query).fetchnumpy() for query in single],
@@ -76,7 +95,9 @@ def queries(connection: Any, file: Path) -> dict[str, Callable[[], Any]]:
     }
 
 
-def compare(what: str, rounds: int, ours: Callable[[], Any], theirs: dict[str, Callable[[], Any]]) -> None:
+def compare(
+    what: str, rounds: int, ours: Callable[[], Any], theirs: dict[str, Callable[[], Any]]
+) -> None:
     """Take turns, and print the least of each."""
     least: dict[str, tuple[float, float]] = {}
     for _ in range(rounds):
@@ -91,7 +112,8 @@ def compare(what: str, rounds: int, ours: Callable[[], Any], theirs: dict[str, C
     for name, (clock, used) in {"leastnoise": own, **least}.items():
         print(f"    {name:20} {clock:8.2f} s by the clock {used:8.2f} s of processors")
     print(
-        f"    ratio to the best    {best[0] / own[0]:8.2f}                {min(used for _, used in least.values()) / own[1]:8.2f}",
+        f"    ratio to the best    {best[0] / own[0]:8.2f}                "
+        f"{min(used for _, used in least.values()) / own[1]:8.2f}",
         flush=True,
     )
 

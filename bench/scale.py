@@ -3,10 +3,11 @@
     python bench/scale.py [--attributes 6 10 20 50 100]     # plan only
     python bench/scale.py --release 100 [--budget pure]     # also count, draw noise, estimate and write Parquet; needs disk space
 
-Strategies are chosen as for any user, automatically. Every line comes from a process of its own, in which the library bounds its threads
-itself. Seconds of the processor are those of all threads, with the import of the package; seconds of the clock stand behind them, and
-depend on what else the machine does. Peak memory is of the whole process. The data of a release are 100,000 rows drawn from a seed, read
-from a Parquet file.
+Strategies are chosen as for any user, automatically. Every line comes from a process of its own, in
+which the library bounds its threads itself. Seconds of the processor are those of all threads, with
+the import of the package; seconds of the clock stand behind them, and depend on what else the
+machine does. Peak memory is of the whole process. The data of a release are 100,000 rows drawn from
+a seed, read from a Parquet file.
 """
 
 import argparse
@@ -23,7 +24,8 @@ ROOT = Path(__file__).resolve().parents[1]
 BUDGETS = ("gaussian", "pure")  # rho = 1/2, epsilon = 1
 # What users set is obeyed, so it is taken away: the bench times what the library does by itself.
 _SAID = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-# Root mean square error per cell at privacy cost 1 of ResidualPlanner, attributes of ten values, all marginals up to 3-way.
+# Root mean square error per cell at privacy cost 1 of ResidualPlanner, attributes of ten values,
+# all marginals up to 3-way.
 RESIDUAL_PLANNER = {6: 4.2752, 10: 9.3481, 20: 26.917, 50: 107.258, 100: 303.216}
 
 _PROGRAM = """
@@ -57,10 +59,13 @@ def run(count: int, budget: str, out: str = "") -> dict[str, Any]:
         capture_output=True,
         text=True,
         check=False,
-        env={name: value for name, value in os.environ.items() if name not in _SAID} | {"PYTHONPATH": str(ROOT / "src")},
+        env={name: value for name, value in os.environ.items() if name not in _SAID}
+        | {"PYTHONPATH": str(ROOT / "src")},
     )
     if done.returncode:
-        raise SystemExit(f"{count} attributes, {budget}: {(done.stderr.strip() or 'failed').splitlines()[-1]}")
+        raise SystemExit(
+            f"{count} attributes, {budget}: {(done.stderr.strip() or 'failed').splitlines()[-1]}"
+        )
     found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return found
 
@@ -71,10 +76,16 @@ def planning(counts: Sequence[int], budgets: Sequence[str]) -> Iterator[str]:
         for budget in budgets:
             own = run(count, budget)
             known = RESIDUAL_PLANNER.get(count)
-            over = f"  / ResidualPlanner {own['rmse'] / known:.4f}" if known and budget == "gaussian" else ""
+            over = (
+                f"  / ResidualPlanner {own['rmse'] / known:.4f}"
+                if known and budget == "gaussian"
+                else ""
+            )
             yield (
-                f"{_asked(count, budget, own)}, plan {own['plan_seconds']:5.1f} s ({own['plan_clock']:.1f} by the clock)  "
-                f"peak {own['plan_peak']:.2f} GiB  {own['blocks']:6} measured tables, {own['noisy']} queries  RMSE {own['rmse']:.3f}{over}"
+                f"{_asked(count, budget, own)}, plan {own['plan_seconds']:5.1f} s "
+                f"({own['plan_clock']:.1f} by the clock)  "
+                f"peak {own['plan_peak']:.2f} GiB  {own['blocks']:6} measured tables, "
+                f"{own['noisy']} queries  RMSE {own['rmse']:.3f}{over}"
             )
 
 
@@ -85,8 +96,10 @@ def releases(count: int, budgets: Sequence[str], rows: int) -> Iterator[str]:
             _write_rows(Path(folder, "rows.parquet"), count, rows)
             own = run(count, budget, folder)
         yield (
-            f"{_asked(count, budget, own)}, {own['answers']} answers  {own['seconds']:.0f} s ({own['clock']:.0f} by the clock), of which "
-            f"plan {own['plan_seconds']:.1f} s ({own['plan_clock']:.1f})  peak {own['peak']:.2f} GiB  files {own['files']:.2f} GiB  "
+            f"{_asked(count, budget, own)}, {own['answers']} answers  {own['seconds']:.0f} s "
+            f"({own['clock']:.0f} by the clock), of which "
+            f"plan {own['plan_seconds']:.1f} s ({own['plan_clock']:.1f})  peak {own['peak']:.2f} "
+            f"GiB  files {own['files']:.2f} GiB  "
             f"{own['noisy']} noisy integers"
         )
 
@@ -98,21 +111,33 @@ def _asked(count: int, budget: str, own: Mapping[str, Any]) -> str:
 def _write_rows(path: Path, count: int, rows: int) -> None:
     import duckdb
 
-    columns = ", ".join(f"(hash(i * {count} + {place}) % 10)::UTINYINT AS a{place}" for place in range(count))
+    columns = ", ".join(
+        f"(hash(i * {count} + {place}) % 10)::UTINYINT AS a{place}" for place in range(count)
+    )
     with duckdb.connect(":memory:") as database:
-        database.execute(f"COPY (SELECT {columns} FROM range({rows}) t(i)) TO '{path}' (FORMAT parquet)")  # noqa: S608 - numbers and a path
+        database.execute(
+            f"COPY (SELECT {columns} FROM range({rows}) t(i)) TO '{path}' (FORMAT parquet)"  # noqa: S608
+        )  # noqa: RUF100, S608
 
 
 def main() -> None:
     """Print one line as soon as it is known."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--attributes", type=int, nargs="*", default=[6, 10, 20, 50, 100])
     parser.add_argument("--budget", choices=[*BUDGETS], help="default both")
-    parser.add_argument("--release", type=int, metavar="ATTRIBUTES", help="carry out the plan of so many attributes")
+    parser.add_argument(
+        "--release", type=int, metavar="ATTRIBUTES", help="carry out the plan of so many attributes"
+    )
     parser.add_argument("--rows", type=int, default=100_000)
     arguments = parser.parse_args()
     budgets = [arguments.budget] if arguments.budget else BUDGETS
-    lines = planning(arguments.attributes, budgets) if arguments.release is None else releases(arguments.release, budgets, arguments.rows)
+    lines = (
+        planning(arguments.attributes, budgets)
+        if arguments.release is None
+        else releases(arguments.release, budgets, arguments.rows)
+    )
     for line in lines:
         print(line, flush=True)
 

@@ -39,7 +39,9 @@ def workload(days: int, asked: Sequence[str], groups: int = 2) -> ln.Workload:
     return sum(parts[1:], start=parts[0])
 
 
-def planned(asked: ln.Workload, budget: ln.PureDP | ln.ZCDP | ln.ApproxDP, late: str = "drop") -> Plan:
+def planned(
+    asked: ln.Workload, budget: ln.PureDP | ln.ZCDP | ln.ApproxDP, late: str = "drop"
+) -> Plan:
     """The plan of a series."""
     return series_plan(asked, ln.Privacy(budget), AlongTime("day", late), Search())
 
@@ -52,7 +54,10 @@ def published(plan: Plan, values: Sequence[tuple[np.ndarray, ...]]) -> pd.DataFr
 
 def errors(periods: Sequence[int]) -> None:
     """The error of all answers as first published, beside that of the best plan that waits until the end."""
-    print(f"{'periods':>8} {'asked':16} {'budget':8} {'series':>10} {'waiting':>10} {'ratio':>7} {'CPU s':>6}")
+    print(
+        f"{'periods':>8} {'asked':16} {'budget':8} {'series':>10} {'waiting':>10} {'ratio':>7} "
+        f"{'CPU s':>6}"
+    )
     for days in periods:
         for asked in (("prefix",), ("identity",), ("prefix", "identity")):
             for budget in (ln.ZCDP("1/2"), ln.PureDP(1)):
@@ -62,20 +67,32 @@ def errors(periods: Sequence[int]) -> None:
                 plan = planned(workload(days, asked), budget)
                 seconds = time.process_time() - began
                 rows = list(period_errors(plan).values())
-                first = 2 * sum(one**2 for row in rows for one in row if one is not None)  # two groups
+                first = 2 * sum(
+                    one**2 for row in rows for one in row if one is not None
+                )  # two groups
                 waiting = ln.plan(plan.workload, budget).expected_error().total_squared_error
                 name = type(budget).__name__
-                print(f"{days:8} {'+'.join(asked):16} {name:8} {first:10.4g} {waiting:10.4g} {first / waiting:7.4f} {seconds:6.2f}")
+                print(
+                    f"{days:8} {'+'.join(asked):16} {name:8} {first:10.4g} {waiting:10.4g} "
+                    f"{first / waiting:7.4f} {seconds:6.2f}"
+                )
 
 
 def coverage(days: int, seeds: int) -> None:
     """How many intervals hold the truth, in the release of each period."""
     rng, groups = np.random.default_rng(1), 50
-    frame = pd.DataFrame({"day": pd.Timestamp(START) + pd.to_timedelta(rng.integers(days, size=20_000), "D")})
+    frame = pd.DataFrame(
+        {"day": pd.Timestamp(START) + pd.to_timedelta(rng.integers(days, size=20_000), "D")}
+    )
     frame["group"] = rng.zipf(1.5, size=len(frame)) % groups
     for budget in (ln.ZCDP("1/8"), ln.ApproxDP(1, "1e-6"), ln.PureDP(1)):
         plan = planned(workload(days, ("prefix", "identity"), groups), budget)
-        truth = pd.crosstab(frame["group"], frame["day"]).reindex(index=range(groups), fill_value=0).to_numpy().T
+        truth = (
+            pd.crosstab(frame["group"], frame["day"])
+            .reindex(index=range(groups), fill_value=0)
+            .to_numpy()
+            .T
+        )
         table, covered = read_table(plan, frame), np.zeros(days)
         with tempfile.TemporaryDirectory() as folder:
             for seed in range(seeds):
@@ -83,42 +100,82 @@ def coverage(days: int, seeds: int) -> None:
                 for period in range(days):
                     values.append(series.period(Path(folder, str(seed))))
                     answers = published(plan, values)
-                    right = np.concatenate([truth[: period + 1].cumsum(axis=0).ravel(), truth[: period + 1].ravel()])
-                    covered[period] += ((answers["low"] <= right) & (right <= answers["high"])).mean() / seeds
-        print(f"coverage at 0.95 over {days} periods, {type(budget).__name__:8}: least {covered.min():.4f}, mean {covered.mean():.4f}")
+                    right = np.concatenate(
+                        [truth[: period + 1].cumsum(axis=0).ravel(), truth[: period + 1].ravel()]
+                    )
+                    covered[period] += (
+                        (answers["low"] <= right) & (right <= answers["high"])
+                    ).mean() / seeds
+        print(
+            f"coverage at 0.95 over {days} periods, {type(budget).__name__:8}: least "
+            f"{covered.min():.4f}, mean {covered.mean():.4f}"
+        )
 
 
 def against_brute_force(months: int) -> None:
     """Rows come late and go, periods are empty, a run is killed in the middle; noise so small that counts are seen."""
-    for number, (late, empty) in enumerate([("drop", False), ("arrival", False), ("arrival", True)]):
+    for number, (late, empty) in enumerate(
+        [("drop", False), ("arrival", False), ("arrival", True)]
+    ):
         rng = np.random.default_rng(number)
         plan = planned(workload(months, ("identity",), 3), ln.ZCDP(2000), late)
-        rows, counted, most = pd.DataFrame({"day": [], "group": []}), np.zeros((months, 3), int), np.zeros((months, 3), int)
+        rows, counted, most = (
+            pd.DataFrame({"day": [], "group": []}),
+            np.zeros((months, 3), int),
+            np.zeros((months, 3), int),
+        )
         with tempfile.TemporaryDirectory() as folder:
-            book, state, terms = ln.Ledger.create(Path(folder, "x.ledger"), "x", plan.privacy), Path(folder, "private"), terms_of(plan)
+            book, state, terms = (
+                ln.Ledger.create(Path(folder, "x.ledger"), "x", plan.privacy),
+                Path(folder, "private"),
+                terms_of(plan),
+            )
             values: list[tuple[np.ndarray, ...]] = []
             with book.running(2**20) as run:
                 Series.paid(terms, None, book, output="nowhere", run=run)
             for month in range(months):
                 fresh = 0 if empty and month % 5 == 3 else int(rng.integers(5, 40))
-                dates = np.concatenate([np.full(fresh, month), rng.integers(0, month + 1, size=rng.integers(0, 8))])
+                dates = np.concatenate(
+                    [np.full(fresh, month), rng.integers(0, month + 1, size=rng.integers(0, 8))]
+                )
                 come = pd.DataFrame({"day": dates, "group": rng.integers(3, size=len(dates))})
-                rows = pd.concat([rows.drop(rows.sample(frac=0.02, random_state=month).index), come], ignore_index=True).astype(int)
-                now = pd.crosstab(rows["day"], rows["group"]).reindex(index=range(months), columns=range(3), fill_value=0).to_numpy()
+                rows = pd.concat(
+                    [rows.drop(rows.sample(frac=0.02, random_state=month).index), come],
+                    ignore_index=True,
+                ).astype(int)
+                now = (
+                    pd.crosstab(rows["day"], rows["group"])
+                    .reindex(index=range(months), columns=range(3), fill_value=0)
+                    .to_numpy()
+                )
                 counted[month] = now[month]  # what is right, written down row by row of the rule
                 if late == "arrival":
                     for before in range(month):
                         for group in range(3):
-                            counted[month, group] += max(0, now[before, group] - most[before, group])
+                            counted[month, group] += max(
+                                0, now[before, group] - most[before, group]
+                            )
                     most[: month + 1] = np.maximum(most[: month + 1], now[: month + 1])
-                frame = pd.DataFrame({"day": pd.Timestamp(START) + pd.to_timedelta(rows["day"], "D"), "group": rows["group"]})
+                frame = pd.DataFrame(
+                    {
+                        "day": pd.Timestamp(START) + pd.to_timedelta(rows["day"], "D"),
+                        "group": rows["group"],
+                    }
+                )
                 table = read_table(plan, frame)
                 for killed in [True, False] if month == months // 2 else [False]:
-                    series = Series.resumed(terms, table, book, receipt := book.take_over(book.entries()[0], f"{month} {killed}"))
+                    series = Series.resumed(
+                        terms,
+                        table,
+                        book,
+                        receipt := book.take_over(book.entries()[0], f"{month} {killed}"),
+                    )
                     if killed:  # after the private file was written, before the ledger has the rows
                         child = os.fork()
                         if not child:
-                            setattr(kernel, "answers", lambda *_: os.kill(os.getpid(), signal.SIGKILL))  # noqa: B010 - it is not of that type
+                            setattr(  # noqa: B010
+                                kernel, "answers", lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+                            )  # noqa: B010, RUF100
                             again = Series.resumed(terms, table, book, receipt)
                             for _ in range(month + 1):
                                 again.period(state)
@@ -133,10 +190,18 @@ def against_brute_force(months: int) -> None:
 
 def main() -> None:
     """All of it."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--periods", default="8,24,64,365", help="numbers of periods for the table of errors")
-    options.add_argument("--months", type=int, default=24, help="of the series that are checked against brute force")
-    options.add_argument("--seeds", type=int, default=10, help="runs for the coverage over 12 periods; 0 for none")
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument(
+        "--periods", default="8,24,64,365", help="numbers of periods for the table of errors"
+    )
+    options.add_argument(
+        "--months", type=int, default=24, help="of the series that are checked against brute force"
+    )
+    options.add_argument(
+        "--seeds", type=int, default=10, help="runs for the coverage over 12 periods; 0 for none"
+    )
     said = options.parse_args()
     errors([int(one) for one in said.periods.split(",")])
     if said.seeds:

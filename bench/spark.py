@@ -2,10 +2,12 @@
 
     python bench/spark.py [--rows 100000000] [--heap 2g] [--folder DIR] [--unit] [--collected]
 
-The rows of `reading.py` (8 attributes of 2 to 90 values) in a Parquet file that Spark reads: Spark encodes and counts, and all 28 two-way
-tables come back. With ``--unit`` rows belong to units of which each keeps 2 rows, so that Spark sorts all rows by their unit. With
-``--collected`` the first attribute is a number that Spark cannot encode, so that all rows come to the driver, a partition at a time.
-What is printed is processor time of both processes, and the largest memory of each; some tables are then counted by DuckDB too.
+The rows of `reading.py` (8 attributes of 2 to 90 values) in a Parquet file that Spark reads: Spark
+encodes and counts, and all 28 two-way tables come back. With ``--unit`` rows belong to units of
+which each keeps 2 rows, so that Spark sorts all rows by their unit. With ``--collected`` the first
+attribute is a number that Spark cannot encode, so that all rows come to the driver, a partition at
+a time. What is printed is processor time of both processes, and the largest memory of each; some
+tables are then counted by DuckDB too.
 """
 
 import argparse
@@ -28,18 +30,26 @@ from leastnoise._kernel._count import count
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=10**8)
     parser.add_argument("--heap", default="2g")
     parser.add_argument("--folder", type=Path, default=None)
     parser.add_argument("--unit", action="store_true")
     parser.add_argument("--collected", action="store_true")
     options = parser.parse_args()
-    domain = ln.Domain({name: ln.Integers(0, size - 1) for name, size in zip(NAMES, SIZES, strict=True)})
+    domain = ln.Domain(
+        {name: ln.Integers(0, size - 1) for name, size in zip(NAMES, SIZES, strict=True)}
+    )
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         file = Path(folder, "rows.parquet")
         write(file, options.rows)
-        settings = {"spark.driver.memory": options.heap, "spark.ui.enabled": "false", "spark.local.dir": folder}
+        settings = {
+            "spark.driver.memory": options.heap,
+            "spark.ui.enabled": "false",
+            "spark.local.dir": folder,
+        }
         settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
         builder = SparkSession.builder.master("local[2]").appName("leastnoise")
         for name, value in settings.items():
@@ -50,19 +60,37 @@ def main() -> None:
         before, start = seconds(java), time.perf_counter()
         unit, most = ("unit", 2) if options.unit else (None, 1)
         frame = spark.read.parquet(str(file))
-        frame = frame.withColumn(NAMES[0], frame[NAMES[0]].cast("float")) if options.collected else frame
-        table = read(frame, domain, wanted=Wanted(tables={None: PAIRS}), unit_column=unit, max_rows=most)
+        frame = (
+            frame.withColumn(NAMES[0], frame[NAMES[0]].cast("float"))
+            if options.collected
+            else frame
+        )
+        table = read(
+            frame, domain, wanted=Wanted(tables={None: PAIRS}), unit_column=unit, max_rows=most
+        )
         found = dict(count(table, PAIRS))
         totals = {int(counts.sum()) for counts in found.values()}
-        print(f"{options.rows} rows, {len(PAIRS)} tables, each of {totals} rows; heap {options.heap}")
-        print(f"    {time.perf_counter() - start:.0f} s by the clock, {seconds(java) - before:.0f} s of processors in Java")
+        print(
+            f"{options.rows} rows, {len(PAIRS)} tables, each of {totals} rows; heap {options.heap}"
+        )
+        print(
+            f"    {time.perf_counter() - start:.0f} s by the clock, {seconds(java) - before:.0f} "
+            "s of processors in Java"
+        )
         own = resource.getrusage(resource.RUSAGE_SELF)
-        print(f"    Python: {own.ru_utime:.1f} s of processors with imports, at most {own.ru_maxrss / 2**20:.2f} GiB")
+        print(
+            f"    Python: {own.ru_utime:.1f} s of processors with imports, at most "
+            f"{own.ru_maxrss / 2**20:.2f} GiB"
+        )
         print(f"    Java: at most {status(java, 'VmHWM') / 2**20:.2f} GiB", flush=True)
         spark.stop()
         if not options.unit:
             same = all(found[pair].tolist() == counted(file, pair) for pair in PAIRS[::9])
-            print(f"    {len(PAIRS[::9])} of the tables counted by DuckDB: {'the same' if same else 'OTHERS'}", flush=True)
+            print(
+                f"    {len(PAIRS[::9])} of the tables counted by DuckDB: "
+                f"{'the same' if same else 'OTHERS'}",
+                flush=True,
+            )
 
 
 def write(file: Path, rows: int) -> None:
@@ -75,23 +103,36 @@ def write(file: Path, rows: int) -> None:
 
 
 def _write(file: str, rows: int) -> None:
-    columns = [f"(hash(i * 8 + {place}) % {size})::INTEGER AS {name}" for place, (name, size) in enumerate(zip(NAMES, SIZES, strict=True))]
+    columns = [
+        f"(hash(i * 8 + {place}) % {size})::INTEGER AS {name}"
+        for place, (name, size) in enumerate(zip(NAMES, SIZES, strict=True))
+    ]
     columns.append(f"(hash(i * 8 + 9) % {max(1, rows // 2)})::INTEGER AS unit")
-    duckdb.connect().execute(f"COPY (SELECT {', '.join(columns)} FROM range({rows}) AS r(i)) TO '{file}'")
+    duckdb.connect().execute(
+        f"COPY (SELECT {', '.join(columns)} FROM range({rows}) AS r(i)) TO '{file}'"
+    )
 
 
 def counted(file: Path, pair: tuple[str, ...]) -> list[int]:
     """A table by DuckDB."""
     sizes = [SIZES[NAMES.index(name)] for name in pair]
     cell = f"{pair[0]} * {sizes[1]} + {pair[1]}"
-    rows = duckdb.connect().execute(f"SELECT {cell} AS cell, count(*) FROM '{file}' GROUP BY cell").fetchall()
+    rows = (
+        duckdb.connect()
+        .execute(f"SELECT {cell} AS cell, count(*) FROM '{file}' GROUP BY cell")
+        .fetchall()
+    )
     known = dict(rows)
     return [known.get(place, 0) for place in range(sizes[0] * sizes[1])]
 
 
 def status(process: int, name: str) -> int:
     """What Linux says of a process."""
-    line = next(line for line in Path(f"/proc/{process}/status").read_text().splitlines() if line.startswith(name))
+    line = next(
+        line
+        for line in Path(f"/proc/{process}/status").read_text().splitlines()
+        if line.startswith(name)
+    )
     return int(line.split()[1])
 
 

@@ -2,7 +2,8 @@
 
     python bench/studio.py [--ways 3]
 
-Measured at the real server over HTTP, from the request to the last byte of the answer; a browser adds the time to write the texts.
+Measured at the real server over HTTP, from the request to the last byte of the answer; a browser
+adds the time to write the texts.
 """
 
 import argparse
@@ -27,15 +28,24 @@ SIZES = ("0.9", "0.6", "2", "1/3", "5", "0.1", "7", "0.01")
 def spec(most: int) -> str:
     """The spec as a text, every table of up to so many attributes by itself."""
     domain = "".join(f"[domain.a{i}]\nintegers = [0, {n - 1}]\n" for i, n in enumerate(SHAPE))
-    sets = (chosen for ways in range(most + 1) for chosen in itertools.combinations(range(len(SHAPE)), ways))
-    asked = ("".join(f'a{i} = "{"prefix" if i < RICH else "identity"}", ' for i in chosen).rstrip(", ") for chosen in sets)
+    sets = (
+        chosen
+        for ways in range(most + 1)
+        for chosen in itertools.combinations(range(len(SHAPE)), ways)
+    )
+    asked = (
+        "".join(f'a{i} = "{"prefix" if i < RICH else "identity"}", ' for i in chosen).rstrip(", ")
+        for chosen in sets
+    )
     parts = "".join(f"[[workload]]\nqueries = {{ {one} }}\n" for one in asked)
     return f'[privacy]\nrho = "1/2"\n{domain}{parts}[plan]\nstrategy = "tilted"\n'
 
 
 def main() -> None:
     """Print what was measured."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--ways", type=int, default=3, help="attributes of the largest tables")
     most = parser.parse_args().ways
     with tempfile.TemporaryDirectory() as folder:
@@ -58,9 +68,16 @@ def measured(address: str) -> None:
 
     def ask(path: str, body: object = None) -> dict[str, Any]:
         with closing(HTTPConnection(parts.netloc)) as connection:
-            connection.request("GET" if body is None else "POST", path, None if body is None else json.dumps(body), headers)
+            connection.request(
+                "GET" if body is None else "POST",
+                path,
+                None if body is None else json.dumps(body),
+                headers,
+            )
             answer = connection.getresponse()
-            headers["Cookie"] = (answer.headers.get("Set-Cookie") or headers.get("Cookie", "")).split(";")[0]
+            headers["Cookie"] = (
+                answer.headers.get("Set-Cookie") or headers.get("Cookie", "")
+            ).split(";")[0]
             content = answer.read()
         return json.loads(content) if path in {"/view", "/change"} else {}
 
@@ -69,14 +86,20 @@ def measured(address: str) -> None:
     while (seen := ask("/view"))["busy"]:
         time.sleep(0.5)
     rows = seen["rows"]
-    print(f"{len(rows)} tables; the first plan took {time.perf_counter() - start:.1f} s {seen['error']}")
+    print(
+        f"{len(rows)} tables; the first plan took {time.perf_counter() - start:.1f} s "
+        f"{seen['error']}"
+    )
     times, view = [], seen
     for size in SIZES:
         start = time.perf_counter()
         view = ask("/change", {"version": view["version"], "changes": {"size": size}})
         times.append(time.perf_counter() - start)
         assert view["rows"] != rows  # noqa: S101 - the measurement would be of nothing
-    print(f"from a moved slider to new margins: median {statistics.median(times):.2f} s, most {max(times):.2f} s")
+    print(
+        f"from a moved slider to new margins: median {statistics.median(times):.2f} s, most "
+        f"{max(times):.2f} s"
+    )
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
     python bench/sums.py [--queries 1000 100 10]
 
-Root mean square error over the queries at epsilon 1, given the threshold; a ratio below 1.00 is better than TaMM and TiMM. `optimum`
-is the p-Identity strategy on the weighted workload.
+Root mean square error over the queries at epsilon 1, given the threshold; a ratio below 1.00 is
+better than TaMM and TiMM. `optimum` is the p-Identity strategy on the weighted workload.
 """
 
 import argparse
@@ -28,21 +28,36 @@ def noise(counts: Sequence[int]) -> Iterator[str]:
         small = merged(sums)
         for threshold in THRESHOLDS:
             paper = {
-                name: sum_strategy(name, sums.matrix(), sums.gram(), sums.limits(threshold)).rmse(2**0.5)
+                name: sum_strategy(name, sums.matrix(), sums.gram(), sums.limits(threshold)).rmse(
+                    2**0.5
+                )
                 for name in ("identity", "timm", "tamm")
             }
             start = time.process_time()
-            optimum = sum_strategy("optimum", small.matrix(), small.gram(), small.limits(threshold), effort=0.5).rmse(2**0.5)
+            optimum = sum_strategy(
+                "optimum", small.matrix(), small.gram(), small.limits(threshold), effort=0.5
+            ).rmse(2**0.5)
             seconds = time.process_time() - start
-            shown = ", ".join(f"{name} {error:.3g}" for name, error in {**paper, "optimum": optimum}.items())
+            shown = ", ".join(
+                f"{name} {error:.3g}" for name, error in {**paper, "optimum": optimum}.items()
+            )
             over = optimum / min(paper.values())
             yield f"{count:>4} queries, threshold {threshold:>6}: {shown}; over the best of the paper: {over:.2f}; {seconds:.1f} s"
 
 
 def main() -> None:
     """Print the lines."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--queries", type=int, nargs="+", default=[1000, 100, 10], choices=(1000, 100, 10), help="sizes of the workload")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--queries",
+        type=int,
+        nargs="+",
+        default=[1000, 100, 10],
+        choices=(1000, 100, 10),
+        help="sizes of the workload",
+    )
     for line in noise(parser.parse_args().queries):
         print(line, flush=True)
 

@@ -1,18 +1,23 @@
 """Places in levels: what `auto` and named strategies promise for counts of places, groups of places and all, by sex and by sex and age.
 
-    python bench/trees.py [--shapes even-4096 zipf-4 three] [--budgets rho epsilon] [--strategies auto level_tree] [--seconds 20]
-    python bench/trees.py --release 3 4 5 [--rows 10000000] [--sources parquet duckdb spark]
+    python bench/trees.py [--shapes even-4096 zipf-4 three] [--budgets rho epsilon] [--strategies
+    auto level_tree] [--seconds 20] python bench/trees.py --release 3 4 5 [--rows 10000000]
+    [--sources parquet duckdb spark]
 
-`even-N`: N places in groups of 16, 256 and 4,096. `zipf-D`: 10,000 places in a tree of D levels, the groups of a level from 1 to 2,000
-by a Zipf law. `three`: trees of 300, 500 and 60 leaves, all pairs of all their levels. Each plan is made in a process of its own on one
-thread. The total squared error is that at privacy cost 1 (rho 1/2, or epsilon 1), beside the least known: for Gaussian noise the lower
-bound, for Laplace noise on equal groups the best weights of the tables of level and subset.
+`even-N`: N places in groups of 16, 256 and 4,096. `zipf-D`: 10,000 places in a tree of D levels,
+the groups of a level from 1 to 2,000 by a Zipf law. `three`: trees of 300, 500 and 60 leaves, all
+pairs of all their levels. Each plan is made in a process of its own on one thread. The total
+squared error is that at privacy cost 1 (rho 1/2, or epsilon 1), beside the least known: for
+Gaussian noise the lower bound, for Laplace noise on equal groups the best weights of the tables of
+level and subset.
 
-``--release``: codes of so many hexadecimal digits, with a level for each first digits, are asked for by all levels, by sex, and by sex and
-age, of rows in a Parquet file, by `leastnoise release` with a file of categories. CPU seconds, seconds and memory are those of the whole
-command (planning, reading, paying, measuring, estimating, writing, report), beside the CPU seconds in which DuckDB counts the cells of the
-finest table that hold rows, without noise. The same rows can be a table of a DuckDB file, or a data frame of Spark in local mode with two
-cores and a heap of 1 GiB, whose Java process is counted by itself: its CPU seconds and its memory stand behind a plus sign.
+``--release``: codes of so many hexadecimal digits, with a level for each first digits, are asked
+for by all levels, by sex, and by sex and age, of rows in a Parquet file, by `leastnoise release`
+with a file of categories. CPU seconds, seconds and memory are those of the whole command (planning,
+reading, paying, measuring, estimating, writing, report), beside the CPU seconds in which DuckDB
+counts the cells of the finest table that hold rows, without noise. The same rows can be a table of
+a DuckDB file, or a data frame of Spark in local mode with two cores and a heap of 1 GiB, whose Java
+process is counted by itself: its CPU seconds and its memory stand behind a plus sign.
 """
 
 import argparse
@@ -31,16 +36,26 @@ import pyarrow as pa
 from pyarrow.parquet import read_metadata, write_table
 
 os.environ["LEASTNOISE_CACHE"] = "off"
-LEAST = {("epsilon", "even-4096"): 2.287e6, ("epsilon", "even-65536"): 38.26e6, ("epsilon", "even-1048576"): 601.6e6}
+LEAST = {
+    ("epsilon", "even-4096"): 2.287e6,
+    ("epsilon", "even-65536"): 38.26e6,
+    ("epsilon", "even-1048576"): 601.6e6,
+}
 SHAPES = ["even-4096", "even-65536", "even-1048576", "zipf-2", "zipf-4", "zipf-7", "three"]
 
 
-def levels(leaves: int, depth: int, most: int, rng: np.random.Generator) -> dict[str, dict[int, int]]:
+def levels(
+    leaves: int, depth: int, most: int, rng: np.random.Generator
+) -> dict[str, dict[int, int]]:
     """The group of every leaf on each of some levels; groups have a number of those below them that a Zipf law draws."""
     groups, found = np.arange(leaves), {}
     for level in range(1, depth):
         below = int(groups[-1]) + 1
-        ends = np.cumsum(np.minimum(rng.zipf(1.5, below), most) if level == 1 else 1 + np.minimum(rng.zipf(1.7, below), 9))
+        ends = np.cumsum(
+            np.minimum(rng.zipf(1.5, below), most)
+            if level == 1
+            else 1 + np.minimum(rng.zipf(1.7, below), 9)
+        )
         groups = np.searchsorted(ends, groups, side="right")
         found[f"level {level}"] = dict(enumerate(groups.tolist()))
     return found
@@ -53,15 +68,30 @@ def asked(shape: str) -> Any:
     kind, _, size = shape.partition("-")
     rng = np.random.default_rng(1)
     if kind == "three":
-        trees = {name: ln.Coded(n, levels=levels(n, 4, 40, rng)) for name, n in (("place", 300), ("job", 500), ("month", 60))}
+        trees = {
+            name: ln.Coded(n, levels=levels(n, 4, 40, rng))
+            for name, n in (("place", 300), ("job", 500), ("month", 60))
+        }
         domain = ln.Domain(trees)
         pairs = [("place", "job"), ("place", "month"), ("job", "month")]
-        sets = {name: ["identity", *(ln.level(one) for one in ("level 1", "level 2", "level 3"))] for name in trees}
-        products = [ln.queries(domain, {a: one, b: other}) for a, b in pairs for one in sets[a] for other in sets[b]]
+        sets = {
+            name: ["identity", *(ln.level(one) for one in ("level 1", "level 2", "level 3"))]
+            for name in trees
+        }
+        products = [
+            ln.queries(domain, {a: one, b: other})
+            for a, b in pairs
+            for one in sets[a]
+            for other in sets[b]
+        ]
     else:
         if kind == "even":
             widths = [width for width in (16, 256, 4096) if width < int(size)]
-            place: Any = ln.Integers(0, int(size) - 1, levels={f"groups of {width}": {"width": width} for width in widths})
+            place: Any = ln.Integers(
+                0,
+                int(size) - 1,
+                levels={f"groups of {width}": {"width": width} for width in widths},
+            )
             names = [f"groups of {width}" for width in widths]
         else:
             given = levels(10_000, int(size), 2_000, rng)
@@ -85,7 +115,16 @@ def plan(shape: str, budget: str, strategy: str, seconds: float) -> str:
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     least = LEAST.get((budget, shape)) or (made.lower_bound() if budget == "rho" else None)
     ratio = f"{error / least:.3f}" if least else ""
-    cells = [shape, budget, f"`{made.strategy}`", f"{error:,.0f}", ratio, f"{made.lower_bound():,.0f}", f"{taken:.1f}", f"{memory:.0f}"]
+    cells = [
+        shape,
+        budget,
+        f"`{made.strategy}`",
+        f"{error:,.0f}",
+        ratio,
+        f"{made.lower_bound():,.0f}",
+        f"{taken:.1f}",
+        f"{memory:.0f}",
+    ]
     return "| " + " | ".join(cells) + " |"
 
 
@@ -94,25 +133,48 @@ def made_up(digits: int, rows: int, folder: Path, source: str = "parquet") -> Pa
     rng, places = np.random.default_rng(1), 16**digits
     codes = pa.array([f"{place:0{digits}x}" for place in range(places)])
     share = rng.permutation(1 / np.arange(1, places + 1) ** 0.8)
-    place = pa.DictionaryArray.from_arrays(pa.array(rng.choice(places, rows, p=share / share.sum()).astype(np.int32)), codes)
-    sex = pa.DictionaryArray.from_arrays(pa.array(rng.integers(0, 2, rows).astype(np.int8)), pa.array(["F", "M"]))
+    place = pa.DictionaryArray.from_arrays(
+        pa.array(rng.choice(places, rows, p=share / share.sum()).astype(np.int32)), codes
+    )
+    sex = pa.DictionaryArray.from_arrays(
+        pa.array(rng.integers(0, 2, rows).astype(np.int8)), pa.array(["F", "M"])
+    )
     age = pa.array(np.minimum(rng.gamma(3, 2.3, rows), 17).astype(np.int8))
-    write_table(pa.table({"place": place.cast(pa.string()), "sex": sex.cast(pa.string()), "age": age}), folder / "people.parquet")
+    write_table(
+        pa.table({"place": place.cast(pa.string()), "sex": sex.cast(pa.string()), "age": age}),
+        folder / "people.parquet",
+    )
     if source == "duckdb":
         with duckdb.connect(folder / "people.duckdb") as database:
             database.execute(f"CREATE TABLE people AS SELECT * FROM '{folder}/people.parquet'")  # noqa: S608 - a folder of its own
     (folder / "places.csv").write_text("code\n" + "\n".join(codes.to_pylist()) + "\n")
     levels = [f"d{first}" for first in range(1, digits)]
-    along = ['place = "identity"', *(f'place = {{ level = "{level}" }}' for level in levels[::-1]), ""]
+    along = [
+        'place = "identity"',
+        *(f'place = {{ level = "{level}" }}' for level in levels[::-1]),
+        "",
+    ]
     others = ["", 'sex = "identity"', 'sex = "identity", age = "identity"']
     asked = [", ".join(filter(None, (one, other))) for other in others for one in along]
-    data = 'table = "people"\nconnection = "env:PEOPLE"' if source == "duckdb" else 'path = "people.parquet"'
+    data = (
+        'table = "people"\nconnection = "env:PEOPLE"'
+        if source == "duckdb"
+        else 'path = "people.parquet"'
+    )
     spec = [
         f"[source]\n{data}",
-        '[privacy]\nrho = "1/2"\n[domain.place]\ncategories = { file = "places.csv", column = "code" }',
+        (
+            '[privacy]\nrho = "1/2"\n[domain.place]\ncategories = { file = "places.csv", column = '
+            '"code" }'
+        ),
         *(f"levels.{level} = {{ digits = {level[1:]} }}" for level in levels),
         '[domain.sex]\ncategories = ["F", "M"]\n[domain.age]\nintegers = [0, 17]',
-        *(f"[[workload]]\nqueries = {{ {one} }}" if one else "[[workload]]\nmarginals = { ways = 0 }" for one in asked),
+        *(
+            f"[[workload]]\nqueries = {{ {one} }}"
+            if one
+            else "[[workload]]\nmarginals = { ways = 0 }"
+            for one in asked
+        ),
         '[plan]\nstrategy = "marginals"\n[output]\nformats = ["parquet"]\n',
     ]
     (folder / "spec.toml").write_text("\n".join(spec))
@@ -124,22 +186,67 @@ def released(digits: int, rows: int, source: str) -> str:
     with tempfile.TemporaryDirectory() as name:
         spec = made_up(digits, rows, Path(name), source)
         start, before = time.time(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        command = [sys.executable, "-c", "from leastnoise._cli import main; main()", "release", str(spec), "--out", f"{name}/out"]
-        command = [sys.executable, __file__, "--spark", name] if source == "spark" else [*command, "--ledger", f"{name}/people.ledger"]
-        settings = {**os.environ, "PEOPLE": f"duckdb://{name}/people.duckdb", "PYSPARK_PYTHON": sys.executable}
-        said = subprocess.run(command, env=settings, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout  # noqa: S603
+        command = [
+            sys.executable,
+            "-c",
+            "from leastnoise._cli import main; main()",
+            "release",
+            str(spec),
+            "--out",
+            f"{name}/out",
+        ]
+        command = (
+            [sys.executable, __file__, "--spark", name]
+            if source == "spark"
+            else [*command, "--ledger", f"{name}/people.ledger"]
+        )
+        settings = {
+            **os.environ,
+            "PEOPLE": f"duckdb://{name}/people.duckdb",
+            "PYSPARK_PYTHON": sys.executable,
+        }
+        said = subprocess.run(  # noqa: S603
+            command,
+            env=settings,
+            check=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ).stdout  # noqa: RUF100, S603
         seconds, used = time.time() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
-        begun, query = time.process_time(), f"SELECT place, sex, age, COUNT(*) FROM '{name}/people.parquet' GROUP BY ALL"  # noqa: S608
+        begun, query = (
+            time.process_time(),
+            f"SELECT place, sex, age, COUNT(*) FROM '{name}/people.parquet' GROUP BY ALL",  # noqa: S608
+        )  # noqa: RUF100, S608
         duckdb.sql(f"COPY ({query}) TO '{name}/counts.parquet'")
         counted = time.process_time() - begun
-        answers = sum(read_metadata(file).num_rows for file in Path(name, "out/answers").glob("*.parquet"))
-        size = sum(file.stat().st_size for file in Path(name, "out").rglob("*") if file.is_file()) / 2**20
-    used_by = [f"{cpu:.0f}", f"{cpu / counted:.1f}", f"{seconds:.0f}", f"{used.ru_maxrss / 1024:,.0f}"]
+        answers = sum(
+            read_metadata(file).num_rows for file in Path(name, "out/answers").glob("*.parquet")
+        )
+        size = (
+            sum(file.stat().st_size for file in Path(name, "out").rglob("*") if file.is_file())
+            / 2**20
+        )
+    used_by = [
+        f"{cpu:.0f}",
+        f"{cpu / counted:.1f}",
+        f"{seconds:.0f}",
+        f"{used.ru_maxrss / 1024:,.0f}",
+    ]
     if source == "spark":
         own, java, memory, heap = said.split()[-4:]
-        used_by = [f"{own} + {java}", f"{float(own) / counted:.1f}", f"{seconds:.0f}", f"{memory} + {heap}"]
-    return "| " + " | ".join([f"{16**digits:,}", source, f"{answers:,}", *used_by, f"{size:.0f}"]) + " |"
+        used_by = [
+            f"{own} + {java}",
+            f"{float(own) / counted:.1f}",
+            f"{seconds:.0f}",
+            f"{memory} + {heap}",
+        ]
+    return (
+        "| "
+        + " | ".join([f"{16**digits:,}", source, f"{answers:,}", *used_by, f"{size:.0f}"])
+        + " |"
+    )
 
 
 def release_spark(folder: str) -> None:
@@ -161,27 +268,45 @@ def release_spark(folder: str) -> None:
     what = ln.read_spec(f"{folder}/spec.toml")
     plan = ln.plan(what.workload, ln.Privacy(ln.ZCDP("1/2")), strategy="marginals")
     rows = spark.read.parquet(f"{folder}/people.parquet")
-    ln.release(plan, rows, ledger=f"{folder}/people.ledger", dataset="people", out=f"{folder}/out", options=what.options)
+    ln.release(
+        plan,
+        rows,
+        ledger=f"{folder}/people.ledger",
+        dataset="people",
+        out=f"{folder}/out",
+        options=what.options,
+    )
     own = resource.getrusage(resource.RUSAGE_SELF)
     most = own.ru_maxrss / 1024, status(java, "VmHWM") / 1024
-    print(f"{own.ru_utime + own.ru_stime:.0f}", f"{seconds(java):.0f}", *(f"{memory:,.0f}" for memory in most))
+    print(
+        f"{own.ru_utime + own.ru_stime:.0f}",
+        f"{seconds(java):.0f}",
+        *(f"{memory:,.0f}" for memory in most),
+    )
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--shapes", nargs="+", default=SHAPES)
     parser.add_argument("--budgets", nargs="+", default=["rho", "epsilon"])
     parser.add_argument("--strategies", nargs="+", default=["auto"])
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--release", nargs="+", type=int, default=[], metavar="DIGITS")
     parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--sources", nargs="+", default=["parquet"], choices=["parquet", "duckdb", "spark"])
+    parser.add_argument(
+        "--sources", nargs="+", default=["parquet"], choices=["parquet", "duckdb", "spark"]
+    )
     parser.add_argument("--spark", metavar="FOLDER", help=argparse.SUPPRESS)
     parser.add_argument("--row", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.release:
-        print("| places | source | answers | CPU s | over counts by DuckDB | s | MiB | files, MiB |\n|--:|---|--:|--:|--:|--:|--:|--:|")
+        print(
+            "| places | source | answers | CPU s | over counts by DuckDB | s | MiB | files, MiB "
+            "|\n|--:|---|--:|--:|--:|--:|--:|--:|"
+        )
         for digits in given.release:
             for source in given.sources:
                 print(released(digits, given.rows, source), flush=True)
@@ -193,14 +318,19 @@ def main() -> None:
         shape, budget, strategy = given.row
         print(plan(shape, budget, strategy, given.seconds))
         return
-    print("| shape | budget | strategy | total squared error | over the least known | lower bound | CPU s | MiB |")
+    print(
+        "| shape | budget | strategy | total squared error | over the least known | lower bound | "
+        "CPU s | MiB |"
+    )
     print("|---|---|---|--:|--:|--:|--:|--:|")
     for shape in given.shapes:
         for budget in given.budgets:
             for strategy in given.strategies:
                 row = ["--row", shape, budget, strategy, "--seconds", str(given.seconds)]
                 threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-                subprocess.run([sys.executable, __file__, *row], env={**os.environ, **threads}, check=False)  # noqa: S603
+                subprocess.run(  # noqa: S603
+                    [sys.executable, __file__, *row], env={**os.environ, **threads}, check=False
+                )  # noqa: RUF100, S603
 
 
 if __name__ == "__main__":

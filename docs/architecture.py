@@ -20,13 +20,21 @@ PICTURE = ROOT / "docs" / "images" / "architecture.svg"
 PAGE = ROOT / "docs" / "architecture.md"
 PRIVATE = ("_adapters", "_kernel", "_table")
 WIDTH, BOX, HEIGHT, STEP = 900, 130, 34, 74
-STYLE = {"private": ("#f6d5d0", "#b03a2e"), "trusted": ("#fdf0cf", "#b9770e"), "public": ("#e2ecf7", "#2e6da4")}
+STYLE = {
+    "private": ("#f6d5d0", "#b03a2e"),
+    "trusted": ("#fdf0cf", "#b9770e"),
+    "public": ("#e2ecf7", "#2e6da4"),
+}
 
 
 def layers() -> list[list[str]]:
     """The packages of every layer, highest layer first, as the import contract has them."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
-    (found,) = (contract["layers"] for contract in contracts if contract["name"] == "data flows one way")
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+        "importlinter"
+    ]["contracts"]
+    (found,) = (
+        contract["layers"] for contract in contracts if contract["name"] == "data flows one way"
+    )
     return [layer.split(" | ") for layer in found]
 
 
@@ -40,12 +48,17 @@ def imports() -> set[tuple[str, str]]:
     direct = {
         (one, other)
         for one, other in product(packages, repeat=2)
-        if one != other and graph.direct_import_exists(importer=f"leastnoise.{one}", imported=f"leastnoise.{other}")
+        if one != other
+        and graph.direct_import_exists(importer=f"leastnoise.{one}", imported=f"leastnoise.{other}")
     }
     reached = set(direct)
     while more := {(a, d) for a, b in reached for c, d in direct if b == c} - reached:
         reached |= more
-    return {(a, b) for a, b in direct if not any((a, c) in reached and (c, b) in reached for c in packages)}
+    return {
+        (a, b)
+        for a, b in direct
+        if not any((a, c) in reached and (c, b) in reached for c in packages)
+    }
 
 
 def kind(package: str) -> str:
@@ -57,14 +70,21 @@ def picture() -> str:
     """The picture as SVG."""
     rows = layers()
     place = {
-        # boxes that are alone in their layer stand to the left and to the right in turn, so that arrows go past them
-        name: (WIDTH * (2 * column + 1) / (2 * len(row)) + (len(row) == 1) * (90 if line % 2 else -90), 40 + STEP * line)
+        # boxes that are alone in their layer stand to the left and to the right in turn, so that
+        # arrows go past them
+        name: (
+            WIDTH * (2 * column + 1) / (2 * len(row)) + (len(row) == 1) * (90 if line % 2 else -90),
+            40 + STEP * line,
+        )
         for line, row in enumerate(rows)
         for column, name in enumerate(row)
     }
     height = 40 + STEP * len(rows) + 20
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="14" role="img">',
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+            'font-family="sans-serif" font-size="14" role="img">'
+        ),
         "<title>The packages of leastnoise: each imports only what is below it</title>",
         '<defs><marker id="tip" markerWidth="9" markerHeight="9" refX="8" refY="4" orient="auto">',
         '<path d="M0 0 8 4 0 8" fill="#888"/></marker></defs>',
@@ -74,19 +94,28 @@ def picture() -> str:
         (x, y), (u, v) = place[one], place[other]
         bend = (v - y) / 2
         parts.append(
-            f'<path d="M{x:g} {y + HEIGHT:g} C{x:g} {y + HEIGHT + bend / 2:g} {u:g} {v - bend / 2:g} {u:g} {v - 2:g}" '
+            f'<path d="M{x:g} {y + HEIGHT:g} C{x:g} {y + HEIGHT + bend / 2:g} {u:g} '
+            f'{v - bend / 2:g} {u:g} {v - 2:g}" '
             'fill="none" stroke="#888" marker-end="url(#tip)"/>'
         )
     for name, (x, y) in place.items():
         fill, edge = STYLE[kind(name)]
         parts += [
-            f'<rect x="{x - BOX / 2:g}" y="{y:g}" width="{BOX}" height="{HEIGHT}" rx="5" fill="{fill}" stroke="{edge}"/>',
+            (
+                f'<rect x="{x - BOX / 2:g}" y="{y:g}" width="{BOX}" height="{HEIGHT}" rx="5" '
+                f'fill="{fill}" stroke="{edge}"/>'
+            ),
             f'<text x="{x:g}" y="{y + 22:g}" text-anchor="middle">{escape(name)}</text>',
         ]
-    for place_of, (what, words) in enumerate((("private", "sees rows or counts"), ("trusted", "trusted: proved"), ("public", "public"))):
+    for place_of, (what, words) in enumerate(
+        (("private", "sees rows or counts"), ("trusted", "trusted: proved"), ("public", "public"))
+    ):
         fill, edge = STYLE[what]
         parts += [
-            f'<rect x="{20 + 170 * place_of}" y="10" width="14" height="14" fill="{fill}" stroke="{edge}"/>',
+            (
+                f'<rect x="{20 + 170 * place_of}" y="10" width="14" height="14" fill="{fill}" '
+                f'stroke="{edge}"/>'
+            ),
             f'<text x="{40 + 170 * place_of}" y="22" font-size="12">{words}</text>',
         ]
     return "\n".join([*parts, "</svg>", ""])
@@ -103,12 +132,20 @@ def folders() -> Iterator[tuple[str, str]]:
 
 def table() -> str:
     """The table of folders in Markdown."""
-    return "\n".join(["| folder | what lives there |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in folders())])
+    return "\n".join(
+        [
+            "| folder | what lives there |",
+            "|---|---|",
+            *(f"| `{name}` | {text} |" for name, text in folders()),
+        ]
+    )
 
 
 def page(text: str) -> str:
     """The text of the page with the table of today."""
-    return re.sub(r"(?<=<!-- folders -->\n).*?(?=\n<!-- end -->)", lambda _: table(), text, flags=re.DOTALL)
+    return re.sub(
+        r"(?<=<!-- folders -->\n).*?(?=\n<!-- end -->)", lambda _: table(), text, flags=re.DOTALL
+    )
 
 
 if __name__ == "__main__":

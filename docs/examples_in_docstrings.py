@@ -14,4 +14,6 @@ class Examples(griffe.Extension):
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
         """Change the docstring of one object."""
         if obj.docstring:
-            obj.docstring.value = _EXAMPLE.sub(lambda found: f"```pycon\n{found.group()}\n```", obj.docstring.value)
+            obj.docstring.value = _EXAMPLE.sub(
+                lambda found: f"```pycon\n{found.group()}\n```", obj.docstring.value
+            )

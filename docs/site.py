@@ -11,12 +11,20 @@ from mkdocs.structure.pages import Page
 
 PAGE = Path(__file__).parents[1] / "CONTRIBUTING.md"
 GLOSSARY = Path(__file__).with_name("notation.md")
-_CLOSED = re.compile(r"<(a|pre|h[1-6]|script|th|button)\b.*?</\1>|<[^>]*>", re.DOTALL)  # where no word is explained, and tags themselves
+_CLOSED = re.compile(
+    r"<(a|pre|h[1-6]|script|th|button)\b.*?</\1>|<[^>]*>", re.DOTALL
+)  # where no word is explained, and tags themselves
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the page, with its links as they are from within the folder."""
-    files.append(File.generated(config, "contributing.md", content=PAGE.read_text(encoding="utf-8").replace("](docs/", "](")))
+    files.append(
+        File.generated(
+            config,
+            "contributing.md",
+            content=PAGE.read_text(encoding="utf-8").replace("](docs/", "]("),
+        )
+    )
     return files
 
 
@@ -36,7 +44,10 @@ def explained(html: str, notation: str) -> str:
     for word, sentence in glossary().items():
         closed = [match.span() for match in _CLOSED.finditer(html)]
         places = (match.span() for match in re.finditer(rf"\b{word}\b", html, flags=re.IGNORECASE))
-        start, end = next(((a, b) for a, b in places if not any(low < b and a < high for low, high in closed)), (0, 0))
+        start, end = next(
+            ((a, b) for a, b in places if not any(low < b and a < high for low, high in closed)),
+            (0, 0),
+        )
         if end:
             link = f'<a class="term" href="{notation}#in-plain-words" title="{escape(sentence)}">{html[start:end]}</a>'
             html = html[:start] + link + html[end:]
@@ -52,5 +63,9 @@ def on_page_content(html: str, page: Page, **_: Any) -> str:
 
 def on_post_page(output: str, **_: Any) -> str:
     """Nothing on a page stands outside a landmark: the whole footer is the information about the site, the bar below it leads to pages."""
-    output = output.replace('<div role="contentinfo">', "<div>").replace("<footer>", '<footer role="contentinfo">')
-    return output.replace('role="note" aria-label="Versions"', 'role="navigation" aria-label="Previous and next page"')
+    output = output.replace('<div role="contentinfo">', "<div>").replace(
+        "<footer>", '<footer role="contentinfo">'
+    )
+    return output.replace(
+        'role="note" aria-label="Versions"', 'role="navigation" aria-label="Previous and next page"'
+    )

@@ -29,14 +29,18 @@ DATA = Path(__file__).parents[2] / "shared" / "data"
 def write_csv(path: Path, rows: Sequence[Row]) -> None:
     """Write one line a row, with the columns of all rows together."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(dict.fromkeys(column for row in rows for column in row)), lineterminator="\n")
+        writer = csv.DictWriter(
+            file, list(dict.fromkeys(column for row in rows for column in row)), lineterminator="\n"
+        )
         writer.writeheader()
         writer.writerows(rows)
 
 
 def arguments(description: str | None, **options: dict[str, Any]) -> dict[str, Any]:
     """Read the command line; each option is given by its name and the arguments of ``add_argument``."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     for name, how in options.items():
         parser.add_argument(f"--{name}", **how)
     return vars(parser.parse_args())
@@ -75,7 +79,13 @@ def pyplot() -> Any:
     import matplotlib.pyplot as plt
 
     plt.rcParams.update(
-        {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "svg.fonttype": "none", "svg.hashsalt": "leastnoise"}
+        {
+            "font.size": 10,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "svg.fonttype": "none",
+            "svg.hashsalt": "leastnoise",
+        }
     )
     return plt
 
@@ -86,7 +96,9 @@ def save(figure: Any, stem: Path) -> None:
     text = io.StringIO()
     figure.savefig(text, format="svg", bbox_inches="tight", metadata={"Date": None})
     # Hundredths of a point are enough and make the file a third smaller.
-    stem.with_suffix(".svg").write_text(re.sub(r"(\d\.\d\d)\d+", r"\1", text.getvalue()), encoding="utf-8")
+    stem.with_suffix(".svg").write_text(
+        re.sub(r"(\d\.\d\d)\d+", r"\1", text.getvalue()), encoding="utf-8"
+    )
     pyplot().close(figure)
 
 

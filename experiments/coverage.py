@@ -2,8 +2,9 @@
 
     leastnoise experiments coverage [--data ../shared/data] [--out DIR] [--quick]
 
-Nominal 95%. Data are made up; with a folder of real ones their histograms and tables are read too. Noise comes from a seed. The tables of
-`docs/results/coverage.md` are drawn from the file `tables.md` that this writes.
+Nominal 95%. Data are made up; with a folder of real ones their histograms and tables are read too.
+Noise comes from a seed. The tables of `docs/results/coverage.md` are drawn from the file
+`tables.md` that this writes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,15 +19,28 @@ from experiments.coverage_aware import Case, along, on_plane, quick_strategies
 from experiments.coverage_linear import estimates, functions, planners
 from experiments.coverage_shapes import histograms, real_histograms, real_tables, tables
 from experiments.coverage_sums import BUDGETS as SUMS
-from experiments.coverage_sums import CUT, amounts, of_all_values, of_cut_values, of_groups, real_amounts
+from experiments.coverage_sums import (
+    CUT,
+    amounts,
+    of_all_values,
+    of_cut_values,
+    of_groups,
+    real_amounts,
+)
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, PureDP
 
-BUDGETS: dict[str, Budget] = {"epsilon": PureDP("1/2"), "rho": ZCDP("1/3"), "epsilon, delta": ApproxDP(1, "1e-6")}
+BUDGETS: dict[str, Budget] = {
+    "epsilon": PureDP("1/2"),
+    "rho": ZCDP("1/3"),
+    "epsilon, delta": ApproxDP(1, "1e-6"),
+}
 ALL = ("dawa", "dawa_levels")
 _DOUBTFUL, _AGAIN = 0.92, 32  # share below which a data set is drawn again, and how often
 
 
-def run(data: Path | None, out: Path, *, quick: bool = False, seed: int = 0, report: Report = print) -> dict[str, list[Row]]:
+def run(
+    data: Path | None, out: Path, *, quick: bool = False, seed: int = 0, report: Report = print
+) -> dict[str, list[Row]]:
     """Carry out the study.
 
     Args:
@@ -46,7 +60,10 @@ def run(data: Path | None, out: Path, *, quick: bool = False, seed: int = 0, rep
     for found in looking(data, quick=quick, seed=seed):
         aware += found
         least = min(found, key=lambda row: float(row["coverage"]))
-        report(f"{least['group']}, {least['of']}: least {least['coverage']:.3f} ({least['strategy']}, {least['data']}, {least['queries']})")
+        report(
+            f"{least['group']}, {least['of']}: least {least['coverage']:.3f} "
+            f"({least['strategy']}, {least['data']}, {least['queries']})"
+        )
         write(linear, aware, out)
     report(f"Tables are in {out}.")
     return {"linear": linear, "aware": aware}
@@ -56,7 +73,11 @@ def planned(*, quick: bool, seed: int) -> list[Row]:
     """The part that does not look at the data."""
     names = ("identity", "hierarchy", "residual") if quick else None
     rows = list(planners(BUDGETS, 8 if quick else 25, seed, names))
-    return [*rows, *estimates(BUDGETS, 2 if quick else 20, seed), *functions(BUDGETS, 4 if quick else 60, seed)]
+    return [
+        *rows,
+        *estimates(BUDGETS, 2 if quick else 20, seed),
+        *functions(BUDGETS, 4 if quick else 60, seed),
+    ]
 
 
 def looking(data: Path | None, *, quick: bool, seed: int) -> Iterator[list[Row]]:
@@ -79,13 +100,24 @@ def summing(data: Path | None, *, quick: bool, seed: int) -> Iterator[list[Row]]
     three = {name: shapes[name] for name in ("log-normal", "few large", "Pareto 1.2")}
     for budget in SUMS:
         every = Case(group="made up", data=shapes, budget=budget, trials=40)
-        cases: list[tuple[Callable[[Case, int], Iterator[Row]], Case]] = [(of_all_values, every), (of_groups, every)]
+        cases: list[tuple[Callable[[Case, int], Iterator[Row]], Case]] = [
+            (of_all_values, every),
+            (of_groups, every),
+        ]
         if data is not None:
-            cases.append((of_all_values, replace(every, group="real", data=real_amounts(data, seed), trials=20)))
+            cases.append(
+                (
+                    of_all_values,
+                    replace(every, group="real", data=real_amounts(data, seed), trials=20),
+                )
+            )
         if budget in CUT:
             cases.append((of_cut_values, replace(every, data=three, trials=20)))
         for of, case in cases:
-            yield replaced(list(of(case, seed)), partial(of, replace(case, trials=2 * case.trials), seed + 1000))
+            yield replaced(
+                list(of(case, seed)),
+                partial(of, replace(case, trials=2 * case.trials), seed + 1000),
+            )
 
 
 def write(linear: Sequence[Row], aware: Sequence[Row], out: Path) -> None:
@@ -93,7 +125,9 @@ def write(linear: Sequence[Row], aware: Sequence[Row], out: Path) -> None:
     for name, rows in (("linear", linear), ("aware", aware)):
         write_csv(out / f"{name}.csv", rows)
     (out / "tables.md").write_text(
-        "\n".join([*linear_table(linear), "", *summary_table(aware), "", *aware_table(aware)]) + "\n", encoding="utf-8"
+        "\n".join([*linear_table(linear), "", *summary_table(aware), "", *aware_table(aware)])
+        + "\n",
+        encoding="utf-8",
     )
 
 
@@ -108,53 +142,97 @@ def drawn_again(case: Case, rows: Sequence[Row], seed: int) -> list[Row]:
 
     def again() -> Iterator[Row]:
         for strategy, name in _doubtful(rows):
-            yield from drawn(replace(case, data={name: case.data[name]}, strategies=(strategy,), trials=_AGAIN), seed)
+            yield from drawn(
+                replace(case, data={name: case.data[name]}, strategies=(strategy,), trials=_AGAIN),
+                seed,
+            )
 
     return replaced(rows, again)
 
 
 def _doubtful(rows: Sequence[Row]) -> list[tuple[str, str]]:
     """Strategies and data sets that covered too little."""
-    return sorted({(row["strategy"], row["data"]) for row in rows if row["coverage"] < _DOUBTFUL and row["releases"] > 1})
+    return sorted(
+        {
+            (row["strategy"], row["data"])
+            for row in rows
+            if row["coverage"] < _DOUBTFUL and row["releases"] > 1
+        }
+    )
 
 
 def replaced(rows: Sequence[Row], again: Callable[[], Iterable[Row]]) -> list[Row]:
     """The rows, the doubtful ones replaced by those of a second draw.
 
-    All answers of a release share its noise, so the share of few releases is uncertain by several percent; the least of many shares is
-    below what is true. The second draw does not know the first, so its shares are not chosen for being low or high.
+    All answers of a release share its noise, so the share of few releases is uncertain by several
+    percent; the least of many shares is below what is true. The second draw does not know the
+    first, so its shares are not chosen for being low or high.
     """
     doubtful = _doubtful(rows)
     kept = [row for row in rows if (row["strategy"], row["data"]) not in doubtful]
-    return [*kept, *(row for row in (again() if doubtful else ()) if (row["strategy"], row["data"]) in doubtful)]
+    return [
+        *kept,
+        *(
+            row
+            for row in (again() if doubtful else ())
+            if (row["strategy"], row["data"]) in doubtful
+        ),
+    ]
 
 
 def cases(data: Path | None, *, quick: bool, seed: int) -> Iterator[Case]:
     """The data-aware part. The shapes "looked at" were seen when the intervals were made; the others were not."""
     if quick:
-        few = {name: x for name, x in histograms(64, 2000, seed).items() if name in ("empty", "sparse", "plateaus", "rough")}
+        few = {
+            name: x
+            for name, x in histograms(64, 2000, seed).items()
+            if name in ("empty", "sparse", "plateaus", "rough")
+        }
         yield Case(group="made up", data=few, budget=PureDP("1/2"), trials=6)
-        few = {name: x for name, x in tables(16, 2000, seed).items() if name in ("sparse", "blocks", "rough")}
+        few = {
+            name: x
+            for name, x in tables(16, 2000, seed).items()
+            if name in ("sparse", "blocks", "rough")
+        }
         yield Case(group="made-up tables", data=few, budget=PureDP(1), trials=6)
         return
     if data is not None:
-        real = Case(group="real", data=real_histograms(data, 1024), budget=PureDP("1/10"), trials=12)
+        real = Case(
+            group="real", data=real_histograms(data, 1024), budget=PureDP("1/10"), trials=12
+        )
         yield real
         yield replace(real, budget=PureDP("1/100"))
         yield replace(real, data=real_histograms(data, 4096), budget=PureDP("1/100"), trials=6)
-    plane = Case(group="made-up tables", data=tables(64, 10**5, seed), budget=PureDP("1/10"), trials=6)
+    plane = Case(
+        group="made-up tables", data=tables(64, 10**5, seed), budget=PureDP("1/10"), trials=6
+    )
     for epsilon in ("1/100", "1/10", "1"):
         for alone in (False, True):
             more = ", queries of few cells" if alone else ""
             yield replace(plane, group=f"{plane.group}{more}", budget=PureDP(epsilon), few=alone)
             if data is not None:
-                yield replace(plane, group=f"real tables{more}", data=real_tables(data, 64), budget=PureDP(epsilon), few=alone)
-    seen = Case(group="made up, looked at", data=histograms(256, 10**5, seed), budget=PureDP("1/10"), trials=6)
+                yield replace(
+                    plane,
+                    group=f"real tables{more}",
+                    data=real_tables(data, 64),
+                    budget=PureDP(epsilon),
+                    few=alone,
+                )
+    seen = Case(
+        group="made up, looked at",
+        data=histograms(256, 10**5, seed),
+        budget=PureDP("1/10"),
+        trials=6,
+    )
     yield seen
     yield replace(seen, data=histograms(256, 10**3, seed))
     held = replace(seen, group="made up, held back", strategies=ALL)
     yield replace(held, data=histograms(64, 10**3, seed + 1), budget=PureDP(1))
-    easy = {name: x for name, x in histograms(4096, 10**5, seed + 4).items() if name in ("empty", "even", "sparse", "plateaus", "one cell")}
+    easy = {
+        name: x
+        for name, x in histograms(4096, 10**5, seed + 4).items()
+        if name in ("empty", "even", "sparse", "plateaus", "one cell")
+    }
     yield replace(held, data=easy, budget=PureDP("1/100"), strategies=("dawa",))
     yield replace(held, data=histograms(150, 5000, seed + 2), budget=ZCDP("1/200"))
     yield replace(held, data=histograms(150, 5000, seed + 3), budget=ApproxDP("1/10", "1e-9"))
@@ -164,10 +242,16 @@ def cases(data: Path | None, *, quick: bool, seed: int) -> Iterator[Case]:
 def linear_table(rows: Sequence[Row]) -> list[str]:
     """One line an estimate and strategy; the budgets across; the worst table of any workload in brackets."""
     budgets = list(dict.fromkeys(row["budget"] for row in rows))
-    lines = [f"| estimate | strategy | {' | '.join(budgets)} |", f"|---|---|{'--:|' * len(budgets)}"]
+    lines = [
+        f"| estimate | strategy | {' | '.join(budgets)} |",
+        f"|---|---|{'--:|' * len(budgets)}",
+    ]
     for estimate, strategy in dict.fromkeys((row["estimate"], row["strategy"]) for row in rows):
         own = [row for row in rows if (row["estimate"], row["strategy"]) == (estimate, strategy)]
-        shown = [_share([row for row in own if row["budget"] == budget], "worst table") for budget in budgets]
+        shown = [
+            _share([row for row in own if row["budget"] == budget], "worst table")
+            for budget in budgets
+        ]
         lines.append(f"| {estimate} | {strategy} | {' | '.join(shown)} |")
     return lines
 
@@ -175,19 +259,33 @@ def linear_table(rows: Sequence[Row]) -> list[str]:
 def _share(rows: Sequence[Row], worst: str) -> str:
     if not rows:
         return ""
-    return f"{np.mean([row['coverage'] for row in rows]):.3f} ({min(row[worst] for row in rows):.2f})"
+    return (
+        f"{np.mean([row['coverage'] for row in rows]):.3f} ({min(row[worst] for row in rows):.2f})"
+    )
 
 
 def summary_table(rows: Sequence[Row]) -> list[str]:
     """One line a strategy and group of data, whatever the regimes: the mean, the worst data set and kind of query, and low releases."""
-    lines = ["| strategy | data | covered | worst data set and queries | its releases | releases below 90% |", "|---|---|--:|---|--:|--:|"]
+    lines = [
+        (
+            "| strategy | data | covered | worst data set and queries | its releases | releases below "
+            "90% |"
+        ),
+        "|---|---|--:|---|--:|--:|",
+    ]
     for strategy, group in dict.fromkeys((row["strategy"], row["group"]) for row in rows):
         own = [row for row in rows if (row["strategy"], row["group"]) == (strategy, group)]
         releases = sum(row["releases"] for row in own)
-        sets = [[row for row in own if _place(row) == place] for place in dict.fromkeys(_place(row) for row in own)]
+        sets = [
+            [row for row in own if _place(row) == place]
+            for place in dict.fromkeys(_place(row) for row in own)
+        ]
         worst = min(sets, key=_mean)
         told = f"{_mean(worst):.3f} ({worst[0]['data']}, {worst[0]['queries']}) | {sum(row['releases'] for row in worst)}"
-        lines.append(f"| {strategy} | {group} | {_mean(own):.3f} | {told} | {sum(row['below'] for row in own) / releases:.1%} |")
+        lines.append(
+            f"| {strategy} | {group} | {_mean(own):.3f} | {told} | "
+            f"{sum(row['below'] for row in own) / releases:.1%} |"
+        )
     return lines
 
 
@@ -196,18 +294,27 @@ def _place(row: Row) -> tuple[str, ...]:
 
 
 def _mean(rows: Sequence[Row]) -> float:
-    return float(np.average([row["coverage"] for row in rows], weights=[row["releases"] for row in rows]))
+    return float(
+        np.average([row["coverage"] for row in rows], weights=[row["releases"] for row in rows])
+    )
 
 
 def aware_table(rows: Sequence[Row]) -> list[str]:
     """One line a strategy, regime and budget: the mean share, and that of the worst data set and queries with six releases or more."""
     lines = [
-        "| strategy | regime | budget | covered | worst data set | releases below 90% | width / error |",
+        (
+            "| strategy | regime | budget | covered | worst data set | releases below 90% | width / "
+            "error |"
+        ),
         "|---|---|---|--:|---|--:|--:|",
     ]
     keys = ("strategy", "regime", "budget")
     ways = dict.fromkeys(tuple(row[name] for name in keys) for row in rows)
-    return lines + [f"| {' | '.join(way)} | {_summary(row for row in rows if tuple(row[name] for name in keys) == way)} |" for way in ways]
+    return lines + [
+        f"| {' | '.join(way)} | "
+        f"{_summary(row for row in rows if tuple(row[name] for name in keys) == way)} |"
+        for way in ways
+    ]
 
 
 def _summary(rows: Iterable[Row]) -> str:

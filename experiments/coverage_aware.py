@@ -63,7 +63,10 @@ def covered(outcome: Outcome, truth: Sequence[Reals]) -> Iterator[tuple[str, flo
     for table, exact in zip(build(outcome, Options(level=LEVEL)).tables, truth, strict=True):
         known = np.isfinite(table.low) & np.isfinite(table.high)
         inside = (table.low <= exact + 1e-9) & (exact <= table.high + 1e-9)
-        half, error = (table.high - table.low)[known].mean() / 2, np.abs(table.answer - exact)[known].mean()
+        half, error = (
+            (table.high - table.low)[known].mean() / 2,
+            np.abs(table.answer - exact)[known].mean(),
+        )
         yield table.name, float(inside[known].mean()), float(half / max(error, 0.5))
 
 
@@ -76,7 +79,11 @@ def asked_along(size: int, seed: int = 5) -> tuple[Workload, Wholes, Wholes]:
     stop = np.minimum(start + generator.geometric(1 / 8, 200), size - 1)
     ends = [np.unique(np.stack(pair, axis=1), axis=0) for pair in ((low, high), (start, stop))]
     domain = Domain(cell=Integers(0, size - 1))
-    sets = (*(ranges([tuple(pair) for pair in both.tolist()]) for both in ends), "prefix", "identity")
+    sets = (
+        *(ranges([tuple(pair) for pair in both.tolist()]) for both in ends),
+        "prefix",
+        "identity",
+    )
     parts = [queries(domain, cell=one) for one in sets]
     return parts[0] + parts[1] + parts[2] + parts[3], ends[0], ends[1]
 
@@ -101,8 +108,14 @@ def along(case: Case, seed: int) -> Iterator[Row]:
         size = len(x)
         _, long, short = asked_along(size)
         sums = np.concatenate([[0], np.cumsum(x)]).astype(np.float64)
-        truth = [sums[ends[:, 1] + 1] - sums[ends[:, 0]] for ends in (long, short)] + [sums[1:], x.astype(np.float64)]
-        table = Table(Domain(cell=Integers(0, size - 1)), {"cell": np.repeat(np.arange(size, dtype=np.int16), x)})
+        truth = [sums[ends[:, 1] + 1] - sums[ends[:, 0]] for ends in (long, short)] + [
+            sums[1:],
+            x.astype(np.float64),
+        ]
+        table = Table(
+            Domain(cell=Integers(0, size - 1)),
+            {"cell": np.repeat(np.arange(size, dtype=np.int16), x)},
+        )
         for strategy in case.strategies:
             made = plan_along(size, case.budget, strategy)
             yield from releases(case, name, strategy, made, table, truth, ALONG, [seed, place])
@@ -111,13 +124,22 @@ def along(case: Case, seed: int) -> Iterator[Row]:
 @lru_cache(maxsize=16)
 def plan_on(side: int, budget: Budget) -> tuple[Plan, Wholes, Wholes]:
     """A plan on two attributes, and the ranges asked for along each."""
-    domain, generator = Domain(row=Integers(0, side - 1), column=Integers(0, side - 1)), np.random.default_rng(5)
-    ends = [np.unique(np.sort(generator.integers(0, side, (20, 2)), axis=1), axis=0) for _ in range(2)]
+    domain, generator = (
+        Domain(row=Integers(0, side - 1), column=Integers(0, side - 1)),
+        np.random.default_rng(5),
+    )
+    ends = [
+        np.unique(np.sort(generator.integers(0, side, (20, 2)), axis=1), axis=0) for _ in range(2)
+    ]
     first, second = (ranges([tuple(pair) for pair in one.tolist()]) for one in ends)
     cells = queries(domain, row="identity", column="identity")
     workload = queries(domain, row=first, column=second) + cells + queries(domain, row="prefix")
     privacy = Privacy(budget)
-    return plan_dawa(workload, privacy, "dawa", reference=plan_by("identity", workload, privacy)), ends[0], ends[1]
+    return (
+        plan_dawa(workload, privacy, "dawa", reference=plan_by("identity", workload, privacy)),
+        ends[0],
+        ends[1],
+    )
 
 
 @lru_cache(maxsize=16)
@@ -125,7 +147,9 @@ def plan_of_few(side: int, budget: Budget) -> Plan:
     """A plan on two attributes for each cell and each square of 2 x 2."""
     domain = Domain(row=Integers(0, side - 1), column=Integers(0, side - 1))
     pairs, privacy = ranges([(first, first + 1) for first in range(side - 1)]), Privacy(budget)
-    workload = queries(domain, row="identity", column="identity") + queries(domain, row=pairs, column=pairs)
+    workload = queries(domain, row="identity", column="identity") + queries(
+        domain, row=pairs, column=pairs
+    )
     return plan_dawa(workload, privacy, "dawa", reference=plan_by("identity", workload, privacy))
 
 

@@ -20,7 +20,10 @@ from leastnoise._table import Table
 from leastnoise._workload import Product, Workload, marginals, mean_queries, queries
 
 LEVEL = 0.95
-DOMAIN = mean_queries(Domain(a=Coded(3), b=Integers(0, 15), c=Coded(2), measures={"pay": Measure("pay", 0, 40)}), "pay").domain
+DOMAIN = mean_queries(
+    Domain(a=Coded(3), b=Integers(0, 15), c=Coded(2), measures={"pay": Measure("pay", 0, 40)}),
+    "pay",
+).domain
 WORKLOADS: Mapping[str, Workload] = {
     "marginals, prefix sums, sums": marginals(DOMAIN, ways=2)
     + queries(DOMAIN, b="prefix", weight=3)
@@ -42,17 +45,26 @@ class People:
         self.table = Table(DOMAIN, codes, {"pay": self.pay, "count of pay": given})
         flat = np.ravel_multi_index([codes[name] for name in DOMAIN.names], DOMAIN.shape)
         values: dict[str | None, Any] = {None: None, "pay": self.pay, "count of pay": given}
-        self.cubes = {measure: np.bincount(flat, one, DOMAIN.size).reshape(DOMAIN.shape) for measure, one in values.items()}
+        self.cubes = {
+            measure: np.bincount(flat, one, DOMAIN.size).reshape(DOMAIN.shape)
+            for measure, one in values.items()
+        }
 
     def answers(self, product: Product) -> Reals:
         """Exact."""
-        cube = self.cubes[product.measure].sum(axis=tuple(axis for axis, name in enumerate(DOMAIN.names) if name not in product.attributes))
+        cube = self.cubes[product.measure].sum(
+            axis=tuple(
+                axis for axis, name in enumerate(DOMAIN.names) if name not in product.attributes
+            )
+        )
         for axis, operator in enumerate(product.operators):
             cube = np.moveaxis(np.tensordot(dense(operator), cube, axes=(1, axis)), 0, axis)
         return np.asarray(cube, dtype=np.float64)
 
 
-def planners(budgets: Mapping[str, Budget], trials: int, seed: int, names: tuple[str, ...] | None = None) -> Iterator[Row]:
+def planners(
+    budgets: Mapping[str, Budget], trials: int, seed: int, names: tuple[str, ...] | None = None
+) -> Iterator[Row]:
     """One row a planner, kind of noise and workload: the share of true answers inside the intervals; the worst table beside it.
 
     Args:
@@ -88,10 +100,16 @@ def _shares(plan: Plan, people: People, trials: int, seed: int) -> Row:
         release = build(_outcome(plan, people, seed + trial), Options(level=LEVEL))
         for table in release.tables:
             truth = exact.setdefault(table.id, people.answers(table.product))
-            inside.setdefault(table.id, []).append(float(((table.low <= truth + 1e-9) & (truth <= table.high + 1e-9)).mean()))
+            inside.setdefault(table.id, []).append(
+                float(((table.low <= truth + 1e-9) & (truth <= table.high + 1e-9)).mean())
+            )
     tables = [float(np.mean(shares)) for shares in inside.values()]
     cells = [exact[name].size for name in inside]
-    return {"releases": trials, "coverage": float(np.average(tables, weights=cells)), "worst table": min(tables)}
+    return {
+        "releases": trials,
+        "coverage": float(np.average(tables, weights=cells)),
+        "worst table": min(tables),
+    }
 
 
 def estimates(budgets: Mapping[str, Budget], trials: int, seed: int) -> Iterator[Row]:
@@ -102,28 +120,51 @@ def estimates(budgets: Mapping[str, Budget], trials: int, seed: int) -> Iterator
         found: dict[str, list[float]] = {}
         for trial in range(trials):
             outcome = _outcome(plan, people, seed + trial)
-            release = build(outcome, Options(level=LEVEL, non_negative=True, integer=True, nnls=True, local_non_negative=True))
+            release = build(
+                outcome,
+                Options(
+                    level=LEVEL, non_negative=True, integer=True, nnls=True, local_non_negative=True
+                ),
+            )
             for table in release.tables:
                 truth, half = people.answers(table.product), (table.high - table.low) / 2
                 columns = {
                     "non-negative": (table.non_negative, half),
                     "integer": (table.integer, half),
                     "nnls": (table.nnls, half),
-                    "nnls, 1.96 nnls_rmse": (table.nnls, None if table.nnls_rmse is None else 1.96 * table.nnls_rmse + 0.5),
+                    "nnls, 1.96 nnls_rmse": (
+                        table.nnls,
+                        None if table.nnls_rmse is None else 1.96 * table.nnls_rmse + 0.5,
+                    ),
                     "local non-negative": (table.local, half),
                 }
                 for name, (values, width) in columns.items():
                     if values is not None and width is not None:
-                        found.setdefault(name, []).append(float((np.abs(values - truth) <= width + 1e-9).mean()))
+                        found.setdefault(name, []).append(
+                            float((np.abs(values - truth) <= width + 1e-9).mean())
+                        )
         for name, shares in found.items():
-            yield _row(plan.strategy, budget, plan.measured().noise.value, name, "marginals", trials, shares)
+            yield _row(
+                plan.strategy,
+                budget,
+                plan.measured().noise.value,
+                name,
+                "marginals",
+                trials,
+                shares,
+            )
 
 
-def functions(budgets: Mapping[str, Budget], trials: int, seed: int, draws: int = 199) -> Iterator[Row]:
+def functions(
+    budgets: Mapping[str, Budget], trials: int, seed: int, draws: int = 199
+) -> Iterator[Row]:
     """Isotonic prefix sums, bands of distribution functions (all of a band at once), quantiles (all at once), and means."""
     people = People(seed)
     asked = queries(DOMAIN, b="prefix") + mean_queries(DOMAIN, "pay", by=["a"])
-    prefix, groups, sums = ({one.measure: people.answers(one) for one in asked}[name] for name in (None, "count of pay", "pay"))
+    prefix, groups, sums = (
+        {one.measure: people.answers(one) for one in asked}[name]
+        for name in (None, "count of pay", "pay")
+    )
     share, at = prefix / prefix[-1], (0.25, 0.5, 0.75)
     exact = [int(np.searchsorted(share, one)) for one in at]
     for budget, what in budgets.items():
@@ -134,19 +175,54 @@ def functions(budgets: Mapping[str, Budget], trials: int, seed: int, draws: int 
             estimate = Estimate(release.observation)
             table = release.tables[0]
             rising = monotone(table.answer, 0)
-            found.setdefault("isotonic", []).append(float((np.abs(rising - prefix) <= (table.high - table.low) / 2 + 1e-9).mean()))
+            found.setdefault("isotonic", []).append(
+                float((np.abs(rising - prefix) <= (table.high - table.low) / 2 + 1e-9).mean())
+            )
             band = cdf(estimate, "b", level=LEVEL, draws=draws, seed=trial)
-            found.setdefault("cdf band", []).append(float(((band.low <= share + 1e-9) & (share <= band.high + 1e-9)).all()))
+            found.setdefault("cdf band", []).append(
+                float(((band.low <= share + 1e-9) & (share <= band.high + 1e-9)).all())
+            )
             given = band.quantiles(at)
-            held = all(one.low <= value <= one.high for one, value in zip(given, exact, strict=True))
+            held = all(
+                one.low <= value <= one.high for one, value in zip(given, exact, strict=True)
+            )
             found.setdefault("quantile intervals", []).append(float(held))
             mean = means(estimate, "pay", by=["a"], level=LEVEL)
-            found.setdefault("means", []).append(float(((mean.low <= sums / groups + 1e-9) & (sums / groups <= mean.high + 1e-9)).mean()))
+            found.setdefault("means", []).append(
+                float(
+                    (
+                        (mean.low <= sums / groups + 1e-9) & (sums / groups <= mean.high + 1e-9)
+                    ).mean()
+                )
+            )
         for name, shares in found.items():
-            yield _row(plan.strategy, budget, plan.measured().noise.value, name, "b" if name != "means" else "pay by a", trials, shares)
+            yield _row(
+                plan.strategy,
+                budget,
+                plan.measured().noise.value,
+                name,
+                "b" if name != "means" else "pay by a",
+                trials,
+                shares,
+            )
 
 
-def _row(strategy: str, budget: str, noise: str, estimate: str, asked: str, trials: int, shares: list[float]) -> Row:
+def _row(
+    strategy: str,
+    budget: str,
+    noise: str,
+    estimate: str,
+    asked: str,
+    trials: int,
+    shares: list[float],
+) -> Row:
     worst = float(np.mean(shares))
-    known = {"strategy": strategy, "budget": budget, "noise": noise, "estimate": estimate, "queries": asked, "releases": trials}
+    known = {
+        "strategy": strategy,
+        "budget": budget,
+        "noise": noise,
+        "estimate": estimate,
+        "queries": asked,
+        "releases": trials,
+    }
     return {**known, "coverage": worst, "worst table": worst}

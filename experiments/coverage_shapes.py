@@ -31,7 +31,8 @@ def histograms(size: int, records: int, seed: int) -> dict[str, Wholes]:
         "plateaus": np.repeat(r.exponential(1, 16) ** 2, -(-size // 16))[:size],
         "steps": np.repeat(r.exponential(1, 9) * (r.random(9) < 0.6) + 1e-3, np.diff(borders)),
         "bell": np.exp(-(((t - 0.4) / 0.15) ** 2) / 2),
-        "two bells": np.exp(-(((t - 0.2) / 0.02) ** 2) / 2) + np.exp(-(((t - 0.7) / 0.08) ** 2) / 2) / 2,
+        "two bells": np.exp(-(((t - 0.2) / 0.02) ** 2) / 2)
+        + np.exp(-(((t - 0.7) / 0.08) ** 2) / 2) / 2,
         "zipf": 1 / (1 + np.arange(size)),
         "heavy tail": r.permutation(1 / (1 + np.arange(size)) ** 1.2),
         "rough": r.exponential(1, size),
@@ -39,7 +40,10 @@ def histograms(size: int, records: int, seed: int) -> dict[str, Wholes]:
         "daily": 1.1 + np.sin(2 * np.pi * np.arange(size) / 24) + (t > 0.5),
         "one cell": np.where(np.arange(size) == size // 3, 1.0, 1e-4 / size),
     }
-    made = {name: r.multinomial(records, share / share.sum()).astype(np.int64) for name, share in shares.items()}
+    made = {
+        name: r.multinomial(records, share / share.sum()).astype(np.int64)
+        for name, share in shares.items()
+    }
     return {"empty": np.zeros(size, dtype=np.int64), **made}
 
 
@@ -52,7 +56,9 @@ def tables(side: int, records: int, seed: int) -> dict[str, Wholes]:
     r, t = np.random.default_rng(seed), np.arange(side) / side
     bell = np.exp(-(((t - 0.4) / 0.15) ** 2) / 2)
     few = np.zeros((side, side))
-    few[tuple(r.integers(0, side, (2, max(3, side**2 // 100))))] = r.exponential(1, max(3, side**2 // 100))
+    few[tuple(r.integers(0, side, (2, max(3, side**2 // 100))))] = r.exponential(
+        1, max(3, side**2 // 100)
+    )
     coarse = r.exponential(1, (4, 4)) ** 2
     shares = {
         "even": np.ones((side, side)),
@@ -63,17 +69,32 @@ def tables(side: int, records: int, seed: int) -> dict[str, Wholes]:
         "band": np.exp(-(((t[:, None] - t) / 0.05) ** 2)),
         "heavy tail": r.permutation(1 / (1 + np.arange(side**2)) ** 1.2).reshape(side, side),
     }
-    made = {name: r.multinomial(records, (one / one.sum()).reshape(-1)).reshape(side, side) for name, one in shares.items()}
-    return {"empty": np.zeros((side, side), dtype=np.int64), **{name: one.astype(np.int64) for name, one in made.items()}}
+    made = {
+        name: r.multinomial(records, (one / one.sum()).reshape(-1)).reshape(side, side)
+        for name, one in shares.items()
+    }
+    return {
+        "empty": np.zeros((side, side), dtype=np.int64),
+        **{name: one.astype(np.int64) for name, one in made.items()},
+    }
 
 
 def real_histograms(data: Path, size: int) -> dict[str, Wholes]:
     """The histograms of ``hist1d``, neighbouring cells joined to so many."""
-    found = {path.name.split(".")[0]: np.load(path).astype(np.int64) for path in sorted((data / "hist1d").glob("*.npy"))}
+    found = {
+        path.name.split(".")[0]: np.load(path).astype(np.int64)
+        for path in sorted((data / "hist1d").glob("*.npy"))
+    }
     return {name: x.reshape(size, -1).sum(axis=1) for name, x in found.items()}
 
 
 def real_tables(data: Path, side: int) -> dict[str, Wholes]:
     """The tables of ``hist2d``, neighbouring cells joined to side x side."""
-    found = {path.name.split(".")[0]: np.load(path).astype(np.int64) for path in sorted((data / "hist2d").glob("*.npy"))}
-    return {name: x.reshape(side, x.shape[0] // side, side, -1).sum(axis=(1, 3)) for name, x in found.items()}
+    found = {
+        path.name.split(".")[0]: np.load(path).astype(np.int64)
+        for path in sorted((data / "hist2d").glob("*.npy"))
+    }
+    return {
+        name: x.reshape(side, x.shape[0] // side, side, -1).sum(axis=(1, 3))
+        for name, x in found.items()
+    }

@@ -24,15 +24,25 @@ CELLS, MOST = 64, 64_000
 PAY = Domain(pay=Bins(0, MOST, CELLS, closed="right"), measures={"pay": Measure("pay", 0, MOST)})
 ASKED = queries(PAY, pay="prefix", sum="pay") + queries(PAY, pay="identity", sum="pay")
 EVERYBODY = Domain(all=["everybody"], pay=PAY.kind("pay"), measures=PAY.measures)
-CUT_BY = queries(EVERYBODY, all="identity", pay="prefix", sum="pay") + queries(EVERYBODY, all="identity", pay="identity", sum="pay")
+CUT_BY = queries(EVERYBODY, all="identity", pay="prefix", sum="pay") + queries(
+    EVERYBODY, all="identity", pay="identity", sum="pay"
+)
 GROUPS = 20
-GROUPED = Domain(group=[f"g{one}" for one in range(GROUPS)], pay=Bins(0, MOST, CELLS, closed="right"), measures=PAY.measures)
+GROUPED = Domain(
+    group=[f"g{one}" for one in range(GROUPS)],
+    pay=Bins(0, MOST, CELLS, closed="right"),
+    measures=PAY.measures,
+)
 BUDGETS: tuple[Budget, ...] = (
     *(PureDP(epsilon) for epsilon in ("1/100", "1/50", "1/20", "1/10", "1")),
     *(ZCDP(rho) for rho in ("1/1000", "1/100", "1/10")),
     ApproxDP("1/2", "1e-9"),
 )
-CUT = (PureDP("1/10"), ZCDP("1/100"), ApproxDP("1/2", "1e-9"))  # with a threshold, which takes longer
+CUT = (
+    PureDP("1/10"),
+    ZCDP("1/100"),
+    ApproxDP("1/2", "1e-9"),
+)  # with a threshold, which takes longer
 
 
 def amounts(seed: int, count: int = 20_000) -> dict[str, Wholes]:
@@ -46,25 +56,37 @@ def amounts(seed: int, count: int = 20_000) -> dict[str, Wholes]:
     made = {
         "log-normal": light,
         "far below the maximum": light / 20,
-        **{f"Pareto {index}": MOST / 100 * random.random(count) ** (-1 / index) for index in (0.8, 1.2, 2.0)},
+        **{
+            f"Pareto {index}": MOST / 100 * random.random(count) ** (-1 / index)
+            for index in (0.8, 1.2, 2.0)
+        },
         "uniform": MOST * random.random(count),
         "exponential, 2000": random.exponential(MOST / 8, 2000),
-        "two lumps, 360": np.concatenate([random.normal(MOST / 10, MOST / 50, 300), random.normal(MOST / 2, MOST / 30, 60)]),
+        "two lumps, 360": np.concatenate(
+            [random.normal(MOST / 10, MOST / 50, 300), random.normal(MOST / 2, MOST / 30, 60)]
+        ),
         "few large": np.where(random.random(5000) < 0.01, 0.9 * MOST, 0.02 * MOST),
-        "one in 1000 large": np.where(random.random(count) < 0.001, 0.7 * MOST, MOST / 40 * random.random(count)),
+        "one in 1000 large": np.where(
+            random.random(count) < 0.001, 0.7 * MOST, MOST / 40 * random.random(count)
+        ),
         "none small": MOST / 8 + light,
         "few records": light[:300],
         "constant": np.full(count, 0.3 * MOST),
         "nobody": np.zeros(0),
     }
-    return {name: np.clip(np.rint(values), 1, MOST).astype(np.int64) for name, values in made.items()}
+    return {
+        name: np.clip(np.rint(values), 1, MOST).astype(np.int64) for name, values in made.items()
+    }
 
 
 def real_amounts(data: Path, seed: int, count: int = 20_000) -> dict[str, Wholes]:
     """As many records as that drawn from the real histograms, each with the upper end of its cell."""
     random = np.random.default_rng(seed)
     upper = np.arange(1, CELLS + 1) * (MOST // CELLS)
-    return {name: np.repeat(upper, random.multinomial(count, x / x.sum())) for name, x in real_histograms(data, CELLS).items()}
+    return {
+        name: np.repeat(upper, random.multinomial(count, x / x.sum()))
+        for name, x in real_histograms(data, CELLS).items()
+    }
 
 
 def cells_of(values: Wholes) -> Wholes:
@@ -84,12 +106,23 @@ def of_all_values(case: Case, seed: int) -> Iterator[Row]:
         codes = cells_of(values)
         cells = np.bincount(codes, values, CELLS).astype(np.float64)
         table = Table(PAY, {"pay": codes.astype(np.int16)}, {"pay": values})
-        yield from releases(case, name, made.strategy, made, table, [cells.cumsum(), cells], KINDS, [seed, 78, number])
+        yield from releases(
+            case,
+            name,
+            made.strategy,
+            made,
+            table,
+            [cells.cumsum(), cells],
+            KINDS,
+            [seed, 78, number],
+        )
 
 
 def cut_sums(outcome: Outcome, values: Wholes, codes: Wholes, size: int) -> Reals:
     """The exact sums by cell or group of the values cut at the threshold of a release."""
-    return np.bincount(codes, np.minimum(values, outcome.finding.facts()["threshold"]), size).astype(np.float64)
+    return np.bincount(
+        codes, np.minimum(values, outcome.finding.facts()["threshold"]), size
+    ).astype(np.float64)
 
 
 def once_a_threshold() -> Callable[[Any, int], Any]:
@@ -118,10 +151,22 @@ def of_cut_values(case: Case, seed: int) -> Iterator[Row]:
             cells = cut_sums(outcome, values, cells_of(values), CELLS)
             return [cells.cumsum(), cells]
 
-        codes: dict[str, Any] = {"all": np.zeros(len(values), dtype=np.int8), "pay": cells_of(values).astype(np.int16)}
+        codes: dict[str, Any] = {
+            "all": np.zeros(len(values), dtype=np.int8),
+            "pay": cells_of(values).astype(np.int16),
+        }
         with patch("leastnoise._mechanisms._sums.sums", once_a_threshold()):
             table = Table(CUT_BY.domain, codes, {"pay": values})
-            yield from releases(case, name, made.strategy, made, table, partial(truth, values=values), KINDS, [seed, 77])
+            yield from releases(
+                case,
+                name,
+                made.strategy,
+                made,
+                table,
+                partial(truth, values=values),
+                KINDS,
+                [seed, 77],
+            )
 
 
 def of_groups(case: Case, seed: int) -> Iterator[Row]:
@@ -142,4 +187,6 @@ def of_groups(case: Case, seed: int) -> Iterator[Row]:
             Table(GROUPED, {"group": group, "pay": cells_of(values)}, {"pay": values}),
             partial(truth, values=values, group=group),
         )
-        yield from releases(case, name, made.strategy, made, table, exact, ("groups",), [seed, 79, number])
+        yield from releases(
+            case, name, made.strategy, made, table, exact, ("groups",), [seed, 79, number]
+        )

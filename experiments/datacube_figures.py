@@ -6,7 +6,8 @@ from typing import Any
 
 from experiments.common import Row, legend_below, pyplot, save
 
-# Same colour for the same measured queries; dashed for even budgets, full for the best; ours apart from all.
+# Same colour for the same measured queries; dashed for even budgets, full for the best; ours apart
+# from all.
 _STYLE: dict[str, dict[str, Any]] = {
     "I": {"color": "#777777", "linestyle": "-", "marker": "x"},
     "Q": {"color": "#3b75af", "linestyle": "--", "marker": "o"},
@@ -27,7 +28,12 @@ _LABELS = {
 
 
 def _style(name: str) -> dict[str, Any]:
-    return {"linewidth": 1.4, "markersize": 4.5, "markerfacecolor": "white" if name in _EVEN else None, **_STYLE[name]}
+    return {
+        "linewidth": 1.4,
+        "markersize": 4.5,
+        "markerfacecolor": "white" if name in _EVEN else None,
+        **_STYLE[name],
+    }
 
 
 def draw_relative_errors(rows: Sequence[Row], data: str, stem: Path) -> None:
@@ -39,7 +45,13 @@ def draw_relative_errors(rows: Sequence[Row], data: str, stem: Path) -> None:
         for name in strategies:
             own = [row for row in rows if (row["workload"], row["strategy"]) == (workload, name)]
             x, y = [row["epsilon"] for row in own], [row["relative error"] for row in own]
-            panel.plot(x, y, label=_LABELS.get(name, name), zorder=3 if name == "covering" else 2, **_style(name))
+            panel.plot(
+                x,
+                y,
+                label=_LABELS.get(name, name),
+                zorder=3 if name == "covering" else 2,
+                **_style(name),
+            )
         low, high = panel.get_ylim()
         if low < 1 < high:
             panel.axhline(1, color="#bbbbbb", linewidth=0.9, zorder=1)
@@ -48,13 +60,20 @@ def draw_relative_errors(rows: Sequence[Row], data: str, stem: Path) -> None:
         ticks = sorted({row["epsilon"] for row in rows})
         panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         panel.minorticks_off()
-        panel.set_title(workload.replace("Q", "$Q_{").replace("*", "}^*").replace("a", "}^a") + ("}$" if workload[-1].isdigit() else "$"))
+        panel.set_title(
+            workload.replace("Q", "$Q_{").replace("*", "}^*").replace("a", "}^a")
+            + ("}$" if workload[-1].isdigit() else "$")
+        )
         panel.grid(axis="y", color="#eeeeee")
     for panel in axes[1]:
         panel.set_xlabel("epsilon")
     for panel in axes[:, 0]:
         panel.set_ylabel("mean error of a cell /\nmean of its table")
-    figure.suptitle(f"{data}: relative error of marginals, pure budgets (grey line: noise as large as the counts)", y=0.995)
+    figure.suptitle(
+        f"{data}: relative error of marginals, pure budgets (grey line: noise as large as the "
+        "counts)",
+        y=0.995,
+    )
     figure.tight_layout()
     legend_below(figure, axes[0, 0], height=0.0)
     save(figure, stem)
@@ -67,7 +86,11 @@ def draw_seconds(rows: Sequence[Row], stem: Path) -> None:
     figure, panel = pyplot().subplots(figsize=(9, 3.8))
     width = 0.86 / len(strategies)
     for number, name in enumerate(strategies):
-        seconds = [sum(row[step] for step in ("plan", "count", "noise and recovery")) for row in rows if row["strategy"] == name]
+        seconds = [
+            sum(row[step] for step in ("plan", "count", "noise and recovery"))
+            for row in rows
+            if row["strategy"] == name
+        ]
         x = [at + (number - (len(strategies) - 1) / 2) * width for at in range(len(workloads))]
         colour = _STYLE[name]["color"]
         style = {"color": "white" if name in _EVEN else colour, "edgecolor": colour, "zorder": 2}
@@ -77,7 +100,14 @@ def draw_seconds(rows: Sequence[Row], stem: Path) -> None:
     panel.set_ylabel("seconds of the processor")
     panel.grid(axis="y", color="#eeeeee", zorder=0)
     panel.set_title("NLTCS: seconds to plan, count, add noise and recover")
-    panel.legend(ncols=len(strategies), frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.1), columnspacing=1.1, handlelength=1.2)
+    panel.legend(
+        ncols=len(strategies),
+        frameon=False,
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.1),
+        columnspacing=1.1,
+        handlelength=1.2,
+    )
     save(figure, stem)
 
 
@@ -86,15 +116,31 @@ def draw_growth(rows: Sequence[Row], stem: Path) -> None:
     sizes = sorted({row["k"] for row in rows})
     figure, axes = pyplot().subplots(1, len(sizes), figsize=(11, 3.9))
     for panel, k in zip(axes, sizes, strict=True):
-        for name in dict.fromkeys(row["strategy"] for row in rows if row["strategy"] != "lower bound"):
+        for name in dict.fromkeys(
+            row["strategy"] for row in rows if row["strategy"] != "lower bound"
+        ):
             own = [row for row in rows if (row["k"], row["strategy"]) == (k, name)]
             d = [row["d"] for row in own]
-            panel.plot(d, [row["measured"] for row in own], label=_LABELS.get(name, name), **{**_style(name), "linestyle": "-"})
+            panel.plot(
+                d,
+                [row["measured"] for row in own],
+                label=_LABELS.get(name, name),
+                **{**_style(name), "linestyle": "-"},
+            )
             if name != "covering":
                 last = own[-1]["ratio"]
-                panel.plot(d, [row["bound"] * last for row in own], color=_STYLE[name]["color"], linestyle=":", linewidth=1.1)
+                panel.plot(
+                    d,
+                    [row["bound"] * last for row in own],
+                    color=_STYLE[name]["color"],
+                    linestyle=":",
+                    linewidth=1.1,
+                )
         lower = [row for row in rows if (row["k"], row["strategy"]) == (k, "lower bound")]
-        d, style = [row["d"] for row in lower], {"color": "#aa0000", "linestyle": "-.", "linewidth": 1.2}
+        d, style = (
+            [row["d"] for row in lower],
+            {"color": "#aa0000", "linestyle": "-.", "linewidth": 1.2},
+        )
         panel.plot(d, [row["bound"] for row in lower], label=_LABELS["lower bound"], **style)
         top = max(row["measured"] for row in rows if row["k"] == k and row["strategy"] == "Q")
         panel.set_yscale("log")

@@ -1,8 +1,9 @@
 """The strategies of Cormode et al. for marginals, with ours beside them: expected errors in closed form, and draws of their noise.
 
-Every strategy here is unbiased and linear, so its error is its noise whatever the data are: the functions draw errors, not answers.
-Unit noise throughout: a query of weight 1 has Laplace noise of scale 1 (variance 2), which is epsilon = 1. Errors scale with 1 / epsilon.
-Attribute sets are tuples of attribute numbers, as in the planner.
+Every strategy here is unbiased and linear, so its error is its noise whatever the data are: the
+functions draw errors, not answers. Unit noise throughout: a query of weight 1 has Laplace noise of
+scale 1 (variance 2), which is epsilon = 1. Errors scale with 1 / epsilon. Attribute sets are tuples
+of attribute numbers, as in the planner.
 """
 
 import math
@@ -40,9 +41,11 @@ class Method:
     """A strategy made ready for a workload.
 
     Args:
-        error: expected total squared error at unit noise, as the strategy is (before the paper's consistency step); times 2 / epsilon^2.
+        error: expected total squared error at unit noise, as the strategy is (before the paper's
+            consistency step); times 2 / epsilon^2.
         measured: the tables that are counted.
-        theta: the weight of each of their cells (noise scale 1 / theta), empty for Fourier coefficients.
+        theta: the weight of each of their cells (noise scale 1 / theta), empty for Fourier
+            coefficients.
         draw: errors of all asked marginals at epsilon 1, consistent as in the paper.
     """
 
@@ -68,7 +71,8 @@ def method(name: str, shape: Sequence[int], targets: Sequence[AttributeSet]) -> 
     """Make a strategy ready: choose what to measure and split the budget.
 
     Args:
-        name: one of STRATEGIES; a plus stands for the best split of the budget, none for an even one.
+        name: one of STRATEGIES; a plus stands for the best split of the budget, none for an even
+            one.
         shape: values per attribute.
         targets: the asked marginals, every cell with weight 1.
     """
@@ -78,21 +82,29 @@ def method(name: str, shape: Sequence[int], targets: Sequence[AttributeSet]) -> 
     return make(shape, targets, even=name[-1] != "+")
 
 
-def _noise(rng: np.random.Generator, shape: Sequence[int], tables: Sequence[AttributeSet], theta: Reals) -> Errors:
+def _noise(
+    rng: np.random.Generator, shape: Sequence[int], tables: Sequence[AttributeSet], theta: Reals
+) -> Errors:
     """Draw Laplace noise for the cells of tables, of scale 1 / theta."""
     pairs = zip(tables, theta.tolist(), strict=True)
-    return {table: rng.laplace(scale=1 / weight, size=tuple(shape[i] for i in table)) for table, weight in pairs}
+    return {
+        table: rng.laplace(scale=1 / weight, size=tuple(shape[i] for i in table))
+        for table, weight in pairs
+    }
 
 
 def _aggregated(cube: Reals, attributes: AttributeSet, kept: AttributeSet) -> Reals:
-    return np.asarray(cube.sum(axis=tuple(axis for axis, i in enumerate(attributes) if i not in kept)))
+    return np.asarray(
+        cube.sum(axis=tuple(axis for axis, i in enumerate(attributes) if i not in kept))
+    )
 
 
 def least_squares(tables: Errors, theta: Reals, targets: Sequence[AttributeSet]) -> Errors:
     """The marginals that the tables determine, by least squares with weights theta^2, so that they agree.
 
-    Every residual component is the average over the tables that have it, each with its weight over the cells that it sums over. With ones
-    as weights this is the paper's consistency step, least squares over Fourier coefficients, for attributes of any size.
+    Every residual component is the average over the tables that have it, each with its weight over
+    the cells that it sums over. With ones as weights this is the paper's consistency step, least
+    squares over Fourier coefficients, for attributes of any size.
 
     >>> agreed = least_squares({(0,): np.array([6.0, 4.0]), (): np.array(13.0)}, np.ones(2), [(0,), ()])
     >>> agreed[0,].tolist(), agreed[()].tolist()
@@ -108,7 +120,10 @@ def least_squares(tables: Errors, theta: Reals, targets: Sequence[AttributeSet])
             sums[tau] = sums.get(tau, np.zeros(())) + weight * part
             weights[tau] = weights.get(tau, 0.0) + weight
     parts = {tau: total / weights[tau] for tau, total in sums.items()}
-    return {target: from_residual_parts(parts, names[target], [sizes[i] for i in target]) for target in targets}
+    return {
+        target: from_residual_parts(parts, names[target], [sizes[i] for i in target])
+        for target in targets
+    }
 
 
 def _base_counts(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: bool) -> Method:  # noqa: ARG001 - one table has all
@@ -119,7 +134,10 @@ def _base_counts(shape: Sequence[int], targets: Sequence[AttributeSet], *, even:
         tables = _noise(rng, shape, [every], np.ones(1))
         for target in sorted(targets, key=len, reverse=True):
             # A smaller table is added up from a larger one that is there.
-            source = next((table for table in tables if len(table) == largest and set(target) <= set(table)), every)
+            source = next(
+                (table for table in tables if len(table) == largest and set(target) <= set(table)),
+                every,
+            )
             tables[target] = _aggregated(tables[source], source, target)
         return {target: tables[target] for target in targets}
 
@@ -136,7 +154,9 @@ def _asked(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: bool)
     return Method(float((sizes / theta**2).sum()), tuple(targets), theta, draw)
 
 
-def fourier_groups(shape: Sequence[int], targets: Sequence[AttributeSet]) -> dict[AttributeSet, tuple[int, float]]:
+def fourier_groups(
+    shape: Sequence[int], targets: Sequence[AttributeSet]
+) -> dict[AttributeSet, tuple[int, float]]:
     """For each set of attributes: the number of Fourier coefficients on exactly these, and what a unit of noise on one adds to the error.
 
     The error counts the cells that exist, not those that the binary coding adds.
@@ -168,7 +188,9 @@ def _fourier(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: boo
                 tau = tuple(i for i, inside in zip(target, pattern, strict=True) if inside)
                 cube[tuple(slice(1, None) if inside else 0 for inside in pattern)] = noise[tau]
             for axis, i in enumerate(target):
-                cube = np.moveaxis(np.tensordot(hadamard[bits[i]][: shape[i]], cube, axes=(1, axis)), 0, axis)
+                cube = np.moveaxis(
+                    np.tensordot(hadamard[bits[i]][: shape[i]], cube, axes=(1, axis)), 0, axis
+                )
             errors[target] = cube / 2.0 ** sum(bits[i] for i in target)
         return errors
 
@@ -184,7 +206,10 @@ def _cuboids(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: boo
     def draw(rng: np.random.Generator) -> Errors:
         noise = _noise(rng, shape, cover.tables, theta)
         sources = [cover.tables[number] for number in cover.source.tolist()]
-        sums = {target: _aggregated(noise[table], table, target) for target, table in zip(targets, sources, strict=True)}
+        sums = {
+            target: _aggregated(noise[table], table, target)
+            for target, table in zip(targets, sources, strict=True)
+        }
         return least_squares(sums, np.ones(len(sums)), targets)
 
     return Method(float((errors_of / theta**2).sum()), cover.tables, theta, draw)
@@ -200,17 +225,28 @@ def _covering(shape: Sequence[int], targets: Sequence[AttributeSet]) -> Method:
     return Method(design.error, design.tables, design.theta, draw)
 
 
-def least_squares_error(shape: Sequence[int], targets: Sequence[AttributeSet], ready: Method) -> float:
+def least_squares_error(
+    shape: Sequence[int], targets: Sequence[AttributeSet], ready: Method
+) -> float:
     """Expected total squared error at unit noise of Q, Q+, C or C+ with recovery by generalised least squares."""
     closure = downward_closure(shape, targets)
-    return total_squared_error(coefficients(closure, dict.fromkeys(targets, 1.0)), eigenvalues(closure, ready.measured, ready.theta))
+    return total_squared_error(
+        coefficients(closure, dict.fromkeys(targets, 1.0)),
+        eigenvalues(closure, ready.measured, ready.theta),
+    )
 
 
 def consistent_error(shape: Sequence[int], targets: Sequence[AttributeSet], ready: Method) -> float:
     """Expected total squared error at unit noise of Q or Q+ after the paper's consistency step, which is unweighted."""
     closure = downward_closure(shape, targets)
     matrix = incidence(closure, targets)
-    return float((dimensions(closure) * np.asarray(matrix @ (1 / ready.theta**2)) / np.asarray(matrix @ np.ones(len(targets)))).sum())
+    return float(
+        (
+            dimensions(closure)
+            * np.asarray(matrix @ (1 / ready.theta**2))
+            / np.asarray(matrix @ np.ones(len(targets)))
+        ).sum()
+    )
 
 
 def gaussian_errors(shape: Sequence[int], targets: Sequence[AttributeSet]) -> Mapping[str, float]:
@@ -228,5 +264,7 @@ def gaussian_errors(shape: Sequence[int], targets: Sequence[AttributeSet]) -> Ma
         "F+": float(number @ np.sqrt(added)) ** 2,
         "C": float(cuboids.sum()) * len(cover.tables),
         "C+": grouped_budgets(cuboids, np.ones(len(cover.tables)), 2).error,
-        GAUSSIAN_OURS: residual_noise(closure, coefficients(closure, dict.fromkeys(targets, 1.0)))[1],
+        GAUSSIAN_OURS: residual_noise(closure, coefficients(closure, dict.fromkeys(targets, 1.0)))[
+            1
+        ],
     }

@@ -2,7 +2,8 @@
 
     leastnoise experiments datacubes --data ../shared/data [--out DIR] [--quick]
 
-Writes CSV tables, SVG and PNG figures, and says which claims of the paper come out. Add/remove neighbours, noise from a seed.
+Writes CSV tables, SVG and PNG figures, and says which claims of the paper come out. Add/remove
+neighbours, noise from a seed.
 """
 
 import csv
@@ -58,7 +59,9 @@ DATA_SETS = (
 )
 
 
-def run(data: Path, out: Path, *, quick: bool = False, seed: int = 0, report: Report = print) -> dict[str, list[Row]]:
+def run(
+    data: Path, out: Path, *, quick: bool = False, seed: int = 0, report: Report = print
+) -> dict[str, list[Row]]:
     """Carry out the experiment.
 
     Args:
@@ -77,27 +80,43 @@ def run(data: Path, out: Path, *, quick: bool = False, seed: int = 0, report: Re
     files = {data_set.name: data / "microdata" / data_set.file for data_set in DATA_SETS}
     for path in files.values():
         if not path.is_file():
-            raise InputError(f"The data cubes need {path.name} in the folder microdata; got {str(data)!r}, which has none. Say --data DIR.")
+            raise InputError(
+                f"The data cubes need {path.name} in the folder microdata; got {str(data)!r}, "
+                "which has none. Say --data DIR."
+            )
     out.mkdir(parents=True, exist_ok=True)
     draws = QUICK if quick else 20
     tables: dict[str, list[Row]] = {"expected": [], "relative_error": [], "seconds": []}
     for data_set in DATA_SETS:
         table = _table(files[data_set.name], data_set.shape)
         for workload in WORKLOADS:
-            for rows, name in zip(_workload(data_set, workload, table, draws, seed), tables, strict=True):
+            for rows, name in zip(
+                _workload(data_set, workload, table, draws, seed), tables, strict=True
+            ):
                 tables[name] += rows
             report(_line(data_set.name, workload, tables["expected"]))
     tables["claims"] = claims(tables)
     tables["growth"] = growth(quick=quick)
     for name, rows in tables.items():
-        short = [{name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()} for row in rows]
+        short = [
+            {
+                name: f"{value:.6g}" if isinstance(value, float) else value
+                for name, value in row.items()
+            }
+            for row in rows
+        ]
         write_csv(out / f"{name}.csv", short)
     for row in tables["claims"]:
-        report(f"{'yes' if row['comes out'] else 'NO ':3} {row['claim']}: paper {row['paper']}; here {row['here']}")
+        report(
+            f"{'yes' if row['comes out'] else 'NO ':3} {row['claim']}: paper {row['paper']}; here "
+            f"{row['here']}"
+        )
     for data_set in DATA_SETS:
         own = [row for row in tables["relative_error"] if row["data"] == data_set.name]
         draw_relative_errors(own, data_set.name, out / data_set.figure)
-    draw_seconds([row for row in tables["seconds"] if row["data"] == "NLTCS"], out / "figure-6-seconds")
+    draw_seconds(
+        [row for row in tables["seconds"] if row["data"] == "NLTCS"], out / "figure-6-seconds"
+    )
     draw_growth(tables["growth"], out / "table-1-growth")
     report(f"tables and figures: {out}")
     return tables
@@ -109,7 +128,9 @@ def _table(path: Path, shape: Sequence[int]) -> Table:
     return read(path, Domain({name: Coded(size) for name, size in zip(names, shape, strict=True)}))
 
 
-def _workload(data_set: DataSet, workload: str, table: Table, draws: int, seed: int) -> tuple[list[Row], list[Row], list[Row]]:
+def _workload(
+    data_set: DataSet, workload: str, table: Table, draws: int, seed: int
+) -> tuple[list[Row], list[Row], list[Row]]:
     """Expected errors, simulated relative errors and seconds of all strategies on one workload."""
     shape = data_set.shape
     targets = cube_workload(len(shape), workload)
@@ -124,20 +145,31 @@ def _workload(data_set: DataSet, workload: str, table: Table, draws: int, seed: 
         for _ in _counts(table, ready.measured):
             pass
         times.append(time.process_time())
-        rng = np.random.default_rng([seed, STRATEGIES.index(name), WORKLOADS.index(workload), len(data_set.name)])
+        rng = np.random.default_rng(
+            [seed, STRATEGIES.index(name), WORKLOADS.index(workload), len(data_set.name)]
+        )
         ready.draw(rng)
         times.append(time.process_time())
-        steps = dict(zip(("plan", "count", "noise and recovery"), np.diff(times).tolist(), strict=True))
+        steps = dict(
+            zip(("plan", "count", "noise and recovery"), np.diff(times).tolist(), strict=True)
+        )
         seconds.append({**head, "strategy": name, **steps})
         errors = {name: 2 * ready.error}
         if name[0] in "QC":
             errors[f"{name}, least squares"] = 2 * least_squares_error(shape, targets, ready)
         if name[0] == "Q":
             errors[f"{name}, consistent"] = 2 * consistent_error(shape, targets, ready)
-        expected += [{**head, "budget": "pure", "strategy": one, "total": error} for one, error in errors.items()]
+        expected += [
+            {**head, "budget": "pure", "strategy": one, "total": error}
+            for one, error in errors.items()
+        ]
         for epsilon in EPSILONS:
             found = [_relative_error(ready.draw(rng), mean, cells) / epsilon for _ in range(draws)]
-            numbers = {"epsilon": epsilon, "relative error": float(np.mean(found)), "standard error": standard_error(found)}
+            numbers = {
+                "epsilon": epsilon,
+                "relative error": float(np.mean(found)),
+                "standard error": standard_error(found),
+            }
             relative.append({**head, "strategy": name, **numbers})
     for name, error in gaussian_errors(shape, targets).items():
         expected.append({**head, "budget": "Gaussian", "strategy": name, "total": error})
@@ -146,33 +178,54 @@ def _workload(data_set: DataSet, workload: str, table: Table, draws: int, seed: 
 
 def _counts(table: Table, sets: Iterable[AttributeSet]) -> Iterable[tuple[AttributeSet, Wholes]]:
     wanted = list(sets)
-    counted = count(table, [tuple(table.domain.names[i] for i in attributes) for attributes in wanted])
+    counted = count(
+        table, [tuple(table.domain.names[i] for i in attributes) for attributes in wanted]
+    )
     return ((attributes, values) for attributes, (_, values) in zip(wanted, counted, strict=True))
 
 
 def _relative_error(errors: Errors, mean: Mapping[AttributeSet, float], cells: float) -> float:
     """The paper's measure: mean absolute error of a cell over the mean of its table."""
-    return sum(float(np.abs(error).sum()) / mean[target] for target, error in errors.items()) / cells
+    return (
+        sum(float(np.abs(error).sum()) / mean[target] for target, error in errors.items()) / cells
+    )
 
 
 def _line(data: str, workload: str, rows: list[Row]) -> str:
-    own = {row["strategy"]: row["rmse"] for row in rows if (row["data"], row["workload"], row["budget"]) == (data, f"Q{workload}", "pure")}
-    return f"{data} Q{workload:2}  RMSE at epsilon 1:  " + "  ".join(f"{name} {own[name]:.1f}" for name in STRATEGIES)
+    own = {
+        row["strategy"]: row["rmse"]
+        for row in rows
+        if (row["data"], row["workload"], row["budget"]) == (data, f"Q{workload}", "pure")
+    }
+    return f"{data} Q{workload:2}  RMSE at epsilon 1:  " + "  ".join(
+        f"{name} {own[name]:.1f}" for name in STRATEGIES
+    )
 
 
 def claims(tables: Mapping[str, list[Row]]) -> list[Row]:
     """What section 5 of the paper says, against what comes out here; from expected errors where nothing else is said."""
-    rmse = {(row["data"], row["workload"], row["strategy"]): row["rmse"] for row in tables["expected"] if row["budget"] == "pure"}
+    rmse = {
+        (row["data"], row["workload"], row["strategy"]): row["rmse"]
+        for row in tables["expected"]
+        if row["budget"] == "pure"
+    }
     relative: dict[tuple[str, str, str], float] = {}
     for row in tables["relative_error"]:
         key = row["data"], row["workload"], row["strategy"]
-        relative[key] = relative.get(key, 0.0) + row["relative error"] * row["epsilon"] / len(EPSILONS)
+        relative[key] = relative.get(key, 0.0) + row["relative error"] * row["epsilon"] / len(
+            EPSILONS
+        )
     seconds = {
-        (row["data"], row["workload"], row["strategy"]): row["plan"] + row["count"] + row["noise and recovery"] for row in tables["seconds"]
+        (row["data"], row["workload"], row["strategy"]): row["plan"]
+        + row["count"]
+        + row["noise and recovery"]
+        for row in tables["seconds"]
     }
     workloads = [f"Q{name}" for name in WORKLOADS]
 
-    def less(data: str, workload: str, one: str, values: Mapping[tuple[str, str, str], float] = rmse) -> float:
+    def less(
+        data: str, workload: str, one: str, values: Mapping[tuple[str, str, str], float] = rmse
+    ) -> float:
         return 1 - values[data, workload, f"{one}+"] / values[data, workload, one]
 
     def best(data: str, workload: str) -> str:
@@ -184,39 +237,94 @@ def claims(tables: Mapping[str, list[Row]]) -> list[Row]:
         rows.append({"claim": claim, "paper": paper, "here": here, "comes out": comes_out})
 
     gain, after = less("Adult", "Q1*", "Q"), less("Adult", "Q1*", "Q", relative)
-    add("Adult Q1*: error of Q+ below Q", "20-25%", f"{gain:.1%} (simulated, after consistency: {after:.1%})", 0.2 <= gain <= 0.25)
+    add(
+        "Adult Q1*: error of Q+ below Q",
+        "20-25%",
+        f"{gain:.1%} (simulated, after consistency: {after:.1%})",
+        0.2 <= gain <= 0.25,
+    )
     for workload in ("Q1*", "Q2*"):
         gain, after = less("NLTCS", workload, "F"), less("NLTCS", workload, "F", relative)
-        add(f"NLTCS {workload}: error of F+ below F", "30-35%, within 5", f"{gain:.1%} (simulated: {after:.1%})", 0.25 <= gain <= 0.4)
-    gains = [[less("NLTCS", workload, "C", values) for workload in workloads] for values in (rmse, relative)]
+        add(
+            f"NLTCS {workload}: error of F+ below F",
+            "30-35%, within 5",
+            f"{gain:.1%} (simulated: {after:.1%})",
+            0.25 <= gain <= 0.4,
+        )
+    gains = [
+        [less("NLTCS", workload, "C", values) for workload in workloads]
+        for values in (rmse, relative)
+    ]
     raw, after = (float(np.mean(own)) for own in gains)
     here = f"{raw:.1%}, {min(gains[0]):.1%} to {max(gains[0]):.1%} (simulated, after consistency: {after:.1%})"
     add("NLTCS: error of C+ below C, mean", "about 5%", here, 0.03 <= raw <= 0.07)
     never = [best("Adult", workload) for workload in workloads]
-    add("Adult: base counts are never useful", "never the best", f"best: {', '.join(never)}", "I" not in never)
-    worse = [relative["Adult", w, "F+"] / min(relative["Adult", w, name] for name in ("Q+", "C+")) for w in workloads]
-    add("Adult: F+ is inferior", "inferior", f"{min(worse):.1f} to {max(worse):.1f} times the better of Q+ and C+", min(worse) > 1)
+    add(
+        "Adult: base counts are never useful",
+        "never the best",
+        f"best: {', '.join(never)}",
+        "I" not in never,
+    )
+    worse = [
+        relative["Adult", w, "F+"] / min(relative["Adult", w, name] for name in ("Q+", "C+"))
+        for w in workloads
+    ]
+    add(
+        "Adult: F+ is inferior",
+        "inferior",
+        f"{min(worse):.1f} to {max(worse):.1f} times the better of Q+ and C+",
+        min(worse) > 1,
+    )
     raised = [relative["Adult", w, "F+"] / relative["Adult", w, "F"] - 1 for w in workloads]
     lowered = [less("Adult", w, "F") for w in workloads]
     here = f"relative error {min(raised):+.0%} to {max(raised):+.0%}, RMSE {-max(lowered):+.0%} to {-min(lowered):+.0%}"
     add("Adult: F+ improves on F", "improves", here, max(raised) < 0)
     first = [best("NLTCS", workload) for workload in workloads[:3]]
-    add("NLTCS, k = 1: C has the least error", "C", ", ".join(first), all(name[0] == "C" for name in first))
+    add(
+        "NLTCS, k = 1: C has the least error",
+        "C",
+        ", ".join(first),
+        all(name[0] == "C" for name in first),
+    )
     last = [best("NLTCS", workload) for workload in workloads[4:]]
-    add("NLTCS Q2*, Q2a: base counts are best", "I", ", ".join(last), all(name == "I" for name in last))
+    add(
+        "NLTCS Q2*, Q2a: base counts are best",
+        "I",
+        ", ".join(last),
+        all(name == "I" for name in last),
+    )
     slow, quick = (
-        max(value for (data, _, name), value in seconds.items() if data == "NLTCS" and name[0] in group) for group in ("C", "IQF")
+        max(
+            value
+            for (data, _, name), value in seconds.items()
+            if data == "NLTCS" and name[0] in group
+        )
+        for group in ("C", "IQF")
     )
     add("NLTCS: the clustering takes hours", "hours", f"at most {slow:.1f} s", slow > 3600)
-    add("NLTCS: the others but ours take less than a second", "< 1 s", f"at most {quick:.2f} s", quick < 1)
+    add(
+        "NLTCS: the others but ours take less than a second",
+        "< 1 s",
+        f"at most {quick:.2f} s",
+        quick < 1,
+    )
     others = {
-        (data.name, workload): min(value for key, value in rmse.items() if key[:2] == (data.name, workload) and key[2] != OURS)
+        (data.name, workload): min(
+            value
+            for key, value in rmse.items()
+            if key[:2] == (data.name, workload) and key[2] != OURS
+        )
         for data in DATA_SETS
         for workload in workloads
     }
     ratio = [(rmse[*key, OURS] / value) ** 2 for key, value in others.items()]
     here = f"{min(ratio):.2f} to {max(ratio):.2f}"
-    add("ours: expected squared error over the best other, least squares included", "not in it", here, max(ratio) <= 1)
+    add(
+        "ours: expected squared error over the best other, least squares included",
+        "not in it",
+        here,
+        max(ratio) <= 1,
+    )
     return rows
 
 
@@ -231,20 +339,46 @@ def growth(*, quick: bool) -> list[Row]:
             targets, number = ways(d, k), float(math.comb(d, k))
             cells = 2.0**k * number
             best = k * math.sqrt(number * math.comb(d + k, k))
-            bounds = {"I": 2 ** ((d + k) / 2), "Q": 2**k * number, "F": k * number * 2 ** (k / 2), "F+": best, OURS: best}
+            bounds = {
+                "I": 2 ** ((d + k) / 2),
+                "Q": 2**k * number,
+                "F": k * number * 2 ** (k / 2),
+                "F+": best,
+                OURS: best,
+            }
             for name, bound in bounds.items():
                 total = number * 2.0**d if name == "I" else method(name, (2,) * d, targets).error
                 rows.append(_growth("pure", k, d, name, 2 * total / cells, bound))
             rows.append(_growth("pure", k, d, "lower bound", math.nan, math.sqrt(number)))
-            rows.append(_growth("Gaussian", k, d, GAUSSIAN_OURS, residual_optimum(d, k) / cells, math.sqrt(k * math.comb(d + k, k))))
+            rows.append(
+                _growth(
+                    "Gaussian",
+                    k,
+                    d,
+                    GAUSSIAN_OURS,
+                    residual_optimum(d, k) / cells,
+                    math.sqrt(k * math.comb(d + k, k)),
+                )
+            )
     return rows
 
 
 def _growth(budget: str, k: int, d: int, strategy: str, variance: float, bound: float) -> Row:
     measured = 2**k * math.sqrt(variance)
-    return {"budget": budget, "k": k, "d": d, "strategy": strategy, "measured": measured, "bound": bound, "ratio": measured / bound}
+    return {
+        "budget": budget,
+        "k": k,
+        "d": d,
+        "strategy": strategy,
+        "measured": measured,
+        "bound": bound,
+        "ratio": measured / bound,
+    }
 
 
 def residual_optimum(d: int, k: int) -> float:
     """The residual optimum of all k-way marginals of d binary attributes: (sum over sizes of C(d, j) (C(d-j, k-j) / 2^k)^(1/2))^2."""
-    return sum(math.comb(d, j) * math.sqrt(math.comb(d - j, k - j) / 2.0**k) for j in range(k + 1)) ** 2
+    return (
+        sum(math.comb(d, j) * math.sqrt(math.comb(d - j, k - j) / 2.0**k) for j in range(k + 1))
+        ** 2
+    )

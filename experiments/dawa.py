@@ -3,8 +3,10 @@
     leastnoise experiments dawa --data ../shared/data [--out DIR] [--quick]
     python -m experiments.dawa --data ../shared/data --full
 
-Workloads: every cell; 2000 ranges anywhere; 2000 ranges around five centres, their ends a standard deviation of 256 or of 1024 cells away.
-The error is the mean absolute error of a query, in records. Ours are planned for all ranges, or for all cells. Noise comes from a seed.
+Workloads: every cell; 2000 ranges anywhere; 2000 ranges around five centres, their ends a standard
+    deviation of 256 or of 1024 cells away.
+The error is the mean absolute error of a query, in records. Ours are planned for all ranges, or for
+all cells. Noise comes from a seed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,9 +32,15 @@ from leastnoise._plan import Plan
 from leastnoise._table import Table
 from leastnoise._workload import queries
 
-MARKS = {"identity": ("#777777", "x"), "uniform": ("#111111", "D"), "clustered": ("#3b75af", "o"), "large clustered": ("#c8682d", "s")}
+MARKS = {
+    "identity": ("#777777", "x"),
+    "uniform": ("#111111", "D"),
+    "clustered": ("#3b75af", "o"),
+    "large clustered": ("#c8682d", "s"),
+}
 WORKLOADS = tuple(MARKS)
-# These measure linear queries that are chosen without the data, so the data do not change their errors.
+# These measure linear queries that are chosen without the data, so the data do not change their
+# errors.
 _DATA_INDEPENDENT = ("Identity", "Privelet", "H2", "HB", "GreedyH", "GreedyH, released reading")
 _QUERIES = 2000
 
@@ -60,10 +68,24 @@ class Size:
 
 QUICK = Size(names=("ADULT", "HEPTH", "NETTRACE"), epsilons=("0.1",), trials=1)
 DEFAULT = Size(trials=4)
-FULL = Size(epsilons=("0.01", "0.05", "0.1", "0.5", "1"), scales=(None, 10**3, 10**4, 10**5, 10**6, 10**7), draws=5, trials=3, ours=OURS)
+FULL = Size(
+    epsilons=("0.01", "0.05", "0.1", "0.5", "1"),
+    scales=(None, 10**3, 10**4, 10**5, 10**6, 10**7),
+    draws=5,
+    trials=3,
+    ours=OURS,
+)
 
 
-def run(data: Path, out: Path, *, quick: bool = False, seed: int = 0, report: Report = print, size: Size | None = None) -> list[Row]:
+def run(
+    data: Path,
+    out: Path,
+    *,
+    quick: bool = False,
+    seed: int = 0,
+    report: Report = print,
+    size: Size | None = None,
+) -> list[Row]:
     """Carry out the experiment.
 
     Args:
@@ -75,23 +97,39 @@ def run(data: Path, out: Path, *, quick: bool = False, seed: int = 0, report: Re
         size: how much is run; None for the default.
 
     Returns:
-        One row a data set, scale, budget and workload: the error of every mechanism, its standard error, and our ratio to the best other.
+        One row a data set, scale, budget and workload: the error of every mechanism, its standard
+        error, and our ratio to the best other.
     """
     what = size or (QUICK if quick else DEFAULT)
     files = sorted((data / "hist1d").glob("*.n4096.npy"))
     if not files:
-        raise InputError(f"The experiment needs histograms {data / 'hist1d'}/*.n4096.npy; got none. Say where they are: --data DIR.")
+        raise InputError(
+            f"The experiment needs histograms {data / 'hist1d'}/*.n4096.npy; got none. Say where "
+            "they are: --data DIR."
+        )
     out.mkdir(parents=True, exist_ok=True)
     histograms = {path.name.split(".")[0]: np.load(path).astype(np.int64) for path in files}
-    histograms = {name: x for name, x in histograms.items() if what.names is None or name in what.names}
+    histograms = {
+        name: x for name, x in histograms.items() if what.names is None or name in what.names
+    }
     rows: list[Row] = []
     for epsilon in what.epsilons:
         fixed = data_independent_errors(len(next(iter(histograms.values()))), epsilon, what, seed)
         for number, (name, x) in enumerate(histograms.items()):
             for scale in what.scales:
-                scaled = x if scale is None else np.random.default_rng([seed, number]).multinomial(scale, x / x.sum()).astype(np.int64)
+                scaled = (
+                    x
+                    if scale is None
+                    else np.random.default_rng([seed, number])
+                    .multinomial(scale, x / x.sum())
+                    .astype(np.int64)
+                )
                 found = errors(scaled, epsilon, what, [seed, number, scale or 0])
-                rows += summary({"data": name, "records": int(scaled.sum()), "epsilon": epsilon}, {**fixed, **found}, WORKLOADS)
+                rows += summary(
+                    {"data": name, "records": int(scaled.sum()), "epsilon": epsilon},
+                    {**fixed, **found},
+                    WORKLOADS,
+                )
             write(rows, out, MARKS, lambda _: None)
             report(f"epsilon {epsilon}, {name}: {line(rows, WORKLOADS)}")
     write(rows, out, MARKS, report)
@@ -120,7 +158,13 @@ def ranges_of(workload: str, cells: int, seed: Sequence[int]) -> Ranges:
 def best_fixed(cells: int, asked: str) -> Plan:
     """D: the best plan that does not look at the data, at epsilon 1."""
     name = "identity" if asked == "identity" else "p_identity"
-    best = next(iter(candidates(queries(Domain(cell=Integers(0, cells - 1)), cell=asked), Privacy(PureDP(1)), name)))
+    best = next(
+        iter(
+            candidates(
+                queries(Domain(cell=Integers(0, cells - 1)), cell=asked), Privacy(PureDP(1)), name
+            )
+        )
+    )
     if best.plan is None:
         raise InputError(best.reason)
     return best.plan
@@ -129,7 +173,10 @@ def best_fixed(cells: int, asked: str) -> Plan:
 @lru_cache(maxsize=64)
 def planned(cells: int, asked: str, epsilon: str, strategy: str) -> Plan:
     """Our plan, which measures D where looking at the data does not help."""
-    privacy, workload = Privacy(PureDP(epsilon)), queries(Domain(cell=Integers(0, cells - 1)), cell=asked)
+    privacy, workload = (
+        Privacy(PureDP(epsilon)),
+        queries(Domain(cell=Integers(0, cells - 1)), cell=asked),
+    )
     reference = promised(workload, rescaled(best_fixed(cells, asked).measured(), privacy))
     return plan_dawa(workload, privacy, strategy, reference=reference)
 
@@ -138,14 +185,22 @@ def errors(x: Wholes, epsilon: str, what: Size, seed: Sequence[int]) -> Errors:
     """The errors of all mechanisms that look at the data."""
     cells, found = len(x), Errors()
     domain = Domain(cell=Integers(0, cells - 1))
-    table, product = Table(domain, {"cell": np.repeat(np.arange(cells, dtype=np.int16), x)}), queries(domain, cell="identity").products[0]
+    table, product = (
+        Table(domain, {"cell": np.repeat(np.arange(cells, dtype=np.int16), x)}),
+        queries(domain, cell="identity").products[0],
+    )
     for draw in range(what.draws):
         asked = {workload: ranges_of(workload, cells, [*seed, draw]) for workload in WORKLOADS}
         for trial in range(what.trials):
             for number, strategy in enumerate(what.ours):
                 for kind in ("identity", "all_ranges"):
                     entropy = _entropy([*seed, draw, trial, number, len(kind)])
-                    estimate = simulated(planned(cells, kind, epsilon, strategy), table, entropy).estimator().estimate(product).values
+                    estimate = (
+                        simulated(planned(cells, kind, epsilon, strategy), table, entropy)
+                        .estimator()
+                        .estimate(product)
+                        .values
+                    )
                     _add_of_kind(found, strategy, kind, asked, estimate, x)
             for number, baseline in enumerate(ONE_DIMENSION):
                 if baseline.name not in _DATA_INDEPENDENT:
@@ -164,7 +219,9 @@ def data_independent_errors(cells: int, epsilon: str, what: Size, seed: int) -> 
                 _run(found, baseline, empty, epsilon, asked, [seed, trial, number])
         for kind in ("identity", "all_ranges"):
             measured = rescaled(best_fixed(cells, kind).measured(), Privacy(PureDP(epsilon)))
-            estimate = Estimate(simulate(measured, table, SeededEntropy(seed + trial))).marginal(("cell",))
+            estimate = Estimate(simulate(measured, table, SeededEntropy(seed + trial))).marginal(
+                ("cell",)
+            )
             _add_of_kind(found, FIXED, kind, asked, estimate, empty)
     return found
 
@@ -173,14 +230,23 @@ def _entropy(seed: Sequence[int]) -> SeededEntropy:
     return SeededEntropy(abs(hash(tuple(seed))) % 2**32)
 
 
-def _add_of_kind(found: Errors, name: str, kind: str, asked: Mapping[str, Ranges], estimate: Reals, x: Wholes) -> None:
+def _add_of_kind(
+    found: Errors, name: str, kind: str, asked: Mapping[str, Ranges], estimate: Reals, x: Wholes
+) -> None:
     """Add the errors of the workloads that a plan for cells (``identity``) or for all ranges is made for."""
     for workload, ranges in asked.items():
         if (workload == "identity") == (kind == "identity"):
             add_error(found, name, workload, ranges, estimate, x)
 
 
-def _run(found: Errors, baseline: Baseline, x: Wholes, epsilon: str, asked: Mapping[str, Ranges], seed: Sequence[int]) -> None:
+def _run(
+    found: Errors,
+    baseline: Baseline,
+    x: Wholes,
+    epsilon: str,
+    asked: Mapping[str, Ranges],
+    seed: Sequence[int],
+) -> None:
     """Add the errors of a baseline, which is run for each workload if it looks at the ranges, else once."""
     if baseline.most_cells < len(x):
         return
@@ -189,7 +255,9 @@ def _run(found: Errors, baseline: Baseline, x: Wholes, epsilon: str, asked: Mapp
     for workload, ranges in asked.items():
         try:
             estimate = baseline.run(x, epsilon, entropy, ranges) if common is None else common
-        except ValueError:  # GreedyH where hardly anybody asks: its greedy leaves cells without any budget
+        except (
+            ValueError
+        ):  # GreedyH where hardly anybody asks: its greedy leaves cells without any budget
             continue
         add_error(found, baseline.label, workload, ranges, estimate, x)
 
@@ -199,7 +267,10 @@ if __name__ == "__main__":
         __doc__,
         data={"type": Path, "default": DATA},
         out={"type": Path, "default": Path("build/dawa")},
-        full={"action": "store_true", "help": "all budgets, scales and mechanisms: a day of one core"},
+        full={
+            "action": "store_true",
+            "help": "all budgets, scales and mechanisms: a day of one core",
+        },
         quick={"action": "store_true"},
     )
     run(given["data"], given["out"], quick=given["quick"], size=FULL if given["full"] else None)

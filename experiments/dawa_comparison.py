@@ -8,7 +8,18 @@ from pathlib import Path
 import numpy as np
 
 from baselines import Ranges
-from experiments.common import Reals, Report, Row, Wholes, geometric_mean, legend_below, pyplot, save, standard_error, write_csv
+from experiments.common import (
+    Reals,
+    Report,
+    Row,
+    Wholes,
+    geometric_mean,
+    legend_below,
+    pyplot,
+    save,
+    standard_error,
+    write_csv,
+)
 
 Errors = dict[str, dict[str, list[float]]]
 """Mean absolute errors by mechanism and workload, one a trial."""
@@ -17,17 +28,29 @@ FIXED = "D"
 """The best plan that does not look at the data, which `dawa` takes where looking does not help."""
 
 
-def add_error(errors: Errors, mechanism: str, workload: str, asked: Ranges, estimate: Reals, x: Wholes) -> None:
+def add_error(
+    errors: Errors, mechanism: str, workload: str, asked: Ranges, estimate: Reals, x: Wholes
+) -> None:
     """Add the mean absolute error of an estimate over the queries of a workload."""
-    errors.setdefault(mechanism, {}).setdefault(workload, []).append(float(np.abs(asked.answers(estimate - x)).mean()))
+    errors.setdefault(mechanism, {}).setdefault(workload, []).append(
+        float(np.abs(asked.answers(estimate - x)).mean())
+    )
 
 
 def summary(head: Row, errors: Errors, workloads: Sequence[str]) -> Iterator[Row]:
     """Yield one row a workload: mean errors and their standard errors, and our ratios to the best other private mechanism and to D."""
     for workload in workloads:
-        own = {name: by_workload[workload] for name, by_workload in errors.items() if workload in by_workload}
+        own = {
+            name: by_workload[workload]
+            for name, by_workload in errors.items()
+            if workload in by_workload
+        }
         means = {name: float(np.mean(values)) for name, values in own.items()}
-        others = {name: mean for name, mean in means.items() if name not in (*OURS, FIXED) and "not private" not in name}
+        others = {
+            name: mean
+            for name, mean in means.items()
+            if name not in (*OURS, FIXED) and "not private" not in name
+        }
         best = min(others, key=lambda name: others[name])
         yield {
             **head,
@@ -43,27 +66,49 @@ def summary(head: Row, errors: Errors, workloads: Sequence[str]) -> Iterator[Row
 
 def line(rows: Sequence[Row], workloads: Sequence[str]) -> str:
     """The last rows, one a workload, as a line of the report."""
-    return ", ".join(f"{row['workload']} {row['dawa']:.3g} ({row['ratio']:.2f})" for row in rows[-len(workloads) :])
+    return ", ".join(
+        f"{row['workload']} {row['dawa']:.3g} ({row['ratio']:.2f})"
+        for row in rows[-len(workloads) :]
+    )
 
 
 def regret(rows: Sequence[Row]) -> list[Row]:
     """Return one row a budget and workload: each mechanism's error over the least of all private ones, geometric mean over data sets.
 
-    Beside them are the largest such ratio of ours, our mean ratio to D, and the largest error of one of our releases over their median.
+    Beside them are the largest such ratio of ours, our mean ratio to D, and the largest error of
+    one of our releases over their median.
     """
     names = [name for name in rows[0] if f"{name} se" in rows[0] and "not private" not in name]
     found = []
     for epsilon, workload in dict.fromkeys((row["epsilon"], row["workload"]) for row in rows):
         own = [row for row in rows if (row["epsilon"], row["workload"]) == (epsilon, workload)]
-        ratios = {name: [row[name] / min(row[one] for one in names if one in row) for row in own if name in row] for name in names}
+        ratios = {
+            name: [
+                row[name] / min(row[one] for one in names if one in row)
+                for row in own
+                if name in row
+            ]
+            for name in names
+        }
         numbers = {name: geometric_mean(values) for name, values in ratios.items()}
-        numbers |= {"dawa, largest": max(ratios["dawa"]), "dawa / D": geometric_mean(row["ratio to D"] for row in own)}
+        numbers |= {
+            "dawa, largest": max(ratios["dawa"]),
+            "dawa / D": geometric_mean(row["ratio to D"] for row in own),
+        }
         numbers["worst release"] = max(row["worst release"] for row in own)
-        found.append({"epsilon": epsilon, "workload": workload, **{name: round(number, 3) for name, number in numbers.items()}})
+        found.append(
+            {
+                "epsilon": epsilon,
+                "workload": workload,
+                **{name: round(number, 3) for name, number in numbers.items()},
+            }
+        )
     return found
 
 
-def write(rows: Sequence[Row], out: Path, marks: Mapping[str, tuple[str, str]], report: Report) -> None:
+def write(
+    rows: Sequence[Row], out: Path, marks: Mapping[str, tuple[str, str]], report: Report
+) -> None:
     """Write the tables ``errors.csv`` and ``regret.csv`` and the figure."""
     write_csv(out / "errors.csv", rows)
     write_csv(out / "regret.csv", table := regret(rows))
@@ -90,7 +135,15 @@ def draw_ratios(rows: Sequence[Row], stem: Path, marks: Mapping[str, tuple[str, 
         panel.axvline(1.0, color="#999999", linewidth=1)
         for workload, (colour, marker) in marks.items():
             ratios = [first.get((name, epsilon, workload), math.nan) for name in names]
-            panel.plot(ratios, range(len(names)), linestyle="none", color=colour, marker=marker, markersize=5, label=workload)
+            panel.plot(
+                ratios,
+                range(len(names)),
+                linestyle="none",
+                color=colour,
+                marker=marker,
+                markersize=5,
+                label=workload,
+            )
         panel.set_xscale("log")
         low, high = panel.get_xlim()
         ticks = [tick for tick in (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5) if low <= tick <= high]

@@ -2,10 +2,13 @@
 
     leastnoise experiments dawa-plane --data ../shared/data [--out DIR] [--quick]
 
-Queries: every cell; 2000 rectangles anywhere; 2000 rectangles whose sides are at most an eighth of the table's. The error is the mean
-absolute error of a query, in records. Ours is planned for what is asked: cells, all rectangles, all small ones; where that are more queries
-than a release takes, for prefix sums along both attributes, of which a rectangle is a sum of four. Its way out for rectangles is the plan
-for all of them. It goes through the package's own payment and noise. Noise comes from a seed, so nothing here is private.
+Queries: every cell; 2000 rectangles anywhere; 2000 rectangles whose sides are at most an eighth of
+    the table's. The error is the mean
+absolute error of a query, in records. Ours is planned for what is asked: cells, all rectangles, all
+small ones; where that are more queries than a release takes, for prefix sums along both attributes,
+of which a rectangle is a sum of four. Its way out for rectangles is the plan for all of them. It
+goes through the package's own payment and noise. Noise comes from a seed, so nothing here is
+private.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +34,11 @@ from leastnoise._plan import Plan
 from leastnoise._table import Table
 from leastnoise._workload import QuerySet, all_ranges, identity, queries, ranges
 
-MARKS = {"cells": ("#777777", "x"), "rectangles": ("#111111", "D"), "small rectangles": ("#3b75af", "o")}
+MARKS = {
+    "cells": ("#777777", "x"),
+    "rectangles": ("#111111", "D"),
+    "small rectangles": ("#3b75af", "o"),
+}
 WORKLOADS = tuple(MARKS)
 _QUERIES = 2000
 
@@ -56,7 +63,9 @@ class Size:
 QUICK = Size(names=("ADULT-2D", "BLOOD recency x time"), epsilons=("0.1",), trials=2, releases=4)
 
 
-def run(data: Path, out: Path, *, quick: bool = False, seed: int = 0, report: Report = print) -> None:
+def run(
+    data: Path, out: Path, *, quick: bool = False, seed: int = 0, report: Report = print
+) -> None:
     """Carry out the experiment.
 
     Args:
@@ -67,7 +76,10 @@ def run(data: Path, out: Path, *, quick: bool = False, seed: int = 0, report: Re
         report: called with every line to be shown.
     """
     if not (data / "hist2d").is_dir():
-        raise InputError(f"The experiment needs histograms in {data / 'hist2d'}; got none. Say where they are: --data DIR.")
+        raise InputError(
+            f"The experiment needs histograms in {data / 'hist2d'}; got none. Say where they are: "
+            "--data DIR."
+        )
     compare(read_data(data), out, QUICK if quick else Size(), seed, report)
 
 
@@ -75,13 +87,20 @@ def read_data(folder: Path) -> dict[str, Wholes]:
     """Read histograms of 128 x 128 cells, and tables of two attributes of microdata, with sides that are no powers of two."""
     data = {}
     for path in sorted((folder / "hist2d").glob("*.256x256.npy")):
-        data[path.name.split(".")[0]] = np.load(path).reshape(128, 2, 128, 2).sum(axis=(1, 3)).astype(np.int64)
-    cps, adult, blood = (_columns(folder / "microdata" / name) for name in ("cps.csv", "adult14_pgm.csv", "transfusion.csv"))
+        data[path.name.split(".")[0]] = (
+            np.load(path).reshape(128, 2, 128, 2).sum(axis=(1, 3)).astype(np.int64)
+        )
+    cps, adult, blood = (
+        _columns(folder / "microdata" / name)
+        for name in ("cps.csv", "adult14_pgm.csv", "transfusion.csv")
+    )
     data["CPS income x age"] = _tabulate(cps["income"] // 2000, cps["age"] - 15, (250, 76))
     data["ADULT age x hours"] = _tabulate(adult["age"], adult["hours-per-week"], (85, 99))
     data["ADULT age x fnlwgt"] = _tabulate(adult["age"], adult["fnlwgt"], (85, 100))
     data["ADULT gain x loss"] = _tabulate(adult["capital-gain"], adult["capital-loss"], (100, 100))
-    data["ADULT school x country"] = _tabulate(adult["education-num"], adult["native-country"], (16, 42))
+    data["ADULT school x country"] = _tabulate(
+        adult["education-num"], adult["native-country"], (16, 42)
+    )
     recency, _, _, since, _ = blood.values()
     data["BLOOD recency x time"] = _tabulate(recency, since, (75, 99))
     return data
@@ -89,7 +108,13 @@ def read_data(folder: Path) -> dict[str, Wholes]:
 
 def _columns(path: Path) -> dict[str, Wholes]:
     names = path.read_text("utf-8").split("\n", 1)[0].strip().split(",")
-    return dict(zip(names, np.loadtxt(path, delimiter=",", skiprows=1, dtype=np.int64, unpack=True), strict=True))
+    return dict(
+        zip(
+            names,
+            np.loadtxt(path, delimiter=",", skiprows=1, dtype=np.int64, unpack=True),
+            strict=True,
+        )
+    )
 
 
 def _tabulate(row: Wholes, column: Wholes, shape: tuple[int, int]) -> Wholes:
@@ -98,7 +123,9 @@ def _tabulate(row: Wholes, column: Wholes, shape: tuple[int, int]) -> Wholes:
     return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape).astype(np.int64)
 
 
-def compare(data: Mapping[str, Wholes], out: Path, what: Size, seed: int, report: Report) -> list[Row]:
+def compare(
+    data: Mapping[str, Wholes], out: Path, what: Size, seed: int, report: Report
+) -> list[Row]:
     """Compare the mechanisms on tables of counts by name, and write the tables and the figure into ``out``."""
     out.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
@@ -106,7 +133,12 @@ def compare(data: Mapping[str, Wholes], out: Path, what: Size, seed: int, report
         for number, (name, x) in enumerate(data.items()):
             if what.names is None or name in what.names:
                 found, regimes = errors(x, epsilon, what, [seed, number])
-                head = {"data": name, "records": int(x.sum()), "epsilon": epsilon, "regimes": regimes}
+                head = {
+                    "data": name,
+                    "records": int(x.sum()),
+                    "epsilon": epsilon,
+                    "regimes": regimes,
+                }
                 rows += summary(head, found, WORKLOADS)
                 report(f"epsilon {epsilon}, {name}: {line(rows, WORKLOADS)}; {regimes}")
     write(rows, out, MARKS, report)
@@ -127,7 +159,9 @@ def rectangles_of(workload: str, shape: tuple[int, int], seed: Sequence[int]) ->
         ends = np.sort([generator.integers(0, side, (2, _QUERIES)) for side in shape], axis=1)
         return Ranges(ends[:, 0].T.copy(), ends[:, 1].T + 1)
     low = np.stack([generator.integers(0, side, _QUERIES) for side in shape], axis=1)
-    width = np.stack([generator.integers(1, max(2, side // 8 + 1), _QUERIES) for side in shape], axis=1)
+    width = np.stack(
+        [generator.integers(1, max(2, side // 8 + 1), _QUERIES) for side in shape], axis=1
+    )
     return Ranges(low, np.minimum(low + width, shape))
 
 
@@ -135,7 +169,9 @@ def rectangles_of(workload: str, shape: tuple[int, int], seed: Sequence[int]) ->
 def best_fixed(shape: tuple[int, int]) -> Plan:
     """D: p-Identities for all ranges along both sides, at epsilon 1."""
     domain = Domain(row=Integers(0, shape[0] - 1), column=Integers(0, shape[1] - 1))
-    (found,) = candidates(queries(domain, row="all_ranges", column="all_ranges"), Privacy(PureDP(1)), "p_identity")
+    (found,) = candidates(
+        queries(domain, row="all_ranges", column="all_ranges"), Privacy(PureDP(1)), "p_identity"
+    )
     if found.plan is None:
         raise InputError(found.reason)
     return found.plan
@@ -151,28 +187,47 @@ def asked_along(workload: str, side: int) -> QuerySet:
         return identity()
     if workload == "rectangles":
         return all_ranges()
-    return ranges((first, last) for first in range(side) for last in range(first, min(first + max(1, side // 8), side)))
+    return ranges(
+        (first, last)
+        for first in range(side)
+        for last in range(first, min(first + max(1, side // 8), side))
+    )
 
 
 @lru_cache(maxsize=64)
 def planned(shape: tuple[int, int], epsilon: str) -> dict[str, Plan]:
     """Our plan for every workload; for rectangles of more queries than a release takes that for prefix sums, with D as its way out."""
-    domain, privacy = Domain(row=Integers(0, shape[0] - 1), column=Integers(0, shape[1] - 1)), Privacy(PureDP(epsilon))
+    domain, privacy = (
+        Domain(row=Integers(0, shape[0] - 1), column=Integers(0, shape[1] - 1)),
+        Privacy(PureDP(epsilon)),
+    )
     prefixes = queries(domain, row="prefix", column="prefix")
-    whole = plan_dawa(prefixes, privacy, "dawa", reference=promised(prefixes, rescaled(best_fixed(shape).measured(), privacy)))
+    whole = plan_dawa(
+        prefixes,
+        privacy,
+        "dawa",
+        reference=promised(prefixes, rescaled(best_fixed(shape).measured(), privacy)),
+    )
     plans = {}
     for workload in WORKLOADS:
         row, column = (asked_along(workload, side) for side in shape)
         asked = queries(domain, row=row, column=column)
-        plans[workload] = plan_dawa(asked, privacy, "dawa") if asked.products[0].rows <= MOST_QUERIES else whole
+        plans[workload] = (
+            plan_dawa(asked, privacy, "dawa") if asked.products[0].rows <= MOST_QUERIES else whole
+        )
     return plans
 
 
 def errors(x: Wholes, epsilon: str, what: Size, seed: Sequence[int]) -> tuple[Errors, str]:
     """The errors of all mechanisms, and how often each regime of ours was taken."""
     shape = x.shape[0], x.shape[1]
-    plans, fixed = planned(shape, epsilon), rescaled(best_fixed(shape).measured(), Privacy(PureDP(epsilon)))
-    rows, columns = np.repeat(np.indices(shape, dtype=np.int16).reshape(2, -1), x.reshape(-1), axis=1)
+    plans, fixed = (
+        planned(shape, epsilon),
+        rescaled(best_fixed(shape).measured(), Privacy(PureDP(epsilon))),
+    )
+    rows, columns = np.repeat(
+        np.indices(shape, dtype=np.int16).reshape(2, -1), x.reshape(-1), axis=1
+    )
     table = Table(plans["cells"].domain, {"row": rows, "column": columns})
     found, regimes = Errors(), list[str]()
     for trial in range(max(what.trials, what.releases)):
@@ -180,15 +235,28 @@ def errors(x: Wholes, epsilon: str, what: Size, seed: Sequence[int]) -> tuple[Er
         entropy = SeededEntropy(int(np.random.default_rng([*seed, trial]).integers(2**32)))
         estimates: dict[str, dict[str, Reals]] = {}
         if trial < what.releases:
-            apart = {id(plan): plan for plan in plans.values()}  # a plan that workloads share is carried out once
+            apart = {
+                id(plan): plan for plan in plans.values()
+            }  # a plan that workloads share is carried out once
             outcomes = {key: simulated(plan, table, entropy) for key, plan in apart.items()}
             regimes.append(outcomes[id(plans["rectangles"])].finding.facts()["regime"])
             cells = {key: cells_of(outcome) for key, outcome in outcomes.items()}
             estimates["dawa"] = {workload: cells[id(plan)] for workload, plan in plans.items()}
         if trial < what.trials:
-            others = {FIXED: Estimate(simulate(fixed, table, entropy)).marginal(("row", "column")).reshape(shape)}
-            others |= {one.label: one.run(x, epsilon, entropy) for one in TWO_DIMENSIONS if one.most_cells >= x.size}
-            estimates |= {mechanism: dict.fromkeys(WORKLOADS, estimate) for mechanism, estimate in others.items()}
+            others = {
+                FIXED: Estimate(simulate(fixed, table, entropy))
+                .marginal(("row", "column"))
+                .reshape(shape)
+            }
+            others |= {
+                one.label: one.run(x, epsilon, entropy)
+                for one in TWO_DIMENSIONS
+                if one.most_cells >= x.size
+            }
+            estimates |= {
+                mechanism: dict.fromkeys(WORKLOADS, estimate)
+                for mechanism, estimate in others.items()
+            }
         for mechanism, of_workload in estimates.items():
             for workload, rectangles in asked.items():
                 add_error(found, mechanism, workload, rectangles, of_workload[workload], x)
@@ -200,4 +268,6 @@ def cells_of(outcome: Outcome) -> Reals:
     estimator = outcome.estimator()
     if isinstance(estimator, Grid):
         return estimator.cells
-    return estimator.estimate(queries(outcome.plan.domain, row="identity", column="identity").products[0]).values
+    return estimator.estimate(
+        queries(outcome.plan.domain, row="identity", column="identity").products[0]
+    ).values

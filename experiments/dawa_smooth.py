@@ -1,10 +1,12 @@
 """What `dawa` gains along one attribute where it measures the plan that does not look at the data, against that plan as it is.
 
     leastnoise experiments dawa-smooth --data ../shared/data
-    python -m experiments.dawa_smooth --data DIR [--cells 256 1024] [--asked prefix] [--epsilon 0.02 0.2] [--trials 4]
+    python -m experiments.dawa_smooth --data DIR [--cells 256 1024] [--asked prefix] [--epsilon 0.02
+    0.2] [--trials 4]
 
-Root mean square error of what is asked after smoothing, over that of least squares from the same noise: real histograms, six smooth shapes
-and thirteen made-up ones that are anything but smooth. Where the test of `dawa` takes this way it has paid 3% of epsilon before. Noise
+Root mean square error of what is asked after smoothing, over that of least squares from the same
+noise: real histograms, six smooth shapes and thirteen made-up ones that are anything but smooth.
+    Where the test of `dawa` takes this way it has paid 3% of epsilon before. Noise
 comes from a seed, so nothing here is private.
 """
 
@@ -31,14 +33,18 @@ def smooth(cells: int, records: int) -> dict[str, Wholes]:
     at = (np.arange(cells) + 0.5) / cells
     densities = {
         "normal": np.exp(-(((at - 0.5) / 0.15) ** 2) / 2),
-        "two normals": np.exp(-(((at - 0.3) / 0.1) ** 2) / 2) + 0.6 * np.exp(-(((at - 0.7) / 0.08) ** 2) / 2),
+        "two normals": np.exp(-(((at - 0.3) / 0.1) ** 2) / 2)
+        + 0.6 * np.exp(-(((at - 0.7) / 0.08) ** 2) / 2),
         "exponential": np.exp(-5 * at),
         "sinusoid": 1 + 0.8 * np.sin(6 * np.pi * at),
         "log-normal": np.exp(-((np.log(at / 0.25) / 0.5) ** 2) / 2) / at,
         "linear": at + 0.05,
     }
     random = np.random.default_rng(0)
-    return {name: random.poisson(records * density / density.sum()).astype(np.int64) for name, density in densities.items()}
+    return {
+        name: random.poisson(records * density / density.sum()).astype(np.int64)
+        for name, density in densities.items()
+    }
 
 
 def shapes(data: Path, cells: int) -> dict[str, Mapping[str, Wholes]]:
@@ -46,7 +52,10 @@ def shapes(data: Path, cells: int) -> dict[str, Mapping[str, Wholes]]:
     return {
         "real": real_histograms(data, cells),
         **{f"smooth, {records:.0e} records": smooth(cells, records) for records in (10**5, 10**7)},
-        **{f"other, {records:.0e} records": histograms(cells, records, 7) for records in (10**5, 10**7)},
+        **{
+            f"other, {records:.0e} records": histograms(cells, records, 7)
+            for records in (10**5, 10**7)
+        },
     }
 
 
@@ -97,9 +106,18 @@ def run(
         for group, known in shapes(data, size).items():
             gains = {name: gain(x, plan, epsilon, trials) for name, x in known.items()}
             head = {"cells": size, "asked": what, "epsilon": epsilon, "group": group}
-            rows += [{**head, "data": name, "over least squares": round(ratio, 3)} for name, ratio in gains.items()]
-            mean, worst = geometric_mean(np.maximum([*gains.values()], 0.01)), max(gains, key=lambda name: gains[name])
-            report(f"{size} cells, {what}, epsilon {epsilon}, {group}: {mean:.3f}, at most {gains[worst]:.3f} ({worst})")
+            rows += [
+                {**head, "data": name, "over least squares": round(ratio, 3)}
+                for name, ratio in gains.items()
+            ]
+            mean, worst = (
+                geometric_mean(np.maximum([*gains.values()], 0.01)),
+                max(gains, key=lambda name: gains[name]),
+            )
+            report(
+                f"{size} cells, {what}, epsilon {epsilon}, {group}: {mean:.3f}, at most "
+                f"{gains[worst]:.3f} ({worst})"
+            )
     out.mkdir(parents=True, exist_ok=True)
     write_csv(out / "smoothed.csv", rows)
     return rows

@@ -2,8 +2,9 @@
 
     leastnoise experiments matrix-mechanism [--data ../shared/data] [--out DIR] [--quick]
 
-Three tables and figures: the error of cells, hierarchy, wavelet and our optimum against the singular value bound for all ranges; the same
-for random subsets of the ranges; and what non-negative inference does on sparse data. Noise is simulated from a seed.
+Three tables and figures: the error of cells, hierarchy, wavelet and our optimum against the
+singular value bound for all ranges; the same for random subsets of the ranges; and what
+non-negative inference does on sparse data. Noise is simulated from a seed.
 """
 
 import math
@@ -34,16 +35,22 @@ from leastnoise._workload import Workload, queries, ranges
 BUDGETS = {"pure": Privacy(PureDP("1/1000")), "Gaussian": Privacy(ZCDP("1/2000000"))}
 STRATEGIES = ("cells", "hierarchy", "wavelet", "ours")
 # Ours is the least of these; the first is the optimum where it can be used.
-OURS = {"pure": ("p_identity", "level_tree"), "Gaussian": ("gaussian_optimum", "eigen_design", "level_tree")}
+OURS = {
+    "pure": ("p_identity", "level_tree"),
+    "Gaussian": ("gaussian_optimum", "eigen_design", "level_tree"),
+}
 COUNTS = (16, 64, 256, 1024, 4096)
 DATA_SETS = ("NETTRACE", "ADULT")
 
 
-def run(data: Path | None, out: Path, *, quick: bool = False, seed: int = 0, report: Report = print) -> dict[str, list[Row]]:
+def run(
+    data: Path | None, out: Path, *, quick: bool = False, seed: int = 0, report: Report = print
+) -> dict[str, list[Row]]:
     """Carry out the experiment.
 
     Args:
-        data: the folder with ``hist1d/NETTRACE.n4096.npy`` and ``hist1d/ADULT.n4096.npy``; None for a generated sparse histogram.
+        data: the folder with ``hist1d/NETTRACE.n4096.npy`` and ``hist1d/ADULT.n4096.npy``; None for
+            a generated sparse histogram.
         out: where tables and figures go; made if it is not there.
         quick: at most 256 cells and few draws, in about half a minute.
         seed: of the noise, the random ranges and the generated histogram.
@@ -63,7 +70,9 @@ def run(data: Path | None, out: Path, *, quick: bool = False, seed: int = 0, rep
         write_csv(out / f"{name}.csv", rows)
     draw_against_sizes(tables["all_ranges"], "n", "cells of the attribute", out / "all_ranges")
     subsets = tables["random_ranges"]
-    draw_against_sizes(subsets, "ranges", f"random ranges asked, of {subsets[0]['n']} cells", out / "random_ranges")
+    draw_against_sizes(
+        subsets, "ranges", f"random ranges asked, of {subsets[0]['n']} cells", out / "random_ranges"
+    )
     draw_non_negative(tables["non_negative"], out / "non_negative")
     report(f"Tables and figures are in {out}.")
     return tables
@@ -77,7 +86,10 @@ def line(size: int) -> Domain:
 def made(name: str, asked: Workload, budget: str, privacy: Privacy) -> tuple[Measurements, str]:
     """A strategy of the talk, the best of ours, or one of ours by name, with the noise of a budget; and its name."""
     if name == "ours":
-        best = min((found for one in OURS[budget] for found in candidates(asked, privacy, one)), key=lambda found: found.total)
+        best = min(
+            (found for one in OURS[budget] for found in candidates(asked, privacy, one)),
+            key=lambda found: found.total,
+        )
         if best.plan is None:
             raise InputError(best.reason)
         return best.plan.measured(), best.plan.strategy
@@ -85,7 +97,11 @@ def made(name: str, asked: Workload, budget: str, privacy: Privacy) -> tuple[Mea
         plan = choose(asked, privacy, Search(name))[0]
         return plan.measured(), plan.strategy
     size = asked.domain.size
-    operators: dict[str, Operator] = {"cells": Identity(size), "hierarchy": Tree.full(size, 2), "wavelet": Haar(size)}
+    operators: dict[str, Operator] = {
+        "cells": Identity(size),
+        "hierarchy": Tree.full(size, 2),
+        "wavelet": Haar(size),
+    }
     block = Block((Factor(("x",), operators[name]),), Fraction(1))
     mechanism = Noise.DISCRETE_LAPLACE if budget == "pure" else Noise.DISCRETE_GAUSSIAN
     return fit(asked.domain, privacy, mechanism, [(block, 1.0)]), name
@@ -119,28 +135,42 @@ def all_ranges_against_bound(sizes: Sequence[int], report: Report) -> list[Row]:
                 row["seconds"] = round(time.perf_counter() - start, 1)
             row["bound"] = unit(lower_bound(asked, privacy, plans["ours"].noise), asked, privacy)
             row["ours over bound"] = round(row["ours"] / row["bound"], 4)
-            report(f"all ranges, n = {size:<5} {budget:<8} " + ", ".join(f"{name} {row[name]:.3f}" for name in (*STRATEGIES, "bound")))
+            report(
+                f"all ranges, n = {size:<5} {budget:<8} "
+                + ", ".join(f"{name} {row[name]:.3f}" for name in (*STRATEGIES, "bound"))
+            )
             rows.append(row)
     return rows
 
 
-def random_ranges(size: int, seed: int, report: Report, counts: Sequence[int] = COUNTS) -> list[Row]:
+def random_ranges(
+    size: int, seed: int, report: Report, counts: Sequence[int] = COUNTS
+) -> list[Row]:
     """Error for random subsets of the ranges, with strategies made for the subset and for all ranges."""
     rows = []
     generator = np.random.default_rng(seed)
     everything = queries(line(size), x="all_ranges")
-    known = {budget: made("ours", everything, budget, privacy)[0] for budget, privacy in BUDGETS.items()}
+    known = {
+        budget: made("ours", everything, budget, privacy)[0] for budget, privacy in BUDGETS.items()
+    }
     for count in counts:
         ends = np.sort(generator.integers(0, size, (count, 2)), axis=1)
         asked = queries(line(size), x=ranges(ends.tolist()))
         for budget, privacy in BUDGETS.items():
             row: Row = {"n": size, "ranges": count, "budget": budget}
             plans = {name: made(name, asked, budget, privacy) for name in STRATEGIES}
-            row |= {name: unit(total_squared_error(asked, plan), asked, privacy) for name, (plan, _) in plans.items()}
+            row |= {
+                name: unit(total_squared_error(asked, plan), asked, privacy)
+                for name, (plan, _) in plans.items()
+            }
             ours, row["strategy"] = plans["ours"]
-            row["ours for all ranges"] = unit(total_squared_error(asked, known[budget]), asked, privacy)
+            row["ours for all ranges"] = unit(
+                total_squared_error(asked, known[budget]), asked, privacy
+            )
             row["bound"] = unit(lower_bound(asked, privacy, ours.noise), asked, privacy)
-            shown = ", ".join(f"{name} {row[name]:.3f}" for name in (*STRATEGIES, "ours for all ranges", "bound"))
+            shown = ", ".join(
+                f"{name} {row[name]:.3f}" for name in (*STRATEGIES, "ours for all ranges", "bound")
+            )
             report(f"{count:>5} random ranges, n = {size}, {budget:<8} {shown}")
             rows.append(row)
     return rows
@@ -154,11 +184,16 @@ def histograms(data: Path | None, size: int, seed: int) -> dict[str, Wholes]:
         places = generator.choice(size, size // 30, replace=False)
         cells[places] = np.rint(25_000 * generator.dirichlet(np.full(len(places), 0.3)))
         return {"generated": cells}
-    full = {name: np.load(data / "hist1d" / f"{name}.n4096.npy", allow_pickle=False) for name in DATA_SETS}
+    full = {
+        name: np.load(data / "hist1d" / f"{name}.n4096.npy", allow_pickle=False)
+        for name in DATA_SETS
+    }
     return {name: counts.reshape(size, -1).sum(axis=1) for name, counts in full.items()}
 
 
-def non_negative_inference(data: Path | None, size: int, draws: int, seed: int, report: Report) -> list[Row]:
+def non_negative_inference(
+    data: Path | None, size: int, draws: int, seed: int, report: Report
+) -> list[Row]:
     """Root mean square errors of cells and ranges in simulated releases: unbiased, non-negative, with the total fixed, and whole counts."""
     rows = []
     asked = queries(line(size), x="all_ranges")
@@ -179,12 +214,23 @@ def non_negative_inference(data: Path | None, size: int, draws: int, seed: int, 
                     for version, values in versions.items():
                         squares[version].append(mean_squares(values - cells))
                 weak = round(_weak_total(plan, size), 2)
-                row: Row = {"data": data_set, "n": size, "epsilon": epsilon, "strategy": name, "total over cell variance": weak}
+                row: Row = {
+                    "data": data_set,
+                    "n": size,
+                    "epsilon": epsilon,
+                    "strategy": name,
+                    "total over cell variance": weak,
+                }
                 for version, pairs in squares.items():
                     of_cells, of_ranges = np.sqrt(np.mean(pairs, axis=0)).round(2).tolist()
                     row |= {f"{version}, cells": of_cells, f"{version}, ranges": of_ranges}
-                row["promised, ranges"] = round(math.sqrt(total_squared_error(asked, plan) / asked.rows), 2)
-                shown = ", ".join(f"{version} {row[f'{version}, ranges']:.1f}" for version in ("promised", *squares))
+                row["promised, ranges"] = round(
+                    math.sqrt(total_squared_error(asked, plan) / asked.rows), 2
+                )
+                shown = ", ".join(
+                    f"{version} {row[f'{version}, ranges']:.1f}"
+                    for version in ("promised", *squares)
+                )
                 report(f"{data_set:<9} epsilon = {epsilon:<5} {name:<10} ranges: {shown}")
                 rows.append(row)
     return rows
@@ -194,13 +240,19 @@ def _free(observation: Observation) -> Reals:
     """Non-negative least squares with nothing fixed, which the library does not offer: here it is what is to be shown."""
     plan = observation.measurements
     (block,) = plan.blocks
-    return np.asarray(scipy_nnls(block_rows(plan.domain, plan.domain.names, block), observation.values[0] / plan.grid * block.scaling())[0])
+    return np.asarray(
+        scipy_nnls(
+            block_rows(plan.domain, plan.domain.names, block),
+            observation.values[0] / plan.grid * block.scaling(),
+        )[0]
+    )
 
 
 def whole_counts(cells: Reals, seed: int) -> Wholes:
     """Round cells of at least 0 to whole counts that are right on average.
 
-    Systematic sampling (Madow 1949) with one uniform number: every cell and every sum of consecutive cells moves by less than 1.
+    Systematic sampling (Madow 1949) with one uniform number: every cell and every sum of
+    consecutive cells moves by less than 1.
 
     >>> whole_counts(np.array([0.5, 0.5, 2.0, 0.25, 0.75]), seed=1).tolist()
     [1, 0, 2, 0, 1]
@@ -208,7 +260,9 @@ def whole_counts(cells: Reals, seed: int) -> Wholes:
     parts = np.floor(cells)
     running = np.cumsum(cells - parts)
     nearest = np.rint(running)
-    running = np.where(np.abs(running - nearest) < 1e-9 * (1 + nearest), nearest, running)  # a whole total is kept
+    running = np.where(
+        np.abs(running - nearest) < 1e-9 * (1 + nearest), nearest, running
+    )  # a whole total is kept
     steps = np.floor(running + np.random.default_rng(seed).random())
     return np.asarray(parts + np.diff(steps, prepend=0.0), dtype=np.int64)
 
@@ -216,7 +270,11 @@ def whole_counts(cells: Reals, seed: int) -> Wholes:
 def _weak_total(plan: Measurements, size: int) -> float:
     """How weakly a plan measures the total: its variance over the mean variance of a cell."""
     known = structure(plan, None)
-    return known.total(queries(line(size)).products[0]) / known.total(queries(line(size), x="identity").products[0]) * size
+    return (
+        known.total(queries(line(size)).products[0])
+        / known.total(queries(line(size), x="identity").products[0])
+        * size
+    )
 
 
 def mean_squares(error: Reals | Wholes) -> tuple[float, float]:
@@ -224,4 +282,6 @@ def mean_squares(error: Reals | Wholes) -> tuple[float, float]:
     sums = np.concatenate([[0.0], np.cumsum(error)])
     count = len(sums)
     # The sum over pairs i < j of (s_j - s_i)^2 is count * sum s^2 - (sum s)^2.
-    return float((error**2).mean()), float((count * (sums**2).sum() - sums.sum() ** 2) / (count * (count - 1) / 2))
+    return float((error**2).mean()), float(
+        (count * (sums**2).sum() - sums.sum() ** 2) / (count * (count - 1) / 2)
+    )

@@ -10,11 +10,23 @@ _LINES: dict[str, dict[str, Any]] = {
     "cells": {"color": "#777777", "marker": "x", "label": "cells (identity)"},
     "hierarchy": {"color": "#3b75af", "marker": "o", "label": "binary hierarchy"},
     "wavelet": {"color": "#c8682d", "marker": "s", "label": "Haar wavelet"},
-    "ours for all ranges": {"color": "#519e3e", "marker": "v", "label": "ours, made for all ranges"},
+    "ours for all ranges": {
+        "color": "#519e3e",
+        "marker": "v",
+        "label": "ours, made for all ranges",
+    },
     "ours": {"color": "#111111", "marker": "D", "linewidth": 2.4, "label": "ours"},
-    "bound": {"color": "#8d3b8f", "linestyle": "--", "marker": None, "label": "singular value bound"},
+    "bound": {
+        "color": "#8d3b8f",
+        "linestyle": "--",
+        "marker": None,
+        "label": "singular value bound",
+    },
 }
-_TITLES = {"pure": "pure, unit: Laplace of scale 1", "Gaussian": "Gaussian, unit: standard deviation 1"}
+_TITLES = {
+    "pure": "pure, unit: Laplace of scale 1",
+    "Gaussian": "Gaussian, unit: standard deviation 1",
+}
 _VERSIONS = {
     "non-negative": ("#c8682d", "non-negative, nothing fixed"),
     "total fixed": ("#111111", "non-negative, total fixed"),
@@ -29,13 +41,19 @@ def draw_against_sizes(rows: Sequence[Row], across: str, label: str, stem: Path)
         own = [row for row in rows if row["budget"] == budget]
         for name, style in _LINES.items():
             if name in own[0]:
-                panel.plot([row[across] for row in own], [row[name] for row in own], **{"linewidth": 1.4, "markersize": 5, **style})
+                panel.plot(
+                    [row[across] for row in own],
+                    [row[name] for row in own],
+                    **{"linewidth": 1.4, "markersize": 5, **style},
+                )
         panel.set_xscale("log", base=2)
         panel.set_yscale("log")
         marks = sorted({row[across] for row in rows})
         panel.set_xticks(marks, [f"{mark}" for mark in marks])
         low, high = panel.get_ylim()
-        ticks = [tick for tick in (1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40) if low <= tick <= high]
+        ticks = [
+            tick for tick in (1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40) if low <= tick <= high
+        ]
         panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
         panel.minorticks_off()
         panel.grid(axis="y", color="#eeeeee")
@@ -49,24 +67,46 @@ def draw_against_sizes(rows: Sequence[Row], across: str, label: str, stem: Path)
 def draw_non_negative(rows: Sequence[Row], stem: Path) -> None:
     """What non-negative inference does to the errors of cells and of ranges: one panel each and a data set."""
     sets = list(dict.fromkeys(row["data"] for row in rows))
-    figure, axes = pyplot().subplots(len(sets), 2, figsize=(10.5, 3.1 * len(sets) + 0.4), sharex=True, sharey="col", squeeze=False)
+    figure, axes = pyplot().subplots(
+        len(sets),
+        2,
+        figsize=(10.5, 3.1 * len(sets) + 0.4),
+        sharex=True,
+        sharey="col",
+        squeeze=False,
+    )
     for line, data in zip(axes, sets, strict=True):
         own = [row for row in rows if row["data"] == data]
         for panel, what in zip(line, ("cells", "ranges"), strict=True):
             for shift, (version, (color, label)) in enumerate(_VERSIONS.items()):
                 heights = [row[f"{version}, {what}"] / row[f"unbiased, {what}"] for row in own]
-                places = [place + 0.26 * (shift - 1) + 0.6 * (place // 4) for place in range(len(own))]
+                places = [
+                    place + 0.26 * (shift - 1) + 0.6 * (place // 4) for place in range(len(own))
+                ]
                 panel.bar(places, heights, 0.24, color=color, label=label)
             panel.axhline(1, color="#8d3b8f", linestyle="--", linewidth=1.2)
             panel.set_title(f"{data}: {what}", fontsize=10)
             names = [row["strategy"].replace("_", " ") for row in own]
-            panel.set_xticks([place + 0.6 * (place // 4) for place in range(len(own))], names, rotation=60, ha="right", fontsize=8)
+            panel.set_xticks(
+                [place + 0.6 * (place // 4) for place in range(len(own))],
+                names,
+                rotation=60,
+                ha="right",
+                fontsize=8,
+            )
             panel.grid(axis="y", color="#eeeeee")
             panel.set_axisbelow(True)
             panel.set_ylim(0, 1.15 * max(1.05, panel.get_ylim()[1]))
             for group, epsilon in enumerate(dict.fromkeys(row["epsilon"] for row in own)):
                 above = {"transform": panel.get_xaxis_transform(), "ha": "center", "va": "top"}
-                panel.text(4.6 * group + 1.5, 0.99, f"epsilon = {epsilon}", fontsize=8, color="#555555", **above)
+                panel.text(
+                    4.6 * group + 1.5,
+                    0.99,
+                    f"epsilon = {epsilon}",
+                    fontsize=8,
+                    color="#555555",
+                    **above,
+                )
         line[0].set_ylabel("error over that of the\nunbiased estimate")
     figure.tight_layout()
     legend_below(figure, axes[0][0])

@@ -1,11 +1,13 @@
 """Tables from a model beside the best plan that does not look: how many rows each puts into wrong cells, and in how many CPU seconds.
 
     leastnoise experiments model --data ../shared/data [--out DIR] [--quick]
-    python -m experiments.model --data DIR [--names adult14_pgm ...] [--epsilon 0.1 1 10] [--noise pure delta] [--ways 2 3] [--seeds 5]
+    python -m experiments.model --data DIR [--names adult14_pgm ...] [--epsilon 0.1 1 10] [--noise
+    pure delta] [--ways 2 3] [--seeds 5]
 
-The coded microdata, and five made-up tables of known structure: independent attributes, five kinds of rows, a chain, pairs that only a
-third attribute explains, and 1,000 codes in random order. Error: half the L1 distance of shares, mean over all tables of so many attributes
-and at most 10^4 cells. "delta" is epsilon and delta 1e-9. Noise comes from a seed, so nothing here is private.
+The coded microdata, and five made-up tables of known structure: independent attributes, five kinds
+of rows, a chain, pairs that only a third attribute explains, and 1,000 codes in random order.
+Error: half the L1 distance of shares, mean over all tables of so many attributes and at most 10^4
+    cells. "delta" is epsilon and delta 1e-9. Noise comes from a seed, so nothing here is private.
 """
 
 import json
@@ -34,8 +36,28 @@ from leastnoise._table import Table
 from leastnoise._workload import Workload, marginals
 
 # Choices of the mechanism were made on these.
-TUNED = ("adult14_pgm", "nltcs", "nursery", "rochdale", "mildew", "cps_coded", "adult8", "kinds", "parity", "chain")
-CODED = ("adult14_pgm", "adult8", "adult8_full", "cps_coded", "nltcs", "nursery", "transfusion", "us_households_7puma")
+TUNED = (
+    "adult14_pgm",
+    "nltcs",
+    "nursery",
+    "rochdale",
+    "mildew",
+    "cps_coded",
+    "adult8",
+    "kinds",
+    "parity",
+    "chain",
+)
+CODED = (
+    "adult14_pgm",
+    "adult8",
+    "adult8_full",
+    "cps_coded",
+    "nltcs",
+    "nursery",
+    "transfusion",
+    "us_households_7puma",
+)
 TABLES = ("czech", "mildew", "rochdale")
 MADE = ("independent", "kinds", "chain", "parity", "codes")
 SIZES_OF_CELLS = (5, 50, 500)
@@ -52,12 +74,18 @@ class People:
     @property
     def table(self) -> Table:
         """The rows as the kernel takes them."""
-        return Table(self.domain, dict(zip(self.domain.names, self.codes.T, strict=True)), rows=len(self.codes))
+        return Table(
+            self.domain,
+            dict(zip(self.domain.names, self.codes.T, strict=True)),
+            rows=len(self.codes),
+        )
 
     def cells(self, names: Sequence[str]) -> Reals:
         """True counts of a table."""
         sizes = [self.domain.kind(name).size for name in names]
-        places = np.ravel_multi_index([self.codes[:, self.domain.names.index(name)] for name in names], sizes)
+        places = np.ravel_multi_index(
+            [self.codes[:, self.domain.names.index(name)] for name in names], sizes
+        )
         return np.bincount(places, minlength=int(np.prod(sizes))).reshape(sizes).astype(np.float64)
 
 
@@ -66,26 +94,49 @@ def people(data: Path | None, name: str) -> People:
     if name in MADE:
         return made_up(name)
     if data is None:
-        raise InputError(f"The data set {name!r} is read from a folder. Say where it is: --data DIR.")
+        raise InputError(
+            f"The data set {name!r} is read from a folder. Say where it is: --data DIR."
+        )
     if name in TABLES:
         (file,) = (data / "contingency").glob(f"{name}.*.npy")
         counts = np.load(file)
         bits = np.arange(counts.size.bit_length() - 1)
-        return _coded(np.repeat(np.arange(counts.size)[:, None] >> bits & 1, counts.reshape(-1), axis=0))
-    codes: Wholes = np.loadtxt(data / "microdata" / f"{name}.csv", delimiter=",", skiprows=1, dtype=np.int64)
+        return _coded(
+            np.repeat(np.arange(counts.size)[:, None] >> bits & 1, counts.reshape(-1), axis=0)
+        )
+    codes: Wholes = np.loadtxt(
+        data / "microdata" / f"{name}.csv", delimiter=",", skiprows=1, dtype=np.int64
+    )
     if name == "us_households_7puma":
         codes = np.repeat(codes[:, :-1], codes[:, -1], axis=0)
-        return _coded(np.stack([np.unique(column, return_inverse=True)[1] for column in codes.T if len(set(column.tolist())) > 1], axis=1))
+        return _coded(
+            np.stack(
+                [
+                    np.unique(column, return_inverse=True)[1]
+                    for column in codes.T
+                    if len(set(column.tolist())) > 1
+                ],
+                axis=1,
+            )
+        )
     if name == "transfusion":  # amounts of blood are multiples of 250
         return _coded(codes // np.array([1, 1, 250, 1, 1]))
-    known = json.loads((data / "microdata" / f"{name.removesuffix('_coded')}.domain.json").read_text(encoding="utf-8"))
-    kinds: dict[str, Any] = {one["name"].replace("-", "_"): Integers(0, one["size"] - 1) for one in known["attributes"]}
+    known = json.loads(
+        (data / "microdata" / f"{name.removesuffix('_coded')}.domain.json").read_text(
+            encoding="utf-8"
+        )
+    )
+    kinds: dict[str, Any] = {
+        one["name"].replace("-", "_"): Integers(0, one["size"] - 1) for one in known["attributes"]
+    }
     return People(Domain(**kinds), codes)
 
 
 def _coded(codes: Wholes) -> People:
     """Attributes without names, of as many cells as there are values."""
-    kinds: dict[str, Any] = {f"a{place}": Integers(0, int(column.max())) for place, column in enumerate(codes.T)}
+    kinds: dict[str, Any] = {
+        f"a{place}": Integers(0, int(column.max())) for place, column in enumerate(codes.T)
+    }
     return People(Domain(**kinds), codes)
 
 
@@ -101,10 +152,18 @@ def made_up(name: str, rows: int = 20_000, attributes: int = 8, cells: int = 10)
             codes[:, place] = random.choice(cells, rows, p=random.dirichlet(np.full(cells, 0.7)))
         elif name == "kinds":
             shares = random.dirichlet(np.full(cells, 0.5), 5)
-            codes[:, place] = (random.random(rows)[:, None] > np.cumsum(shares, axis=1)[kinds]).sum(axis=1).clip(max=cells - 1)
+            codes[:, place] = (
+                (random.random(rows)[:, None] > np.cumsum(shares, axis=1)[kinds])
+                .sum(axis=1)
+                .clip(max=cells - 1)
+            )
         elif name == "chain":
             before = codes[:, place - 1] if place else random.integers(0, cells, rows)
-            codes[:, place] = np.where(random.random(rows) < 0.6, before, random.integers(0, cells, rows) * (place % 3) // 2)
+            codes[:, place] = np.where(
+                random.random(rows) < 0.6,
+                before,
+                random.integers(0, cells, rows) * (place % 3) // 2,
+            )
         else:
             mixed = (codes[:, place - 1] + codes[:, place - 2]) % cells
             codes[:, place] = mixed if place % 3 == 2 else random.integers(0, cells, rows)
@@ -112,13 +171,31 @@ def made_up(name: str, rows: int = 20_000, attributes: int = 8, cells: int = 10)
     return People(Domain(**names), codes)
 
 
-def _of_many_codes(random: np.random.Generator, rows: int = 50_000, many: int = 1000, groups: int = 20, others: int = 5) -> People:
+def _of_many_codes(
+    random: np.random.Generator,
+    rows: int = 50_000,
+    many: int = 1000,
+    groups: int = 20,
+    others: int = 5,
+) -> People:
     """Codes in random order, of Zipf's law, whose hidden group decides how five attributes of ten cells are distributed."""
     shares = 1 / np.arange(1, many + 1) ** 1.1
-    codes, group = random.choice(many, rows, p=random.permutation(shares / shares.sum())), random.integers(0, groups, many)
-    parts = [np.cumsum(random.dirichlet(np.full(10, 0.5), groups), axis=1)[group[codes]] for _ in range(others)]
-    columns = [codes, *((random.random(rows)[:, None] > part).sum(axis=1).clip(max=9) for part in parts)]
-    names: dict[str, Any] = {"code": Integers(0, many - 1), **{f"a{place}": Integers(0, 9) for place in range(others)}}
+    codes, group = (
+        random.choice(many, rows, p=random.permutation(shares / shares.sum())),
+        random.integers(0, groups, many),
+    )
+    parts = [
+        np.cumsum(random.dirichlet(np.full(10, 0.5), groups), axis=1)[group[codes]]
+        for _ in range(others)
+    ]
+    columns = [
+        codes,
+        *((random.random(rows)[:, None] > part).sum(axis=1).clip(max=9) for part in parts),
+    ]
+    names: dict[str, Any] = {
+        "code": Integers(0, many - 1),
+        **{f"a{place}": Integers(0, 9) for place in range(others)},
+    }
     return People(Domain(**names), np.stack(columns, axis=1))
 
 
@@ -140,7 +217,14 @@ def plan_of(workload: Workload, privacy: Privacy) -> Plan:
 
 def misplaced(who: People, tables: Mapping[tuple[str, ...], Reals]) -> float:
     """The mean share of rows in wrong cells."""
-    return float(np.mean([0.5 * np.abs(cells - who.cells(names)).sum() / len(who.codes) for names, cells in tables.items()]))
+    return float(
+        np.mean(
+            [
+                0.5 * np.abs(cells - who.cells(names)).sum() / len(who.codes)
+                for names, cells in tables.items()
+            ]
+        )
+    )
 
 
 def by_model(outcome: Outcome, who: People) -> tuple[float, list[tuple[int, int]]]:
@@ -150,9 +234,17 @@ def by_model(outcome: Outcome, who: People) -> tuple[float, list[tuple[int, int]
     for table in build(outcome, Options(level=0.95)).tables:
         exact = who.cells(table.attributes)
         tables[table.attributes] = table.answer.reshape(exact.shape)
-        inside = ((table.low.reshape(exact.shape) <= exact) & (exact <= table.high.reshape(exact.shape))).reshape(-1)
+        inside = (
+            (table.low.reshape(exact.shape) <= exact) & (exact <= table.high.reshape(exact.shape))
+        ).reshape(-1)
         size = np.searchsorted(SIZES_OF_CELLS, exact.reshape(-1), side="right")
-        held += np.stack([np.bincount(size, minlength=len(held)), np.bincount(size, inside, len(held)).astype(np.int64)], axis=1)
+        held += np.stack(
+            [
+                np.bincount(size, minlength=len(held)),
+                np.bincount(size, inside, len(held)).astype(np.int64),
+            ],
+            axis=1,
+        )
     return misplaced(who, tables), [(int(many), int(inside)) for many, inside in held]
 
 
@@ -165,14 +257,19 @@ def by_model_alone(plan: Plan, who: People, seed: int) -> float:
     estimator = on_bins(setting, series, None, "model_bins").estimator()
     measured = estimator.measured  # type: ignore[attr-defined]
     mixture = measured.mixture()
-    return misplaced(who, {table.attributes: measured.counts(mixture, table.attributes) for table in plan.workload})
+    return misplaced(
+        who,
+        {table.attributes: measured.counts(mixture, table.attributes) for table in plan.workload},
+    )
 
 
 def by_records(outcome: Outcome, who: People) -> float:
     """The error of records made from the release."""
     made = make_records(outcome)
     scale = len(who.codes) / len(made.codes)
-    return misplaced(who, {table.attributes: scale * made.counts(table) for table in outcome.plan.workload})
+    return misplaced(
+        who, {table.attributes: scale * made.counts(table) for table in outcome.plan.workload}
+    )
 
 
 def by_least_squares(plan: Plan, who: People, seed: int) -> float:
@@ -250,7 +347,14 @@ def run(
             for noise, epsilon in product(noises, epsilons):
                 plan = plan_of(workload, budget_of(epsilon, noise))
                 for seed in range(seeds):
-                    head = {"data": name, "tuned": name in TUNED, "ways": many, "noise": noise, "epsilon": epsilon, "seed": seed}
+                    head = {
+                        "data": name,
+                        "tuned": name in TUNED,
+                        "ways": many,
+                        "noise": noise,
+                        "epsilon": epsilon,
+                        "seed": seed,
+                    }
                     rows.append({**head, "independent": apart, **of_one_release(plan, who, seed)})
                     write_csv(out / "model.csv", rows)
                     report(", ".join(f"{key} {value}" for key, value in rows[-1].items()))
@@ -262,9 +366,18 @@ if __name__ == "__main__":
         __doc__,
         data={"type": Path, "default": DATA},
         out={"type": Path, "default": Path("build/model")},
-        names={"nargs": "+", "default": [*CODED, *TABLES, *MADE], "choices": [*CODED, *TABLES, *MADE]},
+        names={
+            "nargs": "+",
+            "default": [*CODED, *TABLES, *MADE],
+            "choices": [*CODED, *TABLES, *MADE],
+        },
         epsilon={"nargs": "+", "default": ["0.1", "1", "10"], "dest": "epsilons"},
-        noise={"nargs": "+", "default": ["delta", "pure"], "choices": ["delta", "pure"], "dest": "noises"},
+        noise={
+            "nargs": "+",
+            "default": ["delta", "pure"],
+            "choices": ["delta", "pure"],
+            "dest": "noises",
+        },
         ways={"nargs": "+", "type": int, "default": [2, 3]},
         seeds={"type": int, "default": 5},
     )

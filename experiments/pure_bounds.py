@@ -2,8 +2,8 @@
 
     python -m experiments.pure_bounds
 
-The proof is in docs/results/pure-bounds.md. This checks its condition: that the least Gram matrix with ones on its diagonal is a mixture of
-partitions of the line into intervals.
+The proof is in docs/results/pure-bounds.md. This checks its condition: that the least Gram matrix
+with ones on its diagonal is a mixture of partitions of the line into intervals.
 """
 
 import numpy as np
@@ -20,7 +20,10 @@ def asked(name: str, size: int) -> FloatArray:
     >>> asked("prefix", 2).tolist(), asked("ranges", 2).tolist()
     ([[2.0, 1.0], [1.0, 1.0]], [[2.0, 1.0], [1.0, 2.0]])
     """
-    first, last = np.minimum.outer(np.arange(size), np.arange(size)), np.maximum.outer(np.arange(size), np.arange(size))
+    first, last = (
+        np.minimum.outer(np.arange(size), np.arange(size)),
+        np.maximum.outer(np.arange(size), np.arange(size)),
+    )
     return (size - last) * (1.0 if name == "prefix" else first + 1.0)
 
 

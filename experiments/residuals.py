@@ -28,7 +28,11 @@ def coefficients(closure: Closure, targets: Mapping[AttributeSet, float]) -> Flo
     sets = list(targets)
     weights = np.array([float(targets[attributes]) for attributes in sets])
     if not bool(np.all((weights >= 0) & np.isfinite(weights))):
-        raise refuse("weight squared", weights[~((weights >= 0) & np.isfinite(weights))][0], "a finite number of at least 0")
+        raise refuse(
+            "weight squared",
+            weights[~((weights >= 0) & np.isfinite(weights))][0],
+            "a finite number of at least 0",
+        )
     for position in np.nonzero(locate(closure, sets) < 0)[0]:
         raise refuse("target", sets[position], "an attribute set of the closure")
     result: FloatArray = dimensions(closure) * np.asarray(incidence(closure, sets) @ weights)
@@ -37,7 +41,9 @@ def coefficients(closure: Closure, targets: Mapping[AttributeSet, float]) -> Flo
 
 def eigenvalues(closure: Closure, tables: Sequence[AttributeSet], theta: FloatArray) -> FloatArray:
     """Return lambda_tau of a design: how precisely each residual space is known, in 1 / (unit noise variance)."""
-    result: FloatArray = np.asarray(incidence(closure, tables) @ np.asarray(theta, dtype=np.float64) ** 2)
+    result: FloatArray = np.asarray(
+        incidence(closure, tables) @ np.asarray(theta, dtype=np.float64) ** 2
+    )
     return result
 
 
@@ -55,17 +61,24 @@ def residual_noise(closure: Closure, coefficient: FloatArray) -> tuple[FloatArra
     Source: ResidualPlanner (arXiv 2305.08175).
     """
     if not bool(np.any(coefficient > 0)):
-        raise refuse("coefficient", 0.0, "above 0 for at least one attribute set", "Ask for something.")
+        raise refuse(
+            "coefficient", 0.0, "above 0 for at least one attribute set", "Ask for something."
+        )
     asked = coefficient > 0
     sizes = table_sizes(closure.shape, attribute_sets(closure))[asked]
-    # One group a residual space: its contrasts at unit noise add c size to the error, and cost dim / size.
-    best = grouped_budgets(coefficient[asked] * sizes, np.sqrt(dimensions(closure)[asked] / sizes), 2)
+    # One group a residual space: its contrasts at unit noise add c size to the error, and cost dim
+    # / size.
+    best = grouped_budgets(
+        coefficient[asked] * sizes, np.sqrt(dimensions(closure)[asked] / sizes), 2
+    )
     noise = np.full(closure.count, np.inf)
     noise[asked] = 1 / best.theta**2
     return noise, best.error
 
 
-def optimal_weights(matrix: Matrix, coefficient: FloatArray, *, norm: int, steps: int = 500) -> Weights:
+def optimal_weights(
+    matrix: Matrix, coefficient: FloatArray, *, norm: int, steps: int = 500
+) -> Weights:
     """The weights of tables that cost alike which minimise the total squared error after least squares recovery."""
     ones = np.ones(matrix.shape[1])
     return least_error(diagonal_errors(matrix, coefficient), ones, ones, norm=norm, steps=steps)

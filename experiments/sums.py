@@ -2,9 +2,10 @@
 
     leastnoise experiments sums --data ../shared/data [--out DIR] [--quick]
 
-Five algorithms without a threshold, with one from the sparse vector technique and with one from the recursive mechanism; the same
-thresholds with the best strategy; and ours, which picks the threshold by the predicted error from noisy counts of the tail. Every
-configuration is private as built (experiments/sums_mechanisms.py); the noise comes from a seed.
+Five algorithms without a threshold, with one from the sparse vector technique and with one from the
+recursive mechanism; the same thresholds with the best strategy; and ours, which picks the threshold
+by the predicted error from noisy counts of the tail. Every configuration is private as built
+(experiments/sums_mechanisms.py); the noise comes from a seed.
 """
 
 from collections import defaultdict
@@ -51,7 +52,9 @@ _MOST_BUCKETED = 256  # queries: beyond, the search for their strategies takes l
 Key = tuple[str, Fraction, Fraction | None, str, str]
 
 
-def run(data: Path | None, out: Path, *, quick: bool = False, seed: int = 0, report: Report = print) -> dict[str, list[Row]]:
+def run(
+    data: Path | None, out: Path, *, quick: bool = False, seed: int = 0, report: Report = print
+) -> dict[str, list[Row]]:
     """Carry out the experiment.
 
     Args:
@@ -104,7 +107,8 @@ def shared_thresholds(
     }
 
 
-# What is asked of a threshold: algorithm, budget of the answers, epsilon, share of the threshold, its kind, number of trials.
+# What is asked of a threshold: algorithm, budget of the answers, epsilon, share of the threshold,
+# its kind, number of trials.
 Job = tuple[str, Fraction, Fraction, Fraction | None, str, int]
 
 
@@ -127,7 +131,9 @@ def trial_answers(
             for reading in READINGS:
                 cut = column.cut_sums(bins.edges, threshold, reading)
                 for _, rest, epsilon, share, kind, count in own:
-                    found[reading, epsilon, share, name, kind].append(rows.draw(cut, rest, count, entropy))
+                    found[reading, epsilon, share, name, kind].append(
+                        rows.draw(cut, rest, count, entropy)
+                    )
     answers = {key: np.concatenate(parts) for key, parts in found.items()}
     for epsilon in epsilons:
         answers |= _single(column, sums, READINGS[0], epsilon, trials, SeededEntropy(seed + 2))
@@ -135,7 +141,9 @@ def trial_answers(
         entropy = SeededEntropy(seed + 3)
         for reading, epsilon in product(READINGS, epsilons):
             whole = column.cut_sums(sums.edges, MOST, reading)
-            answers[reading, epsilon, None, "buckets", "none"] = bucketed_answers(whole, sums, epsilon, trials, entropy)
+            answers[reading, epsilon, None, "buckets", "none"] = bucketed_answers(
+                whole, sums, epsilon, trials, entropy
+            )
     return answers
 
 
@@ -155,10 +163,16 @@ def _jobs(
         for share, kind in ((share, kind) for share in SHARES for kind in ("svt", "recursive")):
             names = (*PAPER, "optimum") if (share, kind) == (SHARES[0], "svt") else PAPER
             for threshold, count in _counted(thresholds[epsilon, share, kind]):
-                jobs[threshold] += [(name, epsilon * (1 - share), epsilon, share, kind, count) for name in names]
+                jobs[threshold] += [
+                    (name, epsilon * (1 - share), epsilon, share, kind, count) for name in names
+                ]
         for kind, choose in OWN.items():
-            for threshold, count in _counted(choose(column, sums, epsilon, entropy) for _ in range(trials)):
-                jobs[threshold].append(("optimum", epsilon * (1 - TAIL_SHARE), epsilon, TAIL_SHARE, kind, count))
+            for threshold, count in _counted(
+                choose(column, sums, epsilon, entropy) for _ in range(trials)
+            ):
+                jobs[threshold].append(
+                    ("optimum", epsilon * (1 - TAIL_SHARE), epsilon, TAIL_SHARE, kind, count)
+                )
     return jobs
 
 
@@ -167,11 +181,21 @@ def _counted(thresholds: Iterable[int]) -> list[tuple[int, int]]:
     return [(int(value), int(count)) for value, count in zip(values, counts, strict=True)]
 
 
-def _single(column: Column, sums: PrefixSums, reading: str, epsilon: Fraction, trials: int, entropy: SeededEntropy) -> dict[Key, Reals]:
+def _single(
+    column: Column,
+    sums: PrefixSums,
+    reading: str,
+    epsilon: Fraction,
+    trials: int,
+    entropy: SeededEntropy,
+) -> dict[Key, Reals]:
     """SQM, where its searches take at most minutes: each of its queries makes its own, with its part of the budget."""
     asked = len(sums.last)
     answers = {}
-    for share, kind in ((None, "none"), *((share, kind) for share in SHARES for kind in ("svt", "recursive"))):
+    for share, kind in (
+        (None, "none"),
+        *((share, kind) for share in SHARES for kind in ("svt", "recursive")),
+    ):
         count = trials
         if kind == "svt" and not (asked <= 100 and share == SHARES[0] and epsilon == EPSILONS[0]):
             count = max(2, min(trials, _SINGLE // asked))
@@ -180,7 +204,10 @@ def _single(column: Column, sums: PrefixSums, reading: str, epsilon: Fraction, t
             steps = asked * 2.8 / (0.4 * float(epsilon * share) / asked)
             count = min(trials, int(_STEPS // steps))
         if count:
-            drawn = [single_queries(column, sums, reading, epsilon, share, kind, entropy)[0] for _ in range(count)]
+            drawn = [
+                single_queries(column, sums, reading, epsilon, share, kind, entropy)[0]
+                for _ in range(count)
+            ]
             answers[reading, epsilon, share, "sqm", kind] = np.array(drawn)
     return answers
 
@@ -213,7 +240,9 @@ def summaries(name: str, column: Column, sums: PrefixSums, found: Mapping[Key, R
                     "post-processing": step,
                     "trials": len(errors),
                     "mean relative error": float(f"{errors.mean():.5g}"),
-                    "standard error": float(f"{standard_error(errors):.3g}") if len(errors) > 1 else "",
+                    "standard error": float(f"{standard_error(errors):.3g}")
+                    if len(errors) > 1
+                    else "",
                     "5%": float(f"{np.percentile(errors, 5):.5g}"),
                     "95%": float(f"{np.percentile(errors, 95):.5g}"),
                     "rmse": float(f"{np.sqrt(np.mean((answers - truth) ** 2)):.5g}"),
@@ -225,7 +254,9 @@ def summaries(name: str, column: Column, sums: PrefixSums, found: Mapping[Key, R
 def by_query(name: str, column: Column, sums: PrefixSums, found: Mapping[Key, Reals]) -> list[Row]:
     """Means and bands for every query at epsilon = 0.01 of the configurations that the figures show; records, a share of 0.1."""
     shown = [("identity", kind) for kind in ("none", "svt", "recursive")]
-    shown += [(algorithm, "svt") for algorithm in ("workload", "timm", "tamm", "sqm", "optimum")] + [("optimum", "tail")]
+    shown += [
+        (algorithm, "svt") for algorithm in ("workload", "timm", "tamm", "sqm", "optimum")
+    ] + [("optimum", "tail")]
     truth = column.answers(sums, "records").astype(float)
     rows = []
     for algorithm, kind in shown:
@@ -236,11 +267,34 @@ def by_query(name: str, column: Column, sums: PrefixSums, found: Mapping[Key, Re
             errors = relative_errors(answers, truth)
             bands = [np.percentile(part, (5, 95), axis=0) for part in (answers, errors)]
             for place, edge in enumerate(sums.edges[sums.last].tolist()):
-                numbers = (truth[place], answers[:, place].mean(), *bands[0][:, place], errors[:, place].mean(), *bands[1][:, place])
-                titles = ("truth", "answer", "answer 5%", "answer 95%", "error", "error 5%", "error 95%")
+                numbers = (
+                    truth[place],
+                    answers[:, place].mean(),
+                    *bands[0][:, place],
+                    errors[:, place].mean(),
+                    *bands[1][:, place],
+                )
+                titles = (
+                    "truth",
+                    "answer",
+                    "answer 5%",
+                    "answer 95%",
+                    "error",
+                    "error 5%",
+                    "error 95%",
+                )
                 rows.append(
-                    {"workload": name, "algorithm": algorithm, "threshold": kind, "post-processing": step, "up to": edge}
-                    | {title: float(f"{number:.5g}") for title, number in zip(titles, numbers, strict=True)}
+                    {
+                        "workload": name,
+                        "algorithm": algorithm,
+                        "threshold": kind,
+                        "post-processing": step,
+                        "up to": edge,
+                    }
+                    | {
+                        title: float(f"{number:.5g}")
+                        for title, number in zip(titles, numbers, strict=True)
+                    }
                 )
     return rows
 
@@ -263,5 +317,8 @@ def findings(rows: Sequence[Row], reading: str = "records") -> list[str]:
         theirs = picked(rows, algorithm="tamm", threshold="svt", **common)
         if ours and theirs:
             one, other = ours["mean relative error"], theirs["mean relative error"]
-            lines.append(f"epsilon = {epsilon:g}: ours {one:.4g}, TaMM with SVT {other:.4g}, ratio {one / other:.2f}")
+            lines.append(
+                f"epsilon = {epsilon:g}: ours {one:.4g}, TaMM with SVT {other:.4g}, ratio "
+                f"{one / other:.2f}"
+            )
     return lines

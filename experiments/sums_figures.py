@@ -17,22 +17,55 @@ _COLOURS = {
     ("optimum", "svt"): "#2b8c8c",
     ("optimum", "tail"): "#111111",
 }
-_NAMES = {"identity": "Identity", "workload": "Workload", "timm": "TiMM", "tamm": "TaMM", "sqm": "SQM", "optimum": "p-Identity on WT"}
-_THRESHOLDS = {"none": "no threshold", "svt": "SVT", "recursive": "recursive", "tail": "from the tail", "least error": "least error"}
+_NAMES = {
+    "identity": "Identity",
+    "workload": "Workload",
+    "timm": "TiMM",
+    "tamm": "TaMM",
+    "sqm": "SQM",
+    "optimum": "p-Identity on WT",
+}
+_THRESHOLDS = {
+    "none": "no threshold",
+    "svt": "SVT",
+    "recursive": "recursive",
+    "tail": "from the tail",
+    "least error": "least error",
+}
 
 
 def _label(algorithm: str, kind: str) -> str:
-    return "ours" if (algorithm, kind) == ("optimum", "tail") else f"{_NAMES[algorithm]}, {_THRESHOLDS[kind]}"
+    return (
+        "ours"
+        if (algorithm, kind) == ("optimum", "tail")
+        else f"{_NAMES[algorithm]}, {_THRESHOLDS[kind]}"
+    )
 
 
-def _curves(panel: Any, rows: Sequence[Row], shown: Sequence[tuple[str, str]], what: str, step: str) -> None:
+def _curves(
+    panel: Any, rows: Sequence[Row], shown: Sequence[tuple[str, str]], what: str, step: str
+) -> None:
     """Draw means and bands by query, one curve an algorithm and kind of threshold."""
     for algorithm, kind in shown:
-        own = [row for row in rows if (row["algorithm"], row["threshold"], row["post-processing"]) == (algorithm, kind, step)]
-        across, ends = [row["up to"] / 1000 for row in own], [[row[f"{what} {end}"] for row in own] for end in ("5%", "95%")]
+        own = [
+            row
+            for row in rows
+            if (row["algorithm"], row["threshold"], row["post-processing"])
+            == (algorithm, kind, step)
+        ]
+        across, ends = (
+            [row["up to"] / 1000 for row in own],
+            [[row[f"{what} {end}"] for row in own] for end in ("5%", "95%")],
+        )
         colour = _COLOURS[algorithm, kind]
         panel.fill_between(across, *ends, color=colour, alpha=0.13, linewidth=0)
-        panel.plot(across, [row[what] for row in own], color=colour, linewidth=1.5, label=_label(algorithm, kind))
+        panel.plot(
+            across,
+            [row[what] for row in own],
+            color=colour,
+            linewidth=1.5,
+            label=_label(algorithm, kind),
+        )
     panel.set_xlabel("records up to (thousands)")
     panel.grid(axis="y", color="#eeeeee")
     panel.set_axisbelow(True)
@@ -42,20 +75,39 @@ def draw_answers(rows: Sequence[Row], stem: Path) -> None:
     """Figure 2: noisy answers of Identity by threshold, and of the matrix mechanisms with the sparse vector technique."""
     figure, panels = pyplot().subplots(1, 2, figsize=(11, 4.3), sharey=True)
     parts = (
-        ("Identity, by threshold", (("identity", "none"), ("identity", "recursive"), ("identity", "svt"))),
-        ("strategies, threshold from SVT; ours", (("identity", "svt"), ("timm", "svt"), ("tamm", "svt"), ("optimum", "tail"))),
+        (
+            "Identity, by threshold",
+            (("identity", "none"), ("identity", "recursive"), ("identity", "svt")),
+        ),
+        (
+            "strategies, threshold from SVT; ours",
+            (("identity", "svt"), ("timm", "svt"), ("tamm", "svt"), ("optimum", "tail")),
+        ),
     )
     for panel, (title, shown) in zip(panels, parts, strict=True):
         _curves(panel, rows, shown, "answer", "isotonic")
-        exact = [row for row in rows if (row["algorithm"], row["threshold"], row["post-processing"]) == ("identity", "none", "none")]
-        panel.plot([row["up to"] / 1000 for row in exact], [row["truth"] for row in exact], color="#111111", linestyle=":", label="truth")
+        exact = [
+            row
+            for row in rows
+            if (row["algorithm"], row["threshold"], row["post-processing"])
+            == ("identity", "none", "none")
+        ]
+        panel.plot(
+            [row["up to"] / 1000 for row in exact],
+            [row["truth"] for row in exact],
+            color="#111111",
+            linestyle=":",
+            label="truth",
+        )
         panel.set_title(title, fontsize=10)
         panel.legend(frameon=False, fontsize=8, loc="lower right")
     panels[0].set_ylabel("sum of incomes (mean and 5 to 95%)")
     save(figure, stem)
 
 
-def _draw_errors(parts: Sequence[tuple[str, str, Sequence[tuple[str, str]]]], rows: Sequence[Row], stem: Path) -> None:
+def _draw_errors(
+    parts: Sequence[tuple[str, str, Sequence[tuple[str, str]]]], rows: Sequence[Row], stem: Path
+) -> None:
     """Draw relative errors: a panel a title, step of post-processing and curves."""
     figure, panels = pyplot().subplots(1, 2, figsize=(11, 4.3), sharey=True)
     for panel, (title, step, shown) in zip(panels, parts, strict=True):
@@ -71,34 +123,73 @@ def draw_algorithms(rows: Sequence[Row], stem: Path) -> None:
     """Figure 3: relative errors with the sparse vector technique."""
     matrix = (("identity", "svt"), ("timm", "svt"), ("tamm", "svt"), ("optimum", "tail"))
     others = (("sqm", "svt"), ("workload", "svt"), ("identity", "svt"), ("optimum", "tail"))
-    _draw_errors([("truncated matrix mechanisms", "isotonic", matrix), ("baselines", "isotonic", others)], rows, stem)
+    _draw_errors(
+        [("truncated matrix mechanisms", "isotonic", matrix), ("baselines", "isotonic", others)],
+        rows,
+        stem,
+    )
 
 
 def draw_isotonic(rows: Sequence[Row], stem: Path) -> None:
     """Figure 4: Workload and SQM without and with isotonic regression."""
     shown = (("workload", "svt"), ("sqm", "svt"))
-    _draw_errors([("without isotonic regression", "none", shown), ("with isotonic regression", "isotonic", shown)], rows, stem)
+    _draw_errors(
+        [
+            ("without isotonic regression", "none", shown),
+            ("with isotonic regression", "isotonic", shown),
+        ],
+        rows,
+        stem,
+    )
 
 
 def draw_comparison(rows: Sequence[Row], stem: Path) -> None:
     """Mean relative error against epsilon, a panel a workload."""
     names = list(dict.fromkeys(row["workload"] for row in rows))
-    figure, panels = pyplot().subplots(1, len(names), figsize=(4.2 * len(names), 4.0), sharey=True, squeeze=False)
-    shown = (("identity", "none"), ("identity", "svt"), ("timm", "svt"), ("tamm", "svt"), ("optimum", "svt"), ("optimum", "tail"))
+    figure, panels = pyplot().subplots(
+        1, len(names), figsize=(4.2 * len(names), 4.0), sharey=True, squeeze=False
+    )
+    shown = (
+        ("identity", "none"),
+        ("identity", "svt"),
+        ("timm", "svt"),
+        ("tamm", "svt"),
+        ("optimum", "svt"),
+        ("optimum", "tail"),
+    )
     for panel, name in zip(panels[0], names, strict=True):
         for algorithm, kind in shown:
             own = [
                 row
                 for row in rows
-                if (row["workload"], row["algorithm"], row["threshold"], row["reading"], row["post-processing"])
+                if (
+                    row["workload"],
+                    row["algorithm"],
+                    row["threshold"],
+                    row["reading"],
+                    row["post-processing"],
+                )
                 == (name, algorithm, kind, "records", "isotonic")
                 and row["threshold share"] in ("", 0.1)
             ]
             own.sort(key=lambda row: row["epsilon"])
             means = [row["mean relative error"] for row in own]
             across = [row["epsilon"] for row in own]
-            panel.plot(across, means, color=_COLOURS[algorithm, kind], marker="o", markersize=3.5, label=_label(algorithm, kind))
-            panel.fill_between(across, [row["5%"] for row in own], [row["95%"] for row in own], color=_COLOURS[algorithm, kind], alpha=0.1)
+            panel.plot(
+                across,
+                means,
+                color=_COLOURS[algorithm, kind],
+                marker="o",
+                markersize=3.5,
+                label=_label(algorithm, kind),
+            )
+            panel.fill_between(
+                across,
+                [row["5%"] for row in own],
+                [row["95%"] for row in own],
+                color=_COLOURS[algorithm, kind],
+                alpha=0.1,
+            )
         panel.set_xscale("log")
         panel.set_yscale("log")
         panel.set_title(name, fontsize=10)

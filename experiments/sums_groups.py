@@ -2,11 +2,12 @@
 
     python -m experiments.sums_groups [--groups 20 500] [--trials 30] [--sizes falling] [--others]
 
-The amounts of `experiments.sums_shapes`, or others that nothing was chosen on, in groups of sizes like 1, 1/2, 1/3 ... (falling), of one
-size (even), or of such sizes and with amounts that differ between groups (scaled). The error is the root of the mean square over the
-groups, over that of the best threshold for the case. Given a threshold it is what was cut from each and the noise of nine tenths of the
-budget, so it is computed; of buckets it is drawn. The number has 100 equal cells, or 100 whose ends grow by one ratio, which fit a public
-maximum that is far too large.
+The amounts of `experiments.sums_shapes`, or others that nothing was chosen on, in groups of sizes
+like 1, 1/2, 1/3 ... (falling), of one size (even), or of such sizes and with amounts that differ
+between groups (scaled). The error is the root of the mean square over the groups, over that of the
+best threshold for the case. Given a threshold it is what was cut from each and the noise of nine
+tenths of the budget, so it is computed; of buckets it is drawn. The number has 100 equal cells, or
+100 whose ends grow by one ratio, which fit a public maximum that is far too large.
 """
 
 from collections.abc import Callable, Iterator
@@ -58,7 +59,9 @@ def owners(count: int, groups: int, random: np.random.Generator, *, even: bool =
     return np.searchsorted(shares / shares[-1], random.random(count))
 
 
-def grouped(shape: Shape, groups: int, sizes: str, random: np.random.Generator) -> tuple[Shape, Wholes]:
+def grouped(
+    shape: Shape, groups: int, sizes: str, random: np.random.Generator
+) -> tuple[Shape, Wholes]:
     """The amounts, and the group of each.
 
     >>> bool((np.diff(np.bincount(grouped(next(other_shapes()), 3, "falling", np.random.default_rng(0))[1])) < 0).all())
@@ -68,7 +71,9 @@ def grouped(shape: Shape, groups: int, sizes: str, random: np.random.Generator) 
     if sizes != "scaled":
         return shape, owner
     values = shape.values * np.exp(random.normal(0, _SPREAD, groups))[owner]
-    return Shape(shape.name, np.clip(np.rint(values), 1, shape.most).astype(np.int64), shape.most), owner
+    return Shape(
+        shape.name, np.clip(np.rint(values), 1, shape.most).astype(np.int64), shape.most
+    ), owner
 
 
 def setting_for(most: int, groups: int, epsilon: Fraction, *, growing: bool) -> Setting:
@@ -79,28 +84,46 @@ def setting_for(most: int, groups: int, epsilon: Fraction, *, growing: bool) -> 
     """
     ends = sorted({int(most * _LEAST ** (cell / (CELLS - 1)) / _LEAST) for cell in range(CELLS)})
     pay = Edges([0, *ends], closed="right") if growing else Bins(0, most, CELLS, closed="right")
-    domain = Domain(group=[f"g{one}" for one in range(groups)], pay=pay, measures={"amount": Measure("pay", 0, most)})
+    domain = Domain(
+        group=[f"g{one}" for one in range(groups)],
+        pay=pay,
+        measures={"amount": Measure("pay", 0, most)},
+    )
     return made_for(queries(domain, group="identity", sum="amount"), Privacy(PureDP(epsilon)))
 
 
 def error_of(threshold: int, shape: Shape, owner: Wholes, groups: int, epsilon: Fraction) -> float:
     """Root mean square over the groups, cut at a threshold."""
     cut = np.bincount(owner, np.maximum(shape.values - threshold, 0), groups)
-    return float(np.sqrt(np.mean(cut**2) + 2 * (threshold / float(epsilon * (1 - TAIL_SHARE))) ** 2))
+    return float(
+        np.sqrt(np.mean(cut**2) + 2 * (threshold / float(epsilon * (1 - TAIL_SHARE))) ** 2)
+    )
 
 
-def noisy_counts(setting: Setting, shape: Shape, epsilon: Fraction, random: np.random.Generator) -> Callable[[], Reals]:
+def noisy_counts(
+    setting: Setting, shape: Shape, epsilon: Fraction, random: np.random.Generator
+) -> Callable[[], Reals]:
     """Counts of the tail, drawn anew each time."""
     places, cells = setting.candidates, np.searchsorted(setting.edges, shape.values)
     counts = np.bincount(np.searchsorted(places, cells), minlength=len(places))[1:]
     return lambda: counts + random.laplace(0, 1 / float(epsilon * TAIL_SHARE), len(counts))
 
 
-def buckets(setting: Setting, shape: Shape, owner: Wholes, epsilon: Fraction, trials: int, random: np.random.Generator) -> Iterator[float]:
+def buckets(
+    setting: Setting,
+    shape: Shape,
+    owner: Wholes,
+    epsilon: Fraction,
+    trials: int,
+    random: np.random.Generator,
+) -> Iterator[float]:
     """Errors of releases by group."""
     groups, thresholds = setting.plan.workload.products[0].rows, measurable(setting)
     choose = group_chooser(setting, thresholds)
-    cells, drawn = np.searchsorted(setting.edges, shape.values), noisy_counts(setting, shape, epsilon, random)
+    cells, drawn = (
+        np.searchsorted(setting.edges, shape.values),
+        noisy_counts(setting, shape, epsilon, random),
+    )
     truth = np.bincount(owner, shape.values, groups)
     for _ in range(trials):
         threshold = choose(drawn()).threshold
@@ -121,7 +144,12 @@ def theirs(shape: Shape, epsilon: Fraction, trials: int) -> Iterator[int]:
 
 
 def errors(
-    shape: Shape, owner: Wholes, groups: int, epsilon: Fraction, trials: int, random: np.random.Generator
+    shape: Shape,
+    owner: Wholes,
+    groups: int,
+    epsilon: Fraction,
+    trials: int,
+    random: np.random.Generator,
 ) -> tuple[float, list[Reals]]:
     """Of the best threshold; and of releases by TaMM, by one threshold and by buckets, each with equal and growing cells."""
 
@@ -129,12 +157,18 @@ def errors(
         return error_of(threshold, shape, owner, groups, epsilon)
 
     made = [setting_for(shape.most, groups, epsilon, growing=growing) for growing in (False, True)]
-    found = [[cut(one) for one in theirs(shape, epsilon, min(trials, 8))] if shape.most >= START else [np.nan]]
+    found = [
+        [cut(one) for one in theirs(shape, epsilon, min(trials, 8))]
+        if shape.most >= START
+        else [np.nan]
+    ]
     for one in made:
         choose, drawn = chooser(one), noisy_counts(one, shape, epsilon, random)
         found.append([cut(choose(drawn()).threshold) for _ in range(trials)])
     found.extend(list(buckets(one, shape, owner, epsilon, trials, random)) for one in made)
-    return min(cut(int(edge)) for one in made for edge in one.edges), [np.array(one) for one in found]
+    return min(cut(int(edge)) for one in made for edge in one.edges), [
+        np.array(one) for one in found
+    ]
 
 
 def lines(groups: int, trials: int, sizes: str, *, others: bool, seed: int = 0) -> Iterator[str]:
@@ -150,9 +184,14 @@ def lines(groups: int, trials: int, sizes: str, *, others: bool, seed: int = 0) 
             means.append([one.mean() / best for one in found])
             roots.append([np.sqrt(np.mean(one**2)) / best for one in found])
             yield f"| {shape.name} | {shape.most:,} | {float(epsilon):g} | {' | '.join(f'{one:.2f}' for one in means[-1])} |"
-    for name, scores in (("mean over releases", means), ("root of the mean square over releases", roots)):
+    for name, scores in (
+        ("mean over releases", means),
+        ("root of the mean square over releases", roots),
+    ):
         middle, worst = np.exp(np.nanmean(np.log(scores), axis=0)), np.nanmax(scores, axis=0)
-        shown = " | ".join(f"{one:.2f}, {other:.2f}" for one, other in zip(middle, worst, strict=True))
+        shown = " | ".join(
+            f"{one:.2f}, {other:.2f}" for one, other in zip(middle, worst, strict=True)
+        )
         yield f"| *all: geometric mean, worst; {name}* | | | {shown} |"
 
 

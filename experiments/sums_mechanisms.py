@@ -1,8 +1,8 @@
 """The mechanisms of the experiment on sums: thresholds from the kernel, measurements in whole numbers with the kernel's exact noise.
 
-Every way is private as built, with the faults of the printed algorithms repaired: SQM divides its budget among the queries,
-the number of records stays private, searches end at the public maximum, values are filtered before they are cut, and beta belongs to the
-budget of the threshold.
+Every way is private as built, with the faults of the printed algorithms repaired: SQM divides its
+budget among the queries, the number of records stays private, searches end at the public maximum,
+values are filtered before they are cut, and beta belongs to the budget of the threshold.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,9 @@ READINGS = ("records", "edges")
 MOST = 800_000
 WIDTH = 800
 START = 50_000
-_ROUND = 16_000  # thresholds of the recursive mechanism are rounded up to multiples of this, so that strategies can be kept
+# thresholds of the recursive mechanism are rounded up to multiples of this, so that strategies can
+# be kept
+_ROUND = 16_000
 _BITS = 12
 TAIL_SHARE = Fraction(1, 10)
 
@@ -46,7 +48,9 @@ class Column:
     values: Wholes
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", np.sort(np.clip(np.asarray(self.values, dtype=np.int64), 0, MOST)))
+        object.__setattr__(
+            self, "values", np.sort(np.clip(np.asarray(self.values, dtype=np.int64), 0, MOST))
+        )
 
     @cached_property
     def cells(self) -> Wholes:
@@ -58,7 +62,9 @@ class Column:
         upper = (self.cells + 1) * WIDTH
         counted = np.minimum(self.values if reading == "records" else upper, threshold)
         place = np.searchsorted(edges, upper)
-        return np.bincount(place, weights=counted, minlength=len(edges)).astype(np.int64)[: len(edges)]
+        return np.bincount(place, weights=counted, minlength=len(edges)).astype(np.int64)[
+            : len(edges)
+        ]
 
     def answers(self, sums: PrefixSums, reading: str) -> Wholes:
         """The true answers, without a cut."""
@@ -80,8 +86,14 @@ def merged(sums: PrefixSums) -> PrefixSums:
 def income(data: Path | None, seed: int = 0) -> Column:
     """The incomes of the Current Population Survey, or generated ones."""
     if data is None:
-        return Column(np.rint(np.random.default_rng(seed).lognormal(10.6, 0.8, 20_000)).astype(np.int64))
-    return Column(np.loadtxt(data / "microdata" / "cps.csv", delimiter=",", skiprows=1, usecols=0).astype(np.int64))
+        return Column(
+            np.rint(np.random.default_rng(seed).lognormal(10.6, 0.8, 20_000)).astype(np.int64)
+        )
+    return Column(
+        np.loadtxt(data / "microdata" / "cps.csv", delimiter=",", skiprows=1, usecols=0).astype(
+            np.int64
+        )
+    )
 
 
 def svt_threshold(column: Column, epsilon: Fraction, entropy: Entropy) -> int:
@@ -109,7 +121,13 @@ def chosen_threshold(cells: Wholes, sums: PrefixSums, epsilon: Fraction, entropy
     noisy = counts + discrete_laplace(first.denominator, first.numerator, len(counts), entropy)
     noise, sure = 2**0.5 / float(epsilon - first), SURE * 2**0.5 / float(first)
     found = choose_threshold(
-        sums.gram(), sums.edges, places, noisy.astype(float), lambda limits: _quick(small, int(limits.max())), noise, law=TailLaw(sure)
+        sums.gram(),
+        sums.edges,
+        places,
+        noisy.astype(float),
+        lambda limits: _quick(small, int(limits.max())),
+        noise,
+        law=TailLaw(sure),
     )
     return found.threshold
 
@@ -119,11 +137,17 @@ def _quick(small: PrefixSums, threshold: int) -> float:
     return quick_noise(small.gram(), small.limits(threshold), 1)
 
 
-def least_error_threshold(column: Column, sums: PrefixSums, epsilon: Fraction, entropy: Entropy) -> int:
+def least_error_threshold(
+    column: Column, sums: PrefixSums, epsilon: Fraction, entropy: Entropy
+) -> int:
     """The kernel's choice by the predicted error itself: a tenth of the budget."""
     first = epsilon * TAIL_SHARE
-    candidates = tuple(int(edge) for edge in sums.edges[candidate_cells(sums.edges)] if edge >= START)
-    noise = np.array([2**0.5 / float(epsilon - first) * _spread(sums, threshold) for threshold in candidates])
+    candidates = tuple(
+        int(edge) for edge in sums.edges[candidate_cells(sums.edges)] if edge >= START
+    )
+    noise = np.array(
+        [2**0.5 / float(epsilon - first) * _spread(sums, threshold) for threshold in candidates]
+    )
     ends = sums.edges[sums.last]
     low = np.full(len(ends), -1, dtype=np.int64)
     return least_error(column.values, first, entropy, candidates, low, ends, noise)
@@ -170,7 +194,12 @@ class WholeRows:
         """Noisy answers, shape (trials, m): exact sums plus discrete Laplace noise of whole scales, rounded up."""
         scales = np.ceil(self.cost / (self.weights * float(epsilon))).astype(np.int64)
         exact = self.rows @ cut
-        noise = discrete_laplace(np.tile(scales, trials), np.ones(len(scales) * trials, dtype=np.int64), len(scales) * trials, entropy)
+        noise = discrete_laplace(
+            np.tile(scales, trials),
+            np.ones(len(scales) * trials, dtype=np.int64),
+            len(scales) * trials,
+            entropy,
+        )
         measured = exact + noise.reshape(trials, -1)
         return np.asarray((measured * self.weights) @ self.recover.T)
 
@@ -185,7 +214,9 @@ def made(name: str, sums: PrefixSums, threshold: int) -> tuple[WholeRows, Prefix
         strategy = SumStrategy(rows=own * limits / sensitivity, recover=inverse * sensitivity)
     else:
         released = name == "tamm"  # what the paper ran
-        strategy = sum_strategy(name, bins.matrix(), bins.gram(), limits, released=released, effort=0.5)
+        strategy = sum_strategy(
+            name, bins.matrix(), bins.gram(), limits, released=released, effort=0.5
+        )
     return WholeRows.of(strategy, bins, limits), bins
 
 
@@ -197,7 +228,13 @@ def _truncation_independent(sums: PrefixSums) -> tuple[Reals, Reals]:
 
 
 def single_queries(
-    column: Column, sums: PrefixSums, reading: str, epsilon: Fraction, share: Fraction | None, threshold: str, entropy: Entropy
+    column: Column,
+    sums: PrefixSums,
+    reading: str,
+    epsilon: Fraction,
+    share: Fraction | None,
+    threshold: str,
+    entropy: Entropy,
 ) -> tuple[Reals, Wholes]:
     """SQM: every query by itself with its part of the budget, and its own threshold from a part of that.
 
@@ -218,10 +255,19 @@ def single_queries(
     upper = (column.cells + 1) * WIDTH
     counted = column.values if reading == "records" else upper
     stops = np.searchsorted(upper, edges, side="right")  # filter first, then cut
-    exact = np.array([int(np.minimum(counted[:stop], limit).sum()) for stop, limit in zip(stops, limits, strict=True)])
+    exact = np.array(
+        [
+            int(np.minimum(counted[:stop], limit).sum())
+            for stop, limit in zip(stops, limits, strict=True)
+        ]
+    )
     rest = each - first
-    numerators = np.array([-(-int(limit) * rest.denominator // rest.numerator) for limit in limits], dtype=np.int64)
-    return exact + discrete_laplace(numerators, np.ones_like(numerators), len(numerators), entropy).astype(float), thresholds
+    numerators = np.array(
+        [-(-int(limit) * rest.denominator // rest.numerator) for limit in limits], dtype=np.int64
+    )
+    return exact + discrete_laplace(
+        numerators, np.ones_like(numerators), len(numerators), entropy
+    ).astype(float), thresholds
 
 
 @cache
@@ -237,10 +283,14 @@ def bucketed(sums: PrefixSums) -> tuple[SumBuckets, WholeRows]:
     whole, weights = dense(factor.operator)[:, found.starts], factor.weights.astype(float)
     weighted = whole * weights[:, None]
     cost = float((np.abs(weighted) * found.limits[found.stops - 1]).sum(axis=0).max()) * (1 + 1e-12)
-    return found, WholeRows(whole, weights, cost, np.linalg.solve(weighted.T @ weighted, weighted.T))
+    return found, WholeRows(
+        whole, weights, cost, np.linalg.solve(weighted.T @ weighted, weighted.T)
+    )
 
 
-def bucketed_answers(cut: Wholes, sums: PrefixSums, epsilon: Fraction, trials: int, entropy: Entropy) -> Reals:
+def bucketed_answers(
+    cut: Wholes, sums: PrefixSums, epsilon: Fraction, trials: int, entropy: Entropy
+) -> Reals:
     """What truncated_sums does along a number, with all of the budget, shape (trials, m).
 
     Args:
@@ -260,6 +310,8 @@ def bucketed_answers(cut: Wholes, sums: PrefixSums, epsilon: Fraction, trials: i
         kept = choices.kept(noisy)
         run = kept.first, kept.stop
         if run not in given:
-            given[run] = GivenNothing.of(covariance, (found.starts >= kept.first) & (found.starts < kept.stop))
+            given[run] = GivenNothing.of(
+                covariance, (found.starts >= kept.first) & (found.starts < kept.stop)
+            )
         answers.append(upto @ given[run].estimates(noisy))
     return np.array(answers)

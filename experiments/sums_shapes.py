@@ -2,9 +2,10 @@
 
     python -m experiments.sums_shapes [--trials 40] [--cells 100]
 
-Prefix sums up to the ends of equal bins. Amounts with light and heavy tails (a Pareto tail of index 1 or less has no mean), a public
-maximum up to a hundred times too large, amounts none of which is small, and few records. The error is that of the paper, before and after
-isotonic regression, and the root of the mean square over the largest sum.
+Prefix sums up to the ends of equal bins. Amounts with light and heavy tails (a Pareto tail of index
+1 or less has no mean), a public maximum up to a hundred times too large, amounts none of which is
+small, and few records. The error is that of the paper, before and after isotonic regression, and
+the root of the mean square over the largest sum.
 """
 
 from collections.abc import Iterator
@@ -42,7 +43,9 @@ class Shape:
     def cut_sums(self, sums: PrefixSums, threshold: int) -> Wholes:
         """By bin, of the values cut at a threshold; exact."""
         place = np.searchsorted(sums.edges, self.values)
-        return np.bincount(place, weights=np.minimum(self.values, threshold), minlength=len(sums.edges)).astype(np.int64)
+        return np.bincount(
+            place, weights=np.minimum(self.values, threshold), minlength=len(sums.edges)
+        ).astype(np.int64)
 
 
 def shapes(seed: int = 0) -> Iterator[Shape]:
@@ -56,7 +59,9 @@ def shapes(seed: int = 0) -> Iterator[Shape]:
     light = random.lognormal(10.2, 0.8, 50_000)
     yield from made("log-normal", light, 800_000, 8_000_000, 80_000_000)
     for index in (0.8, 1.2, 2.0):
-        yield from made(f"Pareto {index}", 15_000 * random.random(50_000) ** (-1 / index), 8_000_000)
+        yield from made(
+            f"Pareto {index}", 15_000 * random.random(50_000) ** (-1 / index), 8_000_000
+        )
     yield from made("none small", 100_000 + light, 800_000)
     yield from made("few records", light[:1000], 800_000)
 
@@ -64,10 +69,18 @@ def shapes(seed: int = 0) -> Iterator[Shape]:
 @cache
 def _rows(name: str, sums: PrefixSums, threshold: int) -> WholeRows:
     limits = sums.limits(threshold)
-    return WholeRows.of(sum_strategy(name, sums.matrix(), sums.gram(), limits, released=name == "tamm", effort=0.03), sums, limits)
+    return WholeRows.of(
+        sum_strategy(
+            name, sums.matrix(), sums.gram(), limits, released=name == "tamm", effort=0.03
+        ),
+        sums,
+        limits,
+    )
 
 
-def _answers(way: str, shape: Shape, sums: PrefixSums, epsilon: Fraction, trials: int, entropy: Entropy) -> Reals:
+def _answers(
+    way: str, shape: Shape, sums: PrefixSums, epsilon: Fraction, trials: int, entropy: Entropy
+) -> Reals:
     """Noisy answers, shape (trials, m)."""
     if way == "buckets":
         return bucketed_answers(shape.cut_sums(sums, shape.most), sums, epsilon, trials, entropy)
@@ -77,8 +90,14 @@ def _answers(way: str, shape: Shape, sums: PrefixSums, epsilon: Fraction, trials
         if way == "tamm":
             threshold = sparse_vector(shape.values, epsilon * TAIL_SHARE, entropy, candidates)
         else:
-            threshold = chosen_threshold(np.searchsorted(sums.edges, shape.values), sums, epsilon, entropy)
-        found.append(_rows(way, sums, threshold).draw(shape.cut_sums(sums, threshold), epsilon * (1 - TAIL_SHARE), 1, entropy)[0])
+            threshold = chosen_threshold(
+                np.searchsorted(sums.edges, shape.values), sums, epsilon, entropy
+            )
+        found.append(
+            _rows(way, sums, threshold).draw(
+                shape.cut_sums(sums, threshold), epsilon * (1 - TAIL_SHARE), 1, entropy
+            )[0]
+        )
     return np.array(found)
 
 
@@ -89,15 +108,21 @@ def lines(trials: int, cells: int, seed: int = 0) -> Iterator[str]:
     known: dict[int, PrefixSums] = {}
     for shape in shapes(seed):
         if shape.most not in known:
-            known[shape.most] = PrefixSums(edges=shape.most // cells * np.arange(1, cells + 1), last=np.arange(cells))
+            known[shape.most] = PrefixSums(
+                edges=shape.most // cells * np.arange(1, cells + 1), last=np.arange(cells)
+            )
         sums = known[shape.most]
         truth = np.cumsum(shape.cut_sums(sums, shape.most)).astype(float)
         for epsilon in EPSILONS:
             scores = []
             for way in ("tamm", "optimum", "buckets"):
                 answers = _answers(way, shape, sums, epsilon, trials, SeededEntropy(seed))
-                errors = [relative_errors(one, truth).mean() for one in (answers, monotone(answers))]
-                scores.append((*errors, float(np.sqrt(np.mean((answers - truth) ** 2)) / truth[-1])))
+                errors = [
+                    relative_errors(one, truth).mean() for one in (answers, monotone(answers))
+                ]
+                scores.append(
+                    (*errors, float(np.sqrt(np.mean((answers - truth) ** 2)) / truth[-1]))
+                )
             theirs, ours, new = np.array(scores)
             shown = [", ".join(f"{one:.3g}" for one in score) for score in scores]
             ratios = [", ".join(f"{one:.2f}" for one in new / old) for old in (theirs, ours)]
@@ -105,5 +130,9 @@ def lines(trials: int, cells: int, seed: int = 0) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    for line in lines(**arguments(__doc__, trials={"type": int, "default": 40}, cells={"type": int, "default": 100})):
+    for line in lines(
+        **arguments(
+            __doc__, trials={"type": int, "default": 40}, cells={"type": int, "default": 100}
+        )
+    ):
         print(line, flush=True)

@@ -1,13 +1,17 @@
 """Sums of a number cut at a threshold: the five algorithms of Wu et al., and better strategies on the weighted workload.
 
-Cells j are bins of the number with upper edges u_j; a record of cell j with value t adds min(t, theta) to every query that contains the
-cell, at most the limit T_j = min(u_j, theta). A strategy is written on z_j = (sum of the cut values of cell j) / T_j, a vector that one
-record changes by at most 1 in one cell; in the paper's reading, where every record counts as the upper edge of its bin, z is the vector of
-counts. The workload on z is W T with T = diag(T_j), and all of the matrix mechanism applies to it.
+Cells j are bins of the number with upper edges u_j; a record of cell j with value t adds min(t,
+theta) to every query that contains the cell, at most the limit T_j = min(u_j, theta). A strategy is
+written on z_j = (sum of the cut values of cell j) / T_j, a vector that one record changes by at
+most 1 in one cell; in the paper's reading, where every record counts as the upper edge of its bin,
+z is the vector of counts. The workload on z is W T with T = diag(T_j), and all of the matrix
+mechanism applies to it.
 
-TiMM with the strategy A is the strategy A T on z, so whatever is best for W T is never worse than TiMM.
+TiMM with the strategy A is the strategy A T on z, so whatever is best for W T is never worse than
+TiMM.
 
-Source: Wu, Pujol, Kotsogiannis, Machanavajjhala, "Answering summation queries for numerical attributes under differential privacy".
+Source: Wu, Pujol, Kotsogiannis, Machanavajjhala, "Answering summation queries for numerical
+    attributes under differential privacy".
 """
 
 from dataclasses import dataclass
@@ -30,7 +34,8 @@ class PrefixSums:
     """Sums over all records up to some of the edges of consecutive bins.
 
     Args:
-        edges: upper edges u_j of the bins, in units of the number, increasing and above 0; int64 of shape (n,).
+        edges: upper edges u_j of the bins, in units of the number, increasing and above 0; int64 of
+            shape (n,).
         last: the last bin of each query, increasing; int64 of shape (m,).
 
     >>> PrefixSums(edges=np.array([10, 20, 30]), last=np.array([0, 2])).matrix().tolist()
@@ -51,7 +56,9 @@ class PrefixSums:
     def gram(self) -> Gram:
         """W^T W in its short form, by the number of queries that contain each bin."""
         asked = len(self.last) - np.searchsorted(self.last, np.arange(len(self.edges)), side="left")
-        return Gram(len(self.edges), len(self.last), ((np.ones(len(self.edges)), asked.astype(float)),))
+        return Gram(
+            len(self.edges), len(self.last), ((np.ones(len(self.edges)), asked.astype(float)),)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -83,7 +90,13 @@ class SumStrategy:
 
 
 def sum_strategy(
-    name: str, queries: FloatArray, gram: Gram, limits: IntArray, *, released: bool = False, effort: float = 1.0
+    name: str,
+    queries: FloatArray,
+    gram: Gram,
+    limits: IntArray,
+    *,
+    released: bool = False,
+    effort: float = 1.0,
 ) -> SumStrategy:
     """One of the algorithms that answer all queries at once.
 
@@ -111,9 +124,15 @@ def sum_strategy(
     if name == "timm":
         own = fit_halved_tree(gram, released=released).matrix()
         sensitivity = column_norm(own * limits, 1)
-        return SumStrategy(rows=own * limits / sensitivity, recover=queries @ _pseudo_inverse(own) * sensitivity)
+        return SumStrategy(
+            rows=own * limits / sensitivity, recover=queries @ _pseudo_inverse(own) * sensitivity
+        )
     weighted = weighted_gram(gram, limits)
-    fitted = fit_halved_tree(weighted, released=released) if name == "tamm" else fit_p_identity(weighted, effort=effort)
+    fitted = (
+        fit_halved_tree(weighted, released=released)
+        if name == "tamm"
+        else fit_p_identity(weighted, effort=effort)
+    )
     matrix = fitted.matrix() / column_norm(fitted.matrix(), 1)
     return SumStrategy(rows=matrix, recover=asked @ _pseudo_inverse(matrix))
 

@@ -1,8 +1,9 @@
 """GreedyH on halves of halves, for sums of numbers cut at a threshold: as defined, and as every released copy computes it.
 
-The released copies minimise the error of the workload W^T W in the place of W, because a routine written for W is called with W^T W; they
-also damp lambda^2 where only what crosses the children is to be damped, and hand the damped objective up as the error of the child. What
-the paper on sums shows was run with them, so their noise is needed to compare. Both readings are equally private.
+The released copies minimise the error of the workload W^T W in the place of W, because a routine
+written for W is called with W^T W; they also damp lambda^2 where only what crosses the children is
+to be damped, and hand the damped objective up as the error of the child. What the paper on sums
+shows was run with them, so their noise is needed to compare. Both readings are equally private.
 """
 
 from dataclasses import dataclass
@@ -58,7 +59,8 @@ def fit_halved_tree(gram: Gram, *, released: bool = False) -> HalvedTree:
     Returns:
         The tree, at L1 sensitivity 1.
 
-    Source: Li, Hay, Miklau, Wang, PVLDB 2014, section 4.3; the particulars of the released copies from their text.
+    Source: Li, Hay, Miklau, Wang, PVLDB 2014, section 4.3; the particulars of the released copies
+        from their text.
 
     >>> from baselines._linear import strategy_rmse
     >>> asked = Gram(128, 128, ((np.ones(128), np.arange(128.0, 0.0, -1)),))
@@ -77,19 +79,34 @@ def fit_halved_tree(gram: Gram, *, released: bool = False) -> HalvedTree:
         left, right = node(start, middle, depth + 1), node(middle, stop, depth + 1)
         vector = np.concatenate([left.vector, right.vector])
         mass, error = float(vector.sum()), left.error + right.error
-        joint, children = float(vector @ matrix[start:stop, start:stop] @ vector), left.inside + right.inside
+        joint, children = (
+            float(vector @ matrix[start:stop, start:stop] @ vector),
+            left.inside + right.inside,
+        )
         damping = 2 ** (-depth / 2)
         squares = shares**2 * (damping if released else 1.0)
         cross = damping * (joint - children) + children
-        objective = (error - cross * squares / ((1 - shares) ** 2 + mass * squares)) / (1 - shares) ** 2
+        objective = (error - cross * squares / ((1 - shares) ** 2 + mass * squares)) / (
+            1 - shares
+        ) ** 2
         best = int(np.argmin(objective))
         share = float(shares[best])
         divisor = (1 - share) ** 2 + mass * share**2
-        kept = float(objective[best]) if released else (error - share**2 / divisor * joint) / (1 - share) ** 2
-        starts, stops, scales = (np.concatenate([a, b]) for a, b in zip(left.rows, right.rows, strict=True))
+        kept = (
+            float(objective[best])
+            if released
+            else (error - share**2 / divisor * joint) / (1 - share) ** 2
+        )
+        starts, stops, scales = (
+            np.concatenate([a, b]) for a, b in zip(left.rows, right.rows, strict=True)
+        )
         scales = scales * (1 - share)
         if share > 0:
-            starts, stops, scales = np.append(starts, start), np.append(stops, stop), np.append(scales, share)
+            starts, stops, scales = (
+                np.append(starts, start),
+                np.append(stops, stop),
+                np.append(scales, share),
+            )
         return _Node(kept, vector / divisor, joint / divisor**2, (starts, stops, scales))
 
     starts, stops, scales = node(0, gram.size, 0).rows

@@ -2,9 +2,10 @@
 
     leastnoise experiments targets [--out DIR] [--quick]
 
-Every workload has one to four tables of random attributes, as cells or cumulated along one, counted or summed, each with a random target;
-the budget is the least epsilon, rho, or epsilon with delta, under both neighbour relations. Noise comes from a seed.
-`docs/results/targets.md` summarises the table that this writes.
+Every workload has one to four tables of random attributes, as cells or cumulated along one, counted
+or summed, each with a random target; the budget is the least epsilon, rho, or epsilon with delta,
+under both neighbour relations. Noise comes from a seed. `docs/results/targets.md` summarises the
+table that this writes.
 """
 
 import itertools
@@ -25,7 +26,13 @@ from leastnoise._planning._targets import balanced, goals_of, ratios
 
 SIZES = (2, 3, 5, 8, 12, 16)
 ROWS = 500
-BUDGETS = (ln.Least(), ln.Least("rho"), ln.Least(delta="1e-6"), ln.Least(neighbours="replace"), ln.Least(level=0.8))
+BUDGETS = (
+    ln.Least(),
+    ln.Least("rho"),
+    ln.Least(delta="1e-6"),
+    ln.Least(neighbours="replace"),
+    ln.Least(level=0.8),
+)
 LESS = Fraction(98, 100)
 _DOUBT = 3.0  # standard deviations by which a share of releases may fall short by chance
 _BATCHES = 10
@@ -50,7 +57,11 @@ class Asked:
     def workload(self, domain: ln.Domain) -> ln.Workload:
         """The table alone, with its target."""
         how = {name: "prefix" if name == self.along else "identity" for name in self.names}
-        made = ln.queries(domain, **how) if self.measure is None else ln.queries(domain, sum=self.measure, **how)
+        made = (
+            ln.queries(domain, **how)
+            if self.measure is None
+            else ln.queries(domain, sum=self.measure, **how)
+        )
         return made.within(**self.target)
 
     def truth(self, rows: pd.DataFrame, domain: ln.Domain) -> FloatArray:
@@ -58,8 +69,13 @@ class Asked:
         names = [name for name in domain.names if name in self.names]
         shape = tuple(domain.kind(name).size for name in names)
         places = np.ravel_multi_index([rows[name].to_numpy() for name in names], shape)
-        cells = np.bincount(places, None if self.measure is None else rows[self.measure], minlength=math.prod(shape)).reshape(shape)
-        return np.asarray(cells if self.along is None else np.cumsum(cells, axis=names.index(self.along)), dtype=np.float64).reshape(-1)
+        cells = np.bincount(
+            places, None if self.measure is None else rows[self.measure], minlength=math.prod(shape)
+        ).reshape(shape)
+        return np.asarray(
+            cells if self.along is None else np.cumsum(cells, axis=names.index(self.along)),
+            dtype=np.float64,
+        ).reshape(-1)
 
 
 def drawn(generator: np.random.Generator) -> tuple[ln.Domain, list[Asked]]:
@@ -71,21 +87,32 @@ def drawn(generator: np.random.Generator) -> tuple[ln.Domain, list[Asked]]:
     """
     names = "abcd"[: generator.integers(2, 5)]
     pay = ln.Measure("pay", 0, int(generator.choice([10, 100])))
-    domain = ln.Domain({name: ln.Integers(0, int(generator.choice(SIZES)) - 1) for name in names}, measures={"pay": pay})
+    domain = ln.Domain(
+        {name: ln.Integers(0, int(generator.choice(SIZES)) - 1) for name in names},
+        measures={"pay": pay},
+    )
     every = [chosen for ways in (1, 2) for chosen in itertools.combinations(names, ways)]
-    places = generator.choice(len(every), size=generator.integers(1, min(4, len(every)) + 1), replace=False)
+    places = generator.choice(
+        len(every), size=generator.integers(1, min(4, len(every)) + 1), replace=False
+    )
     tables = []
     for place in places.tolist():
         chosen = every[place]
         along = str(generator.choice(chosen)) if generator.random() < 0.4 else None
         measure = "pay" if generator.random() < 0.25 else None
         unit = 1 if measure is None else pay.high
-        target = {"margin" if generator.random() < 0.6 else "rmse": int(unit * int(generator.integers(8, 80)))}
+        target = {
+            "margin" if generator.random() < 0.6 else "rmse": int(
+                unit * int(generator.integers(8, 80))
+            )
+        }
         tables.append(Asked(tuple(chosen), along, measure, target))
     return domain, tables
 
 
-def run(data: Path | None, out: Path, *, quick: bool = False, seed: int = 0, report: Report = print) -> list[Row]:
+def run(
+    data: Path | None, out: Path, *, quick: bool = False, seed: int = 0, report: Report = print
+) -> list[Row]:
     """Carry out the study.
 
     Args:
@@ -105,7 +132,10 @@ def run(data: Path | None, out: Path, *, quick: bool = False, seed: int = 0, rep
         found = list(study(number, 40 if quick else 200, seed))
         rows += found
         least = found[0]
-        report(f"{number}: {least['budget']}, {len(found)} tables, {sum(not row['kept'] for row in found)} targets not kept")
+        report(
+            f"{number}: {least['budget']}, {len(found)} tables, "
+            f"{sum(not row['kept'] for row in found)} targets not kept"
+        )
     write_csv(out / "targets.csv", rows)
     (out / "tables.md").write_text("\n".join(table(rows)) + "\n", encoding="utf-8")
     report(f"Tables are in {out}.")
@@ -125,7 +155,9 @@ def study(number: int, releases: int, seed: int) -> Iterator[Row]:
     privacy = BUDGETS[number % len(BUDGETS)]
     workload = sum((one.workload(domain) for one in tables[1:]), tables[0].workload(domain))
     plan = ln.plan(workload, privacy)
-    rows = pd.DataFrame({name: generator.integers(0, domain.kind(name).size, ROWS) for name in domain.names})
+    rows = pd.DataFrame(
+        {name: generator.integers(0, domain.kind(name).size, ROWS) for name in domain.names}
+    )
     rows["pay"] = generator.integers(0, int(domain.measures["pay"].high) + 1, ROWS)
     errors: list[list[FloatArray]] = [[] for _ in tables]
     for draw in range(releases):
@@ -134,7 +166,9 @@ def study(number: int, releases: int, seed: int) -> Iterator[Row]:
             errors[place].append(made.tables[place].answer.reshape(-1) - one.truth(rows, domain))
     goals = goals_of(workload, privacy.level)
     size = plan.privacy.budget.to_json()[privacy.of]
-    less = balanced(workload, privacy.privacy(Fraction(str(size)) * LESS), goals, Search(plan.strategy))
+    less = balanced(
+        workload, privacy.privacy(Fraction(str(size)) * LESS), goals, Search(plan.strategy)
+    )
     promised = np.sqrt(ratios(goals, plan))
     for place, one in enumerate(tables):
         ((kind, limit),) = one.target.items()
@@ -143,13 +177,16 @@ def study(number: int, releases: int, seed: int) -> Iterator[Row]:
             "workload": number,
             "table": workload.products[place].name,
             "strategy": plan.strategy,
-            "budget": f"{privacy.of} = {float(Fraction(str(size))):.4g}{'' if privacy.delta is None else ', delta = 1e-6'}",
+            "budget": f"{privacy.of} = "
+            f"{float(Fraction(str(size))):.4g}{'' if privacy.delta is None else ', delta = 1e-6'}",
             "neighbours": privacy.neighbours,
             "target": f"{kind} {limit}",
             "promised": float(promised[place]),
             "reached": reached,
             "wanted": wanted,
-            "kept": reached >= wanted - _DOUBT * spread if kind == "margin" else reached <= wanted + _DOUBT * spread,
+            "kept": reached >= wanted - _DOUBT * spread
+            if kind == "margin"
+            else reached <= wanted + _DOUBT * spread,
             "with 0.98": math.sqrt(less.ratio),
         }
 
@@ -164,13 +201,18 @@ def held(kind: str, errors: FloatArray, limit: float, level: float) -> tuple[flo
         level: of the intervals.
 
     Returns:
-        For a margin the share of answers no further off than it, and the level; for an error the root mean square over the target, and 1.
-        Answers of one release share its noise, so the spread is that between batches of releases.
+        For a margin the share of answers no further off than it, and the level; for an error the
+        root mean square over the target, and 1. Answers of one release share its noise, so the
+        spread is that between batches of releases.
 
     >>> held("margin", np.arange(20.0).reshape(20, 1), 14, 0.8)[:2]
     (0.75, 0.8)
     """
-    own = (np.abs(errors) <= limit * (1 + 1e-12)).astype(float) if kind == "margin" else (errors / limit) ** 2
+    own = (
+        (np.abs(errors) <= limit * (1 + 1e-12)).astype(float)
+        if kind == "margin"
+        else (errors / limit) ** 2
+    )
     batches = np.array([part.mean() for part in np.array_split(own, _BATCHES)])
     spread = float(batches.std(ddof=1)) / math.sqrt(_BATCHES)
     if kind == "margin":
@@ -180,13 +222,19 @@ def held(kind: str, errors: FloatArray, limit: float, level: float) -> tuple[flo
 
 def table(rows: Sequence[Row]) -> list[str]:
     """One line a workload: what its tables reached at worst."""
-    lines = ["| workload | tables | strategy | least budget | neighbours | largest promise | targets kept | largest with 0.98 |"]
+    lines = [
+        (
+            "| workload | tables | strategy | least budget | neighbours | largest promise | targets "
+            "kept | largest with 0.98 |"
+        )
+    ]
     lines.append("|--:|--:|---|---|---|--:|--:|--:|")
     for number in dict.fromkeys(row["workload"] for row in rows):
         own = [row for row in rows if row["workload"] == number]
         first, largest = own[0], max(row["promised"] for row in own)
         lines.append(
-            f"| {number} | {len(own)} | {first['strategy']} | {first['budget']} | {first['neighbours']} | {largest:.4f} "
+            f"| {number} | {len(own)} | {first['strategy']} | {first['budget']} | "
+            f"{first['neighbours']} | {largest:.4f} "
             f"| {sum(row['kept'] for row in own)} of {len(own)} | {first['with 0.98']:.4f} |"
         )
     return lines

@@ -61,7 +61,9 @@ def _handed_on(module: Any) -> dict[str, Any]:
 def _names() -> dict[str, Any]:
     modules = list(_modules())
     public = [(name, getattr(ln, name)) for name in ln.__all__]
-    of_packages = [(name, value) for module in modules for name, value in _handed_on(module).items()]
+    of_packages = [
+        (name, value) for module in modules for name, value in _handed_on(module).items()
+    ]
     defined = [
         (name, value)
         for module in modules

@@ -8,15 +8,20 @@ from collections.abc import Generator
 import hypothesis
 import pytest
 
-# Pictures take a second a release, and more where the machine is busy; the tests of charts and of the report ask for them.
+# Pictures take a second a release, and more where the machine is busy; the tests of charts and of
+# the report ask for them.
 os.environ["LEASTNOISE_CHARTS"] = "never"
-# Every test plans for itself, but for those that ask for `kept_plans`, as all of the command line do.
+# Every test plans for itself, but for those that ask for `kept_plans`, as all of the command line
+# do.
 os.environ["LEASTNOISE_CACHE"] = "off"
 
-# Raise it when tests are added; a full run that collects fewer fails, so tests cannot get lost in silence.
+# Raise it when tests are added; a full run that collects fewer fails, so tests cannot get lost in
+# silence.
 LEAST_NUMBER_OF_TESTS = 8000
 
-hypothesis.settings.register_profile("project", max_examples=40, deadline=None, derandomize=True, database=None, print_blob=True)
+hypothesis.settings.register_profile(
+    "project", max_examples=40, deadline=None, derandomize=True, database=None, print_blob=True
+)
 hypothesis.settings.load_profile("project")
 
 
@@ -24,12 +29,21 @@ hypothesis.settings.load_profile("project")
 def kept_plans(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans are kept for the run of the tests, so that a question is planned once; what is read again is checked as a plan from a file."""
     base = tmp_path_factory.getbasetemp()
-    monkeypatch.setenv("LEASTNOISE_CACHE", str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "plans"))
+    monkeypatch.setenv(
+        "LEASTNOISE_CACHE",
+        str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "plans"),
+    )
 
 
 def is_full_run(config: pytest.Config) -> bool:
     """Tell whether pytest was started on the whole project, with nothing deselected."""
-    narrowed = [config.option.keyword, config.option.markexpr, config.option.deselect, config.option.ignore, config.option.ignore_glob]
+    narrowed = [
+        config.option.keyword,
+        config.option.markexpr,
+        config.option.deselect,
+        config.option.ignore,
+        config.option.ignore_glob,
+    ]
     narrowed += [config.getoption("lf", default=False), config.getoption("stepwise", default=False)]
     return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not any(narrowed)
 
@@ -65,9 +79,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     """Say why a full run failed for want of tests."""
-    complaint = too_few(config, terminalreporter._session.testscollected)  # the reporter has no public way to the session
+    complaint = too_few(
+        config, terminalreporter._session.testscollected
+    )  # the reporter has no public way to the session
     if complaint:
         terminalreporter.write_sep("=", "TOO FEW TESTS", red=True)
         terminalreporter.write_line(complaint)

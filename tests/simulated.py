@@ -23,7 +23,9 @@ class _Listed(list[np.ndarray]):
         self.append(value)
 
 
-def simulations(measurements: Measurements, table: Table, count: int, seed: int) -> list[Observation]:
+def simulations(
+    measurements: Measurements, table: Table, count: int, seed: int
+) -> list[Observation]:
     """Independent observations as `simulate` makes them: noise is added to the same answers again and again.
 
     Plan and table are checked, the table is counted, and the scales are computed once.
@@ -32,14 +34,18 @@ def simulations(measurements: Measurements, table: Table, count: int, seed: int)
     blocks = measurements.blocks
     exact = sorted(_measure.exact_answers(measurements, table), key=itemgetter(0))
     values = _Listed()
-    _measure._add_noise(measurements, exact * count, _measure._kinds(measurements), values, SeededEntropy(seed))
+    _measure._add_noise(
+        measurements, exact * count, _measure._kinds(measurements), values, SeededEntropy(seed)
+    )
     return [
         Observation(measurements, tuple(values[start : start + len(blocks)]), "", private=False)
         for start in range(0, len(values), len(blocks))
     ]
 
 
-def releases(plan: Plan, rows: Any, seeds: Iterable[int], options: Options | None = None) -> Iterator[Release]:
+def releases(
+    plan: Plan, rows: Any, seeds: Iterable[int], options: Options | None = None
+) -> Iterator[Release]:
     """What `release` makes of each seed: the plan is checked, and the rows are read and encoded, once."""
     run, terms, table = mechanism_of(plan).ready(plan), terms_of(plan), read_table(plan, rows)
     for seed in seeds:

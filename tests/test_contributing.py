@@ -15,12 +15,16 @@ from waiting import HANGS
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "CONTRIBUTING.md"
 NEEDED = ("src", "contracts", "baselines", "experiments", "docs/strategies.md", "pyproject.toml")
-HELPERS = [f"tests/{name}.py" for name in ("conftest", "waiting", "accuracy/plans", "estimate/agreement")]
-# It looks at the whole tree, which takes long, so it is run once, with everything that the page adds.
+HELPERS = [
+    f"tests/{name}.py" for name in ("conftest", "waiting", "accuracy/plans", "estimate/agreement")
+]
+# It looks at the whole tree, which takes long, so it is run once, with everything that the page
+# adds.
 OF_ALL = "lint-imports"
 HALF_WRITTEN = shutil.ignore_patterns("*.pyc.*")  # bytecode that another process is writing
 _BLOCK = re.compile(
-    r"^(?:`(?P<file>[^`\n]+)`:\n\n)?```(?P<kind>python|toml|diff|console)\n(?P<text>.*?)^```$", flags=re.DOTALL | re.MULTILINE
+    r"^(?:`(?P<file>[^`\n]+)`:\n\n)?```(?P<kind>python|toml|diff|console)\n(?P<text>.*?)^```$",
+    flags=re.DOTALL | re.MULTILINE,
 )
 
 
@@ -40,9 +44,18 @@ def recipes() -> list[Recipe]:
         blocks = list(_BLOCK.finditer(section))
         made = Recipe(
             title=section.splitlines()[0],
-            files={block["file"]: block["text"] for block in blocks if block["kind"] in ("python", "toml") and block["file"]},
+            files={
+                block["file"]: block["text"]
+                for block in blocks
+                if block["kind"] in ("python", "toml") and block["file"]
+            },
             changes={block["file"]: block["text"] for block in blocks if block["kind"] == "diff"},
-            commands=tuple(line[2:] for block in blocks if block["kind"] == "console" for line in block["text"].splitlines()),
+            commands=tuple(
+                line[2:]
+                for block in blocks
+                if block["kind"] == "console"
+                for line in block["text"].splitlines()
+            ),
         )
         if made.files:
             found.append(made)
@@ -56,14 +69,18 @@ def changed(text: str, diff: str) -> str:
         before = "".join(f"{line[1:]}\n" for line in lines if line[0] in " -")
         after = "".join(f"{line[1:]}\n" for line in lines if line[0] in " +")
         if text.count(before) != 1:
-            raise ValueError(f"these lines are there {text.count(before)} times, not once:\n{before}")
+            raise ValueError(
+                f"these lines are there {text.count(before)} times, not once:\n{before}"
+            )
         text = text.replace(before, after)
     return text
 
 
 def follow(some: list[Recipe], scratch: Path) -> None:
     """In a copy of what they need, with its bytecode: compiling the package takes seconds."""
-    named = " ".join(name for recipe in some for name in [*recipe.files, *recipe.changes, *recipe.commands])
+    named = " ".join(
+        name for recipe in some for name in [*recipe.files, *recipe.changes, *recipe.commands]
+    )
     tests = set(re.findall(r"\btests/(\w+)/", named))
     for name in (*NEEDED, *(f"tests/{folder}" for folder in tests), *HELPERS):
         if (ROOT / name).is_dir():
@@ -77,7 +94,9 @@ def follow(some: list[Recipe], scratch: Path) -> None:
                 raise ValueError(f"{file} is there already")
             (scratch / file).write_text(text, encoding="utf-8")
         for file, diff in recipe.changes.items():
-            (scratch / file).write_text(changed((scratch / file).read_text("utf-8"), diff), encoding="utf-8")
+            (scratch / file).write_text(
+                changed((scratch / file).read_text("utf-8"), diff), encoding="utf-8"
+            )
 
 
 # Runs commands in forks, which find loaded what all of them load.
@@ -111,11 +130,20 @@ for command in sys.argv[1:]:
 def run(command: str, scratch: Path) -> subprocess.CompletedProcess[str]:
     name, *arguments = shlex.split(command)
     modules = {"pytest": ["-m", "pytest"], "ruff": ["-m", "ruff"], "python": []}
-    program = [sys.executable, *modules[name]] if name in modules else [str(Path(sys.executable).with_name(name))]
+    program = (
+        [sys.executable, *modules[name]]
+        if name in modules
+        else [str(Path(sys.executable).with_name(name))]
+    )
     return subprocess.run(
         [*program, *arguments],
         cwd=scratch,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{scratch / 'src'}:{scratch}", "OMP_NUM_THREADS": "1", "LEASTNOISE_CACHE": "off"},
+        env={
+            "PATH": "/usr/bin:/bin",
+            "PYTHONPATH": f"{scratch / 'src'}:{scratch}",
+            "OMP_NUM_THREADS": "1",
+            "LEASTNOISE_CACHE": "off",
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -127,15 +155,30 @@ def test_what_the_page_says_works(tmp_path: Path) -> None:
     """All of it, in one tree."""
     commands, examples = [], []
     for recipe in recipes():
-        assert sum(file.startswith("src/") for file in recipe.changes) <= 1, "more than one existing file of the package is touched"
+        assert sum(file.startswith("src/") for file in recipe.changes) <= 1, (
+            "more than one existing file of the package is touched"
+        )
         assert recipe.commands
-        examples += [file for file, text in recipe.files.items() if file.startswith("src/") and ">>> " in text]
+        examples += [
+            file
+            for file, text in recipe.files.items()
+            if file.startswith("src/") and ">>> " in text
+        ]
         commands += [command for command in recipe.commands if not command.startswith(OF_ALL)]
-    commands = [*dict.fromkeys(commands), shlex.join(["pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "--doctest-modules", *examples])]
+    commands = [
+        *dict.fromkeys(commands),
+        shlex.join(
+            ["pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "--doctest-modules", *examples]
+        ),
+    ]
     follow(recipes(), tmp_path)
     done = run(f"python -c {shlex.quote(FORKS)} {shlex.join(commands)}", tmp_path)
-    assert re.findall(r"^== (\d+): (.*)$", done.stdout, flags=re.MULTILINE) == [("0", one) for one in commands], done.stdout + done.stderr
-    (of_all,) = {command for recipe in recipes() for command in recipe.commands if command.startswith(OF_ALL)}
+    assert re.findall(r"^== (\d+): (.*)$", done.stdout, flags=re.MULTILINE) == [
+        ("0", one) for one in commands
+    ], done.stdout + done.stderr
+    (of_all,) = {
+        command for recipe in recipes() for command in recipe.commands if command.startswith(OF_ALL)
+    }
     done = run(of_all, tmp_path)
     assert done.returncode == 0, f"{of_all}\n{done.stdout}\n{done.stderr}"
 
@@ -143,8 +186,12 @@ def test_what_the_page_says_works(tmp_path: Path) -> None:
 def test_a_step_left_out_is_seen(tmp_path: Path) -> None:
     whole = next(recipe for recipe in recipes() if recipe.title == "An operator")
     (file,) = (file for file in whole.files if file.startswith("src"))
-    wrong = whole.files[file].replace("return np.append(0, weights) + np.append(weights, 0)", "return np.append(weights, 0)")
-    follow([Recipe(whole.title, {**whole.files, file: wrong}, whole.changes, whole.commands)], tmp_path)
+    wrong = whole.files[file].replace(
+        "return np.append(0, weights) + np.append(weights, 0)", "return np.append(weights, 0)"
+    )
+    follow(
+        [Recipe(whole.title, {**whole.files, file: wrong}, whole.changes, whole.commands)], tmp_path
+    )
     done = run(whole.commands[0], tmp_path)
     assert "test_column_sums_with_weights[1-differences]" in done.stdout
 

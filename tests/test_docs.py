@@ -33,9 +33,9 @@ def test_the_first_of_each_word_of_the_glossary_is_explained():
     page = '<h1>Prefix</h1><p>A <a href="#">prefix</a>, <code>prefix</code>, prefix; prefixes <img title="rho"/> by rho</p>'
     shown = site.explained(page, "../notation.html")
     link = '<a class="term" href="../notation.html#in-plain-words" title="{}">{}</a>'
-    expected = page.replace("<code>prefix", "<code>" + link.format(words["prefix"], "prefix")).replace(
-        "by rho", "by " + link.format(words["rho"], "rho")
-    )
+    expected = page.replace(
+        "<code>prefix", "<code>" + link.format(words["prefix"], "prefix")
+    ).replace("by rho", "by " + link.format(words["rho"], "rho"))
     assert shown == expected
 
 
@@ -46,19 +46,31 @@ def test_the_picture_sees_a_new_import(monkeypatch):
 
 
 def test_every_public_name_is_in_the_reference():
-    shown = re.findall(r"^::: leastnoise\.(\w+)$", (ROOT / "docs" / "python.md").read_text("utf-8"), flags=re.MULTILINE)
+    shown = re.findall(
+        r"^::: leastnoise\.(\w+)$",
+        (ROOT / "docs" / "python.md").read_text("utf-8"),
+        flags=re.MULTILINE,
+    )
     assert sorted(shown) == sorted(ln.__all__)
 
 
 def test_every_folder_of_the_tree_is_in_the_page_of_the_architecture():
     page = architecture.PAGE.read_text("utf-8")
-    folders = {path.relative_to(ROOT).parts[0] for path in ROOT.glob("*/**/*.py") if not path.relative_to(ROOT).parts[0].startswith(".")}
-    assert {name for name in folders - {"build", "site", "src"} if f"| `{name}` |" not in page} == set()
+    folders = {
+        path.relative_to(ROOT).parts[0]
+        for path in ROOT.glob("*/**/*.py")
+        if not path.relative_to(ROOT).parts[0].startswith(".")
+    }
+    assert {
+        name for name in folders - {"build", "site", "src"} if f"| `{name}` |" not in page
+    } == set()
 
 
 FILES = re.compile(r"^`([\w.]+)`:\n\n```\w+\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
-WITH_COMMANDS = [page for page in sorted((ROOT / "docs").glob("*.md")) if CONSOLE.search(page.read_text("utf-8"))]
+WITH_COMMANDS = [
+    page for page in sorted((ROOT / "docs").glob("*.md")) if CONSOLE.search(page.read_text("utf-8"))
+]
 
 
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.name)
@@ -80,14 +92,22 @@ def test_the_commands_of_a_page_run_and_print_what_it_says(page, tmp_path, monke
                 main()
             told = capsys.readouterr()
             assert not stop.value.code, f"{command}\n{told.err}"
-            assert [line for line in expected if line not in told.out] == [], f"{command}\n{told.out}"
+            assert [line for line in expected if line not in told.out] == [], (
+                f"{command}\n{told.out}"
+            )
     signal.signal(signal.SIGINT, interrupt)
 
 
 def test_the_code_of_other_libraries_is_what_make_peers_runs():
     page = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
     shown = re.findall(r"^```python\n(.*?)\n```$", page, flags=re.DOTALL | re.MULTILINE)
-    peers = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "bench" / "peers").glob("peer_*.py")}
-    run = {text.partition("# [page]\n")[2].partition("# [/page]\n")[0].strip("\n") for text in peers.values()}
+    peers = {
+        path.name: path.read_text(encoding="utf-8")
+        for path in (ROOT / "bench" / "peers").glob("peer_*.py")
+    }
+    run = {
+        text.partition("# [page]\n")[2].partition("# [/page]\n")[0].strip("\n")
+        for text in peers.values()
+    }
     assert set(shown) == run
     assert len(run) == 5

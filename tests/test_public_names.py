@@ -25,7 +25,17 @@ def test_no_public_name_is_a_module_and_every_package_is_internal() -> None:
     assert [name for name in ln.__all__ if isinstance(getattr(ln, name), types.ModuleType)] == []
 
 
-HEAVY = ["numpy", "scipy", "pandas", "polars", "pyarrow", "duckdb", "narwhals", "matplotlib", "rich"]
+HEAVY = [
+    "numpy",
+    "scipy",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "duckdb",
+    "narwhals",
+    "matplotlib",
+    "rich",
+]
 HELP = """
 from leastnoise._cli import main
 sys.argv = ["leastnoise", "--help"]
@@ -36,8 +46,15 @@ except SystemExit as stop:
         raise
 """
 PLAN = "import leastnoise as ln; ln.plan(ln.queries(ln.Domain(a=ln.Integers(0, 299)), a='all_ranges'), ln.PureDP(1), seconds=1)"
-# Not scipy: which strategies the automatic choice has time for depends on the machine, and some of them load it.
-BESIDE_PLANS = ["pandas", "leastnoise._kernel", "leastnoise._adapters", "leastnoise._estimate", "leastnoise._release"]
+# Not scipy: which strategies the automatic choice has time for depends on the machine, and some of
+# them load it.
+BESIDE_PLANS = [
+    "pandas",
+    "leastnoise._kernel",
+    "leastnoise._adapters",
+    "leastnoise._estimate",
+    "leastnoise._release",
+]
 
 
 @pytest.mark.parametrize(
@@ -51,8 +68,12 @@ BESIDE_PLANS = ["pandas", "leastnoise._kernel", "leastnoise._adapters", "leastno
     ],
     ids=["the package", "domains", "adapters", "help", "a plan along one attribute"],
 )
-def test_nothing_is_loaded_that_is_not_needed(code: str, names: list[str], loaded: list[str]) -> None:
+def test_nothing_is_loaded_that_is_not_needed(
+    code: str, names: list[str], loaded: list[str]
+) -> None:
     own = os.environ | {"LEASTNOISE_CACHE": "off", "OMP_NUM_THREADS": "1"}
     program = f"import sys\n{code}\nprint([name for name in {names} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=own)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=own
+    )
     assert done.stdout.splitlines()[-1] == str(loaded)

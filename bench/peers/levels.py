@@ -1,12 +1,15 @@
 """4,096 places in groups of 16 and 256: mean absolute error of counts by level, of TopDown's and BlueDown's steps, InfTDA and leastnoise.
 
-    pip install --no-deps inf-tda && python bench/peers/levels.py [--rows 100000 1000000] [--seeds 5]
+    pip install --no-deps inf-tda && python bench/peers/levels.py [--rows 100000 1000000] [--seeds
+    5]
 
-Everybody has rho = 1/2 in all. The peers know the total, as the census does, and measure each of the three levels with a third of the
-budget. From the top down, each group's noisy parts are moved to counts of at least 0 that add up to it: the nearest by least squares
-(TopDown, arXiv 2204.08986), or in the largest move (InfTDA, arXiv 2412.09256, its authors' `int_opt`); BlueDown (arXiv 2603.10099) puts
-the best linear unbiased estimate in the place of noisy parts. These are their steps for one attribute, not their programs. leastnoise has
-no public total here; it is planned for the least total and for the least worst error of a level, and "agree" are its non-negative whole
+Everybody has rho = 1/2 in all. The peers know the total, as the census does, and measure each of
+the three levels with a third of the budget. From the top down, each group's noisy parts are moved
+to counts of at least 0 that add up to it: the nearest by least squares (TopDown, arXiv 2204.08986),
+or in the largest move (InfTDA, arXiv 2412.09256, its authors' `int_opt`); BlueDown (arXiv
+2603.10099) puts the best linear unbiased estimate in the place of noisy parts. These are their
+steps for one attribute, not their programs. leastnoise has no public total here; it is planned for
+the least total and for the least worst error of a level, and "agree" are its non-negative whole
 answers that agree up the tree.
 """
 
@@ -49,23 +52,36 @@ def unbiased(noisy: list[np.ndarray], total: float) -> list[np.ndarray]:
         share = WIDTH * variance / (WIDTH * variance + 1)
         above.append(share * level + (1 - share) * above[-1].reshape(-1, WIDTH).sum(axis=1))
         variance = share
-    return down(above[::-1], total, lambda level, totals: level + (totals - level.sum(axis=1))[:, None] / WIDTH)
+    return down(
+        above[::-1],
+        total,
+        lambda level, totals: level + (totals - level.sum(axis=1))[:, None] / WIDTH,
+    )
 
 
 def main() -> None:
     """Print the table."""
-    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     given.add_argument("--rows", nargs="+", type=int, default=[100_000, 1_000_000])
     given.add_argument("--seeds", type=int, default=5)
     said = given.parse_args()
     package = importlib.util.find_spec("InfTDA")
-    int_opt = runpy.run_path(str(Path(package.origin).with_name("optimization.py")))["int_opt"] if package and package.origin else None
+    int_opt = (
+        runpy.run_path(str(Path(package.origin).with_name("optimization.py")))["int_opt"]
+        if package and package.origin
+        else None
+    )
     levels = {f"groups of {WIDTH**above}": {"width": WIDTH**above} for above in (2, 1)}
     place = ln.Integers(0, WIDTH**LEVELS - 1, levels=levels)
     asked = ln.queries(ln.Domain(place=place), place="identity")
     for name in levels:
         asked += ln.queries(asked.domain, place=ln.level(name))
-    plans = {objective: ln.plan(asked, ln.ZCDP("1/2"), objective=objective) for objective in ("total", "worst")}
+    plans = {
+        objective: ln.plan(asked, ln.ZCDP("1/2"), objective=objective)
+        for objective in ("total", "worst")
+    }
     for rows in said.rows:
         rng = np.random.default_rng(1)
         share = rng.permutation(1 / np.arange(1, place.size + 1) ** 0.8)
@@ -75,21 +91,43 @@ def main() -> None:
         errors: dict[str, list[list[float]]] = {}
         for seed in range(said.seeds):
             noise = np.random.default_rng(seed)
-            noisy = [level + np.rint(noise.normal(scale=LEVELS**0.5, size=level.size)) for level in truth]
-            made: dict[str, list[Any]] = {"TopDown": down(noisy, rows, nearest), "BlueDown": down(unbiased(noisy, rows), rows, nearest)}
+            noisy = [
+                level + np.rint(noise.normal(scale=LEVELS**0.5, size=level.size)) for level in truth
+            ]
+            made: dict[str, list[Any]] = {
+                "TopDown": down(noisy, rows, nearest),
+                "BlueDown": down(unbiased(noisy, rows), rows, nearest),
+            }
             if int_opt is not None:
-                each = lambda level, totals: np.array([int_opt(*one) for one in zip(level.astype(int), totals.astype(int), strict=True)])  # noqa: E731
+                each = lambda level, totals: np.array(  # noqa: E731
+                    [
+                        int_opt(*one)
+                        for one in zip(level.astype(int), totals.astype(int), strict=True)
+                    ]
+                )  # noqa: E731, RUF100
                 made["InfTDA"] = down(noisy, rows, each)
             options = ln.Options(non_negative=True, integer=True)
             for objective, plan in plans.items():
-                release = ln.release(plan, pd.DataFrame({"place": data}), seed=seed, options=options)
-                tables = [release.tables[name] for name in (*(f"place:{level}" for level in levels), "place")]
+                release = ln.release(
+                    plan, pd.DataFrame({"place": data}), seed=seed, options=options
+                )
+                tables = [
+                    release.tables[name]
+                    for name in (*(f"place:{level}" for level in levels), "place")
+                ]
                 made[f"leastnoise, {objective}"] = [one.answer for one in tables]
                 made[f"leastnoise, {objective}, agree"] = [one.integer for one in tables]
             for name, found in made.items():
-                errors.setdefault(name, []).append([float(abs(a - b).mean()) for a, b in zip(found, truth, strict=True)])
+                errors.setdefault(name, []).append(
+                    [float(abs(a - b).mean()) for a, b in zip(found, truth, strict=True)]
+                )
         for name, means in errors.items():
-            print(f"| {rows:,} | {name} | " + " | ".join(f"{value:.2f}" for value in np.mean(means, axis=0)) + " |", flush=True)
+            print(
+                f"| {rows:,} | {name} | "
+                + " | ".join(f"{value:.2f}" for value in np.mean(means, axis=0))
+                + " |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

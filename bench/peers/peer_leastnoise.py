@@ -17,5 +17,8 @@ release = ln.release(plan, "people.csv", ledger="people.ledger")
 found = {}
 for names in TABLES:
     frame = release.frame(" x ".join(names))
-    found[key(names)] = {key(row[:-1]): row[-1] for row in zip(*(frame[name] for name in names), frame["answer"], strict=True)}
+    found[key(names)] = {
+        key(row[:-1]): row[-1]
+        for row in zip(*(frame[name] for name in names), frame["answer"], strict=True)
+    }
 say(time.perf_counter() - start, found)

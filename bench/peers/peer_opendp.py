@@ -25,4 +25,10 @@ for names in TABLES:
     query = context.query().group_by(*names).agg(dp.len(signed=True)).with_keys(keys)
     released[names] = query.release().collect()
 # [/page]
-say(time.perf_counter() - start, {key(names): {key(row[:-1]): row[-1] for row in frame.rows()} for names, frame in released.items()})
+say(
+    time.perf_counter() - start,
+    {
+        key(names): {key(row[:-1]): row[-1] for row in frame.rows()}
+        for names, frame in released.items()
+    },
+)

@@ -2,7 +2,8 @@
 
     python bench/peers/run.py [--folder build/peers] [--only NAME]
 
-The error is the root mean square over all 1,126 cells, of one run; a cell that a library leaves out counts as 0.
+The error is the root mean square over all 1,126 cells, of one run; a cell that a library leaves out
+counts as 0.
 """
 
 import argparse
@@ -43,8 +44,20 @@ def run(name: str, folder: Path) -> dict[str, Any]:
     """What a library released, and how long it took from the first import."""
     python = python_of(name, folder)
     (folder / "people.ledger").unlink(missing_ok=True)
-    environment = {**os.environ, "PYSPARK_PYTHON": str(python), "PYTHONPATH": str(HERE), "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run([python, HERE / f"peer_{name}.py"], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    environment = {
+        **os.environ,
+        "PYSPARK_PYTHON": str(python),
+        "PYTHONPATH": str(HERE),
+        "PYTHONWARNINGS": "ignore",
+    }
+    done = subprocess.run(
+        [python, HERE / f"peer_{name}.py"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         sys.exit(f"{name} failed:\n{done.stderr}")
     return dict(json.loads(done.stdout))
@@ -52,14 +65,21 @@ def run(name: str, folder: Path) -> dict[str, Any]:
 
 def errors(answers: Counts, exact: Counts) -> dict[str, float]:
     """Root mean square errors: of all cells, and of a table."""
-    squares = {table: [(answers[table].get(cell, 0.0) - count) ** 2 for cell, count in exact[table].items()] for table in map(key, TABLES)}
+    squares = {
+        table: [
+            (answers[table].get(cell, 0.0) - count) ** 2 for cell, count in exact[table].items()
+        ]
+        for table in map(key, TABLES)
+    }
     squares["all"] = [square for table in map(key, TABLES) for square in squares[table]]
     return {column: math.sqrt(sum(squares[column]) / len(squares[column])) for column in COLUMNS}
 
 
 def main() -> None:
     """Run all and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--folder", type=Path, default=HERE.parents[1] / "build" / "peers")
     parser.add_argument("--only", choices=PEERS, default=None)
     options = parser.parse_args()
@@ -67,11 +87,19 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_people(folder)
     exact = truth(folder)
-    print("| library | seconds | rmse of all cells | sex | age | region x age |\n|---|---|---|---|---|---|")
+    print(
+        "| library | seconds | rmse of all cells | sex | age | region x age "
+        "|\n|---|---|---|---|---|---|"
+    )
     for name in [options.only] if options.only else PEERS:
         made = run(name, folder)
         found = errors(made["answers"], exact)
-        print(f"| {name} | {made['seconds']:.1f} | " + " | ".join(f"{found[column]:.3g}" for column in COLUMNS) + " |", flush=True)
+        print(
+            f"| {name} | {made['seconds']:.1f} | "
+            + " | ".join(f"{found[column]:.3g}" for column in COLUMNS)
+            + " |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

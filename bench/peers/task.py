@@ -9,7 +9,11 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-VALUES: dict[str, list[str] | list[int]] = {"sex": ["F", "M"], "region": list("ABCDEFGH"), "age": list(range(100))}
+VALUES: dict[str, list[str] | list[int]] = {
+    "sex": ["F", "M"],
+    "region": list("ABCDEFGH"),
+    "age": list(range(100)),
+}
 TABLES = [names for size in (1, 2) for names in itertools.combinations(VALUES, size)]
 EPSILON = 1.0
 FILE = "people.csv"

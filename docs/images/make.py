@@ -18,7 +18,9 @@ PROGRAM = Path(sys.executable).with_name("leastnoise")
 
 def main() -> None:
     """Make a release of the generated survey, another by filling in the first page of the studio, and take pictures."""
-    chromium = shutil.which("chromium") or sys.exit("the pictures need chromium (apt-get install chromium)")
+    chromium = shutil.which("chromium") or sys.exit(
+        "the pictures need chromium (apt-get install chromium)"
+    )
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "demo")
         subprocess.run([PROGRAM, "demo", "--out", out], check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own program
@@ -28,23 +30,40 @@ def main() -> None:
         first.mkdir()
         shutil.copy(out / "people.parquet", first)
         _fill_in(chromium, first)
-        subprocess.run([PROGRAM, "release", "people.toml", "--out", "release"], cwd=first, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
+        subprocess.run(  # noqa: S603
+            [PROGRAM, "release", "people.toml", "--out", "release"],
+            cwd=first,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )  # noqa: RUF100, S603
         _picture(chromium, "first-report.png", (1000, 1100), first / "release" / "report.html")
 
 
 def _picture(chromium: str, name: str, size: tuple[int, int], page: Path) -> None:
     """A picture of a page of this computer."""
-    command = [chromium, "--headless", "--no-sandbox", "--hide-scrollbars", f"--window-size={size[0]},{size[1]}"]
-    subprocess.run([*command, f"--screenshot={HERE / name}", page.as_uri()], check=True, capture_output=True)  # noqa: S603 - found on the path
+    command = [
+        chromium,
+        "--headless",
+        "--no-sandbox",
+        "--hide-scrollbars",
+        f"--window-size={size[0]},{size[1]}",
+    ]
+    subprocess.run(  # noqa: S603
+        [*command, f"--screenshot={HERE / name}", page.as_uri()], check=True, capture_output=True
+    )  # noqa: RUF100, S603
     print(HERE / name)
 
 
 def _fill_in(chromium: str, folder: Path) -> None:
     """Open the studio on the file in a folder, and fill its first page in."""
     subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--silent"], cwd=BROWSER, check=True)  # noqa: S607 - what drives the browser
-    studio = subprocess.Popen([PROGRAM, "studio", "people.parquet"], cwd=folder, stdout=subprocess.PIPE, text=True)  # noqa: S603
+    studio = subprocess.Popen(  # noqa: S603
+        [PROGRAM, "studio", "people.parquet"], cwd=folder, stdout=subprocess.PIPE, text=True
+    )  # noqa: RUF100, S603
     try:
-        address = next(found[0] for line in studio.stdout or () if (found := re.search(r"http://\S+", line)))
+        address = next(
+            found[0] for line in studio.stdout or () if (found := re.search(r"http://\S+", line))
+        )
         subprocess.run(["node", HERE / "first.mjs", chromium, address, HERE], check=True)  # noqa: S603, S607
     finally:
         studio.terminate()

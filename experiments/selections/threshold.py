@@ -1,8 +1,9 @@
 """Private thresholds for truncated sums: what they have in common, the sparse vector technique and the recursive mechanism.
 
-A sum of amounts between 0 and a public upper bound is measured with less noise when each amount is cut at a limit; how low the limit may
-be depends on the data, so it is paid for. The labels (H1 ...) refer to PROOFS-threshold.md beside this file. Limits and amounts are whole
-units below 2^53. Neighbours differ by one row, added or removed. Each call draws all of its noise anew.
+A sum of amounts between 0 and a public upper bound is measured with less noise when each amount is
+cut at a limit; how low the limit may be depends on the data, so it is paid for. The labels (H1 ...)
+refer to PROOFS-threshold.md beside this file. Limits and amounts are whole units below 2^53.
+Neighbours differ by one row, added or removed. Each call draws all of its noise anew.
 """
 
 import math
@@ -55,7 +56,11 @@ def scale_up(sensitivity: int, epsilon: Fraction) -> tuple[int, int]:
     """
     numerator = -(-sensitivity * _SCALE_STEPS * epsilon.denominator // epsilon.numerator)
     if not numerator <= _LARGEST_SCALE * _SCALE_STEPS:
-        raise refuse("epsilon", str(epsilon), f"larger: noise of {sensitivity / float(epsilon):.2g} is beyond exact arithmetic")
+        raise refuse(
+            "epsilon",
+            str(epsilon),
+            f"larger: noise of {sensitivity / float(epsilon):.2g} is beyond exact arithmetic",
+        )
     return numerator, _SCALE_STEPS
 
 
@@ -69,16 +74,23 @@ def above(amounts: IntArray, limits: IntArray) -> IntArray:
 
 
 def sparse_vector(
-    values: IntArray, epsilon: Fraction, entropy: Entropy, candidates: Sequence[int], kept: Fraction = Fraction(499, 500)
+    values: IntArray,
+    epsilon: Fraction,
+    entropy: Entropy,
+    candidates: Sequence[int],
+    kept: Fraction = Fraction(499, 500),
 ) -> int:
     """The first limit that seems to leave a part ``kept`` of the rows as they are: AboveThreshold.
 
     Args:
         values: the amounts in units, int64 of shape (rows,); private, and so is the number of rows.
-        epsilon: what the choice may cost; half of it is for the threshold of the comparisons, half for the queries.
+        epsilon: what the choice may cost; half of it is for the threshold of the comparisons, half
+            for the queries.
         entropy: the source of the noise.
-        candidates: public increasing limits from 1; at the last, the public upper bound of an amount, the search stops if not before.
-        kept: the part of the rows at or below the limit that is asked for, a fraction between 0 and 1 of terms below 2^16.
+        candidates: public increasing limits from 1; at the last, the public upper bound of an
+            amount, the search stops if not before.
+        kept: the part of the rows at or below the limit that is asked for, a fraction between 0 and
+            1 of terms below 2^16.
 
     Returns:
         The limit.
@@ -90,8 +102,8 @@ def sparse_vector(
         epsilon-DP (theorem V of PROOFS-threshold.md). The noisy numbers are not released.
 
     Source:
-        Dwork and Roth 2014, algorithm 1; Wu et al., "Answering Summation Queries for Numerical Attributes under Differential Privacy",
-        with the count of rows made part of the query.
+        Dwork and Roth 2014, algorithm 1; Wu et al., "Answering Summation Queries for Numerical
+        Attributes under Differential Privacy", with the count of rows made part of the query.
 
     >>> from leastnoise._kernel import SeededEntropy
     >>> values = np.repeat([30, 500], [9990, 10])
@@ -104,7 +116,9 @@ def sparse_vector(
     queries = (b - a) * len(amounts) - b * above(amounts, np.array(candidates[:-1], dtype=np.int64))
     bar = int(discrete_laplace(*scale_up(max(a, b - a), epsilon / 2), 1, entropy)[0])  # V2
     noisy = queries + discrete_laplace(*scale_up(b, epsilon / 2), len(queries), entropy)  # V3
-    return candidates[int(np.argmax(np.append(noisy >= bar, True)))]  # V4: argmax finds the first True
+    return candidates[
+        int(np.argmax(np.append(noisy >= bar, True)))
+    ]  # V4: argmax finds the first True
 
 
 def recursive(values: IntArray, epsilon: Fraction, entropy: Entropy, start: int, most: int) -> int:
@@ -124,11 +138,12 @@ def recursive(values: IntArray, epsilon: Fraction, entropy: Entropy, start: int,
         InputError: so small an epsilon that there are more than 2^22 steps; never because of a row.
 
     Guarantees:
-        epsilon-DP (theorem R of PROOFS-threshold.md): i changes by at most 1 with a row, and what is made of the noisy i is
-        post-processing.
+        epsilon-DP (theorem R of PROOFS-threshold.md): i changes by at most 1 with a row, and what
+        is made of the noisy i is post-processing.
 
     Source:
-        Chen and Zhou, SIGMOD 2013, with the order statistics as bounding sequence; Wu et al., algorithm 3.
+        Chen and Zhou, SIGMOD 2013, with the order statistics as bounding sequence; Wu et al.,
+        algorithm 3.
 
     >>> from leastnoise._kernel import SeededEntropy
     >>> values = np.repeat([30, 500], [9990, 10])
@@ -137,10 +152,18 @@ def recursive(values: IntArray, epsilon: Fraction, entropy: Entropy, start: int,
     """
     beta, room = float(_STEP * epsilon), math.log(most / start)
     if not room <= beta * _MOST_STEPS:
-        raise refuse("epsilon", str(epsilon), "larger: more than 2^22 steps lead to the upper bound", "Spend more, or start higher.")
-    # R1: any public non-decreasing sequence that ends with the bound would do, so rounding does no harm
+        raise refuse(
+            "epsilon",
+            str(epsilon),
+            "larger: more than 2^22 steps lead to the upper bound",
+            "Spend more, or start higher.",
+        )
+    # R1: any public non-decreasing sequence that ends with the bound would do, so rounding does no
+    #     harm
     steps = np.arange(math.ceil(room / beta) + 1, dtype=np.int64)
-    sequence = np.minimum(np.floor(start * np.exp(np.minimum(beta * steps, room))), most).astype(np.int64)
+    sequence = np.minimum(np.floor(start * np.exp(np.minimum(beta * steps, room))), most).astype(
+        np.int64
+    )
     sequence = np.maximum.accumulate(sequence)
     sequence[-1] = most
     index = int(np.argmax(above(sorted_amounts(values, most), sequence) <= steps))  # R2

@@ -1,7 +1,8 @@
 """A private threshold chosen by the predicted total error, bias and noise together: the strategy for each limit is part of the choice.
 
-For every candidate a planner predicts, without the data, the noise of each query under the best strategy for that limit. The bias is the
-data's. The labels (J1 ...) refer to PROOFS-threshold.md beside this file.
+For every candidate a planner predicts, without the data, the noise of each query under the best
+strategy for that limit. The bias is the data's. The labels (J1 ...) refer to PROOFS-threshold.md
+beside this file.
 """
 
 import math
@@ -24,7 +25,13 @@ _roots = np.frompyfunc(math.isqrt, 1, 1)
 
 
 def least_error(
-    values: IntArray, epsilon: Fraction, entropy: Entropy, candidates: Sequence[int], low: IntArray, high: IntArray, noise: FloatArray
+    values: IntArray,
+    epsilon: Fraction,
+    entropy: Entropy,
+    candidates: Sequence[int],
+    low: IntArray,
+    high: IntArray,
+    noise: FloatArray,
 ) -> int:
     """The limit of least predicted error: sum over queries of the root of squared bias plus noise variance.
 
@@ -32,20 +39,25 @@ def least_error(
         values: the amounts in units, int64 of shape (rows,); private.
         epsilon: what the choice may cost.
         entropy: the source of the noise.
-        candidates: public increasing limits from 1, K of them; the last is the public upper bound of an amount.
-        low: public lower ends in units, int64 of shape (m,): query j sums the amounts above ``low[j]`` and up to ``high[j]``.
-        high: public upper ends, at least ``low`` and at most the bound, shape (m,). -1 and the bound are the ends of the total.
-        noise: public predicted standard errors of the queries for each limit, in units, at least 0, shape (K, m).
+        candidates: public increasing limits from 1, K of them; the last is the public upper bound
+            of an amount.
+        low: public lower ends in units, int64 of shape (m,): query j sums the amounts above
+            ``low[j]`` and up to ``high[j]``.
+        high: public upper ends, at least ``low`` and at most the bound, shape (m,). -1 and the
+            bound are the ends of the total.
+        noise: public predicted standard errors of the queries for each limit, in units, at least 0,
+            shape (K, m).
 
     Returns:
         The limit.
 
     Guarantees:
-        epsilon-DP (theorem J of PROOFS-threshold.md). One row raises the predicted error of every limit, and by no more than it can add to
-        the biases; so the noise needs no factor of two.
+        epsilon-DP (theorem J of PROOFS-threshold.md). One row raises the predicted error of every
+        limit, and by no more than it can add to the biases; so the noise needs no factor of two.
 
     Source:
-        Report noisy max with one-sided noise (permute and flip: McKenna and Sheldon 2020), on monotone scores.
+        Report noisy max with one-sided noise (permute and flip: McKenna and Sheldon 2020), on
+        monotone scores.
 
     >>> from leastnoise._kernel import SeededEntropy
     >>> values = np.repeat([30, 500], [9990, 10])
@@ -54,7 +66,9 @@ def least_error(
     >>> least_error(values, Fraction(1), SeededEntropy(1), limits, np.array([-1]), np.array([1000]), noise)
     40
     """
-    spread = np.array([[int(std) for std in row] for row in noise.tolist()], dtype=object)  # what is below a unit does not matter
+    spread = np.array(
+        [[int(std) for std in row] for row in noise.tolist()], dtype=object
+    )  # what is below a unit does not matter
     largest = sensitivity(candidates, low, high)
     unit = max(1, largest // _GRID)
     bias = biases(sorted_amounts(values, candidates[-1]), candidates, low, high)
@@ -72,7 +86,8 @@ def sensitivity(limits: Sequence[int], low: IntArray, high: IntArray) -> int:
     >>> sensitivity([10, 100], np.array([-1, -1]), np.array([50, 100]))
     90
     """
-    # Between two ends the queries that count an amount are the same ones, so that the largest amount is the worst.
+    # Between two ends the queries that count an amount are the same ones, so that the largest
+    # amount is the worst.
     amounts = np.unique(np.clip(np.concatenate([low, high, [limits[-1]]]), 0, limits[-1]))
     begun, ended = (np.searchsorted(np.sort(ends), amounts, side="left") for ends in (low, high))
     return int(((begun - ended).astype(object) * np.maximum(amounts - limits[0], 0)).max())

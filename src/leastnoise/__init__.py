@@ -2,7 +2,8 @@
 
     domain, workload, budget -> plan (public) -> release of a table -> answers with error bars
 
-Examples in docstrings begin after ``import leastnoise as ln``, ``import numpy as np`` and ``import pandas as pd``.
+Examples in docstrings begin after ``import leastnoise as ln``, ``import numpy as np`` and ``import
+pandas as pd``.
 
 Names are loaded when first used, so that ``import leastnoise`` and ``leastnoise --help`` are quick.
 """
@@ -13,15 +14,44 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
     from leastnoise._adapters import CSV, DatabaseTable, Joined
-    from leastnoise._check import BudgetError, GuardError, InputError, InternalError, LeastNoiseError, LedgerError, PaidError
-    from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, PerCell, Reading, Unknown
+    from leastnoise._check import (
+        BudgetError,
+        GuardError,
+        InputError,
+        InternalError,
+        LeastNoiseError,
+        LedgerError,
+        PaidError,
+    )
+    from leastnoise._domain import (
+        Bins,
+        Categories,
+        Coded,
+        Dates,
+        Decimals,
+        Domain,
+        Edges,
+        Integers,
+        Measure,
+        PerCell,
+        Reading,
+        Unknown,
+    )
     from leastnoise._estimate import cdf, changes, means, quantiles
     from leastnoise._holder import check
     from leastnoise._kernel import Ledger
     from leastnoise._plan import Plan, plan_categories
     from leastnoise._planning import Least, compare, plan
     from leastnoise._release import Options, Release
-    from leastnoise._session import audit, export, find_categories, read_release, release, release_series, resume
+    from leastnoise._session import (
+        audit,
+        export,
+        find_categories,
+        read_release,
+        release,
+        release_series,
+        resume,
+    )
     from leastnoise._spec import read_spec
     from leastnoise._workload import (
         Workload,

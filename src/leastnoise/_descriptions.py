@@ -1,10 +1,13 @@
 """Descriptions of tables by other tools, with a reader for each.
 
-- CSV on the Web with the vocabulary CSVW-EO for public facts: keys, partitions, bounds, the privacy unit and its contributions.
+- CSV on the Web with the vocabulary CSVW-EO for public facts: keys, partitions, bounds, the privacy
+  unit and its contributions.
 - ``domain.json`` of mbi (private-pgm): the number of codes of every attribute.
-- The domain of an OpenDP context as ``opendp.prelude.serialize`` writes it: columns with types, bounds and categories. The context itself
-  holds the data and cannot be a file; its margins and lengths are no part of a spec.
-- Metadata of SmartNoise SQL (YAML): a database, a schema, a table, and the type and bounds of every column.
+- The domain of an OpenDP context as ``opendp.prelude.serialize`` writes it: columns with types,
+  bounds and categories. The context itself holds the data and cannot be a file; its margins and
+  lengths are no part of a spec.
+- Metadata of SmartNoise SQL (YAML): a database, a schema, a table, and the type and bounds of every
+  column.
 """
 
 import json
@@ -67,9 +70,16 @@ class Column:
         if ends is None:
             return {"bins": {"low": BLANK, "high": BLANK, "count": _BINS}}
         first, last = ends
-        if self.holds == "whole" and last - first < MOST_VALUES and first.denominator == last.denominator == 1:
+        if (
+            self.holds == "whole"
+            and last - first < MOST_VALUES
+            and first.denominator == last.denominator == 1
+        ):
             return {"integers": [int(first), int(last)], "outside": "clip"}
-        return {"bins": {"low": _plain(first), "high": _plain(last), "count": _BINS}, "outside": "clip"}
+        return {
+            "bins": {"low": _plain(first), "high": _plain(last), "count": _BINS},
+            "outside": "clip",
+        }
 
     def measure(self) -> dict[str, Any] | None:
         """Return the table [measures.NAME]: clipped to the bounds, in the coarsest unit that both are multiples of; None without bounds."""
@@ -77,7 +87,10 @@ class Column:
         if ends is None:
             return None
         unit = Fraction(1, math.lcm(*(end.denominator for end in ends)))
-        return {"clip": [_plain(end) for end in ends], **({} if unit == 1 else {"unit": _plain(unit)})}
+        return {
+            "clip": [_plain(end) for end in ends],
+            **({} if unit == 1 else {"unit": _plain(unit)}),
+        }
 
 
 def _described(tool: str, columns: Iterable[Column], **further: Any) -> Description:
@@ -85,7 +98,9 @@ def _described(tool: str, columns: Iterable[Column], **further: Any) -> Descript
     return Description(
         tool=tool,
         attributes={column.name: column.attribute() for column in listed if column.holds},
-        measures={column.name: measure for column in listed if (measure := column.measure()) is not None},
+        measures={
+            column.name: measure for column in listed if (measure := column.measure()) is not None
+        },
         left_out={column.name: column.left_out for column in listed if not column.holds},
         **further,
     )
@@ -110,8 +125,16 @@ _PERSON = "it names the person"
 _WHOLE = """integer long int short byte nonNegativeInteger positiveInteger nonPositiveInteger negativeInteger unsignedLong unsignedInt
 unsignedShort unsignedByte"""
 _TEXTS = "string normalizedString token anyURI language Name NMTOKEN"
-_KINDS = {"whole": _WHOLE, "number": "decimal double float number", "date": "date dateTime datetime dateTimeStamp", "text": _TEXTS}
-_CSVW = {"boolean": "truth", **{datatype: kind for kind, datatypes in _KINDS.items() for datatype in datatypes.split()}}
+_KINDS = {
+    "whole": _WHOLE,
+    "number": "decimal double float number",
+    "date": "date dateTime datetime dateTimeStamp",
+    "text": _TEXTS,
+}
+_CSVW = {
+    "boolean": "truth",
+    **{datatype: kind for kind, datatypes in _KINDS.items() for datatype in datatypes.split()},
+}
 
 
 def from_csvw(value: Any) -> Description | None:
@@ -127,27 +150,44 @@ def from_csvw(value: Any) -> Description | None:
         columns,
         unit=named[-1] if named else value.get("privacyUnit"),
         max_rows=per_person if type(per_person) is int else BLANK,
-        notes=("Metadata that were generated from the data must be reviewed: what is not public beforehand must not be in a spec.",),
+        notes=(
+            (
+                "Metadata that were generated from the data must be reviewed: what is not public "
+                "beforehand must not be in a spec."
+            ),
+        ),
     )
 
 
 def _csvw_column(column: Mapping[str, Any], unit: object) -> Column:
     """Read a column, whose datatype is a text or an object with bounds.
 
-    Public values are listed, or are partitions of one value each; partitions that follow each other without a gap give edges.
+    Public values are listed, or are partitions of one value each; partitions that follow each other
+    without a gap give edges.
     """
-    name, given = str(column.get("name") or column.get("titles") or ""), column.get("datatype", "string")
+    name, given = (
+        str(column.get("name") or column.get("titles") or ""),
+        column.get("datatype", "string"),
+    )
     if column.get("privacyId") is True or (unit is not None and name == unit):
         return Column(name=name, left_out=_PERSON)
     inner = given if isinstance(given, Mapping) else {}
     datatype = str(inner.get("base", "string") if inner else given)
     low, high = (column.get(key, inner.get(key)) for key in ("minimum", "maximum"))
-    listed = [entry.get("predicate") for entry in column.get("partitions") or [] if isinstance(entry, Mapping)]
+    listed = [
+        entry.get("predicate")
+        for entry in column.get("partitions") or []
+        if isinstance(entry, Mapping)
+    ]
     parts = [predicate for predicate in listed if isinstance(predicate, Mapping)]
     values, edges = column.get("keyValues"), None
-    if parts and all(part.get(end) is not None for part in parts for end in ("lowerBound", "upperBound")):
+    if parts and all(
+        part.get(end) is not None for part in parts for end in ("lowerBound", "upperBound")
+    ):
         bound = partial(exact, "a bound of a partition")
-        lows, highs = (sorted((part[end] for part in parts), key=bound) for end in ("lowerBound", "upperBound"))
+        lows, highs = (
+            sorted((part[end] for part in parts), key=bound) for end in ("lowerBound", "upperBound")
+        )
         if [*map(bound, lows[1:])] == [*map(bound, highs[:-1])]:
             edges = [str(lows[0]), *map(str, highs)]
     return Column(
@@ -155,24 +195,35 @@ def _csvw_column(column: Mapping[str, Any], unit: object) -> Column:
         holds=_CSVW.get(datatype, ""),
         low=low,
         high=high,
-        values=values if isinstance(values, list) else [part["partitionValue"] for part in parts if "partitionValue" in part],
+        values=values
+        if isinstance(values, list)
+        else [part["partitionValue"] for part in parts if "partitionValue" in part],
         edges=edges,
-        complete=column.get("exhaustiveKeys") is not False and column.get("exhaustivePartitions") is not False,
+        complete=column.get("exhaustiveKeys") is not False
+        and column.get("exhaustivePartitions") is not False,
         left_out=f"of type {datatype}, which cannot be published",
     )
 
 
 def from_mbi(value: Any) -> Description | None:
     """Read mbi: an object with the size of each attribute, whose codes are 0 to size - 1."""
-    if not (isinstance(value, Mapping) and value and all(type(size) is int and size > 0 for size in value.values())):
+    if not (
+        isinstance(value, Mapping)
+        and value
+        and all(type(size) is int and size > 0 for size in value.values())
+    ):
         return None
     note = "mbi numbers the values of an attribute from 0; where the data have other values, write categories, integers or bins instead."
-    return Description(tool="mbi", attributes={name: {"size": size} for name, size in value.items()}, notes=(note,))
+    return Description(
+        tool="mbi", attributes={name: {"size": size} for name, size in value.items()}, notes=(note,)
+    )
 
 
 def from_opendp(value: Any) -> Description | None:
     """Read OpenDP: the domain of a frame."""
-    note = "The unit and the budget of an OpenDP context are not in its domain: write [privacy] anew."
+    note = (
+        "The unit and the budget of an OpenDP context are not in its domain: write [privacy] anew."
+    )
     columns = [*_calls(value, "series_domain")]
     return _described("OpenDP", map(_opendp_column, columns), notes=(note,)) if columns else None
 
@@ -186,9 +237,22 @@ def _opendp_column(column: Mapping[str, Any]) -> Column:
         kind, bounds = str(call.get("T")), call.get("bounds")
         pair = bounds.get("__tuple__") if isinstance(bounds, Mapping) else bounds
         low, high = pair if isinstance(pair, list) and len(pair) == 2 else (None, None)
-        number = "whole" if kind[:1] in "iu" and kind[1:].isdecimal() else "number" if kind.startswith("f") else ""
-        return Column(name=name, holds=number or {"bool": "truth", "String": "text"}.get(kind, ""), low=low, high=high)
-    return Column(name=name, holds="date" if any(True for _ in _calls(element, "datetime_domain")) else "")
+        number = (
+            "whole"
+            if kind[:1] in "iu" and kind[1:].isdecimal()
+            else "number"
+            if kind.startswith("f")
+            else ""
+        )
+        return Column(
+            name=name,
+            holds=number or {"bool": "truth", "String": "text"}.get(kind, ""),
+            low=low,
+            high=high,
+        )
+    return Column(
+        name=name, holds="date" if any(True for _ in _calls(element, "datetime_domain")) else ""
+    )
 
 
 def _calls(value: Any, function: str) -> Iterator[Mapping[str, Any]]:
@@ -204,7 +268,14 @@ def _calls(value: Any, function: str) -> Iterator[Mapping[str, Any]]:
                 yield from _calls(inner, function)
 
 
-_TYPES = {"int": "whole", "float": "number", "string": "text", "boolean": "truth", "datetime": "date", "unknown": ""}
+_TYPES = {
+    "int": "whole",
+    "float": "number",
+    "string": "text",
+    "boolean": "truth",
+    "datetime": "date",
+    "unknown": "",
+}
 
 
 def from_smartnoise(value: Any) -> Description | None:
@@ -214,21 +285,50 @@ def from_smartnoise(value: Any) -> Description | None:
         return None
     if len(tables) > 1:
         listed = ", ".join(name for name, _ in tables)
-        raise InputError(f"A spec is about one table; this metadata describes {len(tables)} ({listed}). Keep the one that you publish.")
+        raise InputError(
+            f"A spec is about one table; this metadata describes {len(tables)} ({listed}). Keep "
+            "the one that you publish."
+        )
     _, table = tables[0]
-    columns = {name: column for name, column in table.items() if isinstance(column, Mapping) and "type" in column}
-    unit = next((name for name, column in columns.items() if str(column.get("private_id")).lower() == "true"), None)
+    columns = {
+        name: column
+        for name, column in table.items()
+        if isinstance(column, Mapping) and "type" in column
+    }
+    unit = next(
+        (
+            name
+            for name, column in columns.items()
+            if str(column.get("private_id")).lower() == "true"
+        ),
+        None,
+    )
     per_person, listed_columns = table.get("max_ids", BLANK), []
     for name, column in columns.items():
-        facts: dict[str, Any] = {"holds": _TYPES.get(str(column["type"]), ""), "low": column.get("lower"), "high": column.get("upper")}
+        facts: dict[str, Any] = {
+            "holds": _TYPES.get(str(column["type"]), ""),
+            "low": column.get("lower"),
+            "high": column.get("upper"),
+        }
         is_person = name == unit
-        listed_columns.append(Column(name=name, left_out=_PERSON if is_person else "its type is unknown", **({} if is_person else facts)))
+        listed_columns.append(
+            Column(
+                name=name,
+                left_out=_PERSON if is_person else "its type is unknown",
+                **({} if is_person else facts),
+            )
+        )
     return _described(
         "SmartNoise",
         listed_columns,
         unit=None if str(table.get("row_privacy")).lower() == "true" else unit,
         max_rows=int(per_person) if str(per_person).isdecimal() else BLANK,
-        notes=("SmartNoise says nothing about which categories there are; a code list or a questionnaire does.",),
+        notes=(
+            (
+                "SmartNoise says nothing about which categories there are; a code list or a "
+                "questionnaire does."
+            ),
+        ),
     )
 
 
@@ -236,7 +336,11 @@ def _tables(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, M
     """Yield each mapping of columns with types, with its path."""
     if not isinstance(value, Mapping) or depth > 4:
         return
-    columns = [column for column in value.values() if isinstance(column, Mapping) and str(column.get("type")) in _TYPES]
+    columns = [
+        column
+        for column in value.values()
+        if isinstance(column, Mapping) and str(column.get("type")) in _TYPES
+    ]
     if columns:
         yield path, value
         return
@@ -244,7 +348,12 @@ def _tables(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, M
         yield from _tables(inner, f"{path}.{name}" if path else str(name), depth + 1)
 
 
-READERS: tuple[Callable[[Any], Description | None], ...] = (from_csvw, from_mbi, from_opendp, from_smartnoise)
+READERS: tuple[Callable[[Any], Description | None], ...] = (
+    from_csvw,
+    from_mbi,
+    from_opendp,
+    from_smartnoise,
+)
 """Each returns None for a description of another tool."""
 _KNOWN = "CSVW-EO (JSON), SmartNoise metadata (YAML), domain.json of mbi, and a domain that OpenDP serialized"
 
@@ -255,27 +364,41 @@ def read_description(path: Path) -> Description:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
-        raise InputError(f"The description {str(path)!r} cannot be read: {reason}. Name a file that you may read.") from None
+        raise InputError(
+            f"The description {str(path)!r} cannot be read: {reason}. Name a file that you may "
+            "read."
+        ) from None
     except UnicodeDecodeError:
-        raise InputError(f"The description {str(path)!r} is not text in UTF-8. Known are {_KNOWN}.") from None
+        raise InputError(
+            f"The description {str(path)!r} is not text in UTF-8. Known are {_KNOWN}."
+        ) from None
     try:
-        value = json.loads(text, parse_float=str)  # numbers with a point stay texts, so that they are exact
+        value = json.loads(
+            text, parse_float=str
+        )  # numbers with a point stay texts, so that they are exact
     except (ValueError, RecursionError):
         try:
             import yaml
         except ImportError:
-            raise InputError("Descriptions in YAML need the extra 'yaml': pip install 'leastnoise[yaml]'.") from None
+            raise InputError(
+                "Descriptions in YAML need the extra 'yaml': pip install 'leastnoise[yaml]'."
+            ) from None
         try:
             value = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - it makes texts, lists and dictionaries alone
         except (yaml.YAMLError, RecursionError):
-            raise InputError(f"The description {str(path)!r} is neither JSON nor YAML. Known are {_KNOWN}.") from None
+            raise InputError(
+                f"The description {str(path)!r} is neither JSON nor YAML. Known are {_KNOWN}."
+            ) from None
     for read in READERS:
         try:
             made = read(value)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, InputError):
                 raise
-            raise InputError(f"The description {str(path)!r} looks like one for {read.__name__}, and is damaged. Mend it.") from None
+            raise InputError(
+                f"The description {str(path)!r} looks like one for {read.__name__}, and is "
+                "damaged. Mend it."
+            ) from None
         if made is not None:
             return made
     raise InputError(f"The description {str(path)!r} is none that is known: {_KNOWN}.")

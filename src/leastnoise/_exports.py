@@ -1,7 +1,8 @@
 """The forms of a finished release, each a text made of what was published.
 
-A file for reviewers, after the topics of NIST SP 800-226 in our own words; an entry for the registry of deployments of differential privacy
-(github.com/opendp/deployments-registry-data); measurements as mbi (private-pgm) takes them, which docs/measurements.md reads; a notebook.
+A file for reviewers, after the topics of NIST SP 800-226 in our own words; an entry for the
+registry of deployments of differential privacy (github.com/opendp/deployments-registry-data);
+measurements as mbi (private-pgm) takes them, which docs/measurements.md reads; a notebook.
 """
 
 import json
@@ -25,7 +26,9 @@ REVIEW, _REGISTRY = (TEMPLATES / name for name in ("review.md", "registry.yml"))
 _FLAVORS = {PureDP: "Pure DP", ApproxDP: "Approximate DP", ZCDP: "Zero-concentrated DP"}
 _MBI_FORMAT = 1
 _MOST_ENTRIES = 2**22  # of the matrices of one table
-_MBI_NEEDS = "mbi fits a distribution of rows, which needs measurements with noise of a known size. "
+_MBI_NEEDS = (
+    "mbi fits a distribution of rows, which needs measurements with noise of a known size. "
+)
 Manifest = Mapping[str, Any]
 
 
@@ -49,25 +52,41 @@ def deployment(published: Published) -> str:
     manifest, budget = published.manifest, published.release.privacy.budget
     privacy, plan, receipt = manifest["privacy"], manifest["plan"], manifest["receipt"] or {}
     unit, tables = privacy["unit"], manifest["answers"]["tables"]
-    errors = "" if isinstance(tables, str) else "; ".join(f"{table['name']} {table['rmse']:.4g}" for table in tables)
+    errors = (
+        ""
+        if isinstance(tables, str)
+        else "; ".join(f"{table['name']} {table['rmse']:.4g}" for table in tables)
+    )
     facts = {
         "written": manifest["written"],
         "variant": _FLAVORS[type(budget)],
         "rules": " ".join(manifest["domain"]["rules"]),
-        "unit": f"{FILL_IN} (a row)" if unit["column"] is None else f"{FILL_IN} (the column {unit['column']})",
+        "unit": f"{FILL_IN} (a row)"
+        if unit["column"] is None
+        else f"{FILL_IN} (the column {unit['column']})",
         "unit_details": " ".join(
-            [f"Neighbouring tables differ in that {unit['in_words']}.", *([unit["second_table"]] if "second_table" in unit else [])]
+            [
+                f"Neighbouring tables differ in that {unit['in_words']}.",
+                *([unit["second_table"]] if "second_table" in unit else []),
+            ]
         ),
         "promise": privacy["promise"],
-        "payment": f"Payment {receipt['number']} in the ledger of the data set." if "number" in receipt else FILL_IN,
+        "payment": f"Payment {receipt['number']} in the ledger of the data set."
+        if "number" in receipt
+        else FILL_IN,
         "outside": f"{manifest['domain']['rows_outside']} {FILL_IN}: any tuning on the data.",
         "mechanisms": f"leastnoise, strategy {plan['strategy']}: {plan['mechanism_in_words']}.",
         "note": manifest["post_processing"]["note"],
-        "utility": f"Standard errors are {tables}." if isinstance(tables, str) else f"Typical standard errors: {errors}.",
+        "utility": f"Standard errors are {tables}."
+        if isinstance(tables, str)
+        else f"Typical standard errors: {errors}.",
     }
     return _REGISTRY.read_text(encoding="utf-8") % {
         "warning": "" if published.release.private else f"# {manifest['warning']}\n",
-        "parameters": "\n".join(f"      {name}: {json.dumps(_up(number))}" for name, number in parameters(budget).items()),
+        "parameters": "\n".join(
+            f"      {name}: {json.dumps(_up(number))}"
+            for name, number in parameters(budget).items()
+        ),
         **{name: json.dumps(text, ensure_ascii=False) for name, text in facts.items()},
     }
 
@@ -83,14 +102,23 @@ def linear_measurements(published: Published) -> str:
         if block.limits is not None:
             raise InputError(_MBI_NEEDS + "This release cut what a row adds by a rule of its own.")
         # rows are scaled to equal noise
-        measurement: dict[str, Any] = {"clique": list(block.attributes), "stddev": math.sqrt(counts.variance)}
+        measurement: dict[str, Any] = {
+            "clique": list(block.attributes),
+            "stddev": math.sqrt(counts.variance),
+        }
         measurement["noisy_measurement"] = (noisy * block.scaling()).tolist()
-        if not all(factor.operator == Identity(factor.operator.size) and factor.even for factor in block.factors):
+        if not all(
+            factor.operator == Identity(factor.operator.size) and factor.even
+            for factor in block.factors
+        ):
             entries = sum(factor.operator.rows * factor.operator.size for factor in block.factors)
             if not entries <= _MOST_ENTRIES:
                 what = f"the queries on {' x '.join(block.attributes)}"
                 raise refuse(what, entries, f"of at most {_MOST_ENTRIES} entries in their matrices")
-            measurement["matrices"] = [(dense(factor.operator) * np.asarray(factor.scaling)[:, None]).tolist() for factor in block.factors]
+            measurement["matrices"] = [
+                (dense(factor.operator) * np.asarray(factor.scaling)[:, None]).tolist()
+                for factor in block.factors
+            ]
         listed.append(measurement)
     if not listed:
         raise InputError(_MBI_NEEDS + "This release measured sums alone; ask for counts too.")
@@ -98,7 +126,9 @@ def linear_measurements(published: Published) -> str:
     try:
         (table,) = release.answer(queries(release.plan.domain))
         total = {"answer": table.answer.item(), "noise_std": table.noise_std.item()}
-    except InputError:  # nothing that was measured determines the number of rows; mbi then takes it from tables of cells alone
+    # nothing that was measured determines the number of rows; mbi then takes it from tables of
+    # cells alone
+    except InputError:
         total = None
     return json.dumps(
         {
@@ -108,7 +138,9 @@ def linear_measurements(published: Published) -> str:
             "noise": measured.noise.value,
             "domain": {name: domain.kind(name).size for name in domain.names},
             "total": total,
-            "labels": {name: [str(label) for label in domain.kind(name).labels] for name in domain.names},
+            "labels": {
+                name: [str(label) for label in domain.kind(name).labels] for name in domain.names
+            },
             "measurements": listed,
         },
         ensure_ascii=False,
@@ -119,19 +151,31 @@ def linear_measurements(published: Published) -> str:
 def notebook(published: Published) -> str:
     """The notebook, nbformat 4.5."""
     release, manifest = published.release, published.manifest
-    directory, first = json.dumps(published.directory, ensure_ascii=False), json.dumps(release.tables[0].id)
+    directory, first = (
+        json.dumps(published.directory, ensure_ascii=False),
+        json.dumps(release.tables[0].id),
+    )
     drawn = next((table for table in release.tables[:200] if table.labels), None)
     texts = [
         ("markdown", f"# {FILL_IN}"),
         ("markdown", "" if release.private else f"**{manifest['warning']}**"),
         ("markdown", f"{manifest['privacy']['promise']}\n\n{manifest['intervals']['method']}"),
         ("code", f"import leastnoise as ln\n\nrelease = ln.read_release({directory})\nrelease"),
-        ("markdown", "## One table, with its errors\n\n`low` to `high` is the interval, `noise_std` the standard error."),
+        (
+            "markdown",
+            (
+                "## One table, with its errors\n\n`low` to `high` is the interval, `noise_std` the "
+                "standard error."
+            ),
+        ),
         ("code", f"table = release.frame({first})\ntable"),
         ("code", "" if drawn is None else f"release.plot({json.dumps(drawn.id)})"),
     ]
     if len(release.statistics):
-        texts += [("markdown", "## Means, quantiles, distribution functions"), ("code", "release.statistics[0].frame()")]
+        texts += [
+            ("markdown", "## Means, quantiles, distribution functions"),
+            ("code", "release.statistics[0].frame()"),
+        ]
     if release.finding.further:
         sums = "## A sum of its cells\n\nAnswers share noise, so errors of sums are asked for, not added up."
         texts += [("markdown", sums), ("code", f"release.sum({first})")]
@@ -140,9 +184,24 @@ def notebook(published: Published) -> str:
     cells: list[dict[str, Any]] = []
     for number, (kind, text) in enumerate(((kind, text) for kind, text in texts if text), 1):
         code: dict[str, Any] = {"execution_count": None, "outputs": []} if kind == "code" else {}
-        cells.append({"id": f"cell-{number}", "cell_type": kind, "metadata": {}, "source": text.splitlines(keepends=True), **code})
+        cells.append(
+            {
+                "id": f"cell-{number}",
+                "cell_type": kind,
+                "metadata": {},
+                "source": text.splitlines(keepends=True),
+                **code,
+            }
+        )
     kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
-    return json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}, indent=1, ensure_ascii=False) + "\n"
+    return (
+        json.dumps(
+            {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5},
+            indent=1,
+            ensure_ascii=False,
+        )
+        + "\n"
+    )
 
 
 def _cost(manifest: Manifest) -> str:
@@ -168,8 +227,10 @@ def _ledger(receipt: Manifest) -> str:
     if "ledger" not in receipt:
         return "No ledger paid for this release."
     return (
-        f"Payment {receipt['number']} in the ledger '{receipt['ledger']}' of the data set '{receipt['dataset']}' (charge: "
-        f"{receipt['charge']}). The ledger refuses what exceeds the data set's budget, and was charged before noise was drawn."
+        f"Payment {receipt['number']} in the ledger '{receipt['ledger']}' of the data set "
+        f"'{receipt['dataset']}' (charge: "
+        f"{receipt['charge']}). The ledger refuses what exceeds the data set's budget, and was "
+        "charged before noise was drawn."
     )
 
 
@@ -179,10 +240,14 @@ def _errors(manifest: Manifest) -> str:
         return f"Standard errors of {manifest['answers']['number_of_tables']} tables are {tables} (column rmse)."
     units = {"row": "rows", "unit": "units"}
     rows = [
-        f"- {table['name']}: {table['rmse']:.4g} {units.get(table['unit'], 'in the unit of the measure')}, {table['answers']} answers"
+        f"- {table['name']}: {table['rmse']:.4g} "
+        f"{units.get(table['unit'], 'in the unit of the measure')}, {table['answers']} answers"
         for table in tables
     ]
-    return f"Typical standard error of an answer (intervals cover {100 * level:g}%):\n\n" + "\n".join(rows)
+    return (
+        f"Typical standard error of an answer (intervals cover {100 * level:g}%):\n\n"
+        + "\n".join(rows)
+    )
 
 
 def _sentence(text: str) -> str:
@@ -192,7 +257,11 @@ def _sentence(text: str) -> str:
 def review(published: Published) -> str:
     """The questions with their answers, as Markdown."""
     manifest = published.manifest
-    privacy, plan, times = manifest["privacy"], manifest["plan"], manifest["expected_error"]["times_the_least_possible"]
+    privacy, plan, times = (
+        manifest["privacy"],
+        manifest["plan"],
+        manifest["expected_error"]["times_the_least_possible"],
+    )
     parameters = ", ".join(f"{name} = {value}" for name, value in privacy["parameters"].items())
     seeded = "NOT PRIVATE: the noise came from a seed. This release must not be published."
     looked = "Yes, by noisy steps that were paid for within the budget; what they chose is in the manifest (plan.outcome)."
@@ -211,18 +280,29 @@ def review(published: Published) -> str:
         "definition": f"{_sentence(privacy['definition'])}, {parameters}",
         "cost": _cost(manifest),
         "unit": _unit(privacy["unit"]),
-        "public": "is not taken as public" if privacy["neighbours"] == "add_remove" else "is taken as public",
+        "public": "is not taken as public"
+        if privacy["neighbours"] == "add_remove"
+        else "is taken as public",
         "ledger": _ledger(manifest["receipt"] or {}),
         "noise": _sentence(plan["mechanism_in_words"]),
-        "software": ", ".join(f"{name} {version}" for name, version in manifest["versions"].items()),
-        "randomness": "The noise came from the operating system's generator." if manifest["private"] else seeded,
-        "chosen": looked if "outcome" in plan else "Not by the program: the plan was made without data.",
+        "software": ", ".join(
+            f"{name} {version}" for name, version in manifest["versions"].items()
+        ),
+        "randomness": "The noise came from the operating system's generator."
+        if manifest["private"]
+        else seeded,
+        "chosen": looked
+        if "outcome" in plan
+        else "Not by the program: the plan was made without data.",
         "rules": "\n".join(f"- {rule}" for rule in manifest["domain"]["rules"]),
         "errors": _errors(manifest),
-        "least": "Not known for this release." if times is None else f"At most {times:.3f} times the least possible error at this budget.",
+        "least": "Not known for this release."
+        if times is None
+        else f"At most {times:.3f} times the least possible error at this budget.",
         "not_covered": "\n".join(f"- {text}" for text in manifest["intervals"]["does_not_cover"]),
         # where options are written as one value, the contact is among them
-        "contact": (manifest.get("options") or manifest.get("report") or {}).get("contact", "") or "No contact is named in the release.",
+        "contact": (manifest.get("options") or manifest.get("report") or {}).get("contact", "")
+        or "No contact is named in the release.",
     }
     return REVIEW.read_text(encoding="utf-8") % facts
 

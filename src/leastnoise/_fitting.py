@@ -1,7 +1,8 @@
 """Scales the noise of a strategy, and the threshold of a search for keys, so that they cost a given budget.
 
-This file is not trusted: the kernel computes the cost of its results again. It also converts a rho and a delta to an epsilon. That number
-is shown to people and is never charged; ledgers add up rho itself.
+This file is not trusted: the kernel computes the cost of its results again. It also converts a rho
+and a delta to an epsilon. That number is shown to people and is never charged; ledgers add up rho
+itself.
 """
 
 import math
@@ -30,17 +31,20 @@ from leastnoise._check import Exact, InputError, InternalError, exact, exact_pos
 from leastnoise._domain import Domain
 from leastnoise._measurements import Block, Measurements, cost
 
-# A scale is rounded to this many leading bits. Times the row weights (20 bits) and the grid, the terms of a cost then stay below 2^56.
+# A scale is rounded to this many leading bits. Times the row weights (20 bits) and the grid, the
+# terms of a cost then stay below 2^56.
 _SCALE_BITS = 24
 _FINE_BITS, _EPSILON_BITS = 44, 34
 _LEAST_GAUSSIAN_SCALE = 2**7
 _GRAIN = 2**40  # a pure share of rho is a root, rounded down to a multiple of 1 / _GRAIN
 OFTEN = 0.95
-# Factors of the noise scale to try for keys. With more noise, the keys that others hold too take less of delta, and more of it is left for
-# keys that only one person holds, whose threshold then is lower.
+# Factors of the noise scale to try for keys. With more noise, the keys that others hold too take
+# less of delta, and more of it is left for keys that only one person holds, whose threshold then is
+# lower.
 _MORE = (Fraction(1), Fraction(51, 50), Fraction(11, 10))
 _FARTHEST = 2**40  # threshold
-# For each kind of budget the kinds of noise that can meet it. Under (epsilon, delta) the rounded Gaussian costs less than the discrete one.
+# For each kind of budget the kinds of noise that can meet it. Under (epsilon, delta) the rounded
+# Gaussian costs less than the discrete one.
 NOISES: dict[type[Budget], tuple[Noise, ...]] = {
     PureDP: (Noise.DISCRETE_LAPLACE,),
     ApproxDP: (Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE),
@@ -55,7 +59,12 @@ def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
     if not eps >= 0:
         raise refuse("epsilon", epsilon, "a number of at least 0")
     if not Fraction(1, 10**1000) <= limit < 1:
-        raise refuse("delta", delta, "at least 1e-1000 and below 1 for Gaussian noise", "Choose for example '1e-9', or PureDP.")
+        raise refuse(
+            "delta",
+            delta,
+            "at least 1e-1000 and below 1 for Gaussian noise",
+            "Choose for example '1e-9', or PureDP.",
+        )
     return _mu_squared(eps, limit)
 
 
@@ -85,7 +94,11 @@ def allowed_mu_squared(budget: Budget) -> Fraction:
     """Return the mu squared that Gaussian noise may have within a budget."""
     if isinstance(budget, PureDP):
         raise InternalError("Gaussian noise cannot meet a PureDP budget.")
-    return 2 * budget.rho if isinstance(budget, ZCDP) else gaussian_mu_squared(budget.epsilon, budget.delta)
+    return (
+        2 * budget.rho
+        if isinstance(budget, ZCDP)
+        else gaussian_mu_squared(budget.epsilon, budget.delta)
+    )
 
 
 def allowed_epsilon(budget: Budget) -> float:
@@ -126,29 +139,42 @@ def _drawable(scale: Fraction, heaviest: int, grid: int, *, contrasts: bool) -> 
     return round_up(scale, _FINE_BITS - max(grid.bit_length() - 1, heaviest.bit_length() - 1))
 
 
-def fit(domain: Domain, privacy: Privacy, noise: Noise, blocks: Sequence[tuple[Block, float]]) -> Measurements:
+def fit(
+    domain: Domain, privacy: Privacy, noise: Noise, blocks: Sequence[tuple[Block, float]]
+) -> Measurements:
     """Scale the noise of blocks of given relative weights so that they cost the budget and no more."""
-    # Scales are only rounded up, by less than 2^-20 of their value, and a short fraction that serves all blocks is not rounded at all. The
-    # cost is computed again from the final whole numbers.
+    # Scales are only rounded up, by less than 2^-20 of their value, and a short fraction that
+    # serves all blocks is not rounded at all. The cost is computed again from the final whole
+    # numbers.
     fitting = NOISES[type(privacy.budget)]
     if noise not in fitting:
         allowed = f"{' or '.join(kind.value for kind in fitting)} for the budget {privacy.budget!r}"
         raise refuse("the noise", noise.value, allowed, "Gaussian noise needs ZCDP or ApproxDP.")
     top = max(weight for _, weight in blocks)
     if not all(math.isfinite(weight) and weight > 0 for _, weight in blocks):
-        raise InternalError("A strategy gave a block a weight that is not above 0; such blocks must be left out.")
-    # There may be thousands of blocks, but they have few different weights: ratios and scales are computed once for each weight.
-    ratios = {weight: round_up(Fraction(top / weight), _SCALE_BITS) for weight in {weight for _, weight in blocks}}
+        raise InternalError(
+            "A strategy gave a block a weight that is not above 0; such blocks must be left out."
+        )
+    # There may be thousands of blocks, but they have few different weights: ratios and scales are
+    # computed once for each weight.
+    ratios = {
+        weight: round_up(Fraction(top / weight), _SCALE_BITS)
+        for weight in {weight for _, weight in blocks}
+    }
     relative = tuple(_scaled(block, ratios[weight]) for block, weight in blocks)
     plan = Measurements(domain=domain, privacy=privacy, noise=noise, blocks=relative)
-    # These relative scales have some cost. Noise larger by ``factor`` makes that cost the budget; the grid has no influence on it.
+    # These relative scales have some cost. Noise larger by ``factor`` makes that cost the budget;
+    # the grid has no influence on it.
     spent, budget = cost(plan), privacy.budget
     if isinstance(spent, PureCost) and not isinstance(budget, ZCDP):
         factor = spent.epsilon / budget.epsilon
     else:
         factor = root_up(2 * rho_of(spent) / allowed_mu_squared(budget))
     heavy = (math.prod([factor.heaviest for factor in block.factors]) for block, _ in blocks)
-    long = (max([factor.largest_square for factor in block.factors], default=1) > 1 for block, _ in blocks)
+    long = (
+        max([factor.largest_square for factor in block.factors], default=1) > 1
+        for block, _ in blocks
+    )
     kinds = list(zip((weight for _, weight in blocks), heavy, long, strict=True))
     distinct = set(kinds)
     grid = 1
@@ -156,14 +182,27 @@ def fit(domain: Domain, privacy: Privacy, noise: Noise, blocks: Sequence[tuple[B
         least = min(ratios[weight] * factor / heaviest for weight, heaviest, _ in distinct)
         while least * grid < _LEAST_GAUSSIAN_SCALE and grid < 2**20:
             grid *= 2
-    # Rounding can leave the cost a little above the budget. Then all noise is made larger by 2^-40, by 2^-20 or at last by 2^-12.
-    for margin in (Fraction(1), 1 + Fraction(1, 2**40), 1 + Fraction(1, 2**20), 1 + Fraction(1, 2**12)):
-        scales = {kind: _drawable(ratios[kind[0]] * factor * margin, kind[1], grid, contrasts=kind[2]) for kind in distinct}
-        scaled = tuple(_scaled(block, scales[kind]) for block, kind in zip(relative, kinds, strict=True))
+    # Rounding can leave the cost a little above the budget. Then all noise is made larger by 2^-40,
+    # by 2^-20 or at last by 2^-12.
+    for margin in (
+        Fraction(1),
+        1 + Fraction(1, 2**40),
+        1 + Fraction(1, 2**20),
+        1 + Fraction(1, 2**12),
+    ):
+        scales = {
+            kind: _drawable(ratios[kind[0]] * factor * margin, kind[1], grid, contrasts=kind[2])
+            for kind in distinct
+        }
+        scaled = tuple(
+            _scaled(block, scales[kind]) for block, kind in zip(relative, kinds, strict=True)
+        )
         fitted = replace(plan, blocks=scaled, grid=grid)
         if covers(privacy.budget, cost(fitted)):
             return fitted
-    raise InternalError(f"Measurements were fitted to {privacy.budget!r} and do not meet it; please report this.")
+    raise InternalError(
+        f"Measurements were fitted to {privacy.budget!r} and do not meet it; please report this."
+    )
 
 
 def _scaled(block: Block, scale: Fraction) -> Block:
@@ -174,17 +213,28 @@ def _scaled(block: Block, scale: Fraction) -> Block:
 def rescaled(measurements: Measurements, privacy: Privacy) -> Measurements:
     """Return the same queries within another budget, all noise multiplied by one factor."""
     try:
-        return fit(measurements.domain, privacy, measurements.noise, [(block, 1 / float(block.scale)) for block in measurements.blocks])
+        return fit(
+            measurements.domain,
+            privacy,
+            measurements.noise,
+            [(block, 1 / float(block.scale)) for block in measurements.blocks],
+        )
     except InputError:
         if type(privacy.budget) is not type(measurements.privacy.budget):
             raise
         advice = "The whole numbers of its queries leave no room for so much noise; plan for that budget itself."
-        raise refuse("a budget for the noise of this plan", privacy.budget, f"nearer to {measurements.privacy.budget}", advice) from None
+        raise refuse(
+            "a budget for the noise of this plan",
+            privacy.budget,
+            f"nearer to {measurements.privacy.budget}",
+            advice,
+        ) from None
 
 
 def zcdp_epsilon(rho: Exact, delta: Exact) -> Fraction:
     """Find an epsilon for which every rho-zCDP mechanism is (epsilon, delta)-private; it is rounded up until ``zcdp_delta`` proves it."""
-    # Source: as `zcdp_delta`; the search begins at ``rho + 2 sqrt(rho log(1/delta))`` (Bun and Steinke, TCC 2016).
+    # Source: as `zcdp_delta`; the search begins at ``rho + 2 sqrt(rho log(1/delta))`` (Bun and
+    #     Steinke, TCC 2016).
     cost, limit = exact_positive("rho", rho), exact("delta", delta)
     if not 0 < limit < 1:
         raise refuse("delta", delta, "a number above 0 and below 1")
@@ -198,7 +248,9 @@ def _least_epsilon(cost: Fraction, limit: Fraction) -> Fraction:
 
     if proved(Fraction(0)):
         return Fraction(0)
-    simple = cost + 2 * root_up(cost * Fraction(math.log(limit.denominator) - math.log(limit.numerator)))
+    simple = cost + 2 * root_up(
+        cost * Fraction(math.log(limit.denominator) - math.log(limit.numerator))
+    )
     epsilon = simple * largest(lambda part: not proved(part * simple), _EPSILON_BITS)
     while not proved(epsilon):
         epsilon *= 1 + Fraction(1, 2 ** (_EPSILON_BITS - 1))
@@ -209,17 +261,29 @@ def key_rule(privacy: Privacy) -> KeyRule:
     """Find the rule under which keys of the fewest units are found, with Laplace or Gaussian noise; `keys_are_private` is true of it."""
     budget = privacy.budget
     if not isinstance(budget, ApproxDP):
-        raise refuse("the budget of a search for keys", budget, "ApproxDP(epsilon, delta)", "A key that one person has gets out by chance.")
-    laplace = KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=_short(privacy.distance / budget.epsilon), threshold=2)
+        raise refuse(
+            "the budget of a search for keys",
+            budget,
+            "ApproxDP(epsilon, delta)",
+            "A key that one person has gets out by chance.",
+        )
+    laplace = KeyRule(
+        noise=Noise.DISCRETE_LAPLACE, scale=_short(privacy.distance / budget.epsilon), threshold=2
+    )
     square = gaussian_mu_squared(budget.epsilon, budget.delta)
     candidates = [laplace]
     for more in _MORE:
         scale = root_up(privacy.distance / square * more**2)
         candidates.append(KeyRule(noise=Noise.ROUNDED_GAUSSIAN, scale=_short(scale), threshold=2))
-    rules = [rule for candidate in candidates if (rule := _least_threshold(candidate, privacy)) is not None]
+    rules = [
+        rule
+        for candidate in candidates
+        if (rule := _least_threshold(candidate, privacy)) is not None
+    ]
     if not rules:
         raise InputError(
-            f"A search for keys within {budget!r} would need a threshold above 2^40. Give it more of the budget, or a larger delta."
+            f"A search for keys within {budget!r} would need a threshold above 2^40. Give it more "
+            "of the budget, or a larger delta."
         )
     return min(rules, key=lambda rule: (found_often(rule), rule.scale))
 
@@ -237,8 +301,14 @@ def _least_threshold(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
     """Return the rule with the least threshold of which `keys_are_private` is true; None if that threshold is above 2^40."""
     budget = privacy.budget
     chance = float(budget.delta) / privacy.max_rows if isinstance(budget, ApproxDP) else 0.0
-    chance = min(0.5, max(1e-300, chance))  # the search begins at a guess, which may be wrong: floats cannot hold smaller chances
-    far = -math.log(2 * chance) if rule.noise is Noise.DISCRETE_LAPLACE else -NormalDist().inv_cdf(chance)
+    chance = min(
+        0.5, max(1e-300, chance)
+    )  # the search begins at a guess, which may be wrong: floats cannot hold smaller chances
+    far = (
+        -math.log(2 * chance)
+        if rule.noise is Noise.DISCRETE_LAPLACE
+        else -NormalDist().inv_cdf(chance)
+    )
     low, high = 1, max(2, math.ceil(1 + far * float(rule.scale)))
     while high <= _FARTHEST and not keys_are_private(replace(rule, threshold=high), privacy):
         low, high = high, 2 * high
@@ -246,7 +316,11 @@ def _least_threshold(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
         return None
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if keys_are_private(replace(rule, threshold=middle), privacy) else (middle, high)
+        low, high = (
+            (low, middle)
+            if keys_are_private(replace(rule, threshold=middle), privacy)
+            else (middle, high)
+        )
     return replace(rule, threshold=high)
 
 

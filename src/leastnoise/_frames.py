@@ -31,16 +31,24 @@ def library_of(kind: type) -> str | None:
 def to_frame(columns: Columns, library: str | None = None) -> Any:
     """Columns as a data frame of a library; None for the first that is installed."""
     # PyArrow always is: the library needs it itself.
-    name = one_of("library", library, LIBRARIES) if library else next(filter(importlib.util.find_spec, LIBRARIES))
+    name = (
+        one_of("library", library, LIBRARIES)
+        if library
+        else next(filter(importlib.util.find_spec, LIBRARIES))
+    )
     try:
         module = importlib.import_module(name)
     except ImportError:
         raise InputError(
-            f"library must be one that is installed; got {name!r}, which cannot be imported. Install it (pip install {name})."
+            f"library must be one that is installed; got {name!r}, which cannot be imported. "
+            f"Install it (pip install {name})."
         ) from None
     if name == "pandas":
         return module.DataFrame(columns)
-    plain = {column: values.tolist() if values.dtype == object else values for column, values in columns.items()}
+    plain = {
+        column: values.tolist() if values.dtype == object else values
+        for column, values in columns.items()
+    }
     return module.DataFrame(plain) if name == "polars" else module.table(plain)
 
 
@@ -111,31 +119,59 @@ class Framed:
         rows = len(next(iter(values_of.values())))
         for texts, values in zip(self._shown(), values_of.values(), strict=True):
             width = max(map(len, texts))
-            columns.append([text.rjust(width) if values.dtype.kind in "iuf" else text.ljust(width) for text in texts])
+            columns.append(
+                [
+                    text.rjust(width) if values.dtype.kind in "iuf" else text.ljust(width)
+                    for text in texts
+                ]
+            )
         more = [f"... {rows - _MOST_SHOWN:,} more; .frame() has all"] if rows > _MOST_SHOWN else []
-        return "\n".join([*filter(None, [self.title]), *("  ".join(row).rstrip() for row in zip(*columns, strict=True)), *more])
+        return "\n".join(
+            [
+                *filter(None, [self.title]),
+                *("  ".join(row).rstrip() for row in zip(*columns, strict=True)),
+                *more,
+            ]
+        )
 
     def _repr_html_(self) -> str:
         rows = []
         for number, row in enumerate(zip(*self._shown(), strict=True)):
             mark = "td" if number else "th"
             rows.append("".join(f"<{mark}>{escape(text)}</{mark}>" for text in row))
-        return f"<table><caption>{escape(self.title)}</caption>" + "".join(f"<tr>{row}</tr>" for row in rows) + "</table>"
+        return (
+            f"<table><caption>{escape(self.title)}</caption>"
+            + "".join(f"<tr>{row}</tr>" for row in rows)
+            + "</table>"
+        )
 
     def _shown(self) -> list[list[str]]:
         """Return for every column its name and its first values, as texts."""
         shown = []
         for name, values in self.columns().items():
             first = [name, *values[:_MOST_SHOWN].tolist()]
-            texts = [in_digits(value) if isinstance(value, float) else visible(str(value)) for value in first]
-            shown.append([text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..." for text in texts])
+            texts = [
+                in_digits(value) if isinstance(value, float) else visible(str(value))
+                for value in first
+            ]
+            shown.append(
+                [text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..." for text in texts]
+            )
         return shown
 
 
-def grouped_columns(by: Sequence[str], labels: Sequence[Sequence[Label]], numbers: Mapping[str, Array]) -> Columns:
+def grouped_columns(
+    by: Sequence[str], labels: Sequence[Sequence[Label]], numbers: Mapping[str, Array]
+) -> Columns:
     """Return one column for each key and each array of numbers over the groups, in row-major order."""
     shape = tuple(map(len, labels))
     indices = np.unravel_index(np.arange(int(np.prod(shape))), shape) if shape else ()
     keys = [label_array(along)[index] for along, index in zip(labels, indices, strict=True)]
     named = dict(zip(key_columns(by, tuple(numbers)), keys, strict=True))
-    return {**named, **{name: np.ascontiguousarray(np.broadcast_to(values, shape)).reshape(-1) for name, values in numbers.items()}}
+    return {
+        **named,
+        **{
+            name: np.ascontiguousarray(np.broadcast_to(values, shape)).reshape(-1)
+            for name, values in numbers.items()
+        },
+    }

@@ -1,8 +1,9 @@
 """The plan: what is asked, what will be measured for it, and the error that this promises. A frozen, serialisable, public value.
 
-Plans, measurements and observations are read from JSON that any release of the program has written. Every value is made by its own
-constructor, which checks it, so a file can say nothing that a program could not. The plan of a search for categories that nobody can list
-beforehand is a text of its own.
+Plans, measurements and observations are read from JSON that any release of the program has written.
+Every value is made by its own constructor, which checks it, so a file can say nothing that a
+program could not. The plan of a search for categories that nobody can list beforehand is a text of
+its own.
 """
 
 import hashlib
@@ -35,7 +36,14 @@ from leastnoise._accounting import (
 from leastnoise._charts import errors, live
 from leastnoise._check import InputError, exact_positive, html_facts, one_of, refuse, whole
 from leastnoise._check.arrays import IntArray
-from leastnoise._domain import Domain, Unknown, attribute_name, kind_from_json, kind_to_json, known_keys
+from leastnoise._domain import (
+    Domain,
+    Unknown,
+    attribute_name,
+    kind_from_json,
+    kind_to_json,
+    known_keys,
+)
 from leastnoise._fitting import found_often, key_rule
 from leastnoise._frames import Columns, Framed, several
 from leastnoise._linop import MOST_UNPACKED, Operator, SignedArray, narrow, operators, unpack
@@ -48,7 +56,9 @@ def operator_from_json(value: Mapping[str, Any], cells: int | None = None) -> Op
     """Return the operator that ``to_json`` of ``_linop`` wrote, which must have one column for each of the cells."""
     operator = _from_json(value, MOST_UNPACKED if cells is None else cells)
     if cells is not None and operator.size != cells:
-        raise refuse("the size of an operator", operator.size, f"the {cells} cells of its attributes")
+        raise refuse(
+            "the size of an operator", operator.size, f"the {cells} cells of its attributes"
+        )
     return operator
 
 
@@ -59,7 +69,11 @@ def _from_json(value: Mapping[str, Any], cells: int) -> Operator:
         if kind == IntArray:
             shape = entry["shape"]
             if isinstance(shape, list) and len(shape) > 1 and not shape[-1] <= cells:
-                raise refuse("the shape of an operator's matrix", shape, f"[rows, columns] with at most {cells} columns")
+                raise refuse(
+                    "the shape of an operator's matrix",
+                    shape,
+                    f"[rows, columns] with at most {cells} columns",
+                )
             return unpack(entry)
         if kind is Operator:
             return _from_json(entry, cells)
@@ -68,9 +82,19 @@ def _from_json(value: Mapping[str, Any], cells: int) -> Operator:
     kinds: dict[str, type] = {kind.__name__.lower(): kind for kind in operators()}
     try:
         kind = kinds[value["kind"]]
-        made: Operator = kind(**{entry.name: read(value[entry.name], entry.type) for entry in fields(kind) if entry.init})
+        made: Operator = kind(
+            **{
+                entry.name: read(value[entry.name], entry.type)
+                for entry in fields(kind)
+                if entry.init
+            }
+        )
     except (KeyError, TypeError, RecursionError):
-        raise refuse("operator", value if len(str(value)) < 80 else "something else", "an operator as a plan file has it") from None
+        raise refuse(
+            "operator",
+            value if len(str(value)) < 80 else "something else",
+            "an operator as a plan file has it",
+        ) from None
     return made
 
 
@@ -84,7 +108,9 @@ def read(reader: Callable[[], _Read], what: str, advice: str) -> _Read:
     except InputError:
         raise
     except (KeyError, TypeError, IndexError, AttributeError, ValueError, RecursionError):
-        raise InputError(f"This is not {'an' if what[0] in 'aeiou' else 'a'} {what}, or a damaged one. {advice}") from None
+        raise InputError(
+            f"This is not {'an' if what[0] in 'aeiou' else 'a'} {what}, or a damaged one. {advice}"
+        ) from None
 
 
 def read_json(text: str) -> Any:
@@ -110,10 +136,15 @@ def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = No
         noise=Noise(one_of("mechanism", value["mechanism"], [kind.value for kind in Noise])),
         blocks=tuple(
             Block(
-                tuple(factors[whole("a factor's place", number, 0, len(factors) - 1)] for number in entry["factors"]),
+                tuple(
+                    factors[whole("a factor's place", number, 0, len(factors) - 1)]
+                    for number in entry["factors"]
+                ),
                 fraction_from_text("scale", entry["scale"]),
                 entry["measure"],
-                limits[whole("the place of limits", entry["limits"], 0, len(limits) - 1)] if "limits" in entry else None,
+                limits[whole("the place of limits", entry["limits"], 0, len(limits) - 1)]
+                if "limits" in entry
+                else None,
                 entry.get("ends", False),
             )
             for entry in value["blocks"]
@@ -125,8 +156,14 @@ def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = No
 def _factor(domain: Domain, entry: Mapping[str, Any]) -> Factor:
     """Return a factor of a plan file; its arrays may be no larger than the public domain allows."""
     names = tuple(entry["attributes"])
-    operator = operator_from_json(entry["operator"], math.prod(domain.kind(name).size for name in names))
-    return Factor(names, operator, None if entry["row_weights"] is None else unpack(entry["row_weights"], operator.rows))
+    operator = operator_from_json(
+        entry["operator"], math.prod(domain.kind(name).size for name in names)
+    )
+    return Factor(
+        names,
+        operator,
+        None if entry["row_weights"] is None else unpack(entry["row_weights"], operator.rows),
+    )
 
 
 def _limits(domain: Domain, entry: Mapping[str, Any]) -> Limits:
@@ -138,8 +175,13 @@ def values_from_json(measurements: Measurements, entries: Iterable[Any]) -> tupl
     """Return the values of an observation, an array for each block."""
     packed = list(entries)
     if len(packed) != len(measurements.blocks):
-        raise refuse("the values of an observation", f"{len(packed)} arrays", "one array a block of the plan")
-    return tuple(narrow(unpack(entry, block.rows)) for entry, block in zip(packed, measurements.blocks, strict=True))
+        raise refuse(
+            "the values of an observation", f"{len(packed)} arrays", "one array a block of the plan"
+        )
+    return tuple(
+        narrow(unpack(entry, block.rows))
+        for entry, block in zip(packed, measurements.blocks, strict=True)
+    )
 
 
 _PLAIN = {bool, int, float, str, type(None)}
@@ -151,7 +193,10 @@ class FrozenDict(dict[str, Any]):
     __slots__ = ()
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError("What a plan says cannot be changed; make another plan, for example with dataclasses.replace.")
+        raise TypeError(
+            "What a plan says cannot be changed; make another plan, for example with "
+            "dataclasses.replace."
+        )
 
     __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 
@@ -186,7 +231,9 @@ def versions() -> Mapping[str, str]:
         package = version("leastnoise")
     except PackageNotFoundError:  # run from a source tree
         package = "unknown"
-    return FrozenDict({"leastnoise": package, "numpy": np.__version__, "python": platform.python_version()})
+    return FrozenDict(
+        {"leastnoise": package, "numpy": np.__version__, "python": platform.python_version()}
+    )
 
 
 def guard_share(value: Any) -> Fraction | None:
@@ -195,7 +242,9 @@ def guard_share(value: Any) -> Fraction | None:
         return None
     share = exact_positive("guard", value)
     if not share <= Fraction(1, 2):
-        raise refuse("guard", value, "a share of the budget above 0 and at most 1/2, such as '1/100'")
+        raise refuse(
+            "guard", value, "a share of the budget above 0 and at most 1/2, such as '1/100'"
+        )
     return share
 
 
@@ -255,15 +304,17 @@ class Promise(Framed):
     @property
     def times_least(self) -> float | None:
         """The error over the least possible: the root of the total squared error over its lower bound; None without a bound."""
-        return math.sqrt(self.total_squared_error / self.lower_bound) if self.lower_bound > 0 else None
+        return (
+            math.sqrt(self.total_squared_error / self.lower_bound) if self.lower_bound > 0 else None
+        )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Plan:
     """Everything that a release will do, but for the data.
 
-    A mechanism that decides on the way what to measure, by noisy values that the same budget pays for, has no measurements beforehand and
-    cannot promise an error, since it depends on the data.
+    A mechanism that decides on the way what to measure, by noisy values that the same budget pays
+    for, has no measurements beforehand and cannot promise an error, since it depends on the data.
 
     Args:
         workload: what is asked.
@@ -272,7 +323,8 @@ class Plan:
         measurements: what is measured; None where that is decided on the way.
         promise: the expected error of the workload; None where there is none.
         details: further public facts, such as a duality gap or the shares of steps; JSON values.
-        fallback: what is measured where looking at the data does not help; None where nothing is decided on the way.
+        fallback: what is measured where looking at the data does not help; None where nothing is
+            decided on the way.
 
     Raises:
         InputError: parts of another kind, or measurements of another domain or privacy.
@@ -290,11 +342,24 @@ class Plan:
         if not isinstance(self.workload, Workload) or not isinstance(self.privacy, Privacy):
             got = f"{type(self.workload).__name__}, {type(self.privacy).__name__}"
             raise refuse("the workload and privacy of a plan", got, "Workload, Privacy")
-        if not isinstance(self.strategy, str) or not self.strategy or not isinstance(self.details, Mapping):
-            raise InputError("The strategy of a plan must be a name, and its details an object. Make the plan again; nothing was spent.")
+        if (
+            not isinstance(self.strategy, str)
+            or not self.strategy
+            or not isinstance(self.details, Mapping)
+        ):
+            raise InputError(
+                "The strategy of a plan must be a name, and its details an object. Make the plan "
+                "again; nothing was spent."
+            )
         measured = self.measurements
-        if measured is not None and (measured.domain, measured.privacy) != (self.domain, self.privacy):
-            raise InputError("The measurements of a plan must be of its own domain and privacy. Make the plan again; nothing was spent.")
+        if measured is not None and (measured.domain, measured.privacy) != (
+            self.domain,
+            self.privacy,
+        ):
+            raise InputError(
+                "The measurements of a plan must be of its own domain and privacy. Make the plan "
+                "again; nothing was spent."
+            )
         object.__setattr__(self, "details", frozen(self.details))
         if self.promise is not None and self.workload.measures != (None,):
             units = tuple(product.unit for product in self.workload)
@@ -304,13 +369,27 @@ class Plan:
         return f"Plan({', '.join(f'{name}: {text}' for name, text in self._facts())})"
 
     def _repr_html_(self) -> str:
-        tables = [] if self.promise is None else [(name, f"standard error {typical:,.4g}") for name, typical, _ in self._errors()]
-        more = [("...", f"{len(tables) - MOST_SHOWN:,} more tables")] if len(tables) > MOST_SHOWN else []
+        tables = (
+            []
+            if self.promise is None
+            else [(name, f"standard error {typical:,.4g}") for name, typical, _ in self._errors()]
+        )
+        more = (
+            [("...", f"{len(tables) - MOST_SHOWN:,} more tables")]
+            if len(tables) > MOST_SHOWN
+            else []
+        )
         return html_facts("Plan", [*self._facts(), *tables[:MOST_SHOWN], *more])
 
     def _facts(self) -> list[tuple[str, str]]:
         facts = [
-            ("asks", f"{several(self.workload.rows, 'query', 'queries')} in {several(len(self.workload.products), 'table')}"),
+            (
+                "asks",
+                (
+                    f"{several(self.workload.rows, 'query', 'queries')} in "
+                    f"{several(len(self.workload.products), 'table')}"
+                ),
+            ),
             ("strategy", self.strategy),
             ("protects", self.privacy.unit),
             ("cost", charge_text(self.privacy.budget, whole_budget(self.privacy.budget))),
@@ -323,7 +402,11 @@ class Plan:
     def _errors(self) -> list[tuple[str, float, float]]:
         """Return name, typical and largest error of every table, in rows or in the measure's own unit."""
         columns = self.expected_error().columns()
-        return [*zip(*(columns[name].tolist() for name in ("table", "rmse", "largest_std")), strict=True)]
+        return [
+            *zip(
+                *(columns[name].tolist() for name in ("table", "rmse", "largest_std")), strict=True
+            )
+        ]
 
     def plot(self) -> Any:
         """The expected error of every table as an Altair chart, which notebooks show: typical as a bar, largest as a tick.
@@ -333,7 +416,11 @@ class Plan:
         Raises:
             InputError: the error depends on the data.
         """
-        counted = [row for row, product in zip(self._errors(), self.workload, strict=True) if product.measure is None]
+        counted = [
+            row
+            for row, product in zip(self._errors(), self.workload, strict=True)
+            if product.measure is None
+        ]
         title = "standard error, in rows" if counted else "standard error"
         return live(errors(counted or self._errors(), title), title)
 
@@ -361,7 +448,8 @@ class Plan:
     def _given(self, value: "_Given | None", lacks: str) -> "_Given":
         if value is None:
             raise InputError(
-                f"The plan {self.strategy!r} has {lacks}: what it does depends on the data. Choose strategy = 'auto' for a plan that "
+                f"The plan {self.strategy!r} has {lacks}: what it does depends on the data. "
+                "Choose strategy = 'auto' for a plan that "
                 "promises an error."
             )
         return value
@@ -370,7 +458,11 @@ class Plan:
         """Return what a release costs: from its exact scales, or where measurements depend on the data the budget that its steps share."""
         if self.measurements is not None:
             return cost(self.measurements)
-        return GaussianCost(self.details["gaussian"]) if "gaussian" in self.details else SeriesCost(self.privacy.budget)
+        return (
+            GaussianCost(self.details["gaussian"])
+            if "gaussian" in self.details
+            else SeriesCost(self.privacy.budget)
+        )
 
     def lower_bound(self) -> float:
         """Return a lower bound of the total squared error of every plan of this kind."""
@@ -387,26 +479,34 @@ class Plan:
         >>> ["unit_bound" in made.details_for(one) for one in (asked, ln.queries(asked.domain, age="identity"))]
         [True, False]
         """
-        return {name: value for name, value in self.details.items() if name != "unit_bound" or workload == self.workload}
+        return {
+            name: value
+            for name, value in self.details.items()
+            if name != "unit_bound" or workload == self.workload
+        }
 
     def used(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the attributes and measures that a release reads, in the order of the domain.
 
-        These are asked about, measured, or chosen by a mechanism. Nothing else is read, so no row is dropped by an attribute that nobody
-        asks about.
+        These are asked about, measured, or chosen by a mechanism. Nothing else is read, so no row
+        is dropped by an attribute that nobody asks about.
 
         >>> asked = ln.queries(ln.Domain(sex=["F"], age=[1, 2]), age="prefix")
         >>> ln.Plan(workload=asked, privacy=ln.Privacy(ln.PureDP(1)), strategy="dawa").used()
         (('age',), ())
         """
         attributes = {name for product in self.workload for name in product.attributes}
-        chosen_along = self.details.get("attribute")  # by a mechanism, whether or not it is asked about
+        chosen_along = self.details.get(
+            "attribute"
+        )  # by a mechanism, whether or not it is asked about
         attributes |= {name for name in self.domain.names if name == chosen_along}
         measures = {product.measure for product in self.workload}
         if self.measurements is not None:
             columns = self.measurements.columns()
             attributes, measures = attributes.union(columns[0]), measures.union(columns[1])
-        return tuple(key for key in self.domain.names if key in attributes), tuple(key for key in self.domain.measures if key in measures)
+        return tuple(key for key in self.domain.names if key in attributes), tuple(
+            key for key in self.domain.measures if key in measures
+        )
 
     def to_json(self) -> str:
         """The plan as one JSON text, the same for equal plans."""
@@ -421,14 +521,43 @@ class Plan:
         if self.measurements is None:
             if self.fallback is not None:
                 details["independent"] = json.loads(self.fallback.to_json())
-            begin = {"data_aware": FORMAT, "strategy": self.strategy, "privacy": self.privacy.to_json(), "domain": self.domain.to_json()}
-            return json.dumps({**begin, **asked, "details": details}, separators=(",", ":"), allow_nan=False)
+            begin = {
+                "data_aware": FORMAT,
+                "strategy": self.strategy,
+                "privacy": self.privacy.to_json(),
+                "domain": self.domain.to_json(),
+            }
+            return json.dumps(
+                {**begin, **asked, "details": details}, separators=(",", ":"), allow_nan=False
+            )
         promise, said = None, self.promise
         if said is not None:
-            tables = [[t.name, t.queries, t.weight, t.rmse, t.largest_std, *([True] if t.largest_is_bound else [])] for t in said.tables]
-            promise = {"total_squared_error": said.total_squared_error, "lower_bound": said.lower_bound, "tables": tables}
-        begin = {"format": FORMAT, "strategy": self.strategy, **measurements_value(self.measurements)}
-        return json.dumps({**begin, **asked, "promise": promise, "details": details}, separators=(",", ":"), allow_nan=False)
+            tables = [
+                [
+                    t.name,
+                    t.queries,
+                    t.weight,
+                    t.rmse,
+                    t.largest_std,
+                    *([True] if t.largest_is_bound else []),
+                ]
+                for t in said.tables
+            ]
+            promise = {
+                "total_squared_error": said.total_squared_error,
+                "lower_bound": said.lower_bound,
+                "tables": tables,
+            }
+        begin = {
+            "format": FORMAT,
+            "strategy": self.strategy,
+            **measurements_value(self.measurements),
+        }
+        return json.dumps(
+            {**begin, **asked, "promise": promise, "details": details},
+            separators=(",", ":"),
+            allow_nan=False,
+        )
 
     def digest(self) -> str:
         """SHA-256 of the plan's JSON text, in hexadecimal."""
@@ -441,23 +570,42 @@ class Plan:
         Raises:
             InputError: the text is no plan, or of another format.
         """
-        return read(lambda: _plan(read_json(text)), "plan", "Make it again with leastnoise.plan and Plan.to_json.")
+        return read(
+            lambda: _plan(read_json(text)),
+            "plan",
+            "Make it again with leastnoise.plan and Plan.to_json.",
+        )
 
 
 def _plan(value: Mapping[str, Any]) -> Plan:
     decided_on_the_way = "data_aware" in value
     known = value["data_aware" if decided_on_the_way else "format"]
     if known != FORMAT:
-        raise refuse("the format of a plan", known, str(FORMAT), "Make the plan again with this version.")
-    domain, details, asked = Domain.from_json(value["domain"]), dict(value["details"]), value["questions"]
+        raise refuse(
+            "the format of a plan", known, str(FORMAT), "Make the plan again with this version."
+        )
+    domain, details, asked = (
+        Domain.from_json(value["domain"]),
+        dict(value["details"]),
+        value["questions"],
+    )
     if not asked:
-        raise InputError("A plan must have questions; got none. Make plans with leastnoise.plan(workload, budget).")
+        raise InputError(
+            "A plan must have questions; got none. Make plans with leastnoise.plan(workload, "
+            "budget)."
+        )
     workload = workload_from_json(domain, asked, value.get("statistics", ()))
     privacy = privacy_from_json(value["privacy"])
     if decided_on_the_way:
         fallback = details.pop("independent", None)
         independent = None if fallback is None else _plan(fallback)
-        return Plan(workload=workload, privacy=privacy, strategy=value["strategy"], details=details, fallback=independent)
+        return Plan(
+            workload=workload,
+            privacy=privacy,
+            strategy=value["strategy"],
+            details=details,
+            fallback=independent,
+        )
     said = value["promise"]
     return Plan(
         workload=workload,
@@ -466,7 +614,11 @@ def _plan(value: Mapping[str, Any]) -> Plan:
         measurements=measurements_from_value(value, domain),
         promise=None
         if said is None
-        else Promise(said["total_squared_error"], said["lower_bound"], tuple(TableError(*t) for t in said["tables"])),
+        else Promise(
+            said["total_squared_error"],
+            said["lower_bound"],
+            tuple(TableError(*t) for t in said["tables"]),
+        ),
         details=details,
     )
 
@@ -494,7 +646,10 @@ class CategoryPlan:
     def __post_init__(self) -> None:
         attribute_name("the name of an attribute", self.attribute)
         if not keys_are_private(self.rule, self.privacy):
-            raise InputError(f"The rule of a search is not proved to satisfy its budget, {self.privacy.budget!r}. {_ADVICE}")
+            raise InputError(
+                "The rule of a search is not proved to satisfy its budget, "
+                f"{self.privacy.budget!r}. {_ADVICE}"
+            )
 
     @property
     def threshold(self) -> int:
@@ -519,9 +674,16 @@ class CategoryPlan:
 
     def to_json(self) -> str:
         """The plan as one JSON text, the same for equal plans."""
-        rule = {"noise": self.rule.noise.value, "scale": str(self.rule.scale), "threshold": self.rule.threshold}
+        rule = {
+            "noise": self.rule.noise.value,
+            "scale": str(self.rule.scale),
+            "threshold": self.rule.threshold,
+        }
         value = {"search": CATEGORY_FORMAT, "privacy": self.privacy.to_json(), "rule": rule}
-        return json.dumps({**value, "attribute": {"name": self.attribute, **kind_to_json(self.kind)}}, separators=(",", ":"))
+        return json.dumps(
+            {**value, "attribute": {"name": self.attribute, **kind_to_json(self.kind)}},
+            separators=(",", ":"),
+        )
 
     def digest(self) -> str:
         """SHA-256 of the plan's JSON text, in hexadecimal."""
@@ -539,15 +701,23 @@ def is_category_plan(text: str) -> bool:
 
 
 def _category_plan(value: Mapping[str, Any]) -> CategoryPlan:
-    entries: dict[str, Any] = known_keys("a search for categories", value, ["search", "privacy", "rule", "attribute"])
+    entries: dict[str, Any] = known_keys(
+        "a search for categories", value, ["search", "privacy", "rule", "attribute"]
+    )
     if entries["search"] != CATEGORY_FORMAT:
-        raise refuse("the format of a search for categories", entries["search"], repr(CATEGORY_FORMAT))
+        raise refuse(
+            "the format of a search for categories", entries["search"], repr(CATEGORY_FORMAT)
+        )
     name, kind = kind_from_json(entries["attribute"])
     if not isinstance(kind, Unknown):
         raise refuse("the attribute of a search for categories", kind, "Unknown")
     rule = entries["rule"]
-    made = KeyRule(noise=Noise(rule["noise"]), scale=Fraction(rule["scale"]), threshold=rule["threshold"])
-    return CategoryPlan(attribute=name, kind=kind, privacy=privacy_from_json(entries["privacy"]), rule=made)
+    made = KeyRule(
+        noise=Noise(rule["noise"]), scale=Fraction(rule["scale"]), threshold=rule["threshold"]
+    )
+    return CategoryPlan(
+        attribute=name, kind=kind, privacy=privacy_from_json(entries["privacy"]), rule=made
+    )
 
 
 def plan_categories(attribute: str, kind: Unknown, budget: Budget | Privacy) -> CategoryPlan:
@@ -556,24 +726,38 @@ def plan_categories(attribute: str, kind: Unknown, budget: Budget | Privacy) -> 
     Args:
         attribute: its name, and that of its column unless its reading names another.
         kind: how many categories are kept at most, and how values are read.
-        budget: an ApproxDP, all of which the search costs; or a Privacy with one, which says the unit and the neighbours. A unit counts
-            in at most ``max_rows`` categories, once in each.
+        budget: an ApproxDP, all of which the search costs; or a Privacy with one, which says the
+            unit and the neighbours. A unit counts in at most ``max_rows`` categories, once in each.
 
     Returns:
-        The plan; see its ``threshold`` and ``often``. Of Laplace and of Gaussian noise it has the one that finds categories of fewer units.
+        The plan; see its ``threshold`` and ``often``. Of Laplace and of Gaussian noise it has the
+        one that finds categories of fewer units.
 
     Raises:
-        InputError: a kind whose categories are known, a budget without delta, or one that is too small for any threshold.
+        InputError: a kind whose categories are known, a budget without delta, or one that is too
+            small for any threshold.
 
     >>> made = ln.plan_categories("agent", ln.Unknown(10000), ln.ApproxDP(1, "1e-9"))
     >>> made.threshold, made.often
     (22, 24)
     """
     if not isinstance(kind, Unknown):
-        raise refuse(f"the kind of {attribute!r}", kind, "Unknown(most)", "The categories of the others are known.")
+        raise refuse(
+            f"the kind of {attribute!r}",
+            kind,
+            "Unknown(most)",
+            "The categories of the others are known.",
+        )
     privacy = budget if isinstance(budget, Privacy) else Privacy(budget)
     if not isinstance(privacy.budget, ApproxDP):
         advice = "Nobody can be found under delta = 0: a category of one person must have a chance of nothing to be seen."
-        raise refuse("the budget of a search for categories", privacy.budget, "ApproxDP(epsilon, delta)", advice)
-    plain = Privacy(privacy.budget, privacy.neighbours, privacy.unit_column, privacy.max_rows)  # whatever is bounded in other cells
+        raise refuse(
+            "the budget of a search for categories",
+            privacy.budget,
+            "ApproxDP(epsilon, delta)",
+            advice,
+        )
+    plain = Privacy(
+        privacy.budget, privacy.neighbours, privacy.unit_column, privacy.max_rows
+    )  # whatever is bounded in other cells
     return CategoryPlan(attribute=attribute, kind=kind, privacy=plain, rule=key_rule(plain))

@@ -26,9 +26,10 @@ class Display(NamedTuple):
 class Progress:
     """A line that appears after a second and says what is being done, for a ``with`` statement.
 
-    On a terminal the line is redrawn and removed at the end. Elsewhere it is printed when it appears and every ten seconds.
-    The number of rows may be private, so it is never shown, only the share that has been read. ``LEASTNOISE_PROGRESS`` in the environment
-    is the number of seconds after which the line appears, in place of one, or ``never``.
+    On a terminal the line is redrawn and removed at the end. Elsewhere it is printed when it
+    appears and every ten seconds. The number of rows may be private, so it is never shown, only the
+    share that has been read. ``LEASTNOISE_PROGRESS`` in the environment is the number of seconds
+    after which the line appears, in place of one, or ``never``.
 
     Args:
         doing: the text of the line.
@@ -74,7 +75,15 @@ class Progress:
         self.say(text, self._steps / among)
         self._steps += 1
 
-    def rows(self, doing: str, then: str, done: int, among: int | None, blocks: int = 0, about: float = 0.0) -> None:
+    def rows(
+        self,
+        doing: str,
+        then: str,
+        done: int,
+        among: int | None,
+        blocks: int = 0,
+        about: float = 0.0,
+    ) -> None:
         """Show how far reading is, by rows or (where their number is unknown) by blocks; after the last one the text ``then`` begins.
 
         Args:
@@ -95,7 +104,9 @@ class Progress:
 
     def _done_share(self, seconds: float) -> float:
         """Return the share that is done after so many seconds: what was counted, else what follows from the estimate."""
-        return self._share or (min((seconds - self._begun) / self._about, 1.0) if self._about else 0.0)
+        return self._share or (
+            min((seconds - self._begun) / self._about, 1.0) if self._about else 0.0
+        )
 
     def _show(self) -> None:
         if self._done.wait(_patience()):
@@ -116,7 +127,9 @@ def _error_stream() -> Display:
     def show(line: str) -> None:
         nonlocal width
         if terminal:
-            sys.stderr.write("\r" + line.ljust(width) + ("" if line else "\r"))  # blanks cover what is left of the line before
+            sys.stderr.write(
+                "\r" + line.ljust(width) + ("" if line else "\r")
+            )  # blanks cover what is left of the line before
             width = len(line)
         elif line:
             sys.stderr.write(line + "\n")
@@ -130,7 +143,9 @@ def time_words(seconds: float, share: float, begun: float = 0.0) -> str:
     if not 0.02 <= share < 1:
         return f"{seconds:.0f} s"
     rest = (seconds - begun) * (1 - share) / share
-    return f"{seconds:.0f} s, about {f'{rest:.0f} s' if rest < 120 else f'{rest / 60:.0f} min'} more"
+    return (
+        f"{seconds:.0f} s, about {f'{rest:.0f} s' if rest < 120 else f'{rest / 60:.0f} min'} more"
+    )
 
 
 def _patience() -> float | None:
@@ -151,12 +166,15 @@ def planning_shown(given: _Names, about: Callable[[], float] | None = None) -> I
         yield line.trying
 
 
-def rows_shown(then: str, expected: Callable[..., tuple[int, float]] | None = None) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+def rows_shown(
+    then: str, expected: Callable[..., tuple[int, float]] | None = None
+) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """Return a decorator for functions that read rows: in a notebook they show a line of progress if no ``progress`` is given.
 
     Args:
         then: the text after the last row.
-        expected: with the arguments of the function, returns how many blocks there are and how many seconds the rest takes.
+        expected: with the arguments of the function, returns how many blocks there are and how many
+            seconds the rest takes.
     """
 
     def shown(reads: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -166,7 +184,9 @@ def rows_shown(then: str, expected: Callable[..., tuple[int, float]] | None = No
                 return reads(*args, **given)
             blocks, about = (0, 0.0) if expected is None else expected(*args, **given)
             with Progress(f"reading, {then}", _cell()) as line:
-                given["progress"] = lambda done, among: line.rows("reading", then, done, among, blocks, about)
+                given["progress"] = lambda done, among: line.rows(
+                    "reading", then, done, among, blocks, about
+                )
                 return reads(*args, **given)
 
         return within

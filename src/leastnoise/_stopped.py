@@ -21,13 +21,21 @@ def cause(error: BaseException) -> tuple[str, bool]:
     if isinstance(error, OSError) and error.strerror:
         where = f" {error.filename}" if isinstance(error.filename, str) else ""
         return f"The file system refused{where}: {error.strerror.lower()}.", False
-    if type(error).__name__ == "IOException" or _FULL.search(str(error)):  # of DuckDB, which writes the answers
+    if type(error).__name__ == "IOException" or _FULL.search(
+        str(error)
+    ):  # of DuckDB, which writes the answers
         return "A file cannot be written or read; perhaps the disk is full.", False
     # the kind and the place of the fault, without its text
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "leastnoise" in Path(frame.filename).parts] or list(frames)
     where = f" at {Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else ""
-    return f"A fault of the program, not of yours ({type(error).__name__}{where}); please report this line and the version.", True
+    return (
+        (
+            f"A fault of the program, not of yours ({type(error).__name__}{where}); please report "
+            "this line and the version."
+        ),
+        True,
+    )
 
 
 def note_run(ledger: Path, run: str) -> None:

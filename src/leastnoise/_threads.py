@@ -1,6 +1,7 @@
 """One thread of linear algebra while the package computes, unless its user says otherwise; and the cores there are for writing.
 
-Planning is many small matrix products: threads that wait for each other take several times the CPU, and on a busy machine the time too.
+Planning is many small matrix products: threads that wait for each other take several times the CPU,
+and on a busy machine the time too.
 """
 
 import os
@@ -20,15 +21,18 @@ if TYPE_CHECKING:
 SAID_BY = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Environment variables by which a user says how many threads there are; any of them is obeyed."""
 _MOST_WORKERS = 4
-_LATER = "scipy.linalg"  # brings a library of its own, and takes longer to load than many a plan to make
+_LATER = (
+    "scipy.linalg"  # brings a library of its own, and takes longer to load than many a plan to make
+)
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Compute with one thread of linear algebra, and leave as many as there were.
 
-    It is for the public functions that compute, also as a decorator. The limit is the process's, as the libraries' threads are. A library
-    that is loaded meanwhile begins with one thread, and then has as many as the others.
+    It is for the public functions that compute, also as a decorator. The limit is the process's, as
+    the libraries' threads are. A library that is loaded meanwhile begins with one thread, and then
+    has as many as the others.
     """
     if any(name in os.environ for name in SAID_BY):
         yield
@@ -61,14 +65,18 @@ def _libraries(loaded: bool) -> "ThreadpoolController":  # noqa: ARG001, FBT001 
 class Beside:
     """Functions that are carried out on other threads, as many at once as there are cores, and at most four.
 
-    At the end of the block all are done. The first error is raised to the caller, by `do` or at the end; what was not begun then is left
-    out.
+    At the end of the block all are done. The first error is raised to the caller, by `do` or at the
+    end; what was not begun then is left out.
     """
 
     def __init__(self) -> None:
         from concurrent.futures import ThreadPoolExecutor  # slow to import, and few commands write
 
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        cores = (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
         self._workers = min(_MOST_WORKERS, cores)
         self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="leastnoise")
         self._begun: deque[Future[Any]] = deque()

@@ -15,7 +15,25 @@ def test_text_there_and_back(value) -> None:
     assert fraction_from_text("x", fraction_to_text("x", value)) == value
 
 
-TEXTS = [None, "", "+1", "-1", "1.0", "1e3", "01", "1/0", "1/02", "1/", "/2", "1/2/3", "1_0", "1\n", " 1", "²", "1" * 3000]
+TEXTS = [
+    None,
+    "",
+    "+1",
+    "-1",
+    "1.0",
+    "1e3",
+    "01",
+    "1/0",
+    "1/02",
+    "1/",
+    "/2",
+    "1/2/3",
+    "1_0",
+    "1\n",
+    " 1",
+    "²",
+    "1" * 3000,
+]
 
 
 @pytest.mark.parametrize("text", TEXTS)

@@ -55,7 +55,13 @@ DELTAS = ["1e-300", "1e-30", "1e-12", "1e-9", "1e-6", "1e-5", "0.01", "1/3", "0.
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta"), [(e, d) for one, e in enumerate(EPSILONS[1:]) for other, d in enumerate(DELTAS) if (one + other) % 5 == 0]
+    ("epsilon", "delta"),
+    [
+        (e, d)
+        for one, e in enumerate(EPSILONS[1:])
+        for other, d in enumerate(DELTAS)
+        if (one + other) % 5 == 0
+    ],
 )
 def test_mu_squared_is_safe_and_within_1e_12(epsilon, delta) -> None:
     eps, limit = Fraction(epsilon), Fraction(delta)
@@ -95,7 +101,10 @@ def test_with_few_digits_every_second_rounding_in_the_wrong_direction_would_show
     way = rounding(digits)
     for k in range(1, 400, 3):
         with mp.workdps(30):
-            for x, found in ((decimal.Decimal(k) / 10, _mills_by_fraction), (Fraction(k, 7), _mills_between)):
+            for x, found in (
+                (decimal.Decimal(k) / 10, _mills_by_fraction),
+                (Fraction(k, 7), _mills_between),
+            ):
                 at = mp.sqrt(mp.mpf(k) / 7) if isinstance(x, Fraction) else mp.mpf(str(x))
                 low, high = found(x, way)
                 true = mp.exp(at * at / 2) * mp.erfc(at / mp.sqrt(2)) * mp.sqrt(mp.pi / 2)
@@ -106,25 +115,46 @@ def test_with_few_digits_every_second_rounding_in_the_wrong_direction_would_show
 def test_pi_is_enclosed(digits) -> None:
     low, high = _pi_between(digits)
     with mp.workdps(digits + 50):
-        assert mp.mpf(low.numerator) / low.denominator < mp.pi < mp.mpf(high.numerator) / high.denominator
+        assert (
+            mp.mpf(low.numerator) / low.denominator
+            < mp.pi
+            < mp.mpf(high.numerator) / high.denominator
+        )
     assert high - low < Fraction(1, 10 ** (digits + 4))
 
 
 @pytest.mark.parametrize("digits", [5, 8, 12, 20, 40])
-@pytest.mark.parametrize(("epsilon", "square"), [("1", "0.1"), ("0", "1"), ("1", "2"), ("1", "2.00000001"), ("3", "100"), ("20", "1")])
+@pytest.mark.parametrize(
+    ("epsilon", "square"),
+    [("1", "0.1"), ("0", "1"), ("1", "2"), ("1", "2.00000001"), ("3", "100"), ("20", "1")],
+)
 def test_delta_is_enclosed_at_any_number_of_digits(epsilon, square, digits) -> None:
     low, high = _delta_between(Fraction(epsilon), Fraction(square), digits)
     with mp.workdps(120):
-        assert mp.mpf(str(low)) <= oracle(Fraction(epsilon), Fraction(square), 250) <= mp.mpf(str(high))
+        assert (
+            mp.mpf(str(low))
+            <= oracle(Fraction(epsilon), Fraction(square), 250)
+            <= mp.mpf(str(high))
+        )
 
 
 def test_the_callers_decimal_context_has_no_influence() -> None:
     plain = gaussian_delta(1, "0.0123")
-    with decimal.localcontext(decimal.Context(prec=3, rounding=decimal.ROUND_DOWN, Emax=9, Emin=-9, traps=list(decimal.Context().flags))):
+    with decimal.localcontext(
+        decimal.Context(
+            prec=3,
+            rounding=decimal.ROUND_DOWN,
+            Emax=9,
+            Emin=-9,
+            traps=list(decimal.Context().flags),
+        )
+    ):
         assert gaussian_delta(1, "0.0123") == plain
 
 
-@pytest.mark.parametrize(("epsilon", "square"), [("10500", "20000"), ("9000", "20000"), ("7100", "14000")])
+@pytest.mark.parametrize(
+    ("epsilon", "square"), [("10500", "20000"), ("9000", "20000"), ("7100", "14000")]
+)
 def test_at_very_large_epsilons_delta_is_not_taken_for_hopeless(epsilon, square) -> None:
     """There the two terms of the formula are far apart, and only the first decides."""
     true = oracle(Fraction(epsilon), Fraction(square), 60)
@@ -144,7 +174,9 @@ def test_hopelessly_small_and_large_deltas() -> None:
 
 
 def test_what_the_digits_do_not_decide_is_not_private(monkeypatch) -> None:
-    monkeypatch.setattr(_deltas, "_delta_between", lambda *_given: (decimal.Decimal(0), decimal.Decimal(1)))
+    monkeypatch.setattr(
+        _deltas, "_delta_between", lambda *_given: (decimal.Decimal(0), decimal.Decimal(1))
+    )
     assert not gaussian_is_private(1, "0.0718", "1e-5")
 
 
@@ -156,5 +188,7 @@ def test_unusable_arguments_are_refused() -> None:
     with pytest.raises(InputError, match="mu_squared must be a number above 0; got 0"):
         gaussian_delta(1, 0)
     for delta in (0, 1, -1, Fraction(1, 10**1001)):
-        with pytest.raises(InputError, match="delta must be at least 1e-1000 and below 1 for Gaussian noise; got"):
+        with pytest.raises(
+            InputError, match="delta must be at least 1e-1000 and below 1 for Gaussian noise; got"
+        ):
             gaussian_mu_squared(1, delta)

@@ -16,7 +16,10 @@ from leastnoise._fitting import largest, zcdp_epsilon
 def log_bound(rho: Fraction, epsilon: Fraction, beta):
     """Log of (Canonne, Kamath, Steinke 2020): exp((a-1)(a rho - eps)) (1-1/a)^a / (a-1), a = 1 + beta."""
     alpha = 1 + beta
-    cost, eps = mp.mpf(rho.numerator) / rho.denominator, mp.mpf(epsilon.numerator) / epsilon.denominator
+    cost, eps = (
+        mp.mpf(rho.numerator) / rho.denominator,
+        mp.mpf(epsilon.numerator) / epsilon.denominator,
+    )
     return beta * (alpha * cost - eps) + alpha * mp.log(1 - 1 / alpha) - mp.log(beta)
 
 
@@ -64,8 +67,12 @@ def test_rho_is_the_largest_that_is_covered(epsilon, delta) -> None:
 
 def test_the_last_digit_is_decided_with_fifty() -> None:
     """An epsilon at which the bound is a number of 17 digits but for the last of 50: fewer digits round up farther from it, more nearer."""
-    epsilon = Fraction("1.0000000000000000018502515516576553986764494205016606957724792317239660118047251")
-    above, at, below = (zcdp_delta("0.05", epsilon + apart * Fraction(1, 10**48)) for apart in (-1, 0, 1))
+    epsilon = Fraction(
+        "1.0000000000000000018502515516576553986764494205016606957724792317239660118047251"
+    )
+    above, at, below = (
+        zcdp_delta("0.05", epsilon + apart * Fraction(1, 10**48)) for apart in (-1, 0, 1)
+    )
     assert above == at == below + Fraction(1, 10**20)
 
 
@@ -73,7 +80,12 @@ def test_the_last_digit_is_decided_with_fifty() -> None:
 def test_extreme_rho_stays_a_bound(rho) -> None:
     assert 0 < zcdp_delta(rho, 1) <= 1
     assert (zcdp_delta(rho, 1) < Fraction(1, 10**9)) == (Fraction(rho) < 1)
-    least, most = {"1e-900": (0, 0), "1e-20": (0, "1e-8"), "1e20": ("1e20", "1.001e20"), "1e900": ("1e900", "1.001e900")}[rho]
+    least, most = {
+        "1e-900": (0, 0),
+        "1e-20": (0, "1e-8"),
+        "1e20": ("1e20", "1.001e20"),
+        "1e900": ("1e900", "1.001e900"),
+    }[rho]
     assert Fraction(least) <= zcdp_epsilon(rho, "1e-9") <= Fraction(most)
 
 

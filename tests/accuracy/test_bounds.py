@@ -12,16 +12,34 @@ from leastnoise._accuracy import lower_bound, nuclear_across, nuclear_norm, nucl
 from leastnoise._domain import Domain, Integers, PerCell
 from leastnoise._families import singular_values
 from leastnoise._fitting import fit
-from leastnoise._linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Total, Tree, dense
+from leastnoise._linop import (
+    AllRanges,
+    Dense,
+    Identity,
+    Operator,
+    Prefix,
+    Ranges,
+    Total,
+    Tree,
+    dense,
+)
 from leastnoise._workload import Workload, marginals, queries
 from planner.proposals import proposal
 
 
-@pytest.mark.parametrize("operator", [Identity(7), Total(7), Prefix(7), AllRanges(7)], ids=lambda operator: type(operator).__name__)
+@pytest.mark.parametrize(
+    "operator",
+    [Identity(7), Total(7), Prefix(7), AllRanges(7)],
+    ids=lambda operator: type(operator).__name__,
+)
 def test_singular_values(operator: Operator) -> None:
     closed = singular_values(operator)
     assert closed is not None
-    np.testing.assert_allclose(np.sort(closed)[::-1], np.linalg.svd(dense(operator), compute_uv=False)[: len(closed)], rtol=1e-9)
+    np.testing.assert_allclose(
+        np.sort(closed)[::-1],
+        np.linalg.svd(dense(operator), compute_uv=False)[: len(closed)],
+        rtol=1e-9,
+    )
 
 
 def exact_parts(operator: Operator) -> list[float]:
@@ -35,13 +53,38 @@ def exact_parts(operator: Operator) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize("operator", [Identity(6), Total(6), Prefix(6), AllRanges(6), Tree.full(6, 2), Dense([[1, -2, 0], [3, 0, 1]])])
+@pytest.mark.parametrize(
+    "operator",
+    [
+        Identity(6),
+        Total(6),
+        Prefix(6),
+        AllRanges(6),
+        Tree.full(6, 2),
+        Dense([[1, -2, 0], [3, 0, 1]]),
+    ],
+)
 def test_nuclear_parts(operator: Operator) -> None:
-    np.testing.assert_allclose([*nuclear_parts(operator), nuclear_across(operator)], exact_parts(operator), rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(
+        [*nuclear_parts(operator), nuclear_across(operator)],
+        exact_parts(operator),
+        rtol=1e-7,
+        atol=1e-7,
+    )
 
 
-@pytest.mark.parametrize("make", [Prefix, AllRanges, lambda n: Ranges(n, [0, 5], [9, 12]), lambda n: Dense(np.ones((2, n), dtype=int))])
-def test_long_attributes_get_a_bound_below_the_exact_value(make: object, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "make",
+    [
+        Prefix,
+        AllRanges,
+        lambda n: Ranges(n, [0, 5], [9, 12]),
+        lambda n: Dense(np.ones((2, n), dtype=int)),
+    ],
+)
+def test_long_attributes_get_a_bound_below_the_exact_value(
+    make: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     operator = make(40)  # type: ignore[operator]
     for most in ("_MOST_GRAM", "_MOST_CLOSED"):
         monkeypatch.setattr(f"leastnoise._accuracy._bounds.{most}", 8)
@@ -50,7 +93,9 @@ def test_long_attributes_get_a_bound_below_the_exact_value(make: object, monkeyp
     parts = [*nuclear_parts(operator), nuclear_across(operator)]
     for known in (nuclear_parts, nuclear_across):
         known.cache_clear()
-    assert all(part <= exact + 1e-9 for part, exact in zip(parts, exact_parts(operator), strict=True))
+    assert all(
+        part <= exact + 1e-9 for part, exact in zip(parts, exact_parts(operator), strict=True)
+    )
     assert parts[0] > 0
 
 
@@ -58,7 +103,9 @@ WORKLOADS = {
     "marginals": marginals(DOMAIN, upto=2) + marginals(DOMAIN, ways=1, weight=3),
     "prefix": queries(DOMAIN, b="prefix"),
     "product": queries(DOMAIN, b="prefix", c="all_ranges"),
-    "mixed": marginals(DOMAIN, ways=2) + queries(DOMAIN, b="all_ranges", weight=2) + queries(DOMAIN, a="identity", b="prefix"),
+    "mixed": marginals(DOMAIN, ways=2)
+    + queries(DOMAIN, b="all_ranges", weight=2)
+    + queries(DOMAIN, a="identity", b="prefix"),
     "counts and sums": marginals(DOMAIN, ways=1) + marginals(DOMAIN, ways=1, sum="pay"),
 }
 
@@ -83,14 +130,18 @@ def test_nuclear_norm_of_a_workload(name: str) -> None:
         (ApproxDP(1, "1e-6"), Noise.ROUNDED_GAUSSIAN),
     ],
 )
-def test_no_plan_is_below_the_bound(workload: Workload, neighbours: str, budget: PureDP | ZCDP | ApproxDP, mechanism: str) -> None:
+def test_no_plan_is_below_the_bound(
+    workload: Workload, neighbours: str, budget: PureDP | ZCDP | ApproxDP, mechanism: str
+) -> None:
     privacy = Privacy(budget, neighbours)
     for name in ("identity", "marginals"):
         try:
             strategy = proposal(name, workload, privacy)
         except _planner.NotApplicable:
             continue
-        promise = promised(workload, fit(workload.domain, privacy, mechanism, strategy.blocks)).expected_error()
+        promise = promised(
+            workload, fit(workload.domain, privacy, mechanism, strategy.blocks)
+        ).expected_error()
         assert 0 < promise.lower_bound <= promise.total_squared_error * (1 + 1e-9)
 
 
@@ -99,13 +150,18 @@ def test_the_bound_is_met_where_identity_is_optimal() -> None:
     privacy = Privacy(PureDP("0.5"))
     workload = marginals(domain, ways=1)
     strategy = proposal("identity", workload, privacy)
-    promise = promised(workload, fit(domain, privacy, Noise.DISCRETE_LAPLACE, strategy.blocks)).expected_error()
+    promise = promised(
+        workload, fit(domain, privacy, Noise.DISCRETE_LAPLACE, strategy.blocks)
+    ).expected_error()
     assert promise.total_squared_error == pytest.approx(promise.lower_bound)
     assert lower_bound(workload, privacy, Noise.DISCRETE_LAPLACE) == promise.lower_bound
 
 
 def test_a_limit_by_cells_of_other_attributes_leaves_the_bound_of_all_rows_of_a_unit() -> None:
     asked = queries(DOMAIN, a="identity")
-    free, limited = (Privacy(ZCDP(2), unit_column="id", max_rows=6, max_per_cell=limit) for limit in (None, PerCell(2, "c")))
+    free, limited = (
+        Privacy(ZCDP(2), unit_column="id", max_rows=6, max_per_cell=limit)
+        for limit in (None, PerCell(2, "c"))
+    )
     bounds = [lower_bound(asked, privacy, Noise.ROUNDED_GAUSSIAN) for privacy in (free, limited)]
     assert bounds[0] == pytest.approx(bounds[1])

@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 
 from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP
-from leastnoise._accuracy import Terms, block_rows, promised, quantity_structure, structures, subset_sums
+from leastnoise._accuracy import (
+    Terms,
+    block_rows,
+    promised,
+    quantity_structure,
+    structures,
+    subset_sums,
+)
 from leastnoise._accuracy._determined import UnsupportedQuery
 from leastnoise._domain import Coded, Domain, Measure
 from leastnoise._fitting import fit
@@ -22,7 +29,16 @@ from leastnoise._mechanisms._choose import candidates, choose
 from leastnoise._planner import PLANNERS, Task
 from leastnoise._workload import Workload, from_json, marginals, numbered, queries, together
 
-MIXED = Domain(a=Coded(3), b=Coded(2), c=Coded(1), d=Coded(4), e=Coded(2), f=Coded(2), g=Coded(5), measures={"pay": Measure("pay", 0, 9)})
+MIXED = Domain(
+    a=Coded(3),
+    b=Coded(2),
+    c=Coded(1),
+    d=Coded(4),
+    e=Coded(2),
+    f=Coded(2),
+    g=Coded(5),
+    measures={"pay": Measure("pay", 0, 9)},
+)
 
 
 def mixed() -> Workload:
@@ -39,7 +55,10 @@ def triples(count: int) -> Workload:
     return marginals(Domain({f"a{place}": Coded(2 + place % 3) for place in range(count)}), ways=3)
 
 
-@pytest.mark.parametrize(("strategy", "budget"), [("residual", ZCDP("1/50")), ("marginals", PureDP("1/3")), ("covering", PureDP("1/3"))])
+@pytest.mark.parametrize(
+    ("strategy", "budget"),
+    [("residual", ZCDP("1/50")), ("marginals", PureDP("1/3")), ("covering", PureDP("1/3"))],
+)
 def test_errors_are_those_of_one_table_at_a_time(strategy: str, budget: Budget) -> None:
     asked = mixed()
     noise = Noise.DISCRETE_GAUSSIAN if isinstance(budget, ZCDP) else Noise.DISCRETE_LAPLACE
@@ -59,14 +78,18 @@ def test_a_table_that_is_not_measured_is_named_among_many() -> None:
     budget = Privacy(ZCDP(1))
     proposal = PLANNERS["residual"].strategy(Task(asked, budget, Noise.DISCRETE_GAUSSIAN))
     without = [one for one in proposal.blocks if one[0].attributes != ("a1", "a4")]
-    with pytest.raises(UnsupportedQuery, match=r"do not determine a0 x a1 x a4\. Ask for the table a0 x a1 x a4"):
+    with pytest.raises(
+        UnsupportedQuery, match=r"do not determine a0 x a1 x a4\. Ask for the table a0 x a1 x a4"
+    ):
         promised(asked, fit(asked.domain, budget, Noise.DISCRETE_GAUSSIAN, without))
 
 
 def test_whole_cells_and_contrasts_determine_together_what_neither_does_alone() -> None:
     domain = Domain(a=Coded(3), b=Coded(3))
     cells, across = (Factor((name,), Identity(3)) for name in domain.names)
-    proposal = PLANNERS["residual"].strategy(Task(marginals(domain, ways=2), Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN))
+    proposal = PLANNERS["residual"].strategy(
+        Task(marginals(domain, ways=2), Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN)
+    )
     contrasts = {block.attributes: block for block, _ in proposal.blocks}
     for blocks, determined in (
         ([Block((cells,), Fraction(1)), contrasts["b",], contrasts["a", "b"]], True),
@@ -74,7 +97,12 @@ def test_whole_cells_and_contrasts_determine_together_what_neither_does_alone() 
         ([Block((cells,), Fraction(1)), contrasts["a", "b"]], False),
         ([contrasts["a",], contrasts["b",], contrasts["a", "b"]], False),
     ):
-        measured = Measurements(domain=domain, privacy=Privacy(ZCDP(9)), noise=Noise.DISCRETE_GAUSSIAN, blocks=tuple(blocks))
+        measured = Measurements(
+            domain=domain,
+            privacy=Privacy(ZCDP(9)),
+            noise=Noise.DISCRETE_GAUSSIAN,
+            blocks=tuple(blocks),
+        )
         own, (asked,) = quantity_structure(measured, None), marginals(domain, ways=2)
         seen = np.vstack([block_rows(domain, domain.names, block) for block in blocks])
         assert int(np.linalg.matrix_rank(seen)) == 9 or not determined
@@ -88,15 +116,23 @@ def test_whole_cells_and_contrasts_determine_together_what_neither_does_alone() 
 def test_sums_over_subsets_are_those_of_a_loop_also_for_sets_too_wide_to_be_numbered() -> None:
     rng = np.random.default_rng(3)
     for count, width in ((5, 3), (100, 10)):
-        sets = np.sort(np.array([rng.choice(count, width, replace=False) for _ in range(4)]), axis=1)
+        sets = np.sort(
+            np.array([rng.choice(count, width, replace=False) for _ in range(4)]), axis=1
+        )
         inside, outside, weights = rng.random((4, width)), rng.random((4, width)), rng.random(4)
         wanted: dict[tuple[int, ...], float] = {}
         for own, far, near, weight in zip(sets.tolist(), inside, outside, weights, strict=True):
             for kept in itertools.product((0, 1), repeat=width):
                 tau = tuple(one for one, k in zip(own, kept, strict=True) if k)
-                wanted[tau] = wanted.get(tau, 0.0) + weight * math.prod(f if k else n for f, n, k in zip(far, near, kept, strict=True))
+                wanted[tau] = wanted.get(tau, 0.0) + weight * math.prod(
+                    f if k else n for f, n, k in zip(far, near, kept, strict=True)
+                )
         found = subset_sums([Terms(sets, inside, outside, weights)], count)
-        listed = {tuple(row): value for rows, sums in found for row, value in zip(rows.tolist(), sums.tolist(), strict=True)}
+        listed = {
+            tuple(row): value
+            for rows, sums in found
+            for row, value in zip(rows.tolist(), sums.tolist(), strict=True)
+        }
         assert list(listed) == sorted(listed, key=lambda tau: (len(tau), tau))
         assert listed == pytest.approx(wanted, rel=1e-12)
 
@@ -107,7 +143,10 @@ def test_equal_questions_are_numbered_once_although_each_table_has_its_own() -> 
     for products in (asked.products, read.products):
         assert [one.name for one in numbered(products).along] == list(asked.domain.names)
     found = numbered(mixed().products)
-    assert [one.operator for one in found.along if one.name == "d"] in ([Identity(4), Prefix(4)], [Prefix(4), Identity(4)])
+    assert [one.operator for one in found.along if one.name == "d"] in (
+        [Identity(4), Prefix(4)],
+        [Prefix(4), Identity(4)],
+    )
     for places, rows in found.widths:
         for place, row in zip(places.tolist(), rows.tolist(), strict=True):
             product = mixed().products[place]
@@ -115,7 +154,9 @@ def test_equal_questions_are_numbered_once_although_each_table_has_its_own() -> 
             assert tuple(found.along[one].query_set for one in row) == product.query_sets
 
 
-def test_many_marginals_under_gaussian_noise_are_at_their_bound_and_tables_that_are_contained_are_left_out() -> None:
+def test_many_marginals_under_gaussian_noise_are_at_their_bound_and_tables_that_are_contained_are_left_out() -> (
+    None
+):
     asked = triples(20)
     tried = {one.strategy: one for one in candidates(asked, Privacy(ZCDP("1/2")))}
     assert len(asked.products) > 1024
@@ -124,7 +165,10 @@ def test_many_marginals_under_gaussian_noise_are_at_their_bound_and_tables_that_
     assert math.isclose(best.expected_error().total_squared_error, best.lower_bound(), rel_tol=1e-6)
     for name in ("marginals", "workload"):
         assert tried[name].plan is None
-        assert tried[name].reason == "its tables are among those that residual chooses from; ask for it by name"
+        assert (
+            tried[name].reason
+            == "its tables are among those that residual chooses from; ask for it by name"
+        )
     assert choose(asked, Privacy(ZCDP("1/2")), Search("marginals"))[0].strategy == "marginals"
     few = {one.strategy: one for one in candidates(triples(4), Privacy(ZCDP("1/2")))}
     assert few["marginals"].plan is not None
@@ -154,7 +198,13 @@ def test_calls_grow_with_the_number_of_tables_and_not_faster() -> None:
             sys.setprofile(None)
         each.append(counted.total() / len(asked.products))
         # What is alike for many tables is done once for all of them.
-        for function in ("Measurements._check", "Factor.__post_init__", "row_space", "contrast_strength", "ProductStructure.errors"):
+        for function in (
+            "Measurements._check",
+            "Factor.__post_init__",
+            "row_space",
+            "contrast_strength",
+            "ProductStructure.errors",
+        ):
             assert counted[function] < len(asked.products) / 2, function
     assert each[1] < 1.1 * each[0]
     assert each[1] < 450

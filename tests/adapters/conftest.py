@@ -14,7 +14,15 @@ def url():
     with server() as found:
         kinds = "bigint, double precision, text, boolean, bigint, varchar(20), text, numeric, integer, date, timestamp, timestamptz"
         types = dict(zip("nxtbuwoeidsz", kinds.split(", "), strict=True))
-        table(found, "visits", types, ([literal(COLUMNS[name][row], kind) for name, kind in types.items()] for row in range(ROWS)))
+        table(
+            found,
+            "visits",
+            types,
+            (
+                [literal(COLUMNS[name][row], kind) for name, kind in types.items()]
+                for row in range(ROWS)
+            ),
+        )
         fill(found, ["ALTER ROLE tester SET timezone = 'Asia/Tokyo'"])
         yield found
 
@@ -29,17 +37,31 @@ def postgres(url, monkeypatch):
 def spark_session():
     from pyspark.sql import SparkSession
 
-    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1", "spark.sql.session.timeZone": "Asia/Tokyo"}
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.session.timeZone": "Asia/Tokyo",
+    }
     # one plan for each query, and not another one after each of its stages
     settings |= {"spark.sql.adaptive.enabled": "false"}
     # queries of hundreds of cases on few rows: compiling them takes minutes
-    settings |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    settings |= {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
     # an address of this machine alone, and a heap that leaves room for the other tests
-    settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1", "spark.driver.memory": "1g"}
+    settings |= {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "1g",
+    }
     settings |= {"spark.sql.execution.arrow.maxRecordsPerBatch": "100"}
-    # little runs often enough to be worth the second compiler, one thread is enough to collect what is left, and Spark's classes are right
+    # little runs often enough to be worth the second compiler, one thread is enough to collect what
+    # is left, and Spark's classes are right
     unverified = "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-    settings["spark.driver.extraJavaOptions"] = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {unverified}"
+    settings["spark.driver.extraJavaOptions"] = (
+        f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {unverified}"
+    )
     builder = SparkSession.builder.master("local[1]").appName("leastnoise")
     for name, value in settings.items():
         builder = builder.config(name, value)

@@ -1,9 +1,10 @@
 """Pairs of neighbouring inputs, over all sources and column types: one unit more changes the table by that unit's rows alone.
 
-Every pair is a source with some rows and the same source with one unit more: a row, a line, or the rows of one new unit. Both are
-read, with the same random keys for the rows that both have. What must hold: neither fails; every row of the first table is in the
-second; the second has at most ``max_rows`` rows more, and in one cell as many as ``max_per_cell`` allows. Rows carry a serial number as an
-attribute, so that they are told apart.
+Every pair is a source with some rows and the same source with one unit more: a row, a line, or the
+rows of one new unit. Both are read, with the same random keys for the rows that both have. What
+must hold: neither fails; every row of the first table is in the second; the second has at most
+``max_rows`` rows more, and in one cell as many as ``max_per_cell`` allows. Rows carry a serial
+number as an attribute, so that they are told apart.
 """
 
 import gzip
@@ -16,7 +17,19 @@ import numpy as np
 from adapters.pools import FIELDS, JUNK
 from adapters.sources import POOLS
 from leastnoise._adapters import CSV, Wanted, _files, _read, read
-from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, PerCell, Reading
+from leastnoise._domain import (
+    Bins,
+    Categories,
+    Coded,
+    Dates,
+    Decimals,
+    Domain,
+    Edges,
+    Integers,
+    Measure,
+    PerCell,
+    Reading,
+)
 from leastnoise._table._table import Counted, columns_of
 
 TEXTS = [
@@ -24,7 +37,20 @@ TEXTS = [
     "1970-01-01 00:00:00.001", "2024-10-27 00:30:00", "31313131-3131-3131-3131-313131313131", "1.0",
 ]  # fmt: skip
 # What other readers take for the end of a line.
-ENDS = [b"\r", b"\r", b"\r", b"\r", b"\r\r", b"\x0b", b"\x0c", b"\x1c", b"\x1e", b"\x85", "\u2028".encode(), b"\0"]
+ENDS = [
+    b"\r",
+    b"\r",
+    b"\r",
+    b"\r",
+    b"\r\r",
+    b"\x0b",
+    b"\x0c",
+    b"\x1c",
+    b"\x1e",
+    b"\x85",
+    "\u2028".encode(),
+    b"\0",
+]
 POLICIES = ("drop", "other")
 
 
@@ -35,7 +61,9 @@ def categories_of(rng, null, outside):
         return Categories(chosen, null=null, outside=outside)
     folded = list({text.strip().lower(): text for text in chosen}.values())
     how = Reading(trim=True, ignore_case=True, nulls=["x"])
-    return Categories(folded, null=null, outside=outside, reading=how, spellings={folded[0]: ["m\xe4rz", "\xff"]})
+    return Categories(
+        folded, null=null, outside=outside, reading=how, spellings={folded[0]: ["m\xe4rz", "\xff"]}
+    )
 
 
 def kinds(rng):
@@ -47,7 +75,14 @@ def kinds(rng):
         lambda: Integers(-1, 17, null=null, outside=clip),
         lambda: Bins(0, 1, 4, null=null, outside=clip),
         lambda: Coded(18, null=null, outside=outside),
-        lambda: Integers(-1, 17, null=null, outside=clip, rounding=["down", "nearest", "up"][rng.integers(3)], reading=reading(rng)),
+        lambda: Integers(
+            -1,
+            17,
+            null=null,
+            outside=clip,
+            rounding=["down", "nearest", "up"][rng.integers(3)],
+            reading=reading(rng),
+        ),
         lambda: Edges(["0", "0.1", "0.5", "17"], null=null, outside=clip, reading=reading(rng)),
         lambda: Decimals("-1", "17", "0.5", null=null, outside=clip, reading=reading(rng)),
         lambda: dates(rng, null, clip),
@@ -71,7 +106,11 @@ def reading(rng):
 
 def dates(rng, null, clip):
     """Days around those of the pools."""
-    start, end = [("1970-01-01", "1970-01-02"), ("2024-05-01", "2024-11-01"), ("1969-12-30", "2024-12-31")][rng.integers(3)]
+    start, end = [
+        ("1970-01-01", "1970-01-02"),
+        ("2024-05-01", "2024-11-01"),
+        ("1969-12-30", "2024-12-31"),
+    ][rng.integers(3)]
     by = ["year", "quarter", "month", "week", "day", "weekday", "hour_of_day"][rng.integers(7)]
     zone = ["UTC", "Europe/Berlin", "America/St_Johns"][rng.integers(3)]
     return Dates(start, end, by, zone=zone, null=null, outside=clip, reading=reading(rng))
@@ -84,8 +123,14 @@ def rows_of_pools(rng, sizes, units):
     count = common + more
     new = np.zeros(count, dtype=bool)
     new[rng.permutation(count)[:more]] = True
-    unit = np.where(new, 4, rng.integers(0, 4, count))  # the last value of the unit's pool is the new one's alone
-    return [unit, np.arange(count), *(rng.integers(0, size, count) for size in sizes)], new, rng.permutation(2**16)[:count]
+    unit = np.where(
+        new, 4, rng.integers(0, 4, count)
+    )  # the last value of the unit's pool is the new one's alone
+    return (
+        [unit, np.arange(count), *(rng.integers(0, size, count) for size in sizes)],
+        new,
+        rng.permutation(2**16)[:count],
+    )
 
 
 # The place of a source is part of its seeds.
@@ -97,23 +142,39 @@ def lines_of(rng, units):
     quoted = rng.random() < 0.3
 
     def line(serial, unit):
-        fields = [b"u%d" % unit, b"%d" % serial, *(FIELDS[place] for place in rng.integers(0, len(FIELDS), 2))]
-        return b",".join(b'"%b"' % field if quoted and b'"' not in field else field for field in fields)
+        fields = [
+            b"u%d" % unit,
+            b"%d" % serial,
+            *(FIELDS[place] for place in rng.integers(0, len(FIELDS), 2)),
+        ]
+        return b",".join(
+            b'"%b"' % field if quoted and b'"' not in field else field for field in fields
+        )
 
     common = [
-        line(serial, int(rng.integers(0, 4))) if rng.random() < 0.8 else JUNK[rng.integers(len(JUNK))]
+        line(serial, int(rng.integers(0, 4)))
+        if rng.random() < 0.8
+        else JUNK[rng.integers(len(JUNK))]
         for serial in range(rng.integers(0, 7))
     ]
     if rng.random() < 0.3:
         # one line of any bytes, which may name any unit but those there
-        raw = rng.integers(0, 256, rng.integers(0, 60), dtype=np.uint8).tobytes().replace(b"\n", b" ").replace(b"u", b" ")
+        raw = (
+            rng.integers(0, 256, rng.integers(0, 60), dtype=np.uint8)
+            .tobytes()
+            .replace(b"\n", b" ")
+            .replace(b"u", b" ")
+        )
         glued = ENDS[rng.integers(len(ENDS))].join([line(100, 9), line(101, 9)])
         new = [[raw, JUNK[rng.integers(len(JUNK))], glued, glued][rng.integers(4)]]
     else:
         new = [line(100 + place, 9) for place in range(rng.integers(1, 5) if units else 1)]
     order = rng.permutation(len(common) + len(new))
     crlf = rng.choice([0, 1, 0.5])
-    ends = [b"\r\r\n" if rng.random() < 0.1 else b"\r\n" if rng.random() < crlf else b"\n" for _ in order]
+    ends = [
+        b"\r\r\n" if rng.random() < 0.1 else b"\r\n" if rng.random() < crlf else b"\n"
+        for _ in order
+    ]
     every = [(common + new)[place] + end for place, end in zip(order, ends, strict=True)]
     return every, order >= len(common), rng.permutation(2**16)[: len(order)]
 
@@ -130,7 +191,12 @@ def entropy_of(keys):
 
 def rows_of(table):
     columns = columns_of(table)
-    return Counter(zip(*(column.tolist() for column in (*columns.codes.values(), *columns.values.values())), strict=True))
+    return Counter(
+        zip(
+            *(column.tolist() for column in (*columns.codes.values(), *columns.values.values())),
+            strict=True,
+        )
+    )
 
 
 class Pair:
@@ -150,11 +216,19 @@ class Pair:
         if units and seed % 2:
             self.unit["max_per_cell"] = PerCell(1 + seed // 2 % self.unit["max_rows"], "a")
         self.domain = Domain(
-            {"mark": Integers(0, 200, null="other", outside="other"), "a": kinds(rng), "b": kinds(rng)},
+            {
+                "mark": Integers(0, 200, null="other", outside="other"),
+                "a": kinds(rng),
+                "b": kinds(rng),
+            },
             measures={"m": Measure("b", -3, 20, unit="0.5", reading=reading(rng))},
         )
         encoding = ["utf-8", "utf-8", "latin-1", "cp1252"][rng.integers(4)]
-        self.layout = {"delimiter": ",", "encoding": encoding, "header": ["id", "mark", "a", "b"] if rng.random() < 0.3 else True}
+        self.layout = {
+            "delimiter": ",",
+            "encoding": encoding,
+            "header": ["id", "mark", "a", "b"] if rng.random() < 0.3 else True,
+        }
         self.usages, self.records = [], {}
         self.small = {
             "CHUNK": int(rng.choice([2, 3, 2**16])),
@@ -163,29 +237,43 @@ class Pair:
         }
         if pool := POOLS.get(kind):
             # columns of mixed Python objects have the most ways to go wrong
-            often = [*pool.values, *2 * [name for name in pool.values if name.startswith("objects")]]
+            often = [
+                *pool.values,
+                *2 * [name for name in pool.values if name.startswith("objects")],
+            ]
             names = [often[place] for place in rng.integers(0, len(often), 2)]
             rows, new, keys = rows_of_pools(rng, [len(pool.values[name]) for name in names], units)
             make = pool.maker(rng, names)
             self.what = f"{kind}: {names}"
-            self.sources = [(make([column[use] for column in rows]), keys[use]) for use in (~new, new | True)]
+            self.sources = [
+                (make([column[use] for column in rows]), keys[use]) for use in (~new, new | True)
+            ]
         else:
             lines, new, keys = lines_of(rng, units)
             self.what = f"{kind}: {lines}, new {np.flatnonzero(new).tolist()}"
-            self.sources = [([lines[place] for place in np.flatnonzero(use)], keys[use]) for use in (~new, new | True)]
+            self.sources = [
+                ([lines[place] for place in np.flatnonzero(use)], keys[use])
+                for use in (~new, new | True)
+            ]
 
     def tables(self):
         """The rows of both tables."""
         with ExitStack() as stack:
             for name in ("_column", "_files", "_frames"):
-                stack.enter_context(mock.patch(f"leastnoise._adapters.{name}.CHUNK", self.small["CHUNK"]))
+                stack.enter_context(
+                    mock.patch(f"leastnoise._adapters.{name}.CHUNK", self.small["CHUNK"])
+                )
             for name in ("BLOCK", "LONGEST"):
                 stack.enter_context(mock.patch.object(_files, name, self.small[name]))
             return [self._table(source, keys) for source, keys in self.sources]
 
     def _table(self, source, keys):
         if self.kind.startswith("csv"):
-            keys = [key for line, key in zip(source, keys, strict=True) for _ in range(self._records(line))]
+            keys = [
+                key
+                for line, key in zip(source, keys, strict=True)
+                for _ in range(self._records(line))
+            ]
             opened = self._csv(source)
         else:
             opened = POOLS[self.kind].opened(source, self.folder, self.rng)
@@ -204,7 +292,12 @@ class Pair:
         """How many records this line is by itself."""
         if line not in self.records:
             counts = [0]
-            read(self._csv([line]), self.domain, wanted=Wanted(attributes=[], measures=[]), progress=lambda done, _: counts.append(done))
+            read(
+                self._csv([line]),
+                self.domain,
+                wanted=Wanted(attributes=[], measures=[]),
+                progress=lambda done, _: counts.append(done),
+            )
             self.records[line] = counts[-1]
         return self.records[line]
 
@@ -221,7 +314,9 @@ class Pair:
         lost, gained = before - after, after - before
         (used, unused), change = self.usages[-2], self.usages[-1] - self.usages[-2]
         most = self.unit.get("max_rows", 1)
-        assert (used, used + change[0]) == (before.total(), after.total()), f"rows used: {self.what}"
+        assert (used, used + change[0]) == (before.total(), after.total()), (
+            f"rows used: {self.what}"
+        )
         assert (change >= 0).all(), f"rows used or not of others changed: {change}: {self.what}"
         assert change.sum() <= most, f"{change} rows more, {most} allowed: {self.what}"
         assert unused >= 0
@@ -229,5 +324,7 @@ class Pair:
         assert gained.total() <= most, f"{gained.total()} rows more, {most} allowed: {self.what}"
         if "max_per_cell" in self.unit:
             often = Counter(row[1] for row in gained.elements())
-            assert max(often.values(), default=0) <= self.unit["max_per_cell"].rows, f"{often} in the cells of a: {self.what}"
+            assert max(often.values(), default=0) <= self.unit["max_per_cell"].rows, (
+                f"{often} in the cells of a: {self.what}"
+            )
         return gained.total()

@@ -17,7 +17,23 @@ SHORT = (
     b"F", b"M", None, b"", b"\xff\xfe", b"\xc3", b"1", b"1.0", b"\0", b"a,b", b'"', "é".encode(), b"x" * 5000, b"1" * 401, b"nan",
     b"2024-05-01",
 )  # fmt: skip
-EXTREMES = [0, 1, -1, 3600, 86_400, 10**9, 10**15, 10**17, -(10**17), 2**62, -(2**62), 2**63 - 1, -(2**63 - 1), -(2**63), None]
+EXTREMES = [
+    0,
+    1,
+    -1,
+    3600,
+    86_400,
+    10**9,
+    10**15,
+    10**17,
+    -(10**17),
+    2**62,
+    -(2**62),
+    2**63 - 1,
+    -(2**63 - 1),
+    -(2**63),
+    None,
+]
 
 
 class Trap:
@@ -48,7 +64,10 @@ def _dictionary(values, index):
 
 def _decimals(kind, numbers):
     width = kind.bit_width // 8
-    raw = b"".join((0 if number is None else number).to_bytes(width, "little", signed=True) for number in numbers)
+    raw = b"".join(
+        (0 if number is None else number).to_bytes(width, "little", signed=True)
+        for number in numbers
+    )
     mask = pa.array([number is not None for number in numbers]).buffers()[1]
     return pa.Array.from_buffers(kind, len(numbers), [mask, pa.py_buffer(raw)])
 
@@ -68,21 +87,32 @@ def _arrow():
         "dictionary of plain text": pa.array(["F", "M", None, "1.0"]).dictionary_encode(),
         "float16": pa.array(np.array([0.1, 1, np.nan, np.inf, -0.0, 65504], dtype=np.float16)),
         "float32": pa.array([0.1, 1, None, float("nan"), float("inf"), -0.0, 3e38], pa.float32()),
-        "float64": pa.array([0.1, 1.0, 0.5, None, float("nan"), float("-inf"), -0.0, 1e308, 17.0, 2.5e-320], pa.float64()),
+        "float64": pa.array(
+            [0.1, 1.0, 0.5, None, float("nan"), float("-inf"), -0.0, 1e308, 17.0, 2.5e-320],
+            pa.float64(),
+        ),
         "date32": pa.array([0, 1, 19_844, 2**31 - 1, -(2**31), None], pa.int32()).view(pa.date32()),
         "date64": _raw(pa.date64()),
         "time32": pa.array([0, 2**31 - 1, -5, None], pa.int32()).view(pa.time32("s")),
         "time64": _raw(pa.time64("us")),
         "duration": _raw(pa.duration("ns")),
         "interval": pa.array([(1, 2, 3), None], pa.month_day_nano_interval()),
-        "decimal32(5, 2)": pa.array([Decimal("1.50"), Decimal(1), None, Decimal("-0.5")], pa.decimal32(5, 2)),
+        "decimal32(5, 2)": pa.array(
+            [Decimal("1.50"), Decimal(1), None, Decimal("-0.5")], pa.decimal32(5, 2)
+        ),
         "decimal64(18, 0)": pa.array([Decimal(1), Decimal(10**17), None], pa.decimal64(18, 0)),
-        "decimal128(5, 2)": _decimals(pa.decimal128(5, 2), [0, 150, -50, 10**30, -(2**127), 2**127 - 1, 100, None]),
+        "decimal128(5, 2)": _decimals(
+            pa.decimal128(5, 2), [0, 150, -50, 10**30, -(2**127), 2**127 - 1, 100, None]
+        ),
         "decimal128(38, 37)": _decimals(pa.decimal128(38, 37), [10**37, 10**36, 0, 1, None]),
         "decimal128(5, -2)": _decimals(pa.decimal128(5, -2), [0, 1, -1, 17, None]),
-        "decimal256(76, 50)": _decimals(pa.decimal256(76, 50), [10**50, 10**49, 1, 2**255 - 1, 5 * 10**49, None]),
+        "decimal256(76, 50)": _decimals(
+            pa.decimal256(76, 50), [10**50, 10**49, 1, 2**255 - 1, 5 * 10**49, None]
+        ),
         **{
-            f"decimal{bits}, scale {scale}": _decimals(getattr(pa, f"decimal{bits}")(5, scale), [0, 17, -1, None])
+            f"decimal{bits}, scale {scale}": _decimals(
+                getattr(pa, f"decimal{bits}")(5, scale), [0, 17, -1, None]
+            )
             for bits, most in ((32, 9), (64, 18), (128, 38), (256, 76))
             for scale in (most + 1, -most - 3)
         },
@@ -90,10 +120,15 @@ def _arrow():
         "struct": pa.array([{"x": 1}, None, {"x": None}], pa.struct([("x", pa.int8())])),
         "map": pa.array([[("k", 1)], None], pa.map_(pa.string(), pa.int8())),
         "run ends": pa.RunEndEncodedArray.from_arrays([2, 3, 5], ["F", None, "M"]),
-        "uuid": pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"1" * 16, b"\xff" * 16, None], pa.binary(16))),
+        "uuid": pa.ExtensionArray.from_storage(
+            pa.uuid(), pa.array([b"1" * 16, b"\xff" * 16, None], pa.binary(16))
+        ),
         "json": pa.ExtensionArray.from_storage(pa.json_(), pa.array(["1", "F", None], pa.string())),
     }
-    pools |= {str(kind): pa.array(SHORT, kind) for kind in (pa.binary(), pa.large_binary(), pa.binary_view())}
+    pools |= {
+        str(kind): pa.array(SHORT, kind)
+        for kind in (pa.binary(), pa.large_binary(), pa.binary_view())
+    }
     for size in (8, 16, 32, 64):
         ends = [2 ** (size - 1) - 1, -(2 ** (size - 1))]
         pools[f"int{size}"] = pa.array([*numbers, *ends], getattr(pa, f"int{size}")())
@@ -129,11 +164,17 @@ def _objects(values):
 
 
 def _pandas():
-    stamps = pd.Series(["2024-05-01", None, "1970-01-01", "1999-12-31 23:59:59.999999999"]).astype("datetime64[ns]")
+    stamps = pd.Series(["2024-05-01", None, "1970-01-01", "1999-12-31 23:59:59.999999999"]).astype(
+        "datetime64[ns]"
+    )
     pools = {
         "objects": _objects(OBJECTS),
-        "objects, alike": _objects([1, True, 1.0, Decimal("1.0"), Decimal("1." + "0" * 50), "1", b"1", None]),
-        "objects, decimals": _objects([Decimal(1), Decimal("1.0"), Decimal("1." + "0" * 50), Decimal("sNaN"), None]),
+        "objects, alike": _objects(
+            [1, True, 1.0, Decimal("1.0"), Decimal("1." + "0" * 50), "1", b"1", None]
+        ),
+        "objects, decimals": _objects(
+            [Decimal(1), Decimal("1.0"), Decimal("1." + "0" * 50), Decimal("sNaN"), None]
+        ),
         "objects, times": _objects([NIGHT, NIGHT.replace(fold=1), STAMP("2024-05-01"), None]),
         "objects, text": _objects(["F", "1", "1.0", None, "", "\ud800"]),
         "category": pd.Series(["F", "M", None], dtype="category"),
@@ -153,9 +194,18 @@ def _pandas():
     }
     for name in ("int8", "uint64", "float16", "float32", "float64", "bool"):
         pools[name] = pd.Series(np.array([0, 1, 0, 17], dtype=name))
-    held = ("decimal128(5, 2)", "decimal256(76, 50)", "decimal128(5, -2)", "timestamp[us, Europe/Berlin]", "time64", "list")
+    held = (
+        "decimal128(5, 2)",
+        "decimal256(76, 50)",
+        "decimal128(5, -2)",
+        "timestamp[us, Europe/Berlin]",
+        "time64",
+        "list",
+    )
     for name in ("string, not UTF-8", *held, "dictionary of text"):
-        pools[f"arrow {name}"] = pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([ARROW[name]])))
+        pools[f"arrow {name}"] = pd.Series(
+            pd.arrays.ArrowExtensionArray(pa.chunked_array([ARROW[name]]))
+        )
     return pools
 
 
@@ -171,7 +221,9 @@ def _polars():
         "Categorical": pl.Series(["F", "M", None, ""], dtype=pl.Categorical),
         "Enum": pl.Series(["F", None, "M"], dtype=pl.Enum(["F", "M"])),
         "Binary": pl.Series([b"F", b"\xff", None, b""]),
-        "Decimal": pl.Series([Decimal("1.50"), None, Decimal(1), Decimal("1e20")], dtype=pl.Decimal(38, 10)),
+        "Decimal": pl.Series(
+            [Decimal("1.50"), None, Decimal(1), Decimal("1e20")], dtype=pl.Decimal(38, 10)
+        ),
         "Date": pl.Series([0, 10**7, -(10**7), None, 2**31 - 1], dtype=pl.Int32).cast(pl.Date),
         "Time": pl.Series([dt.time(1), None]),
         "Duration": pl.Series([dt.timedelta(1), None]),
@@ -181,12 +233,25 @@ def _polars():
         "Object": pl.Series([object(), None, 1, "F", Decimal(1)], dtype=pl.Object),
         "Int128": pl.Series([1, None, 2**100, -(2**127)], dtype=pl.Int128),
     }
-    for name in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float32", "Float64"):
+    for name in (
+        "Int8",
+        "Int16",
+        "Int32",
+        "Int64",
+        "UInt8",
+        "UInt16",
+        "UInt32",
+        "UInt64",
+        "Float32",
+        "Float64",
+    ):
         pools[name] = pl.Series([0, 1, 17, None, 100], dtype=getattr(pl, name))
     for unit in ("ms", "us", "ns"):
         far = pl.Series([0, 1, 2**62, -(2**62), 2**63 - 1, None], dtype=pl.Int64)
         pools[f"Datetime({unit})"] = far.cast(pl.Datetime(unit))
-        pools[f"Datetime({unit}, zone)"] = pl.Series(naive[:3], dtype=pl.Datetime(unit)).dt.replace_time_zone("Europe/Berlin")
+        pools[f"Datetime({unit}, zone)"] = pl.Series(
+            naive[:3], dtype=pl.Datetime(unit)
+        ).dt.replace_time_zone("Europe/Berlin")
     return pools
 
 

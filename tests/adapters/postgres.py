@@ -21,7 +21,14 @@ def _programs():
 @contextmanager
 def server():
     """Give the URL of a server with an empty database; skip the test where there is none to start."""
-    programs = next((folder for folder in _programs() if (folder / "initdb").exists() and (folder / "pg_ctl").exists()), None)
+    programs = next(
+        (
+            folder
+            for folder in _programs()
+            if (folder / "initdb").exists() and (folder / "pg_ctl").exists()
+        ),
+        None,
+    )
     if programs is None:
         pytest.skip("PostgreSQL is not installed; apt-get install postgresql")
     folder = Path(tempfile.mkdtemp(prefix="leastnoise-postgres-", dir="/tmp"))
@@ -31,13 +38,41 @@ def server():
         shutil.chown(folder, "postgres")
 
     def run(*command):
-        subprocess.run([*user, *map(str, command)], check=True, cwd=folder, stdout=subprocess.DEVNULL, timeout=HANGS)
+        subprocess.run(
+            [*user, *map(str, command)],
+            check=True,
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+            timeout=HANGS,
+        )
 
     try:
         # of a locale that sorts and compares otherwise than by bytes where it can
-        run(programs / "initdb", "-D", folder / "data", "-A", "trust", "-U", "tester", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
+        run(
+            programs / "initdb",
+            "-D",
+            folder / "data",
+            "-A",
+            "trust",
+            "-U",
+            "tester",
+            "-E",
+            "UTF8",
+            "--locale=C.UTF-8",
+            "--no-sync",
+        )
         options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off -c log_statement=all"
-        run(programs / "pg_ctl", "-D", folder / "data", "-o", options, "-l", folder / "log", "-w", "start")
+        run(
+            programs / "pg_ctl",
+            "-D",
+            folder / "data",
+            "-o",
+            options,
+            "-l",
+            folder / "log",
+            "-w",
+            "start",
+        )
         try:
             yield f"postgresql://tester:PASSWORDMARK@/postgres?host={folder}"
         finally:
@@ -59,5 +94,12 @@ def table(url, name, columns, rows):
     """A table with the names and types of columns, and rows of values in the words of SQL."""
     listed = ", ".join(f"{column} {kind}" for column, kind in columns.items())
     lines = ", ".join(f"({', '.join(row)})" for row in rows)
-    fill(url, [f"DROP TABLE IF EXISTS {name}", f"CREATE TABLE {name} ({listed})", f"INSERT INTO {name} VALUES {lines}"])
+    fill(
+        url,
+        [
+            f"DROP TABLE IF EXISTS {name}",
+            f"CREATE TABLE {name} ({listed})",
+            f"INSERT INTO {name} VALUES {lines}",
+        ],
+    )
     return DatabaseTable(name, "env:VISITS_URL")

@@ -40,10 +40,16 @@ class Pool:
 
     def maker(self, rng, names):
         """A function from rows, as places in each column, to a table, whose values are those of two pools."""
-        columns = self.units[rng.integers(len(self.units))], self.marks, *(self.values[name] for name in names)
+        columns = (
+            self.units[rng.integers(len(self.units))],
+            self.marks,
+            *(self.values[name] for name in names),
+        )
 
         def make(rows):
-            taken = (self.take(column, places) for column, places in zip(columns, rows, strict=True))
+            taken = (
+                self.take(column, places) for column, places in zip(columns, rows, strict=True)
+            )
             return self.together(dict(zip(("id", "mark", "a", "b"), taken, strict=True)))
 
         return make
@@ -53,7 +59,11 @@ def of_arrow(pool, places):
     try:
         return pool.take(pa.array(places))
     except pa.ArrowNotImplementedError:
-        return pa.concat_arrays([pool.slice(int(place), 1) for place in places]) if len(places) else pool.slice(0, 0)
+        return (
+            pa.concat_arrays([pool.slice(int(place), 1) for place in places])
+            if len(places)
+            else pool.slice(0, 0)
+        )
 
 
 def of_pandas(pool, places):
@@ -71,13 +81,21 @@ def relation(columns):
 
 
 def cast(kind, literals):
-    return [f"CAST({'NULL' if literal is None else literal} AS {kind})" for literal in (*literals, None)]
+    return [
+        f"CAST({'NULL' if literal is None else literal} AS {kind})" for literal in (*literals, None)
+    ]
 
 
 def parquet_file(made, folder, rng):
     """Written as Parquet."""
     file = folder / "x.parquet"
-    pq.write_table(made, file, version="2.6", row_group_size=int(rng.choice([1, 3, 1000])), store_schema=bool(rng.random() < 0.7))
+    pq.write_table(
+        made,
+        file,
+        version="2.6",
+        row_group_size=int(rng.choice([1, 3, 1000])),
+        store_schema=bool(rng.random() < 0.7),
+    )
     return file
 
 
@@ -98,10 +116,18 @@ ARROW_UNITS = [pa.array(IDS, pa.int16()), pa.array(IDS).cast(pa.decimal128(25, 3
 ARROW_UNITS += [unit.dictionary_encode() for unit in ARROW_UNITS]
 OF_ARROW = Pool(ARROW_UNITS, pa.array(range(99), pa.int32()), ARROW, of_arrow, pa.table)
 OF_POLARS = Pool(
-    [pl.Series(IDS, dtype=pl.Int16), pl.Series(TEXTS, dtype=pl.Categorical)], pl.Series(range(99)), POLARS, pl.Series.gather, pl.DataFrame
+    [pl.Series(IDS, dtype=pl.Int16), pl.Series(TEXTS, dtype=pl.Categorical)],
+    pl.Series(range(99)),
+    POLARS,
+    pl.Series.gather,
+    pl.DataFrame,
 )
 OF_PANDAS = Pool(
-    [pd.Series(IDS, dtype=kind) for kind in ("Int64", "float64", object)], pd.Series(range(99)), PANDAS, of_pandas, pd.DataFrame
+    [pd.Series(IDS, dtype=kind) for kind in ("Int64", "float64", object)],
+    pd.Series(range(99)),
+    PANDAS,
+    of_pandas,
+    pd.DataFrame,
 )
 OF_DUCKDB = Pool(
     [cast(kind, IDS) for kind in ("INTEGER", "VARCHAR", "HUGEINT")],
@@ -112,7 +138,11 @@ OF_DUCKDB = Pool(
 )
 POOLS = {
     "pyarrow": OF_ARROW,
-    "parquet": replace(OF_ARROW, values={name: pool for name, pool in ARROW.items() if name not in NO_PARQUET}, opened=parquet_file),
+    "parquet": replace(
+        OF_ARROW,
+        values={name: pool for name, pool in ARROW.items() if name not in NO_PARQUET},
+        opened=parquet_file,
+    ),
     "pandas": OF_PANDAS,
     "polars": OF_POLARS,
     "polars lazy": replace(OF_POLARS, opened=lambda made, *_: made.lazy()),
@@ -121,5 +151,7 @@ POOLS = {
 if find_spec("ibis"):
     no_ibis = {"BIT", "INTERVAL", "UNION(k INTEGER)"}
     POOLS["ibis"] = replace(
-        OF_DUCKDB, values={kind: pool for kind, pool in OF_DUCKDB.values.items() if kind not in no_ibis}, opened=ibis_table
+        OF_DUCKDB,
+        values={kind: pool for kind, pool in OF_DUCKDB.values.items() if kind not in no_ibis},
+        opened=ibis_table,
     )

@@ -20,7 +20,8 @@ def file(tmp_path, monkeypatch):
         rows = f'SELECT i % 40 AS id, {sex}, (i % 12)::HUGEINT AS "a""b" FROM range(100) AS t(i)'
         connection.execute(f"CREATE TABLE visits AS {rows}; CREATE SCHEMA s")
         connection.execute(
-            'CREATE TABLE s."vis""its" AS FROM visits; CREATE VIEW failing AS SELECT (\'MARK\' || id)::INTEGER AS sex FROM visits'
+            'CREATE TABLE s."vis""its" AS FROM visits; CREATE VIEW failing AS SELECT (\'MARK\' || '
+            "id)::INTEGER AS sex FROM visits"
         )
     monkeypatch.setenv("VISITS_DB", f"duckdb://{path}")
     return path

@@ -41,7 +41,9 @@ KINDS = [
     ln.Bins("0.1", "0.5", 4, closed="right", outside="clip"),
     ln.Bins(-1, 3, 7, null="other", outside="other"),
     ln.Categories(["F", "M", "17", "0", "é", "O'Brien", "%.0%", "true"], outside="other"),
-    ln.Categories(["false", "17.00", "-1", "x", "{F}", "$1", ":a", 'say "x"', "-0", "F "], null="other"),
+    ln.Categories(
+        ["false", "17.00", "-1", "x", "{F}", "$1", ":a", 'say "x"', "-0", "F "], null="other"
+    ),
 ]
 KINDS += [
     ln.Edges(["-0.5", "0.1", "0.3", 17], closed="right", null="other"),
@@ -49,19 +51,26 @@ KINDS += [
     ln.Decimals("-0.5", "2.5", "0.25", outside="other"),
     ln.Decimals(0, 1, "0.1", outside="clip"),
     ln.Categories(["F", "M"], spellings={"F": ["f", " F"], "M": ["x", "17.0"]}, outside="other"),
-    ln.Categories(["FALSE", "ß", "f"], reading=ln.Reading(ignore_case=True, trim=True), outside="other"),
+    ln.Categories(
+        ["FALSE", "ß", "f"], reading=ln.Reading(ignore_case=True, trim=True), outside="other"
+    ),
     ln.Integers(0, 3, reading=ln.Reading(nulls=["17", "-1"]), null="other", outside="other"),
     ln.Integers(0, 3, rounding="down", null="other"),
     ln.Bins(0, 20, 5000, outside="clip"),
     ln.Integers(0, 17, rounding="up", outside="clip", reading=ln.Reading(nulls=["0.1", "x", "-1"])),
     ln.Integers(-1, 3, rounding="nearest", outside="other"),
     ln.Categories(
-        ["f", "é", "17", "m"], reading=ln.Reading(ignore_case=True, trim=True, nulls=["X", "true", "0"]), null="other", outside="other"
+        ["f", "é", "17", "m"],
+        reading=ln.Reading(ignore_case=True, trim=True, nulls=["X", "true", "0"]),
+        null="other",
+        outside="other",
     ),
     ln.Categories(["M", "1"], spellings={"M": ["  "]}, reading=ln.Reading(trim=True)),
     ln.Categories([str(2**63 - 1), str(-(2**63)), str(2**63), str(-(2**63) - 1)], outside="other"),
     ln.Bins(-1, 3, 7, reading=ln.Reading(nulls=["1.5", "16"]), null="other"),
-    ln.Decimals("-0.5", "2.5", "0.25", reading=ln.Reading(nulls=["0.5"]), null="other", outside="clip"),
+    ln.Decimals(
+        "-0.5", "2.5", "0.25", reading=ln.Reading(nulls=["0.5"]), null="other", outside="clip"
+    ),
 ]
 BERLIN, HOWE, JOHNS = "Europe/Berlin", "Australia/Lord_Howe", "America/St_Johns"
 TIMES = [
@@ -72,9 +81,17 @@ TIMES = [
         ("hour_of_day", JOHNS, "drop", "clip"), ("hour_of_day", HOWE, "other", "drop"),
     ]
 ]  # fmt: skip
-TIMES += [ln.Dates("2024-03-31", "2024-04-30", "hour", zone=zone, outside="clip") for zone in ("UTC", BERLIN)]
-TIMES += [ln.Dates("2024-10-25", "2024-10-27", "hour_of_day", zone=BERLIN)]  # whose clocks change on the last day
-TIMES += [ln.Dates("0002-01-01", "9998-12-31", "weekday", outside="clip"), ln.Dates("1800-01-01", "2100-12-31", "year", zone=BERLIN)]
+TIMES += [
+    ln.Dates("2024-03-31", "2024-04-30", "hour", zone=zone, outside="clip")
+    for zone in ("UTC", BERLIN)
+]
+TIMES += [
+    ln.Dates("2024-10-25", "2024-10-27", "hour_of_day", zone=BERLIN)
+]  # whose clocks change on the last day
+TIMES += [
+    ln.Dates("0002-01-01", "9998-12-31", "weekday", outside="clip"),
+    ln.Dates("1800-01-01", "2100-12-31", "year", zone=BERLIN),
+]
 KINDS += [*TIMES, ln.Dates("2024-01-01", "2024-12-31", "hour")]
 MEASURES = [
     ln.Measure("x", 0, 10),
@@ -102,50 +119,104 @@ def test_every_cell_and_amount_is_that_of_reading(engine):
     opened = _read.open_source(engine)
     values = {name: opened.engine.values[name] for name in ("n", "x", "t", "b", "d", "s", "z")}
     kinds = KINDS if isinstance(engine, ln.DatabaseTable) else KINDS[1::2]
-    pairs = [(kind, name, prepared(rule_of(kind), values[name])) for kind, name in itertools.product(kinds, values)]
-    cells = [ready and cell_of(rule_of(kind), Value(ready.held, exp.column(f"p{at}"))) for at, (kind, _, ready) in enumerate(pairs)]
+    pairs = [
+        (kind, name, prepared(rule_of(kind), values[name]))
+        for kind, name in itertools.product(kinds, values)
+    ]
+    cells = [
+        ready and cell_of(rule_of(kind), Value(ready.held, exp.column(f"p{at}")))
+        for at, (kind, _, ready) in enumerate(pairs)
+    ]
     assert [cell is not None for cell in cells] == [has_sql(kind, name) for kind, name, _ in pairs]
-    wanted = [(kind, name, cell, cell_encoder(kind)) for (kind, name, _), cell in zip(pairs, cells, strict=True) if cell is not None]
-    wanted += [(measure, measure.column, amount_of(measure, values[measure.column]), amount_encoder(measure)) for measure in MEASURES]
-    columns = [exp.alias_(made, f"k{place}", copy=False) for place, (_, _, made, _) in enumerate(wanted)]
-    ready = [exp.alias_(one.it, f"p{place}") for place, (_, _, one) in enumerate(pairs) if one is not None]
+    wanted = [
+        (kind, name, cell, cell_encoder(kind))
+        for (kind, name, _), cell in zip(pairs, cells, strict=True)
+        if cell is not None
+    ]
+    wanted += [
+        (
+            measure,
+            measure.column,
+            amount_of(measure, values[measure.column]),
+            amount_encoder(measure),
+        )
+        for measure in MEASURES
+    ]
+    columns = [
+        exp.alias_(made, f"k{place}", copy=False) for place, (_, _, made, _) in enumerate(wanted)
+    ]
+    ready = [
+        exp.alias_(one.it, f"p{place}")
+        for place, (_, _, one) in enumerate(pairs)
+        if one is not None
+    ]
     raw = exp.select("*", *ready).from_(opened.engine.relation.copy())
-    query = exp.select(exp.column("i"), *columns, copy=False).from_(raw.subquery("raw", copy=False), copy=False)
+    query = exp.select(exp.column("i"), *columns, copy=False).from_(
+        raw.subquery("raw", copy=False), copy=False
+    )
     with opened.engine.session(opened.what) as run:
         answer = run(query).read_all().sort_by("i")
     for place, (kind, name, _, encode) in enumerate(wanted):
         expected = encode(to_column(ARROW.column(name).combine_chunks())).tolist()
         found = answer.column(f"k{place}").to_pylist()
         assert found == expected, (
-            f"{kind!r} of {name}: {[(COLUMNS[name][r], found[r], expected[r]) for r in range(ROWS) if found[r] != expected[r]][:9]}"
+            f"{kind!r} of {name}: "
+            f"{[(COLUMNS[name][r], found[r], expected[r]) for r in range(ROWS) if found[r] != expected[r]][:9]}"
         )
 
 
 def test_units_are_counted_where_the_rows_are(engine):
     """Without a cut by brute force; with one as many in each cell, and in all, as the rows that were kept allow."""
     places = {"by b": UnitCount(["b"]), "by b x n": UnitCount(["n", "b"]), "all": UnitCount()}
-    domain = ln.Domain(n=ln.Coded(4, outside="other"), b=ln.Categories(["true", "false"]), measures={**places, "x": ln.Measure("x", 0, 10)})
-    tables = {None: [("n", "b")], "x": [("b",)], "by b": [("b",), ()], "by b x n": [("n", "b")], "all": [("n", "b"), ("b",)]}
+    domain = ln.Domain(
+        n=ln.Coded(4, outside="other"),
+        b=ln.Categories(["true", "false"]),
+        measures={**places, "x": ln.Measure("x", 0, 10)},
+    )
+    tables = {
+        None: [("n", "b")],
+        "x": [("b",)],
+        "by b": [("b",), ()],
+        "by b x n": [("n", "b")],
+        "all": [("n", "b"), ("b",)],
+    }
     rows = zip(*(COLUMNS[name] for name in ("u", "n", "b")), strict=True)
-    kept = [(u, 4 if n not in range(4) else n, 0 if b else 1) for u, n, b in rows if None not in (u, n, b)]
+    kept = [
+        (u, 4 if n not in range(4) else n, 0 if b else 1)
+        for u, n, b in rows
+        if None not in (u, n, b)
+    ]
     by_both = np.bincount([2 * n + b for _, n, b in {*kept}], minlength=10).tolist()
     for source in (engine, ARROW):
         found, there = counts(source, domain, tables, unit_column="u", max_rows=ROWS)
         assert there is (source is engine)
         assert found["by b", ("b",)] == [len({u for u, _, b in kept if b == own}) for own in (0, 1)]
         assert found["by b x n", ("n", "b")] == by_both
-        assert sum(found["all", ("n", "b")]) == sum(found["all", ("b",)]) == len({u for u, *_ in kept})
-        assert [sum(found["by b", own]) for own in ((), ("b",))] == [len({(u, b) for u, _, b in kept})] * 2
+        assert (
+            sum(found["all", ("n", "b")]) == sum(found["all", ("b",)]) == len({u for u, *_ in kept})
+        )
+        assert [sum(found["by b", own]) for own in ((), ("b",))] == [
+            len({(u, b) for u, _, b in kept})
+        ] * 2
         few, _ = counts(source, domain, tables, unit_column="u", max_rows=2)
         assert sum(few["by b x n", ("n", "b")]) <= sum(few[None, ("n", "b")])
-        assert all(most >= units for most, units in zip(few[None, ("n", "b")], few["by b x n", ("n", "b")], strict=True))
-        assert sum(few["all", ("b",)]) <= sum(few["by b", ("b",)]) <= min(2 * sum(few["all", ("b",)]), sum(few[None, ("n", "b")]))
+        assert all(
+            most >= units
+            for most, units in zip(few[None, ("n", "b")], few["by b x n", ("n", "b")], strict=True)
+        )
+        assert (
+            sum(few["all", ("b",)])
+            <= sum(few["by b", ("b",)])
+            <= min(2 * sum(few["all", ("b",)]), sum(few[None, ("n", "b")]))
+        )
 
 
 def has_sql(kind, name):
     """Numbers and times that are text, text that is trimmed, long lists and centuries of clocks are read here."""
     if isinstance(kind, ln.Dates):
-        return name in {"d", "s"} or (name == "z" and (kind.zone == "UTC" or kind.start.year > 2000))
+        return name in {"d", "s"} or (
+            name == "z" and (kind.zone == "UTC" or kind.start.year > 2000)
+        )
     if kind.size > 4096 or "" in getattr(kind, "lookup", ()):
         return False
     if name == "t" and (kind.reading.trim or kind.reading.ignore_case):
@@ -174,13 +245,25 @@ def test_tables_and_sums_of_all_attributes_have_the_same_counts(engine):
 
 def kept_rows(unit, most, key, domain, bound=None):
     """By hand, the rows that count, with their cells and amounts."""
-    columns = [cell_encoder(domain.kind(name))(to_column(ARROW.column(name).combine_chunks())) for name in domain.names]
-    columns += [amount_encoder(one)(to_column(ARROW.column(one.column).combine_chunks())) for one in domain.measures.values()]
+    columns = [
+        cell_encoder(domain.kind(name))(to_column(ARROW.column(name).combine_chunks()))
+        for name in domain.names
+    ]
+    columns += [
+        amount_encoder(one)(to_column(ARROW.column(one.column).combine_chunks()))
+        for one in domain.measures.values()
+    ]
 
     def limit(row):
-        return (None, ROWS) if bound is None else (tuple(row[domain.names.index(one)] for one in bound.attributes), bound.rows)
+        return (
+            (None, ROWS)
+            if bound is None
+            else (tuple(row[domain.names.index(one)] for one in bound.attributes), bound.rows)
+        )
 
-    return kept_of(unit, most, key, list(zip(*(column.tolist() for column in columns), strict=True)), limit)
+    return kept_of(
+        unit, most, key, list(zip(*(column.tolist() for column in columns), strict=True)), limit
+    )
 
 
 def kept_of(unit, most, key, every, limit):
@@ -193,7 +276,10 @@ def kept_of(unit, most, key, every, limit):
         if value not in (None, "") and None not in row:
             of.setdefault(str(value), []).append(row)
     for name, rows in of.items():
-        places = sorted(range(1, len(rows) + 1), key=lambda place, name=name: hashlib.sha256(f"{key}:{name}:{place}".encode()).digest())
+        places = sorted(
+            range(1, len(rows) + 1),
+            key=lambda place, name=name: hashlib.sha256(f"{key}:{name}:{place}".encode()).digest(),
+        )
         chosen, often = [], Counter()
         for row in (sorted(rows)[place - 1] for place in places):
             cell, at_most = limit(row)
@@ -215,16 +301,24 @@ def kept_of(unit, most, key, every, limit):
     indirect=["engine"],
     ids=str,
 )
-def test_which_rows_of_a_unit_count_and_are_used_is_decided_by_the_key_alone(engine, unit, most, bound, monkeypatch):
+def test_which_rows_of_a_unit_count_and_are_used_is_decided_by_the_key_alone(
+    engine, unit, most, bound, monkeypatch
+):
     """By hand; used are those that the domain keeps, which drops most rows, by one attribute or the other."""
     monkeypatch.setattr(_read, "urandom", lambda size: b"k" * size)
-    domain = ln.Domain({"t": ln.Categories(["F", "M", "17"], null="other"), "b": ln.Coded(1)}, measures={"m": MEASURES[1]})
+    domain = ln.Domain(
+        {"t": ln.Categories(["F", "M", "17"], null="other"), "b": ln.Coded(1)},
+        measures={"m": MEASURES[1]},
+    )
     tables = {None: [("t", "b"), ()], "m": [()]}
 
     def usage(source):
         options = {"unit_column": unit, "max_rows": most, "max_per_cell": bound}
         table = read(source, domain, wanted=Wanted(tables=tables, usage=True), **options)
-        (((_, cells),), ((_, cut),)) = (list(count(table.usage, [("rows",)])), list(count(table.usage, [()], "cut")))
+        (((_, cells),), ((_, cut),)) = (
+            list(count(table.usage, [("rows",)])),
+            list(count(table.usage, [()], "cut")),
+        )
         assert (table.usage.unit_column, table.usage.max_rows) == (unit, most)
         return table, cells.tolist(), cut.tolist()
 
@@ -232,13 +326,19 @@ def test_which_rows_of_a_unit_count_and_are_used_is_decided_by_the_key_alone(eng
     rows = [row for row in every if min(row[:2]) >= 0]
     cells = np.zeros((4, 1), dtype=int)
     np.add.at(cells, tuple(np.array([row[:2] for row in rows]).T), 1)
-    expected = {(None, ("t", "b")): cells.reshape(-1).tolist(), (None, ()): [len(rows)], ("m", ()): [sum(row[2] for row in rows)]}
+    expected = {
+        (None, ("t", "b")): cells.reshape(-1).tolist(),
+        (None, ()): [len(rows)],
+        ("m", ()): [sum(row[2] for row in rows)],
+    }
     table, used, cut = usage(engine)
     assert counted(table, tables) == (expected, True)
     assert used == [len(rows), len(every) - len(rows)]
     assert 0 < used[0] < used[1]
     _, used_here, cut_here = usage(ARROW)
-    assert cut == cut_here  # how many rows are cut is no matter of choice; `test_units` has it by hand
+    assert (
+        cut == cut_here
+    )  # how many rows are cut is no matter of choice; `test_units` has it by hand
     assert (cut == [0]) == (unit is None)
     assert unit is not None or used == used_here  # else another choice of a unit's rows
 
@@ -250,12 +350,20 @@ def test_every_bound_on_a_unit_is_kept(url, postgres, most):
     fill(url, ["DROP TABLE IF EXISTS many", f"CREATE TABLE many AS {rows}"])
     given = ln.DatabaseTable("many", postgres.connection)
     domain, options = ln.Domain(v=ln.Coded(2)), {"unit_column": "u", "max_rows": most}
-    assert counts(given, domain, {None: [()]}, **options) == ({(None, ()): [min(1200, most) + min(1050, most)]}, True)
+    assert counts(given, domain, {None: [()]}, **options) == (
+        {(None, ()): [min(1200, most) + min(1050, most)]},
+        True,
+    )
     if most > 2:
-        found, _ = counts(given, domain, {None: [()]}, max_per_cell=ln.PerCell(most // 2, "v"), **options)
+        found, _ = counts(
+            given, domain, {None: [()]}, max_per_cell=ln.PerCell(most // 2, "v"), **options
+        )
         assert found[None, ()] == [2 * min(600, most // 2) + 2 * min(525, most // 2)]
     keys = keys_there(given, "k", ln.Unknown(9999), **options)
-    assert (sum(keys.values()), set(keys.values()) <= {1, 2}) == (min(1200, most) + min(1050, most), True)
+    assert (sum(keys.values()), set(keys.values()) <= {1, 2}) == (
+        min(1200, most) + min(1050, most),
+        True,
+    )
 
 
 KEYS = [
@@ -269,15 +377,24 @@ KEYS = [
 
 def keys_of(name, kind):
     """By hand, the key of each row, None where there is none."""
-    found = [None if value is None else kind.reading.form(text_of(value)) for value in COLUMNS[name]]
+    found = [
+        None if value is None else kind.reading.form(text_of(value)) for value in COLUMNS[name]
+    ]
     nulls = {"", *map(kind.reading.form, kind.reading.nulls)}
-    return [key if key is not None and key not in nulls and rule_of(kind).table.allows(key) else None for key in found]
+    return [
+        key if key is not None and key not in nulls and rule_of(kind).table.allows(key) else None
+        for key in found
+    ]
 
 
 def keys_there(source, name, kind, **options):
     """The keys that are found in a source, each with its units, without a row of it coming here."""
     opened = _read.open_source(source)
-    refusing = replace(opened, encoded=lambda columns: pytest.fail("rows were sent for")) if opened.engine else opened
+    refusing = (
+        replace(opened, encoded=lambda columns: pytest.fail("rows were sent for"))
+        if opened.engine
+        else opened
+    )
     with mock.patch.object(_read, "open_source", return_value=refusing):
         return units_of(read_keys(source, ln.Domain({name: kind}), name, **options))
 
@@ -285,7 +402,10 @@ def keys_there(source, name, kind, **options):
 @pytest.mark.parametrize(
     ("engine", "name", "kind", "unit", "most"),
     [
-        *(("postgres", *key, *unit) for key, unit in zip(KEYS, itertools.cycle([("u", 2), ("w", 1), ("u", ROWS)]))),
+        *(
+            ("postgres", *key, *unit)
+            for key, unit in zip(KEYS, itertools.cycle([("u", 2), ("w", 1), ("u", ROWS)]))
+        ),
         *(("spark", *KEYS[place], "w", 1) for place in (1, 3)),
     ],
     indirect=["engine"],
@@ -300,16 +420,27 @@ def test_keys_have_the_same_numbers_of_units(engine, name, kind, unit, most, mon
     assert len(expected) < len(keys) - expected.total()
     assert keys_there(engine, name, kind) == expected
     assert keys_there(ARROW, name, kind) == expected
-    kept = [key for (key,) in kept_of(unit, most, (b"k" * 16).hex(), [[key] for key in keys], lambda row: (row[0], 1))]
+    kept = [
+        key
+        for (key,) in kept_of(
+            unit, most, (b"k" * 16).hex(), [[key] for key in keys], lambda row: (row[0], 1)
+        )
+    ]
     assert keys_there(engine, name, kind, unit_column=unit, max_rows=most) == Counter(kept)
     if most == ROWS:  # nothing to choose
         assert keys_there(ARROW, name, kind, unit_column=unit, max_rows=most) == Counter(kept)
 
 
-@pytest.mark.parametrize("reading", [ln.Reading(ignore_case=True), ln.Reading(trim=True), ln.Reading(nulls=["a\\b"])], ids=str)
+@pytest.mark.parametrize(
+    "reading",
+    [ln.Reading(ignore_case=True), ln.Reading(trim=True), ln.Reading(nulls=["a\\b"])],
+    ids=str,
+)
 def test_keys_that_have_no_sql_are_read(postgres, reading):
     kind = ln.Unknown(99, reading=reading)
-    assert units_of(read_keys(postgres, ln.Domain(t=kind), "t")) == Counter(key for key in keys_of("t", kind) if key is not None)
+    assert units_of(read_keys(postgres, ln.Domain(t=kind), "t")) == Counter(
+        key for key in keys_of("t", kind) if key is not None
+    )
     wish = Wish(rules={"t": rule_of(kind)}, sums={}, tables={}, unit_column=None, max_rows=1)
     assert _read.open_source(postgres).engine.keys(wish, bytes) is None
 
@@ -321,13 +452,16 @@ def test_a_table_counted_for_one_plan_does_not_answer_another(postgres):
         with pytest.raises(ln.InputError, match="counted for the tables of another plan"):
             list(count(table, [names], measure))
     with pytest.raises(ln.InputError, match="read without the attribute 'b'"):
-        read(postgres, domain, wanted=Wanted(attributes=["t"], tables={None: [("t",)]})).require(["b"])
+        read(postgres, domain, wanted=Wanted(attributes=["t"], tables={None: [("t",)]})).require(
+            ["b"]
+        )
 
 
 def test_a_release_is_the_same_from_every_source(engine):
     domain = ln.Domain({"t": KINDS[8], "x": KINDS[7]}, measures={"m": MEASURES[1]})
     plan = ln.plan(
-        ln.marginals(domain, ways=2) + ln.queries(domain, x="prefix", sum="m"), ln.Privacy(ln.PureDP(1), unit_column="u", max_rows=ROWS)
+        ln.marginals(domain, ways=2) + ln.queries(domain, x="prefix", sum="m"),
+        ln.Privacy(ln.PureDP(1), unit_column="u", max_rows=ROWS),
     )
     here, there = (ln.release(plan, source, seed=5) for source in (ARROW, engine))
     assert here.long("pandas").equals(there.long("pandas"))
@@ -342,35 +476,64 @@ ODD_BYTES = [
 
 
 def test_bytes_that_are_no_text_are_no_value_in_spark_either(spark_session, monkeypatch):
-    lines = ", ".join(f"({place}, CAST(X'{one.replace(' ', '')}' AS STRING))" for place, one in enumerate(ODD_BYTES))
+    lines = ", ".join(
+        f"({place}, CAST(X'{one.replace(' ', '')}' AS STRING))"
+        for place, one in enumerate(ODD_BYTES)
+    )
     frame, real = spark_session.sql(f"SELECT * FROM VALUES {lines} AS t(id, a)"), _read.open_source
-    domain = ln.Domain(a=ln.Categories(["ab", "ca\ufffd", "CA", "xx"], null="other", outside="other"))
+    domain = ln.Domain(
+        a=ln.Categories(["ab", "ca\ufffd", "CA", "xx"], null="other", outside="other")
+    )
     seen = []
     for engine in (True, False):
         if not engine:
-            monkeypatch.setattr(_read, "open_source", lambda *given, **more: replace(real(*given, **more), engine=None))
+            monkeypatch.setattr(
+                _read,
+                "open_source",
+                lambda *given, **more: replace(real(*given, **more), engine=None),
+            )
         found, here = counts(frame, domain, {None: [("a",)]})
-        seen.append((found[None, ("a",)], units_of(read_keys(frame, ln.Domain(a=ln.Unknown(9)), "a"))))
+        seen.append(
+            (found[None, ("a",)], units_of(read_keys(frame, ln.Domain(a=ln.Unknown(9)), "a")))
+        )
         assert here is engine
     assert seen[0] == seen[1] == ([1, 0, 1, 0, 12], {"ab": 1, " ab": 1, "\u00a0ab": 1, "CA": 1})
 
 
 def test_what_spark_cannot_count_is_collected(spark_session):
     lines = ", ".join(
-        f"(TIMESTAMP {text}, TIMESTAMP_NTZ {text}, DATE {text}, ARRAY(1), CAST(1.50 AS DECIMAL(20, 2)), {text} COLLATE UTF8_LCASE)"
+        f"(TIMESTAMP {text}, TIMESTAMP_NTZ {text}, DATE {text}, ARRAY(1), CAST(1.50 AS "
+        f"DECIMAL(20, 2)), {text} COLLATE UTF8_LCASE)"
         for text in ("'2024-05-01 13:45:00'", "'2024-05-01 00:00:00'")
     )
-    frame = spark_session.sql(f"SELECT * FROM VALUES {lines}, (NULL, NULL, NULL, NULL, NULL, NULL) AS t(a, b, c, d, e, f)")
+    frame = spark_session.sql(
+        f"SELECT * FROM VALUES {lines}, (NULL, NULL, NULL, NULL, NULL, NULL) AS t(a, b, c, d, e, f)"
+    )
     # the session's time zone is nine hours ahead
-    known = ln.Categories(["2024-05-01", "2024-05-01 13:45:00", "2024-05-01 04:45:00", "1.5"], null="other", outside="other")
+    known = ln.Categories(
+        ["2024-05-01", "2024-05-01 13:45:00", "2024-05-01 04:45:00", "1.5"],
+        null="other",
+        outside="other",
+    )
     domain = ln.Domain(dict.fromkeys("abcdef", known))
     found, here = counts(frame, domain, {None: [(name,) for name in domain.names]})
     assert not here
-    assert list(found.values()) == [[0, 0, 1, 0, 2], [1, 1, 0, 0, 1], [2, 0, 0, 0, 1], [0, 0, 0, 0, 3], [0, 0, 0, 2, 1], [0, 1, 0, 0, 2]]
+    assert list(found.values()) == [
+        [0, 0, 1, 0, 2],
+        [1, 1, 0, 0, 1],
+        [2, 0, 0, 0, 1],
+        [0, 0, 0, 0, 3],
+        [0, 0, 0, 2, 1],
+        [0, 1, 0, 0, 2],
+    ]
 
 
-@pytest.mark.parametrize("python", [True, False], ids=["a partition at a time", "executors without Python"])
-def test_rows_that_are_collected_come_a_partition_at_a_time_where_executors_have_python(spark, monkeypatch, python):
+@pytest.mark.parametrize(
+    "python", [True, False], ids=["a partition at a time", "executors without Python"]
+)
+def test_rows_that_are_collected_come_a_partition_at_a_time_where_executors_have_python(
+    spark, monkeypatch, python
+):
     held, whole = [], type(spark).toArrow
     monkeypatch.setattr(type(spark), "toArrow", lambda self: held.append(self) or whole(self))
     if not python:
@@ -379,19 +542,28 @@ def test_rows_that_are_collected_come_a_partition_at_a_time_where_executors_have
     assert len(held) == (not python)
     assert max(rows for rows, _ in parts) <= 100 < sum(rows for rows, _ in parts) == ROWS
     order = np.concatenate([columns[0].data for _, columns in parts]).tolist()
-    texts = [None if place < 0 else columns[1].data[place].decode() for _, columns in parts for place in columns[1].index]
+    texts = [
+        None if place < 0 else columns[1].data[place].decode()
+        for _, columns in parts
+        for place in columns[1].index
+    ]
     assert sorted(order) == COLUMNS["i"]
     assert texts == [COLUMNS["t"][row] for row in order]
     assert next(columns_of_chunks(_read.open_source(spark.where("i < 0")), ["i"]), None) is None
 
 
 def test_columns_of_spark_without_a_rule_are_known_before_a_row_is_read(spark_session):
-    frame = spark_session.sql("SELECT array(1) AS a, 1 AS n, INTERVAL '1' DAY AS i, 'x' AS t, timestamp'2024-05-01 00:00:00' AS z")
+    frame = spark_session.sql(
+        "SELECT array(1) AS a, 1 AS n, INTERVAL '1' DAY AS i, 'x' AS t, timestamp'2024-05-01 "
+        "00:00:00' AS z"
+    )
     opened = _read.open_source(frame)
     assert {*opened.strange} == {"a", "i"}
     (_, (z,)), *_ = columns_of_chunks(opened, ["z"])
     assert z.zoned
-    assert np.asarray(z.data).astype("M8[us]").tolist() == [dt.datetime.fromisoformat("2024-04-30T15:00")]
+    assert np.asarray(z.data).astype("M8[us]").tolist() == [
+        dt.datetime.fromisoformat("2024-04-30T15:00")
+    ]
 
 
 def test_a_failing_frame_says_nothing_of_a_row(spark_session):
@@ -413,10 +585,18 @@ def test_texts_of_queries_that_mean_something_else_are_not_sent(spark_session, s
 
 
 def test_decimals_of_any_length_are_numbers(postgres):
-    exact = pa.table({"e": pa.array([None if one is None else float(Decimal(one)) for one in COLUMNS["e"]])})
-    bins, edges = ln.Bins(0, 1, 4, null="other", outside="other"), ln.Edges([-1, 0, 17], closed="right", null="other")
+    exact = pa.table(
+        {"e": pa.array([None if one is None else float(Decimal(one)) for one in COLUMNS["e"]])}
+    )
+    bins, edges = (
+        ln.Bins(0, 1, 4, null="other", outside="other"),
+        ln.Edges([-1, 0, 17], closed="right", null="other"),
+    )
     for kind in (ln.Integers(0, 17, outside="clip"), bins, edges):
-        domain = ln.Domain({"e": kind}, measures={"m": (m := ln.Measure("e", 1, 20, unit="0.1")), "count": ValueCount(m)})
+        domain = ln.Domain(
+            {"e": kind},
+            measures={"m": (m := ln.Measure("e", 1, 20, unit="0.1")), "count": ValueCount(m)},
+        )
         tables = {None: [("e",)], "m": [()], "count": [()]}
         assert counts(postgres, domain, tables) == (counts(exact, domain, tables)[0], True)
 
@@ -424,50 +604,97 @@ def test_decimals_of_any_length_are_numbers(postgres):
 @pytest.mark.parametrize(("most", "here"), [(2**31 - 1, True), (2**31, False)])
 def test_a_sum_that_could_leave_64_bits_is_of_rows_that_are_read(postgres, most, here):
     domain = ln.Domain({"t": KINDS[8]}, measures={"m": ln.Measure("n", 0, most)})
-    assert counts(postgres, domain, {"m": [("t",)]}) == (counts(ARROW, domain, {"m": [("t",)]})[0], here)
+    assert counts(postgres, domain, {"m": [("t",)]}) == (
+        counts(ARROW, domain, {"m": [("t",)]})[0],
+        here,
+    )
 
 
 def test_rows_that_have_no_sql_are_read(postgres):
     texts = {"0.1": 0, "17": 1, "17.00": 1, "1.50": 2}
     domain = ln.Domain({"e": ln.Categories(["0.1", "17", "1.5"], outside="other")})
     expected = [texts.get(one, 3) for one in COLUMNS["e"] if one is not None and one != "NaN"]
-    assert counts(postgres, domain, {None: [("e",)]}) == ({(None, ("e",)): np.bincount(expected, minlength=4).tolist()}, False)
+    assert counts(postgres, domain, {None: [("e",)]}) == (
+        {(None, ("e",)): np.bincount(expected, minlength=4).tolist()},
+        False,
+    )
 
 
 def test_names_of_columns_are_taken_to_the_letter(url, postgres):
-    named = table(url, "named", {'"order"': "integer", '"Sex"': "text"}, [("1", "'F'"), ("2", "'M'")])
+    named = table(
+        url, "named", {'"order"': "integer", '"Sex"': "text"}, [("1", "'F'"), ("2", "'M'")]
+    )
     domain = ln.Domain({"order": ln.Integers(1, 2), "Sex": ln.Categories(["F", "M"])})
-    assert counts(named, domain, {None: [("order", "Sex")]}) == ({(None, ("order", "Sex")): [1, 0, 0, 1]}, True)
+    assert counts(named, domain, {None: [("order", "Sex")]}) == (
+        {(None, ("order", "Sex")): [1, 0, 0, 1]},
+        True,
+    )
 
 
 def test_columns_of_every_type_are_read(url, postgres):
     """One value of each type, and a null."""
-    held = dict.fromkeys(("smallint", "integer", "bigint"), "17") | dict.fromkeys(("double precision", "real", "numeric"), "0.1")
-    held |= dict.fromkeys(("text", "varchar", "char(1)"), "a") | {"uuid": "11111111-1111-1111-1111-111111111111", "boolean": "true"}
-    held |= {"date": "2024-05-01"} | dict.fromkeys(("timestamp", "timestamptz"), "2024-05-01 13:45:00")
+    held = dict.fromkeys(("smallint", "integer", "bigint"), "17") | dict.fromkeys(
+        ("double precision", "real", "numeric"), "0.1"
+    )
+    held |= dict.fromkeys(("text", "varchar", "char(1)"), "a") | {
+        "uuid": "11111111-1111-1111-1111-111111111111",
+        "boolean": "true",
+    }
+    held |= {"date": "2024-05-01"} | dict.fromkeys(
+        ("timestamp", "timestamptz"), "2024-05-01 13:45:00"
+    )
     named = {f"c{place}": kind for place, kind in enumerate(held)}
-    source = table(url, "types", named, [[literal(one, kind) for kind, one in held.items()], ["NULL"] * len(held)])
-    domain = ln.Domain({name: ln.Categories([held[kind]], null="other", outside="other") for name, kind in named.items()})
+    source = table(
+        url,
+        "types",
+        named,
+        [[literal(one, kind) for kind, one in held.items()], ["NULL"] * len(held)],
+    )
+    domain = ln.Domain(
+        {
+            name: ln.Categories([held[kind]], null="other", outside="other")
+            for name, kind in named.items()
+        }
+    )
     read_here = columns_of(read(source, domain)).codes
-    assert {name: sorted(read_here[name].tolist()) for name in named} == {name: [0, 1] for name in named}
+    assert {name: sorted(read_here[name].tolist()) for name in named} == {
+        name: [0, 1] for name in named
+    }
 
 
 def test_times_are_read_in_utc_and_no_row_fails(url, postgres):
     """The server's own time zone is another one."""
-    stamps = ["2024-05-01 13:45:00", "2024-05-01", "infinity", "-infinity", "294276-12-31", "0044-03-15 BC", None]
+    stamps = [
+        "2024-05-01 13:45:00",
+        "2024-05-01",
+        "infinity",
+        "-infinity",
+        "294276-12-31",
+        "0044-03-15 BC",
+        None,
+    ]
     times = {"a": "timestamp", "b": "timestamptz", "c": "date"}
     lines = [[*(literal(one, kind) for kind in times.values()), "'[1]'::json"] for one in stamps]
     source = table(url, "times", times | {"j": "json"}, lines)
     known = ln.Categories(["2024-05-01", "2024-05-01 13:45:00"], null="other", outside="other")
-    domain = ln.Domain(a=known, b=known, c=known, j=ln.Categories(["1"], null="other", outside="other"))
+    domain = ln.Domain(
+        a=known, b=known, c=known, j=ln.Categories(["1"], null="other", outside="other")
+    )
     found, here = counts(source, domain, {None: [(name,) for name in domain.names]})
     assert not here
     assert list(found.values()) == [[1, 1, 5], [1, 1, 5], [2, 0, 5], [0, 7]]
     months = ln.Dates("2024-01-01", "2024-12-31", "month", outside="clip")
-    found, here = counts(source, ln.Domain(a=months, b=months, c=months), {None: [("a",), ("b",), ("c",)]})
+    found, here = counts(
+        source, ln.Domain(a=months, b=months, c=months), {None: [("a",), ("b",), ("c",)]}
+    )
     assert here
-    assert list(found.values()) == [[2, *[0] * 3, 2, *[0] * 6, 2]] * 3  # what is before all times is not after them
-    hours = ln.Domain(b=ln.Dates("2024-01-01", "2024-12-31", "hour_of_day", zone="Asia/Tokyo", outside="drop"), j=domain.kind("j"))
+    assert (
+        list(found.values()) == [[2, *[0] * 3, 2, *[0] * 6, 2]] * 3
+    )  # what is before all times is not after them
+    hours = ln.Domain(
+        b=ln.Dates("2024-01-01", "2024-12-31", "hour_of_day", zone="Asia/Tokyo", outside="drop"),
+        j=domain.kind("j"),
+    )
     found, here = counts(source, hours, {None: [("b",)]})
     assert not here
     assert [hour for hour, rows in enumerate(found[None, ("b",)]) if rows] == [9, 22]
@@ -476,7 +703,13 @@ def test_times_are_read_in_utc_and_no_row_fails(url, postgres):
 @pytest.fixture(scope="session")
 def stranger(url):
     """The URL of somebody who may see one view."""
-    fill(url, ["CREATE TABLE forbidden (b boolean)", "CREATE VIEW failing AS SELECT 1 / (1 - u) > 0 AS b FROM visits"])
+    fill(
+        url,
+        [
+            "CREATE TABLE forbidden (b boolean)",
+            "CREATE VIEW failing AS SELECT 1 / (1 - u) > 0 AS b FROM visits",
+        ],
+    )
     fill(url, ["CREATE ROLE stranger LOGIN", "GRANT SELECT ON failing TO stranger"])
     return url.replace("tester:", "stranger:")
 
@@ -486,7 +719,10 @@ def stranger(url):
     [
         ("nowhere", "the table 'nowhere' of PostgreSQL does not exist, or has no columns."),
         ('public.vis"its', "does not exist, or has no columns."),
-        ("forbidden", "the table 'forbidden' of PostgreSQL cannot be read. Check that env:VISITS_URL is"),
+        (
+            "forbidden",
+            "the table 'forbidden' of PostgreSQL cannot be read. Check that env:VISITS_URL is",
+        ),
         ("failing", "the table 'failing' of PostgreSQL cannot be read."),
     ],
 )
@@ -494,7 +730,11 @@ def test_a_failing_server_says_nothing_of_its_own(stranger, monkeypatch, table, 
     monkeypatch.setenv("VISITS_URL", stranger)
     for tables in (None, {None: [("b",)]}):
         with refused(message):
-            read(ln.DatabaseTable(table, "env:VISITS_URL"), ln.Domain(b=["true"]), wanted=Wanted(tables=tables))
+            read(
+                ln.DatabaseTable(table, "env:VISITS_URL"),
+                ln.Domain(b=["true"]),
+                wanted=Wanted(tables=tables),
+            )
 
 
 def test_a_server_that_cannot_be_reached(monkeypatch):
@@ -513,7 +753,10 @@ def test_a_server_that_cannot_be_reached(monkeypatch):
             ("visits", other, "connection must be 'env:' and the name of an environment variable")
             for other in ("postgresql://tester:PASSWORDMARK@/postgres", "env:", "env:A B", 5)
         ),
-        *((other, "env:VISITS_URL", "table must be a name such as") for other in ("", "a.b.c", ".visits", "visits.", 5)),
+        *(
+            (other, "env:VISITS_URL", "table must be a name such as")
+            for other in ("", "a.b.c", ".visits", "visits.", 5)
+        ),
     ],
 )
 def test_a_table_and_the_variable_of_its_connection_are_named(table, connection, message):
@@ -534,10 +777,14 @@ marginals = { ways = 1 }
 """
 
 
-def test_a_spec_names_a_table_and_nothing_holds_the_password(postgres, tmp_path, monkeypatch, capfd):
+def test_a_spec_names_a_table_and_nothing_holds_the_password(
+    postgres, tmp_path, monkeypatch, capfd
+):
     spec = tmp_path / "visits.toml"
     spec.write_text(SPEC, encoding="utf-8")
-    monkeypatch.setattr(sys, "argv", ["leastnoise", "release", str(spec), "--out", str(tmp_path / "out")])
+    monkeypatch.setattr(
+        sys, "argv", ["leastnoise", "release", str(spec), "--out", str(tmp_path / "out")]
+    )
     with pytest.raises(SystemExit) as stop:
         main()
     assert not stop.value.code
@@ -547,18 +794,35 @@ def test_a_spec_names_a_table_and_nothing_holds_the_password(postgres, tmp_path,
     assert "PASSWORDMARK" not in "".join(capfd.readouterr())
 
 
-@pytest.mark.parametrize("part", ['table = "visits"', 'connection = "env:A"', 'table = "visits"\nconnection = "env:A"\npath = "a.csv"'])
+@pytest.mark.parametrize(
+    "part",
+    [
+        'table = "visits"',
+        'connection = "env:A"',
+        'table = "visits"\nconnection = "env:A"\npath = "a.csv"',
+    ],
+)
 def test_a_source_is_files_or_a_table(part, tmp_path):
     with pytest.raises(ln.InputError, match=r"\[source\] must have path, or table and connection"):
-        parse_spec(SPEC.replace('table = "public.visits"\nconnection = "env:VISITS_URL"', part), tmp_path)
+        parse_spec(
+            SPEC.replace('table = "public.visits"\nconnection = "env:VISITS_URL"', part), tmp_path
+        )
 
 
 def test_all_queries_see_one_snapshot(url, postgres, monkeypatch):
-    domain = ln.Domain({"t": ln.Categories(["F", "M"], null="other", outside="other"), "b": KINDS[4]})
+    domain = ln.Domain(
+        {"t": ln.Categories(["F", "M"], null="other", outside="other"), "b": KINDS[4]}
+    )
     tables = {None: [("t",), ("b",), ("t", "b")]}
     expected, _ = counts(postgres, domain, tables)
     opened = _postgres.open_postgres(postgres)
-    wish = Wish(rules={name: domain.rule(name) for name in domain.names}, sums={}, tables=tables, unit_column=None, max_rows=1)
+    wish = Wish(
+        rules={name: domain.rule(name) for name in domain.names},
+        sums={},
+        tables=tables,
+        unit_column=None,
+        max_rows=1,
+    )
     # one query for each set of attributes, and rows that come in between
     with opened.engine.session(opened.what) as run:
         run("SELECT count(*) FROM visits").read_all()
@@ -571,7 +835,18 @@ def test_all_queries_see_one_snapshot(url, postgres, monkeypatch):
         try:
             found, _ = replace(opened.engine, session=same, most_sets=1).counts(wish, bytes)
         finally:
-            fill(url, ["DELETE FROM visits WHERE u IS NULL AND n IS NULL AND x IS NULL AND w IS NULL AND t = 'F' AND b AND e IS NULL"])
+            fill(
+                url,
+                [
+                    (
+                        "DELETE FROM visits WHERE u IS NULL AND n IS NULL AND x IS NULL AND w IS NULL "
+                        "AND t = 'F' AND b AND e IS NULL"
+                    )
+                ],
+            )
     assert found[None, ("t", "b")].tolist() == expected[None, ("t", "b")]
-    with pytest.raises(ln.InputError, match="cannot be read"), opened.engine.session(opened.what) as run:
+    with (
+        pytest.raises(ln.InputError, match="cannot be read"),
+        opened.engine.session(opened.what) as run,
+    ):
         run("CREATE TABLE written AS SELECT 1")

@@ -33,26 +33,83 @@ def test_odd_names_of_files_and_columns(tmp_path):
 
 
 def test_columns_of_csv_depend_on_the_header_alone(tmp_path):
-    assert columns(str(lines(tmp_path, b"a,b\n"))) == columns(lines(tmp_path, b"a,b\n" + MARK.encode() + b"\n\xff"))
+    assert columns(str(lines(tmp_path, b"a,b\n"))) == columns(
+        lines(tmp_path, b"a,b\n" + MARK.encode() + b"\n\xff")
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("none.csv", None, "the source must be a file that exists; there is no file '"),
-        ("x.xlsx", b"", "the source must be a file that ends in .csv, .csv.gz, .tsv, .tsv.gz or .parquet; got '"),
-        ("x.csv", b"", "must begin with a line of column names; its first line is not one. Check that the file is a CSV file whose lines"),
-        ("x.csv", b"sex\rF\rM\r", "must begin with a line of column names; its first line is not one."),
-        ("x.csv", b"sex,n\r\r\nF,1\r\r\n", "must begin with a line of column names; its first line is not one."),
+        (
+            "x.xlsx",
+            b"",
+            (
+                "the source must be a file that ends in .csv, .csv.gz, .tsv, .tsv.gz or .parquet; got "
+                "'"
+            ),
+        ),
+        (
+            "x.csv",
+            b"",
+            (
+                "must begin with a line of column names; its first line is not one. Check that the "
+                "file is a CSV file whose lines"
+            ),
+        ),
+        (
+            "x.csv",
+            b"sex\rF\rM\r",
+            "must begin with a line of column names; its first line is not one.",
+        ),
+        (
+            "x.csv",
+            b"sex,n\r\r\nF,1\r\r\n",
+            "must begin with a line of column names; its first line is not one.",
+        ),
         ("x.csv", b"\n\nsex\n", "must begin with a line of column names"),
         ("x.csv", b"PK\x03\x04\x00\x00", "must begin with a line of column names"),
         ("x.csv", b'"sex\nF"\n', "must begin with a line of column names"),
-        ("x.csv", b"\xff\xfes\0e\0x\0\n\0", "must be text in UTF-8; its first line is not. Say its encoding, for example [source] encodin"),
-        ("x.csv", b"x" * (2**20 + 5), "must begin with a line of column names of at most 1048576 bytes; its first line is longer."),
-        ("x.csv.gz", b"sex\nF\n", "cannot be read. Check that it is a file you may read and, if it ends in .gz, that it is compressed by"),
-        ("x.csv", b"Sex,age\nSECRETMARK,1\n", "has no column 'sex'; it has 'Sex', 'age'. Did you mean 'Sex'?"),
-        ("x.csv", b"sex,sex\nSECRETMARK,1\n", "must have one column 'sex'; it has 2 of that name. Rename the others."),
-        ("x.parquet", b"SECRETMARK", "cannot be read as Parquet. Check that the file is whole and is a Parquet file."),
+        (
+            "x.csv",
+            b"\xff\xfes\0e\0x\0\n\0",
+            (
+                "must be text in UTF-8; its first line is not. Say its encoding, for example [source] "
+                "encodin"
+            ),
+        ),
+        (
+            "x.csv",
+            b"x" * (2**20 + 5),
+            (
+                "must begin with a line of column names of at most 1048576 bytes; its first line is "
+                "longer."
+            ),
+        ),
+        (
+            "x.csv.gz",
+            b"sex\nF\n",
+            (
+                "cannot be read. Check that it is a file you may read and, if it ends in .gz, that it "
+                "is compressed by"
+            ),
+        ),
+        (
+            "x.csv",
+            b"Sex,age\nSECRETMARK,1\n",
+            "has no column 'sex'; it has 'Sex', 'age'. Did you mean 'Sex'?",
+        ),
+        (
+            "x.csv",
+            b"sex,sex\nSECRETMARK,1\n",
+            "must have one column 'sex'; it has 2 of that name. Rename the others.",
+        ),
+        (
+            "x.parquet",
+            b"SECRETMARK",
+            "cannot be read as Parquet. Check that the file is whole and is a Parquet file.",
+        ),
     ],
 )
 def test_bad_files(tmp_path, name, content, message):
@@ -87,9 +144,20 @@ def test_a_folder_and_a_pattern_are_read_as_one_file(tmp_path):
     whole, many = parts(tmp_path)
     domain = Domain(sex=["F", "M"], age=Integers(17, 18))
     expected = sorted(rows_of(read(whole, domain)))
-    for source in (many, str(many), many / "**" / "*.csv*", f"{tmp_path}/par?s/**", many / ".." / "parts" / "**"):
+    for source in (
+        many,
+        str(many),
+        many / "**" / "*.csv*",
+        f"{tmp_path}/par?s/**",
+        many / ".." / "parts" / "**",
+    ):
         seen = []
-        assert sorted(rows_of(read(source, domain, progress=lambda *facts, seen=seen: seen.append(facts)))) == expected
+        assert (
+            sorted(
+                rows_of(read(source, domain, progress=lambda *facts, seen=seen: seen.append(facts)))
+            )
+            == expected
+        )
         assert seen[-1] == (3, None)
     assert sorted(rows_of(read(many / "[ab].csv", domain))) == expected[:1] + expected[2:]
     assert columns(many) == [("sex", "unknown"), ("age", "unknown")]
@@ -103,7 +171,10 @@ def test_a_file_is_not_read_twice(tmp_path, name, link):
     lines(tmp_path / "x", b"sex\nF\n", "a.csv")
     link(tmp_path / "x" / "y" / name, tmp_path / "x" / "a.csv")
     for path in (tmp_path / "x", tmp_path / "x" / "**" / "*.csv"):
-        with pytest.raises(InputError, match=r"the files of a source must be different ones; .* means one twice, by a link"):
+        with pytest.raises(
+            InputError,
+            match=r"the files of a source must be different ones; .* means one twice, by a link",
+        ):
             read(path, Domain(sex=["F"]))
 
 
@@ -127,8 +198,13 @@ def test_files_that_a_path_does_not_mean_are_refused(tmp_path, path, names, kind
         for name in ("a.csv", "a.txt"):
             lines(tmp_path / folder, b"sex\nF\n", name)
         pq.write_table(pa.table({"sex": ["F"]}), tmp_path / folder / "a.parquet")
-    monkeypatch.setattr(_files, "files", lambda _path, _kinds: [(tmp_path / name, kind) for name in names])
-    with pytest.raises(InternalError, match="the files of a source must be below its path and of the kind that their names say"):
+    monkeypatch.setattr(
+        _files, "files", lambda _path, _kinds: [(tmp_path / name, kind) for name in names]
+    )
+    with pytest.raises(
+        InternalError,
+        match="the files of a source must be below its path and of the kind that their names say",
+    ):
         read(tmp_path / path, DOMAIN)
 
 
@@ -145,7 +221,13 @@ def test_units_go_across_files(tmp_path):
         ("empty", "the source must be files that exist. The folder '"),
         ("parts", "the files of a source must have the same columns; the CSV file '"),
         ("mixed/*", "the files of a source must be of one kind. The pattern '"),
-        ("odd", "the source must be a file that ends in .csv, .csv.gz, .tsv, .tsv.gz or .parquet; got '"),
+        (
+            "odd",
+            (
+                "the source must be a file that ends in .csv, .csv.gz, .tsv, .tsv.gz or .parquet; got "
+                "'"
+            ),
+        ),
     ],
 )
 def test_several_files_that_are_not_one_source(tmp_path, pattern, message):
@@ -163,16 +245,23 @@ def test_several_files_that_are_not_one_source(tmp_path, pattern, message):
 def test_the_name_and_the_ledger_of_files(tmp_path):
     _, many = parts(tmp_path)
     assert (dataset_name(many), ledger_beside(many)) == ("parts", tmp_path / "parts.ledger")
-    assert (dataset_name(many / "*.csv"), ledger_beside(many / "*.csv")) == ("parts", many / "parts.ledger")
+    assert (dataset_name(many / "*.csv"), ledger_beside(many / "*.csv")) == (
+        "parts",
+        many / "parts.ledger",
+    )
     assert ledger_beside(many / "**" / "*.csv") == many / "parts.ledger"
 
 
 def test_a_file_cut_short(tmp_path):
-    packed = gzip.compress(b"sex\n" + "".join(f"{MARK}{number}\n" for number in range(300_000)).encode())
+    packed = gzip.compress(
+        b"sex\n" + "".join(f"{MARK}{number}\n" for number in range(300_000)).encode()
+    )
     (tmp_path / "x.csv.gz").write_bytes(packed[: len(packed) // 2])
     with refused("cannot be read"):
         read(tmp_path / "x.csv.gz", DOMAIN)
-    pq.write_table(pa.table({"sex": [f"{MARK}{number}" for number in range(1000)]}), tmp_path / "x.parquet")
+    pq.write_table(
+        pa.table({"sex": [f"{MARK}{number}" for number in range(1000)]}), tmp_path / "x.parquet"
+    )
     whole = (tmp_path / "x.parquet").read_bytes()
     (tmp_path / "x.parquet").write_bytes(whole[:100] + b"\xff" * 400 + whole[500:])
     with refused("cannot be read to its end"):

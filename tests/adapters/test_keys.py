@@ -15,7 +15,9 @@ from adapters.encoders import units_of
 from leastnoise._adapters import read, read_keys
 from leastnoise._domain import Domain, Reading, Unknown
 
-DOMAIN = Domain(agent=Unknown(9, longest=12, reading=Reading(trim=True, ignore_case=True, nulls=["NA"])))
+DOMAIN = Domain(
+    agent=Unknown(9, longest=12, reading=Reading(trim=True, ignore_case=True, nulls=["NA"]))
+)
 
 
 def counted(source: Any, domain: Domain = DOMAIN, **unit: Any) -> dict[str, int]:
@@ -32,8 +34,17 @@ def test_which_values_are_keys() -> None:
 
 
 def test_a_unit_counts_once_in_each_key_and_in_so_many_at_most() -> None:
-    frame = pd.DataFrame({"id": [1] * 6 + [2, 2, 3, None], "agent": ["a", "a", "b", "c", None, "NA", "a", "A", None, "a"]})
-    assert counted(frame, unit_column="id", max_rows=3) == {"a": 2, "b": 1, "c": 1}  # nulls take no key's place
+    frame = pd.DataFrame(
+        {
+            "id": [1] * 6 + [2, 2, 3, None],
+            "agent": ["a", "a", "b", "c", None, "NA", "a", "A", None, "a"],
+        }
+    )
+    assert counted(frame, unit_column="id", max_rows=3) == {
+        "a": 2,
+        "b": 1,
+        "c": 1,
+    }  # nulls take no key's place
     for _ in range(20):
         found = counted(frame, unit_column="id", max_rows=2)
         assert sum(found.values()) == 3
@@ -42,11 +53,23 @@ def test_a_unit_counts_once_in_each_key_and_in_so_many_at_most() -> None:
 
 def test_every_source_has_the_same_keys(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
-    frame = pd.DataFrame({"id": rng.integers(0, 500, 3000), "agent": rng.choice(["curl", "Wget", "", "a;b", "ü", "NA", '"q"'], 3000)})
+    frame = pd.DataFrame(
+        {
+            "id": rng.integers(0, 500, 3000),
+            "agent": rng.choice(["curl", "Wget", "", "a;b", "ü", "NA", '"q"'], 3000),
+        }
+    )
     frame.to_csv(tmp_path / "x.csv", index=False)
     frame.to_parquet(tmp_path / "x.parquet")
     polars, files = pl.from_pandas(frame), (tmp_path / "x.csv", tmp_path / "x.parquet")
-    sources = [frame, *files, duckdb.sql("SELECT * FROM frame"), polars, polars.lazy(), pa.table(frame)]
+    sources = [
+        frame,
+        *files,
+        duckdb.sql("SELECT * FROM frame"),
+        polars,
+        polars.lazy(),
+        pa.table(frame),
+    ]
     rows, units = counted(frame), counted(frame, unit_column="id", max_rows=7)
     assert sorted(rows) == ['"q"', "a;b", "curl", "wget", "ü"]
     for source in sources:
@@ -60,7 +83,10 @@ def test_no_row_and_no_key() -> None:
 
 
 def test_an_attribute_that_is_not_known_yet_is_not_read() -> None:
-    with pytest.raises(ln.InputError, match=r"categories of Unknown\(9.* are not known yet.*leastnoise.find_categories"):
+    with pytest.raises(
+        ln.InputError,
+        match=r"categories of Unknown\(9.* are not known yet.*leastnoise.find_categories",
+    ):
         read(pd.DataFrame({"agent": ["a"]}), DOMAIN)
     with pytest.raises(ln.InputError, match="'sex' must be Unknown"):
         read_keys(pd.DataFrame({"sex": ["F"]}), Domain(sex=["F", "M"]), "sex")
@@ -70,7 +96,12 @@ def test_an_attribute_that_is_not_known_yet_is_not_read() -> None:
 
 @pytest.mark.parametrize(
     ("said", "message"),
-    [({"most": 0}, "most"), ({"longest": 0}, "longest"), ({"longest": 1001}, "longest"), ({"levels": {"a": {"b": "c"}}}, "no levels")],
+    [
+        ({"most": 0}, "most"),
+        ({"longest": 0}, "longest"),
+        ({"longest": 1001}, "longest"),
+        ({"levels": {"a": {"b": "c"}}}, "no levels"),
+    ],
 )
 def test_what_is_said_of_unknown_categories_is_checked(said: dict[str, Any], message: str) -> None:
     with pytest.raises(ln.InputError, match=message):

@@ -11,7 +11,24 @@ from hypothesis import strategies as st
 from leastnoise._adapters import _files
 from leastnoise._adapters._files import WORD, cut, split, to_texts, whole_lines
 
-ODD = [b"a", b"bc", b",", b",,", b'"', b'""', b'"x"', b',"y",', b"\r", b"\n", b"\r\n", b"\r\r\n", b"\xff", b"\0", b"\x1f", b";"]
+ODD = [
+    b"a",
+    b"bc",
+    b",",
+    b",,",
+    b'"',
+    b'""',
+    b'"x"',
+    b',"y",',
+    b"\r",
+    b"\n",
+    b"\r\n",
+    b"\r\r\n",
+    b"\xff",
+    b"\0",
+    b"\x1f",
+    b";",
+]
 PIECES = st.sampled_from([*ODD, b"1234567", b"12345678", b"long" * 5])
 # what stands behind the fields has no say in them
 BEHIND = np.full(WORD, 255, dtype=np.uint8)
@@ -38,7 +55,12 @@ def at_once(content, delimiter, width, places):
     return records
 
 
-@given(st.lists(PIECES, max_size=60).map(b"".join), st.integers(1, 3), st.sampled_from([1, 3, 17, 2**20]), st.sampled_from([9, 2_000_000]))
+@given(
+    st.lists(PIECES, max_size=60).map(b"".join),
+    st.integers(1, 3),
+    st.sampled_from([1, 3, 17, 2**20]),
+    st.sampled_from([9, 2_000_000]),
+)
 @settings(max_examples=80, deadline=None)
 @pytest.mark.parametrize("delimiter", [b",", b"\\", b"]"])
 def test_blocks_of_lines_are_cut_as_each_line_by_itself(delimiter, content, width, block, longest):
@@ -48,11 +70,23 @@ def test_blocks_of_lines_are_cut_as_each_line_by_itself(delimiter, content, widt
         patch.setattr(_files, "LONGEST", longest)
         expected = by_hand(content, delimiter, width, longest)
         assert at_once(content, delimiter, width, range(width)) == expected
-        assert at_once(content, delimiter, width, [width - 1]) == [record[-1:] for record in expected]
+        assert at_once(content, delimiter, width, [width - 1]) == [
+            record[-1:] for record in expected
+        ]
         assert at_once(content, delimiter, width, []) == [()] * len(expected)
 
 
-HARD = [b"a,b", b'"a,b",c', b'"a"b,c', b'"a', b'"a ""b""",c', b'a,"', b'"","x"', b'a,"b,c"', b'"a,b"']
+HARD = [
+    b"a,b",
+    b'"a,b",c',
+    b'"a"b,c',
+    b'"a',
+    b'"a ""b""",c',
+    b'a,"',
+    b'"","x"',
+    b'a,"b,c"',
+    b'"a,b"',
+]
 
 
 @pytest.mark.parametrize("first", HARD)

@@ -10,7 +10,10 @@ from adapters.neighbours import SOURCES, Pair
 from leastnoise._adapters import _column, _files, _units
 
 # How many pairs of each source, and from which seed on: `make neighbours` has thousands, of others.
-PAIRS, FIRST = (int(os.environ.get(name, given)) for name, given in (("LEASTNOISE_PAIRS", 18), ("LEASTNOISE_FIRST", 0)))
+PAIRS, FIRST = (
+    int(os.environ.get(name, given))
+    for name, given in (("LEASTNOISE_PAIRS", 18), ("LEASTNOISE_FIRST", 0))
+)
 
 
 @pytest.mark.parametrize("kind", SOURCES)
@@ -38,13 +41,21 @@ def plant_equality(patch):
 def plant_carriage_return(patch):
     """A CR alone ends a line."""
     whole = _files.whole_lines
-    patch.setattr(_files, "whole_lines", lambda read: (block.replace(b"\r\n", b"\n").replace(b"\r", b"\n") for block in whole(read)))
+    patch.setattr(
+        _files,
+        "whole_lines",
+        lambda read: (block.replace(b"\r\n", b"\n").replace(b"\r", b"\n") for block in whole(read)),
+    )
 
 
 def plant_next_line(patch):
     """A line that ends in CR CR LF takes from the next line."""
     whole = _files.whole_lines
-    patch.setattr(_files, "whole_lines", lambda read: (re.sub(rb"\r\r\n(.)", rb"\r\n,\1", block) for block in whole(read)))
+    patch.setattr(
+        _files,
+        "whole_lines",
+        lambda read: (re.sub(rb"\r\r\n(.)", rb"\r\n,\1", block) for block in whole(read)),
+    )
 
 
 def plant_failure(patch):

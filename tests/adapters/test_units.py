@@ -17,13 +17,25 @@ from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, PerCell, UnitCount
 from leastnoise._table import Counted, columns_of
 
-COUNTS = {"units": UnitCount(), "units by v": UnitCount(["v"]), "units by v x w": UnitCount(["v", "w"])}
+COUNTS = {
+    "units": UnitCount(),
+    "units by v": UnitCount(["v"]),
+    "units by v x w": UnitCount(["v", "w"]),
+}
 CELLS = Domain(v=Coded(2), w=Coded(2), measures=COUNTS)
 
 
 @pytest.mark.parametrize(
     ("most", "bound"),
-    [(1, None), (2, None), (3, None), (1, PerCell(1, "v")), (2, PerCell(1, "v")), (3, PerCell(2, "v")), (3, PerCell(1, ["v", "w"]))],
+    [
+        (1, None),
+        (2, None),
+        (3, None),
+        (1, PerCell(1, "v")),
+        (2, PerCell(1, "v")),
+        (3, PerCell(2, "v")),
+        (3, PerCell(1, ["v", "w"])),
+    ],
     ids=str,
 )
 def test_a_unit_less_changes_at_most_k_rows_m_in_a_cell_and_1_in_each_count_of_units(most, bound):
@@ -31,20 +43,39 @@ def test_a_unit_less_changes_at_most_k_rows_m_in_a_cell_and_1_in_each_count_of_u
     generator = np.random.default_rng(4)
     largest, fullest = 0, 0
     for rows in (1, 2, 3, 4, 5):
-        for ids in itertools.islice(itertools.product(["a", "b", None], repeat=rows), 0, None, rows if rows > 3 else 1):
+        for ids in itertools.islice(
+            itertools.product(["a", "b", None], repeat=rows), 0, None, rows if rows > 3 else 1
+        ):
             keys = generator.permutation(rows)
-            values = {name: generator.choice([0, 1, 0, 1, 0, 1, 9], size=rows) for name in ("v", "w")}
+            values = {
+                name: generator.choice([0, 1, 0, 1, 0, 1, 9], size=rows) for name in ("v", "w")
+            }
             given = pa.table({"id": pa.array(ids, pa.string()), **values})
 
             def cells(stay, given=given, keys=keys):
                 with mock.patch.object(_read, "urandom", entropy(keys[stay])):
-                    table = columns_of(read(given.take(stay), CELLS, unit_column="id", max_rows=most, max_per_cell=bound))
+                    table = columns_of(
+                        read(
+                            given.take(stay),
+                            CELLS,
+                            unit_column="id",
+                            max_rows=most,
+                            max_per_cell=bound,
+                        )
+                    )
                 places = 2 * table.codes["v"].astype(int) + table.codes["w"]
-                return np.array([np.bincount(places, worth, minlength=4) for worth in (*(table.values[name] for name in COUNTS), None)])
+                return np.array(
+                    [
+                        np.bincount(places, worth, minlength=4)
+                        for worth in (*(table.values[name] for name in COUNTS), None)
+                    ]
+                )
 
             before = cells(np.arange(rows))
             for unit in ("a", "b", None):
-                change = before - cells(np.array([row for row in range(rows) if ids[row] != unit], dtype=int))
+                change = before - cells(
+                    np.array([row for row in range(rows) if ids[row] != unit], dtype=int)
+                )
                 once, each, apart, held = change
                 of_v = held.reshape(2, 2).sum(axis=1)
                 assert (change >= 0).all()
@@ -57,7 +88,10 @@ def test_a_unit_less_changes_at_most_k_rows_m_in_a_cell_and_1_in_each_count_of_u
                 assert in_cells <= (most if bound is None else bound.rows)
                 largest, fullest = max(largest, held.sum()), max(fullest, in_cells)
     cell = most if bound is None else bound.rows
-    assert (largest, fullest) == (min(most, cell * (2 if bound is None or len(bound.attributes) == 1 else 4)), cell)
+    assert (largest, fullest) == (
+        min(most, cell * (2 if bound is None or len(bound.attributes) == 1 else 4)),
+        cell,
+    )
 
 
 def cut(ids, cells, most, bound):
@@ -71,7 +105,9 @@ def cut_by_hand(cells, most, bound):
     return min(len(cells) - kept, 3 * kept), kept
 
 
-@pytest.mark.parametrize(("most", "bound"), [(1, None), (2, None), (3, None), (2, 1), (3, 1), (3, 2)])
+@pytest.mark.parametrize(
+    ("most", "bound"), [(1, None), (2, None), (3, None), (2, 1), (3, 1), (3, 2)]
+)
 def test_rows_cut_are_at_most_three_for_each_that_is_kept_and_of_each_unit_by_itself(most, bound):
     """Every unit of up to 9 rows in three cells, one of which is outside, beside another unit and rows of none."""
     reached = 0
@@ -90,7 +126,12 @@ def test_rows_cut_are_at_most_three_for_each_that_is_kept_and_of_each_unit_by_it
     ("ids", "bound", "cells", "pairs"),
     [
         ("baaabaa", None, [0] * 7, itertools.combinations([1, 2, 3, 5, 6], 2)),
-        ("aaaaa", PerCell(1, "v"), [0, 1, 0, 0, 1], [(0, 1), (0, 4), (1, 2), (1, 3), (2, 4), (3, 4)]),
+        (
+            "aaaaa",
+            PerCell(1, "v"),
+            [0, 1, 0, 0, 1],
+            [(0, 1), (0, 4), (1, 2), (1, 3), (2, 4), (3, 4)],
+        ),
     ],
 )
 def test_the_choice_is_uniform(ids, bound, cells, pairs):
@@ -105,13 +146,17 @@ def test_the_choice_is_uniform(ids, bound, cells, pairs):
         keep = units.keep(2, generator.bytes)
         tally[tuple(row for row in np.flatnonzero(keep).tolist() if ids[row] == "a")] += 1
         assert all(keep[row] for row, unit in enumerate(ids) if unit == "b")
-    assert sum((count - 500) ** 2 / 500 for count in tally.values()) < {10: 46.8, 6: 35.9}[len(tally)]
+    assert (
+        sum((count - 500) ** 2 / 500 for count in tally.values()) < {10: 46.8, 6: 35.9}[len(tally)]
+    )
 
 
 def test_rows_without_a_unit_are_dropped():
     for ids in (["a", None, ""], [1.0, float("nan"), None], [1, None, None], [pd.NA, "b", pd.NaT]):
         frame = pd.DataFrame({"id": pd.Series(ids, dtype=object), "v": [0, 0, 0]})
-        assert columns_of(read(frame, Domain(v=Coded(3)), unit_column="id", max_rows=3)).codes["v"].tolist() == [0]
+        assert columns_of(read(frame, Domain(v=Coded(3)), unit_column="id", max_rows=3)).codes[
+            "v"
+        ].tolist() == [0]
 
 
 @pytest.mark.parametrize(("form", "most"), [("numbers", 1), ("texts", 3)])
@@ -123,7 +168,10 @@ def test_the_bound_holds_for_every_one_of_more_units_than_16_bits_can_number(for
     for part in (unit[:100_000], unit[100_000:]):
         units.add(units.number(Column(part if form == "numbers" else part.astype(str).tolist())))
     keep = units.keep(most, generator.bytes)
-    assert np.bincount(unit[keep], minlength=70_000).tolist() == np.minimum(np.arange(70_000) % 5 + 1, most).tolist()
+    assert (
+        np.bincount(unit[keep], minlength=70_000).tolist()
+        == np.minimum(np.arange(70_000) % 5 + 1, most).tolist()
+    )
 
 
 def kept_one_by_one(keys, units, cells, most, within):
@@ -145,17 +193,31 @@ def test_no_two_cells_and_no_two_units_share_a_bound(sizes):
     generator = np.random.default_rng(sizes)
     kinds = {f"a{place}": size for place, size in enumerate(sizes)}
     for trial in range(40):
-        rows, most, within = int(generator.integers(1, 60)), int(generator.integers(1, 9)), int(generator.integers(1, 4))
+        rows, most, within = (
+            int(generator.integers(1, 60)),
+            int(generator.integers(1, 9)),
+            int(generator.integers(1, 4)),
+        )
         names = [name for name in kinds if generator.random() < 0.7] or [*kinds]
         codes = [generator.integers(-1, size, rows) for size in sizes]
-        ids = [[1, "1", "1.0", 1.5, b"\xff", None, ""][place] for place in generator.integers(0, 7, rows)]
+        ids = [
+            [1, "1", "1.0", 1.5, b"\xff", None, ""][place]
+            for place in generator.integers(0, 7, rows)
+        ]
         keys = generator.permutation(rows)
         units = Units(PerCell(within, names), kinds)
         for part in (slice(0, rows // 2), slice(rows // 2, rows)):
             units.add(units.number(Column(ids[part])), [own[part] for own in codes])
-        cells = [tuple(int(codes[[*kinds].index(name)][row]) for name in names) for row in range(rows)]
-        forms = [None if one in (None, "") else one if isinstance(one, bytes) else str(one) for one in ids]
-        assert units.keep(most, entropy(keys)).tolist() == kept_one_by_one(keys, forms, cells, most, within), trial
+        cells = [
+            tuple(int(codes[[*kinds].index(name)][row]) for name in names) for row in range(rows)
+        ]
+        forms = [
+            None if one in (None, "") else one if isinstance(one, bytes) else str(one)
+            for one in ids
+        ]
+        assert units.keep(most, entropy(keys)).tolist() == kept_one_by_one(
+            keys, forms, cells, most, within
+        ), trial
 
 
 def test_dropped_rows_have_a_cell_of_their_own():
@@ -163,12 +225,21 @@ def test_dropped_rows_have_a_cell_of_their_own():
     domain = Domain(v=Coded(2))
     for keys in itertools.permutations(range(4)):
         with mock.patch.object(_read, "urandom", entropy(keys)):
-            table = read(frame, domain, wanted=Wanted(usage=True), unit_column="id", max_rows=2, max_per_cell=PerCell(1, "v"))
+            table = read(
+                frame,
+                domain,
+                wanted=Wanted(usage=True),
+                unit_column="id",
+                max_rows=2,
+                max_per_cell=PerCell(1, "v"),
+            )
         assert columns_of(table).codes["v"].tolist() == [0]
         assert columns_of(table.usage, Counted).tables[None, ("rows",)].tolist() == [1, 1]
 
 
-OF_UNITS = "a count of units must be in a table whose rows have units, and of attributes that are read"
+OF_UNITS = (
+    "a count of units must be in a table whose rows have units, and of attributes that are read"
+)
 
 
 @pytest.mark.parametrize(
@@ -180,11 +251,21 @@ OF_UNITS = "a count of units must be in a table whose rows have units, and of at
             {"unit_column": "id", "max_per_cell": PerCell(1, "w")},
             "max_per_cell must be attributes that are read: v; got",
         ),
-        (None, [], {"max_per_cell": PerCell(1, "w")}, "max_per_cell must be None where each row is a unit"),
+        (
+            None,
+            [],
+            {"max_per_cell": PerCell(1, "w")},
+            "max_per_cell must be None where each row is a unit",
+        ),
         (None, ["units by v"], {}, OF_UNITS),
         (["w"], ["units by v"], {"unit_column": "id"}, OF_UNITS),
     ],
 )
 def test_bounds_and_counts_of_what_is_not_read_are_refused(attributes, measures, options, message):
     with pytest.raises(InputError, match=message):
-        read(pl.DataFrame({"id": ["a"], "v": [0], "w": [0]}), CELLS, wanted=Wanted(attributes=attributes, measures=measures), **options)
+        read(
+            pl.DataFrame({"id": ["a"], "v": [0], "w": [0]}),
+            CELLS,
+            wanted=Wanted(attributes=attributes, measures=measures),
+            **options,
+        )

@@ -1,9 +1,10 @@
 """Exact privacy of any mechanism that touches its data through ``laplace``, ``weighted_laplace`` and ``choose`` only.
 
-A run is recorded: every randomised step, with what went in and what came out. It is replayed on a neighbour: every step gives what it gave
-before, whatever goes in now. Then (1) the estimate must be the same, or something of the data went round the steps; and (2) the losses of
-the steps add up to at least the loss of the run, and must not exceed epsilon. (2) is exact for choices and the worst case over outcomes
-for noise. No statistics, so that no alarm is false.
+A run is recorded: every randomised step, with what went in and what came out. It is replayed on a
+neighbour: every step gives what it gave before, whatever goes in now. Then (1) the estimate must be
+    the same, or something of the data went round the steps; and (2) the losses of
+the steps add up to at least the loss of the run, and must not exceed epsilon. (2) is exact for
+choices and the worst case over outcomes for noise. No statistics, so that no alarm is false.
 """
 
 import sys
@@ -38,7 +39,11 @@ def lost_by_choice(before, now, chosen, rate, entropy):
     return abs(log_chance(before, rate)[chosen] - log_chance(now, rate)[chosen])
 
 
-LOST = {"laplace": lost_by_laplace, "weighted_laplace": lost_by_weighted_laplace, "choose": lost_by_choice}
+LOST = {
+    "laplace": lost_by_laplace,
+    "weighted_laplace": lost_by_weighted_laplace,
+    "choose": lost_by_choice,
+}
 
 
 class Tape:
@@ -47,7 +52,9 @@ class Tape:
     def __init__(self, patches):
         self.steps, self.place, self.loss = [], None, 0.0
         real = {name: getattr(sys.modules["baselines._noise"], name) for name in LOST}
-        for module in [module for name, module in sys.modules.items() if name.startswith("baselines.")]:
+        for module in [
+            module for name, module in sys.modules.items() if name.startswith("baselines.")
+        ]:
             for name, function in real.items():
                 if getattr(module, name, None) is function:
                     patches.setattr(module, name, partial(self.step, name, function))
@@ -57,7 +64,9 @@ class Tape:
             outcome = function(inside, *given, **named)
             self.steps.append((np.array(inside), outcome))
             return outcome
-        before, outcome = self.steps[self.place] if self.place < len(self.steps) else (np.zeros(0), None)
+        before, outcome = (
+            self.steps[self.place] if self.place < len(self.steps) else (np.zeros(0), None)
+        )
         self.place += 1
         if before.shape != np.shape(inside):
             raise OtherStep
@@ -68,7 +77,12 @@ class Tape:
 def neighbours(shape, seed):
     """Counts of several kinds, and each with one record more in some cell."""
     generator = np.random.default_rng(seed)
-    kinds = [np.zeros(shape), generator.poisson(3.0, shape), generator.poisson(2.0, shape) ** 6, np.zeros(shape)]
+    kinds = [
+        np.zeros(shape),
+        generator.poisson(3.0, shape),
+        generator.poisson(2.0, shape) ** 6,
+        np.zeros(shape),
+    ]
     kinds[3].flat[0], kinds[3].flat[-1] = 10**6, 10**3
     for kind in kinds:
         x = kind.astype(np.int64)

@@ -9,7 +9,19 @@ import numpy as np
 import pytest
 from baselines._linear import strategy_rmse
 
-from baselines import ONE_DIMENSION, TWO_DIMENSIONS, Ranges, _dawa, _greedy_h, _grids, _mwem, _noise, _partition, _tree, all_ranges
+from baselines import (
+    ONE_DIMENSION,
+    TWO_DIMENSIONS,
+    Ranges,
+    _dawa,
+    _greedy_h,
+    _grids,
+    _mwem,
+    _noise,
+    _partition,
+    _tree,
+    all_ranges,
+)
 from baselines import __main__ as command
 from families.grams import all_ranges_gram, cells_and_total, prefix_gram, width_gram
 from leastnoise._check import InputError
@@ -22,7 +34,7 @@ ALL = {f"{one.name}, {one.dimensions}-D": one for one in (*ONE_DIMENSION, *TWO_D
 NAMED = {one.name: one for one in ONE_DIMENSION}
 
 
-# --- the interface ---------------------------------------------------------------------------------------------------------------
+# --- the interface --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -30,8 +42,17 @@ def test_every_baseline_takes_any_shape_and_any_count(name, monkeypatch):
     monkeypatch.setattr(_mwem, "_PASSES", 2)  # post-processing
     one = ALL[name]
     generator = np.random.default_rng(1)
-    for shape in ((1,), (2,), (3,), (13,), (64,)) if one.dimensions == 1 else ((1, 1), (1, 5), (7, 3), (16, 16)):
-        for x in (generator.poisson(20.0, shape), np.full(shape, 2**62), np.full(shape, -(2**62)), np.zeros(shape, dtype=np.int64)):
+    for shape in (
+        ((1,), (2,), (3,), (13,), (64,))
+        if one.dimensions == 1
+        else ((1, 1), (1, 5), (7, 3), (16, 16))
+    ):
+        for x in (
+            generator.poisson(20.0, shape),
+            np.full(shape, 2**62),
+            np.full(shape, -(2**62)),
+            np.zeros(shape, dtype=np.int64),
+        ):
             before = x.copy()
             estimate = one.run(x, "0.1", SeededEntropy(1))
             assert estimate.shape == shape
@@ -40,11 +61,15 @@ def test_every_baseline_takes_any_shape_and_any_count(name, monkeypatch):
             assert np.array_equal(x, before)
 
 
-@pytest.mark.parametrize("name", [name for name, one in ALL.items() if one.name not in {"Uniform", "MWEM", "PHP"}])
+@pytest.mark.parametrize(
+    "name", [name for name, one in ALL.items() if one.name not in {"Uniform", "MWEM", "PHP"}]
+)
 def test_much_budget_gives_the_counts_back(name):
     one = ALL[name]
     x = np.random.default_rng(2).poisson(50.0, (16,) * one.dimensions)
-    assert np.abs(one.run(x, 10**5, SeededEntropy(1)) - x).max() < (1e-2 if one.name == "EFPA" else 1e-6)
+    assert np.abs(one.run(x, 10**5, SeededEntropy(1)) - x).max() < (
+        1e-2 if one.name == "EFPA" else 1e-6
+    )
 
 
 def test_php_finds_buckets_that_are_there():
@@ -77,12 +102,21 @@ LATE = Ranges(np.array([0]), np.array([4]))
     ("make", "message"),
     [
         *(
-            (lambda x=x: NAMED["Identity"].run(x, 1, SeededEntropy(1)), r"an int64 array of 1 dimension\(s\) and 1 to 1048576 cells")
+            (
+                lambda x=x: NAMED["Identity"].run(x, 1, SeededEntropy(1)),
+                r"an int64 array of 1 dimension\(s\) and 1 to 1048576 cells",
+            )
             for x in (np.zeros(4), ZEROS((2, 2)), ZEROS(0), [1, 2], ZEROS(2**20 + 1))
         ),
         (lambda: NAMED["EFPA"].run(ZEROS(2**14 + 1), 1, SeededEntropy(1)), "1 to 16384 cells"),
-        (lambda: NAMED["GreedyH"].run(ZEROS(2**13 + 1), 1, SeededEntropy(1), LATE), "at most 8192 cells where ranges are listed"),
-        (lambda: _grids.QUADTREE.run(ZEROS((1, 2**13)), 1, SeededEntropy(1)), r"within a square of 2\^24 cells"),
+        (
+            lambda: NAMED["GreedyH"].run(ZEROS(2**13 + 1), 1, SeededEntropy(1), LATE),
+            "at most 8192 cells where ranges are listed",
+        ),
+        (
+            lambda: _grids.QUADTREE.run(ZEROS((1, 2**13)), 1, SeededEntropy(1)),
+            r"within a square of 2\^24 cells",
+        ),
         (lambda: Ranges(np.array([2]), np.array([2])), "0 <= low < high"),
         (lambda: Ranges(np.array([0.0]), np.array([2.0])), "two int64 arrays"),
         (lambda: NAMED["GreedyH"].run(ZEROS(3), 1, SeededEntropy(1), LATE), "within the"),
@@ -97,16 +131,18 @@ def test_two_dimensional_ranges_are_sums_of_boxes():
     generator = np.random.default_rng(3)
     x = generator.poisson(5.0, (6, 9))
     low = np.stack([generator.integers(0, side, 30) for side in x.shape], axis=1)
-    high = np.stack([generator.integers(low[:, axis], side) + 1 for axis, side in enumerate(x.shape)], axis=1)
+    high = np.stack(
+        [generator.integers(low[:, axis], side) + 1 for axis, side in enumerate(x.shape)], axis=1
+    )
     direct = [x[a:c, b:d].sum() for (a, b), (c, d) in zip(low, high, strict=True)]
     assert Ranges(low, high).answers(x).tolist() == direct
 
 
-# --- the mathematics -------------------------------------------------------------------------------------------------------------
+# --- the mathematics ------------------------------------------------------------------------------
 
 
-# Cells, and the errors of both readings: as defined (equation 9, arXiv 1410.0265), and as released, 4 digits of which stand in the
-# published table, the others as measured with the released code.
+# Cells, and the errors of both readings: as defined (equation 9, arXiv 1410.0265), and as released,
+# 4 digits of which stand in the published table, the others as measured with the released code.
 GREEDY_H = [
     (all_ranges_gram(64), 4.453, None),
     (all_ranges_gram(128), 5.667, 5.5276),
@@ -129,18 +165,25 @@ def test_both_readings_of_greedy_h_have_their_published_errors(gram, defined, re
         assert strategy_rmse(gram, found.matrix(), 1) == pytest.approx(found.rmse, rel=1e-9)
         np.testing.assert_allclose(found.matrix().sum(axis=0), 1)
         # A matrix does as well as a name.
-        assert _greedy_h.as_defined(dense_gram(gram.dense(), gram.queries)).matrix() == pytest.approx(_greedy_h.as_defined(gram).matrix())
+        assert _greedy_h.as_defined(
+            dense_gram(gram.dense(), gram.queries)
+        ).matrix() == pytest.approx(_greedy_h.as_defined(gram).matrix())
     if released:
         digits = 6e-5 if round(released, 3) != released else 6e-4
-        assert strategy_rmse(gram, _greedy_h.as_released(gram.dense()).matrix(), 1) == pytest.approx(released, abs=digits)
+        assert strategy_rmse(
+            gram, _greedy_h.as_released(gram.dense()).matrix(), 1
+        ) == pytest.approx(released, abs=digits)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_greedy_h_measures_no_blocks_that_nobody_asks_about(seed):
-    # Only rounding errors are left of the weights of ranges behind their last cell; with seed 5 to follow them ends in a negative error.
+    # Only rounding errors are left of the weights of ranges behind their last cell; with seed 5 to
+    # follow them ends in a negative error.
     rng = np.random.default_rng(seed)
     low = rng.integers(0, 20, 30)
-    scales = _greedy_h.fit_greedy_h(Gram(64, 30, given=(rng.random(30), low, np.minimum(31, low + rng.integers(0, 12, 30))))).scales
+    scales = _greedy_h.fit_greedy_h(
+        Gram(64, 30, given=(rng.random(30), low, np.minimum(31, low + rng.integers(0, 12, 30))))
+    ).scales
     for scale in scales[1:-1]:
         np.testing.assert_array_equal(scale[len(scale) // 2 :], 0)
     np.testing.assert_array_equal(scales[0][32:], 1 - scales[-1][0])
@@ -148,12 +191,20 @@ def test_greedy_h_measures_no_blocks_that_nobody_asks_about(seed):
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("Identity", 9.274), ("H2", 11.51), ("HB", 6.294), ("Privelet", 10.52), ("GreedyH", 6.973), ("GreedyH, released reading", 6.875)],
+    [
+        ("Identity", 9.274),
+        ("H2", 11.51),
+        ("HB", 6.294),
+        ("Privelet", 10.52),
+        ("GreedyH", 6.973),
+        ("GreedyH, released reading", 6.875),
+    ],
 )
 def test_simulated_errors_are_the_published_ones(name, expected, monkeypatch):
     """All ranges, 256 cells, as measured with the released code.
 
-    200 runs, of which an error has a standard deviation of 3.5%: noise that is wrong by a fifth is seen with a chance of 99.8%.
+    200 runs, of which an error has a standard deviation of 3.5%: noise that is wrong by a fifth is
+    seen with a chance of 99.8%.
     """
     draw_ahead(monkeypatch, _noise)
     x = np.random.default_rng(5).poisson(30.0, 256)
@@ -172,15 +223,27 @@ def test_least_squares_on_a_hierarchy_are_least_squares():
     values = [generator.normal(0, 10, count) for count in counts]
     precisions = [generator.uniform(0.1, 2.0, count) for count in counts]
     precisions[1][2] = precisions[3][0] = 0.0
-    rows = np.vstack([np.equal.outer(np.arange(count), np.arange(11) // width) for count, width in zip(counts, widths, strict=True)])
+    rows = np.vstack(
+        [
+            np.equal.outer(np.arange(count), np.arange(11) // width)
+            for count, width in zip(counts, widths, strict=True)
+        ]
+    )
     weights = np.concatenate(precisions)[:, None]
-    direct = np.linalg.solve(rows.T @ (weights * rows), rows.T @ (weights[:, 0] * np.concatenate(values)))
+    direct = np.linalg.solve(
+        rows.T @ (weights * rows), rows.T @ (weights[:, 0] * np.concatenate(values))
+    )
     assert _tree.least_squares(values, precisions, widths) == pytest.approx(direct, rel=1e-9)
 
 
 def test_gram_of_ranges_is_that_of_their_matrix():
     ranges = all_ranges(9, 4)
-    matrix = np.array([[float(a <= j < b) for j in range(9)] for a, b in zip(ranges.low, ranges.high, strict=True)])
+    matrix = np.array(
+        [
+            [float(a <= j < b) for j in range(9)]
+            for a, b in zip(ranges.low, ranges.high, strict=True)
+        ]
+    )
     assert np.array_equal(_greedy_h.gram_of(ranges, 9), matrix.T @ matrix)
     assert np.array_equal(_greedy_h.gram_of(None, 9), all_ranges_gram(9).dense())
 
@@ -217,21 +280,34 @@ def test_quadrants_are_runs_at_every_depth():
 
 def test_dawa_pays_a_quarter_of_its_budget_for_the_partition(monkeypatch):
     asked = []
-    monkeypatch.setattr(_dawa, "noisy_costs", lambda x, epsilon, _, penalty: asked.append((epsilon, penalty)) or np.array([0]))
+    monkeypatch.setattr(
+        _dawa,
+        "noisy_costs",
+        lambda x, epsilon, _, penalty: asked.append((epsilon, penalty)) or np.array([0]),
+    )
     NAMED["DAWA, Algorithm 1 as printed"].run(np.zeros(4, dtype=np.int64), 1, SeededEntropy(1))
     assert [(float(epsilon), float(3 * penalty)) for epsilon, penalty in asked] == [(0.25, 4)]
 
 
-# --- the command -----------------------------------------------------------------------------------------------------------------
+# --- the command ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("folder", "shape", "flags"), [("hist1d", (32,), []), ("hist2d", (8, 8), ["--plane"])])
-def test_the_command_prints_a_table_that_says_what_is_not_private(folder, shape, flags, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("folder", "shape", "flags"), [("hist1d", (32,), []), ("hist2d", (8, 8), ["--plane"])]
+)
+def test_the_command_prints_a_table_that_says_what_is_not_private(
+    folder, shape, flags, tmp_path, monkeypatch, capsys
+):
     (tmp_path / folder).mkdir()
     np.save(tmp_path / folder / "SMALL.n.npy", np.random.default_rng(1).poisson(9.0, shape))
-    monkeypatch.setattr("sys.argv", ["baselines", "--data", str(tmp_path), "--trials", "2", "--epsilon", "1", *flags])
+    monkeypatch.setattr(
+        "sys.argv",
+        ["baselines", "--data", str(tmp_path), "--trials", "2", "--epsilon", "1", *flags],
+    )
     command.main()
-    head, _, row, *_ = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    head, _, row, *_ = [
+        line for line in capsys.readouterr().out.splitlines() if line.startswith("|")
+    ]
     assert ("DAWA, released first stage (not private, for comparison)" in head) == (not flags)
     assert row.startswith("| SMALL |")
     assert row.count("|") == head.count("|") == (7 if flags else 16)
@@ -245,7 +321,12 @@ def test_the_command_asks_the_ranges_of_the_partition_experiment():
 
 
 @pytest.mark.parametrize(
-    ("flags", "message"), [([], "No histograms in"), (["--trials", "1"], "--trials must be at least 2"), (["--only", "X"], "--only must")]
+    ("flags", "message"),
+    [
+        ([], "No histograms in"),
+        (["--trials", "1"], "--trials must be at least 2"),
+        (["--only", "X"], "--only must"),
+    ],
 )
 def test_the_command_says_what_is_missing(flags, message, tmp_path, monkeypatch):
     if flags:
@@ -256,12 +337,18 @@ def test_the_command_says_what_is_missing(flags, message, tmp_path, monkeypatch)
         command.main()
 
 
-# --- apart from the package ------------------------------------------------------------------------------------------------------
+# --- apart from the package -----------------------------------------------------------------------
 
 
 def test_the_wheel_holds_the_package_alone_and_the_layers_are_checked():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
     assert settings["hatch"]["build"]["targets"]["wheel"]["packages"] == ["src/leastnoise"]
     assert "baselines" not in settings["hatch"]["build"]["targets"]["sdist"]["include"]
-    layers = [contract for contract in settings["importlinter"]["contracts"] if "never imports" in contract["name"]]
-    assert [contract["layers"] for contract in layers] == [["experiments", "baselines", "leastnoise"]]
+    layers = [
+        contract
+        for contract in settings["importlinter"]["contracts"]
+        if "never imports" in contract["name"]
+    ]
+    assert [contract["layers"] for contract in layers] == [
+        ["experiments", "baselines", "leastnoise"]
+    ]

@@ -54,14 +54,19 @@ def test_all_intervals_are_exact(shape, short, monkeypatch):
         x = SHAPES[shape](np.random.default_rng(n), n).astype(np.int64)
         for length, found in enumerate(all_costs(x), start=1):
             assert found.dtype == np.int64
-            assert found.tolist() == [length * by_definition(x, start, length) for start in range(n - length + 1)]
+            assert found.tolist() == [
+                length * by_definition(x, start, length) for start in range(n - length + 1)
+            ]
 
 
 def test_the_worked_example_of_the_paper():
     x = np.array([2, 3, 8, 1, 0, 2, 0, 4, 2, 4])
     by_length = all_costs(x)
     known = {(0, 2): 1, (2, 1): 0, (3, 4): 3, (7, 3): Fraction(8, 3), (0, 10): Fraction(172, 10)}
-    assert {(start, length): Fraction(int(by_length[length - 1][start]), length) for start, length in known} == known
+    assert {
+        (start, length): Fraction(int(by_length[length - 1][start]), length)
+        for start, length in known
+    } == known
 
 
 @pytest.mark.parametrize("length", range(1, 8))
@@ -71,7 +76,9 @@ def test_the_sensitivity_of_the_deviation_is_two_minus_two_over_length(length):
         x = generator.integers(0, 4, length) if trial else np.zeros(length, dtype=np.int64)
         more = x + (np.arange(length) == generator.integers(length))
         changes.append(abs(int(all_costs(more)[-1][0]) - int(all_costs(x)[-1][0])))
-    assert Fraction(max(changes), length) == 2 - Fraction(2, length)  # reached by the empty interval
+    assert Fraction(max(changes), length) == 2 - Fraction(
+        2, length
+    )  # reached by the empty interval
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 64, 1000])
@@ -86,7 +93,11 @@ def test_nothing_overflows_at_the_largest_counts(n):
 def deviations(counts):
     """Deviation from the mean of each interval, by start and power."""
     powers = range(len(counts).bit_length())
-    return {(start, k): by_definition(counts, start, 2**k) for k in powers for start in range(len(counts) - 2**k + 1)}
+    return {
+        (start, k): by_definition(counts, start, 2**k)
+        for k in powers
+        for start in range(len(counts) - 2**k + 1)
+    }
 
 
 def test_one_record_changes_costs_by_at_most_what_the_scales_of_noisy_costs_assume():
@@ -97,7 +108,9 @@ def test_one_record_changes_costs_by_at_most_what_the_scales_of_noisy_costs_assu
         for cell in range(4):
             after = deviations(tuple(one + (place == cell) for place, one in enumerate(counts)))
             for (start, power), value in after.items():
-                change[power] = max(change.get(power, Fraction(0)), abs(value - before[start, power]))
+                change[power] = max(
+                    change.get(power, Fraction(0)), abs(value - before[start, power])
+                )
     assert change == {0: 0, 1: 1, 2: Fraction(3, 2)}
     for (_, power), scale in noisy((3, 0, 5, 5), 1)[1].items():
         least = (change[2] + change[power]) * GRID / EPSILON
@@ -131,7 +144,10 @@ def test_the_partition_is_the_least_of_costs_that_all_have_their_own_noise():
         found, _, draws = noisy(counts, seed)
         exact = deviations(counts)
         assert draws.keys() == exact.keys()
-        total = {B: sum(math.floor(GRID * exact[b]) + 5 * GRID + draws[b] for b in B) for B in partitions_of_powers(4)}
+        total = {
+            B: sum(math.floor(GRID * exact[b]) + 5 * GRID + draws[b] for b in B)
+            for B in partitions_of_powers(4)
+        }
         best = min(total, key=lambda B: total[B])
         assert found.tolist() == [start for start, _ in best]
         seen.update(best)
@@ -144,7 +160,10 @@ def test_the_cheapest_partition_is_that_of_all_partitions(n):
     for _ in range(30):
         powers = [generator.integers(-9, 10, n - 2**k + 1) for k in range(n.bit_length())]
         starts = cheapest_of_powers(powers)
-        totals = {tuple(b[0] for b in B): sum(int(powers[k][start]) for start, k in B) for B in partitions_of_powers(n)}
+        totals = {
+            tuple(b[0] for b in B): sum(int(powers[k][start]) for start, k in B)
+            for B in partitions_of_powers(n)
+        }
         assert totals[tuple(starts.tolist())] == min(totals.values())
 
 

@@ -9,7 +9,19 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from baselines import ONE_DIMENSION, TWO_DIMENSIONS, Ranges, _dawa, _fourier, _grids, _linear, _mwem, _noise, _partition, _tree
+from baselines import (
+    ONE_DIMENSION,
+    TWO_DIMENSIONS,
+    Ranges,
+    _dawa,
+    _fourier,
+    _grids,
+    _linear,
+    _mwem,
+    _noise,
+    _partition,
+    _tree,
+)
 from leastnoise._check import InputError, InternalError
 from leastnoise._kernel import SeededEntropy
 from mechanisms.remembered import draw_ahead
@@ -21,27 +33,35 @@ ALL = {f"{one.name}, {one.dimensions}-D": one for one in (*ONE_DIMENSION, *TWO_D
 AUDITED = [name for name, one in ALL.items() if one.private and not one.name.startswith("DAWA")]
 
 
-# --- what is private -------------------------------------------------------------------------------------------------------------
+# --- what is private ------------------------------------------------------------------------------
 
 
 LISTED = Ranges(np.array([0, 1, 1, 5]), np.array([2, 6, 9, 9]))
-RUNS = [(name, side, None) for name in AUDITED for side in (4, 9)] + [(name, 9, LISTED) for name in AUDITED if ALL[name].aware]
+RUNS = [(name, side, None) for name in AUDITED for side in (4, 9)] + [
+    (name, 9, LISTED) for name in AUDITED if ALL[name].aware
+]
 
 
 @pytest.mark.parametrize(("name", "side", "ranges"), RUNS)
-def test_no_run_loses_more_than_epsilon_and_nothing_goes_round_the_noise(name, side, ranges, audit, monkeypatch):
+def test_no_run_loses_more_than_epsilon_and_nothing_goes_round_the_noise(
+    name, side, ranges, audit, monkeypatch
+):
     """At least 40% of it is seen to be lost on some pair: the audit does measure, and no mechanism is made worse than it has to be."""
     monkeypatch.setattr(_mwem, "_PASSES", 2)  # post-processing
     one = ALL[name]
     shape = (side,) if one.dimensions == 1 else (side, side - 1)
-    loss, leaks = audit(lambda x, entropy: one.run(x, EPSILON, entropy, ranges), shape, seeds=(side,))
+    loss, leaks = audit(
+        lambda x, entropy: one.run(x, EPSILON, entropy, ranges), shape, seeds=(side,)
+    )
     assert not leaks
     assert 0.4 * EPSILON <= loss <= EPSILON + ROUNDING
 
 
 def test_the_second_stage_of_dawa_loses_what_it_says(audit):
     starts = np.array([0, 1, 4])
-    loss, leaks = audit(lambda x, entropy: _dawa.second_stage(x, starts, EPSILON, entropy, None), (8,))
+    loss, leaks = audit(
+        lambda x, entropy: _dawa.second_stage(x, starts, EPSILON, entropy, None), (8,)
+    )
     assert not leaks
     assert 0.4 * EPSILON <= loss <= EPSILON + ROUNDING
 
@@ -58,7 +78,10 @@ def test_choices_are_the_best_where_the_others_are_far_behind_or_the_rate_is_hig
     """A score 10^9 behind counts as 45 / rate behind; with 4096 of them the rest of the chance is below 10^-15."""
     far = np.full(4096, -(10**9))
     far[7] = 0
-    for scores, rate, best in ((far, Fraction(1, 100), 7), (np.array([-1, 0, -68]), Fraction(1500), 1)):
+    for scores, rate, best in (
+        (far, Fraction(1, 100), 7),
+        (np.array([-1, 0, -68]), Fraction(1500), 1),
+    ):
         assert {_noise.choose(scores, rate, SeededEntropy(seed)) for seed in range(20)} == {best}
 
 
@@ -67,7 +90,7 @@ def test_too_small_a_rate_is_refused():
         _noise.choose(np.zeros(2, dtype=np.int64), Fraction(1, 2**41), SeededEntropy(1))
 
 
-# --- the faults of released code, put in -----------------------------------------------------------------------------------------
+# --- the faults of released code, put in ----------------------------------------------------------
 
 
 def test_a_true_total_is_seen_uniform(audit):
@@ -77,7 +100,11 @@ def test_a_true_total_is_seen_uniform(audit):
 
 def test_a_true_total_is_seen_mwem(audit, monkeypatch):
     def laplace(answers, epsilon, entropy):
-        return answers if epsilon == EPSILON * _mwem.TOTAL_SHARE else _noise.laplace(answers, epsilon, entropy)
+        return (
+            answers
+            if epsilon == EPSILON * _mwem.TOTAL_SHARE
+            else _noise.laplace(answers, epsilon, entropy)
+        )
 
     monkeypatch.setattr(_mwem, "laplace", laplace)
     monkeypatch.setattr(_mwem, "_PASSES", 2)
@@ -138,17 +165,27 @@ def test_sensitivities_of_another_normalisation_are_seen_efpa(audit, monkeypatch
 def test_the_tail_of_efpa_moves_by_at_most_one_record():
     """What its exponential mechanism rests on, in the exact integers that it uses; 17 is 1 record and rounding."""
     generator = np.random.default_rng(4)
-    for x in (np.zeros(31, dtype=np.int64), generator.poisson(3.0, 32), generator.poisson(5.0, 33) ** 5):
+    for x in (
+        np.zeros(31, dtype=np.int64),
+        generator.poisson(3.0, 32),
+        generator.poisson(5.0, 33) ** 5,
+    ):
         before = _fourier.tails(*_fourier.coefficients(x), len(x))
         steps = np.eye(len(x), dtype=np.int64)
-        moved = [np.abs(_fourier.tails(*_fourier.coefficients(x + step), len(x)) - before).max() for step in steps]
+        moved = [
+            np.abs(_fourier.tails(*_fourier.coefficients(x + step), len(x)) - before).max()
+            for step in steps
+        ]
         assert max(moved) <= _fourier.SCORE_SENSITIVITY
         assert max(moved) > 5
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 8, 31])
 def test_efpa_sensitivities_are_the_column_sums_of_its_basis(size):
-    rows = [np.abs(_fourier.coefficients(np.eye(size, dtype=np.int64)[j])).sum(axis=0) for j in range(size)]
+    rows = [
+        np.abs(_fourier.coefficients(np.eye(size, dtype=np.int64)[j])).sum(axis=0)
+        for j in range(size)
+    ]
     assert _fourier.sensitivities(size).tolist() == np.cumsum(rows, axis=1).max(axis=0).tolist()
 
 
@@ -175,13 +212,19 @@ def test_php_never_decides_more_often_than_it_pays_for():
     assert decisions.max() == depth
     assert decisions.max() * (EPSILON / depth) == EPSILON
     _, unlimited = _partition.bisect(peeled(n), Fraction(1), Fraction(0), n, SeededEntropy(1))
-    assert unlimited.max() * (EPSILON / depth) > 2 * EPSILON  # the fault: a budget for log2 n decisions, and more of them
+    assert (
+        unlimited.max() * (EPSILON / depth) > 2 * EPSILON
+    )  # the fault: a budget for log2 n decisions, and more of them
 
 
 def test_php_passes_that_depth_on(monkeypatch):
     asked = []
     mine = _partition.bisect
-    monkeypatch.setattr(_partition, "bisect", lambda x, e, p, depth, u: asked.append((e, depth)) or mine(x, e, p, depth, u))
+    monkeypatch.setattr(
+        _partition,
+        "bisect",
+        lambda x, e, p, depth, u: asked.append((e, depth)) or mine(x, e, p, depth, u),
+    )
     for n in (1, 5, 16):
         _partition.p_h_partition(peeled(n), EPSILON, SeededEntropy(1), None)
     assert asked == [(EPSILON / 2, 1), (EPSILON / 6, 3), (EPSILON / 8, 4)]
@@ -195,7 +238,9 @@ def test_mwem_chooses_with_half_of_a_step_in_the_exponent(monkeypatch):
     assert rates == [step / 2] * 10
 
 
-@pytest.mark.parametrize("epsilon", [0, -1, "-0.1", float("nan"), float("inf"), "1e-30", None, True])
+@pytest.mark.parametrize(
+    "epsilon", [0, -1, "-0.1", float("nan"), float("inf"), "1e-30", None, True]
+)
 def test_every_baseline_refuses_an_impossible_epsilon(epsilon):
     for one in ALL.values():
         with pytest.raises(InputError, match="epsilon must be"):
@@ -214,10 +259,15 @@ def test_there_are_no_default_seeds():
 def test_sensitivities_are_of_sizes_not_of_signed_numbers():
     """The released norm of -2 I is -2."""
     assert _tree.spent_weight([np.array([-2, -2])], (1,)) == 2
-    for weights, widths in (([np.array([-2, -2])], (1,)), ([np.array([2**20, 5]), np.array([1])], (1, 2))):
+    for weights, widths in (
+        ([np.array([-2, -2])], (1,)),
+        ([np.array([2**20, 5]), np.array([1])], (1, 2)),
+    ):
         with pytest.raises(InternalError, match="spends more than its budget"):
             _tree.measured(np.zeros(2, dtype=np.int64), weights, widths, EPSILON, SeededEntropy(1))
-    columns = np.array([np.concatenate(_linear.wavelet_coefficients(row)) for row in np.eye(8, dtype=np.int64)])
+    columns = np.array(
+        [np.concatenate(_linear.wavelet_coefficients(row)) for row in np.eye(8, dtype=np.int64)]
+    )
     assert np.abs(columns).sum(axis=1).tolist() == [4] * 8
     assert columns.sum(axis=1).min() == -2  # what a sum without sizes would make of the last cell
 
@@ -231,7 +281,9 @@ def test_the_height_of_hb_is_a_whole_number():
             assert _linear.height(branching**levels + 1, branching) == levels + 1
 
 
-@pytest.mark.parametrize("one", [one for one in TWO_DIMENSIONS if one.name != "Uniform"], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "one", [one for one in TWO_DIMENSIONS if one.name != "Uniform"], ids=lambda one: one.name
+)
 def test_estimates_in_two_dimensions_are_not_cut_to_32_bits(one):
     x = np.zeros((16, 16), dtype=np.int64)
     x[3, 5] = 3 * 2**31
@@ -242,20 +294,23 @@ def test_estimates_in_two_dimensions_are_not_cut_to_32_bits(one):
         assert (estimate != np.round(estimate)).any()
 
 
-# --- Monte Carlo: the partitions of DAWA, whose noise is drawn for each bucket; all others are audited above ---------------------
+# --- Monte Carlo: the partitions of DAWA, whose noise is drawn for each bucket; all others are audited above ----
 
 
 def surely_lost(one, other):
     """Lower bound of the privacy loss from draws on two neighbours, hashable outputs, that holds with probability 1 - 1e-6.
 
-    The first half of the draws names the outputs that look most revealing, the second gives Clopper-Pearson bounds for them.
+    The first half of the draws names the outputs that look most revealing, the second gives
+    Clopper-Pearson bounds for them.
     """
     half, loss = len(one) // 2, 0.0
     for mine, theirs in ((one, other), (other, one)):
         first, second = Counter(mine[:half]), Counter(theirs[:half])
         ranked = sorted(first, key=lambda out: (first[out] + 1) / (second[out] + 1), reverse=True)
         # single outputs, and all outputs above a ratio
-        events = [{out} for out in ranked[:10]] + [set(ranked[:k]) for k in (3, 20, 50, len(ranked) // 2) if k]
+        events = [{out} for out in ranked[:10]] + [
+            set(ranked[:k]) for k in (3, 20, 50, len(ranked) // 2) if k
+        ]
         total, rest = len(mine) - half, len(theirs) - half
         for event in events:
             hits, faults = (sum(out in event for out in draws[half:]) for draws in (mine, theirs))
@@ -266,24 +321,34 @@ def surely_lost(one, other):
     return loss
 
 
-PAIRS = [(np.array(counts), np.array(more)) for counts, more in (([0] * 4, [0, 1, 0, 0]), ([4, 0, 3, 0], [4, 0, 4, 0]))]
+PAIRS = [
+    (np.array(counts), np.array(more))
+    for counts, more in (([0] * 4, [0, 1, 0, 0]), ([4, 0, 3, 0], [4, 0, 4, 0]))
+]
 
 
 def partitions(partition, pair, epsilons, draws, entropy):
-    return ([tuple(partition(counts, *epsilons, entropy).tolist()) for _ in range(draws)] for counts in pair)
+    return (
+        [tuple(partition(counts, *epsilons, entropy).tolist()) for _ in range(draws)]
+        for counts in pair
+    )
 
 
 def test_the_printed_partition_loses_no_more_than_epsilon(monkeypatch):
     draw_ahead(monkeypatch, _dawa)
     for seed, pair in enumerate(PAIRS):
-        one, other = partitions(_dawa.printed_partition, pair, (Fraction(2), Fraction(6)), 500, SeededEntropy(80 + seed))
+        one, other = partitions(
+            _dawa.printed_partition, pair, (Fraction(2), Fraction(6)), 500, SeededEntropy(80 + seed)
+        )
         assert surely_lost(one, other) <= 2
 
 
 def test_the_released_first_stage_of_dawa_is_seen(monkeypatch):
     """Budget 1 for the partition, 3 for the counts: a loss of 2.5 at 4 cells, of which these draws prove more than 1."""
     draw_ahead(monkeypatch, _dawa)
-    one, other = partitions(_dawa.released_partition, PAIRS[0], (Fraction(1), Fraction(3)), 6000, SeededEntropy(4))
+    one, other = partitions(
+        _dawa.released_partition, PAIRS[0], (Fraction(1), Fraction(3)), 6000, SeededEntropy(4)
+    )
     assert surely_lost(one, other) > 1
 
 

@@ -29,7 +29,8 @@ SMALLEST = [
     ("trees", "--shapes", "even-32", "--budgets", "rho", "--strategies", "workload"),
     ("trees", "--release", "1", "--rows", "100", "--sources", "duckdb"),
 ]
-# Spark starts Java, which takes longer than all others together; sums is run with one threshold by tests/experiments.
+# Spark starts Java, which takes longer than all others together; sums is run with one threshold by
+# tests/experiments.
 NOT_HERE = {"spark", "sums"}
 
 

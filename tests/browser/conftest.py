@@ -26,7 +26,14 @@ def _driver() -> bool:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (HERE / "node_modules" / ".package-lock.json").exists():
             command = ["npm", "ci", "--no-audit", "--no-fund", "--silent"]
-            subprocess.run(command, cwd=HERE, check=False, timeout=HANGS, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            subprocess.run(
+                command,
+                cwd=HERE,
+                check=False,
+                timeout=HANGS,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
         return (HERE / "node_modules" / ".package-lock.json").exists()
 
 
@@ -39,7 +46,9 @@ def _started(kind: str, home: Path) -> subprocess.Popen[str]:
         pytest.skip("npm could not install what drives a browser (cd tests/browser; npm ci)")
     command = ["node", "drive.mjs", kind, program]
     environment = {**os.environ, "HOME": str(home)}
-    return subprocess.Popen(command, cwd=HERE, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, cwd=HERE, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
 
 
 @pytest.fixture(scope="session")

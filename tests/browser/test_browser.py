@@ -1,6 +1,7 @@
 """The report in real browsers: nothing on the console, nothing loaded, keys alone suffice, axe finds nothing, and it fits.
 
-Needs npm, which fetches what drives browsers, and Debian's chromium or firefox-esr; without them these tests are skipped.
+Needs npm, which fetches what drives browsers, and Debian's chromium or firefox-esr; without them
+these tests are skipped.
 """
 
 import numpy as np
@@ -16,11 +17,27 @@ def page(tmp_path_factory):
     """A report with a number, bars, small multiples, a table too large to draw, and lines; hostile labels."""
     random = np.random.default_rng(0)
     zones = ["north", "south", "east", "<script>alert(1)</script>"]
-    domain = ln.Domain(sex=["F", "M"], zone=zones, age=ln.Integers(17, 32), shop=["a", "b", "c", "d"])
-    asked = ln.queries(domain) + ln.queries(domain, zone="identity") + ln.queries(domain, sex="identity", age="identity")
-    asked += ln.queries(domain, sex="identity", shop="identity", age="identity") + ln.queries(domain, sex="identity", age="prefix")
-    people = {"sex": random.choice(["F", "M"], 5000), "zone": random.choice(zones, 5000), "age": random.integers(17, 33, 5000), "shop": "a"}
-    plan, out = ln.plan(asked, ln.PureDP(1), strategy="identity"), tmp_path_factory.mktemp("page") / "release"
+    domain = ln.Domain(
+        sex=["F", "M"], zone=zones, age=ln.Integers(17, 32), shop=["a", "b", "c", "d"]
+    )
+    asked = (
+        ln.queries(domain)
+        + ln.queries(domain, zone="identity")
+        + ln.queries(domain, sex="identity", age="identity")
+    )
+    asked += ln.queries(domain, sex="identity", shop="identity", age="identity") + ln.queries(
+        domain, sex="identity", age="prefix"
+    )
+    people = {
+        "sex": random.choice(["F", "M"], 5000),
+        "zone": random.choice(zones, 5000),
+        "age": random.integers(17, 33, 5000),
+        "shop": "a",
+    }
+    plan, out = (
+        ln.plan(asked, ln.PureDP(1), strategy="identity"),
+        tmp_path_factory.mktemp("page") / "release",
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("LEASTNOISE_CHARTS")
         ln.release(plan, pd.DataFrame(people), seed=1, out=out, options=ln.Options(formats=["csv"]))
@@ -34,8 +51,13 @@ def test_the_report_works_in_a_browser(page, kind, tmp_path, found_by):
     assert (found["read"] > 20) == (kind == "chrome" or WHOLE), "axe has read the page"
     assert not any(found["cut"].values()), "every column of every table is on a phone"
     assert found["rows"] == 4 + 32 + 32 + 128
-    assert found["tables"] == [1, 1]  # the search for zone leaves one table in the list, and one below it
-    as_numbers, rising = ([int(text.replace(",", "")) for text in found[name]] for name in ("before", "rising"))
+    assert found["tables"] == [
+        1,
+        1,
+    ]  # the search for zone leaves one table in the list, and one below it
+    as_numbers, rising = (
+        [int(text.replace(",", "")) for text in found[name]] for name in ("before", "rising")
+    )
     assert rising == sorted(as_numbers)
     assert (found["falling"], found["back"]) == (found["rising"][::-1], found["before"])
     assert found["filtered"] == ["north"]

@@ -14,9 +14,12 @@ from browser.conftest import BROWSERS, WHOLE
 from waiting import HANGS
 
 ROOT = Path(__file__).parents[2]
-# Pages of every kind: text, code, wide tables with pictures, a list. LEASTNOISE_SITE=whole, as in `make browsers`, opens all of them.
+# Pages of every kind: text, code, wide tables with pictures, a list. LEASTNOISE_SITE=whole, as in
+# `make browsers`, opens all of them.
 TYPICAL = ["index", "how-to", "results/sums", "decisions/index"]
-EXAMINED = [*TYPICAL, "python", "spec", "commands", "strategies", "contributing"] if WHOLE else TYPICAL
+EXAMINED = (
+    [*TYPICAL, "python", "spec", "commands", "strategies", "contributing"] if WHOLE else TYPICAL
+)
 
 
 class _Quiet(SimpleHTTPRequestHandler):
@@ -30,7 +33,16 @@ def site(tmp_path_factory):
     built = os.environ.get("LEASTNOISE_BUILT")
     folder = Path(built) if built else tmp_path_factory.mktemp("site")
     if not built:
-        command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+        command = [
+            sys.executable,
+            "-m",
+            "mkdocs",
+            "build",
+            "--strict",
+            "--quiet",
+            "--site-dir",
+            str(folder),
+        ]
         subprocess.run(command, cwd=ROOT, check=True, timeout=HANGS, capture_output=True)
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder))) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -46,7 +58,9 @@ def test_the_site_works_in_a_browser(site, kind, found_by):
     opened = [name for name in whole if name not in {"404", "search"}] if WHOLE else TYPICAL
     found = found_by(kind, "site.mjs", address, ",".join(opened), ",".join(EXAMINED))
     assert (found["visited"], found["read"]) == (len(opened), len(opened))
-    assert [text for text in found["said"] if "earch" not in text] == []  # the search says on the console that it is ready
+    assert [
+        text for text in found["said"] if "earch" not in text
+    ] == []  # the search says on the console that it is ready
     assert [one for one in found["requests"] if not one.startswith((address, "data:"))] == []
     assert [found[fault] for fault in ("failed", "overflow", "axe")] == [[], {}, {}]
     assert found["dark"] == (dict.fromkeys(EXAMINED, "rgb(23, 25, 28)") if kind == "chrome" else {})

@@ -29,36 +29,69 @@ def used(found_by, kind, folder, mode, name=None, text=""):
     return found
 
 
-# One browser uses the page that begins, its fields and its keys, and the other all further pages; `make browsers` sends both to every page.
+# One browser uses the page that begins, its fields and its keys, and the other all further pages;
+# `make browsers` sends both to every page.
 @pytest.mark.parametrize("kind", BROWSERS if WHOLE else ["firefox"])
 def test_from_no_file_to_a_saved_spec_by_keys_on_a_phone(found_by, kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    made = {"customer_id": [1, 2], "sex": ["F", "M"], "age": [30, 40], "pay": [1.5, 2.5], "tags": [[1], [2]], "weight": [1.5, 2]}
+    made = {
+        "customer_id": [1, 2],
+        "sex": ["F", "M"],
+        "age": [30, 40],
+        "pay": [1.5, 2.5],
+        "tags": [[1], [2]],
+        "weight": [1.5, 2],
+    }
     pd.DataFrame(made).to_parquet("people.parquet")
     found = used(found_by, kind, tmp_path, "begin")
-    assert (found["english"], found["german"]) == ("Begin with your data", "Eine Spezifikation f\u00fcr people.parquet")
+    assert (found["english"], found["german"]) == (
+        "Begin with your data",
+        "Eine Spezifikation f\u00fcr people.parquet",
+    )
     assert found["axe_begin"] == []
     assert all(over <= 0 for over in found["narrow"])
-    assert found["dragged"] == ["15", "16", "17", "18", "18", "0, 18, 65"]  # every edge on the way is read
+    assert found["dragged"] == [
+        "15",
+        "16",
+        "17",
+        "18",
+        "18",
+        "0, 18, 65",
+    ]  # every edge on the way is read
     assert found["groups"] == "Gruppen: 0-18 | 19-64 | 65+"
-    number = "die Zahl der Zeilen, die höchstens zählen, muss dies sein: eine ganze Zahl, mindestens 1"
+    number = (
+        "die Zahl der Zeilen, die höchstens zählen, muss dies sein: eine ganze Zahl, mindestens 1"
+    )
     assert found["refused"] == f"{number}; angegeben ist ''."
-    assert (found["focus"], found["rows"][0], found["again"]) == ("result", "sex x age:group", "people.toml planen")
+    assert (found["focus"], found["rows"][0], found["again"]) == (
+        "result",
+        "sex x age:group",
+        "people.toml planen",
+    )
     assert found["invented"].startswith("ERFUNDEN")
     assert "leastnoise release people.toml --out people-release" in found["commands"]
     saved = read_spec(tmp_path / "people.toml")
     assert (saved.privacy.unit_column, saved.privacy.max_rows) == ("customer_id", 20)
-    assert [statistic.name for statistic in saved.workload.statistics] == ["mean of pay (EUR) weighted by weight by sex"]
+    assert [statistic.name for statistic in saved.workload.statistics] == [
+        "mean of pay (EUR) weighted by weight by sex"
+    ]
     assert saved.domain.measure("weight").unit * 4 == 1
 
 
 @pytest.mark.parametrize("kind", BROWSERS if WHOLE else ["chrome"])
 def test_planning_works_in_a_browser(found_by, kind, tmp_path):
     found = used(found_by, kind, tmp_path, "plan", "people.toml", SPEC)
-    assert (found["again"], found["saved"], found["shown"]) == ("Plan people.toml", "Saved: people.toml", 4)
+    assert (found["again"], found["saved"], found["shown"]) == (
+        "Plan people.toml",
+        "Saved: people.toml",
+        4,
+    )
     assert found["before"] == found["first"]
     assert found["size"] == "1.26"  # ten steps of a hundredth of a decade
-    assert all(float(after) < float(before) for before, after in zip(found["first"], found["second"], strict=True))
+    assert all(
+        float(after) < float(before)
+        for before, after in zip(found["first"], found["second"], strict=True)
+    )
     saved = read_spec(tmp_path / "people.toml")
     assert saved.privacy.budget == ln.PureDP("1.26")
     assert len(saved.workload.products) == 7
@@ -67,10 +100,15 @@ def test_planning_works_in_a_browser(found_by, kind, tmp_path):
 
 @pytest.mark.parametrize("kind", BROWSERS if WHOLE else ["chrome"])
 def test_two_pages_of_one_spec_show_what_is_saved_and_what_is_refused(found_by, kind, tmp_path):
-    found = used(found_by, kind, tmp_path, "tabs", "people.toml", SPEC.replace('margin = "60"\n', MEANS))
+    found = used(
+        found_by, kind, tmp_path, "tabs", "people.toml", SPEC.replace('margin = "60"\n', MEANS)
+    )
     assert (found["shown"], found["unsaved"], found["error"]) == ("1", "", "")
     assert "changed on another page" in found["refused"]
-    assert [read_spec(tmp_path / name).privacy.budget for name in ("people.toml", "two.toml")] == [ln.PureDP(3), ln.PureDP(2)]
+    assert [read_spec(tmp_path / name).privacy.budget for name in ("people.toml", "two.toml")] == [
+        ln.PureDP(3),
+        ln.PureDP(2),
+    ]
     assert not (tmp_path / "none.toml").exists()
     assert found["told"]
     assert found["visible"] == [True] * 13
@@ -79,13 +117,32 @@ def test_two_pages_of_one_spec_show_what_is_saved_and_what_is_refused(found_by, 
 
 
 def test_the_horizon_of_a_series_is_moved_by_keys_on_a_phone(found_by, tmp_path):
-    found = used(found_by, "chrome", tmp_path, "horizon", "people.toml", f'{SERIES}[output]\nlanguage = "de"\n')
+    found = used(
+        found_by,
+        "chrome",
+        tmp_path,
+        "horizon",
+        "people.toml",
+        f'{SERIES}[output]\nlanguage = "de"\n',
+    )
     assert found["narrow"] <= 0
-    facts = [dict(zip(each[::2], each[1::2], strict=True)) for each in (found["first"], found["longer"], found["shortest"])]
-    margins = [{name: text for name, text in each.items() if name.startswith("Spannen, ")} for each in facts]
-    assert [each["Perioden"] for each in facts] == ["4, 2024-04-30", "7, 2024-07-31", "2, 2024-02-29"]
+    facts = [
+        dict(zip(each[::2], each[1::2], strict=True))
+        for each in (found["first"], found["longer"], found["shortest"])
+    ]
+    margins = [
+        {name: text for name, text in each.items() if name.startswith("Spannen, ")}
+        for each in facts
+    ]
+    assert [each["Perioden"] for each in facts] == [
+        "4, 2024-04-30",
+        "7, 2024-07-31",
+        "2, 2024-02-29",
+    ]
     months = [["01", "02", "04"], ["01", "04", "07"], ["01", "02"]]
-    assert [list(each) for each in margins] == [[f"Spannen, 2024-{month}" for month in of] for of in months]
+    assert [list(each) for each in margins] == [
+        [f"Spannen, 2024-{month}" for month in of] for of in months
+    ]
     assert all("month:prefix \u00b1 " in text for each in margins for text in each.values())
     errors = [each["Typischer Fehler aller Ergebnisse"] for each in facts]
     usual, longer, shortest = (float(error.split(";")[0].replace(",", ".")) for error in errors)
@@ -97,11 +154,19 @@ def test_the_horizon_of_a_series_is_moved_by_keys_on_a_phone(found_by, tmp_path)
 
 @pytest.mark.parametrize("kind", BROWSERS if WHOLE else ["chrome"])
 def test_exploring_works_in_a_browser(found_by, kind, tmp_path):
-    domain = ln.Domain(sex=["F", "M"], zone=["north", "<script>alert(1)</script>"], kids=ln.Integers(0, 5))
+    domain = ln.Domain(
+        sex=["F", "M"], zone=["north", "<script>alert(1)</script>"], kids=ln.Integers(0, 5)
+    )
     random = np.random.default_rng(0)
-    people = pd.DataFrame({"sex": random.choice(["F", "M"], 300), "zone": "north", "kids": random.integers(0, 6, 300)})
-    asked = ln.queries(domain, sex="identity", zone="identity") + ln.queries(domain, sex="identity", zone="identity", kids="identity")
-    ln.release(ln.plan(asked, ln.PureDP(1), strategy="identity"), people, seed=1, out=tmp_path / "release")
+    people = pd.DataFrame(
+        {"sex": random.choice(["F", "M"], 300), "zone": "north", "kids": random.integers(0, 6, 300)}
+    )
+    asked = ln.queries(domain, sex="identity", zone="identity") + ln.queries(
+        domain, sex="identity", zone="identity", kids="identity"
+    )
+    ln.release(
+        ln.plan(asked, ln.PureDP(1), strategy="identity"), people, seed=1, out=tmp_path / "release"
+    )
     found = used(found_by, kind, tmp_path, "explore", "release")
     assert found["again"] == "Explore release"
     assert found["drawn"] > 5

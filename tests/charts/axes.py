@@ -1,6 +1,7 @@
 """Axes of every sort, and a picture of every sort that a chart may be asked to draw: the rows of the conformance kit.
 
-A chart in a file of its own has its rows in a file of its own too: ``pictures_NAME.py`` beside this one, with a dictionary ``AXES``.
+A chart in a file of its own has its rows in a file of its own too: ``pictures_NAME.py`` beside this
+one, with a dictionary ``AXES``.
 """
 
 from importlib import import_module
@@ -17,7 +18,13 @@ def names(name, *labels):
 
 def cells(name, low, high):
     ends = np.arange(low, high + 2.0)
-    return Axis(name=name, labels=tuple(str(n) for n in range(low, high + 1)), kind="cells", low=ends[:-1], high=ends[1:])
+    return Axis(
+        name=name,
+        labels=tuple(str(n) for n in range(low, high + 1)),
+        kind="cells",
+        low=ends[:-1],
+        high=ends[1:],
+    )
 
 
 def up_to(name, count, width):
@@ -27,7 +34,11 @@ def up_to(name, count, width):
 
 
 def months(name, count):
-    return Axis(name=name, labels=tuple(f"{2024 + n // 12}-{n % 12 + 1:02d}" for n in range(count)), kind="times")
+    return Axis(
+        name=name,
+        labels=tuple(f"{2024 + n // 12}-{n % 12 + 1:02d}" for n in range(count)),
+        kind="times",
+    )
 
 
 SEX = names("sex", "F", "M")
@@ -42,7 +53,12 @@ def picture(axes, level=1000.0, spread=30.0, seed=0):
     random = np.random.default_rng(seed)
     answer = level + random.normal(0, spread, tuple(axis.size for axis in axes))
     return Picture(
-        name=" x ".join(axis.name for axis in axes), axes=axes, answer=answer, low=answer - spread, high=answer + spread, unit="rows"
+        name=" x ".join(axis.name for axis in axes),
+        axes=axes,
+        answer=answer,
+        low=answer - spread,
+        high=answer + spread,
+        unit="rows",
     )
 
 
@@ -57,7 +73,12 @@ AXES = {
         (months("month", 3),),
     ],
     "steps": [(cells("age", 18, 97),)],
-    "multiples": [(SEX, cells("age", 18, 97)), (cells("age", 18, 97), REGION), (SEX, REGION), (ODD, EDUCATION)],
+    "multiples": [
+        (SEX, cells("age", 18, 97)),
+        (cells("age", 18, 97), REGION),
+        (SEX, REGION),
+        (ODD, EDUCATION),
+    ],
     "heat": [
         (REGION, EDUCATION),
         (REGION, months("month", 24)),

@@ -13,7 +13,17 @@ import pytest
 
 from charts.axes import AXES, SEX, STORE, cells, months, names, pictures, up_to
 from charts.axes import picture as made
-from leastnoise._charts import CHARTS, Dots, chart_for, clear_of_the_rest, dots, live, svg_of, vague, vega_lite
+from leastnoise._charts import (
+    CHARTS,
+    Dots,
+    chart_for,
+    clear_of_the_rest,
+    dots,
+    live,
+    svg_of,
+    vague,
+    vega_lite,
+)
 from leastnoise._charts import _render as render
 
 TEXTS = ("k", "a <title>", "a & description")
@@ -23,9 +33,15 @@ def dotted(groups, *rows):
     return dots(Dots(title="pay", groups=groups, series="share", rows=rows))
 
 
-DOTS = dotted("sex", ("F", "0.5", 3.0, 2.0, 4.0), ("F", "0.9", 5.0, 4.0, 6.0), ("<M>", "0.5", 1.0, 0.0, 2.0))
+DOTS = dotted(
+    "sex", ("F", "0.5", 3.0, 2.0, 4.0), ("F", "0.9", 5.0, 4.0, 6.0), ("<M>", "0.5", 1.0, 0.0, 2.0)
+)
 WIDE = dotted(
-    "region", ("a", "0.5", 5.0, 4.0, 6.0), ("a", "0.9", 8.0, 7.0, 9.0), ("b", "0.5", 50.0, 0.0, 100.0), ("b", "0.9", 8.0, 7.0, 9.0)
+    "region",
+    ("a", "0.5", 5.0, 4.0, 6.0),
+    ("a", "0.9", 8.0, 7.0, 9.0),
+    ("b", "0.5", 50.0, 0.0, 100.0),
+    ("b", "0.9", 8.0, 7.0, 9.0),
 )
 DECIMALS = vega_lite(made(AXES["steps"][0], 0.25, 0.01))
 
@@ -35,7 +51,12 @@ def with_gaps(axes):
     whole = made(axes)
     gone = np.zeros(whole.answer.shape, dtype=bool)
     gone.reshape(-1)[[1, 3, 4, 6, -2]] = True
-    return replace(whole, **{name: np.where(gone, np.nan, getattr(whole, name)) for name in ("answer", "low", "high")})
+    return replace(
+        whole,
+        **{
+            name: np.where(gone, np.nan, getattr(whole, name)) for name in ("answer", "low", "high")
+        },
+    )
 
 
 GAPS = [with_gaps((months("month", 12),)), with_gaps((SEX, up_to("income", 8, 10)))]
@@ -58,7 +79,9 @@ def specs():
     """Every picture of the kit, at ordinary and at hostile levels."""
     hostile = zip(AXES.items(), cycle(((0.0, 1e-9), (-50.0, 40.0), (1e12, 1e6))))
     found = [(name, vega_lite(picture)) for name, picture in pictures()]
-    found += [(name, vega_lite(made(rows[0], level, spread))) for (name, rows), (level, spread) in hostile]
+    found += [
+        (name, vega_lite(made(rows[0], level, spread))) for (name, rows), (level, spread) in hostile
+    ]
     return [*found, ("dots", DOTS)]
 
 
@@ -73,10 +96,16 @@ def drawn(specs):
 
 def test_every_chart_is_tried_and_is_the_one_meant():
     assert set(AXES) == {chart.name for chart in CHARTS}
-    assert [chart_for(picture).name for _, picture in pictures()] == [name for name, _ in pictures()]
+    assert [chart_for(picture).name for _, picture in pictures()] == [
+        name for name, _ in pictures()
+    ]
     assert vega_lite(made(())) is None
-    assert vega_lite(made((STORE, up_to("income", 5, 10)))) is None, "the largest counts up to a value are the last ones"
-    assert chart_for(made((up_to("income", 5, 1000),)), 10).name == "lines", "lines are thinned out, however many cells there are"
+    assert vega_lite(made((STORE, up_to("income", 5, 10)))) is None, (
+        "the largest counts up to a value are the last ones"
+    )
+    assert chart_for(made((up_to("income", 5, 1000),)), 10).name == "lines", (
+        "lines are thinned out, however many cells there are"
+    )
 
 
 def test_every_chart_is_vega_lite_and_lives_in_a_notebook(specs):
@@ -118,13 +147,20 @@ def test_every_picture_is_one_finite_element_with_texts_for_those_who_cannot_see
 def test_no_label_is_lost_where_it_is_the_only_way_to_a_bar(drawn, specs):
     for (name, spec), text in zip(specs, drawn, strict=False):
         if name in ("bars", "largest"):
-            shown = [node.text or "" for node in read(text).iter("{http://www.w3.org/2000/svg}text")]
+            shown = [
+                node.text or "" for node in read(text).iter("{http://www.w3.org/2000/svg}text")
+            ]
             for key in (row["k0"] for row in spec["data"]["values"]):
-                assert key in shown or any(one.endswith("…") and key.startswith(one[:-1]) for one in shown)
+                assert key in shown or any(
+                    one.endswith("…") and key.startswith(one[:-1]) for one in shown
+                )
 
 
 def test_what_cannot_be_drawn_is_left_out():
-    nonsense, good, elsewhere = svg_of([{"mark": "nonsense"}, DOTS, {**DOTS, "data": {"url": "http://127.0.0.1:9/data.csv"}}], [TEXTS] * 3)
+    nonsense, good, elsewhere = svg_of(
+        [{"mark": "nonsense"}, DOTS, {**DOTS, "data": {"url": "http://127.0.0.1:9/data.csv"}}],
+        [TEXTS] * 3,
+    )
     assert (nonsense, bool(good)) == (None, True)
     assert elsewhere is None or "circle" not in elsewhere
 
@@ -166,21 +202,42 @@ def test_two_colours_are_for_more_negative_cells_than_noise_makes(below, scheme)
 
 @pytest.mark.parametrize("columns", [9, 10])
 def test_shaded_cells_have_digits_where_at_most_nine_stand_side_by_side(columns):
-    spec = vega_lite(made((names("region", *map(str, range(20))), names("job", *map(str, range(columns))))))
-    assert [layer["mark"]["type"] for layer in spec["layer"]] == ["rect", *["text"] * (columns == 9)]
-    assert (spec["encoding"]["y"]["title"], spec["encoding"]["x"]["title"]) == (("region", "job") if columns == 9 else ("job", "region"))
+    spec = vega_lite(
+        made((names("region", *map(str, range(20))), names("job", *map(str, range(columns)))))
+    )
+    assert [layer["mark"]["type"] for layer in spec["layer"]] == [
+        "rect",
+        *["text"] * (columns == 9),
+    ]
+    assert (spec["encoding"]["y"]["title"], spec["encoding"]["x"]["title"]) == (
+        ("region", "job") if columns == 9 else ("job", "region")
+    )
 
 
 def test_an_answer_between_others_that_are_left_out_is_drawn_with_its_interval(drawn):
     steps = with_gaps((cells("income", 0, 29),))
     rows = vega_lite(steps)["data"]["values"]
-    spans = [(one["x"], two["x"]) for one, two in pairwise(rows) if None not in (one["answer"], two["answer"]) and two["x"] > one["x"]]
-    assert spans == [(float(place), place + 1.0) for place in np.flatnonzero(~np.isnan(steps.answer))]
+    spans = [
+        (one["x"], two["x"])
+        for one, two in pairwise(rows)
+        if None not in (one["answer"], two["answer"]) and two["x"] > one["x"]
+    ]
+    assert spans == [
+        (float(place), place + 1.0) for place in np.flatnonzero(~np.isnan(steps.answer))
+    ]
     for picture, text in zip(GAPS, drawn[-4:-2], strict=True):
         flat = np.isnan(picture.answer.reshape(-1, picture.answer.shape[-1]))
         gone = np.pad(flat, ((0, 0), (1, 1)), constant_values=True)
         alone = int((~flat & gone[:, :-2] & gone[:, 2:]).sum())
-        assert sum(len(node) for node in read(text).iter() if "mark-symbol role-mark" in (node.get("class") or "")) == alone > 0
+        assert (
+            sum(
+                len(node)
+                for node in read(text).iter()
+                if "mark-symbol role-mark" in (node.get("class") or "")
+            )
+            == alone
+            > 0
+        )
 
 
 def test_neighbouring_cells_of_large_numbers_have_places_of_their_own():

@@ -31,11 +31,29 @@ from leastnoise._plan import read_json
 def test_the_middle_of_a_very_long_message_is_left_out():
     longest = "a" * 2000 + "b" * 2000
     assert str(InputError(longest)) == longest
-    assert str(InputError(f"{longest[:2000]}c{longest[2000:]}")) == "a" * 2000 + " [...] " + "b" * 2000
+    assert (
+        str(InputError(f"{longest[:2000]}c{longest[2000:]}")) == "a" * 2000 + " [...] " + "b" * 2000
+    )
 
 
 @pytest.mark.parametrize(
-    "value", ["", "one", "1/0", "nan", "inf", math.nan, math.inf, -math.inf, True, None, [1], 1j, b"1", Decimal("nan")]
+    "value",
+    [
+        "",
+        "one",
+        "1/0",
+        "nan",
+        "inf",
+        math.nan,
+        math.inf,
+        -math.inf,
+        True,
+        None,
+        [1],
+        1j,
+        b"1",
+        Decimal("nan"),
+    ],
 )
 def test_exact_refuses_what_is_no_finite_number(value: object):
     allowed = r"^epsilon must be a finite number, a decimal or a fraction such as .*; got "
@@ -76,14 +94,36 @@ def test_exact_is_the_inverse_of_printing(number: Fraction):
 @pytest.mark.parametrize(
     ("read", "values", "message"),
     [
-        (lambda value: exact_positive("rho", value), [0, "0", -1, "-1/3", 0.0], "rho must be a number above 0; got "),
-        (lambda value: whole("n", value, 2, 3), [1, 4, 2.0, "2", True, None, math.nan], "n must be a whole number from 2 to 3; got "),
-        (lambda value: whole("n", value, 0), [-1], "n must be a whole number of at least 0; got -1."),
-        (lambda value: one_of("n", value, ["a", "b"]), ["A", "", None, 1], "n must be one of 'a', 'b'; got "),
-        (lambda value: refuse("delta", value, "below 1", "Choose '1e-9'."), [2], "delta must be below 1; got 2. Choose '1e-9'."),
+        (
+            lambda value: exact_positive("rho", value),
+            [0, "0", -1, "-1/3", 0.0],
+            "rho must be a number above 0; got ",
+        ),
+        (
+            lambda value: whole("n", value, 2, 3),
+            [1, 4, 2.0, "2", True, None, math.nan],
+            "n must be a whole number from 2 to 3; got ",
+        ),
+        (
+            lambda value: whole("n", value, 0),
+            [-1],
+            "n must be a whole number of at least 0; got -1.",
+        ),
+        (
+            lambda value: one_of("n", value, ["a", "b"]),
+            ["A", "", None, 1],
+            "n must be one of 'a', 'b'; got ",
+        ),
+        (
+            lambda value: refuse("delta", value, "below 1", "Choose '1e-9'."),
+            [2],
+            "delta must be below 1; got 2. Choose '1e-9'.",
+        ),
     ],
 )
-def test_other_values_are_refused_with_what_is_allowed(read: Callable[[object], object], values: list[object], message: str):
+def test_other_values_are_refused_with_what_is_allowed(
+    read: Callable[[object], object], values: list[object], message: str
+):
     for value in values:
         with pytest.raises(InputError, match="^" + re.escape(message)):
             raise read(value)  # type: ignore[misc]  # what `refuse` makes is raised here, and the others raise it themselves
@@ -91,7 +131,10 @@ def test_other_values_are_refused_with_what_is_allowed(read: Callable[[object], 
 
 
 def test_every_error_can_be_caught_as_one():
-    assert [issubclass(kind, LeastNoiseError) for kind in (BudgetError, InputError, InternalError, LedgerError)] == [True] * 4
+    assert [
+        issubclass(kind, LeastNoiseError)
+        for kind in (BudgetError, InputError, InternalError, LedgerError)
+    ] == [True] * 4
     assert issubclass(InputError, ValueError)
 
 
@@ -104,7 +147,15 @@ LONG = [
     Fraction(1, 3**9000),
     b"x" * 10**6,
 ]
-DIGITS = ["1e99999999", "3.5e+0001000", "1e1000", "1E-9999999", "0." + "1" * 5000, "1" * 5000, "1e0_1_0_0_0_0"]
+DIGITS = [
+    "1e99999999",
+    "3.5e+0001000",
+    "1e1000",
+    "1E-9999999",
+    "0." + "1" * 5000,
+    "1" * 5000,
+    "1e0_1_0_0_0_0",
+]
 DIGITS += [Decimal("1e-999999"), 10**5000]
 
 
@@ -121,7 +172,11 @@ def test_a_number_of_very_many_digits_is_refused_before_it_is_computed(text: obj
         exact("clip", text)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "1" * 5000, "NaN", "[-Infinity]", "{", ""], ids=range(7))
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, '{"a":' * 100_000, "1" * 5000, "NaN", "[-Infinity]", "{", ""],
+    ids=range(7),
+)
 def test_json_that_nobody_writes_is_a_value_error(text: str):
     with pytest.raises(ValueError, match=r"."):
         read_json(text)
@@ -129,7 +184,10 @@ def test_json_that_nobody_writes_is_a_value_error(text: str):
 
 def test_a_name_from_a_closed_list_is_refused_with_the_one_that_was_probably_meant():
     assert did_you_mean(5, ["a"]) == ""
-    with pytest.raises(InputError, match=r"a strategy must be one of 'auto', 'union'; got 'unoin'. Did you mean 'union'\?$"):
+    with pytest.raises(
+        InputError,
+        match=r"a strategy must be one of 'auto', 'union'; got 'unoin'. Did you mean 'union'\?$",
+    ):
         one_of("a strategy", "unoin", ["auto", "union"])
     for strange in ("wavelet", 5, None):
         with pytest.raises(InputError, match=r"one of 'auto', 'union'; got [^.]*\.$"):

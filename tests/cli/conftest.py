@@ -81,8 +81,14 @@ class Run:
         """A run that is refused, with exit code 2, in one sentence that has all the parts."""
         result = self(*arguments)
         assert (result.code, result.out) == (2, ""), result
-        assert re.fullmatch(r"((Warning:|Release ).*\n)?leastnoise: [^\n]+[.?]\n", result.err, re.DOTALL), result.err
-        assert [part for part in ([parts] if isinstance(parts, str) else parts) if part not in result.err] == [], result.err
+        assert re.fullmatch(
+            r"((Warning:|Release ).*\n)?leastnoise: [^\n]+[.?]\n", result.err, re.DOTALL
+        ), result.err
+        assert [
+            part
+            for part in ([parts] if isinstance(parts, str) else parts)
+            if part not in result.err
+        ] == [], result.err
         return result
 
 
@@ -149,13 +155,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "LEASTNOISE_DEBUG", "TERM"):
         monkeypatch.delenv(name, raising=False)
-    # On a busy machine anything may take over a second, and a line of progress would come before the message that a test reads.
+    # On a busy machine anything may take over a second, and a line of progress would come before
+    # the message that a test reads.
     monkeypatch.setenv("LEASTNOISE_PROGRESS", "never")
     return tmp_path
 
 
 @pytest.fixture
-def run(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
+def run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Run]:
     interrupt = signal.getsignal(signal.SIGINT)
     yield Run(monkeypatch, capsys)
     signal.signal(signal.SIGINT, interrupt)
@@ -166,8 +175,12 @@ def start(folder: Path) -> Iterator[Start]:
     """Start the program, or a script that changes it first, in a process of its own."""
     started: list[subprocess.Popen[str]] = []
 
-    def start_there(*arguments: object, program: str = PROGRAM, **environment: str) -> subprocess.Popen[str]:
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    def start_there(
+        *arguments: object, program: str = PROGRAM, **environment: str
+    ) -> subprocess.Popen[str]:
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
+        }
         command = [sys.executable, "-c", program, *map(str, arguments)]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         started.append(subprocess.Popen(command, env={**inherited, **environment}, **pipes))

@@ -1,6 +1,7 @@
 """Files as people have them, made by a script: a retail CSV, a health survey in Parquet, a German CSV in Latin-1.
 
-Each comes with the blanks of its draft filled from public knowledge, and with exact counts by pandas alone.
+Each comes with the blanks of its draft filled from public knowledge, and with exact counts by
+pandas alone.
 """
 
 import csv
@@ -16,7 +17,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-STORES = {"Kiel, Markt": "north", 'Mainz "Am Rhein"': "south", "Worms": "south", "Flensburg": "north"}
+STORES = {
+    "Kiel, Markt": "north",
+    'Mainz "Am Rhein"': "south",
+    "Worms": "south",
+    "Flensburg": "north",
+}
 QUOTE = '"'
 TOWNS = ("München", "Köln", "Saarbrücken")
 
@@ -25,7 +31,9 @@ def retail(folder: Path, rows: int) -> Path:
     """Orders with time stamps, quoted store names, and refunds below zero."""
     rng = np.random.default_rng(1)
     seconds = rng.integers(0, 366 * 86_400, rows).astype("m8[s]")
-    frame = pd.DataFrame({"order_id": np.arange(rows), "ordered_at": np.datetime64("2024-01-01T00:00:00") + seconds})
+    frame = pd.DataFrame(
+        {"order_id": np.arange(rows), "ordered_at": np.datetime64("2024-01-01T00:00:00") + seconds}
+    )
     frame["store"] = rng.choice(list(STORES), rows)
     frame["payment"] = rng.choice(["card", "Card ", "CASH", "cash", ""], rows)
     frame["amount"] = np.round(rng.gamma(2, 30, rows) * rng.choice([1, 1, 1, 1, -1], rows), 2)
@@ -40,10 +48,16 @@ def survey(folder: Path, rows: int) -> Path:
         "person": np.arange(rows),
         "sex": pa.array(rng.choice(["F", "M"], rows)).dictionary_encode(),
         "age": pa.array(rng.integers(18, 90, rows), pa.int32(), mask=rng.random(rows) < 0.1),
-        "height": [None if rng.random() < 0.2 else Decimal(int(number) * 5).scaleb(-1) for number in rng.integers(290, 400, rows)],
+        "height": [
+            None if rng.random() < 0.2 else Decimal(int(number) * 5).scaleb(-1)
+            for number in rng.integers(290, 400, rows)
+        ],
         "income": np.where(rng.random(rows) < 0.1, -9, rng.integers(0, 5000, rows)),
         "smoker": pa.array(rng.random(rows) < 0.3, mask=rng.random(rows) < 0.05),
-        "born": [dt.date(1950, 1, 1) + dt.timedelta(days=int(day)) for day in rng.integers(0, 15_000, rows)],
+        "born": [
+            dt.date(1950, 1, 1) + dt.timedelta(days=int(day))
+            for day in rng.integers(0, 15_000, rows)
+        ],
     }
     pq.write_table(pa.table(columns), folder / "survey.parquet")
     return folder / "survey.parquet"
@@ -55,8 +69,12 @@ def german(folder: Path, rows: int) -> Path:
     lines = ["Datum;Ort;Umsatz in €"]
     for place in range(rows):
         day = dt.date(2024, 1, 1) + dt.timedelta(days=int(rng.integers(0, 366)))
-        amount = f"{rng.gamma(1, 900):,.2f}".translate(str.maketrans(",.", ".,")) + " €" * (place % 2)
-        lines.append(f"{day:%d.%m.%Y};{rng.choice(TOWNS)};{'k. A.' if rng.random() < 0.1 else amount}")
+        amount = f"{rng.gamma(1, 900):,.2f}".translate(str.maketrans(",.", ".,")) + " €" * (
+            place % 2
+        )
+        lines.append(
+            f"{day:%d.%m.%Y};{rng.choice(TOWNS)};{'k. A.' if rng.random() < 0.1 else amount}"
+        )
     (folder / "umsatz.csv").write_bytes("\n".join([*lines, ""]).encode("cp1252"))
     return folder / "umsatz.csv"
 
@@ -71,7 +89,8 @@ class Messy:
         source: what is said of how texts are written.
         domain: by header of the draft what stands below it.
         workload: what is asked besides one table an attribute.
-        tables: the tables asked for, and their exact counts by label from the file's own reading by pandas.
+        tables: the tables asked for, and their exact counts by label from the file's own reading by
+            pandas.
     """
 
     make: Callable[[Path, int], Path]
@@ -83,12 +102,18 @@ class Messy:
 
     def filled(self, draft: str, epsilon: str) -> str:
         """The draft with its blanks filled, planned in no time."""
-        draft = draft.replace('strategy = "auto"', 'strategy = "marginals"').replace('epsilon = "1"', f'epsilon = "{epsilon}"', 1)
+        draft = draft.replace('strategy = "auto"', 'strategy = "marginals"').replace(
+            'epsilon = "1"', f'epsilon = "{epsilon}"', 1
+        )
         text = re.sub(r"(?m)^unit = .*$", 'unit = "row"', draft)
-        text = text.replace("[privacy]", f"{self.source}[privacy]", 1).replace("[plan]", f"{self.workload}[plan]", 1)
+        text = text.replace("[privacy]", f"{self.source}[privacy]", 1).replace(
+            "[plan]", f"{self.workload}[plan]", 1
+        )
         for header, block in self.domain.items():
             put = f"[domain.{header.strip(QUOTE).split()[0]}]\n{block}\n"
-            text, times = re.subn(rf"(?ms)^\[domain\.{re.escape(header)}\]\n.*?\n(?=\n)", lambda _, put=put: put, text)
+            text, times = re.subn(
+                rf"(?ms)^\[domain\.{re.escape(header)}\]\n.*?\n(?=\n)", lambda _, put=put: put, text
+            )
             assert times == 1, header
         return text
 
@@ -109,30 +134,49 @@ def _of_retail(path: Path) -> dict[str, dict[str, int]]:
         "ordered_at": _counts(when.dt.strftime("%Y-%m")),
         "ordered_at:quarter": _counts(when.dt.strftime("%Y-Q") + when.dt.quarter.astype(str)),
         "payment": _counts(frame["payment"].str.strip().str.lower().replace("", "other")),
-        "amount": _counts(pd.cut(frame["amount"], [-10_000, 0, 9.99, 50, 10_000], right=False, labels=_AMOUNTS)),
+        "amount": _counts(
+            pd.cut(frame["amount"], [-10_000, 0, 9.99, 50, 10_000], right=False, labels=_AMOUNTS)
+        ),
     }
 
 
 def _of_survey(path: Path) -> dict[str, dict[str, int]]:
     frame = pq.read_table(path).to_pandas()
     frame["income"] = frame["income"].where(frame["income"] >= 0)
-    missing = {name: {"other": int(frame[name].isna().sum())} for name in ("age", "height", "income", "smoker")}
+    missing = {
+        name: {"other": int(frame[name].isna().sum())}
+        for name in ("age", "height", "income", "smoker")
+    }
     fives = frame["age"].dropna().astype(int) // 5 * 5
     thousands = [f"[{1000 * k}, {1000 * k + 1000}{')' if k < 4 else ']'}" for k in range(5)]
     return {
         "sex": _counts(frame["sex"]),
         "age:five": _counts(fives.map(lambda start: f"{start} .. {start + 4}")) | missing["age"],
-        "height": _counts(frame["height"].dropna().map(lambda one: f"{one.normalize():f}")) | missing["height"],
-        "income": _counts((frame["income"].dropna() // 1000).map(lambda k: thousands[int(k)])) | missing["income"],
-        "smoker": _counts(frame["smoker"].dropna().map({True: "true", False: "false"})) | missing["smoker"],
+        "height": _counts(frame["height"].dropna().map(lambda one: f"{one.normalize():f}"))
+        | missing["height"],
+        "income": _counts((frame["income"].dropna() // 1000).map(lambda k: thousands[int(k)]))
+        | missing["income"],
+        "smoker": _counts(frame["smoker"].dropna().map({True: "true", False: "false"}))
+        | missing["smoker"],
         "born": _counts(pd.to_datetime(frame["born"]).dt.strftime("%Y")),
     }
 
 
 def _of_german(path: Path) -> dict[str, dict[str, int]]:
     frame = pd.read_csv(path, sep=";", encoding="cp1252", na_values=["k. A."], dtype=str)
-    money = frame["Umsatz in €"].str.replace(" €", "").str.replace(".", "").str.replace(",", ".").astype(float)
-    bins = pd.cut(money, [0, 500, 1000, 20_000], right=False, labels=["[0, 500)", "[500, 1000)", "[1000, 20000]"])
+    money = (
+        frame["Umsatz in €"]
+        .str.replace(" €", "")
+        .str.replace(".", "")
+        .str.replace(",", ".")
+        .astype(float)
+    )
+    bins = pd.cut(
+        money,
+        [0, 500, 1000, 20_000],
+        right=False,
+        labels=["[0, 500)", "[500, 1000)", "[1000, 20000]"],
+    )
     return {
         "Ort": _counts(frame["Ort"]),
         "Datum": _counts(pd.to_datetime(frame["Datum"], format="%d.%m.%Y").dt.strftime("%A")),
@@ -148,7 +192,8 @@ MESSY = {
         domain={
             "store": f'categories = {{ file = "stores.csv", column = "name" }}\n{_REGION}',
             "ordered_at": f'{_DAYS}"month" }}',
-            "payment": 'categories = ["card", "cash"]\ntrim = true\nignore_case = true\nnull = "other"',
+            "payment": 'categories = ["card", "cash"]\ntrim = true\nignore_case = true\nnull = '
+            '"other"',
             "amount": 'edges = ["-10000", "0", "9.99", "50", "10000"]',
         },
         workload="".join(
@@ -177,7 +222,8 @@ MESSY = {
         domain={
             "Datum": f'{_DAYS}"weekday", format = "%d.%m.%Y" }}',
             "Ort": 'categories = ["München", "Köln", "Saarbrücken"]',
-            '"Umsatz in €"': 'column = "Umsatz in €"\nedges = [0, 500, 1000, 20000]\nnull = "other"',
+            '"Umsatz in €"': 'column = "Umsatz in €"\nedges = [0, 500, 1000, 20000]\nnull = '
+            '"other"',
         },
         tables=_of_german,
     ),

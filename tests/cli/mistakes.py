@@ -14,7 +14,9 @@ class Mistake(NamedTuple):
 
     file: str
     puts: tuple[str, str]  # what stands there, and what it puts in its place
-    sees: str  # `plan` (refused or warned of), `check` (a page for the data holder), `refused` (reads nothing) or `guard` (1% is spent)
+    # `plan` (refused or warned of), `check` (a page for the data holder), `refused` (reads nothing)
+    # or `guard` (1% is spent)
+    sees: str
     says: str  # a part of what it says; the column of whose rows, for `check`
 
 
@@ -31,33 +33,77 @@ _SEX = 'categories = ["F", "M"]'
 
 MISTAKES = {
     "decimal commas not said": Mistake("german", (_POINTS, ""), "plan", _COMMA),
-    "decimal and thousands swapped": Mistake("german", (_POINTS, 'decimal = "."\nthousands = ","\n'), "plan", _COMMA),
+    "decimal and thousands swapped": Mistake(
+        "german", (_POINTS, 'decimal = "."\nthousands = ","\n'), "plan", _COMMA
+    ),
     "thousands not said": Mistake("german", ('thousands = "."\n', ""), "check", "Umsatz: "),
     "a currency not said": Mistake("german", ('currency = ["€"]\n', ""), "check", "Umsatz: "),
-    "a null not said": Mistake("german", ('null = ["k. A."]', 'null = ["n/a"]'), "check", "Umsatz: "),
-    "the wrong encoding": Mistake("german", ('encoding = "cp1252"\n', ""), "refused", "must be text in UTF-8"),
-    "the wrong delimiter": Mistake("german", ('delimiter = ";"', 'delimiter = ","'), "refused", 'delimiter = ";"'),
-    "the wrong column": Mistake("german", ('column = "Umsatz in €"', 'column = "Ort"'), "guard", _HALF),
+    "a null not said": Mistake(
+        "german", ('null = ["k. A."]', 'null = ["n/a"]'), "check", "Umsatz: "
+    ),
+    "the wrong encoding": Mistake(
+        "german", ('encoding = "cp1252"\n', ""), "refused", "must be text in UTF-8"
+    ),
+    "the wrong delimiter": Mistake(
+        "german", ('delimiter = ";"', 'delimiter = ","'), "refused", 'delimiter = ";"'
+    ),
+    "the wrong column": Mistake(
+        "german", ('column = "Umsatz in €"', 'column = "Ort"'), "guard", _HALF
+    ),
     "the format of dates not said": Mistake("german", (_FORMAT, ""), "guard", _HALF),
     "months for days": Mistake("german", (_FORMAT, ', format = "%m.%d.%Y"'), "check", "Datum: "),
-    "towns as another language has them": Mistake("german", (_TOWNS, 'categories = ["Munich", "Cologne", "Saar"]'), "guard", _HALF),
-    "the wrong year": Mistake("retail", ('"2024-01-01", to = "2024-12-31"', '"2014-01-01", to = "2014-12-31"'), "guard", _HALF),
-    "half of the year": Mistake("retail", ('to = "2024-12-31"', 'to = "2024-08-31"'), "check", "ordered_at: "),
+    "towns as another language has them": Mistake(
+        "german", (_TOWNS, 'categories = ["Munich", "Cologne", "Saar"]'), "guard", _HALF
+    ),
+    "the wrong year": Mistake(
+        "retail",
+        ('"2024-01-01", to = "2024-12-31"', '"2014-01-01", to = "2014-12-31"'),
+        "guard",
+        _HALF,
+    ),
+    "half of the year": Mistake(
+        "retail", ('to = "2024-12-31"', 'to = "2024-08-31"'), "check", "ordered_at: "
+    ),
     "case": Mistake("retail", ("ignore_case = true\n", ""), "check", "payment: "),
     "blanks": Mistake("retail", ("trim = true\n", ""), "check", "payment: "),
-    "a category with a blank": Mistake("retail", (_PAID, '["card ", "cash"]\n'), "plan", "a category with blanks around it"),
-    "two cases of one category": Mistake("retail", (f"{_PAID}ignore_case = true", '["card", "cash", "Cash"]'), "plan", "differ by case"),
-    "cents for amounts": Mistake("retail", (_AMOUNTS, '["0", "0.5", "1"]'), "plan", "nearly all whole numbers"),
-    "a list from the data": Mistake("retail", (_STORES, '{ file = "retail.csv", column = "store" }'), "plan", "nobody paid"),
-    "a level with a gap": Mistake("retail", (_STORES, '["Worms", "Kiel"]'), "plan", "must give every cell a group"),
-    "a column misspelt": Mistake("survey", ("[domain.height]", "[domain.heigth]"), "refused", "Did you mean 'height'?"),
-    "whole heights": Mistake("survey", (_HEIGHTS, "integers = [140, 200]"), "plan", "whole numbers alone"),
-    "metres for centimetres": Mistake("survey", (_SIX, 'low = "1.4", high = "2", step = "0.005"'), "plan", "between 1.4"),
-    "letters of the other case": Mistake("survey", (_SEX, 'categories = ["f", "m"]'), "guard", _HALF),
+    "a category with a blank": Mistake(
+        "retail", (_PAID, '["card ", "cash"]\n'), "plan", "a category with blanks around it"
+    ),
+    "two cases of one category": Mistake(
+        "retail",
+        (f"{_PAID}ignore_case = true", '["card", "cash", "Cash"]'),
+        "plan",
+        "differ by case",
+    ),
+    "cents for amounts": Mistake(
+        "retail", (_AMOUNTS, '["0", "0.5", "1"]'), "plan", "nearly all whole numbers"
+    ),
+    "a list from the data": Mistake(
+        "retail", (_STORES, '{ file = "retail.csv", column = "store" }'), "plan", "nobody paid"
+    ),
+    "a level with a gap": Mistake(
+        "retail", (_STORES, '["Worms", "Kiel"]'), "plan", "must give every cell a group"
+    ),
+    "a column misspelt": Mistake(
+        "survey", ("[domain.height]", "[domain.heigth]"), "refused", "Did you mean 'height'?"
+    ),
+    "whole heights": Mistake(
+        "survey", (_HEIGHTS, "integers = [140, 200]"), "plan", "whole numbers alone"
+    ),
+    "metres for centimetres": Mistake(
+        "survey", (_SIX, 'low = "1.4", high = "2", step = "0.005"'), "plan", "between 1.4"
+    ),
+    "letters of the other case": Mistake(
+        "survey", (_SEX, 'categories = ["f", "m"]'), "guard", _HALF
+    ),
     "codes for letters": Mistake("survey", (_SEX, "size = 2"), "guard", _HALF),
     "Booleans for letters": Mistake("survey", (_SEX, "categories = [true, false]"), "guard", _HALF),
-    "bounds too narrow": Mistake("survey", ("integers = [15, 94]", "integers = [15, 64]"), "check", "age: "),
-    "bounds the wrong way round": Mistake("survey", ("integers = [15, 94]", "integers = [94, 15]"), "plan", "low must be below high"),
+    "bounds too narrow": Mistake(
+        "survey", ("integers = [15, 94]", "integers = [15, 64]"), "check", "age: "
+    ),
+    "bounds the wrong way round": Mistake(
+        "survey", ("integers = [15, 94]", "integers = [94, 15]"), "plan", "low must be below high"
+    ),
 }
 
 
@@ -74,9 +120,13 @@ def drafted(folder: Path, run: Run, name: str, epsilon: str, rows: int) -> Path:
 def wrong_answers(spec: Path, name: str) -> list[str]:
     """The tables of a release that are not the exact counts, where the budget leaves noise of nothing."""
     tables, wrong = ln.read_release(spec.parent / "out").tables, []
-    for table, counts in MESSY[name].tables(spec.with_suffix(".parquet" if name == "survey" else ".csv")).items():
+    for table, counts in (
+        MESSY[name].tables(spec.with_suffix(".parquet" if name == "survey" else ".csv")).items()
+    ):
         answers = zip(map(str, tables[table].labels[0]), tables[table].answer.round(), strict=True)
-        if {label: answer for label, answer in answers if answer} != {label: count for label, count in counts.items() if count}:
+        if {label: answer for label, answer in answers if answer} != {
+            label: count for label, count in counts.items() if count
+        }:
             wrong.append(table)
     return wrong
 
@@ -95,7 +145,11 @@ def made(spec: Path, name: str) -> Path:
 def badly_read(page: str) -> list[str]:
     """The lines of `check` about columns with under 95% of rows matched and not counted as other, or over 5% outside."""
     found = []
-    for line in (line.removeprefix("PRIVATE").strip() for line in page.splitlines() if " outside" in line and " matched" in line):
+    for line in (
+        line.removeprefix("PRIVATE").strip()
+        for line in page.splitlines()
+        if " outside" in line and " matched" in line
+    ):
         matched, null, outside = (float(part.split("%")[0]) for part in line.split("(")[1:4])
         if matched + null < 95 or outside > 5:
             found.append(line)
@@ -105,4 +159,6 @@ def badly_read(page: str) -> list[str]:
 def spent(spec: Path) -> list[str]:
     """What was paid."""
     ledger = spec.with_suffix(".ledger")
-    return [str(entry.charge) for entry in ln.Ledger.open(ledger).entries()] if ledger.exists() else []
+    return (
+        [str(entry.charge) for entry in ln.Ledger.open(ledger).entries()] if ledger.exists() else []
+    )

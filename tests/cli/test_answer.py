@@ -96,14 +96,29 @@ def test_ranges_and_conditions_are_answered_with_their_exact_errors(released, ru
     ranges = ("--ranges", "age=20..39", "--ranges", "age=40..90")
     both, women = answers(run, *ranges), answers(run, *ranges, "--where", "sex=F")
     assert [row["cell"] for row in both] == ["age=20 .. 39", "age=40 .. 90"]
-    truth = [sum(20 <= 17 + i % 74 <= 39 for i in range(2000)), sum(17 + i % 74 >= 40 for i in range(2000))]
-    assert all(abs(row["answer"] - exact) < 6 * row["noise_std"] for row, exact in zip(both, truth, strict=True))
+    truth = [
+        sum(20 <= 17 + i % 74 <= 39 for i in range(2000)),
+        sum(17 + i % 74 >= 40 for i in range(2000)),
+    ]
+    assert all(
+        abs(row["answer"] - exact) < 6 * row["noise_std"]
+        for row, exact in zip(both, truth, strict=True)
+    )
     assert all(0 < row["noise_std"] < 10 for row in both)
     assert women[0]["noise_std"] < both[0]["noise_std"]
     release = ln.read_release(released)
     (table,) = release.answer(ln.queries(release.plan.domain, age=ln.ranges([(20, 39), (40, 90)])))
     assert [row["answer"] for row in both] == pytest.approx(table.answer.tolist())
-    assert list(table.frame("polars").columns) == ["query", "age", "age_low", "age_high", "answer", "noise_std", "low", "high"]
+    assert list(table.frame("polars").columns) == [
+        "query",
+        "age",
+        "age_low",
+        "age_high",
+        "answer",
+        "noise_std",
+        "low",
+        "high",
+    ]
 
 
 def test_a_set_of_many_values_leaves_room_for_its_answer(released, run):
@@ -123,18 +138,29 @@ def test_distribution_functions_quantiles_and_means_are_answered(released, run):
     assert (band[0]["age"], band[-1]["age"], band[-1]["share"]) == (17, 90, 1)
     (median,) = answers(run, "--quantiles", "age=0.5", "--level", "0.9")
     assert median["low"] <= 53 <= median["high"]
-    halves, means = answers(run, "--quantiles", "age=0.5", "--cells", "sex"), answers(run, "--means", "pay", "--cells", "sex")
+    halves, means = (
+        answers(run, "--quantiles", "age=0.5", "--cells", "sex"),
+        answers(run, "--means", "pay", "--cells", "sex"),
+    )
     assert [row["cell"] for row in halves] == [row["cell"] for row in means] == ["sex=F", "sex=M"]
-    assert all(row["low"] <= exact <= row["high"] for row, exact in zip(halves, (53, 54), strict=True))
+    assert all(
+        row["low"] <= exact <= row["high"] for row, exact in zip(halves, (53, 54), strict=True)
+    )
     assert means[0]["low"] <= 499 <= means[0]["high"]
     bands = answers(run, "--cdf", "age", "--cells", "sex")
-    assert [(row["cell"], row["age"], row["share"]) for row in bands[73::74]] == [("sex=F", 90, 1), ("sex=M", 90, 1)]
+    assert [(row["cell"], row["age"], row["share"]) for row in bands[73::74]] == [
+        ("sex=F", 90, 1),
+        ("sex=M", 90, 1),
+    ]
     (total,) = answers(run, "--sum", "pay", "--where", "sex=F")
     assert total["low"] <= sum(i % 1000 for i in range(0, 2000, 2)) <= total["high"]
 
 
 def test_what_people_read_has_whole_numbers_and_shares_as_they_are(released, run):
-    rows = [line.split() for line in run("answer", "out", "--quantiles", "age=0.25,0.5").out.splitlines()[3:5]]
+    rows = [
+        line.split()
+        for line in run("answer", "out", "--quantiles", "age=0.25,0.5").out.splitlines()[3:5]
+    ]
     assert [row[0] for row in rows] == ["0.25", "0.5"]
     assert all(number.isdecimal() for row in rows for number in row[1:])
     first = run("answer", "out", "--cdf", "age").out.splitlines()[3].split()
@@ -145,20 +171,32 @@ def test_what_people_read_has_whole_numbers_and_shares_as_they_are(released, run
 def test_means_of_a_release_without_sums_are_refused_with_what_to_ask_for(folder, run):
     edit(folder, ('[measures.pay]\ncolumn = "income"\nclip = [0, 1000]\n', ""))
     run.done("release", "people.toml", "--out", "out", "--seed", "3")
-    run.refused("--means must be a measure that the release sums, and it sums none; got 'age'", "answer", "out", "--means", "age")
+    run.refused(
+        "--means must be a measure that the release sums, and it sums none; got 'age'",
+        "answer",
+        "out",
+        "--means",
+        "age",
+    )
 
 
 def test_ranges_of_dates_are_asked_for_by_their_periods(folder, run):
-    (folder / "people.csv").write_text("day;pay\n" + "2024-02-03;1.000,5 EUR\n" * 50, encoding="utf-8")
+    (folder / "people.csv").write_text(
+        "day;pay\n" + "2024-02-03;1.000,5 EUR\n" * 50, encoding="utf-8"
+    )
     dates = '[privacy]\nepsilon = 20\n[domain.day]\ndates = { from = "2024-01-01", to = "2024-12-31", by = "month" }\n'
     dates += '[measures.pay]\nclip = [0, 2000]\n[[workload]]\nqueries = { day = "identity" }\nsum = "pay"\n'
     said = '[source]\npath = "people.csv"\ndecimal = ","\nthousands = "."\ncurrency = ["EUR"]\n'
-    (folder / "people.toml").write_text(said + dates + "[[workload]]\nmarginals = { ways = 1 }\n", encoding="utf-8")
+    (folder / "people.toml").write_text(
+        said + dates + "[[workload]]\nmarginals = { ways = 1 }\n", encoding="utf-8"
+    )
     run.done("release", "people.toml", "--out", "out", "--seed", "3")
     (found,) = answers(run, "--ranges", "day=2024-01..2024-03")
     assert found["cell"] == "day=2024-01 .. 2024-03"
     assert found["low"] <= 50 <= found["high"]
-    (total,) = answers(run, "--ranges", "day=2024-01..2024-03", "--sum", "pay")  # how numbers are written is read again with the plan
+    (total,) = answers(
+        run, "--ranges", "day=2024-01..2024-03", "--sum", "pay"
+    )  # how numbers are written is read again with the plan
     assert total["low"] <= 50_025 <= total["high"]
     for ends in ("2024-01..2024-13", "1..3"):
         said = "a range on day must be two of its cells (2024-01 to 2024-12), the lower first"
@@ -166,12 +204,21 @@ def test_ranges_of_dates_are_asked_for_by_their_periods(folder, run):
 
 
 def test_answers_of_a_rounded_release_are_not_said_to_be_rounded(released, run):
-    (released.parent / "people.toml").write_text(SPEC + "[output]\nround = 5\nbelow = 10\n", encoding="utf-8")
+    (released.parent / "people.toml").write_text(
+        SPEC + "[output]\nround = 5\nbelow = 10\n", encoding="utf-8"
+    )
     run.done("release", "people.toml", "--out", "rounded", "--seed", "3")
     found = run.told("answer", "rounded", "--cells", "age")
     assert any(row["answer"] % 5 for row in found["answers"])
     notes = " ".join(found["notes"])
-    assert lacking(notes, "Counts are of at most 2 rows of every value of 'id'", "These answers are not rounded") == []
+    assert (
+        lacking(
+            notes,
+            "Counts are of at most 2 rows of every value of 'id'",
+            "These answers are not rounded",
+        )
+        == []
+    )
     assert "Answers are rounded" not in notes
 
 
@@ -187,7 +234,10 @@ ASK = "Ask for the table sex x income in the workload of a release."
         (("--ranges", "ages=20..30"), "with one of sex, age, income"),
         (("--ranges", "age=a..30"), "an end of a range on age must be a finite number"),
         (("--ranges", "age=20..99"), "a range on age must be"),
-        (("--ranges", "income=0..0.5"), "two different edges of its bins, the lower first; got [0, '0.5']"),
+        (
+            ("--ranges", "income=0..0.5"),
+            "two different edges of its bins, the lower first; got [0, '0.5']",
+        ),
         (("--where", "sex=X"), "a predicate on sex must be"),
         (("--where", "age=20", "--cells", "age"), "age is asked about twice"),
         (("--quantiles", "age=half"), "with numbers, such as age=0.25,0.5,0.75"),
@@ -206,7 +256,9 @@ def test_bad_questions_are_one_sentence(released, run, arguments, message):
     run.refused(message, "answer", "out", *arguments)
 
 
-def test_a_set_too_large_to_write_is_written_as_cells_and_prefix_sums_and_answers_ranges(folder, run):
+def test_a_set_too_large_to_write_is_written_as_cells_and_prefix_sums_and_answers_ranges(
+    folder, run
+):
     values = np.random.default_rng(1).integers(0, 2**16, 5000)
     (folder / "people.csv").write_text("x\n" + "\n".join(map(str, values)) + "\n", encoding="utf-8")
     asked = f'[source]\npath = "people.csv"\n[privacy]\nepsilon = "1"\n[domain.x]\nintegers = [0, {2**16 - 1}]\n'
@@ -216,7 +268,11 @@ def test_a_set_too_large_to_write_is_written_as_cells_and_prefix_sums_and_answer
     said = "x (every range) asks for 2,147,516,416 answers, too many to write (over 10,000,000 a table). "
     said += "In its place are its cells (q1) and"
     manifest = json.loads((folder / "out" / "manifest.json").read_text(encoding="utf-8"))
-    for page in (made.out, manifest["answers"]["too_large_to_write"][0], (folder / "out/report.html").read_text(encoding="utf-8")):
+    for page in (
+        made.out,
+        manifest["answers"]["too_large_to_write"][0],
+        (folder / "out/report.html").read_text(encoding="utf-8"),
+    ):
         assert lacking(page, said) == []
     assert manifest["expected_error"]["error_bars_are_as_promised"]
     assert files(folder / "out" / "answers") == ["q1-x.parquet", "q2-x-prefix.parquet"]
@@ -225,15 +281,27 @@ def test_a_set_too_large_to_write_is_written_as_cells_and_prefix_sums_and_answer
     np.testing.assert_allclose(np.cumsum(cells.answer), prefix.answer, atol=1e-6)
     found, one = answers(run, "--ranges", "x=1000..50000", "--ranges", "x=7..7")
     assert found["answer"] == pytest.approx(prefix.answer[50000] - prefix.answer[999])
-    assert abs(found["answer"] - ((values >= 1000) & (values <= 50000)).sum()) < 6 * found["noise_std"]
+    assert (
+        abs(found["answer"] - ((values >= 1000) & (values <= 50000)).sum()) < 6 * found["noise_std"]
+    )
     assert found["noise_std"] < np.hypot(prefix.noise_std[50000], prefix.noise_std[999])
     assert one["noise_std"] == pytest.approx(cells.noise_std[7])
 
 
 def test_a_release_is_shown_in_the_terminal_whole_or_one_table_of_it(released, run):
-    words = ("162 answers in 4 tables", "epsilon = 20", "NOT PRIVATE", "Counts are of at most 2 rows", "sum of pay by sex", "█")
+    words = (
+        "162 answers in 4 tables",
+        "epsilon = 20",
+        "NOT PRIVATE",
+        "Counts are of at most 2 rows",
+        "sum of pay by sex",
+        "█",
+    )
     assert lacking(run.done("show", "out").out, *words) == []
-    assert lacking(run("show", "out", "sex x age").out, "sex=F, age=17", "The first 60 of 148 answers") == []
+    assert (
+        lacking(run("show", "out", "sex x age").out, "sex=F, age=17", "The first 60 of 148 answers")
+        == []
+    )
     assert run("show", "out", "zip").code == 2
     for command in (("show", "nowhere"), ("answer", "nowhere", "--cells", "sex")):
         run.refused("There is no release in 'nowhere'", *command)
@@ -251,24 +319,54 @@ def test_levels_stand_wherever_attributes_do(folder, run):
     store, age = random.integers(0, 6, 3000), random.integers(0, 10, 3000)
     rows = "".join(f"s{one},{two},{10 * two + one}\n" for one, two in zip(store, age, strict=True))
     (folder / "sales.csv").write_text("store,age,pay\n" + rows, encoding="utf-8")
-    (folder / "sales.toml").write_text(SALES.replace("BY", '[{ store = { level = "region" } }]'), encoding="utf-8")
+    (folder / "sales.toml").write_text(
+        SALES.replace("BY", '[{ store = { level = "region" } }]'), encoding="utf-8"
+    )
     run.done("release", "sales.toml", "--out", "out", "--seed", "3")
     shown = run("show", "out", "s1").out
     assert lacking(shown, "mean of pay by store:region", "north") == []
     assert re.search(r"store:region +mean", shown)
-    assert "mean of pay by store:region" in (folder / "out" / "report.html").read_text(encoding="utf-8")
-    heads = {file.name[:2]: file.read_text(encoding="utf-8").split(",")[1] for file in (folder / "out" / "answers").glob("*.csv")}
+    assert "mean of pay by store:region" in (folder / "out" / "report.html").read_text(
+        encoding="utf-8"
+    )
+    heads = {
+        file.name[:2]: file.read_text(encoding="utf-8").split(",")[1]
+        for file in (folder / "out" / "answers").glob("*.csv")
+    }
     assert heads == dict.fromkeys(heads, "store:region") | {"q5": "store"}
     tables = json.loads((folder / "out/manifest.json").read_text())["answers"]["tables"]
     assert [table["key_columns"][0] for table in tables][:2] == ["store:region"] * 2
     north, pay, regions = store < 2, 10 * age + store, ["store:region=north", "store:region=south"]
     means = answers(run, "--means", "pay", "--cells", "store:region")
     assert [row["cell"] for row in means] == regions
-    assert all(abs(row["mean"] - pay[own].mean()) < 3 for row, own in zip(means, (north, ~north), strict=True))
+    assert all(
+        abs(row["mean"] - pay[own].mean()) < 3
+        for row, own in zip(means, (north, ~north), strict=True)
+    )
     count = answers(run, "--cells", "store:region", "--where", "age=3")[0]
     assert abs(count["answer"] - (north & (age == 3)).sum()) < 6 * count["noise_std"]
     same = answers(run, "--quantiles", "age=0.5", "--where", "store:region=north")
-    assert same == answers(run, "--quantiles", "age=0.5", "--where", "store=s0", "--where", "store=s1")
-    assert [row["cell"] for row in answers(run, "--cdf", "age", "--cells", "store:region")[::10]] == regions
-    run.refused("a level must be one of 'region'; got 'county'", "answer", "out", "--means", "pay", "--cells", "store:county")
-    run.refused("one of north, south; got 'east'", "answer", "out", "--cells", "age", "--where", "store:region=east")
+    assert same == answers(
+        run, "--quantiles", "age=0.5", "--where", "store=s0", "--where", "store=s1"
+    )
+    assert [
+        row["cell"] for row in answers(run, "--cdf", "age", "--cells", "store:region")[::10]
+    ] == regions
+    run.refused(
+        "a level must be one of 'region'; got 'county'",
+        "answer",
+        "out",
+        "--means",
+        "pay",
+        "--cells",
+        "store:county",
+    )
+    run.refused(
+        "one of north, south; got 'east'",
+        "answer",
+        "out",
+        "--cells",
+        "age",
+        "--where",
+        "store:region=east",
+    )

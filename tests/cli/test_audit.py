@@ -11,14 +11,25 @@ def test_claim_bound_confidence_and_trials_are_told(folder, run):
     (folder / "people.csv").unlink()
     result = run.done("audit", "people.toml", "--trials", "300")
     assert result.err == ""
-    words = ("claim", "at most 1", "lower bound", "99.9%", "300 of each of two tables", "no bound is above its claim")
+    words = (
+        "claim",
+        "at most 1",
+        "lower bound",
+        "99.9%",
+        "300 of each of two tables",
+        "no bound is above its claim",
+    )
     assert lacking(result.out, *words) == []
     assert files(folder) == ["people.toml"]  # the data need not exist, and nothing is written
 
 
 def test_json_is_one_object_and_too_little_noise_ends_in_70(folder, run, monkeypatch):
     sampler = _measure.SAMPLERS[Noise.DISCRETE_LAPLACE]
-    monkeypatch.setitem(_measure.SAMPLERS, Noise.DISCRETE_LAPLACE, lambda top, bottom, *rest: sampler(top, bottom * 2, *rest))
+    monkeypatch.setitem(
+        _measure.SAMPLERS,
+        Noise.DISCRETE_LAPLACE,
+        lambda top, bottom, *rest: sampler(top, bottom * 2, *rest),
+    )
     result = run("audit", "people.toml", "--trials", "2000", "--json")
     told = json.loads(result.out)
     assert (result.code, told["held"]) == (70, False)

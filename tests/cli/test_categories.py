@@ -36,7 +36,10 @@ KNOWN = "curl,wget,Firefox"
 @pytest.fixture
 def visits(folder):
     agents = KNOWN.split(",")
-    rows = [f"{number // 2},{agents[number % 3]}{' ' * (number % 2)},{'FM'[number % 2]}" for number in range(3000)]
+    rows = [
+        f"{number // 2},{agents[number % 3]}{' ' * (number % 2)},{'FM'[number % 2]}"
+        for number in range(3000)
+    ]
     rows += [f"{2000 + number},of {number} alone,F" for number in range(50)]
     (folder / "visits.csv").write_text("id,agent,sex\n" + "\n".join(rows) + "\n", encoding="utf-8")
     (folder / "spec.toml").write_text(SPEC, encoding="utf-8")
@@ -56,25 +59,44 @@ def test_a_plan_shows_the_price_before_and_the_rest_afterwards(visits, run):
     assert (search["most"], search["found"], search["budget"]["epsilon"]) == (40, None, "1/5")
     assert 100 < search["threshold"] < search["often"] < 300
     assert before["queries"] == 82
-    assert before["privacy"]["budget"] == {"definition": "ApproxDP", "epsilon": "4/5", "delta": "1/12500000"}
+    assert before["privacy"]["budget"] == {
+        "definition": "ApproxDP",
+        "epsilon": "4/5",
+        "delta": "1/12500000",
+    }
     run.done("categories", "spec.toml")
     after = run.told("plan", "spec.toml")
-    assert (after["queries"], after["searches"][0]["found"], after["privacy"]) == (8, 3, before["privacy"])
+    assert (after["queries"], after["searches"][0]["found"], after["privacy"]) == (
+        8,
+        3,
+        before["privacy"],
+    )
     assert "are found and paid" in run("plan", "spec.toml").out
 
 
 def test_one_command_finds_and_releases_within_the_budget(visits, run):
     assert "3 found" in run.done("release", "spec.toml", "--out", "out").out
     book = Ledger.open("visits.ledger")
-    assert [entry.description for entry in book.entries()] == ["categories of 'agent'", "1 table, identity"]
+    assert [entry.description for entry in book.entries()] == [
+        "categories of 'agent'",
+        "1 table, identity",
+    ]
     assert str(book.entries()[0].charge) == "epsilon = 0.2, delta = 2e-8"
     assert book.left().epsilon == 0
     lines = answers(visits).splitlines()
     assert {line.split(",")[1] for line in lines[1:]} == {*KNOWN.split(","), "other"}
-    (search,) = json.loads((visits / "out/manifest.json").read_text(encoding="utf-8"))["options"]["searches"]
-    assert (search["attribute"], search["number"], search["charge"]) == ("agent", 1, "epsilon = 0.2, delta = 2e-8")
+    (search,) = json.loads((visits / "out/manifest.json").read_text(encoding="utf-8"))["options"][
+        "searches"
+    ]
+    assert (search["attribute"], search["number"], search["charge"]) == (
+        "agent",
+        1,
+        "epsilon = 0.2, delta = 2e-8",
+    )
     assert search["id"] == book.entries()[0].id
-    assert "Finding the categories of agent" in (visits / "out/report.html").read_text(encoding="utf-8")
+    assert "Finding the categories of agent" in (visits / "out/report.html").read_text(
+        encoding="utf-8"
+    )
     assert sum(1 for line in lines[1:] if abs(float(line.split(",")[3]) - 500) < 60) == 6
     again = run.done("categories", "spec.toml").out  # nothing is left to be found, or paid
     assert again == "The categories of agent were found before: 3, in agent-categories.\n"
@@ -82,10 +104,21 @@ def test_one_command_finds_and_releases_within_the_budget(visits, run):
     assert len(book.entries()) == 2
 
 
-@pytest.mark.parametrize("command", [["release", "spec.toml", "--out", "out"], ["resume", "visits.ledger"]], ids=["again", "resume"])
+@pytest.mark.parametrize(
+    "command",
+    [["release", "spec.toml", "--out", "out"], ["resume", "visits.ledger"]],
+    ids=["again", "resume"],
+)
 def test_a_killed_search_is_finished_by_the_same_command_or_by_resume(visits, start, run, command):
     """Stops at other steps: tests/session/test_categories.py."""
-    stopped(start, "change(finish, 'write_categories', before=die)", "release", "spec.toml", "--out", "out")
+    stopped(
+        start,
+        "change(finish, 'write_categories', before=die)",
+        "release",
+        "spec.toml",
+        "--out",
+        "out",
+    )
     book = Ledger.open("visits.ledger")
     assert [entry.resumable for entry in book.entries()] == [True]
     assert not (visits / "agent-categories").exists()
@@ -101,11 +134,16 @@ def test_a_killed_search_is_finished_by_the_same_command_or_by_resume(visits, st
 def test_two_commands_are_the_same_and_a_check_leaves_out_what_is_not_found_yet(visits, run):
     assert "agent: its categories are not found yet" in run("check", "spec.toml").out
     run.done("categories", "spec.toml")
-    assert "agent: 3,000 (98.4%) matched, 0 (0.0%) null, 50 (1.6%) outside" in run("check", "spec.toml").out
+    assert (
+        "agent: 3,000 (98.4%) matched, 0 (0.0%) null, 50 (1.6%) outside"
+        in run("check", "spec.toml").out
+    )
     book = Ledger.open("visits.ledger")
     assert [entry.state for entry in book.entries()] == ["sealed"]
     run.done("plan", "spec.toml", "--out", "plan.json")
-    assert "3 found" not in run.done("release", "spec.toml", "--out", "out", "--plan", "plan.json").out
+    assert (
+        "3 found" not in run.done("release", "spec.toml", "--out", "out", "--plan", "plan.json").out
+    )
     assert book.left().epsilon == 0
 
 
@@ -123,7 +161,11 @@ BOTH = "[privacy] with unknown categories must be a budget of epsilon and delta"
     [
         ('delta = "1e-7"\n', "", BOTH),
         ('epsilon = "1"\ndelta = "1e-7"', 'rho = "1"', BOTH),
-        ('epsilon = "1"', 'epsilon = "least"', "got 'least'. The categories of agent are found first, with a share of the budget"),
+        (
+            'epsilon = "1"',
+            'epsilon = "least"',
+            "got 'least'. The categories of agent are found first, with a share of the budget",
+        ),
         ('"1/5"', '"1"', "must leave some of it"),
         ('"1/5"', "0", "share must be"),
         ("most = 40, ", "", "unknown must have 'most'"),
@@ -141,16 +183,33 @@ def test_what_is_said_of_a_search_is_checked(visits, run, old, new, message):
 def test_what_another_search_found_is_refused(visits, run):
     run.done("categories", "spec.toml")
     (visits / "spec.toml").write_text(SPEC.replace('"1/5"', '"1/4"'), encoding="utf-8")
-    run.refused("were found by another search than that of [domain.agent]", "release", "spec.toml", "--out", "out")
+    run.refused(
+        "were found by another search than that of [domain.agent]",
+        "release",
+        "spec.toml",
+        "--out",
+        "out",
+    )
     manifest = visits / "agent-categories/manifest.json"
-    manifest.write_text(json.dumps(json.loads(manifest.read_text(encoding="utf-8")) | {"private": False}), encoding="utf-8")
+    manifest.write_text(
+        json.dumps(json.loads(manifest.read_text(encoding="utf-8")) | {"private": False}),
+        encoding="utf-8",
+    )
     run.refused("found with a seed, which protects nobody", "release", "spec.toml", "--out", "out")
 
 
 def test_refusals_of_the_commands(visits, run):
     run.refused("has no unknown categories", "categories", "people.toml")
     (visits / "plan.json").write_text("{}", encoding="utf-8")
-    run.refused("A plan is for categories that are known", "release", "spec.toml", "--out", "out", "--plan", "plan.json")
+    run.refused(
+        "A plan is for categories that are known",
+        "release",
+        "spec.toml",
+        "--out",
+        "out",
+        "--plan",
+        "plan.json",
+    )
     (visits / "spec.toml").write_text(SPEC.replace('path = "visits.csv"', ""), encoding="utf-8")
     run.refused("A search must have data", "categories", "spec.toml")
 
@@ -167,10 +226,19 @@ def test_an_audit_looks_at_the_search_too(visits, run, monkeypatch):
     shown = run.done("audit", "spec.toml", "--trials", "200")
     assert shown.err == ""
     own = shown.out[shown.out.index("The search for categories of 'agent'") :]
-    words = ("epsilon: at most 0.2", "all keys that others have too", "a key at the threshold", "no bound is above its claim")
+    words = (
+        "epsilon: at most 0.2",
+        "all keys that others have too",
+        "a key at the threshold",
+        "no bound is above its claim",
+    )
     assert lacking(own, *words) == []
     for noise, sampler in list(_keys._SAMPLERS.items()):
-        monkeypatch.setitem(_keys._SAMPLERS, noise, lambda top, bottom, *rest, draw=sampler: draw(top, bottom * 2, *rest))
+        monkeypatch.setitem(
+            _keys._SAMPLERS,
+            noise,
+            lambda top, bottom, *rest, draw=sampler: draw(top, bottom * 2, *rest),
+        )
     wrong = run("audit", "spec.toml", "--trials", "1000", "--json")
     told = json.loads(wrong.out)
     assert (wrong.code, told["held"], told["searches"]["agent"]["held"]) == (70, True, False)

@@ -83,11 +83,15 @@ def test_values_are_shown_on_request_alone_and_most_frequent_first(visits, run):
     assert all(line.startswith("PRIVATE") for line in made.splitlines())
 
 
-def test_bytes_of_another_encoding_are_said_to_be_that_and_a_wrong_delimiter_is_told_by_the_header(folder, run):
+def test_bytes_of_another_encoding_are_said_to_be_that_and_a_wrong_delimiter_is_told_by_the_header(
+    folder, run
+):
     def shop(header: str, more: str = "", values: str = "") -> None:
         (folder / "shop.csv").write_bytes(f"{header}\n{values}".encode("cp1252"))
         spec = f'[source]\npath = "shop.csv"\n{more}[privacy]\nepsilon = 1\n[domain.ort]\ncategories = ["Köln"]\n'
-        (folder / "shop.toml").write_text(spec + "[[workload]]\nmarginals = { ways = 1 }\n", encoding="utf-8")
+        (folder / "shop.toml").write_text(
+            spec + "[[workload]]\nmarginals = { ways = 1 }\n", encoding="utf-8"
+        )
 
     shop("ort;tag", "", "Köln;1\n")
     said = '1 (100.0%)  bytes that are no text in this encoding: say another one, such as [source] encoding = "cp1252"'
@@ -106,34 +110,63 @@ def test_check_from_python_agrees_with_every_source(visits):
     frame = pd.DataFrame(rows, columns=names)
     from_frame = ln.check(spec, frame).fit
     assert from_frame.lines is None
-    assert (from_frame.attributes, from_frame.measures, from_frame.used) == (from_file.attributes, from_file.measures, from_file.used)
+    assert (from_frame.attributes, from_frame.measures, from_frame.used) == (
+        from_file.attributes,
+        from_file.measures,
+        from_file.used,
+    )
     assert repr(ln.check(spec, frame)).startswith("PRIVATE")
-    for what, message in (("visits.toml", "what to check must be a spec, a plan or a workload"), (spec.workload, "A check must have data")):
+    for what, message in (
+        ("visits.toml", "what to check must be a spec, a plan or a workload"),
+        (spec.workload, "A check must have data"),
+    ):
         with pytest.raises(ln.InputError, match=message):
             ln.check(what)
 
 
 WARNED = {
-    "a Boolean that is text": ('categories = ["F", "M"]', "categories = [true, false]", "TRUE, yes and 1 match nothing"),
-    "one period": ('to = "2024-12-31", by = "month"', 'to = "2024-12-31", by = "year"', "has one cell"),
-    "a measure that is clipped away": ("clip = [0, 1000]", "clip = [0, 1]", "of whole numbers nearly nothing is left"),
-    "margins of rounded answers": ("[plan]", "margin = 30000\n[output]\nround = 5\n[plan]", "intervals 2.5 wider to either side than"),
+    "a Boolean that is text": (
+        'categories = ["F", "M"]',
+        "categories = [true, false]",
+        "TRUE, yes and 1 match nothing",
+    ),
+    "one period": (
+        'to = "2024-12-31", by = "month"',
+        'to = "2024-12-31", by = "year"',
+        "has one cell",
+    ),
+    "a measure that is clipped away": (
+        "clip = [0, 1000]",
+        "clip = [0, 1]",
+        "of whole numbers nearly nothing is left",
+    ),
+    "margins of rounded answers": (
+        "[plan]",
+        "margin = 30000\n[output]\nround = 5\n[plan]",
+        "intervals 2.5 wider to either side than",
+    ),
     "nobody asks": ("", "", "[domain.unused] is asked about by no query"),
 }
 
 
 @pytest.mark.parametrize(("strategy", "read"), [("truncated_sums", True), ("auto", False)])
-def test_a_number_that_a_strategy_decides_along_is_checked_and_not_called_unread(folder, run, strategy, read):
+def test_a_number_that_a_strategy_decides_along_is_checked_and_not_called_unread(
+    folder, run, strategy, read
+):
     (folder / "pay.csv").write_text("sex,pay\nF,3\nM,99\n", encoding="utf-8")
     spec = f'[source]\npath = "pay.csv"\n[privacy]\nepsilon = 1\n[plan]\nstrategy = "{strategy}"\n[domain.sex]\ncategories = ["F", "M"]\n'
     spec += '[domain.pay]\nintegers = [0, 60]\n[measures.wages]\ncolumn = "pay"\nclip = [0, 60]\n'
-    (folder / "pay.toml").write_text(spec + '[[workload]]\nqueries = { sex = "identity" }\nsum = "wages"\n', encoding="utf-8")
+    (folder / "pay.toml").write_text(
+        spec + '[[workload]]\nqueries = { sex = "identity" }\nsum = "wages"\n', encoding="utf-8"
+    )
     assert ("[domain.pay] is asked about by no query" in run("plan", "pay.toml").err) is not read
     assert ("PRIVATE  pay: " in run.done("check", "pay.toml").out) is read
 
 
 @pytest.mark.parametrize(("before", "after", "said"), WARNED.values(), ids=WARNED)
-def test_plan_warns_of_a_spec_that_is_likely_wrong_and_needs_no_data(visits, run, before, after, said):
+def test_plan_warns_of_a_spec_that_is_likely_wrong_and_needs_no_data(
+    visits, run, before, after, said
+):
     assert before in SPEC
     text = SPEC.replace(before, after).replace('null = ["NA"]', 'null = ["NA"]\ndelimiter = ";"')
     (visits / "visits.toml").write_text(text, encoding="utf-8")

@@ -45,7 +45,7 @@ def compared_once(monkeypatch):
     monkeypatch.setattr(_plan, "tried_on", compared)
 
 
-# --- plan and compare ---------------------------------------------------------------------------------------------------------
+# --- plan and compare -----------------------------------------------------------------------------
 
 
 def test_a_plan_for_programs_and_for_people_needs_no_data(folder, run):
@@ -56,21 +56,48 @@ def test_a_plan_for_programs_and_for_people_needs_no_data(folder, run):
     assert (shown.err, files(folder)) == ("", ["people.toml", "plan.json"])
     spec = read_spec("people.toml")
     made = plan(spec.workload, spec.privacy, strategy=spec.strategy)
-    assert Plan.from_json((folder / "plan.json").read_text(encoding="utf-8")).digest() == made.digest()
+    assert (
+        Plan.from_json((folder / "plan.json").read_text(encoding="utf-8")).digest() == made.digest()
+    )
     promise = made.expected_error()
     assert told["expected_total_squared_error"] == pytest.approx(promise.total_squared_error)
     assert told["lower_bound"] == pytest.approx(promise.lower_bound)
-    assert told["error_over_least_possible"] == pytest.approx(math.sqrt(promise.total_squared_error / promise.lower_bound))
+    assert told["error_over_least_possible"] == pytest.approx(
+        math.sqrt(promise.total_squared_error / promise.lower_bound)
+    )
     assert list(told["rmse"]) == ["total", "sex", "age", "sex x age", "income:prefix"]
-    assert told["queries"] == 1 + 2 + 74 + 148 + 10 == sum(table["queries"] for table in told["tables"])
-    facts = {"name": "income:prefix", "queries": 10, "rmse": told["rmse"]["income:prefix"], "weight": 2.0, "measure": None}
-    assert told["tables"][4] == facts | {"largest_std": promise.tables[4].largest_std, "largest_is_bound": False}
+    assert (
+        told["queries"]
+        == 1 + 2 + 74 + 148 + 10
+        == sum(table["queries"] for table in told["tables"])
+    )
+    facts = {
+        "name": "income:prefix",
+        "queries": 10,
+        "rmse": told["rmse"]["income:prefix"],
+        "weight": 2.0,
+        "measure": None,
+    }
+    assert told["tables"][4] == facts | {
+        "largest_std": promise.tables[4].largest_std,
+        "largest_is_bound": False,
+    }
     # the total is the sum over the queries of weight squared times variance
-    total = sum(table["queries"] * (table["weight"] * table["rmse"]) ** 2 for table in told["tables"])
+    total = sum(
+        table["queries"] * (table["weight"] * table["rmse"]) ** 2 for table in told["tables"]
+    )
     assert told["expected_total_squared_error"] == pytest.approx(total)
     assert (told["mechanism"], told["cost"]["kind"]) == ("discrete_laplace", "pure")
     assert told["seconds"] >= 0
-    parts = ("Expected error", "income:prefix", "148", "total squared error", "lower bound", "error / least possible", "strategy")
+    parts = (
+        "Expected error",
+        "income:prefix",
+        "148",
+        "total squared error",
+        "lower bound",
+        "error / least possible",
+        "strategy",
+    )
     assert lacking(shown.out, *parts, "The plan is in plan.json.") == []
     assert re.search(r"^protects +one row \(add_remove\)$", shown.out, flags=re.MULTILINE)
     assert "\x1b" not in shown.out
@@ -79,12 +106,16 @@ def test_a_plan_for_programs_and_for_people_needs_no_data(folder, run):
 
 def test_many_tables_are_summarised_and_those_of_one_name_keep_apart(folder, run):
     many = "[privacy]\nrho = 1\n[[workload]]\nmarginals = { ways = 2 }\n[plan]\nstrategy = 'marginals'\n"
-    (folder / "many.toml").write_text(many + "".join(f"[domain.a{number}]\nsize = 2\n" for number in range(10)))
+    (folder / "many.toml").write_text(
+        many + "".join(f"[domain.a{number}]\nsize = 2\n" for number in range(10))
+    )
     out = run("plan", "many.toml").out
     assert "and 5 more tables, 20 queries, rmse " in out
     assert out.count(" x ") == 40
     assert len(run.told("plan", "many.toml")["tables"]) == 45
-    tables = "".join(f"\n[[workload]]\nqueries = {{ age = {{ ranges = [[20, {high}]] }} }}" for high in (30, 40))
+    tables = "".join(
+        f"\n[[workload]]\nqueries = {{ age = {{ ranges = [[20, {high}]] }} }}" for high in (30, 40)
+    )
     edit(folder, ("weight = 2.0", "weight = 2.0" + tables))
     assert list(run.told("plan", "people.toml")["rmse"])[-2:] == ["age:ranges", "age:ranges (2)"]
 
@@ -94,18 +125,29 @@ def test_many_tables_are_summarised_and_those_of_one_name_keep_apart(folder, run
     [
         ('epsilon = "1/3"', 2, "epsilon = 1/3, with discrete Laplace noise"),
         ("rho = 0.125", 2, "rho = 0.125, with discrete Gaussian noise"),
-        # tables that every row is in: Gaussian noise is better than Laplace noise, unless delta is tiny
-        ('epsilon = "1"\ndelta = "1e-6"', 10, "epsilon = 1, delta = 0.000001, with rounded Gaussian"),
+        # tables that every row is in: Gaussian noise is better than Laplace noise, unless delta is
+        # tiny
+        (
+            'epsilon = "1"\ndelta = "1e-6"',
+            10,
+            "epsilon = 1, delta = 0.000001, with rounded Gaussian",
+        ),
         ('epsilon = "1"\ndelta = "1e-300"', 10, "epsilon = 1, with discrete Laplace"),
     ],
 )
-def test_the_cost_is_of_the_budget_and_of_the_noise_that_is_chosen(folder, run, privacy, tables, cost):
+def test_the_cost_is_of_the_budget_and_of_the_noise_that_is_chosen(
+    folder, run, privacy, tables, cost
+):
     text = f'[privacy]\n{privacy}\n[[workload]]\nmarginals = {{ ways = 2 }}\n[plan]\nstrategy = "marginals"\n'
-    (folder / "ten.toml").write_text(text + "".join(f"[domain.a{number}]\nsize = 10\n" for number in range(tables)))
+    (folder / "ten.toml").write_text(
+        text + "".join(f"[domain.a{number}]\nsize = 10\n" for number in range(tables))
+    )
     assert lacking(run("plan", "ten.toml").out, cost) == []
 
 
-def test_compare_lists_the_least_error_first_and_the_unusable_with_a_reason(folder, run, compared_once):
+def test_compare_lists_the_least_error_first_and_the_unusable_with_a_reason(
+    folder, run, compared_once
+):
     zips = "weight = 2.0\n[[workload]]\nmarginals = { ways = 1, of = ['zip'] }\n[domain.zip]\nsize = 200000"
     edit(folder, ("weight = 2.0", zips), ("[plan]", "[plan]\nseconds = 0.5"))
     every = run.told("compare", "people.toml")["candidates"]
@@ -114,54 +156,104 @@ def test_compare_lists_the_least_error_first_and_the_unusable_with_a_reason(fold
     assert errors == sorted(errors)
     assert errors[0] <= run.told("plan", "people.toml")["expected_total_squared_error"]
     assert "identity" in {each["strategy"] for each in unusable}
-    assert all((each["reason"] or each["more_seconds"]) and each["expected_total_squared_error"] is None for each in unusable)
+    assert all(
+        (each["reason"] or each["more_seconds"]) and each["expected_total_squared_error"] is None
+        for each in unusable
+    )
     assert all(each["error_over_least_possible"] >= 1 for each in usable)
     out = run("compare", "people.toml").out
     assert "200,235 queries, epsilon = 1" in out
     assert re.search(r"^identity +discrete Laplace +.*cells", out, flags=re.MULTILINE)
     assert out.index(usable[0]["strategy"]) < out.index("cannot be used") < out.index("\nidentity")
     # What there is no time for is listed with the time that it needs.
-    needed = min(((each["more_seconds"], each["strategy"]) for each in unusable if each["more_seconds"]), key=itemgetter(1))[1]
+    needed = min(
+        ((each["more_seconds"], each["strategy"]) for each in unusable if each["more_seconds"]),
+        key=itemgetter(1),
+    )[1]
     assert re.search(rf"^{needed} +discrete Laplace +left out +\d", out, flags=re.MULTILINE)
     edit(folder, ("seconds = 0.5", "seconds = 0"))
     run.refused("seconds must be a number above 0, such as 20; got 0", "compare", "people.toml")
 
 
-def test_compare_all_adds_what_is_used_by_name_alone_and_tables_fit_the_terminal(folder, run, compared_once, monkeypatch):
-    edit(folder, ('[[workload]]\nqueries = { income = "prefix" }\nweight = 2.0\n', ""), ("integers = [17, 90]", "integers = [17, 40]"))
-    few, every = (run.told("compare", "people.toml", *more)["candidates"] for more in ((), ("--all",)))
-    added = {each["strategy"]: each for each in every if each["strategy"] not in {each["strategy"] for each in few}}
+def test_compare_all_adds_what_is_used_by_name_alone_and_tables_fit_the_terminal(
+    folder, run, compared_once, monkeypatch
+):
+    edit(
+        folder,
+        ('[[workload]]\nqueries = { income = "prefix" }\nweight = 2.0\n', ""),
+        ("integers = [17, 90]", "integers = [17, 40]"),
+    )
+    few, every = (
+        run.told("compare", "people.toml", *more)["candidates"] for more in ((), ("--all",))
+    )
+    added = {
+        each["strategy"]: each
+        for each in every
+        if each["strategy"] not in {each["strategy"] for each in few}
+    }
     assert set(added) == {name for name, planner in PLANNERS.items() if not planner.automatic}
     assert added["fourier"]["usable"]
-    assert "Laplace noise is not spent evenly" in added["residual_max"]["reason"]  # the budget is pure
+    assert (
+        "Laplace noise is not spent evenly" in added["residual_max"]["reason"]
+    )  # the budget is pure
     errors = [each["expected_total_squared_error"] for each in every if each["usable"]]
     assert errors == sorted(errors)
     assert errors[0] == few[0]["expected_total_squared_error"]
     out = run("compare", "people.toml", "--all").out
     assert out.index("fourier") < out.index("cannot be used") < out.index("residual_max")
     (folder / "people.csv").write_text("sex,age,income\nF,20,1\n")
-    run.done("release", "people.toml", "--out", "a-directory-with-quite-a-long-name/and-another-one-within/out")
+    run.done(
+        "release",
+        "people.toml",
+        "--out",
+        "a-directory-with-quite-a-long-name/and-another-one-within/out",
+    )
     for width in (80, 120):
         monkeypatch.setenv("COLUMNS", str(width))
-        for command in (["plan", "people.toml"], ["compare", "people.toml"], ["ledger", "show", "people.ledger"]):
+        for command in (
+            ["plan", "people.toml"],
+            ["compare", "people.toml"],
+            ["ledger", "show", "people.ledger"],
+        ):
             lines = run(*command).out.splitlines()
             assert max(map(len, lines)) <= width
             assert not any(line.endswith("…") for line in lines)
 
 
 def test_ledger_show_has_what_is_left_and_the_amounts_of_the_budget(folder, run):
-    assert "left      epsilon = 2 and delta = 1e-9" in run("ledger", "set", "people.ledger", "--epsilon", "2", "--delta", "1e-9").out
+    assert (
+        "left      epsilon = 2 and delta = 1e-9"
+        in run("ledger", "set", "people.ledger", "--epsilon", "2", "--delta", "1e-9").out
+    )
     empty = run("ledger", "show", "people.ledger").out
     assert ("No release yet." in empty, "implies" in empty) == (True, False)
     edit(folder, ('epsilon = "1"', 'epsilon = "1/2"\ndelta = "1e-10"'))
     run.done("release", "people.toml", "--out", "out")
     out = run("ledger", "show", "people.ledger").out
-    parts = ("data set people", "protects one row (add_remove)", "budget epsilon = 2 and delta = 1e-9", "published", "out", "5 tables")
+    parts = (
+        "data set people",
+        "protects one row (add_remove)",
+        "budget epsilon = 2 and delta = 1e-9",
+        "published",
+        "out",
+        "5 tables",
+    )
     assert lacking(out, *parts, "epsilon delta state", "left epsilon = 1.5 and delta = 1e-9") == []
     told = run.told("ledger", "show", "people.ledger")
-    assert set(told) == {"ledger", "id", "dataset", "privacy", "spent", "left", "implied_epsilon", "releases"}
+    assert set(told) == {
+        "ledger",
+        "id",
+        "dataset",
+        "privacy",
+        "spent",
+        "left",
+        "implied_epsilon",
+        "releases",
+    }
     assert (told["dataset"], told["implied_epsilon"]) == ("people", None)
-    assert [(entry["number"], entry["state"], entry["output"]) for entry in told["releases"]] == [(1, "sealed", str(folder / "out"))]
+    assert [(entry["number"], entry["state"], entry["output"]) for entry in told["releases"]] == [
+        (1, "sealed", str(folder / "out"))
+    ]
 
 
 def test_errors_of_sums_are_in_amounts(folder, run):
@@ -169,10 +261,12 @@ def test_errors_of_sums_are_in_amounts(folder, run):
     whole = run.told("plan", "people.toml")
     edit(folder, ("clip = [0, 1000]", 'clip = [0, 1000]\nunit = "0.01"'))
     assert whole["tables"][5]["measure"] == "pay"
-    assert run.told("plan", "people.toml")["rmse"]["sum of pay"] == pytest.approx(whole["rmse"]["sum of pay"], rel=0.01)
+    assert run.told("plan", "people.toml")["rmse"]["sum of pay"] == pytest.approx(
+        whole["rmse"]["sum of pay"], rel=0.01
+    )
 
 
-# --- release and ledger ---------------------------------------------------------------------------------------------------------
+# --- release and ledger ---------------------------------------------------------------------------
 
 
 def test_release_says_where_everything_is_and_what_is_left(folder, run):
@@ -181,7 +275,10 @@ def test_release_says_where_everything_is_and_what_is_left(folder, run):
     assert result.err == ""
     told = dict(re.split(r" {2,}", line, maxsplit=1) for line in result.out.splitlines())
     assert told["answers"] == "out/answers, listed in out/tables.csv"
-    assert all((folder / place).exists() for place in ("out/answers", "out/tables.csv", told["manifest"], told["report"]))
+    assert all(
+        (folder / place).exists()
+        for place in ("out/answers", "out/tables.csv", told["manifest"], told["report"])
+    )
     assert told["spent"] == "epsilon = 1, release 1 of the data set 'people'"
     assert told["left"] == "epsilon = 2, of epsilon = 3"
     assert told["ledger"] == "people.ledger"
@@ -191,10 +288,15 @@ def test_release_says_where_everything_is_and_what_is_left(folder, run):
 
 
 def test_a_seeded_release_is_loud_and_costs_nothing(folder, run):
-    first, _ = (run.done("release", "people.toml", "--out", out, "--seed", "7") for out in ("first", "second"))
+    first, _ = (
+        run.done("release", "people.toml", "--out", out, "--seed", "7")
+        for out in ("first", "second")
+    )
     assert first.err.count("NOT PRIVATE") == 1
     assert "NOT PRIVATE" in first.out
-    assert (folder / "first/answers/q2-sex.csv").read_text() == (folder / "second/answers/q2-sex.csv").read_text()
+    assert (folder / "first/answers/q2-sex.csv").read_text() == (
+        folder / "second/answers/q2-sex.csv"
+    ).read_text()
     assert "NOT PRIVATE" in (folder / "first/report.html").read_text(encoding="utf-8").upper()
     assert not (folder / "people.ledger").exists()
 
@@ -202,21 +304,49 @@ def test_a_seeded_release_is_loud_and_costs_nothing(folder, run):
 def test_source_ledger_and_dataset_from_the_command_line(folder, run):
     edit(folder, ('[source]\npath = "people.csv"', ""))
     (folder / "people.csv").rename(folder / "data.csv")
-    run.done("release", "people.toml", "--out", "out", "--source", "data.csv", "--ledger", "survey.ledger", "--dataset", "survey")
+    run.done(
+        "release",
+        "people.toml",
+        "--out",
+        "out",
+        "--source",
+        "data.csv",
+        "--ledger",
+        "survey.ledger",
+        "--dataset",
+        "survey",
+    )
     assert Ledger.open(folder / "survey.ledger").dataset == "survey"
 
 
 def test_ledger_show_converts_a_rho_budget_at_a_stated_delta(folder, run):
-    run("ledger", "set", "people.ledger", "--rho", "1/2", "--unit-column", "id", "--neighbours", "replace")
+    run(
+        "ledger",
+        "set",
+        "people.ledger",
+        "--rho",
+        "1/2",
+        "--unit-column",
+        "id",
+        "--neighbours",
+        "replace",
+    )
     out = run("ledger", "show", "people.ledger", "--delta", "1e-6").out
     told = run.told("ledger", "show", "people.ledger", "--delta", "1e-6")["implied_epsilon"]
-    assert lacking(out, "all rows of one value of the column 'id' (replace)", f"epsilon <= {told['budget']}") == []
+    assert (
+        lacking(
+            out,
+            "all rows of one value of the column 'id' (replace)",
+            f"epsilon <= {told['budget']}",
+        )
+        == []
+    )
     assert (told["delta"], told["spent"]) == ("1e-6", "0")
     # sqrt(4 rho log(1 / delta)) + rho is the classic bound; the tight one is below, and above rho
     assert 0.5 < float(told["budget"]) < 0.5 + (4 * 0.5 * 13.8156) ** 0.5
 
 
-# --- init: drafts; the way from there to a report is that of test_messy.py -----------------------------------------------------------
+# --- init: drafts; the way from there to a report is that of test_messy.py ------------------------
 
 
 def test_a_draft_holds_no_value_of_the_data(folder, run):
@@ -253,7 +383,7 @@ def test_the_draft_of_a_typed_file_uses_its_types(folder, run):
     run.refused("5 places to fill in", "plan", "other.toml")
 
 
-# --- the program as a whole -------------------------------------------------------------------------------------------------------
+# --- the program as a whole -----------------------------------------------------------------------
 
 
 def test_the_demo_runs_and_refuses_to_overwrite(folder, run, monkeypatch, estimates):
@@ -265,14 +395,33 @@ def test_the_demo_runs_and_refuses_to_overwrite(folder, run, monkeypatch, estima
     assert (small["income"] == 0).mean() > 0.04
     monkeypatch.setattr(demo_module, "survey", lambda: small)
     out = run.done("demo").out
-    assert all("more" in estimates[step] for step in ("generating a survey", "computing the true answers"))
-    parts = ("Expected error", "Promised and realised error", "sum of pay by", "income:prefix", "a release never does so")
+    assert all(
+        "more" in estimates[step] for step in ("generating a survey", "computing the true answers")
+    )
+    parts = (
+        "Expected error",
+        "Promised and realised error",
+        "sum of pay by",
+        "income:prefix",
+        "a release never does so",
+    )
     assert lacking(out, *parts) == []
     share, within = re.search(r"(?m)^all +[\d,]+ +([\d.]+) +([\d.]+)%$", out).groups()
     assert 0.7 < float(share) < 1.4
     assert 85 < float(within) <= 100
-    assert files(folder / "demo-release" / "1") == ["people.ledger", "people.parquet", "release", "survey.toml"]
-    run.refused("Nothing was spent", "release", "demo-release/1/survey.toml", "--out", "demo-release/1/second")
+    assert files(folder / "demo-release" / "1") == [
+        "people.ledger",
+        "people.parquet",
+        "release",
+        "survey.toml",
+    ]
+    run.refused(
+        "Nothing was spent",
+        "release",
+        "demo-release/1/survey.toml",
+        "--out",
+        "demo-release/1/second",
+    )
     assert demo_module._new_folder(None) == Path("demo-release/2")
 
 
@@ -289,7 +438,11 @@ def test_colours_on_a_terminal_alone(folder, start, no_color, colours):
     # a real terminal, 80 columns wide
     main_end, child_end = pty.openpty()
     terminal = f"import os; os.dup2(os.open({os.ttyname(child_end)!r}, os.O_WRONLY | os.O_NOCTTY), 1)\n{PROGRAM}"
-    environment = {"TERM": "xterm-256color", "COLUMNS": "80", **({"NO_COLOR": no_color} if no_color else {})}
+    environment = {
+        "TERM": "xterm-256color",
+        "COLUMNS": "80",
+        **({"NO_COLOR": no_color} if no_color else {}),
+    }
     assert start("plan", "people.toml", program=terminal, **environment).wait(timeout=HANGS) == 0
     told = os.read(main_end, 100_000).decode()
     os.close(child_end)
@@ -300,14 +453,31 @@ def test_colours_on_a_terminal_alone(folder, start, no_color, colours):
 
 
 def test_a_name_that_the_terminal_cannot_show_is_no_fault(folder, start):
-    edit(folder, ("[domain.income]", '[domain."東京"]\nsize = 3\n[domain.income]'), ('of = ["sex", "age"]', 'of = ["sex", "age", "東京"]'))
-    done = ended(start("plan", "people.toml", program=f"import sys; sys.stdout.reconfigure(encoding='latin-1')\n{PROGRAM}"))
+    edit(
+        folder,
+        ("[domain.income]", '[domain."東京"]\nsize = 3\n[domain.income]'),
+        ('of = ["sex", "age"]', 'of = ["sex", "age", "東京"]'),
+    )
+    done = ended(
+        start(
+            "plan",
+            "people.toml",
+            program=f"import sys; sys.stdout.reconfigure(encoding='latin-1')\n{PROGRAM}",
+        )
+    )
     assert (done.code, done.err) == (0, "")
     assert "sex x ??" in done.out
 
 
 def test_a_closed_pipe_is_no_fault(folder, start):
-    done = ended(start("plan", "people.toml", "--json", program=f"import os; os.close(1); os.dup2(os.pipe()[1], 1)\n{PROGRAM}"))
+    done = ended(
+        start(
+            "plan",
+            "people.toml",
+            "--json",
+            program=f"import os; os.close(1); os.dup2(os.pipe()[1], 1)\n{PROGRAM}",
+        )
+    )
     assert "Traceback" not in done.err
     assert "fault" not in done.err
     assert done.code in (0, 141)
@@ -317,7 +487,14 @@ def fresh(program, *arguments, **environment):
     """Run a program in a new interpreter, which has loaded nothing."""
     given = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
     given |= {"PYTHONPATH": str(Path(demo_module.__file__).parents[2]), **environment}
-    return subprocess.run([sys.executable, "-c", program, *arguments], env=given, capture_output=True, text=True, check=True, timeout=HANGS)
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        env=given,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=HANGS,
+    )
 
 
 def test_progress_tells_the_share_and_never_the_number_of_rows(folder):
@@ -336,13 +513,19 @@ sys.stderr.write, _adapters.read = told, slowly
 atexit.register(lambda: print(sorted({'altair', 'narwhals', 'pandas', 'polars'} & {*sys.modules})))
 """
     done = fresh(slow + PROGRAM, "release", "people.toml", "--out", "out", LEASTNOISE_PROGRESS="1")
-    assert re.search(r"^reading people\.csv: 12% \(\d+ s(, about \d+ s more)?\)$", done.stderr, re.MULTILINE), done.stderr
+    assert re.search(
+        r"^reading people\.csv: 12% \(\d+ s(, about \d+ s more)?\)$", done.stderr, re.MULTILINE
+    ), done.stderr
     assert "123457" not in done.stderr
     assert "987654" not in done.stderr
-    assert done.stdout.endswith("\n[]\n")  # a release of a file loads none of the libraries that it can do without
+    assert done.stdout.endswith(
+        "\n[]\n"
+    )  # a release of a file loads none of the libraries that it can do without
 
 
-@pytest.mark.parametrize(("given", "seconds"), [("", 1.0), ("nonsense", 1.0), ("0", 0.0), ("30", 30.0), ("never", None)])
+@pytest.mark.parametrize(
+    ("given", "seconds"), [("", 1.0), ("nonsense", 1.0), ("0", 0.0), ("30", 30.0), ("never", None)]
+)
 def test_progress_waits_as_long_as_the_environment_says(monkeypatch, given, seconds):
     monkeypatch.setenv("LEASTNOISE_PROGRESS", given)
     assert progress_module._patience() == seconds
@@ -354,27 +537,46 @@ def test_planning_does_not_wait_for_threads_unless_asked(given, used):
         "import atexit, os, sys\n"
         "from leastnoise._cli import main\n"
         "early = 'numpy' in sys.modules\n"  # numpy reads the number when it is loaded
-        "atexit.register(lambda: print(os.environ['OPENBLAS_NUM_THREADS'], early, file=sys.stderr))\n"
+        "atexit.register(lambda: print(os.environ['OPENBLAS_NUM_THREADS'], early, "
+        "file=sys.stderr))\n"
         "main()"
     )
-    assert fresh(program, "--help", **({"OPENBLAS_NUM_THREADS": given} if given else {})).stderr.split() == [used, "False"]
+    assert fresh(
+        program, "--help", **({"OPENBLAS_NUM_THREADS": given} if given else {})
+    ).stderr.split() == [used, "False"]
 
 
-# --- progress -----------------------------------------------------------------------------------------------------------------------------
+# --- progress -------------------------------------------------------------------------------------
 
 
 def test_every_step_says_about_how_long_it_still_takes(folder, run, estimates, monkeypatch):
-    with (folder / "people.csv").open("a", encoding="utf-8") as file:  # more than one block, so that there is a share before the end
+    with (folder / "people.csv").open(
+        "a", encoding="utf-8"
+    ) as file:  # more than one block, so that there is a share before the end
         file.write("F,30,500\n" * 2**18)
     with monkeypatch.context() as patch:
         patch.setattr(_finish, "fill_draft", disk_is_full)
         assert run("release", "people.toml", "--out", "out").code == 3
     with monkeypatch.context() as patch:
-        patch.setenv("LEASTNOISE_CHARTS", "")  # pictures are not made here, and are what takes the time
+        patch.setenv(
+            "LEASTNOISE_CHARTS", ""
+        )  # pictures are not made here, and are what takes the time
         run.done("check", "people.toml")
-    for command in (["resume"], ["show", "out"], ["answer", "out", "--cells", "sex"], ["round", "out", "--to", "5", "--out", "rounded"]):
+    for command in (
+        ["resume"],
+        ["show", "out"],
+        ["answer", "out", "--cells", "sex"],
+        ["round", "out", "--to", "5", "--out", "rounded"],
+    ):
         run.done(*command)
-    for step in ("planning", "measuring, estimating and writing", "reading people.csv", "finishing release 1", "opening out", "rounding"):
+    for step in (
+        "planning",
+        "measuring, estimating and writing",
+        "reading people.csv",
+        "finishing release 1",
+        "opening out",
+        "rounding",
+    ):
         assert "more" in estimates[step], (step, estimates)
 
 
@@ -382,13 +584,32 @@ def test_help_explains_every_word_of_the_glossary_that_it_has():
     words = site.glossary()
     assert words == tomllib.loads(Path(_main.__file__).with_name("words.toml").read_text("utf-8"))
     seen = set()
-    below = [[name, one] for name in _main._COMMANDS for one in getattr(_main.loaded(name), "commands", {})]
+    below = [
+        [name, one]
+        for name in _main._COMMANDS
+        for one in getattr(_main.loaded(name), "commands", {})
+    ]
     for arguments in ([], *([name] for name in _main._COMMANDS), *below):
-        output = CliRunner().invoke(_main.program, [*arguments, "--help"], prog_name="leastnoise").output
+        output = (
+            CliRunner().invoke(_main.program, [*arguments, "--help"], prog_name="leastnoise").output
+        )
         assert output.startswith(f"Usage: leastnoise {' '.join(arguments)}".rstrip())
         assert max(map(len, output.splitlines())) <= 100
         text, _, said = output.partition("In plain words:")
         there = {word for word in words if re.search(rf"\b{word}s?\b", text, re.IGNORECASE)}
-        assert [word for word in there if f"{word} {words[word]}" not in " ".join(said.split())] == [], arguments
+        assert [
+            word for word in there if f"{word} {words[word]}" not in " ".join(said.split())
+        ] == [], arguments
         seen |= there
-    assert {"prefix", "identity", "rmse", "lower bound", "epsilon", "delta", "rho", "ledger", "neighbours", "margin"} <= seen
+    assert {
+        "prefix",
+        "identity",
+        "rmse",
+        "lower bound",
+        "epsilon",
+        "delta",
+        "rho",
+        "ledger",
+        "neighbours",
+        "margin",
+    } <= seen

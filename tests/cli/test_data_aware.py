@@ -36,7 +36,9 @@ def _spec(folder):
 
 
 @pytest.mark.parametrize(("change", "end"), STEPS.values(), ids=STEPS)
-def test_killed_between_its_steps_it_goes_on_where_it_was_and_killed_within_one_it_is_absent(folder, start, run, change, end):
+def test_killed_between_its_steps_it_goes_on_where_it_was_and_killed_within_one_it_is_absent(
+    folder, start, run, change, end
+):
     stopped(start, change, *RELEASE, "out")
     book = Ledger.open(folder / "people.ledger")
     assert len(book.entries()) == 1
@@ -45,7 +47,9 @@ def test_killed_between_its_steps_it_goes_on_where_it_was_and_killed_within_one_
     assert ("paid and " + end) in run.refused("", *RELEASE, "second").err
     assert not (folder / "second").exists()
     if end == "resumable":
-        again = run.done(*RELEASE, "out")  # the same release once more: it goes on, and pays nothing
+        again = run.done(
+            *RELEASE, "out"
+        )  # the same release once more: it goes on, and pays nothing
         assert "nothing was paid again" in again.err
         assert values_of(folder / "out")[: len(drawn)] == drawn
     assert (folder / "out").exists() == (end == "resumable")
@@ -55,12 +59,26 @@ def test_killed_between_its_steps_it_goes_on_where_it_was_and_killed_within_one_
 def test_the_plan_tells_what_will_be_done_and_promises_nothing(folder, run):
     told = run.done("plan", "ages.toml").out
     assert (
-        lacking(told, "measure blocks of several widths", "epsilon = 0.55", "error is promised", "For comparison: expected error of") == []
+        lacking(
+            told,
+            "measure blocks of several widths",
+            "epsilon = 0.55",
+            "error is promised",
+            "For comparison: expected error of",
+        )
+        == []
     )
     facts = run.told("plan", "ages.toml")
     assert set(run.told("plan", "people.toml")) <= set(facts)
-    assert (facts["expected_total_squared_error"], facts["lower_bound"], facts["rmse"]) == (None, None, {"age:prefix": None})
+    assert (facts["expected_total_squared_error"], facts["lower_bound"], facts["rmse"]) == (
+        None,
+        None,
+        {"age:prefix": None},
+    )
     assert facts["reference"]["rmse"]["age:prefix"] > 0
     assert [step["step"] for step in facts["steps"]] == ["levels", "buckets"]
     (folder / "few.toml").write_text(SPEC.replace("[17, 90]", "[17, 18]"), encoding="utf-8")
-    assert "Not comparable, because their errors depend on the data: dawa," in run("compare", "few.toml").out
+    assert (
+        "Not comparable, because their errors depend on the data: dawa,"
+        in run("compare", "few.toml").out
+    )

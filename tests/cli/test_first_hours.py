@@ -38,7 +38,13 @@ def write(folder: Path, text: str) -> None:
 @pytest.mark.usefixtures("_unplanned")
 def test_a_plan_that_cannot_be_written_is_not_made(folder, run):
     (folder / "plan.json").write_text("{}")
-    run.refused("plan.json exists already and is not overwritten", "plan", "people.toml", "--out", "plan.json")
+    run.refused(
+        "plan.json exists already and is not overwritten",
+        "plan",
+        "people.toml",
+        "--out",
+        "plan.json",
+    )
     assert (folder / "plan.json").read_text() == "{}"
 
 
@@ -48,33 +54,56 @@ def test_a_plan_that_cannot_be_written_is_not_made(folder, run):
     ("old", "new", "said"),
     [
         ("people.csv", "poeple.csv", "there is no file 'poeple.csv'. Did you mean 'people.csv'?"),
-        ("[domain.age]", "[domain.aeg]\n", "has no column 'aeg'; it has 'sex', 'age', 'income'. Did you mean 'age'?"),
+        (
+            "[domain.age]",
+            "[domain.aeg]\n",
+            "has no column 'aeg'; it has 'sex', 'age', 'income'. Did you mean 'age'?",
+        ),
         ('column = "income"', 'column = "incom"', "has no column 'incom'"),
-        ('epsilon = "1"', 'epsilon = "1"\nunit = { column = "id", max_rows = 2 }', "has no column 'id'"),
+        (
+            'epsilon = "1"',
+            'epsilon = "1"\nunit = { column = "id", max_rows = 2 }',
+            "has no column 'id'",
+        ),
         ("[plan]", '[output]\nformats = ["xlsx"]\n[plan]', "pip install 'leastnoise[excel]'"),
     ],
     ids=["file", "attribute", "measure", "unit", "extra"],
 )
-def test_data_that_cannot_be_read_and_extras_that_are_missing_are_told_before_planning(folder, run, monkeypatch, old, new, said, more):
+def test_data_that_cannot_be_read_and_extras_that_are_missing_are_told_before_planning(
+    folder, run, monkeypatch, old, new, said, more
+):
     monkeypatch.setitem(sys.modules, "xlsxwriter", None)
     (folder / "people.csv").write_text("sex,age,income\nF,secret-value,1\n")
     text = SPEC.replace('"age"', '"aeg"') if "aeg" in new else SPEC
-    (folder / "people.toml").write_text(text.replace(old, new) + '\n[[workload]]\nqueries = {}\nsum = "pay"\n')
-    assert "secret-value" not in run.refused(said, "release", "people.toml", "--out", "out", *more).err
+    (folder / "people.toml").write_text(
+        text.replace(old, new) + '\n[[workload]]\nqueries = {}\nsum = "pay"\n'
+    )
+    assert (
+        "secret-value" not in run.refused(said, "release", "people.toml", "--out", "out", *more).err
+    )
     assert not list(folder.glob("*.ledger"))
     if "excel" in said:
         run.refused(said, "plan", "people.toml")
 
 
 def test_a_name_that_several_tables_have_is_refused_with_their_ids(folder, run):
-    twice = "".join(f"[[workload]]\nqueries = {{ age = {{ ranges = [[0, {high}]] }} }}\n" for high in (3, 5))
+    twice = "".join(
+        f"[[workload]]\nqueries = {{ age = {{ ranges = [[0, {high}]] }} }}\n" for high in (3, 5)
+    )
     write(folder, HEAD + twice + '[output]\ncovariances = ["age:ranges"]\n')
-    run.refused("Several tables are named 'age:ranges'; take one by its id: q1, q2.", "plan", "s.toml")
+    run.refused(
+        "Several tables are named 'age:ranges'; take one by its id: q1, q2.", "plan", "s.toml"
+    )
 
 
 def test_a_table_asked_for_again_is_one_table_with_the_sum_of_the_weights():
-    spec = parse_spec(HEAD + ONE_WAY + '[[workload]]\nqueries = { age = "identity" }\nweight = "1/2"\n', Path())
-    assert [(product.name, str(product.weight)) for product in spec.workload] == [("sex", "1"), ("age", "3/2")]
+    spec = parse_spec(
+        HEAD + ONE_WAY + '[[workload]]\nqueries = { age = "identity" }\nweight = "1/2"\n', Path()
+    )
+    assert [(product.name, str(product.weight)) for product in spec.workload] == [
+        ("sex", "1"),
+        ("age", "3/2"),
+    ]
 
 
 @pytest.mark.parametrize("name", ["weight", "sum", "domain", "self", "asked"])
@@ -88,7 +117,10 @@ def test_an_attribute_of_any_name_can_be_asked_about(name):
 
 
 def test_budgets_that_protect_hardly_anybody_are_warned_about_once_each(folder, run):
-    write(folder, HEAD.replace('epsilon = "1"', 'epsilon = "50"\ndelta = "0.5"\nrows = 1000') + ONE_WAY)
+    write(
+        folder,
+        HEAD.replace('epsilon = "1"', 'epsilon = "50"\ndelta = "0.5"\nrows = 1000') + ONE_WAY,
+    )
     result = run.done("plan", "s.toml", "--json")
     one, other = json.loads(result.out)["warnings"]
     assert ["epsilon = 50" in one, "delta = 0.5 is above 1 / 1000" in other] == [True, True]
@@ -98,18 +130,44 @@ def test_budgets_that_protect_hardly_anybody_are_warned_about_once_each(folder, 
 @pytest.mark.parametrize(
     ("epsilon", "asked", "told"),
     [
-        ('"1/1000"\nrows = 100', "marginals = { ways = 1 }", ["sex (± 7", "around 50)", "age (± 4", "around 10)"]),
-        ('"1/10"\nrows = 500', 'queries = { sex = "identity", age = "identity" }', ["sex x age (± 30", "around 25)"]),
-        ('"1/10"\nrows = 1000', 'queries = { sex = "identity", age = "identity" }\nsize = 20', ["sex x age (± 30", "around 20)"]),
+        (
+            '"1/1000"\nrows = 100',
+            "marginals = { ways = 1 }",
+            ["sex (± 7", "around 50)", "age (± 4", "around 10)"],
+        ),
+        (
+            '"1/10"\nrows = 500',
+            'queries = { sex = "identity", age = "identity" }',
+            ["sex x age (± 30", "around 25)"],
+        ),
+        (
+            '"1/10"\nrows = 1000',
+            'queries = { sex = "identity", age = "identity" }\nsize = 20',
+            ["sex x age (± 30", "around 20)"],
+        ),
         ('"1/10"\nrows = 1000', 'queries = { sex = "identity", age = "identity" }\nsize = 40', []),
         ('"1/10"\nrows = 1000', 'queries = { sex = "identity", age = "prefix" }', []),
-        ('"1/10"\nrows = 1000', 'queries = { sex = "identity", age = "identity" }\nsum = "pay"', []),
-        ('"1"\nrows = 20', 'means = { of = "pay", by = ["sex", "age"] }', ["sex x age (± 3", "around 1)", "sum of pay by sex x age (± 3"]),
+        (
+            '"1/10"\nrows = 1000',
+            'queries = { sex = "identity", age = "identity" }\nsum = "pay"',
+            [],
+        ),
+        (
+            '"1"\nrows = 20',
+            'means = { of = "pay", by = ["sex", "age"] }',
+            ["sex x age (± 3", "around 1)", "sum of pay by sex x age (± 3"],
+        ),
         ('"1"\nrows = 20', 'means = { of = "pay", by = ["sex", "age"] }\nsize = 9', ["sum of pay"]),
     ],
 )
-def test_answers_that_are_smaller_than_their_margins_are_warned_about(folder, run, epsilon, asked, told):
-    write(folder, HEAD.replace('"1"', epsilon) + f"[measures.pay]\ncolumn = 'age'\nclip = [0, 10]\n[[workload]]\n{asked}\n")
+def test_answers_that_are_smaller_than_their_margins_are_warned_about(
+    folder, run, epsilon, asked, told
+):
+    write(
+        folder,
+        HEAD.replace('"1"', epsilon)
+        + f"[measures.pay]\ncolumn = 'age'\nclip = [0, 10]\n[[workload]]\n{asked}\n",
+    )
     warned = run.told("plan", "s.toml")["warnings"]
     assert len(warned) == bool(told)
     assert all("margins are larger than the answers" in one for one in warned)
@@ -124,7 +182,9 @@ def test_a_least_budget_above_2_is_warned_about_and_one_that_was_chosen_above_20
         ('epsilon = "3"', 2, 0),
     ):
         write(folder, HEAD.replace('epsilon = "1"', budget) + f"{ONE_WAY}margin = {margin}\n")
-        assert ["give them wider margins" in one for one in run.told("plan", "s.toml")["warnings"]] == [True] * told, budget
+        assert [
+            "give them wider margins" in one for one in run.told("plan", "s.toml")["warnings"]
+        ] == [True] * told, budget
 
 
 def test_what_is_found_without_case_is_said_to_be_in_small_letters(folder, run):
@@ -139,21 +199,41 @@ def test_what_is_found_without_case_is_said_to_be_in_small_letters(folder, run):
     [
         ("Kundennummer;Ort", "Kundennummer", ["Kundennummer"]),
         ("store_id,person_id,Patienten-Nr.", "person_id", ["person_id", "Patienten-Nr."]),
-        *((f"{name},age", name, [name]) for name in ("order_id", "customerNo", "Patient ID", "PATIENT_ID", " id ", "Kunden-Id", "Kunde")),
+        *(
+            (f"{name},age", name, [name])
+            for name in (
+                "order_id",
+                "customerNo",
+                "Patient ID",
+                "PATIENT_ID",
+                " id ",
+                "Kunden-Id",
+                "Kunde",
+            )
+        ),
         ("customer_paid,Kundengruppe,users,Hausnummer,account,paid", None, []),
     ],
 )
-def test_columns_that_name_a_person_by_any_spelling_are_the_unit_and_no_attribute(folder, run, header, unit, left):
+def test_columns_that_name_a_person_by_any_spelling_are_the_unit_and_no_attribute(
+    folder, run, header, unit, left
+):
     said = drafted(folder, run, header)
     assert (f'unit = {{ column = "{unit}", max_rows = "FILL IN" }}' in said) == (unit is not None)
-    assert [name for name in header.replace(";", ",").split(",") if f'The column "{name}" was left out' in said] == left
+    assert [
+        name
+        for name in header.replace(";", ",").split(",")
+        if f'The column "{name}" was left out' in said
+    ] == left
 
 
 @pytest.mark.parametrize(
     ("new", "said"),
     [
         ('"1e9"', "epsilon must be at most 1048576; got"),
-        (f'"1"\nunit = {{ column = "id", max_rows = {10**30} }}', "max_rows must be at most 4294967296; got"),
+        (
+            f'"1"\nunit = {{ column = "id", max_rows = {10**30} }}',
+            "max_rows must be at most 4294967296; got",
+        ),
     ],
     ids=["epsilon", "max_rows"],
 )
@@ -164,20 +244,50 @@ def test_a_number_that_no_strategy_can_use_is_refused_once(folder, run, new, sai
     assert "strategy" not in refused.err
 
 
-FIELDS = [("details", 2), ("details", "age"), ("strategy", 7), ("promise.lower_bound", "age"), ("promise.lower_bound", 1e99)]
-FIELDS += [("promise.total_squared_error", True), ("promise.tables.0.0", 7), ("promise.tables.0.3", "age"), ("promise.tables.0.4", None)]
-FIELDS += [("promise.tables.0.4", 0.0), ("promise.tables.0", []), ("promise.tables", []), ("questions.0", 7)]
-FIELDS += [("questions", [{}]), ("promise.total_squared_error", 1e-9), ("blocks.0.factors", []), ("blocks", [])]
+FIELDS = [
+    ("details", 2),
+    ("details", "age"),
+    ("strategy", 7),
+    ("promise.lower_bound", "age"),
+    ("promise.lower_bound", 1e99),
+]
+FIELDS += [
+    ("promise.total_squared_error", True),
+    ("promise.tables.0.0", 7),
+    ("promise.tables.0.3", "age"),
+    ("promise.tables.0.4", None),
+]
+FIELDS += [
+    ("promise.tables.0.4", 0.0),
+    ("promise.tables.0", []),
+    ("promise.tables", []),
+    ("questions.0", 7),
+]
+FIELDS += [
+    ("questions", [{}]),
+    ("promise.total_squared_error", 1e-9),
+    ("blocks.0.factors", []),
+    ("blocks", []),
+]
 
 
 @pytest.mark.parametrize(("field", "value"), FIELDS)
 def test_a_plan_with_a_field_of_another_kind_is_refused_before_it_is_paid(tmp_path, field, value):
-    whole = json.loads(ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1), strategy="identity").to_json())
+    whole = json.loads(
+        ln.plan(
+            ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1), strategy="identity"
+        ).to_json()
+    )
     *way, last = [int(step) if step.isdecimal() else step for step in field.split(".")]
     reduce(getitem, way, whole)[last] = value
     (tmp_path / "people.csv").write_text("sex\nF\nM\n")
     with pytest.raises(ln.InputError):
-        ln.release(ln.Plan.from_json(json.dumps(whole)), tmp_path / "people.csv", ledger=tmp_path / "people.ledger", out=tmp_path / "out")
+        ln.release(
+            ln.Plan.from_json(json.dumps(whole)),
+            tmp_path / "people.csv",
+            ledger=tmp_path / "people.ledger",
+            out=tmp_path / "out",
+        )
     assert files(tmp_path) == ["people.csv"]
 
 
@@ -190,10 +300,20 @@ def drafted(folder, run, header: str) -> str:
 
 def test_a_draft_calls_tables_without_the_blanks_of_their_columns(folder, run):
     text = drafted(folder, run, "Sex ,Visit date , b,b")
-    assert lacking(text, '[domain.Sex]\ncolumn = "Sex "', '[domain."Visit date"]\ncolumn = "Visit date "') == []
+    assert (
+        lacking(
+            text, '[domain.Sex]\ncolumn = "Sex "', '[domain."Visit date"]\ncolumn = "Visit date "'
+        )
+        == []
+    )
     assert lacking(text, '[domain." b"]\ncategories', "[domain.b]\ncat") == []
     Path("s.toml").unlink()
-    write(folder, drafted(folder, run, "Sex \nF\nM").replace('\ncategories = ["FILL IN"]', '\ncategories = ["F", "M"]'))
+    write(
+        folder,
+        drafted(folder, run, "Sex \nF\nM").replace(
+            '\ncategories = ["FILL IN"]', '\ncategories = ["F", "M"]'
+        ),
+    )
     assert "Sex: 2 (100.0%) matched" in run("check", "s.toml").out
 
 
@@ -201,5 +321,10 @@ def test_a_draft_leaves_out_the_columns_that_a_release_would_refuse(folder, run)
     text = drafted(folder, run, "a,a,,id,id,b\n1,2,3,4,5,6")
     assert [line for line in text.splitlines() if line.startswith("[domain")] == ["[domain.b]"]
     assert (
-        lacking(text, 'The column "a" was left out: several columns are called so', 'The column "" was left out: its name is empty') == []
+        lacking(
+            text,
+            'The column "a" was left out: several columns are called so',
+            'The column "" was left out: its name is empty',
+        )
+        == []
     )

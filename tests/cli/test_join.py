@@ -37,10 +37,17 @@ guard = "1/2"
 @pytest.fixture(autouse=True)
 def _visits(folder):
     """200 patients with three visits each, one whose row is doubled, one without a sex, one without a row."""
-    frame = pd.DataFrame({"patient": [number % 200 for number in range(600)], "diagnosis": ["a", "b", "b"] * 200})
+    frame = pd.DataFrame(
+        {"patient": [number % 200 for number in range(600)], "diagnosis": ["a", "b", "b"] * 200}
+    )
     frame.to_csv(folder / "visits.csv", index=False)
-    rows = [f"{number};{'FM'[number % 2] if number != 7 else ''};{1950 + number % 4}" for number in range(199)]
-    (folder / "patients.csv").write_text("\n".join(["id;sex;birth_year", *rows, "5;F;1950", ""]), encoding="utf-8")
+    rows = [
+        f"{number};{'FM'[number % 2] if number != 7 else ''};{1950 + number % 4}"
+        for number in range(199)
+    ]
+    (folder / "patients.csv").write_text(
+        "\n".join(["id;sex;birth_year", *rows, "5;F;1950", ""]), encoding="utf-8"
+    )
     (folder / "visits.toml").write_text(SPEC, encoding="utf-8")
 
 
@@ -57,7 +64,9 @@ def test_a_release_of_two_tables_by_commands(run):
     run.done("plan", "visits.toml", "--out", "plan.json")
     shutil.copy("visits.csv", "moved.csv")  # another first table is joined to the same second one
     assert "with partner   594 (99.0%)" in run("check", "visits.toml", "--source", "moved.csv").out
-    made = run.done("release", "visits.toml", "--source", "moved.csv", "--plan", "plan.json", "--out", "out")
+    made = run.done(
+        "release", "visits.toml", "--source", "moved.csv", "--plan", "plan.json", "--out", "out"
+    )
     assert "a second table (patients), joined by 'patient'" in made.out
     (table,) = sorted(Path("out/answers").glob("*.csv"))
     answers = pd.read_csv(table)  # which rows are joined: tests/adapters and tests/session

@@ -13,7 +13,8 @@ from leastnoise._accounting import Privacy, PureDP
 from leastnoise._session import Ledger, read_release
 from waiting import HANGS, wait_until
 
-# Runs the program with one step changed: from one of its calls on it does something before or after it, such as killing its own process.
+# Runs the program with one step changed: from one of its calls on it does something before or after
+# it, such as killing its own process.
 CHANGED = """
 import os, signal, sys, time
 from pathlib import Path
@@ -94,7 +95,8 @@ def _small(folder):
     (folder / "people.toml").write_text(SPEC, encoding="utf-8")
 
 
-# where it is killed, once between any two writes, and what becomes of the release: unpaid, absent, resumable or whole
+# where it is killed, once between any two writes, and what becomes of the release: unpaid, absent,
+# resumable or whole
 STEPS = [
     ("before reserve", "change(Ledger, 'reserve', before=die)", "unpaid"),
     ("within reserve, before the commit", "change(book, 'dump', after=die)", "unpaid"),
@@ -109,7 +111,9 @@ STEPS = [
 ]
 
 
-def stopped(start: Start, change: str, *arguments: str, code: int = -signal.SIGKILL, **environment: str) -> str:
+def stopped(
+    start: Start, change: str, *arguments: str, code: int = -signal.SIGKILL, **environment: str
+) -> str:
     """What a run with a changed step says before it ends with a code."""
     done = ended(start(*arguments, program=changed(change), **environment))
     assert done.code == code, done.err
@@ -137,12 +141,18 @@ def ledger(folder):
 
 def drawn_for(book: Ledger) -> list[list[list[int]]]:
     """What was drawn for releases that are not published, step by step."""
-    steps = [step for entry in book.entries() if entry.resumable for step in book.pending(entry).steps]
+    steps = [
+        step for entry in book.entries() if entry.resumable for step in book.pending(entry).steps
+    ]
     return [json.loads(step.outcome)["values"] for step in steps]
 
 
-@pytest.mark.parametrize(("change", "end"), [step[1:] for step in STEPS], ids=[step[0] for step in STEPS])
-def test_killed_at_any_step_a_release_is_paid_and_absent_resumable_or_whole_and_finished_once(folder, ledger, start, run, change, end):
+@pytest.mark.parametrize(
+    ("change", "end"), [step[1:] for step in STEPS], ids=[step[0] for step in STEPS]
+)
+def test_killed_at_any_step_a_release_is_paid_and_absent_resumable_or_whole_and_finished_once(
+    folder, ledger, start, run, change, end
+):
     stopped(start, change, "release", "people.toml", "--out", "out")
     assert len(ledger.entries()) == (end != "unpaid")
     assert (folder / "out").exists() == (end == "whole")
@@ -152,8 +162,12 @@ def test_killed_at_any_step_a_release_is_paid_and_absent_resumable_or_whole_and_
     second = run.done("release", "people.toml", "--out", "second")
     assert ("paid and absent" in second.err) == (end == "absent")
     assert ("paid and whole" in second.err) == (end == "whole" and "'seal', after" not in change)
-    assert ("paid and resumable. `leastnoise resume people.ledger` finishes it" in second.err) == (end == "resumable")
-    state = {"absent": ["absent"], "resumable": ["reserved"], "whole": ["sealed"], "unpaid": []}[end]
+    assert ("paid and resumable. `leastnoise resume people.ledger` finishes it" in second.err) == (
+        end == "resumable"
+    )
+    state = {"absent": ["absent"], "resumable": ["reserved"], "whole": ["sealed"], "unpaid": []}[
+        end
+    ]
     assert [entry.state for entry in ledger.entries()] == [*state, "sealed"]
     # what can be finished is finished without paying, with the noise that was drawn, and only once
     first = run.done("resume", "people.ledger")
@@ -179,20 +193,33 @@ def test_killed_at_any_step_a_release_is_paid_and_absent_resumable_or_whole_and_
         ("change(directory, '_rename', after=twice)", "and is whole in "),
         ("change(said, 'show_release', before=interrupt)", "and is whole in "),
         ("change(said, 'show_facts', after=twice)", "and is whole in "),
-        ("change(session, 'read_table', before=lambda: interrupt_as_duckdb_says())", "Nothing was spent."),
+        (
+            "change(session, 'read_table', before=lambda: interrupt_as_duckdb_says())",
+            "Nothing was spent.",
+        ),
     ],
 )
-def test_one_interruption_or_two_say_truthfully_whether_something_was_paid(folder, ledger, start, change, told):
+def test_one_interruption_or_two_say_truthfully_whether_something_was_paid(
+    folder, ledger, start, change, told
+):
     said = stopped(start, change, "release", "people.toml", "--out", "out", code=130)
     assert re.fullmatch(r"\n?leastnoise: interrupted\. [^\n]+\n", said), said
     assert told in said
     assert (folder / "out").exists() == ("whole" in told)
-    assert [entry.resumable for entry in ledger.entries()] == ["finished" in told] * ("Nothing" not in told)
+    assert [entry.resumable for entry in ledger.entries()] == ["finished" in told] * (
+        "Nothing" not in told
+    )
 
 
 def waiting(folder: Path, start: Start) -> subprocess.Popen[str]:
     """A release that waits before it reads the rows."""
-    process = start("release", "people.toml", "--out", "out", program=changed("change(finish._adapters, 'read', before=pause)"))
+    process = start(
+        "release",
+        "people.toml",
+        "--out",
+        "out",
+        program=changed("change(finish._adapters, 'read', before=pause)"),
+    )
     wait_until(lambda: (folder / "paused").exists() or process.poll() is not None)
     return process
 
@@ -208,19 +235,50 @@ def test_a_real_interruption_of_a_waiting_run(folder, ledger, start):
 @pytest.mark.parametrize(("debug", "frames"), [("", False), ("1", True)])
 def test_a_fault_says_what_was_paid_and_shows_no_value(folder, ledger, start, debug, frames):
     change = "change(finish, 'fill_draft', before=fail)"
-    said = stopped(start, change, "release", "people.toml", "--out", "out", code=3, LEASTNOISE_DEBUG=debug)
-    assert lacking(said, "a fault of the program, not of yours (RuntimeError at ", "please report") == []
-    assert lacking(said, "The release was paid (epsilon = ", "can be finished without paying again: `leastnoise resume ") == []
+    said = stopped(
+        start, change, "release", "people.toml", "--out", "out", code=3, LEASTNOISE_DEBUG=debug
+    )
+    assert (
+        lacking(said, "a fault of the program, not of yours (RuntimeError at ", "please report")
+        == []
+    )
+    assert (
+        lacking(
+            said,
+            "The release was paid (epsilon = ",
+            "can be finished without paying again: `leastnoise resume ",
+        )
+        == []
+    )
     assert "secret-value" not in said
     assert ("in carry_out" in said or "in publish" in said) == frames
     assert not (folder / "out").exists()
 
 
 def test_a_full_disk_after_paying_says_so_and_loses_nothing(folder, ledger, start, run):
-    said = stopped(start, "change(directory, '_rename', after=full)", "release", "people.toml", "--out", "whole", code=4)
+    said = stopped(
+        start,
+        "change(directory, '_rename', after=full)",
+        "release",
+        "people.toml",
+        "--out",
+        "whole",
+        code=4,
+    )
     assert ("and is whole in " in said, is_whole(folder / "whole")) == (True, True), said
-    said = stopped(start, "change(directory, '_sync', before=full)", "release", "people.toml", "--out", "out", code=3)
-    assert re.fullmatch(r"leastnoise: [^\n]*no space left on device[^\n]*paid \(epsilon = [^\n]*can be finished[^\n]*\n", said), said
+    said = stopped(
+        start,
+        "change(directory, '_sync', before=full)",
+        "release",
+        "people.toml",
+        "--out",
+        "out",
+        code=3,
+    )
+    assert re.fullmatch(
+        r"leastnoise: [^\n]*no space left on device[^\n]*paid \(epsilon = [^\n]*can be finished[^\n]*\n",
+        said,
+    ), said
     assert "fault" not in said
     assert [name for name in files(folder) if name.startswith((".", "out"))] == []
     run.done("resume")
@@ -247,12 +305,18 @@ main()
 
 @pytest.mark.parametrize("streams", ["full()", "shut(1)", "full(); shut(2)", "shut(0, 1, 2)"])
 def test_what_cannot_be_said_does_not_change_what_is_true(folder, ledger, start, streams):
-    done = ended(start("release", "people.toml", "--out", "out", program=STREAMS.replace("{streams}", streams)))
+    done = ended(
+        start(
+            "release", "people.toml", "--out", "out", program=STREAMS.replace("{streams}", streams)
+        )
+    )
     assert is_whole(folder / "out")
     assert [entry.state for entry in ledger.entries()] == ["sealed"]
     assert done.code == (4 if "full" in streams else 0), done.err
     assert "Nothing was spent" not in done.err
-    assert ("no space left on device. The release was paid (epsilon = 1) and is whole in " in done.err) == (streams == "full()")
+    assert (
+        "no space left on device. The release was paid (epsilon = 1) and is whole in " in done.err
+    ) == (streams == "full()")
 
 
 @pytest.mark.parametrize("out", ["/proc/o", "/sys/out"])
@@ -274,10 +338,16 @@ def test_two_releases_into_one_directory_cost_one_payment(folder, ledger, start)
 
 
 def test_concurrent_releases_never_overspend(folder, start):
-    # Five releases of one half each, of a budget of one: at most two can be paid, and those are whole.
+    # Five releases of one half each, of a budget of one: at most two can be paid, and those are
+    # whole.
     book = Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(1)))
     edit(folder, ('epsilon = "1"', 'epsilon = "1/2"'))
-    ends = [ended(process) for process in [start("release", "people.toml", "--out", f"out{place}") for place in range(5)]]
+    ends = [
+        ended(process)
+        for process in [
+            start("release", "people.toml", "--out", f"out{place}") for place in range(5)
+        ]
+    ]
     assert sorted(done.code for done in ends) == [0, 0, 2, 2, 2], ends
     assert [entry.state for entry in book.entries()] == ["sealed", "sealed"]
     assert book.spent().epsilon <= 1
@@ -287,7 +357,12 @@ def test_concurrent_releases_never_overspend(folder, start):
 
 
 def test_concurrent_releases_without_a_ledger_make_one(folder, start):
-    ends = [ended(process).code for process in [start("release", "people.toml", "--out", f"out{place}") for place in range(3)]]
+    ends = [
+        ended(process).code
+        for process in [
+            start("release", "people.toml", "--out", f"out{place}") for place in range(3)
+        ]
+    ]
     assert sorted(ends) == [0, 2, 2]
     assert len(Ledger.open(folder / "people.ledger").entries()) == 1
     assert [(folder / f"out{place}").exists() for place in range(3)] == [code == 0 for code in ends]

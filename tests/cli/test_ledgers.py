@@ -46,15 +46,33 @@ def test_the_life_of_a_ledger(folder, run):
         return run.done("ledger", *words.split(), *more).out
 
     ledger("set people.ledger --epsilon 1")
-    assert "budget    epsilon = 2 a month" in ledger("change people.ledger --epsilon 2 --per month --note", "yes")
+    assert "budget    epsilon = 2 a month" in ledger(
+        "change people.ledger --epsilon 2 --per month --note", "yes"
+    )
     assert "share     epsilon = 1 a month for ann" in ledger("share people.ledger ann --epsilon 1")
-    assert "Entered: epsilon = 0.25, on 2024-02-03." in ledger("spent people.ledger --epsilon 1/4 --on 2024-02-03")
+    assert "Entered: epsilon = 0.25, on 2024-02-03." in ledger(
+        "spent people.ledger --epsilon 1/4 --on 2024-02-03"
+    )
     run.refused("must name the share that pays: ann", "release", "people.toml", "--out", "a")
     run.done("release", "people.toml", "--out", "a", "--share", "ann")
     nothing = "for the share 'ann' of the data set 'people' only epsilon = 0 is left"
     run.refused(nothing, "release", "people.toml", "--out", "b", "--share", "ann")
-    run.refused("at least what is spent, which is epsilon = 1;", "ledger", "change", "people.ledger", "--epsilon", "1/2")
-    words = ("epsilon = 2 a month\n", "for ann; epsilon = 0 is left", "budget set", "spent elsewhere", "a (share ann)", "yes")
+    run.refused(
+        "at least what is spent, which is epsilon = 1;",
+        "ledger",
+        "change",
+        "people.ledger",
+        "--epsilon",
+        "1/2",
+    )
+    words = (
+        "epsilon = 2 a month\n",
+        "for ann; epsilon = 0 is left",
+        "budget set",
+        "spent elsewhere",
+        "a (share ann)",
+        "yes",
+    )
     assert lacking(ledger("show people.ledger"), *words) == []
     entries = run.told("ledger", "show", "people.ledger")["releases"]
     assert [one["kind"] for one in entries] == ["budget", "budget", "spent", "release"]
@@ -67,12 +85,24 @@ def test_the_life_of_a_ledger(folder, run):
     [
         (["change", "none.ledger", "--epsilon", "2"], "There is no ledger at none.ledger"),
         (["change", "people.ledger"], "got none of them"),
-        (["change", "people.ledger", "--rho", "2"], "must have --epsilon, in which its entries are added up; got --rho. Say --epsilon."),
+        (
+            ["change", "people.ledger", "--rho", "2"],
+            "must have --epsilon, in which its entries are added up; got --rho. Say --epsilon.",
+        ),
         (["share", "people.ledger", " ", "--epsilon", "1"], "A share must have a name"),
         (["spent", "people.ledger", "--release", "nowhere"], "There is no release in 'nowhere'"),
-        (["spent", "people.ledger", "--release", "x", "--epsilon", "1"], "A release says itself what it cost"),
-        (["spent", "people.ledger", "--epsilon", "1", "--on", "2999-01-01"], "a day that is not to come"),
-        (["spent", "people.ledger", "--epsilon", "1", "--share", "eve"], "are: none yet; got 'eve'"),
+        (
+            ["spent", "people.ledger", "--release", "x", "--epsilon", "1"],
+            "A release says itself what it cost",
+        ),
+        (
+            ["spent", "people.ledger", "--epsilon", "1", "--on", "2999-01-01"],
+            "a day that is not to come",
+        ),
+        (
+            ["spent", "people.ledger", "--epsilon", "1", "--share", "eve"],
+            "are: none yet; got 'eve'",
+        ),
     ],
 )
 def test_what_cannot_be_entered_is_one_sentence(folder, run, arguments, message):
@@ -93,10 +123,16 @@ def test_a_release_that_an_older_copy_does_not_know_is_entered_from_its_files(fo
     run.refused(advice, "release", "people.toml", "--out", "b")
     assert "this is an older copy" in run("ledger", "show", "people.ledger").err
     run.done("ledger", "spent", "people.ledger", "--release", "a")
-    run.refused("already; nothing was changed", "ledger", "spent", "people.ledger", "--release", "a")
+    run.refused(
+        "already; nothing was changed", "ledger", "spent", "people.ledger", "--release", "a"
+    )
     run.done("release", "people.toml", "--out", "b")
     (entry, _) = Ledger.open("people.ledger").entries()
-    assert (entry.kind, entry.description, Path(entry.output)) == ("spent", "paid from people.ledger, release 1", folder / "a")
+    assert (entry.kind, entry.description, Path(entry.output)) == (
+        "spent",
+        "paid from people.ledger, release 1",
+        folder / "a",
+    )
     assert Ledger.open("people.ledger").left().epsilon == 0
     Path("people.ledger").unlink()
     run.refused("was paid from one of this name", "release", "people.toml", "--out", "c")
@@ -120,14 +156,22 @@ def test_a_second_ledger_is_opened_when_the_user_says_so(folder, run):
 
 
 def test_a_release_in_memory_names_what_can_be_finished(folder):
-    one = {"cost": PureCost(1), "privacy": Privacy(PureDP(1)), "plan_digest": "ab", "output": "(in memory)"}
+    one = {
+        "cost": PureCost(1),
+        "privacy": Privacy(PureDP(1)),
+        "plan_digest": "ab",
+        "output": "(in memory)",
+    }
     book(2).reserve(**one, plan="{}", options="{}")
     made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
-    with pytest.warns(UserWarning, match=r"Release 1 of .*in memory.* was stopped before it was published: leastnoise\.resume\("):
+    with pytest.warns(
+        UserWarning,
+        match=r"Release 1 of .*in memory.* was stopped before it was published: leastnoise\.resume\(",
+    ):
         ln.release(made, "people.csv", ledger="people.ledger")
 
 
-# --- what was stopped, by this version or by another one ---------------------------------------------------------------------------------
+# --- what was stopped, by this version or by another one ------------------------------------------
 
 
 @pytest.fixture
@@ -158,7 +202,10 @@ def recorded(ledger: Path, change: Callable[[dict[str, Any], dict[str, Any]], No
         values = json.loads(plan), json.loads(options)
         change(*values)
         texts = [json.dumps(value) for value in values]
-        connection.execute("UPDATE pending SET plan = ?, options = ?, digest = ?", (*texts, digest_of((entry, *texts))))
+        connection.execute(
+            "UPDATE pending SET plan = ?, options = ?, digest = ?",
+            (*texts, digest_of((entry, *texts))),
+        )
 
 
 OTHERS: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
@@ -171,9 +218,12 @@ OTHERS: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
 
 @pytest.mark.parametrize(
     ("how", "version", "by"),
-    [(how, "0.0.9", "leastnoise 0.0.9") for how in OTHERS] + [("a plan of another format", None, "an earlier leastnoise")],
+    [(how, "0.0.9", "leastnoise 0.0.9") for how in OTHERS]
+    + [("a plan of another format", None, "an earlier leastnoise")],
 )
-def test_what_another_version_paid_names_the_version_that_finishes_it(stopped, run, how, version, by):
+def test_what_another_version_paid_names_the_version_that_finishes_it(
+    stopped, run, how, version, by
+):
     def change(plan: dict[str, Any], asked: dict[str, Any]) -> None:
         OTHERS[how](plan, asked)
         asked.pop("version") if version is None else asked.update(version=version)
@@ -184,7 +234,9 @@ def test_what_another_version_paid_names_the_version_that_finishes_it(stopped, r
     assert [entry.resumable for entry in Ledger.open(stopped).entries()] == [True]
 
 
-def test_what_this_version_cannot_read_is_damaged_and_what_another_wrote_alike_is_finished(stopped, run):
+def test_what_this_version_cannot_read_is_damaged_and_what_another_wrote_alike_is_finished(
+    stopped, run
+):
     before = stopped.read_bytes()
     for how in OTHERS.values():
         recorded(stopped, how)
@@ -198,7 +250,11 @@ def test_what_this_version_cannot_read_is_damaged_and_what_another_wrote_alike_i
 def test_what_cannot_be_finished_does_not_stop_the_others(folder, run, full_disk):
     run.done("ledger", "set", "people.ledger", "--epsilon", "9", "--dataset", "people")
     with full_disk():
-        assert [run("release", "people.toml", "--out", name).code for name in ("a", "b", "c")] == [3, 3, 3]
+        assert [run("release", "people.toml", "--out", name).code for name in ("a", "b", "c")] == [
+            3,
+            3,
+            3,
+        ]
     (folder / "a").mkdir()
     done = run("resume", "people.ledger")
     assert done.code == 2  # nothing of the first was touched
@@ -209,7 +265,9 @@ def test_what_cannot_be_finished_does_not_stop_the_others(folder, run, full_disk
     run.done("resume", "people.ledger")
 
 
-@pytest.mark.parametrize(("stops", "code"), [(["x", "resumable"], 3), (["whole", "x"], 4), (["x", "bug", "absent"], 70)])
+@pytest.mark.parametrize(
+    ("stops", "code"), [(["x", "resumable"], 3), (["whole", "x"], 4), (["x", "bug", "absent"], 70)]
+)
 def test_the_exit_code_is_that_of_the_worst(run, stopped, monkeypatch, stops, code):
     kinds = {"x": InputError("no"), "bug": InternalError("bug")}
     errors = iter([kinds.get(stop) or PaidError("Full.", stop, OSError()) for stop in stops])
@@ -224,7 +282,14 @@ def test_the_exit_code_is_that_of_the_worst(run, stopped, monkeypatch, stops, co
     assert run("resume", "people.ledger").code == code
 
 
-@pytest.mark.parametrize("arguments", [["change", "--epsilon", "2"], ["share", "ann", "--epsilon", "1"], ["spent", "--epsilon", "1/4"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["change", "--epsilon", "2"],
+        ["share", "ann", "--epsilon", "1"],
+        ["spent", "--epsilon", "1/4"],
+    ],
+)
 def test_what_was_entered_before_a_failure_is_said(folder, run, full_disk, arguments):
     book()
     command = ["ledger", arguments[0], "people.ledger", *arguments[1:]]
@@ -233,16 +298,21 @@ def test_what_was_entered_before_a_failure_is_said(folder, run, full_disk, argum
     assert states() == []
     with full_disk("leastnoise._cli._ledger._show_left"):
         refused = run(*command)
-    assert (refused.code, "no space left on device. It was entered before that, as number 1." in refused.err) == (4, True), refused.err
+    assert (
+        refused.code,
+        "no space left on device. It was entered before that, as number 1." in refused.err,
+    ) == (4, True), refused.err
     assert len(states()) == 1
 
 
-# --- nothing is planned twice, or before it can be refused -------------------------------------------------------------------------------
+# --- nothing is planned twice, or before it can be refused ----------------------------------------
 
 
 def test_a_plan_that_is_given_is_not_made_again(folder, run, no_planning):
     what = read_spec("people.toml")
-    plan = mechanism_for(what.strategy, what.workload).plan(what.workload, what.privacy, Search(what.strategy))
+    plan = mechanism_for(what.strategy, what.workload).plan(
+        what.workload, what.privacy, Search(what.strategy)
+    )
     (folder / "plan.json").write_text(plan.to_json(), encoding="utf-8")
     run.done("release", "people.toml", "--plan", "plan.json", "--out", "a")
     (entry,) = Ledger.open("people.ledger").entries()
@@ -260,7 +330,15 @@ def test_a_plan_that_is_given_is_not_made_again(folder, run, no_planning):
 def test_a_plan_of_another_spec_is_refused(folder, run, old, new, part):
     run.done("plan", "people.toml", "--out", "plan.json")
     edit(folder, (old, new))
-    run.refused(f"is of another spec: its {part}", "release", "people.toml", "--plan", "plan.json", "--out", "a")
+    run.refused(
+        f"is of another spec: its {part}",
+        "release",
+        "people.toml",
+        "--plan",
+        "plan.json",
+        "--out",
+        "a",
+    )
     assert not (folder / "people.ledger").exists()
 
 
@@ -271,7 +349,13 @@ def test_what_is_no_plan_is_one_sentence(folder, run, text):
     run.refused("", "release", "people.toml", "--plan", "plan.json", "--out", "a")
 
 
-def _book(*spent: str, privacy: Privacy | None = None, name: str = "people", share: str = "", file: str = "people.ledger"):
+def _book(
+    *spent: str,
+    privacy: Privacy | None = None,
+    name: str = "people",
+    share: str = "",
+    file: str = "people.ledger",
+):
     """Make a ledger with entries and a share."""
 
     def prepare(folder: Path) -> None:
@@ -300,11 +384,21 @@ EARLY = [  # the budget of the spec, what is there, further arguments, and what 
     ("", _book(), ["--out", "people.csv/out"], "that you can write to"),
     ("", _book(), ["--out", "o" * 300], "cannot be made"),
     ("", _book(), ["--out", "/dev/null/o"], "output directory"),
-    ("", _book(file="x"), ["--ledger", "none/people.ledger"], "A ledger cannot be made at none/people.ledger"),
+    (
+        "",
+        _book(file="x"),
+        ["--ledger", "none/people.ledger"],
+        "A ledger cannot be made at none/people.ledger",
+    ),
     ("", _file("other"), ["--share", "ann"], "There is no ledger at people.ledger"),
     ("", _book(privacy=Privacy(PureDP("1/2"))), [], "only epsilon = 0.5 is left"),
     ("", _book(privacy=Privacy(ZCDP("1/4"))), [], "only rho = 0.25 is left"),
-    ("", _book(privacy=Privacy(ApproxDP("1/2", "1e-9"))), [], "only epsilon = 0.5 and delta = 1e-9 is left"),
+    (
+        "",
+        _book(privacy=Privacy(ApproxDP("1/2", "1e-9"))),
+        [],
+        "only epsilon = 0.5 and delta = 1e-9 is left",
+    ),
     ("", _book(privacy=Privacy(PureDP(1), "replace")), [], "such costs cannot be added"),
     ("", _book(privacy=Privacy(PureDP(1), unit_column="id")), [], "such costs cannot be added"),
     ("", _book(name="visits"), [], "belongs to the data set 'visits'; got 'people'"),
@@ -315,7 +409,12 @@ EARLY = [  # the budget of the spec, what is there, further arguments, and what 
     ("", _book(share="ann"), ["--share", "eve"], "which are: ann; got 'eve'"),
     ("", _book(file="first.ledger"), [], "first.ledger knows the data set 'people'"),
     ("", _file("people.ledger-journal"), [], "is left from an earlier ledger of this name"),
-    (APPROXIMATE, _book(privacy=Privacy(PureDP(9))), [], "which only pure releases can be charged to"),
+    (
+        APPROXIMATE,
+        _book(privacy=Privacy(PureDP(9))),
+        [],
+        "which only pure releases can be charged to",
+    ),
     (APPROXIMATE, _book(privacy=Privacy(ApproxDP("1/2", "1e-9"))), [], "only epsilon = 0.5"),
     ('rho = "1"', _book(privacy=Privacy(ApproxDP(9, "1e-9"))), [], "ApproxDP budget"),
     (APPROXIMATE, _book(privacy=Privacy(ZCDP(1), "replace")), [], "such costs cannot be added"),
@@ -323,18 +422,29 @@ EARLY = [  # the budget of the spec, what is there, further arguments, and what 
 
 
 @pytest.mark.parametrize(("budget", "prepare", "more", "message"), EARLY)
-def test_output_budget_and_ledger_are_checked_before_planning(folder, run, no_planning, budget, prepare, more, message):
+def test_output_budget_and_ledger_are_checked_before_planning(
+    folder, run, no_planning, budget, prepare, more, message
+):
     edit(folder, ('epsilon = "1"', budget or 'epsilon = "1"'))
     prepare(folder)
     before = files(folder)
-    run.refused(message, "release", "people.toml", *(more if "--out" in more else ["--out", "out", *more]))
+    run.refused(
+        message, "release", "people.toml", *(more if "--out" in more else ["--out", "out", *more])
+    )
     assert files(folder) == before
 
 
-@pytest.mark.parametrize("command", [("change", "people.ledger"), ("share", "people.ledger", "ann")])
-def test_a_budget_of_another_definition_is_told_by_the_options_that_are_missing(folder, run, command):
+@pytest.mark.parametrize(
+    "command", [("change", "people.ledger"), ("share", "people.ledger", "ann")]
+)
+def test_a_budget_of_another_definition_is_told_by_the_options_that_are_missing(
+    folder, run, command
+):
     Ledger.create("people.ledger", "people", Privacy(ApproxDP(4, "1e-9")))
-    for given, advice in (("--epsilon", "got --epsilon. Add --delta."), ("--rho", "got --rho. Say --epsilon and --delta.")):
+    for given, advice in (
+        ("--epsilon", "got --epsilon. Add --delta."),
+        ("--rho", "got --rho. Say --epsilon and --delta."),
+    ):
         assert "DP(" not in run.refused(advice, "ledger", *command, given, "1").err
     assert states() == []
     run.done("ledger", *command, "--epsilon", "1", "--delta", "1e-9")

@@ -12,7 +12,9 @@ ROWS = int(os.environ.get("ROWS", "3000"))  # make messy ROWS=300000
 
 @pytest.mark.parametrize("name", MESSY)
 def test_a_messy_file_becomes_a_right_release(folder, run, name):
-    spec = drafted(folder, run, name, "200", ROWS)  # noise of nothing: what is tested is the way from rows to counts
+    spec = drafted(
+        folder, run, name, "200", ROWS
+    )  # noise of nothing: what is tested is the way from rows to counts
     run.done("plan", spec.name)
     checked = run.done("check", spec.name).out
     assert "outside" in checked

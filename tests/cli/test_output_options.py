@@ -10,19 +10,38 @@ import pytest
 from cli.conftest import SPEC, edit, files, lacking
 from leastnoise._session import read_release as read
 
-SMALL = SPEC.replace("integers = [17, 90]", "integers = [17, 40]\noutside = 'clip'").replace('epsilon = "1"', 'epsilon = "1/10"')
+SMALL = SPEC.replace("integers = [17, 90]", "integers = [17, 40]\noutside = 'clip'").replace(
+    'epsilon = "1"', 'epsilon = "1/10"'
+)
 OPTIONS = '[output]\nnnls = true\nlocal_non_negative = true\ncovariances = ["sex", "q4"]\n'
 
 
 def test_everything_beside_the_unbiased_answers(folder, run):
     Path("people.toml").write_text(SMALL + OPTIONS, encoding="utf-8")
     done = run.done("release", "people.toml", "--out", "out", "--seed", 3)
-    biased = ("nnls = true adds answer_nnls, which is biased", "local_non_negative = true adds answer_local, which is biased")
-    assert lacking(done.err, *biased, "The total is fixed, nnls_rmse is simulated and no promise") == []
-    tables = {path.name.partition("-")[0]: pd.read_csv(path) for path in sorted((folder / "out/answers").glob("q*.csv"))}
+    biased = (
+        "nnls = true adds answer_nnls, which is biased",
+        "local_non_negative = true adds answer_local, which is biased",
+    )
+    assert (
+        lacking(done.err, *biased, "The total is fixed, nnls_rmse is simulated and no promise")
+        == []
+    )
+    tables = {
+        path.name.partition("-")[0]: pd.read_csv(path)
+        for path in sorted((folder / "out/answers").glob("q*.csv"))
+    }
     assert list(tables) == ["q1", "q2", "q3", "q4", "q5"]
     for table in tables.values():
-        assert [*table][-7:] == ["answer", "noise_std", "low", "high", "answer_nnls", "nnls_rmse", "answer_local"]
+        assert [*table][-7:] == [
+            "answer",
+            "noise_std",
+            "low",
+            "high",
+            "answer_nnls",
+            "nnls_rmse",
+            "answer_local",
+        ]
         assert min(table["answer_nnls"].min(), table["answer_local"].min()) >= 0
     assert tables["q4"]["answer"].min() < 0
     for name in ("answer_nnls", "answer_local"):  # how they are made: tests/release/test_extras.py
@@ -30,13 +49,20 @@ def test_everything_beside_the_unbiased_answers(folder, run):
     said = json.loads((folder / "out/manifest.json").read_text(encoding="utf-8"))
     assert list(said["post_processing"]["columns"]) == ["answer_nnls", "nnls_rmse", "answer_local"]
     assert "no errors are known for them" in said["post_processing"]["columns"]["answer_local"]
-    words = ("what is cut off below 0 is added to other cells", "no known errors", "<code>covariances/</code>", "q2, q4")
+    words = (
+        "what is cut off below 0 is added to other cells",
+        "no known errors",
+        "<code>covariances/</code>",
+        "q2, q4",
+    )
     assert lacking((folder / "out/report.html").read_text(encoding="utf-8"), *words) == []
     again = read(folder / "out")
     np.testing.assert_allclose(again.tables["q4"].local.reshape(-1), tables["q4"]["answer_local"])
     assert again.options.covariances == ("q2", "q4")
     # covariances are those of the error bars
-    assert said["covariances"]["tables"] == [{"query": name, "files": f"covariances/{name}"} for name in ("q2", "q4")]
+    assert said["covariances"]["tables"] == [
+        {"query": name, "files": f"covariances/{name}"} for name in ("q2", "q4")
+    ]
     rows = pd.read_csv(folder / "out/covariances/q4.csv")
     assert len(rows) == 48 * (48 + 1) // 2
     first, second, matrix = rows["answer"] - 1, rows["other_answer"] - 1, np.zeros((48, 48))
@@ -46,7 +72,11 @@ def test_everything_beside_the_unbiased_answers(folder, run):
 
 
 LOCAL = "the tables of the local projection must be of at most 4194304 cells; got 6000225. Leave out local_non_negative"
-SUMS = {"[0, 1000]": "[-1, 1000]", "marginals = {": 'sum = "pay"\nmarginals = {', "weight": 'sum = "pay"\nweight'}
+SUMS = {
+    "[0, 1000]": "[-1, 1000]",
+    "marginals = {": 'sum = "pay"\nmarginals = {',
+    "weight": 'sum = "pay"\nweight',
+}
 LOWEST = "can be asked for counts and for measures whose lowest value is at least 0"
 
 
@@ -54,15 +84,36 @@ LOWEST = "can be asked for counts and for measures whose lowest value is at leas
     ("change", "output", "message"),
     [
         ({}, 'covariances = ["zone"]', "A table must be called by its id or name; got 'zone'"),
-        ({"count = 10": "count = 3000"}, 'covariances = ["q5"]', "must be of at most 2048 answers; got 3000"),
-        ({"count = 10": "count = 600"}, "nnls = true", "must be of at most 65536 cells; got 88800. Leave out nnls"),
-        ({"count = 10": "count = 6000000", '"prefix" }': '"identity" }'}, "local_non_negative = true", LOCAL),
-        ({'"prefix" }\n': "{ ranges = [[0, 400]] } }\n", '"marginals"\n': '"workload"\n'}, "local_non_negative = true", "do not determine"),
+        (
+            {"count = 10": "count = 3000"},
+            'covariances = ["q5"]',
+            "must be of at most 2048 answers; got 3000",
+        ),
+        (
+            {"count = 10": "count = 600"},
+            "nnls = true",
+            "must be of at most 65536 cells; got 88800. Leave out nnls",
+        ),
+        (
+            {"count = 10": "count = 6000000", '"prefix" }': '"identity" }'},
+            "local_non_negative = true",
+            LOCAL,
+        ),
+        (
+            {'"prefix" }\n': "{ ranges = [[0, 400]] } }\n", '"marginals"\n': '"workload"\n'},
+            "local_non_negative = true",
+            "do not determine",
+        ),
         (SUMS, "nnls = true", LOWEST),
     ],
 )
-def test_what_cannot_be_given_is_refused_before_anything_is_paid(folder, run, change, output, message):
+def test_what_cannot_be_given_is_refused_before_anything_is_paid(
+    folder, run, change, output, message
+):
     edit(folder, *change.items(), ("[plan]", f"[output]\n{output}\n[plan]"))
-    for command in (["release", "people.toml", "--out", "out"], *([] if change else [["plan", "people.toml"]])):
+    for command in (
+        ["release", "people.toml", "--out", "out"],
+        *([] if change else [["plan", "people.toml"]]),
+    ):
         run.refused(message, *command)
     assert files(folder) == ["people.csv", "people.toml"]

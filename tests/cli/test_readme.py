@@ -21,7 +21,9 @@ def demonstrated(folder: Path) -> Ledger:
     spec = demo_module._SPEC.replace('"auto"', '"marginals"').replace("count = 500", "count = 10")
     spec = spec.replace('of = ["sex", "age", "region", "education"]', 'of = ["sex", "region"]')
     (made / "survey.toml").write_text(spec, encoding="utf-8")
-    ledger = Ledger.create(made / "people.ledger", "people", Privacy(PureDP(1), unit_column="person_id"))
+    ledger = Ledger.create(
+        made / "people.ledger", "people", Privacy(PureDP(1), unit_column="person_id")
+    )
     ledger.add_spent(PureDP(1), note="the demo's own release")
     return ledger
 
@@ -31,24 +33,44 @@ def test_everything_in_the_readme_works_in_the_order_in_which_it_stands(folder, 
     (folder / "people.toml").unlink()
     (block,) = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
     assert len([line for line in block.splitlines() if line]) <= 12
-    assert PAGE.index("make demo") < PAGE.index(". .venv/bin/activate") < PAGE.index("```python") < PAGE.index("    leastnoise ")
+    assert (
+        PAGE.index("make demo")
+        < PAGE.index(". .venv/bin/activate")
+        < PAGE.index("```python")
+        < PAGE.index("    leastnoise ")
+    )
     asked = 'unit_column="person_id"))'
     assert asked in block
-    quick = block.replace(asked, f'{asked[:-1]}, strategy="hierarchy")')  # as above: one strategy is quicker than all
+    quick = block.replace(
+        asked, f'{asked[:-1]}, strategy="hierarchy")'
+    )  # as above: one strategy is quicker than all
     exec(compile(quick, "README.md", "exec"), {})  # noqa: S102 - our own page
     out = capsys.readouterr().out
     assert re.search(r"^sex x age: 160 answers, standard error \d+\.\d$", out, flags=re.MULTILINE)
     assert "noise_std" in out
     assert (folder / "demo-python" / "report.html").exists()
-    commands = [shlex.split(line, comments=True) for line in PAGE.replace(block, "").splitlines() if line.startswith("    ")]
+    commands = [
+        shlex.split(line, comments=True)
+        for line in PAGE.replace(block, "").splitlines()
+        if line.startswith("    ")
+    ]
     assert commands[:3] == [["make", "demo"], ["make", "test"], [".", ".venv/bin/activate"]]
     names = ["plan", "studio", "compare", "ledger", "release", "studio", "ledger", "init"]
     assert [command[:2] for command in commands[3:]] == [["leastnoise", name] for name in names]
-    for command in (command for command in commands[3:] if command[1] != "studio"):  # a server: tests/studio
+    for command in (
+        command for command in commands[3:] if command[1] != "studio"
+    ):  # a server: tests/studio
         run.done(*command[1:])
     assert (folder / "release" / "report.html").exists()
     # the last of a guard and the rest
-    assert [entry.kind for entry in ledger.entries()] == ["spent", "budget", "release", "budget", "release", "release"]
+    assert [entry.kind for entry in ledger.entries()] == [
+        "spent",
+        "budget",
+        "release",
+        "budget",
+        "release",
+        "release",
+    ]
     assert ledger.left().epsilon == 0
 
 
@@ -60,7 +82,9 @@ def test_the_picture_in_the_readme_is_there_and_small():
 def test_the_example_spec_can_be_planned(folder, run):
     text = (ROOT / "examples" / "people.toml").read_text(encoding="utf-8")
     assert 'strategy = "auto"' in text
-    (folder / "example.toml").write_text(text.replace('"auto"', '"marginals"'), encoding="utf-8")  # one strategy is quicker than all
+    (folder / "example.toml").write_text(
+        text.replace('"auto"', '"marginals"'), encoding="utf-8"
+    )  # one strategy is quicker than all
     assert "sum of pay by region" in run.done("plan", "example.toml").out
 
 
@@ -68,10 +92,17 @@ def test_the_page_of_commands_names_every_command_option_and_key():
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     commands = {name: _main.loaded(name) for name in _main.program.commands}
     for name, command in commands.items():
-        assert command.get_short_help_str(100) == _main.program.commands[name].get_short_help_str(100)
+        assert command.get_short_help_str(100) == _main.program.commands[name].get_short_help_str(
+            100
+        )
     commands |= commands["ledger"].commands
     assert {"plan", "release", "synthesize"} <= commands.keys()
     for name, command in commands.items():
         assert f"leastnoise {name}" in page or f"leastnoise ledger {name}" in page
-        for option in (option for parameter in command.params for option in parameter.opts if option.startswith("--")):
+        for option in (
+            option
+            for parameter in command.params
+            for option in parameter.opts
+            if option.startswith("--")
+        ):
             assert option in page, (name, option)

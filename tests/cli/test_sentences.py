@@ -1,6 +1,7 @@
 """Every sentence of a report is one of the facts that its numbers were made with: a grid of releases, and what each has to say.
 
-A sentence that is new in the catalogue has to say here when it is said, or that it is a label or is about other pages.
+A sentence that is new in the catalogue has to say here when it is said, or that it is a label or is
+about other pages.
 """
 
 import html
@@ -24,14 +25,59 @@ GRID = [
     {"budget": PURE},
     {"budget": PURE, "language": "de", "round": "5", "guard": "1/10"},
     {"budget": CONCENTRATED, "below": "30", "unit": 1, "sum": True},
-    {"budget": CONCENTRATED, "language": "de", "unit": 3, "per_cell": 1, "guard": "1/10", "contact": "a@example.org", "source": "Register"},
+    {
+        "budget": CONCENTRATED,
+        "language": "de",
+        "unit": 3,
+        "per_cell": 1,
+        "guard": "1/10",
+        "contact": "a@example.org",
+        "source": "Register",
+    },
     {"budget": PURE, "unit": 3, "per_cell": 2, "round": "1/2", "below": "20", "objective": "worst"},
     {"budget": APPROXIMATE, "language": "de", "unit": 3, "per_cell": 1, "outside": "clip"},
-    {"budget": APPROXIMATE, "unit": 24, "per_cell": 2, "outside": "clip", "columns": ["non_negative", "integer"], "sum": True},
-    {"budget": CONCENTRATED, "neighbours": "replace", "few": 2, "guard": "1/10", "round": "10", "columns": ["nnls"], "objective": "worst"},
-    {"budget": PURE, "language": "de", "few": 2, "guard": "1/10", "unit": 3, "outside": "other", "columns": ["local_non_negative"]},
-    {"budget": 'epsilon = "least"', "target": True, "round": "5", "sum": True, "neighbours": "replace", "unit": 1},
-    {"budget": 'epsilon = "least"', "language": "de", "target": True, "below": "30", "unit": 3, "guard": "1/20"},
+    {
+        "budget": APPROXIMATE,
+        "unit": 24,
+        "per_cell": 2,
+        "outside": "clip",
+        "columns": ["non_negative", "integer"],
+        "sum": True,
+    },
+    {
+        "budget": CONCENTRATED,
+        "neighbours": "replace",
+        "few": 2,
+        "guard": "1/10",
+        "round": "10",
+        "columns": ["nnls"],
+        "objective": "worst",
+    },
+    {
+        "budget": PURE,
+        "language": "de",
+        "few": 2,
+        "guard": "1/10",
+        "unit": 3,
+        "outside": "other",
+        "columns": ["local_non_negative"],
+    },
+    {
+        "budget": 'epsilon = "least"',
+        "target": True,
+        "round": "5",
+        "sum": True,
+        "neighbours": "replace",
+        "unit": 1,
+    },
+    {
+        "budget": 'epsilon = "least"',
+        "language": "de",
+        "target": True,
+        "below": "30",
+        "unit": 3,
+        "guard": "1/20",
+    },
     {"budget": CONCENTRATED, "strategy": "dawa", "round": "5", "unit": 1},
     {"budget": PURE, "language": "de", "strategy": "dawa", "unit": 3, "covariances": False},
     {"budget": CONCENTRATED, "unit": 3, "people": "month"},
@@ -44,18 +90,47 @@ def spec(case: dict) -> str:
     """The spec of a case: two attributes, of which the second has values beyond its cells."""
     per_cell = f', max_per_cell = {case["per_cell"]}, cell = "month"' if "per_cell" in case else ""
     of_unit = ', of_unit = ["size"]' if case.get("people") == "size" else ""
-    unit = "" if "unit" not in case else f'unit = {{ column = "id", max_rows = {case["unit"]}{per_cell}{of_unit} }}'
-    output = {name: case[name] for name in ("round", "below", "language", "contact", "source") if name in case}
+    unit = (
+        ""
+        if "unit" not in case
+        else f'unit = {{ column = "id", max_rows = {case["unit"]}{per_cell}{of_unit} }}'
+    )
+    output = {
+        name: case[name]
+        for name in ("round", "below", "language", "contact", "source")
+        if name in case
+    }
     output |= dict.fromkeys(case.get("columns", []), True)
     more = "\nmargin = 40" if case.get("target") else ""
-    asked = [f"marginals = {{ ways = 1 }}{more}", f'queries = {{ month = "identity", size = "identity" }}{more}']
+    asked = [
+        f"marginals = {{ ways = 1 }}{more}",
+        f'queries = {{ month = "identity", size = "identity" }}{more}',
+    ]
     asked += ['queries = { month = "identity" }\nsum = "pay"'] if case.get("sum") else []
-    asked += [f'queries = {{ {case["people"]} = "identity" }}\ncount = "units"'] if "people" in case else []
+    asked += (
+        [f'queries = {{ {case["people"]} = "identity" }}\ncount = "units"']
+        if "people" in case
+        else []
+    )
     if not linear(case):
         asked = ['queries = { month = "prefix" }']
-    plan = {"strategy": "marginals"} | {name: case[name] for name in ("objective", "guard", "strategy") if name in case}
-    lines = ["[source]", 'path = "rows.csv"', "[privacy]", case["budget"], f'neighbours = "{case.get("neighbours", "add_remove")}"', unit]
-    lines += ["[domain.month]", "integers = [1, 12]", "[domain.size]", f"integers = [1, {case.get('few', 4)}]"]
+    plan = {"strategy": "marginals"} | {
+        name: case[name] for name in ("objective", "guard", "strategy") if name in case
+    }
+    lines = [
+        "[source]",
+        'path = "rows.csv"',
+        "[privacy]",
+        case["budget"],
+        f'neighbours = "{case.get("neighbours", "add_remove")}"',
+        unit,
+    ]
+    lines += [
+        "[domain.month]",
+        "integers = [1, 12]",
+        "[domain.size]",
+        f"integers = [1, {case.get('few', 4)}]",
+    ]
     lines += [f'outside = "{case.get("outside", "drop")}"', "[measures.pay]", "clip = [0, 10]"]
     lines += [f"[[workload]]\n{part}" for part in asked]
     for part, keys in (("plan", plan), ("output", output)):
@@ -71,17 +146,27 @@ def said_when(so, words: str):
 def sized(words: str, fact):
     """Pairs of sentences for one and for several, by a number that may be missing."""
     one = said_when(lambda case: fact(case) == 1, " ".join(f"{word}_one" for word in words.split()))
-    return one | said_when(lambda case: (fact(case) or 0) > 1, " ".join(f"{word}_many" for word in words.split()))
+    return one | said_when(
+        lambda case: (fact(case) or 0) > 1, " ".join(f"{word}_many" for word in words.split())
+    )
 
 
 def kind(case):
     """The definition of privacy by the budget that was asked for."""
-    return "concentrated" if "rho" in case["budget"] else "approximate" if "delta" in case["budget"] else "pure"
+    return (
+        "concentrated"
+        if "rho" in case["budget"]
+        else "approximate"
+        if "delta" in case["budget"]
+        else "pure"
+    )
 
 
 def changed(who, how):
     """Whether a clause on what neighbours differ by is this one."""
-    return lambda case: (("unit" if "unit" in case else "row"), case.get("neighbours", "add_remove")) == (who, how)
+    return lambda case: (
+        (("unit" if "unit" in case else "row"), case.get("neighbours", "add_remove")) == (who, how)
+    )
 
 
 def apart(case):
@@ -92,27 +177,44 @@ def linear(case):
     return "strategy" not in case
 
 
-# Facts of no case here: of values in means (tests/session/test_means_of_values.py), of paid releases, and of other spec files.
+# Facts of no case here: of values in means (tests/session/test_means_of_values.py), of paid
+# releases, and of other spec files.
 NEVER = "clipped_means measure_values measure_weighted counts_values row_adds not_dropped kicker_private f_covariances joined "
 NEVER += "joined_public large truncated bucketed grouped"
 FACTS = {
     **{f"change_row_{how}": changed("row", how) for how in ("add_remove", "replace")},
-    **{f"bet_{who}_{how}": changed(who, how) for who in ("row", "unit") for how in ("add_remove", "replace")},
     **{
-        f"change_unit_{how}_{many}": lambda case, how=how, many=many: changed("unit", how)(case) and (case["unit"] == 1) == (many == "one")
+        f"bet_{who}_{how}": changed(who, how)
+        for who in ("row", "unit")
+        for how in ("add_remove", "replace")
+    },
+    **{
+        f"change_unit_{how}_{many}": lambda case, how=how, many=many: (
+            changed("unit", how)(case) and (case["unit"] == 1) == (many == "one")
+        )
         for how in ("add_remove", "replace")
         for many in ("one", "many")
     },
-    **{f"promise_{one}": lambda case, one=one: kind(case) == one for one in ("pure", "approximate", "concentrated")},
-    **{one: lambda case, one=one: case["noise"] == one for one in ("discrete_laplace", "discrete_gaussian", "rounded_gaussian")},
+    **{
+        f"promise_{one}": lambda case, one=one: kind(case) == one
+        for one in ("pure", "approximate", "concentrated")
+    },
+    **{
+        one: lambda case, one=one: case["noise"] == one
+        for one in ("discrete_laplace", "discrete_gaussian", "rounded_gaussian")
+    },
     "cut_cell_saves": lambda case: "per_cell" in case and case["noise"] != "discrete_laplace",
     "quantile_laplace": lambda case: case["noise"] == "discrete_laplace",
     "quantile_normal": lambda case: case["noise"] != "discrete_laplace",
-    **said_when(lambda case: True, "dropped not_covered_dropped not_private kicker_seeded"),  # month drops what is outside
+    **said_when(
+        lambda case: True, "dropped not_covered_dropped not_private kicker_seeded"
+    ),  # month drops what is outside
     **sized("cut about_unit", lambda case: case.get("unit")),
     **sized("cut_cell", lambda case: case.get("per_cell")),
     **sized("limit_unit", lambda case: None if "per_cell" in case else case.get("unit")),
-    **sized("guard_kept", lambda case: case["unit"] if "guard" in case and "unit" in case else None),
+    **sized(
+        "guard_kept", lambda case: case["unit"] if "guard" in case and "unit" in case else None
+    ),
     **sized("biased", lambda case: len(case.get("columns", []))),
     **said_when(lambda case: "unit" not in case, "about_row"),
     **said_when(lambda case: "unit" in case, "beyond"),
@@ -134,22 +236,43 @@ FACTS = {
     **said_when(lambda case: "guard" not in case, "dropped_unmeasured"),
     **said_when(lambda case: "guard" in case and "unit" not in case, "guard"),
     **said_when(lambda case: "unit" in case and "guard" not in case, "cut_unpublished"),
-    **said_when(lambda case: "unit" in case and "guard" in case and not case.get("target"), "cut_share"),
-    **said_when(lambda case: "unit" in case and "guard" in case and bool(case.get("target")), "cut_hidden"),  # the least budget is small
-    **said_when(lambda case: "guard" in case and bool(case.get("few")) and case.get("outside") != "other", "guard_few"),
+    **said_when(
+        lambda case: "unit" in case and "guard" in case and not case.get("target"), "cut_share"
+    ),
+    **said_when(
+        lambda case: "unit" in case and "guard" in case and bool(case.get("target")), "cut_hidden"
+    ),  # the least budget is small
+    **said_when(
+        lambda case: "guard" in case and bool(case.get("few")) and case.get("outside") != "other",
+        "guard_few",
+    ),
     **said_when(lambda case: "integer" in case.get("columns", []), "biased_disagree"),
     **said_when(lambda case: "nnls" in case.get("columns", []), "biased_nnls"),
     **said_when(lambda case: "local_non_negative" in case.get("columns", []), "biased_local"),
     **said_when(lambda case: "contact" not in case, "ask_whom"),
     **said_when(lambda case: "source" in case, "source_line"),
     **{
-        f"chosen_{one}": lambda case, one=one: linear(case) and one == ("least" if case.get("target") else case.get("objective", "total"))
+        f"chosen_{one}": lambda case, one=one: (
+            linear(case)
+            and one == ("least" if case.get("target") else case.get("objective", "total"))
+        )
         for one in ("total", "worst", "relative", "least")
     },
     **said_when(lambda case: False, NEVER),
 }
-ALWAYS = {"lead", "exact_intro", "tables_intro", "promise_holds", "recompute_text", "ask_text", "limit_sample", "limit_each", "index_note"}
-# Clauses, labels, charts and other pages; and what data-aware strategies say, or specs state, which tests/mechanisms, session and spec see.
+ALWAYS = {
+    "lead",
+    "exact_intro",
+    "tables_intro",
+    "promise_holds",
+    "recompute_text",
+    "ask_text",
+    "limit_sample",
+    "limit_each",
+    "index_note",
+}
+# Clauses, labels, charts and other pages; and what data-aware strategies say, or specs state, which
+# tests/mechanisms, session and spec see.
 ELSEWHERE = re.compile(
     r"(be|fit|further|series|st|js|col|h|s|book|f|by|kind|fate|how|name|meta|title|unit|aware|stated|regime|in_tables|tables|answers|largest|exact|goodness|done)_\w+"
     r"|and|of_(one|many|share)|pure|approximate|concentrated|gaussian_cost|over_10_300|rule|measure|interval(_aware|_smoothed)?|alt(_left_out)?|more_attributes"
@@ -160,8 +283,14 @@ ELSEWHERE = re.compile(
 
 
 def test_every_sentence_of_the_catalogue_says_when_it_is_said():
-    unknown = {key for key in _texts.texts("en").sentences if key not in FACTS and key not in ALWAYS and not ELSEWHERE.fullmatch(key)}
-    assert unknown == set(), "say in FACTS when they are said, or in ELSEWHERE that they are labels or of other pages"
+    unknown = {
+        key
+        for key in _texts.texts("en").sentences
+        if key not in FACTS and key not in ALWAYS and not ELSEWHERE.fullmatch(key)
+    }
+    assert unknown == set(), (
+        "say in FACTS when they are said, or in ELSEWHERE that they are labels or of other pages"
+    )
     assert set(FACTS) | ALWAYS <= set(_texts.texts("en").sentences)
 
 
@@ -171,7 +300,10 @@ def found_in(page: str, sentence: str) -> bool:
     if not all(part in page for part in parts):
         return False
     place = ".{1,400}?"  # at either end of a sentence it is there anyway
-    return re.search(place.join(map(re.escape, parts)).removeprefix(place).removesuffix(place), page) is not None
+    return (
+        re.search(place.join(map(re.escape, parts)).removeprefix(place).removesuffix(place), page)
+        is not None
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -179,7 +311,12 @@ def _rows(folder):
     """900 rows of 150 people; a fifth of the sizes is beyond 2, none beyond 4."""
     rng = np.random.default_rng(5)
     sizes = rng.choice([1, 2, 3, 4], 900, p=[0.4, 0.4, 0.1, 0.1])
-    columns = {"id": rng.integers(0, 150, 900), "month": rng.integers(1, 13, 900), "size": sizes, "pay": rng.integers(0, 15, 900)}
+    columns = {
+        "id": rng.integers(0, 150, 900),
+        "month": rng.integers(1, 13, 900),
+        "size": sizes,
+        "pay": rng.integers(0, 15, 900),
+    }
     pd.DataFrame(columns).to_csv(folder / "rows.csv", index=False)
 
 
@@ -196,26 +333,53 @@ def test_a_report_says_what_is_so_and_nothing_else(run, place):
         said = _texts.texts(language)
         again = replace(release, options=replace(release.options, language=language))
         written = ((table, _entry(again, table, table.id)) for table in again.tables)
-        text = Path("out/report.html").read_text(encoding="utf-8") if language == own else report(again, views(again, written, said))
-        page = re.sub(r"\s+", " ", html.unescape(re.sub(r"<(script|style|svg).*?</\1>|<[^>]*>", " ", text, flags=re.DOTALL)))
-        wrong = [key for key, so in FACTS.items() if found_in(page, said.sentences[key]) != so(case)]
+        text = (
+            Path("out/report.html").read_text(encoding="utf-8")
+            if language == own
+            else report(again, views(again, written, said))
+        )
+        page = re.sub(
+            r"\s+",
+            " ",
+            html.unescape(
+                re.sub(r"<(script|style|svg).*?</\1>|<[^>]*>", " ", text, flags=re.DOTALL)
+            ),
+        )
+        wrong = [
+            key for key, so in FACTS.items() if found_in(page, said.sentences[key]) != so(case)
+        ]
         assert wrong == [], {key: FACTS[key](case) for key in wrong}
         assert [key for key in ALWAYS if not found_in(page, said.sentences[key])] == []
         if "round" in case:
-            assert said.say("interval_rounded", half=said.plain(Fraction(case["round"]) / 2)) in page
+            assert (
+                said.say("interval_rounded", half=said.plain(Fraction(case["round"]) / 2)) in page
+            )
     # the numbers in them
     step = float(Fraction(case.get("round", "0")))
-    assert facts["intervals"]["half_width_added"] == pytest.approx(0.5 / facts["measurements"]["grid"] + step / 2)
-    assert ("is not rounded" in facts["post_processing"]["note"]) == (not step and not case.get("columns"))
-    assert ("it may be negative" in facts["post_processing"]["note"]) == (linear(case) and "below" not in case and not case.get("columns"))
+    assert facts["intervals"]["half_width_added"] == pytest.approx(
+        0.5 / facts["measurements"]["grid"] + step / 2
+    )
+    assert ("is not rounded" in facts["post_processing"]["note"]) == (
+        not step and not case.get("columns")
+    )
+    assert ("it may be negative" in facts["post_processing"]["note"]) == (
+        linear(case) and "below" not in case and not case.get("columns")
+    )
 
 
 def test_the_warning_of_a_plan_and_the_sentence_of_its_release_are_of_one_noise(run):
     """Whoever is told that a limit in cells saves nothing is not told that it did, at every kind of budget."""
     idle = []
-    budgets = ((PURE, 3), (APPROXIMATE, 3), (APPROXIMATE.replace("6", "1").replace("-9", "-5"), 12), (CONCENTRATED, 3))
+    budgets = (
+        (PURE, 3),
+        (APPROXIMATE, 3),
+        (APPROXIMATE.replace("6", "1").replace("-9", "-5"), 12),
+        (CONCENTRATED, 3),
+    )
     for place, (budget, most) in enumerate(budgets):
-        Path("case.toml").write_text(spec({"budget": budget, "unit": most, "per_cell": 1}), encoding="utf-8")
+        Path("case.toml").write_text(
+            spec({"budget": budget, "unit": most, "per_cell": 1}), encoding="utf-8"
+        )
         done = run.done("release", "case.toml", "--out", f"out-{place}", "--seed", 1, "--no-cache")
         idle.append("makes nothing cheaper" in done.err)
         assert idle[-1] == ("need less noise" not in done.out + done.err), budget

@@ -38,28 +38,55 @@ SELECT age >= 18 AS adult, COUNT(*) AS n FROM people GROUP BY adult
 
 @pytest.fixture
 def place(folder):
-    rows = "".join(f"{number // 2},{'FM'[number // 2 % 2]},{number % 40},{number % 10}\n" for number in range(400))
+    rows = "".join(
+        f"{number // 2},{'FM'[number // 2 % 2]},{number % 40},{number % 10}\n"
+        for number in range(400)
+    )
     (folder / "people.csv").write_text("id,sex,age,pay\n" + rows)
     (folder / "people.toml").write_text(SPEC)
     (folder / "queries.sql").write_text(QUERIES)
-    (folder / "bad.sql").write_text("SELECT sex, COUNT(*) FROM people GROUP BY sex HAVING COUNT(*) > 5")
+    (folder / "bad.sql").write_text(
+        "SELECT sex, COUNT(*) FROM people GROUP BY sex HAVING COUNT(*) > 5"
+    )
     return folder
 
 
 def test_statements_of_a_file_are_answered_each_as_a_table(place, run):
     Path("people.toml").write_text(SPEC + 'language = "de"\n')
-    assert lacking(run.done("plan", "queries.sql", "--spec", "people.toml", "--no-cache").out, "sex x age:adult", "units") == []
-    run.done("release", "queries.sql", "--spec", "people.toml", "--out", "out", "--seed", "1", "--no-cache")
+    assert (
+        lacking(
+            run.done("plan", "queries.sql", "--spec", "people.toml", "--no-cache").out,
+            "sex x age:adult",
+            "units",
+        )
+        == []
+    )
+    run.done(
+        "release",
+        "queries.sql",
+        "--spec",
+        "people.toml",
+        "--out",
+        "out",
+        "--seed",
+        "1",
+        "--no-cache",
+    )
     first = Path("out/answers/statement-1.csv").read_text("utf-8").splitlines()
     assert first[0] == "sex,adult,n,n_low,n_high,mean,mean_low,mean_high"
     assert first[1].startswith(",,")
     assert len(first) == 8
-    assert all(abs(float(line.split(",")[2]) - count) < 3 for line, count in zip(first[1:4], (400, 200, 200), strict=True))
+    assert all(
+        abs(float(line.split(",")[2]) - count) < 3
+        for line, count in zip(first[1:4], (400, 200, 200), strict=True)
+    )
     assert Path("out/answers/statement-2.csv").read_text("utf-8").splitlines()[1].startswith("F,")
     assert Path("out/answers/statement-3.parquet").exists()
     page = Path("out/report.html").read_text("utf-8")
     assert lacking(page, "Antworten auf SQL", "Abfrage 3", "SELECT age &gt;= 18 AS adult") == []
-    assert page.split('id="statements"')[1].split("</section>")[0].count("<td>women<td>True<td>") == 1
+    assert (
+        page.split('id="statements"')[1].split("</section>")[0].count("<td>women<td>True<td>") == 1
+    )
     release = ln.read_release("out")
     assert len(release.options.statements) == 3
     assert abs(release.sql(release.options.statements[1], "pandas")["people"][0] - 100) < 3
@@ -74,10 +101,16 @@ def test_a_statement_may_stand_in_the_spec_with_a_target(place, run):
     ("arguments", "message"),
     [
         (("plan", "queries.sql"), "queries.sql has SQL statements: say --spec people.toml too"),
-        (("plan", "people.toml", "--spec", "people.toml"), "a file of SQL statements whose name ends in .sql; got people.toml"),
+        (
+            ("plan", "people.toml", "--spec", "people.toml"),
+            "a file of SQL statements whose name ends in .sql; got people.toml",
+        ),
         (("plan", "none.sql", "--spec", "people.toml"), "There is no spec file at none.sql"),
         (("release", "queries.sql", "--out", "out"), "queries.sql has SQL statements"),
-        (("compare", "bad.sql", "--spec", "people.toml"), "[[workload]] number 1: HAVING cannot be answered. Publish every group"),
+        (
+            ("compare", "bad.sql", "--spec", "people.toml"),
+            "[[workload]] number 1: HAVING cannot be answered. Publish every group",
+        ),
     ],
 )
 def test_files_that_do_not_fit_are_refused(place, run, arguments, message):
@@ -90,12 +123,20 @@ def test_files_that_do_not_fit_are_refused(place, run, arguments, message):
     [
         ("sum = 'pay'", "a key of [[workload]] number 1, which has sql, must be left out"),
         ("sql = 7", "SQL must be a text; got int"),
-        ("sql = 'SELECT AVG(pay) FROM people'\nrmse = 3", "Targets of sql are of counts and sums. Ask for means in a part of their own"),
-        ("sql = 'SELECT COUNT(DISTINCT age) FROM people'", "by the column of [privacy] unit; that is id"),
+        (
+            "sql = 'SELECT AVG(pay) FROM people'\nrmse = 3",
+            "Targets of sql are of counts and sums. Ask for means in a part of their own",
+        ),
+        (
+            "sql = 'SELECT COUNT(DISTINCT age) FROM people'",
+            "by the column of [privacy] unit; that is id",
+        ),
         ("sql = 'SELECT COUNT(*) FROM people'\nqueries = { sex = 'identity' }", "exactly one of"),
     ],
 )
 def test_parts_of_a_spec_that_do_not_fit_are_refused(place, run, change, message):
     old = "sql = '''SELECT sex, COUNT(*) AS n FROM people GROUP BY sex'''\nmargin = 40"
-    Path("people.toml").write_text(SPEC.replace(old, change if change.startswith("sql") else f"{old}\n{change}"))
+    Path("people.toml").write_text(
+        SPEC.replace(old, change if change.startswith("sql") else f"{old}\n{change}")
+    )
     run.refused(message, "plan", "people.toml")

@@ -28,10 +28,21 @@ language = "de"
 
 
 def test_means_quantiles_and_functions_from_the_plan_to_the_pages(folder, run):
-    small = SPEC.replace("integers = [17, 90]", 'integers = [17, 20]\noutside = "clip"').replace("count = 10", "count = 4")
-    Path("spec.toml").write_text(small.replace('strategy = "marginals"', 'strategy = "workload"') + ASKED)  # dense, without product form
+    small = SPEC.replace("integers = [17, 90]", 'integers = [17, 20]\noutside = "clip"').replace(
+        "count = 10", "count = 4"
+    )
+    Path("spec.toml").write_text(
+        small.replace('strategy = "marginals"', 'strategy = "workload"') + ASKED
+    )  # dense, without product form
     shown = run("plan", "spec.toml").out
-    assert lacking(shown, "In means and sums of pay a value below", "say a public size for the error of a mean") == []
+    assert (
+        lacking(
+            shown,
+            "In means and sums of pay a value below",
+            "say a public size for the error of a mean",
+        )
+        == []
+    )
     for line in (
         r"mean of pay by sex +standard error at most [\d.,]+ in a group of 200(\.0)? rows \(delta method\)",
         r"quantiles of age by sex +standard error of the counts up to a cell [\d.]+ rows, 0\.\d+ of 200(\.0)? rows",
@@ -41,8 +52,12 @@ def test_means_quantiles_and_functions_from_the_plan_to_the_pages(folder, run):
         assert re.search(line, shown), shown
     value = run.told("plan", "spec.toml")
     first, second, third, fourth = value["statistics"]
-    counts, sums = (next(table for table in value["tables"] if table["name"] == name) for name in first["tables"])
-    # Measured from both ends: at the largest mean only the noise of the distances from above is left, which is as large as that of sums.
+    counts, sums = (
+        next(table for table in value["tables"] if table["name"] == name)
+        for name in first["tables"]
+    )
+    # Measured from both ends: at the largest mean only the noise of the distances from above is
+    # left, which is as large as that of sums.
     assert first["std_error"] == pytest.approx(sums["rmse"] / 200)
     assert 1000 * counts["rmse"] == pytest.approx(2**0.5 * sums["rmse"])
     assert "delta method" in first["method"]
@@ -51,12 +66,17 @@ def test_means_quantiles_and_functions_from_the_plan_to_the_pages(folder, run):
     assert third["std_error"] == pytest.approx(third["rows"] / 200)
     assert fourth["asked"] == {"cdf": {"of": "income", "by": []}}
     sentence, cost = value["values"]
-    assert sentence.endswith("a row without a value adds nothing to a sum and is left out of a mean.")
+    assert sentence.endswith(
+        "a row without a value adds nothing to a sum and is left out of a mean."
+    )
     assert "its standard error is about 1,000 times that of a count of rows" in cost
 
     run.done("release", "spec.toml", "--out", "out", "--seed", "3")
     made = ln.read_release("out")
-    assert lacking(run("show", "out").out, *(f"{each.id} {each.name}" for each in made.statistics)) == []
+    assert (
+        lacking(run("show", "out").out, *(f"{each.id} {each.name}" for each in made.statistics))
+        == []
+    )
     by_name = run("show", "out", "quantiles of age by sex").out
     assert by_name == run("show", "out", "s3").out
     assert re.search(r"F +0\.5 +\d+ +\d+ to \d+", by_name)
@@ -73,12 +93,19 @@ def test_means_quantiles_and_functions_from_the_plan_to_the_pages(folder, run):
 
 
 def test_ends_of_intervals_are_written_whole(folder, run):
-    large = SPEC.replace("low = 0, high = 1000, count = 10", "low = 0, high = 12345670, count = 10").split("[[workload]]")[0]
+    large = SPEC.replace(
+        "low = 0, high = 1000, count = 10", "low = 0, high = 12345670, count = 10"
+    ).split("[[workload]]")[0]
     asked = '[[workload]]\nquantiles = { of = "income", at = ["0.9999"] }\n[[workload]]\ncdf = { of = "age" }\n'
     Path("spec.toml").write_text(
-        large.replace('epsilon = "1"', 'epsilon = "1000"') + asked + "[output]\nlevel = 0.9999999\n[plan]\nstrategy = 'workload'\n"
+        large.replace('epsilon = "1"', 'epsilon = "1000"')
+        + asked
+        + "[output]\nlevel = 0.9999999\n[plan]\nstrategy = 'workload'\n"
     )
-    Path("people.csv").write_text("sex,age,income\n" + "".join(f"{'FM'[i % 2]},{17 + i % 74},{i * 30_000}\n" for i in range(400)))
+    Path("people.csv").write_text(
+        "sex,age,income\n"
+        + "".join(f"{'FM'[i % 2]},{17 + i % 74},{i * 30_000}\n" for i in range(400))
+    )
     run.done("release", "spec.toml", "--out", "out", "--seed", "3")
     assert '<section id="statistics">' in Path("out/report.html").read_text(encoding="utf-8")
     shown = run("show", "out").out
@@ -87,6 +114,8 @@ def test_ends_of_intervals_are_written_whole(folder, run):
     assert found is not None, shown
     assert "12,345,670" in found.groups()
     line = next(line for line in shown.splitlines() if line.startswith("<= 30"))
-    share, low, high = (float(number) for number in re.findall(r"0\.\d+", line))  # no noise to speak of, and yet no 0 to 0
+    share, low, high = (
+        float(number) for number in re.findall(r"0\.\d+", line)
+    )  # no noise to speak of, and yet no 0 to 0
     assert low <= share <= high
     assert "e+" not in shown

@@ -15,7 +15,9 @@ def test_the_least_budget_is_planned_for_and_paid(folder, run):
     edit(folder, TARGET, LEAST)
     found = run.told("plan", "people.toml")
     assert [table["kept"] for table in found["tables"] if "kept" in table] == [True] * 4
-    assert max(table["margin"] for table in found["tables"] if "margin" in table) == pytest.approx(40, rel=0.001)
+    assert max(table["margin"] for table in found["tables"] if "margin" in table) == pytest.approx(
+        40, rel=0.001
+    )
     run.done("release", "people.toml", "--out", "out")
     manifest = json.loads((folder / "out" / "manifest.json").read_text(encoding="utf-8"))
     assert found["privacy"]["budget"]["epsilon"] in json.dumps(manifest["privacy"])
@@ -24,25 +26,36 @@ def test_the_least_budget_is_planned_for_and_paid(folder, run):
 
 
 def test_targets_of_means_are_shown_and_tables_without_any_are_named(folder, run):
-    means = (
-        '[measures.years]\ncolumn = "age"\nclip = [17, 90]\n[[workload]]\nmeans = { of = "years", by = ["sex"] }\nsize = 400\nmargin = 3\n'
-    )
+    means = '[measures.years]\ncolumn = "age"\nclip = [17, 90]\n[[workload]]\nmeans = { of = "years", by = ["sex"] }\nsize = 400\nmargin = 3\n'  # noqa: E501
     means += "[[workload]]\nmarginals = { ways = 0 }\n"
-    (folder / "means.toml").write_text(SPEC.split("[[workload]]")[0].replace(*LEAST) + means, encoding="utf-8")
+    (folder / "means.toml").write_text(
+        SPEC.split("[[workload]]")[0].replace(*LEAST) + means, encoding="utf-8"
+    )
     shown = run("plan", "means.toml")
     assert re.search(r"margin 3\.000: [23][.]\d", shown.out)
-    assert lacking(shown.err, "keeps the targets, and total has none: their errors are whatever that leaves.") == []
+    assert (
+        lacking(
+            shown.err,
+            "keeps the targets, and total has none: their errors are whatever that leaves.",
+        )
+        == []
+    )
     (told,) = run.told("plan", "means.toml")["statistics"]
     assert (told["target"], told["kept"]) == ({"margin": 3.0}, True)
     assert 2.9 < told["margin"] <= 3
     run.done("release", "means.toml", "--out", "out")
-    (released,) = json.loads((folder / "out" / "manifest.json").read_text(encoding="utf-8"))["statistics"]
+    (released,) = json.loads((folder / "out" / "manifest.json").read_text(encoding="utf-8"))[
+        "statistics"
+    ]
     assert "margin" in json.dumps(released)
     run.done("show", "out")
 
 
 def test_another_epsilon_and_other_budgets(folder, run):
-    one, two = (run.told("plan", "people.toml", "--epsilon", epsilon, "--budgets", "1/2, 3") for epsilon in ("2", "4"))
+    one, two = (
+        run.told("plan", "people.toml", "--epsilon", epsilon, "--budgets", "1/2, 3")
+        for epsilon in ("2", "4")
+    )
     assert one["privacy"]["budget"]["epsilon"] == "2"
     assert [entry["privacy"]["budget"]["epsilon"] for entry in one["budgets"]] == ["1/2", "3"]
     assert one["budgets"][0]["rmse"] == pytest.approx(two["budgets"][0]["rmse"], rel=1e-4)
@@ -79,15 +92,30 @@ def test_what_cannot_be_used_is_refused_in_a_sentence(folder, run, pairs, argume
 
 def test_errors_by_the_rows_of_a_unit_that_count(folder, run):
     run.refused("every row is a unit", "plan", "people.toml", "--max-rows", "1,2")
-    edit(folder, ('epsilon = "1"', 'rho = "1/2"\nunit = { column = "id", max_rows = 3, max_per_cell = 1, cell = "age" }'))
+    edit(
+        folder,
+        (
+            'epsilon = "1"',
+            'rho = "1/2"\nunit = { column = "id", max_rows = 3, max_per_cell = 1, cell = "age" }',
+        ),
+    )
     found = run.told("plan", "people.toml", "--max-rows", "1, 4")["max_rows"]
     assert [entry["privacy"]["max_rows"] for entry in found] == [1, 4]
     assert [entry["privacy"]["max_per_cell"]["rows"] for entry in found] == [1, 1]
-    one, four = (next(rmse for name, rmse in entry["rmse"].items() if "age" in name) for entry in found)
+    one, four = (
+        next(rmse for name, rmse in entry["rmse"].items() if "age" in name) for entry in found
+    )
     assert 1 < four / one < 3
     shown = run("plan", "people.toml", "--max-rows", "1,4").out
-    assert lacking(shown, "rmse where so many rows of a unit count", "a release that nobody paid for") == []
-    for given, said in (("1,0", "max_rows must be a whole number of at least 1; got 0"), ("a", "got 'a'"), ("1,,2", "got ''")):
+    assert (
+        lacking(shown, "rmse where so many rows of a unit count", "a release that nobody paid for")
+        == []
+    )
+    for given, said in (
+        ("1,0", "max_rows must be a whole number of at least 1; got 0"),
+        ("a", "got 'a'"),
+        ("1,,2", "got ''"),
+    ):
         run.refused(said, "plan", "people.toml", "--max-rows", given)
 
 
@@ -96,6 +124,8 @@ def test_a_plan_says_what_rows_and_units_cost(folder, run):
     counted = '[[workload]]\nmarginals = { ways = 1, of = ["sex", "age"] }\ncount = "units"\n\n[[workload]]\nmarginals'
     edit(folder, ('epsilon = "1"', unit), ("[[workload]]\nmarginals", counted))
     out = run("plan", "people.toml").out
-    shares = re.search(r"of which for +units (\d+)%, units by age (\d+)%,\s+rows and sums (\d+)%", out)
+    shares = re.search(
+        r"of which for +units (\d+)%, units by age (\d+)%,\s+rows and sums (\d+)%", out
+    )
     assert shares is not None, out
     assert 99 <= sum(map(int, shares.groups())) <= 101

@@ -2,7 +2,8 @@
 
 python tests/data/make.py FORMAT     writes FORMAT-laplace, -gaussian, -weights, -floored and -dawa below releases/, seeded, without reports
 
-Run it only when the format of releases gets a new number, and keep the old ones: what was published cannot be written again.
+Run it only when the format of releases gets a new number, and keep the old ones: what was published
+cannot be written again.
 """
 
 import os
@@ -27,7 +28,9 @@ def people() -> pd.DataFrame:
             "age": rng.integers(17, 33, rows),
             "month": rng.choice(["2024-01-15", "2024-02-15", "2024-03-15"], rows),
             "income": rng.integers(0, 100, rows),
-            "place": np.where(rng.random(rows) < 0.9, rng.integers(0, 128, rows), rng.integers(384, 512, rows)),
+            "place": np.where(
+                rng.random(rows) < 0.9, rng.integers(0, 128, rows), rng.integers(384, 512, rows)
+            ),
             **{f"a{number}": rng.integers(0, 2, rows) for number in range(14)},
         }
     )
@@ -41,16 +44,26 @@ def plans() -> dict[str, ln.Plan]:
         month=ln.Dates("2024-01-01", "2024-03-31", by="month"),
         measures={"pay": ln.Measure("income", 0, 100, unit="0.5")},
     )
-    tables = ln.queries(domain, sex="identity", month="identity", weight=2) + ln.queries(domain, sex="identity")
-    asked = tables + ln.queries(domain, sex="identity", age="prefix") + ln.queries(domain, month="identity", sum="pay")
-    steps = ln.queries(ln.Domain(place=ln.Coded(512)), place=ln.ranges([(0, end) for end in range(15, 512, 16)]))
+    tables = ln.queries(domain, sex="identity", month="identity", weight=2) + ln.queries(
+        domain, sex="identity"
+    )
+    asked = (
+        tables
+        + ln.queries(domain, sex="identity", age="prefix")
+        + ln.queries(domain, month="identity", sum="pay")
+    )
+    steps = ln.queries(
+        ln.Domain(place=ln.Coded(512)), place=ln.ranges([(0, end) for end in range(15, 512, 16)])
+    )
     ages = ln.queries(ln.Domain(age=ln.Integers(17, 32)), age="prefix")
     coded = ln.Domain({f"a{number}": ln.Coded(2) for number in range(14)})
     return {
         "laplace": ln.plan(asked, ln.PureDP(1), strategy="p_identity"),
         "gaussian": ln.plan(tables, ln.ZCDP("1/2"), strategy="residual"),
         "weights": ln.plan(ages, ln.ZCDP("1/2"), strategy="hierarchy"),
-        "floored": ln.plan(ln.marginals(coded, ways=1), ln.ApproxDP(3, "1e-3"), strategy="workload"),
+        "floored": ln.plan(
+            ln.marginals(coded, ways=1), ln.ApproxDP(3, "1e-3"), strategy="workload"
+        ),
         "dawa": ln.plan(steps, ln.PureDP("1/20"), strategy="dawa"),
     }
 

@@ -16,16 +16,29 @@ from leastnoise._spec import BLANK, parse_spec
 
 COLUMNS = [
     {"name": "penguin_id", "datatype": "integer"},
-    {"name": "species", "datatype": "string", "required": True, "keyValues": ["Adelie", "Gentoo"], "exhaustiveKeys": True},
+    {
+        "name": "species",
+        "datatype": "string",
+        "required": True,
+        "keyValues": ["Adelie", "Gentoo"],
+        "exhaustiveKeys": True,
+    },
     {
         "name": "island",
         "datatype": "string",
         "exhaustivePartitions": False,
-        "partitions": [{"@type": "Partition", "predicate": {"partitionValue": name}} for name in ("Biscoe", "Dream")],
+        "partitions": [
+            {"@type": "Partition", "predicate": {"partitionValue": name}}
+            for name in ("Biscoe", "Dream")
+        ],
     },
     {"name": "mass", "datatype": "double", "minimum": 2500.5, "maximum": 6500},
     {"name": "year", "datatype": {"base": "integer", "minimum": 2007, "maximum": 2009}},
-    {"name": "depth", "datatype": "decimal", "partitions": [{"predicate": {"lowerBound": at, "upperBound": at + 5}} for at in (15, 10)]},
+    {
+        "name": "depth",
+        "datatype": "decimal",
+        "partitions": [{"predicate": {"lowerBound": at, "upperBound": at + 5}} for at in (15, 10)],
+    },
     {"name": "ringed", "datatype": "boolean"},
     {"name": "flipper", "datatype": "double", "minimum": 100},
     {"name": "eggs", "datatype": "integer", "maximum": 2},
@@ -33,7 +46,13 @@ COLUMNS = [
     {"name": "comment", "datatype": "string"},
     {"name": "lasted", "datatype": "duration"},
 ]
-CSVW = {"@type": "csvw:Table", "privacyUnit": "penguin_id", "maxContributions": 3, "maxLength": 1000, "tableSchema": {"columns": COLUMNS}}
+CSVW = {
+    "@type": "csvw:Table",
+    "privacyUnit": "penguin_id",
+    "maxContributions": 3,
+    "maxLength": 1000,
+    "tableSchema": {"columns": COLUMNS},
+}
 SMARTNOISE = """
 Database:
   PUMS:
@@ -85,7 +104,10 @@ def test_csvw_says_keys_bounds_partitions_and_the_unit(tmp_path):
         "comment": {"categories": [BLANK]},
     }
     assert set(found.left_out) == {"penguin_id", "lasted"}
-    assert found.measures == {"mass": {"clip": ["2500.5", 6500], "unit": "0.5"}, "year": {"clip": [2007, 2009]}}
+    assert found.measures == {
+        "mass": {"clip": ["2500.5", 6500], "unit": "0.5"},
+        "year": {"clip": [2007, 2009]},
+    }
 
 
 def test_smartnoise_says_types_bounds_and_the_unit(tmp_path):
@@ -98,14 +120,18 @@ def test_smartnoise_says_types_bounds_and_the_unit(tmp_path):
         "income": {"bins": {"low": 0, "high": "500000.5", "count": 100}, "outside": "clip"},
         "born": {"dates": {"from": BLANK, "to": BLANK, "by": "month"}},
     }
-    rows = read(tmp_path, SMARTNOISE.replace("row_privacy: False", "row_privacy: True"), "rows.yaml")
+    rows = read(
+        tmp_path, SMARTNOISE.replace("row_privacy: False", "row_privacy: True"), "rows.yaml"
+    )
     assert rows.unit is None
 
 
 def test_smartnoise_is_about_one_table(tmp_path):
     value = yaml.safe_load(SMARTNOISE)
     value["Database"]["PUMS"]["other"] = {"age": {"type": "int"}}
-    with pytest.raises(InputError, match=r"describes 2 \(Database.PUMS.PUMS, Database.PUMS.other\)"):
+    with pytest.raises(
+        InputError, match=r"describes 2 \(Database.PUMS.PUMS, Database.PUMS.other\)"
+    ):
         read(tmp_path, yaml.safe_dump(value), "two.yaml")
 
 
@@ -117,7 +143,10 @@ def test_mbi_says_sizes(tmp_path):
 def test_opendp_says_types_and_bounds(tmp_path):
     dp = pytest.importorskip("opendp.prelude")
     dp.enable_features("contrib")
-    kinds = {name: dp.atom_domain(T=kind) for name, kind in (("name", str), ("here", bool), ("pay", "f64"), ("rows", "u32"))}
+    kinds = {
+        name: dp.atom_domain(T=kind)
+        for name, kind in (("name", str), ("here", bool), ("pay", "f64"), ("rows", "u32"))
+    }
     kinds["age"] = dp.atom_domain(bounds=(17, 90), T="i32")
     frame = dp.lazyframe_domain([dp.series_domain(name, kind) for name, kind in kinds.items()])
     found = read(tmp_path, dp.serialize(frame))
@@ -131,7 +160,10 @@ def test_opendp_says_types_and_bounds(tmp_path):
     assert found.measures == {"age": {"clip": [17, 90]}}
 
 
-@pytest.mark.parametrize(("name", "text"), [("a.json", json.dumps(CSVW)), ("b.yaml", SMARTNOISE), ("c.json", json.dumps(DOMAIN))])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a.json", json.dumps(CSVW)), ("b.yaml", SMARTNOISE), ("c.json", json.dumps(DOMAIN))],
+)
 def test_a_draft_is_a_spec_once_its_blanks_are_filled(tmp_path, name, text):
     found = read(tmp_path, text, name)
     draft = described(found, tmp_path / "given", tmp_path / "spec.toml", tmp_path / "people.csv")
@@ -141,7 +173,10 @@ def test_a_draft_is_a_spec_once_its_blanks_are_filled(tmp_path, name, text):
     spec = parse_spec(filled(draft), tmp_path)
     assert set(spec.domain.names) == set(found.attributes)
     assert spec.privacy.unit_column == found.unit
-    measures = "\n".join(line[2:] if line.startswith(("# [measures", "# clip", "# unit")) else line for line in draft.splitlines())
+    measures = "\n".join(
+        line[2:] if line.startswith(("# [measures", "# clip", "# unit")) else line
+        for line in draft.splitlines()
+    )
     assert set(parse_spec(filled(measures), tmp_path).domain.measures) == set(found.measures)
 
 
@@ -158,7 +193,13 @@ def test_each_description_is_of_one_tool(tmp_path):
         ('{"sex": 0}', "is none that is known"),
         ("a: [", "is neither JSON nor YAML"),
         ('{"tableSchema": {"columns": [3]}}', "is damaged"),
-        ('{"tableSchema": {"columns": [{"name": "x", "datatype": "integer", "minimum": "a", "maximum": 2}]}}', "a lower bound must be"),
+        (
+            (
+                '{"tableSchema": {"columns": [{"name": "x", "datatype": "integer", "minimum": "a", '
+                '"maximum": 2}]}}'
+            ),
+            "a lower bound must be",
+        ),
         ("!!python/object/apply:os.system ['true']", "is none that is known"),
     ],
 )
@@ -169,7 +210,9 @@ def test_bad_descriptions_get_one_sentence(tmp_path, text, message):
 
 def test_names_that_toml_or_comments_would_take_for_something_else(tmp_path):
     found = read(tmp_path, json.dumps({'a "b"\n[x]': 2, "c.d": 3}))
-    assert list(tomllib.loads(described(found, tmp_path / "given", tmp_path / "spec.toml", None))["domain"]) == ['a "b"\n[x]', "c.d"]
+    assert list(
+        tomllib.loads(described(found, tmp_path / "given", tmp_path / "spec.toml", None))["domain"]
+    ) == ['a "b"\n[x]', "c.d"]
 
 
 def test_the_command_reads_no_data_and_replaces_no_file(tmp_path, monkeypatch):

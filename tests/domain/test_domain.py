@@ -70,16 +70,44 @@ def test_equal_by_value_and_immutable():
 KINDS = [
     Categories(["c", -5, 5], null="other"),
     Categories([0], outside="other"),
-    Categories(["yes", "no"], spellings={"yes": ["y", "1"]}, reading=Reading(trim=True, ignore_case=True)),
-    Categories(["Kiel", "Mainz"], outside="other", levels={"region": {"Kiel": "north", "Mainz": "south"}}),
+    Categories(
+        ["yes", "no"], spellings={"yes": ["y", "1"]}, reading=Reading(trim=True, ignore_case=True)
+    ),
+    Categories(
+        ["Kiel", "Mainz"], outside="other", levels={"region": {"Kiel": "north", "Mainz": "south"}}
+    ),
     *(Integers(-9, 9, outside=outside) for outside in ("drop", "clip", "other")),
     Integers(0, 99, rounding="down", levels={"five": {"width": 5}}),
     *(Bins("-1/9", "2.5", 7, closed=closed) for closed in ("left", "right")),
     *(Coded(9, null=null) for null in ("drop", "other")),
-    Edges(["0", "9.99", "100/3"], closed="right", outside="clip", reading=Reading(decimal=",", thousands=".", currency=["€"])),
-    Decimals("120", "220", "0.5", outside="other", reading=Reading(column="height in cm", nulls=["NA", "-9"])),
-    Dates("2024-01-15", "2025-12-31", by="month", zone="Europe/Berlin", format="%d.%m.%Y", null="other"),
-    Dates("2024-01-01", "2024-01-31", levels={"half": {f"2024-01-{day:02}": "late" if day > 15 else "early" for day in range(1, 32)}}),
+    Edges(
+        ["0", "9.99", "100/3"],
+        closed="right",
+        outside="clip",
+        reading=Reading(decimal=",", thousands=".", currency=["€"]),
+    ),
+    Decimals(
+        "120",
+        "220",
+        "0.5",
+        outside="other",
+        reading=Reading(column="height in cm", nulls=["NA", "-9"]),
+    ),
+    Dates(
+        "2024-01-15",
+        "2025-12-31",
+        by="month",
+        zone="Europe/Berlin",
+        format="%d.%m.%Y",
+        null="other",
+    ),
+    Dates(
+        "2024-01-01",
+        "2024-01-31",
+        levels={
+            "half": {f"2024-01-{day:02}": "late" if day > 15 else "early" for day in range(1, 32)}
+        },
+    ),
 ]
 
 
@@ -98,8 +126,13 @@ def test_spec_form():
         "home town": {"size": 9, "null": "other"},
         "pay": {"bins": {"low": 0, "high": "0.5", "count": 5, "closed": "right"}},
     }
-    assert domain_from_spec(spec, {"income": {"column": "pay", "clip": [0, 200000], "unit": "0.01"}}) == PEOPLE
-    assert domain_from_spec({"a": {"size": 2}}, {"pay": {"clip": [0, 5]}}).measure("pay") == Measure("pay", 0, 5)
+    assert (
+        domain_from_spec(spec, {"income": {"column": "pay", "clip": [0, 200000], "unit": "0.01"}})
+        == PEOPLE
+    )
+    assert domain_from_spec({"a": {"size": 2}}, {"pay": {"clip": [0, 5]}}).measure(
+        "pay"
+    ) == Measure("pay", 0, 5)
 
 
 CODED = {"name": "a", "kind": "coded"}
@@ -113,42 +146,143 @@ def from_json(*attributes, measures=()):
     ("make", "message"),
     [
         (lambda: Domain({}), "a domain must have at least one attribute; got none."),
-        (lambda: Domain([("a", ["x"]), ("a", ["y"])]), "an attribute must be named once; got 'a' twice."),
+        (
+            lambda: Domain([("a", ["x"]), ("a", ["y"])]),
+            "an attribute must be named once; got 'a' twice.",
+        ),
         (lambda: Domain({"a": ["x"]}, a=["x"]), "an attribute must be named once; got 'a' twice."),
-        (lambda: Domain({"": ["x"]}), "the name of an attribute must be text that is not empty and has no control characters; got ''."),
+        (
+            lambda: Domain({"": ["x"]}),
+            (
+                "the name of an attribute must be text that is not empty and has no control "
+                "characters; got ''."
+            ),
+        ),
         (lambda: Domain({"a\nb": ["x"]}), "has no control characters; got 'a\\nb'."),
         (lambda: Domain({1: ["x"]}), "the name of an attribute must be text"),
-        (lambda: Domain(a=5), "the attribute 'a' must be a list of categories, Categories, Integers, Decimals, Bins, Edges, Dates, Coded"),
+        (
+            lambda: Domain(a=5),
+            (
+                "the attribute 'a' must be a list of categories, Categories, Integers, Decimals, "
+                "Bins, Edges, Dates, Coded"
+            ),
+        ),
         (lambda: Domain(a="xy"), "the attribute 'a' must be a list of categories"),
         (lambda: Domain(a=Measure("a", 0, 1)), "Name the measure in measures={...}."),
-        (lambda: Domain("abc"), "attributes must be a mapping from a name to a kind, or pairs of them; got 'abc'."),
-        (lambda: Domain(a=["x"], measures=[1]), "measures must be a mapping from a name to a Measure; got [1]."),
+        (
+            lambda: Domain("abc"),
+            "attributes must be a mapping from a name to a kind, or pairs of them; got 'abc'.",
+        ),
+        (
+            lambda: Domain(a=["x"], measures=[1]),
+            "measures must be a mapping from a name to a Measure; got [1].",
+        ),
         (lambda: Domain(a=["x"], measures={"m": 5}), "the measure 'm' must be a Measure; got 5."),
-        (lambda: PEOPLE.kind("Age"), "an attribute must be one of 'sex', 'age', 'home town', 'pay'; got 'Age'. Did you mean 'age'?"),
-        (lambda: PEOPLE.measure("incme"), "a measure must be one of 'income'; got 'incme'. Did you mean 'income'?"),
-        (lambda: Domain(a=["x"]).measure("m"), "a measure must be declared in the domain, which has none; got 'm'."),
-        (lambda: Domain.from_json([]), "a domain in JSON must be a table with keys among 'attributes', 'measures'; got []."),
-        (lambda: Domain.from_json({"attributes": 5}), "'attributes' of a domain in JSON must be a list; got 5."),
-        (lambda: Domain.from_json({"attribute": []}), "a domain in JSON has no key 'attribute'; allowed are 'attributes', 'measures'. Did"),
-        (lambda: from_json({"name": "a", "kind": "x"}), "'kind' of the attribute 'a' must be one of"),
-        (lambda: from_json(CODED), "the attribute 'a' in JSON must have 'size', as every attribute of kind"),
-        (lambda: from_json(CODED | {"size": 2, "low": 1}), "in JSON has no key 'low'; allowed are 'size', 'null', 'outside', 'reading'"),
+        (
+            lambda: PEOPLE.kind("Age"),
+            (
+                "an attribute must be one of 'sex', 'age', 'home town', 'pay'; got 'Age'. Did you "
+                "mean 'age'?"
+            ),
+        ),
+        (
+            lambda: PEOPLE.measure("incme"),
+            "a measure must be one of 'income'; got 'incme'. Did you mean 'income'?",
+        ),
+        (
+            lambda: Domain(a=["x"]).measure("m"),
+            "a measure must be declared in the domain, which has none; got 'm'.",
+        ),
+        (
+            lambda: Domain.from_json([]),
+            "a domain in JSON must be a table with keys among 'attributes', 'measures'; got [].",
+        ),
+        (
+            lambda: Domain.from_json({"attributes": 5}),
+            "'attributes' of a domain in JSON must be a list; got 5.",
+        ),
+        (
+            lambda: Domain.from_json({"attribute": []}),
+            "a domain in JSON has no key 'attribute'; allowed are 'attributes', 'measures'. Did",
+        ),
+        (
+            lambda: from_json({"name": "a", "kind": "x"}),
+            "'kind' of the attribute 'a' must be one of",
+        ),
+        (
+            lambda: from_json(CODED),
+            "the attribute 'a' in JSON must have 'size', as every attribute of kind",
+        ),
+        (
+            lambda: from_json(CODED | {"size": 2, "low": 1}),
+            "in JSON has no key 'low'; allowed are 'size', 'null', 'outside', 'reading'",
+        ),
         (lambda: from_json(measures=[{"name": "m"}]), "a measure in JSON must have 'column'."),
-        (lambda: from_json(measures=[{"name": "m", "column": "c", "low": 0, "high": 1, "unit": 1}] * 2), "a measure must be named once"),
+        (
+            lambda: from_json(
+                measures=[{"name": "m", "column": "c", "low": 0, "high": 1, "unit": 1}] * 2
+            ),
+            "a measure must be named once",
+        ),
         (lambda: domain_from_spec(5), "[domain] must be a table of tables; got 5."),
-        (lambda: domain_from_spec({"a": 5}), "[domain.a] must be a table with keys among 'categories', 'integers', 'decimals', 'bins', 'e"),
-        (lambda: domain_from_spec({"a": {"catgories": ["x"]}}), "[domain.a] has no key 'catgories'; allowed are 'categories', 'integers',"),
-        (lambda: domain_from_spec({"a": {}}), "one of 'categories', 'integers', 'decimals', 'bins', 'edges', 'dates', 'unknown' and 'size"),
-        (lambda: domain_from_spec({"a": {"size": 2, "integers": [1, 2]}}), "got 'integers' and 'size'."),
-        (lambda: domain_from_spec({"a": {"integers": [1]}}), "[domain.a]: integers must be a list of two numbers, [low, high]; got [1]."),
-        (lambda: domain_from_spec({"a": {"integers": [2, 1]}}), "[domain.a]: low must be below high; got low 2 and high 1."),
-        (lambda: domain_from_spec({"a": {"categories": "x"}}), "[domain.a]: categories must be a list of text or whole numbers, or { file"),
-        (lambda: domain_from_spec({"a": {"bins": {"low": 0, "high": 1}}}), "[domain.a]: bins must have 'count'"),
-        (lambda: domain_from_spec({"a": {"bins": {"lo": 0}}}), "[domain.a]: bins has no key 'lo'; allowed are 'low', 'high', 'count', 'cl"),
-        (lambda: domain_from_spec({"a": {"size": 2}}, {"m": {}}), "[measures.m] must have 'clip', the public bounds of a value"),
-        (lambda: domain_from_spec({"a": {"size": 2}}, {"m": {"clip": 5}}), "[measures.m]: clip must be a list of two numbers, [low, high]"),
-        (lambda: domain_from_spec({"a": {"size": 2}}, {"m": {"clip": [1, 0]}}), "[measures.m]: low must be below high"),
-        (lambda: domain_from_spec({"a": {"size": 2}}, {"m": {"clamp": [1, 0]}}), "[measures.m] has no key 'clamp'"),
+        (
+            lambda: domain_from_spec({"a": 5}),
+            (
+                "[domain.a] must be a table with keys among 'categories', 'integers', 'decimals', "
+                "'bins', 'e"
+            ),
+        ),
+        (
+            lambda: domain_from_spec({"a": {"catgories": ["x"]}}),
+            "[domain.a] has no key 'catgories'; allowed are 'categories', 'integers',",
+        ),
+        (
+            lambda: domain_from_spec({"a": {}}),
+            (
+                "one of 'categories', 'integers', 'decimals', 'bins', 'edges', 'dates', 'unknown' and "
+                "'size"
+            ),
+        ),
+        (
+            lambda: domain_from_spec({"a": {"size": 2, "integers": [1, 2]}}),
+            "got 'integers' and 'size'.",
+        ),
+        (
+            lambda: domain_from_spec({"a": {"integers": [1]}}),
+            "[domain.a]: integers must be a list of two numbers, [low, high]; got [1].",
+        ),
+        (
+            lambda: domain_from_spec({"a": {"integers": [2, 1]}}),
+            "[domain.a]: low must be below high; got low 2 and high 1.",
+        ),
+        (
+            lambda: domain_from_spec({"a": {"categories": "x"}}),
+            "[domain.a]: categories must be a list of text or whole numbers, or { file",
+        ),
+        (
+            lambda: domain_from_spec({"a": {"bins": {"low": 0, "high": 1}}}),
+            "[domain.a]: bins must have 'count'",
+        ),
+        (
+            lambda: domain_from_spec({"a": {"bins": {"lo": 0}}}),
+            "[domain.a]: bins has no key 'lo'; allowed are 'low', 'high', 'count', 'cl",
+        ),
+        (
+            lambda: domain_from_spec({"a": {"size": 2}}, {"m": {}}),
+            "[measures.m] must have 'clip', the public bounds of a value",
+        ),
+        (
+            lambda: domain_from_spec({"a": {"size": 2}}, {"m": {"clip": 5}}),
+            "[measures.m]: clip must be a list of two numbers, [low, high]",
+        ),
+        (
+            lambda: domain_from_spec({"a": {"size": 2}}, {"m": {"clip": [1, 0]}}),
+            "[measures.m]: low must be below high",
+        ),
+        (
+            lambda: domain_from_spec({"a": {"size": 2}}, {"m": {"clamp": [1, 0]}}),
+            "[measures.m] has no key 'clamp'",
+        ),
     ],
 )
 def test_guards(make, message):
@@ -162,7 +296,15 @@ def derived(kind):
 
 
 STEPS, FORMS = Steps(0, 3, 0), Forms({"": -1, "a": 3}, {})
-RULE = {"size": 4, "table": STEPS, "null": -1, "outside": -1, "strange": -1, "clip": False, "reading": Reading()}
+RULE = {
+    "size": 4,
+    "table": STEPS,
+    "null": -1,
+    "outside": -1,
+    "strange": -1,
+    "clip": False,
+    "reading": Reading(),
+}
 
 
 @pytest.mark.parametrize(
@@ -250,7 +392,17 @@ def test_the_parts_of_a_rule_are_of_pythons_own_classes():
 
 
 @pytest.mark.parametrize(
-    "steps", [(1, 0, 0), (0, 3, 1), (0, 3, 0, 0), (0, 3, 0, 1, 0), (0, 2**53, 0), (0, 3, -(2**53)), (0, 3, 0, 1, None, "away")], ids=str
+    "steps",
+    [
+        (1, 0, 0),
+        (0, 3, 1),
+        (0, 3, 0, 0),
+        (0, 3, 0, 1, 0),
+        (0, 2**53, 0),
+        (0, 3, -(2**53)),
+        (0, 3, 0, 1, None, "away"),
+    ],
+    ids=str,
 )
 def test_steps_are_whole_numbers_that_doubles_hold(steps):
     most = 2**53 - 1

@@ -8,7 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leastnoise._check import InputError
-from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Measure, Reading, Unknown
+from leastnoise._domain import (
+    Bins,
+    Categories,
+    Coded,
+    Dates,
+    Decimals,
+    Domain,
+    Edges,
+    Integers,
+    Measure,
+    Reading,
+    Unknown,
+)
 from leastnoise._domain._kind import Kind, number_text
 
 
@@ -18,17 +30,37 @@ def test_sizes_and_labels():
     assert Integers(-1, 2, outside="other").labels == (-1, 0, 1, 2, "other")
     assert Coded(size=3).labels == (0, 1, 2)
     assert Bins(0, "0.3", 3).labels == ("[0, 0.1)", "[0.1, 0.2)", "[0.2, 0.3]")
-    assert Bins(0, 1, 3, closed="right", outside="other").labels == ("[0, 1/3]", "(1/3, 2/3]", "(2/3, 1]", "other")
+    assert Bins(0, 1, 3, closed="right", outside="other").labels == (
+        "[0, 1/3]",
+        "(1/3, 2/3]",
+        "(2/3, 1]",
+        "other",
+    )
     week = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
     assert Dates("2024-12-30", "2025-01-05", by="weekday").labels == week
-    other = [Integers(0, 5, null="other"), Coded(4, outside="other"), Bins(0, 1, 7, outside="other"), Unknown(5, outside="other")]
-    for kind in (Categories(["a"]), Unknown(5), Dates("2024-01-01", "2024-02-01"), Edges([0, 1, 5]), Decimals(0, 1, "0.1"), *other):
+    other = [
+        Integers(0, 5, null="other"),
+        Coded(4, outside="other"),
+        Bins(0, 1, 7, outside="other"),
+        Unknown(5, outside="other"),
+    ]
+    for kind in (
+        Categories(["a"]),
+        Unknown(5),
+        Dates("2024-01-01", "2024-02-01"),
+        Edges([0, 1, 5]),
+        Decimals(0, 1, "0.1"),
+        *other,
+    ):
         assert kind.size == len(kind.labels)
         assert kind.regular == len(kind.regular_labels) == kind.size - (kind in other)
 
 
 def test_days_lie_in_coarser_periods():
-    levels = {level.name: (level.labels, level.cells) for level in Dates("2023-12-31", "2024-01-02").implied_levels}
+    levels = {
+        level.name: (level.labels, level.cells)
+        for level in Dates("2023-12-31", "2024-01-02").implied_levels
+    }
     two, week = (0, 1, 1), ("2023-W52", "2024-W01")
     assert levels == {
         "weekday": (("Sunday", "Monday", "Tuesday"), (0, 1, 2)),
@@ -52,11 +84,21 @@ def test_days_lie_in_coarser_periods():
     ],
 )
 def test_a_period_lies_in_coarser_ones_as_a_whole(by, coarser):
-    assert [level.name for level in Dates("2024-01-01", "2024-01-02", by=by).implied_levels] == coarser
+    assert [
+        level.name for level in Dates("2024-01-01", "2024-01-02", by=by).implied_levels
+    ] == coarser
 
 
 def test_a_reading_may_be_a_mapping():
-    how = {"column": "c", "nulls": ["-"], "decimal": ",", "thousands": ".", "currency": ["EUR"], "trim": True, "ignore_case": False}
+    how = {
+        "column": "c",
+        "nulls": ["-"],
+        "decimal": ",",
+        "thousands": ".",
+        "currency": ["EUR"],
+        "trim": True,
+        "ignore_case": False,
+    }
     assert Integers(0, 9, reading=how).reading == Reading(**how)
     with pytest.raises(InputError, match="has no key 'comma'"):
         Integers(0, 9, reading={"comma": ","})
@@ -68,7 +110,10 @@ def test_a_kind_of_somebody_else_is_refused(monkeypatch):
             return "Foreign()"
 
     monkeypatch.setattr(Foreign, "__abstractmethods__", frozenset())
-    with pytest.raises(InputError, match=r"the attribute 'a' must be a list of categories, .* or Unknown; got Foreign\(\)"):
+    with pytest.raises(
+        InputError,
+        match=r"the attribute 'a' must be a list of categories, .* or Unknown; got Foreign\(\)",
+    ):
         Domain(a=Foreign())
 
 
@@ -82,7 +127,11 @@ def test_days_are_of_years_that_every_time_zone_has():
 
 @pytest.mark.parametrize("nothing", [(), {}, [], None], ids=repr)
 def test_no_levels_may_be_said_in_every_way(nothing):
-    kinds = [Categories(["a"], levels=nothing), Integers(0, 9, levels=nothing), Dates("2024-01-01", "2024-01-02", levels=nothing)]
+    kinds = [
+        Categories(["a"], levels=nothing),
+        Integers(0, 9, levels=nothing),
+        Dates("2024-01-01", "2024-01-02", levels=nothing),
+    ]
     assert [kind.levels for kind in kinds] == [()] * 3
 
 
@@ -90,7 +139,11 @@ def test_what_is_other_has_a_group_of_its_own_on_every_level():
     levels = {"half": {"width": 5}}
     assert Integers(0, 9, levels=levels).level("half").labels == ("0 .. 4", "5 .. 9")
     found = Integers(0, 9, outside="other", levels=levels).level("half")
-    assert (found.name, found.labels, found.cells) == ("half", ("0 .. 4", "5 .. 9", "other"), (*[0] * 5, *[1] * 5, 2))
+    assert (found.name, found.labels, found.cells) == (
+        "half",
+        ("0 .. 4", "5 .. 9", "other"),
+        (*[0] * 5, *[1] * 5, 2),
+    )
 
 
 def test_whole_categories_fit_64_bits():
@@ -101,7 +154,9 @@ def test_whole_categories_fit_64_bits():
 
 
 def test_a_level_that_is_unknown_is_told_what_there_is():
-    with pytest.raises(InputError, match="a level must be declared; got 'five', and the attribute has none"):
+    with pytest.raises(
+        InputError, match="a level must be declared; got 'five', and the attribute has none"
+    ):
         Integers(0, 9).level("five")
     with pytest.raises(InputError, match="a level must be one of 'five'; got 'six'"):
         Integers(0, 9, levels={"five": {"width": 5}}).level("six")
@@ -110,11 +165,20 @@ def test_a_level_that_is_unknown_is_told_what_there_is():
 def test_levels_that_are_given_later_are_checked_as_those_given_at_once():
     given = {"half": ["low", "low", "high"]}
     plain = Categories(["a", "b", "c"], spellings={"a": ["A"]})
-    assert plain.with_levels(given) == Categories(["a", "b", "c"], spellings={"a": ["A"]}, levels=given) != plain
-    with pytest.raises(InputError, match="the level 'half' must be a mapping from each cell to its group"):
+    assert (
+        plain.with_levels(given)
+        == Categories(["a", "b", "c"], spellings={"a": ["A"]}, levels=given)
+        != plain
+    )
+    with pytest.raises(
+        InputError, match="the level 'half' must be a mapping from each cell to its group"
+    ):
         plain.with_levels({"half": ["low"]})
     for wrong in (True, "", 1.5):
-        with pytest.raises(InputError, match="a group of the level 'half' must be text that is not empty, or a whole number"):
+        with pytest.raises(
+            InputError,
+            match="a group of the level 'half' must be text that is not empty, or a whole number",
+        ):
             plain.with_levels({"half": ["low", 1, wrong]})
 
 
@@ -126,7 +190,15 @@ def test_edges_are_shown_as_they_can_be_written():
 
 @pytest.mark.parametrize(
     "kind",
-    [Categories(["a"]), Integers(0, 1), Coded(2), Bins(0, 1, 2), Edges([0, 1]), Decimals(0, 1, "0.5"), Dates("2024-01-01", "2024-01-02")],
+    [
+        Categories(["a"]),
+        Integers(0, 1),
+        Coded(2),
+        Bins(0, 1, 2),
+        Edges([0, 1]),
+        Decimals(0, 1, "0.5"),
+        Dates("2024-01-01", "2024-01-02"),
+    ],
 )
 def test_what_is_not_said_drops_the_row(kind):
     assert (kind.null, kind.outside, getattr(kind, "closed", "left")) == ("drop", "drop", "left")
@@ -134,7 +206,12 @@ def test_what_is_not_said_drops_the_row(kind):
 
 
 def test_edges_are_exact():
-    assert Bins("-0.1", Decimal("0.2"), 3).edges == (Fraction(-1, 10), Fraction(0), Fraction(1, 10), Fraction(1, 5))
+    assert Bins("-0.1", Decimal("0.2"), 3).edges == (
+        Fraction(-1, 10),
+        Fraction(0),
+        Fraction(1, 10),
+        Fraction(1, 5),
+    )
 
 
 @given(st.fractions(min_value=-1000, max_value=1000, max_denominator=10**6))
@@ -146,36 +223,114 @@ def test_number_text_is_exact(number):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Categories([]), "categories must be a list of text or whole numbers that is not empty; got []."),
-        (lambda: Categories("FM"), "categories must be a list of text or whole numbers that is not empty; got 'FM'."),
-        (lambda: Categories(["a", "a"]), "categories must differ from each other; got 'a' twice. Values are compared by their string form"),
+        (
+            lambda: Categories([]),
+            "categories must be a list of text or whole numbers that is not empty; got [].",
+        ),
+        (
+            lambda: Categories("FM"),
+            "categories must be a list of text or whole numbers that is not empty; got 'FM'.",
+        ),
+        (
+            lambda: Categories(["a", "a"]),
+            (
+                "categories must differ from each other; got 'a' twice. Values are compared by their "
+                "string form"
+            ),
+        ),
         (lambda: Categories([1, "1"]), "categories must differ from each other; got '1' twice."),
-        (lambda: Categories(["a", ""]), "a category must be text that is not empty; got ''. An empty text is a null; null='other' counts"),
-        (lambda: Categories([0.5]), "a category must be text or a whole number; got 0.5. Write other numbers and dates as text"),
-        (lambda: Categories(["a", "other"], outside="other"), "categories must not contain 'other' when null or outside is 'other'"),
-        (lambda: Categories(["a"], outside="clip"), "outside must be one of 'drop', 'other'; got 'clip'."),
-        (lambda: Categories(["a"], null="clip"), "null must be one of 'drop', 'other'; got 'clip'."),
+        (
+            lambda: Categories(["a", ""]),
+            (
+                "a category must be text that is not empty; got ''. An empty text is a null; "
+                "null='other' counts"
+            ),
+        ),
+        (
+            lambda: Categories([0.5]),
+            (
+                "a category must be text or a whole number; got 0.5. Write other numbers and dates as "
+                "text"
+            ),
+        ),
+        (
+            lambda: Categories(["a", "other"], outside="other"),
+            "categories must not contain 'other' when null or outside is 'other'",
+        ),
+        (
+            lambda: Categories(["a"], outside="clip"),
+            "outside must be one of 'drop', 'other'; got 'clip'.",
+        ),
+        (
+            lambda: Categories(["a"], null="clip"),
+            "null must be one of 'drop', 'other'; got 'clip'.",
+        ),
         (lambda: Integers(5, 5), "low must be below high; got low 5 and high 5."),
         (lambda: Integers(0.5, 5), "low must be a whole number from"),
-        (lambda: Integers(0, 2**53), "high must be a whole number from -9007199254740991 to 9007199254740991; got 9007199254740992."),
-        (lambda: Integers(0, 2**40), "the number of cells of Integers must be at most 2147483648; got 1099511627777. Choose a coarser"),
-        (lambda: Integers(0, 5, outside="keep"), "outside must be one of 'drop', 'clip', 'other'; got 'keep'."),
+        (
+            lambda: Integers(0, 2**53),
+            (
+                "high must be a whole number from -9007199254740991 to 9007199254740991; got "
+                "9007199254740992."
+            ),
+        ),
+        (
+            lambda: Integers(0, 2**40),
+            (
+                "the number of cells of Integers must be at most 2147483648; got 1099511627777. "
+                "Choose a coarser"
+            ),
+        ),
+        (
+            lambda: Integers(0, 5, outside="keep"),
+            "outside must be one of 'drop', 'clip', 'other'; got 'keep'.",
+        ),
         (lambda: Coded(0), "size must be a whole number from 1 to 2147483648; got 0."),
         (lambda: Coded(2.5), "size must be a whole number from 1 to 2147483648; got 2.5."),
         (lambda: Coded(True), "size must be a whole number from 1 to 2147483648; got True."),
-        (lambda: Bins(0, float("inf"), 5), "high must be a finite number, a decimal or a fraction such as 1, '0.1' or '1/3'; got inf."),
+        (
+            lambda: Bins(0, float("inf"), 5),
+            (
+                "high must be a finite number, a decimal or a fraction such as 1, '0.1' or '1/3'; got "
+                "inf."
+            ),
+        ),
         (lambda: Bins(1, "1", 5), "low must be below high; got low 1 and high 1."),
-        (lambda: Bins(0, 10**20, 5), "high must be between -(2^53 - 1) and 2^53 - 1; got '100000000000000000000'."),
+        (
+            lambda: Bins(0, 10**20, 5),
+            "high must be between -(2^53 - 1) and 2^53 - 1; got '100000000000000000000'.",
+        ),
         (lambda: Bins(0, 1, 0), "count must be a whole number from 1 to 2147483648; got 0."),
-        (lambda: Bins(0, 1, 2, closed="both"), "closed must be one of 'left', 'right'; got 'both'."),
-        (lambda: Reading(currency=[""]), "currency must be a list of texts that are not empty; got ''."),
+        (
+            lambda: Bins(0, 1, 2, closed="both"),
+            "closed must be one of 'left', 'right'; got 'both'.",
+        ),
+        (
+            lambda: Reading(currency=[""]),
+            "currency must be a list of texts that are not empty; got ''.",
+        ),
         (lambda: Edges("12"), "edges must be a list of at least two numbers; got '12'."),
-        (lambda: Measure("", 0, 1), "the column of a measure must be text that is not empty and has no control characters; got ''."),
+        (
+            lambda: Measure("", 0, 1),
+            (
+                "the column of a measure must be text that is not empty and has no control "
+                "characters; got ''."
+            ),
+        ),
         (lambda: Measure("pay", 0, 0), "low must be below high; got low 0 and high 0."),
-        (lambda: Measure("pay", 0, 1, unit=0), "unit must be a number above 0, between 1e-100 and 1e100; got 0."),
+        (
+            lambda: Measure("pay", 0, 1, unit=0),
+            "unit must be a number above 0, between 1e-100 and 1e100; got 0.",
+        ),
         (lambda: Measure("pay", 0, 1, unit=-1), "unit must be a number above 0"),
-        (lambda: Measure("pay", 0, "0.5"), "high must be a whole multiple of the unit 1; got '0.5'. Choose another bound or unit."),
-        (lambda: Measure("pay", 0, 10**10, unit="1e-9"), "high must be at most 2^53 - 1 units of 0.000000001, for exact sums; got"),
+        (
+            lambda: Measure("pay", 0, "0.5"),
+            "high must be a whole multiple of the unit 1; got '0.5'. Choose another bound or unit.",
+        ),
+        (
+            lambda: Measure("pay", 0, 10**10, unit="1e-9"),
+            "high must be at most 2^53 - 1 units of 0.000000001, for exact sums; got",
+        ),
     ],
 )
 def test_guards(make, message):

@@ -5,7 +5,13 @@ import pytest
 
 from leastnoise._accounting import Noise
 from leastnoise._accuracy import noise_variance
-from leastnoise._estimate._plane_expansion import block_counts, bounded_cells, kept_shares, laplace_variances, nested_blocks
+from leastnoise._estimate._plane_expansion import (
+    block_counts,
+    bounded_cells,
+    kept_shares,
+    laplace_variances,
+    nested_blocks,
+)
 from leastnoise._linop import block_tree
 
 STARTS = [np.arange(9), np.array([0, 2, 3, 4, 7]), np.array([0, 3, 4]), np.array([0])]
@@ -15,9 +21,17 @@ def design():
     generator = np.random.default_rng(1)
     scales = [generator.uniform(0.3, 5, len(start)) for start in STARTS]
     scales[1][3] = scales[2][0] = np.inf
-    values = [np.where(np.isfinite(scale), generator.integers(0, 50, len(scale)), 0) for scale in scales]
+    values = [
+        np.where(np.isfinite(scale), generator.integers(0, 50, len(scale)), 0) for scale in scales
+    ]
     rows = np.concatenate(
-        [(np.searchsorted(start, np.arange(9), side="right") - 1 == np.arange(len(start))[:, None]).astype(float) for start in STARTS]
+        [
+            (
+                np.searchsorted(start, np.arange(9), side="right") - 1
+                == np.arange(len(start))[:, None]
+            ).astype(float)
+            for start in STARTS
+        ]
     )
     weight = 1 / laplace_variances(np.concatenate(scales))
     return scales, values, rows, weight
@@ -25,11 +39,22 @@ def design():
 
 def test_counts_and_errors_are_those_of_weighted_least_squares():
     scales, values, rows, weight = design()
-    covariance, queries = np.linalg.inv((rows.T * weight) @ rows), np.random.default_rng(2).uniform(-1, 1, (20, 9))
+    covariance, queries = (
+        np.linalg.inv((rows.T * weight) @ rows),
+        np.random.default_rng(2).uniform(-1, 1, (20, 9)),
+    )
     known = nested_blocks(STARTS, [laplace_variances(scale) for scale in scales])
-    assert laplace_variances(scales[0]) == pytest.approx([noise_variance(Noise.DISCRETE_LAPLACE, scale) for scale in scales[0]], rel=1e-9)
-    np.testing.assert_allclose(block_counts(known, values), covariance @ ((rows.T * weight) @ np.concatenate(values)), rtol=1e-10)
-    np.testing.assert_allclose(known.squares(queries.T), np.einsum("mk,kl,ml->m", queries, covariance, queries), rtol=1e-10)
+    assert laplace_variances(scales[0]) == pytest.approx(
+        [noise_variance(Noise.DISCRETE_LAPLACE, scale) for scale in scales[0]], rel=1e-9
+    )
+    np.testing.assert_allclose(
+        block_counts(known, values),
+        covariance @ ((rows.T * weight) @ np.concatenate(values)),
+        rtol=1e-10,
+    )
+    np.testing.assert_allclose(
+        known.squares(queries.T), np.einsum("mk,kl,ml->m", queries, covariance, queries), rtol=1e-10
+    )
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (5, 7), (1, 9)])
@@ -49,13 +74,17 @@ def test_kept_shares_are_those_of_james_and_stein(shape):
     tree, generator = block_tree(*shape), np.random.default_rng(6)
     base, size = tree.starts[1], len(tree.order)
     # The second first block is not divided further than once.
-    starts = np.concatenate([tree.starts[-1][tree.starts[-1] < base[1]], tree.starts[2][tree.starts[2] >= base[1]]])
+    starts = np.concatenate(
+        [tree.starts[-1][tree.starts[-1] < base[1]], tree.starts[2][tree.starts[2] >= base[1]]]
+    )
     counts, variances = generator.normal(9, 4, len(starts)), generator.uniform(1, 5, len(starts))
     label = np.searchsorted(starts, np.arange(size), side="right") - 1
     expand = (label[:, None] == np.arange(len(starts))) / np.bincount(label)
     total, top, *found = kept_shares(counts, variances, 900.0, starts, base, tree.starts)
     assert total == pytest.approx(max(1 - 900 / counts.sum() ** 2, 0))
-    assert kept_shares(-counts * 1e-3, variances, 900.0, starts, base, tree.starts)[0].tolist() == [0.0]
+    assert kept_shares(-counts * 1e-3, variances, 900.0, starts, base, tree.starts)[0].tolist() == [
+        0.0
+    ]
     assert len(found) == len(tree.starts) - 2
     assert top.tolist() == [1.0]
     for level, factors in enumerate(found, 1):
@@ -68,7 +97,9 @@ def test_kept_shares_are_those_of_james_and_stein(shape):
                 continue
             share = (inner[0] - start) / (stop - start)
             weights = expand[start : inner[0]].sum(axis=0) - share * expand[start:stop].sum(axis=0)
-            groups.setdefault(int(start >= base[1]), []).append((place, (weights @ counts) ** 2 / (weights**2 @ variances)))
+            groups.setdefault(int(start >= base[1]), []).append(
+                (place, (weights @ counts) ** 2 / (weights**2 @ variances))
+            )
         for members in groups.values():
             q = sum(square for _, square in members)
             factor = max(1 - (len(members) - 2) / q, 0.0) if len(members) > 2 else 1.0
@@ -81,7 +112,9 @@ def test_above_first_blocks_all_is_kept_unless_noise_alone_gives_as_much(heavy, 
     tree, counts = block_tree(4, 4), np.full(16, 9.0)
     counts[::2] += np.random.default_rng(2).normal(size=8)
     counts[0] = 9 + heavy
-    level = kept_shares(counts, np.ones(16), 16.0, tree.starts[-1], tree.starts[-1], tree.starts)[-1]
+    level = kept_shares(counts, np.ones(16), 16.0, tree.starts[-1], tree.starts[-1], tree.starts)[
+        -1
+    ]
     assert ((level == 1.0) if kept else (level < 0.7)).all()
 
 
@@ -106,7 +139,9 @@ def test_deviations_above_first_blocks_of_several_levels_are_one_group():
     """A first block of 64 cells beside 16 of 4: what is within the large one is shrunk by itself."""
     tree = block_tree(8, 16)
     base = np.concatenate([[0], np.arange(64, 128, 4)])
-    counts = np.concatenate([np.full(64, 9.0), np.repeat(np.where(np.arange(16) < 1, 900.0, 5.0), 4)])
+    counts = np.concatenate(
+        [np.full(64, 9.0), np.repeat(np.where(np.arange(16) < 1, 900.0, 5.0), 4)]
+    )
     _, *found = kept_shares(counts, np.ones(128), 128.0, np.arange(128), base, tree.starts)
     for starts, factor in zip(tree.starts, found, strict=False):
         above = np.isin(starts, 0) & (len(starts) < 3) | (starts >= 64) & (len(starts) < 32)

@@ -20,11 +20,32 @@ from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._estimate import Estimate, cdf, nnls
 from leastnoise._kernel import SeededEntropy, simulate
-from leastnoise._linop import Contrasts, Dense, DiagonalAndRows, Haar, Identity, Operator, Prefix, Ranges, Total, Tree
+from leastnoise._linop import (
+    Contrasts,
+    Dense,
+    DiagonalAndRows,
+    Haar,
+    Identity,
+    Operator,
+    Prefix,
+    Ranges,
+    Total,
+    Tree,
+)
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._planner import PLANNERS
 from leastnoise._table import Table
-from leastnoise._workload import Product, all_ranges, identity, matrix, predicates, prefix, queries, ranges, total
+from leastnoise._workload import (
+    Product,
+    all_ranges,
+    identity,
+    matrix,
+    predicates,
+    prefix,
+    queries,
+    ranges,
+    total,
+)
 
 pytestmark = pytest.mark.usefixtures("kept_plans")
 
@@ -55,7 +76,10 @@ def asked_rows(product: Product) -> np.ndarray:
 
 def measured_rows(plan: Measurements, measure: str | None = None) -> np.ndarray:
     blocks = [block for block in plan.blocks if block.measure == measure]
-    made = [block_rows(plan.domain, plan.domain.names, block) / block.scaling()[:, None] for block in blocks]
+    made = [
+        block_rows(plan.domain, plan.domain.names, block) / block.scaling()[:, None]
+        for block in blocks
+    ]
     return np.vstack([np.zeros((1, plan.domain.size)), *made]).round().astype(np.int64)
 
 
@@ -65,17 +89,34 @@ def is_determined(plan: Measurements, product: Product) -> bool:
 
 
 def some_rows(draw: st.DrawFn, count: int, size: int) -> list[list[int]]:
-    return draw(st.lists(st.lists(st.integers(-3, 3), min_size=size, max_size=size), min_size=1, max_size=count))
+    return draw(
+        st.lists(
+            st.lists(st.integers(-3, 3), min_size=size, max_size=size), min_size=1, max_size=count
+        )
+    )
 
 
 def pairs(draw: st.DrawFn, size: int, most: int) -> list[tuple[int, int]]:
-    ends = st.tuples(st.integers(0, size - 1), st.integers(0, size - 1)).map(lambda both: (min(both), max(both)))
+    ends = st.tuples(st.integers(0, size - 1), st.integers(0, size - 1)).map(
+        lambda both: (min(both), max(both))
+    )
     return draw(st.lists(ends, min_size=1, max_size=most))
 
 
 @st.composite
 def operators(draw: st.DrawFn, size: int) -> Operator:
-    kinds = ["identity", "prefix", "total", "ranges", "dense", "tree", "flat", "haar", "diagonal", "across"]
+    kinds = [
+        "identity",
+        "prefix",
+        "total",
+        "ranges",
+        "dense",
+        "tree",
+        "flat",
+        "haar",
+        "diagonal",
+        "across",
+    ]
     kind = draw(st.sampled_from([*kinds, "contrasts"] if size > 1 else kinds))
     if kind == "ranges":
         ends = pairs(draw, size, 4)
@@ -95,8 +136,16 @@ def operators(draw: st.DrawFn, size: int) -> Operator:
 @st.composite
 def plans(draw: st.DrawFn) -> Measurements:
     sizes = draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
-    domain = Domain({f"a{place}": Integers(0, size - 1) if size > 1 else Coded(1) for place, size in enumerate(sizes)})
-    pool = {name: draw(st.lists(operators(domain.kind(name).size), min_size=1, max_size=2)) for name in domain.names}
+    domain = Domain(
+        {
+            f"a{place}": Integers(0, size - 1) if size > 1 else Coded(1)
+            for place, size in enumerate(sizes)
+        }
+    )
+    pool = {
+        name: draw(st.lists(operators(domain.kind(name).size), min_size=1, max_size=2))
+        for name in domain.names
+    }
     blocks = []
     for _ in range(draw(st.integers(1, 4))):
         factors = []
@@ -104,12 +153,32 @@ def plans(draw: st.DrawFn) -> Measurements:
             if draw(st.booleans()):
                 operator = draw(st.sampled_from(pool[name]))
                 weigh = draw(st.booleans()) and not isinstance(operator, Contrasts)
-                weights = draw(st.lists(st.integers(1, 9), min_size=operator.rows, max_size=operator.rows)) if weigh else None
-                factors.append(Factor((name,), operator, None if weights is None else np.array(weights)))
+                weights = (
+                    draw(
+                        st.lists(st.integers(1, 9), min_size=operator.rows, max_size=operator.rows)
+                    )
+                    if weigh
+                    else None
+                )
+                factors.append(
+                    Factor((name,), operator, None if weights is None else np.array(weights))
+                )
         blocks.append(Block(tuple(factors), Fraction(draw(st.integers(2, 9)), 2)))
-    gauss = draw(st.booleans()) or any(isinstance(factor.operator, Contrasts) for block in blocks for factor in block.factors)
-    mechanism, budget = (Noise.ROUNDED_GAUSSIAN, ApproxDP(99, "1e-6")) if gauss else (Noise.DISCRETE_LAPLACE, PureDP(99))
-    return Measurements(domain=domain, privacy=Privacy(budget), noise=mechanism, blocks=tuple(blocks), grid=4 if gauss else 1)
+    gauss = draw(st.booleans()) or any(
+        isinstance(factor.operator, Contrasts) for block in blocks for factor in block.factors
+    )
+    mechanism, budget = (
+        (Noise.ROUNDED_GAUSSIAN, ApproxDP(99, "1e-6"))
+        if gauss
+        else (Noise.DISCRETE_LAPLACE, PureDP(99))
+    )
+    return Measurements(
+        domain=domain,
+        privacy=Privacy(budget),
+        noise=mechanism,
+        blocks=tuple(blocks),
+        grid=4 if gauss else 1,
+    )
 
 
 @st.composite
@@ -117,33 +186,78 @@ def questions(draw: st.DrawFn, domain: Domain) -> Product:
     sets = {}
     for name in domain.names:
         size = domain.kind(name).size
-        kind = draw(st.sampled_from(["", "", "identity", "prefix", "all_ranges", "total", "ranges", "predicates", "matrix"]))
+        kind = draw(
+            st.sampled_from(
+                [
+                    "",
+                    "",
+                    "identity",
+                    "prefix",
+                    "all_ranges",
+                    "total",
+                    "ranges",
+                    "predicates",
+                    "matrix",
+                ]
+            )
+        )
         if kind == "ranges":
             sets[name] = ranges(pairs(draw, size, 3))
         elif kind == "predicates":
-            sets[name] = predicates(draw(st.lists(st.lists(st.integers(0, size - 1), min_size=1, unique=True), min_size=1, max_size=2)))
+            sets[name] = predicates(
+                draw(
+                    st.lists(
+                        st.lists(st.integers(0, size - 1), min_size=1, unique=True),
+                        min_size=1,
+                        max_size=2,
+                    )
+                )
+            )
         elif kind == "matrix":
-            sets[name] = matrix([row for row in some_rows(draw, 2, size) if any(row)] or [[1] * size])
+            sets[name] = matrix(
+                [row for row in some_rows(draw, 2, size) if any(row)] or [[1] * size]
+            )
         elif kind:
-            sets[name] = {"identity": identity, "prefix": prefix, "all_ranges": all_ranges, "total": total}[kind]()
+            sets[name] = {
+                "identity": identity,
+                "prefix": prefix,
+                "all_ranges": all_ranges,
+                "total": total,
+            }[kind]()
     return queries(domain, **sets).products[0]
 
 
 def without_noise(plan: Measurements, cells: np.ndarray) -> Observation:
-    blocks = [(block_rows(plan.domain, plan.domain.names, block) / block.scaling()[:, None]).round() @ cells for block in plan.blocks]
-    return Observation(plan, tuple((one * plan.grid).astype(np.int64) for one in blocks), "", private=False)
+    blocks = [
+        (block_rows(plan.domain, plan.domain.names, block) / block.scaling()[:, None]).round()
+        @ cells
+        for block in plan.blocks
+    ]
+    return Observation(
+        plan, tuple((one * plan.grid).astype(np.int64) for one in blocks), "", private=False
+    )
 
 
-@settings(max_examples=60, phases=[Phase.generate], deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=60,
+    phases=[Phase.generate],
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
 @given(st.data())
-def test_what_is_determined_is_answered_right_and_everything_else_is_refused(data: st.DataObject) -> None:
+def test_what_is_determined_is_answered_right_and_everything_else_is_refused(
+    data: st.DataObject,
+) -> None:
     plan = data.draw(plans())
     cells = np.random.default_rng(data.draw(st.integers(0, 9))).integers(0, 40, plan.domain.size)
     estimate = Estimate(without_noise(plan, cells))
     for _ in range(4):
         product = data.draw(questions(plan.domain))
         if is_determined(plan, product):
-            np.testing.assert_allclose(estimate.values(product).reshape(-1), asked_rows(product) @ cells, atol=1e-5)
+            np.testing.assert_allclose(
+                estimate.values(product).reshape(-1), asked_rows(product) @ cells, atol=1e-5
+            )
             assert (estimate.estimate(product).noise_std >= 0).all()
         else:
             for call in (estimate.values, estimate.estimate):
@@ -157,16 +271,27 @@ def test_what_is_determined_is_answered_right_and_everything_else_is_refused(dat
 @pytest.mark.parametrize(
     ("along", "determined"),
     [
-        ([Factor(("a",), Identity(5), np.array([7, 9, 4, 2, 5])), Factor(("a",), Contrasts(5))], True),
+        (
+            [Factor(("a",), Identity(5), np.array([7, 9, 4, 2, 5])), Factor(("a",), Contrasts(5))],
+            True,
+        ),
         ([Factor(("a",), Ranges(5, [0, 3], [2, 4])), Factor(("a",), Contrasts(5))], True),
         ([Factor(("a",), Dense(np.zeros((4, 5), dtype=int)))], False),
     ],
     ids=["cells with weights and contrasts", "groups and contrasts", "nothing but zeros"],
 )
-def test_contrasts_serve_as_cells_only_beside_cells_of_one_weight(along: list[Factor], determined: bool) -> None:
+def test_contrasts_serve_as_cells_only_beside_cells_of_one_weight(
+    along: list[Factor], determined: bool
+) -> None:
     domain, cells = Domain(a=Coded(5)), np.array([3, 10, 17, 24, 31])
     blocks = tuple(Block(own, Fraction(2)) for own in [(), *((factor,) for factor in along)])
-    plan = Measurements(domain=domain, privacy=Privacy(ApproxDP(99, "1e-6")), noise=Noise.ROUNDED_GAUSSIAN, blocks=blocks, grid=4)
+    plan = Measurements(
+        domain=domain,
+        privacy=Privacy(ApproxDP(99, "1e-6")),
+        noise=Noise.ROUNDED_GAUSSIAN,
+        blocks=blocks,
+        grid=4,
+    )
     estimate, (asked,) = Estimate(without_noise(plan, cells)), queries(domain, a=identity())
     if determined:
         np.testing.assert_allclose(estimate.values(asked), cells, rtol=1e-9)
@@ -175,7 +300,9 @@ def test_contrasts_serve_as_cells_only_beside_cells_of_one_weight(along: list[Fa
             estimate.values(asked)
 
 
-PEOPLE = Domain(age=Integers(0, 63), work=["private", "state"], measures={"pay": Measure("pay", 0, 100)})
+PEOPLE = Domain(
+    age=Integers(0, 63), work=["private", "state"], measures={"pay": Measure("pay", 0, 100)}
+)
 AGES = np.where(np.arange(1000) % 2 == 0, 3, 40)
 WORK = np.where(np.arange(1000) < 300, "private", "state")
 ROWS = {"age": AGES, "work": WORK, "pay": np.full(1000, 7.0)}
@@ -183,7 +310,9 @@ ROWS = {"age": AGES, "work": WORK, "pay": np.full(1000, 7.0)}
 
 def released(workload: ln.Workload) -> ln.Release:
     pandas = pytest.importorskip("pandas")
-    return ln.release(ln.plan(workload, PureDP(10), strategy="workload"), pandas.DataFrame(ROWS), seed=1)
+    return ln.release(
+        ln.plan(workload, PureDP(10), strategy="workload"), pandas.DataFrame(ROWS), seed=1
+    )
 
 
 HALVES = queries(PEOPLE, age=ranges([(0, 31), (32, 63)]))
@@ -211,7 +340,9 @@ HALVES = queries(PEOPLE, age=ranges([(0, 31), (32, 63)]))
     ],
     ids=["two tables", "within ranges", "sums", "counts"],
 )
-def test_statistics_of_what_was_not_measured_are_refused(asked: ln.Workload, ask: Any, message: str) -> None:
+def test_statistics_of_what_was_not_measured_are_refused(
+    asked: ln.Workload, ask: Any, message: str
+) -> None:
     with pytest.raises(InputError, match=f"do not determine {message} the workload"):
         ask(released(asked))
 
@@ -225,7 +356,10 @@ def test_the_cells_of_non_negative_least_squares_do_not_answer_more() -> None:
     apart = released(HALVES + queries(PEOPLE, work=identity()))
     cells = nnls(apart.observation)
     assert cells.estimate(queries(PEOPLE, work=identity()).products[0]).values.shape == (2,)
-    for product in (queries(PEOPLE, age=prefix()), queries(PEOPLE, age=ranges([(0, 31)]), work=identity())):
+    for product in (
+        queries(PEOPLE, age=prefix()),
+        queries(PEOPLE, age=ranges([(0, 31)]), work=identity()),
+    ):
         with pytest.raises(InputError, match="do not determine"):
             cells.estimate(product.products[0])
 
@@ -237,30 +371,47 @@ def test_a_data_aware_release_gives_no_band_for_what_it_did_not_measure(strategy
     counts = np.random.default_rng(3).poisson(np.where(np.arange(32) < 10, 200.0, 5.0))
     truth = np.cumsum(counts) / counts.sum()
     rows = pandas.DataFrame({"age": np.repeat(np.arange(32), counts)})
-    plans = [ln.plan(queries(domain, age=prefix()), ln.PureDP(epsilon), strategy=strategy) for epsilon in ("0.1", "0.01")]
+    plans = [
+        ln.plan(queries(domain, age=prefix()), ln.PureDP(epsilon), strategy=strategy)
+        for epsilon in ("0.1", "0.01")
+    ]
     answered = held = 0
     for seed in range(12 if strategy == "dawa" else 2):
         release = ln.release(plans[seed % 2], rows, seed=seed)
         try:
             band = cdf(release, "age", level=0.95, draws=19)
         except InputError as refusal:
-            assert "do not determine age" in str(refusal) or "No interval is known for further answers" in str(refusal)  # noqa: PT017
+            assert "do not determine age" in str(  # noqa: PT017
+                refusal
+            ) or "No interval is known for further answers" in str(refusal)  # noqa: PT017, RUF100
             continue
         answered += 1
         held += bool((band.low <= truth + 1e-12).all() and (truth <= band.high + 1e-12).all())
-    assert held >= answered - 4  # of 12 at 0.95 more than 4 miss with a chance below 1e-4, and the seeds are fixed
+    assert (
+        held >= answered - 4
+    )  # of 12 at 0.95 more than 4 miss with a chance below 1e-4, and the seeds are fixed
 
 
 SMALL = Domain(age=Integers(0, 7), work=["private", "state"], zone=Coded(3))
-SMALL_ROWS = np.random.default_rng(5).multinomial(600, np.random.default_rng(6).dirichlet(np.full(48, 0.4)))
+SMALL_ROWS = np.random.default_rng(5).multinomial(
+    600, np.random.default_rng(6).dirichlet(np.full(48, 0.4))
+)
 SMALL_TABLE = Table(
-    SMALL, dict(zip(SMALL.names, (np.repeat(c, SMALL_ROWS) for c in np.unravel_index(np.arange(48), (8, 2, 3))), strict=True))
+    SMALL,
+    dict(
+        zip(
+            SMALL.names,
+            (np.repeat(c, SMALL_ROWS) for c in np.unravel_index(np.arange(48), (8, 2, 3))),
+            strict=True,
+        )
+    ),
 )
 BUDGETS = [PureDP("1/2"), ApproxDP(1, "1e-6"), ZCDP("1/20")]
 WORKLOADS = [
     queries(SMALL, age=prefix()) + queries(SMALL, work=identity()),
     queries(SMALL, age=ranges([(0, 3), (4, 7)]), work=identity()) + queries(SMALL, zone=identity()),
-    queries(SMALL, age=identity(), work=identity()) + queries(SMALL, work=identity(), zone=identity()),
+    queries(SMALL, age=identity(), work=identity())
+    + queries(SMALL, work=identity(), zone=identity()),
 ]
 QUESTIONS = [
     queries(SMALL, **sets).products[0]
@@ -294,32 +445,50 @@ def test_whatever_is_answered_holds_the_truth_as_often_as_it_says() -> None:
                 refused += 1
                 continue
             for _ in range(3):
-                again = estimate.like(simulate(plan, SMALL_TABLE, SeededEntropy(int(generator.integers(2**31)))))
+                again = estimate.like(
+                    simulate(plan, SMALL_TABLE, SeededEntropy(int(generator.integers(2**31))))
+                )
                 answer, truth = again.estimate(product), asked_rows(product) @ SMALL_ROWS
                 cell = int(generator.integers(len(truth)))
-                margin = interval_multiplier(plan.noise, level) * float(answer.noise_std.reshape(-1)[cell]) + 0.5 / plan.grid
+                margin = (
+                    interval_multiplier(plan.noise, level)
+                    * float(answer.noise_std.reshape(-1)[cell])
+                    + 0.5 / plan.grid
+                )
                 misses += bool(abs(answer.values.reshape(-1)[cell] - truth[cell]) > margin)
                 trials += 1
         where = {"work": "private"} if is_determined(plan, QUESTIONS[1]) else {}
         if is_determined(plan, QUESTIONS[1 if where else 0]):
             share = np.cumsum(SMALL_ROWS.reshape(8, 2, 3)[:, : 1 if where else 2].sum(axis=(1, 2)))
             band = cdf(estimate, "age", where=where, level=level, draws=19)
-            missed += not ((band.low <= share / share[-1] + 1e-12).all() and (share / share[-1] <= band.high + 1e-12).all())
+            missed += not (
+                (band.low <= share / share[-1] + 1e-12).all()
+                and (share / share[-1] <= band.high + 1e-12).all()
+            )
             bands += 1
     assert min(trials, refused) >= 20
     assert misses <= binom.isf(1e-6, trials, 1 - level)
     assert missed <= binom.isf(1e-6, bands, 1 - level)
 
 
-def test_the_page_on_distributions_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_on_distributions_does_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pandas = pytest.importorskip("pandas")
     page = (Path(__file__).parents[2] / "docs" / "distributions.md").read_text(encoding="utf-8")
-    first, second = (dedent(block) for block in re.findall(r"(?:^ {4}.*\n|^\n(?= {4}))+", page, flags=re.MULTILINE))
+    first, second = (
+        dedent(block)
+        for block in re.findall(r"(?:^ {4}.*\n|^\n(?= {4}))+", page, flags=re.MULTILINE)
+    )
     monkeypatch.chdir(tmp_path)
     ages = np.tile(np.arange(17, 91), 20)
-    pandas.DataFrame({"age": ages, "sex": np.where(ages < 50, "F", "M"), "income": 1000.0 * ages}).to_parquet("people.parquet")
+    pandas.DataFrame(
+        {"age": ages, "sex": np.where(ages < 50, "F", "M"), "income": 1000.0 * ages}
+    ).to_parquet("people.parquet")
     names: dict[str, Any] = {}
-    first, second = (block.replace("PureDP(1))", 'PureDP(1), strategy="workload")') for block in (first, second))  # quick
+    first, second = (
+        block.replace("PureDP(1))", 'PureDP(1), strategy="workload")') for block in (first, second)
+    )  # quick
     exec(compile(first, "distributions.md", "exec"), names)  # noqa: S102 - our own page
     assert names["whole"].quantiles([0.5])[0].low <= 53 <= names["whole"].quantiles([0.5])[0].high
     low, high = ln.quantiles(names["release"], "age", [0.1, 0.9], where={"sex": "F"})

@@ -33,13 +33,21 @@ def observed(tables, scale=8, seed=0, *, cells=1.5, density=0.3, operator=Identi
     for place, names in enumerate(tables):
         factors = tuple(Factor((name,), operator(SIZES[name])) for name in names)
         blocks.append(Block(factors, scale=scale + place % 3, measure=measure))
-        exact = truth.sum(axis=tuple(axis for axis, name in enumerate(DOMAIN.names) if name not in names))
+        exact = truth.sum(
+            axis=tuple(axis for axis, name in enumerate(DOMAIN.names) if name not in names)
+        )
         if operator is Prefix:
             for axis in range(exact.ndim):
                 exact = exact.cumsum(axis=axis)
-        values.append(np.rint(exact.reshape(-1) + rng.laplace(scale=scale + place % 3, size=exact.size)).astype(np.int64))
+        values.append(
+            np.rint(
+                exact.reshape(-1) + rng.laplace(scale=scale + place % 3, size=exact.size)
+            ).astype(np.int64)
+        )
     privacy = Privacy(PureDP(10))
-    plan = Measurements(domain=DOMAIN, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=tuple(blocks))
+    plan = Measurements(
+        domain=DOMAIN, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=tuple(blocks)
+    )
     return Estimate(Observation(plan, tuple(values), "", private=False)), truth
 
 
@@ -56,17 +64,27 @@ def optimum(estimate, tables):
     weights = np.concatenate([np.full(parts[tau].size, weight[tau]) for tau in keys])
 
     def cells(vector):
-        own = {tau: vector[cut[i] : cut[i + 1]].reshape(parts[tau].shape) for i, tau in enumerate(keys)} | {(): parts[()]}
+        own = {
+            tau: vector[cut[i] : cut[i + 1]].reshape(parts[tau].shape) for i, tau in enumerate(keys)
+        } | {(): parts[()]}
         own = {tau: centred(part) for tau, part in own.items()}
-        return np.concatenate([from_residual_parts(own, names, [SIZES[n] for n in names]).reshape(-1) for names in tables])
+        return np.concatenate(
+            [
+                from_residual_parts(own, names, [SIZES[n] for n in names]).reshape(-1)
+                for names in tables
+            ]
+        )
 
     def centred(part):
         for axis in range(part.ndim):
             part = part - part.mean(axis=axis, keepdims=True)
         return part
 
-    # Least distance programming by non-negative least squares (Lawson and Hanson): least |z| with slope z >= -cells(start).
-    slope = np.stack([cells(column) - cells(0 * start) for column in np.diag(1 / np.sqrt(weights))]).T
+    # Least distance programming by non-negative least squares (Lawson and Hanson): least |z| with
+    # slope z >= -cells(start).
+    slope = np.stack(
+        [cells(column) - cells(0 * start) for column in np.diag(1 / np.sqrt(weights))]
+    ).T
     target = np.zeros(len(start) + 1)
     target[-1] = 1
     stacked = np.vstack([slope.T, -cells(start)])
@@ -75,7 +93,9 @@ def optimum(estimate, tables):
     return cells(start + z / np.sqrt(weights))
 
 
-@pytest.mark.parametrize("tables", [PAIRS, [("a", "b", "c"), ("b", "d"), ("c", "d")]], ids=["pairs", "mixed"])
+@pytest.mark.parametrize(
+    "tables", [PAIRS, [("a", "b", "c"), ("b", "d"), ("c", "d")]], ids=["pairs", "mixed"]
+)
 def test_the_optimum_of_the_quadratic_programme(tables) -> None:
     estimate, _ = observed(tables, seed=1, cells=6)
     found = locally_non_negative(estimate, tables)
@@ -85,10 +105,14 @@ def test_the_optimum_of_the_quadratic_programme(tables) -> None:
 
 
 @pytest.mark.parametrize("rounds", [0, 2, 2000])
-def test_tables_are_non_negative_agree_and_keep_the_total_however_early_they_are_stopped(rounds) -> None:
+def test_tables_are_non_negative_agree_and_keep_the_total_however_early_they_are_stopped(
+    rounds,
+) -> None:
     estimate, _ = observed(PAIRS, seed=1)
     found = locally_non_negative(estimate, PAIRS, rounds=rounds)
-    tables = {names: found.marginal(names) for names in [*PAIRS, *((name,) for name in DOMAIN.names), ()]}
+    tables = {
+        names: found.marginal(names) for names in [*PAIRS, *((name,) for name in DOMAIN.names), ()]
+    }
     assert min(cells.min() for cells in tables.values()) >= 0
     assert disagreement(tables) < 1e-9
     assert float(tables[()]) == pytest.approx(float(estimate.marginal(())))
@@ -110,7 +134,9 @@ def test_sparse_tables_come_nearer_on_average() -> None:
         estimate, truth = observed(PAIRS, seed=100 + seed, cells=6)
         found = locally_non_negative(estimate, PAIRS)
         for names in PAIRS:
-            exact = truth.sum(axis=tuple(axis for axis, name in enumerate(DOMAIN.names) if name not in names))
+            exact = truth.sum(
+                axis=tuple(axis for axis, name in enumerate(DOMAIN.names) if name not in names)
+            )
             before += float(((estimate.marginal(names) - exact) ** 2).sum())
             after += float(((found.marginal(names) - exact) ** 2).sum())
     assert after < 0.9 * before
@@ -124,6 +150,10 @@ def test_other_strategies_than_cells_and_sums() -> None:
 
 def test_a_negative_total_gives_zeros() -> None:
     block = Block((Factor(("b",), Identity(2)),), scale=10)
-    plan = Measurements(domain=DOMAIN, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
-    found = locally_non_negative(Estimate(Observation(plan, (np.array([-9, 3]),), "", private=False)), [("b",)])
+    plan = Measurements(
+        domain=DOMAIN, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,)
+    )
+    found = locally_non_negative(
+        Estimate(Observation(plan, (np.array([-9, 3]),), "", private=False)), [("b",)]
+    )
     assert found.marginal(("b",)).tolist() == [0.0, 0.0]

@@ -41,18 +41,30 @@ def observed(plan: Measurements, seed: int) -> Observation:
     """A simulated observation of the sparse histogram, one block along x."""
     drawn = noise(plan, 0, 1, np.random.default_rng(seed))[:, 0]
     (factor,) = plan.blocks[0].factors
-    return Observation(plan, (np.rint((apply(factor.operator, sparse()) + drawn) * plan.grid).astype(np.int64),), "", private=False)
+    return Observation(
+        plan,
+        (np.rint((apply(factor.operator, sparse()) + drawn) * plan.grid).astype(np.int64),),
+        "",
+        private=False,
+    )
 
 
 def two_tables() -> Observation:
     blocks = (
-        Block((Factor(("a",), Identity(4)), Factor(("b",), Tree.full(5, 2), np.arange(1, 12))), Fraction(30)),
+        Block(
+            (Factor(("a",), Identity(4)), Factor(("b",), Tree.full(5, 2), np.arange(1, 12))),
+            Fraction(30),
+        ),
         Block((Factor(("a",), Tree(4, (4, 2))),), Fraction(7)),
         Block((), Fraction(2)),
     )
-    plan = Measurements(domain=PLANE, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
+    plan = Measurements(
+        domain=PLANE, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks
+    )
     rng = np.random.default_rng(9)
-    return Observation(plan, tuple(rng.integers(-25, 60, block.rows) for block in blocks), "", private=False)
+    return Observation(
+        plan, tuple(rng.integers(-25, 60, block.rows) for block in blocks), "", private=False
+    )
 
 
 def objective(observation: Observation, cells: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
@@ -93,12 +105,22 @@ def test_the_total_is_kept_and_the_rest_is_optimal(grid: int) -> None:
 
 def errors(plan: Measurements) -> tuple[float, float]:
     """Root mean square error of cells and of ranges after non-negative least squares, over those before, in 40 simulated releases."""
-    joint, truth = Joint.of(plan.domain, [(one.block, one.variance) for one in equations(plan, None)]), sparse()[:, None]
-    b = joint.gram(truth.astype(float)) + joint.gather([noise(plan, 0, 40, np.random.default_rng(2))])
+    joint, truth = (
+        Joint.of(plan.domain, [(one.block, one.variance) for one in equations(plan, None)]),
+        sparse()[:, None],
+    )
+    b = joint.gram(truth.astype(float)) + joint.gather(
+        [noise(plan, 0, 40, np.random.default_rng(2))]
+    )
     before = joint.solve(b, "a test") - truth
     after = non_negative_cells(joint, b, 1e-4)[0] - truth
-    squares = [[(apply(operator, error) ** 2).mean() for error in (before, after)] for operator in (Identity(128), AllRanges(128))]
-    return float(np.sqrt(squares[0][1] / squares[0][0])), float(np.sqrt(squares[1][1] / squares[1][0]))
+    squares = [
+        [(apply(operator, error) ** 2).mean() for error in (before, after)]
+        for operator in (Identity(128), AllRanges(128))
+    ]
+    return float(np.sqrt(squares[0][1] / squares[0][0])), float(
+        np.sqrt(squares[1][1] / squares[1][0])
+    )
 
 
 def test_cells_and_ranges_gain_under_strategies_that_hold_the_total_well_or_weakly() -> None:
@@ -123,13 +145,20 @@ def test_answers_agree_and_errors_are_those_of_the_stated_simulation() -> None:
     plan = along(Tree.full(128, 2))
     found = replace(nnls(observed(plan, 3)), repetitions=40)
     (cells,), (sums,), (ranges,) = marginals(LINE, ways=1), queries(LINE, x="prefix"), RANGES
-    np.testing.assert_allclose(np.cumsum(found.estimate(cells).values), found.estimate(sums).values, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        np.cumsum(found.estimate(cells).values), found.estimate(sums).values, rtol=1e-9, atol=1e-9
+    )
     stated = found.estimate(ranges).std
     unbiased = Estimate(observed(plan, 3)).estimate(ranges).noise_std
     assert stated.shape == ranges.shape
     assert np.sqrt((stated**2).mean()) < np.sqrt((unbiased**2).mean())
-    # Against an independent simulation at the same truth; two means of 40 squares, pooled over dependent ranges.
+    # Against an independent simulation at the same truth; two means of 40 squares, pooled over
+    # dependent ranges.
     joint = Joint.of(plan.domain, [(one.block, one.variance) for one in equations(plan, None)])
-    b = joint.gram(found.cells.reshape(-1, 1)) + joint.gather([noise(plan, 0, 40, np.random.default_rng(77))])
-    again = apply(AllRanges(128), non_negative_cells(joint, b, 1e-4)[0] - found.cells.reshape(-1, 1))
+    b = joint.gram(found.cells.reshape(-1, 1)) + joint.gather(
+        [noise(plan, 0, 40, np.random.default_rng(77))]
+    )
+    again = apply(
+        AllRanges(128), non_negative_cells(joint, b, 1e-4)[0] - found.cells.reshape(-1, 1)
+    )
     assert np.sqrt((stated**2).mean()) == pytest.approx(np.sqrt((again**2).mean()), rel=0.25)

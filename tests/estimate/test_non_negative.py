@@ -7,12 +7,22 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from leastnoise._domain import Domain, Integers, Measure
-from leastnoise._estimate import monotone, non_negative, onto_simplex, projection_method, public_counts, whole_numbers
+from leastnoise._estimate import (
+    monotone,
+    non_negative,
+    onto_simplex,
+    projection_method,
+    public_counts,
+    whole_numbers,
+)
 from leastnoise._estimate._non_negative import onto_simplices
 from leastnoise._workload import marginals, queries
 
 DOMAIN = Domain(
-    sex=["F", "M"], age=Integers(0, 3), size=["S", "M", "L"], measures={"pay": Measure("pay", 0, 9), "gain": Measure("gain", -5, 9)}
+    sex=["F", "M"],
+    age=Integers(0, 3),
+    size=["S", "M", "L"],
+    measures={"pay": Measure("pay", 0, 9), "gain": Measure("gain", -5, 9)},
 )
 
 
@@ -25,7 +35,11 @@ def test_projection_on_simplices_meets_its_conditions(seed, weighted):
     weights = rng.uniform(0.5, 4, (8, 1)) if weighted else np.ones((8, 1))
     found = onto_simplices(cells, weights, sums)
     if not weighted:
-        assert np.allclose(found, np.stack([onto_simplex(*one) for one in zip(cells.T, sums, strict=True)], axis=1), atol=1e-9)
+        assert np.allclose(
+            found,
+            np.stack([onto_simplex(*one) for one in zip(cells.T, sums, strict=True)], axis=1),
+            atol=1e-9,
+        )
     assert found.min() >= 0
     assert np.allclose(found.sum(axis=0), sums, atol=1e-9)
     for column in range(2):
@@ -120,7 +134,9 @@ def test_a_table_that_shares_nothing_with_public_counts_keeps_its_own_total():
         public_counts(queries(DOMAIN, **{name: "identity"}).products[0], counts)
         for name, counts in {"sex": [3, 4], "age": [1, 2, 2, 2]}.items()
     ]
-    assert whole_numbers(queries(DOMAIN, size="identity").products[0], np.array([1.3, 2.1, 3.6]), public).tolist() == [1, 2, 4]
+    assert whole_numbers(
+        queries(DOMAIN, size="identity").products[0], np.array([1.3, 2.1, 3.6]), public
+    ).tolist() == [1, 2, 4]
     assert whole_numbers(queries(DOMAIN).products[0], np.array(6.7), public).tolist() == 7
 
 

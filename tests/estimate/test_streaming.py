@@ -22,16 +22,33 @@ TRIPLES = list(combinations(NAMES, 3))
 
 
 def tables(sets, kind=Identity):
-    return [Block(tuple(Factor((name,), kind(SIZES[name])) for name in names), scale=3 + len(names)) for names in sets]
+    return [
+        Block(tuple(Factor((name,), kind(SIZES[name])) for name in names), scale=3 + len(names))
+        for names in sets
+    ]
 
 
 def estimate(blocks, seed=0):
-    plan = Measurements(domain=DOMAIN, privacy=Privacy(ZCDP(9)), noise=Noise.DISCRETE_GAUSSIAN, blocks=tuple(blocks))
+    plan = Measurements(
+        domain=DOMAIN, privacy=Privacy(ZCDP(9)), noise=Noise.DISCRETE_GAUSSIAN, blocks=tuple(blocks)
+    )
     rng = np.random.default_rng(seed)
-    return Estimate(Observation(plan, tuple(rng.integers(-50, 500, block.rows) for block in plan.blocks), "", private=False))
+    return Estimate(
+        Observation(
+            plan,
+            tuple(rng.integers(-50, 500, block.rows) for block in plan.blocks),
+            "",
+            private=False,
+        )
+    )
 
 
-MIXED = [*tables(TRIPLES), *tables([("a", "b"), ("c",)], Contrasts), *tables([("a", "b", "c", "d", "e")]), Block((), scale=2)]
+MIXED = [
+    *tables(TRIPLES),
+    *tables([("a", "b"), ("c",)], Contrasts),
+    *tables([("a", "b", "c", "d", "e")]),
+    Block((), scale=2),
+]
 CUBES = {
     "triples": tables(TRIPLES),
     "residual": tables([tau for k in range(4) for tau in combinations(NAMES, k)], Contrasts),
@@ -40,11 +57,15 @@ CUBES = {
 
 
 @pytest.mark.parametrize("blocks", CUBES.values(), ids=CUBES)
-def test_one_pass_over_the_blocks_and_tables_at_once_give_what_one_by_one_gives(blocks, monkeypatch) -> None:
+def test_one_pass_over_the_blocks_and_tables_at_once_give_what_one_by_one_gives(
+    blocks, monkeypatch
+) -> None:
     together = estimate(blocks)
     monkeypatch.setattr(_product, "_FEW", 10**9)
     alone = estimate(blocks)
-    made = {names: together.marginal(names) for names in [*TRIPLES, *combinations(NAMES, 2), ("h",), ()]}
+    made = {
+        names: together.marginal(names) for names in [*TRIPLES, *combinations(NAMES, 2), ("h",), ()]
+    }
     for names, cells in reversed(made.items()):
         np.testing.assert_allclose(cells, alone.marginal(names), rtol=1e-10, atol=1e-9)
     assert disagreement(made) < 1e-8
@@ -68,7 +89,10 @@ def test_the_observation_is_not_copied() -> None:
     made = estimate(CUBES["residual"])
     made.marginal(TRIPLES[0])
     part = made.solved(None)
-    assert all(own.counts is given for own, given in zip(part.measured, made.observation.values, strict=True))
+    assert all(
+        own.counts is given
+        for own, given in zip(part.measured, made.observation.values, strict=True)
+    )
 
 
 def test_tables_that_come_out_are_the_callers() -> None:
@@ -83,7 +107,11 @@ def test_tables_that_come_out_are_the_callers() -> None:
 def test_tables_that_are_alike_are_estimated_at_once(monkeypatch):
     taken = []
     own = _product.ProductCells._together
-    monkeypatch.setattr(_product.ProductCells, "_together", lambda cells, some: (taken.append(len(some)), own(cells, some))[1])
+    monkeypatch.setattr(
+        _product.ProductCells,
+        "_together",
+        lambda cells, some: (taken.append(len(some)), own(cells, some))[1],
+    )
     asked = marginals(DOMAIN, ways=1).products
     list(estimates(estimate(CUBES["residual"]), asked))
     assert sorted(taken) == [1, 2, 5]  # of 4, of 3 and of 2 cells

@@ -23,8 +23,13 @@ def shares(rows: list[dict[str, object]], *keys: str) -> dict[tuple[object, ...]
     """Share of true answers inside, over the releases of each kind."""
     found: dict[tuple[object, ...], list[tuple[float, float]]] = defaultdict(list)
     for row in rows:
-        found[tuple(row[key] for key in keys)].append((float(row["coverage"]), float(row["releases"])))  # type: ignore[arg-type]
-    return {key: float(np.average([share for share, _ in pairs], weights=[many for _, many in pairs])) for key, pairs in found.items()}
+        found[tuple(row[key] for key in keys)].append(
+            (float(row["coverage"]), float(row["releases"]))
+        )  # type: ignore[arg-type]
+    return {
+        key: float(np.average([share for share, _ in pairs], weights=[many for _, many in pairs]))
+        for key, pairs in found.items()
+    }
 
 
 @pytest.mark.parametrize("budget", AWARE, ids=str)
@@ -34,7 +39,11 @@ def test_data_aware_intervals_cover_on_easy_and_on_hard_data(budget: Budget) -> 
     data = {name: x for name, x in histograms(64, 1000, 11).items() if name in names}
     strategies = ("dawa", "dawa_levels") if pure else ("dawa_levels",)
     with quick_strategies():
-        rows = list(along(Case(group="made up", data=data, budget=budget, strategies=strategies, trials=2), 3))
+        rows = list(
+            along(
+                Case(group="made up", data=data, budget=budget, strategies=strategies, trials=2), 3
+            )
+        )
     # 4 to 10 releases each, whose answers share their noise
     found = shares(rows, "strategy", "queries")
     assert {kind for _, kind in found} == set(ALONG)
@@ -42,7 +51,11 @@ def test_data_aware_intervals_cover_on_easy_and_on_hard_data(budget: Budget) -> 
 
 
 def test_intervals_on_two_attributes_cover() -> None:
-    data = {name: x for name, x in tables(16, 10**4, 12).items() if name in ("sparse", "blocks", "band", "heavy tail")}
+    data = {
+        name: x
+        for name, x in tables(16, 10**4, 12).items()
+        if name in ("sparse", "blocks", "band", "heavy tail")
+    }
     with quick_strategies():
         rows = list(on_plane(Case(group="made up", data=data, budget=PureDP("1/2"), trials=4), 3))
     assert min(shares(rows, "queries").values()) > 0.88
@@ -50,8 +63,14 @@ def test_intervals_on_two_attributes_cover() -> None:
 
 def test_intervals_of_shrunk_cells_cover() -> None:
     """The variance of least squares and the square of what was shrunk away: at least 91% for normal errors, wherever they are shrunk to."""
-    data = {name: x for name, x in tables(32, 10**4, 12).items() if name in ("sparse", "blocks", "rough", "heavy tail")}
-    rows = list(on_plane(Case(group="made up", data=data, budget=PureDP("1/2"), trials=4, few=True), 3))
+    data = {
+        name: x
+        for name, x in tables(32, 10**4, 12).items()
+        if name in ("sparse", "blocks", "rough", "heavy tail")
+    }
+    rows = list(
+        on_plane(Case(group="made up", data=data, budget=PureDP("1/2"), trials=4, few=True), 3)
+    )
     assert {row["regime"] for row in rows} >= {"blocks"}
     assert min(shares(rows, "data", "queries").values()) > 0.9
 
@@ -60,18 +79,29 @@ def test_intervals_of_sums_cover_what_they_are_of() -> None:
     """With a threshold the sums of the values cut at it; without one those of all values, however much of them is in the noise."""
     shapes = amounts(1)
     with quick_strategies():
-        cut = Case(group="", data={"log-normal": shapes["log-normal"]}, budget=PureDP("1/10"), trials=3)
+        cut = Case(
+            group="", data={"log-normal": shapes["log-normal"]}, budget=PureDP("1/10"), trials=3
+        )
         assert min(shares(list(of_cut_values(cut, 3)), "queries").values()) > 0.8
         hidden = Case(
-            group="", data={name: shapes[name] for name in ("Pareto 2.0", "few large", "few records")}, budget=PureDP("1/50"), trials=8
+            group="",
+            data={name: shapes[name] for name in ("Pareto 2.0", "few large", "few records")},
+            budget=PureDP("1/50"),
+            trials=8,
         )
         found = shares(
-            [row for budget in (hidden.budget, ZCDP("1/1000")) for row in of_all_values(replace(hidden, budget=budget), 3)],
+            [
+                row
+                for budget in (hidden.budget, ZCDP("1/1000"))
+                for row in of_all_values(replace(hidden, budget=budget), 3)
+            ],
             "data",
             "queries",
         )
     assert {kind for _, kind in found} == set(KINDS)
-    assert min(found.values()) > 0.9, found  # around what is kept alone intervals held under half of the Pareto tail's prefix sums
+    assert min(found.values()) > 0.9, (
+        found
+    )  # around what is kept alone intervals held under half of the Pareto tail's prefix sums
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
@@ -87,13 +117,26 @@ def test_intervals_of_planners_and_functions_cover(budget: str) -> None:
 
 def test_biased_columns_are_compared_with_the_published_widths() -> None:
     rows = list(estimates({"epsilon": BUDGETS["epsilon"]}, 1, 5))
-    assert [row["estimate"] for row in rows] == ["non-negative", "integer", "nnls", "nnls, 1.96 nnls_rmse", "local non-negative"]
+    assert [row["estimate"] for row in rows] == [
+        "non-negative",
+        "integer",
+        "nnls",
+        "nnls, 1.96 nnls_rmse",
+        "local non-negative",
+    ]
     assert all(0.8 < row["coverage"] <= 1 for row in rows)
 
 
-def test_a_data_set_that_covered_too_little_is_drawn_again_and_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_data_set_that_covered_too_little_is_drawn_again_and_not_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(coverage, "_AGAIN", 5)
-    case = Case(group="made up", data={name: histograms(16, 50, 1)[name] for name in ("empty", "rough")}, budget=PureDP(1), trials=2)
+    case = Case(
+        group="made up",
+        data={name: histograms(16, 50, 1)[name] for name in ("empty", "rough")},
+        budget=PureDP(1),
+        trials=2,
+    )
     known = {"strategy": "dawa", "group": "made up", "releases": 2}
     rows = [
         {**known, "data": "rough", "coverage": 0.5, "queries": "cells"},
@@ -107,7 +150,10 @@ def test_a_data_set_that_covered_too_little_is_drawn_again_and_not_chosen(monkey
 
 
 def test_sums_that_covered_too_little_are_replaced_by_a_second_draw() -> None:
-    low, high = ({"strategy": "truncated_sums", "data": name, "coverage": share, "releases": 4} for name, share in (("a", 0.5), ("b", 1.0)))
+    low, high = (
+        {"strategy": "truncated_sums", "data": name, "coverage": share, "releases": 4}
+        for name, share in (("a", 0.5), ("b", 1.0))
+    )
     second = [{**low, "coverage": 0.3}, {**high, "coverage": 0.4}]
     assert coverage.replaced([low, high], lambda: second) == [high, second[0]]
     assert coverage.replaced([high], lambda: second) == [high]
@@ -118,12 +164,18 @@ def test_the_command_writes_its_tables(tmp_path: Path, monkeypatch: pytest.Monke
     case = Case(group="made up", data=data, budget=PureDP(1), trials=6)
     monkeypatch.setattr(coverage, "cases", lambda *_, **__: [case])
     monkeypatch.setattr(coverage, "summing", lambda *_, **__: [list(along(case, 1))])
-    monkeypatch.setattr(coverage, "planners", lambda *_: planners({"epsilon": PureDP(1)}, 2, 1, ("identity",)))
+    monkeypatch.setattr(
+        coverage, "planners", lambda *_: planners({"epsilon": PureDP(1)}, 2, 1, ("identity",))
+    )
     for name in ("estimates", "functions"):
         monkeypatch.setattr(coverage, name, lambda *_: [])
     told: list[str] = []
     rows = run(None, tmp_path / "out", quick=True, report=told.append)
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"linear.csv", "aware.csv", "tables.md"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "linear.csv",
+        "aware.csv",
+        "tables.md",
+    }
     with (tmp_path / "out" / "aware.csv").open(encoding="utf-8") as file:
         assert len(list(csv.DictReader(file))) == len(rows["aware"])
     assert aware_table(rows["aware"])[2].startswith("| dawa |")

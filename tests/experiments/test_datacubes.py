@@ -12,8 +12,12 @@ from leastnoise._check import InputError
 from leastnoise._planner._residual_algebra import table_sizes
 
 SHAPES = {"NLTCS": (2,) * 16, "Adult": (9, 16, 7, 15, 6, 5, 2, 2)}
-# Total squared error at epsilon 1: Q, Q+, Q+ with least squares, F+; the planners' own are in tests/planner.
-FIGURES = {("NLTCS", "1a"): (176824, 170017, 57228, 39239), ("Adult", "2a"): (5.54e7, 2.97e7, 1.60e7, 5.9e9)}
+# Total squared error at epsilon 1: Q, Q+, Q+ with least squares, F+; the planners' own are in
+# tests/planner.
+FIGURES = {
+    ("NLTCS", "1a"): (176824, 170017, 57228, 39239),
+    ("Adult", "2a"): (5.54e7, 2.97e7, 1.60e7, 5.9e9),
+}
 
 
 @pytest.mark.parametrize(("data", "workload"), FIGURES)
@@ -21,7 +25,12 @@ def test_known_totals(data, workload) -> None:
     shape = SHAPES[data]
     targets = cubes.cube_workload(len(shape), workload)
     plain, best, four = (cubes.method(name, shape, targets) for name in ("Q", "Q+", "F+"))
-    found = (2 * plain.error, 2 * best.error, 2 * cubes.least_squares_error(shape, targets, best), 2 * four.error)
+    found = (
+        2 * plain.error,
+        2 * best.error,
+        2 * cubes.least_squares_error(shape, targets, best),
+        2 * four.error,
+    )
     for value, figure in zip(found, FIGURES[data, workload], strict=True):
         assert value == pytest.approx(figure, rel=0.013 if figure > 1e6 else 2e-3)
 
@@ -30,7 +39,9 @@ def test_numbers_of_fourier_coefficients() -> None:
     known = {"NLTCS": (17, 77, 32, 137, 417, 242), "Adult": (69, 1223, 864, 1969, 15651, 18544)}
     for data, figures in known.items():
         for workload, figure in zip(datacubes.WORKLOADS, figures, strict=True):
-            groups = cubes.fourier_groups(SHAPES[data], cubes.cube_workload(len(SHAPES[data]), workload))
+            groups = cubes.fourier_groups(
+                SHAPES[data], cubes.cube_workload(len(SHAPES[data]), workload)
+            )
             assert sum(count for count, _ in groups.values()) == figure
 
 
@@ -38,14 +49,17 @@ def test_known_root_mean_squares() -> None:
     targets = cubes.cube_workload(16, "2")
     cells = table_sizes(SHAPES["NLTCS"], targets).sum()
     for name, figure in (("I", 181.0), ("Q", 169.7), ("F", 96.9), ("F+", 68.0)):
-        assert math.sqrt(2 * cubes.method(name, SHAPES["NLTCS"], targets).error / cells) == pytest.approx(figure, abs=0.05)
+        assert math.sqrt(
+            2 * cubes.method(name, SHAPES["NLTCS"], targets).error / cells
+        ) == pytest.approx(figure, abs=0.05)
 
 
 @pytest.mark.parametrize("name", cubes.STRATEGIES)
 def test_draws_are_consistent_and_as_large_as_expected(name) -> None:
-    # 400 draws; relative standard error of a mean of squares of sums of Laplace variables below 5 per cent: 3 of them, and a scale that is
-    # wrong by a fifth is 6 of them away from that.
-    # Fourier tables agree over the cells of the binary coding, of which a size that is no power of two has too many.
+    # 400 draws; relative standard error of a mean of squares of sums of Laplace variables below 5
+    # per cent: 3 of them, and a scale that is wrong by a fifth is 6 of them away from that.
+    # Fourier tables agree over the cells of the binary coding, of which a size that is no power of
+    # two has too many.
     shape, targets = (4 if name[0] == "F" else 3, 2, 4, 2), cubes.ways(4, 1, 2)
     ready = cubes.method(name, shape, targets)
     rng = np.random.default_rng(3)
@@ -55,7 +69,9 @@ def test_draws_are_consistent_and_as_large_as_expected(name) -> None:
     spread = {target: np.std([draw[target] for draw in draws], axis=0) for target in targets}
     assert max(float(np.abs(mean[t] / spread[t]).max()) for t in targets) * math.sqrt(400) < 5
     squares = np.mean([sum(float((error**2).sum()) for error in draw.values()) for draw in draws])
-    if name[0] == "C":  # what is added up from the same table is not independent: no closed form after consistency
+    if (
+        name[0] == "C"
+    ):  # what is added up from the same table is not independent: no closed form after consistency
         assert squares <= 2 * ready.error * 1.15
     else:
         expected = cubes.consistent_error(shape, targets, ready) if name[0] == "Q" else ready.error
@@ -67,9 +83,17 @@ def test_tables_made_to_agree_are_dense_least_squares_with_their_weights() -> No
     theta = rng.uniform(0.2, 4, len(tables))
     noisy = {table: rng.normal(size=[shape[i] for i in table]) for table in tables}
     cells = np.eye(24).reshape(*shape, 24)
-    rows = {table: cells.sum(axis=tuple({0, 1, 2} - {*table})).reshape(-1, 24) for table in [*tables, (1,)]}
-    scale = np.concatenate([np.full(noisy[table].size, weight) for table, weight in zip(tables, theta, strict=True)])
-    matrix, target = np.vstack([rows[table] for table in tables]), np.concatenate([noisy[table].reshape(-1) for table in tables])
+    rows = {
+        table: cells.sum(axis=tuple({0, 1, 2} - {*table})).reshape(-1, 24)
+        for table in [*tables, (1,)]
+    }
+    scale = np.concatenate(
+        [np.full(noisy[table].size, weight) for table, weight in zip(tables, theta, strict=True)]
+    )
+    matrix, target = (
+        np.vstack([rows[table] for table in tables]),
+        np.concatenate([noisy[table].reshape(-1) for table in tables]),
+    )
     fitted = np.linalg.lstsq(matrix * scale[:, None], target * scale, rcond=None)[0]
     agreed = cubes.least_squares(noisy, theta, [*tables, (1,)])  # a table that was not measured too
     assert disagreement(noisy) > 0.5
@@ -87,7 +111,9 @@ def test_gaussian_residual_optimum_is_least() -> None:
 
 def test_a_run_writes_tables_and_figures(tmp_path, monkeypatch) -> None:
     shapes = {"Adult": (3, 2, 2), "NLTCS": (2,) * 3}
-    sets = tuple(datacubes.DataSet(d.name, d.file, shapes[d.name], d.figure) for d in datacubes.DATA_SETS)
+    sets = tuple(
+        datacubes.DataSet(d.name, d.file, shapes[d.name], d.figure) for d in datacubes.DATA_SETS
+    )
     monkeypatch.setattr(datacubes, "DATA_SETS", sets)
     monkeypatch.setattr(datacubes, "GROWTH", {1: (2, 3), 2: (2, 3)})
     monkeypatch.setattr(datacubes, "QUICK", 2)
@@ -97,11 +123,16 @@ def test_a_run_writes_tables_and_figures(tmp_path, monkeypatch) -> None:
     folder.mkdir()
     for one in sets:
         rows = np.column_stack([rng.integers(0, n, 50) for n in one.shape])
-        text = "\n".join(",".join(map(str, row)) for row in [[f"x{i}" for i in range(len(one.shape))], *rows.tolist()])
+        text = "\n".join(
+            ",".join(map(str, row))
+            for row in [[f"x{i}" for i in range(len(one.shape))], *rows.tolist()]
+        )
         (folder / one.file).write_text(text + "\n", encoding="utf-8")
     lines: list[str] = []
     tables = datacubes.run(tmp_path, tmp_path / "out", quick=True, report=lines.append)
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {f"{name}.csv" for name in tables} | {
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        f"{name}.csv" for name in tables
+    } | {
         f"{stem}.{suffix}"
         for stem in ("figure-4-adult", "figure-5-nltcs", "figure-6-seconds", "table-1-growth")
         for suffix in ("png", "svg")

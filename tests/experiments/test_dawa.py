@@ -18,7 +18,11 @@ FILES = {"errors.csv", "regret.csv", "ratios.svg", "ratios.png"}
 @pytest.mark.parametrize("shape", [(300,), (1, 3), (20, 33)])
 def test_queries_lie_within_the_cells_and_follow_from_the_seed(shape):
     def made(workload):
-        return dawa.ranges_of(workload, 300, [1]) if len(shape) == 1 else dawa_plane.rectangles_of(workload, shape, [1])
+        return (
+            dawa.ranges_of(workload, 300, [1])
+            if len(shape) == 1
+            else dawa_plane.rectangles_of(workload, shape, [1])
+        )
 
     for workload in dawa.WORKLOADS if len(shape) == 1 else dawa_plane.WORKLOADS:
         asked = made(workload)
@@ -59,7 +63,9 @@ def test_the_comparison_on_histograms_runs_and_writes_its_tables(tmp_path):
     told = []
     size = dawa.Size(epsilons=("1",), scales=(None, 1000), trials=2, ours=dawa.OURS)
     rows = dawa.run(tmp_path, tmp_path / "out", size=size, report=told.append)
-    assert [(row["records"], row["workload"]) for row in rows] == [(records, one) for records in (688, 1000) for one in dawa.WORKLOADS]
+    assert [(row["records"], row["workload"]) for row in rows] == [
+        (records, one) for records in (688, 1000) for one in dawa.WORKLOADS
+    ]
     check(rows, (*dawa.OURS, "D", "Identity", "EFPA"), tmp_path / "out", told)
 
 
@@ -67,9 +73,18 @@ def test_the_comparison_on_tables_runs_and_writes_its_tables(tmp_path):
     table = np.zeros((12, 9), dtype=np.int64)
     table[:5, :4] = 30
     told, size = [], dawa_plane.Size(names=("small",), epsilons=("1",), trials=2, releases=3)
-    rows = dawa_plane.compare({"small": table, "left out": table}, tmp_path / "out", size, 0, told.append)
-    assert [(row["data"], row["workload"], row["records"]) for row in rows] == [("small", one, 600) for one in dawa_plane.WORKLOADS]
-    check(rows, ("dawa", "D", "Identity", "AGrid", "UGrid", "QuadTree", "Uniform"), tmp_path / "out", told)
+    rows = dawa_plane.compare(
+        {"small": table, "left out": table}, tmp_path / "out", size, 0, told.append
+    )
+    assert [(row["data"], row["workload"], row["records"]) for row in rows] == [
+        ("small", one, 600) for one in dawa_plane.WORKLOADS
+    ]
+    check(
+        rows,
+        ("dawa", "D", "Identity", "AGrid", "UGrid", "QuadTree", "Uniform"),
+        tmp_path / "out",
+        told,
+    )
 
 
 def test_a_run_in_progress_is_drawn_without_what_is_missing(tmp_path):
@@ -92,7 +107,9 @@ def test_smoothing_gains_on_most_histograms(tmp_path):
     """One release each, of which a single ratio varies by much; where nothing is to be gained all stays, and the mean gains clearly."""
     (tmp_path / "hist1d").mkdir()
     np.save(tmp_path / "hist1d" / "rough.n4096.npy", np.arange(4096) * 7919 % 5000)
-    rows = run_smooth(tmp_path, tmp_path / "out", cells=(64,), asked=("prefix",), epsilons=("0.1",), trials=1)
+    rows = run_smooth(
+        tmp_path, tmp_path / "out", cells=(64,), asked=("prefix",), epsilons=("0.1",), trials=1
+    )
     gains = [row["over least squares"] for row in rows]
     assert len(rows) == 1 + 2 * 6 + 2 * 14
     assert np.median(gains) <= 1

@@ -23,7 +23,8 @@ def silent(_: str) -> None:
 def test_all_ranges_give_the_published_errors() -> None:
     rows = experiment.all_ranges_against_bound((64,), silent)
     pure, gaussian = rows
-    # Optima of docs/results/matrix-mechanism.md, four digits; ours must be at or below the published optimum and above the bound.
+    # Optima of docs/results/matrix-mechanism.md, four digits; ours must be at or below the
+    # published optimum and above the bound.
     expected = {"cells": 4.690, "hierarchy": 7.976, "wavelet": 7.150, "bound": 2.277}
     assert {name: pure[name] for name in expected} == pytest.approx(expected, abs=6e-4)
     assert 2.277 < pure["ours"] < 3.9265
@@ -47,7 +48,11 @@ def test_non_negative_inference_and_its_figure(tmp_path: Path) -> None:
     for row in rows:
         assert row["non-negative, cells"] < row["unbiased, cells"]
         assert row["unbiased, ranges"] == pytest.approx(row["promised, ranges"], rel=1.5)
-    weak = [row["total fixed, ranges"] / row["non-negative, ranges"] for row in rows if row["strategy"] == "level_tree"]
+    weak = [
+        row["total fixed, ranges"] / row["non-negative, ranges"]
+        for row in rows
+        if row["strategy"] == "level_tree"
+    ]
     assert max(weak) < 1
     experiment.draw_non_negative(rows, tmp_path / "figure")
     assert (tmp_path / "figure.png").read_bytes()[:4] == b"\x89PNG"
@@ -58,12 +63,18 @@ def test_mean_squares_of_all_ranges_are_those_of_the_ranges_one_by_one() -> None
     rng = np.random.default_rng(0)
     cells = rng.integers(0, 9, 7)
     values = cells + rng.normal(size=7)
-    squares = [float((values - cells)[low : high + 1].sum() ** 2) for low in range(7) for high in range(low, 7)]
+    squares = [
+        float((values - cells)[low : high + 1].sum() ** 2)
+        for low in range(7)
+        for high in range(low, 7)
+    ]
     found = experiment.mean_squares(values - cells)
     assert found == pytest.approx((float(((values - cells) ** 2).mean()), float(np.mean(squares))))
 
 
-def test_whole_counts_move_no_run_of_cells_by_one_keep_a_whole_total_and_are_right_on_average() -> None:
+def test_whole_counts_move_no_run_of_cells_by_one_keep_a_whole_total_and_are_right_on_average() -> (
+    None
+):
     rng = np.random.default_rng(0)
     for seed in range(20):
         cells = rng.exponential(2.0, 70) * (rng.random(70) < 0.5)
@@ -72,8 +83,12 @@ def test_whole_counts_move_no_run_of_cells_by_one_keep_a_whole_total_and_are_rig
         runs = np.concatenate([[0], np.cumsum(moved)])
         assert np.abs(np.subtract.outer(runs, runs)).max() < 1 + 1e-9
         assert abs(moved.sum()) < 1e-9
-    drawn = [experiment.whole_counts(np.array([0.1, 0.25, 3.5, 0.0, 0.65, 1.0]), seed) for seed in range(4000)]
-    # The mean of 4000 of two neighbouring numbers has a standard deviation of at most 0.008; 5 of them.
+    drawn = [
+        experiment.whole_counts(np.array([0.1, 0.25, 3.5, 0.0, 0.65, 1.0]), seed)
+        for seed in range(4000)
+    ]
+    # The mean of 4000 of two neighbouring numbers has a standard deviation of at most 0.008; 5 of
+    # them.
     np.testing.assert_allclose(np.mean(drawn, axis=0), [0.1, 0.25, 3.5, 0.0, 0.65, 1.0], atol=0.04)
 
 
@@ -81,21 +96,51 @@ def test_real_histograms_are_read_where_they_are() -> None:
     if not (DATA / "hist1d").exists():
         pytest.skip(f"there is no {DATA / 'hist1d'}")
     found = experiment.histograms(DATA, 256, 0)
-    assert {name: int(cells.sum()) for name, cells in found.items()} == {"NETTRACE": 25714, "ADULT": 17665}
+    assert {name: int(cells.sum()) for name, cells in found.items()} == {
+        "NETTRACE": 25714,
+        "ADULT": 17665,
+    }
 
 
-def test_the_command_runs_an_experiment_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_runs_an_experiment_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("matplotlib", reason="figures need the extra 'experiments'")
-    monkeypatch.setattr(experiment, "all_ranges_against_bound", lambda sizes, _: [row(n=size, budget=b) for size in sizes for b in BUDGETS])
-    monkeypatch.setattr(experiment, "random_ranges", lambda *_: [row(n=8, ranges=count, budget=b) for count in (4, 8) for b in BUDGETS])
-    monkeypatch.setattr(experiment, "non_negative_inference", lambda *_: [versions(e) for e in ("1/10", "1") for _ in range(4)])
-    done = CliRunner().invoke(command.experiments, ["matrix-mechanism", "--quick", "--out", str(tmp_path / "out")], catch_exceptions=False)
+    monkeypatch.setattr(
+        experiment,
+        "all_ranges_against_bound",
+        lambda sizes, _: [row(n=size, budget=b) for size in sizes for b in BUDGETS],
+    )
+    monkeypatch.setattr(
+        experiment,
+        "random_ranges",
+        lambda *_: [row(n=8, ranges=count, budget=b) for count in (4, 8) for b in BUDGETS],
+    )
+    monkeypatch.setattr(
+        experiment,
+        "non_negative_inference",
+        lambda *_: [versions(e) for e in ("1/10", "1") for _ in range(4)],
+    )
+    done = CliRunner().invoke(
+        command.experiments,
+        ["matrix-mechanism", "--quick", "--out", str(tmp_path / "out")],
+        catch_exceptions=False,
+    )
     assert done.exit_code == 0
     assert "Tables and figures are in" in done.output
     names = {"all_ranges", "random_ranges", "non_negative"}
-    assert {file.name for file in (tmp_path / "out").iterdir()} == {f"{name}.{kind}" for name in names for kind in ("csv", "svg", "png")}
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {
+        f"{name}.{kind}" for name in names for kind in ("csv", "svg", "png")
+    }
     with (tmp_path / "out" / "all_ranges.csv").open(encoding="utf-8") as file:
-        assert [line["n"] for line in csv.DictReader(file)] == ["64", "64", "128", "128", "256", "256"]
+        assert [line["n"] for line in csv.DictReader(file)] == [
+            "64",
+            "64",
+            "128",
+            "128",
+            "256",
+            "256",
+        ]
 
 
 BUDGETS = ("pure", "Gaussian")
@@ -103,7 +148,15 @@ BUDGETS = ("pure", "Gaussian")
 
 def row(**known: object) -> dict[str, object]:
     """A row of made-up errors."""
-    return {**known, "cells": 5.0, "hierarchy": 4.0, "wavelet": 3.0, "ours": 2.0, "ours for all ranges": 2.2, "bound": 1.5}
+    return {
+        **known,
+        "cells": 5.0,
+        "hierarchy": 4.0,
+        "wavelet": 3.0,
+        "ours": 2.0,
+        "ours for all ranges": 2.2,
+        "bound": 1.5,
+    }
 
 
 def versions(epsilon: str) -> dict[str, object]:
@@ -122,7 +175,9 @@ def test_the_command_alone_lists_what_there_is(capsys: pytest.CaptureFixture[str
     assert {"matrix-mechanism", "datacubes", "coverage"} <= set(capsys.readouterr().out.split("\n"))
 
 
-def test_the_command_says_what_it_cannot_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_says_what_it_cannot_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refusal(name: str, data: Path | None = None) -> str:
         with pytest.raises(InputError) as caught:
             command.experiments.callback(name, data, None, False)
@@ -130,8 +185,13 @@ def test_the_command_says_what_it_cannot_do(tmp_path: Path, monkeypatch: pytest.
 
     assert "NAME must be one of " in refusal("nothing")
     assert "Did you mean 'matrix-mechanism'?" in refusal("matrix-mechanisms")
-    assert "--data must be a folder that exists" in refusal("matrix-mechanism", tmp_path / "nowhere")
-    assert refusal("datacubes") == "The experiment datacubes needs real data; got no folder. Say where it is: --data DIR."
+    assert "--data must be a folder that exists" in refusal(
+        "matrix-mechanism", tmp_path / "nowhere"
+    )
+    assert (
+        refusal("datacubes")
+        == "The experiment datacubes needs real data; got no folder. Say where it is: --data DIR."
+    )
     monkeypatch.setattr(command, "_ROOT", tmp_path / "elsewhere")
     assert refusal("datacubes").startswith("Experiments come with the source checkout")
 

@@ -15,7 +15,9 @@ def test_the_optimum_is_a_mixture_of_partitions(name: str, size: int) -> None:
     assert np.allclose(x @ np.diag(d) @ x, gram, rtol=1e-7)
     v = intervals(x)
     assert v[np.triu_indices(size)].min() > 0
-    covered = [sum(v[a, b] for a in range(place + 1) for b in range(place, size)) for place in range(size)]
+    covered = [
+        sum(v[a, b] for a in range(place + 1) for b in range(place, size)) for place in range(size)
+    ]
     assert np.allclose(covered, 1)
 
 
@@ -29,7 +31,9 @@ def test_the_largest_of_a_convex_function_is_at_signs(size: int) -> None:
     rng = np.random.default_rng(size)
     half = rng.normal(size=(size, size))
     y = half @ half.T
-    best = max(np.array(signs) @ y @ np.array(signs) for signs in itertools.product([-1, 1], repeat=size))
+    best = max(
+        np.array(signs) @ y @ np.array(signs) for signs in itertools.product([-1, 1], repeat=size)
+    )
     for _ in range(300):
         matrix = rng.laplace(size=(2 * size, size)) * (rng.random((2 * size, size)) < rng.random())
         matrix /= np.maximum(abs(matrix).sum(axis=0), 1e-300)

@@ -16,12 +16,16 @@ from leastnoise._kernel import SeededEntropy
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 COLUMN = mechanisms.income(None)
-FEW = mechanisms.PrefixSums(edges=np.array([20_000, 40_000, 60_000, 100_000, 200_000, 800_000]), last=np.array([1, 3, 5]))
+FEW = mechanisms.PrefixSums(
+    edges=np.array([20_000, 40_000, 60_000, 100_000, 200_000, 800_000]), last=np.array([1, 3, 5])
+)
 
 
 def brute(column: mechanisms.Column, edges: np.ndarray, threshold: int, reading: str) -> np.ndarray:
     """Sums record by record: filter first, then cut."""
-    counted = column.values if reading == "records" else 800 * np.maximum(-(-column.values // 800), 1)
+    counted = (
+        column.values if reading == "records" else 800 * np.maximum(-(-column.values // 800), 1)
+    )
     upper = 800 * np.maximum(-(-column.values // 800), 1)
     return np.array([np.minimum(counted[upper <= edge], threshold).sum() for edge in edges])
 
@@ -30,7 +34,10 @@ def brute(column: mechanisms.Column, edges: np.ndarray, threshold: int, reading:
 def test_cut_sums_are_those_of_the_records(reading: str) -> None:
     found = COLUMN.cut_sums(FEW.edges, 70_000, reading)
     assert np.cumsum(found).tolist() == brute(COLUMN, FEW.edges, 70_000, reading).tolist()
-    assert COLUMN.answers(FEW, reading).tolist() == brute(COLUMN, FEW.edges[FEW.last], 800_000, reading).tolist()
+    assert (
+        COLUMN.answers(FEW, reading).tolist()
+        == brute(COLUMN, FEW.edges[FEW.last], 800_000, reading).tolist()
+    )
 
 
 @pytest.mark.parametrize("name", [*experiment.PAPER, "optimum"])
@@ -39,9 +46,12 @@ def test_every_algorithm_is_unbiased_given_the_threshold_and_costs_its_budget(na
     limits = bins.limits(70_000)
     scales = np.ceil(rows.cost / rows.weights / 0.3)
     assert float(((np.abs(rows.rows) / scales[:, None]).sum(axis=0) * limits).max()) <= 0.3
-    drawn = rows.draw(COLUMN.cut_sums(bins.edges, 70_000, "records"), Fraction(3, 10), 4000, SeededEntropy(4))
+    drawn = rows.draw(
+        COLUMN.cut_sums(bins.edges, 70_000, "records"), Fraction(3, 10), 4000, SeededEntropy(4)
+    )
     exact = brute(COLUMN, FEW.edges[FEW.last], 70_000, "records")
-    # Means of 4000 trials, 3 of them, 5 standard errors; standard deviations of Laplace noise are off by 1.8%.
+    # Means of 4000 trials, 3 of them, 5 standard errors; standard deviations of Laplace noise are
+    # off by 1.8%.
     spread = drawn.std(axis=0)
     assert (np.abs(drawn.mean(axis=0) - exact) < 5 * spread / 4000**0.5).all()
     strategy_std = np.sqrt(2 * (rows.recover**2 @ (rows.weights * scales) ** 2))
@@ -50,7 +60,9 @@ def test_every_algorithm_is_unbiased_given_the_threshold_and_costs_its_budget(na
 
 def test_single_queries_divide_the_budget_and_filter_before_they_cut() -> None:
     many = [
-        mechanisms.single_queries(COLUMN, FEW, "records", Fraction(3), Fraction(1, 10), "none", SeededEntropy(seed))[0]
+        mechanisms.single_queries(
+            COLUMN, FEW, "records", Fraction(3), Fraction(1, 10), "none", SeededEntropy(seed)
+        )[0]
         for seed in range(600)
     ]
     exact = brute(COLUMN, FEW.edges[FEW.last], 800_000, "records")
@@ -58,34 +70,55 @@ def test_single_queries_divide_the_budget_and_filter_before_they_cut() -> None:
     expected = np.sqrt(2) * FEW.edges[FEW.last] / 0.9
     assert np.std(many, axis=0) == pytest.approx(expected, rel=0.25)
     assert (np.abs(np.mean(many, axis=0) - exact) < 5 * expected / 600**0.5).all()
-    answers, thresholds = mechanisms.single_queries(COLUMN, FEW, "records", Fraction(300), Fraction(1, 2), "svt", SeededEntropy(1))
-    cut = [brute(COLUMN, [edge], limit, "records")[0] for edge, limit in zip(FEW.edges[FEW.last], thresholds, strict=True)]
+    answers, thresholds = mechanisms.single_queries(
+        COLUMN, FEW, "records", Fraction(300), Fraction(1, 2), "svt", SeededEntropy(1)
+    )
+    cut = [
+        brute(COLUMN, [edge], limit, "records")[0]
+        for edge, limit in zip(FEW.edges[FEW.last], thresholds, strict=True)
+    ]
     assert answers == pytest.approx(cut, abs=50_000)
 
 
 def test_thresholds_stay_within_the_public_maximum_and_follow_the_budget() -> None:
     sums = mechanisms.workload(100)
     for search in (mechanisms.tail_threshold, mechanisms.least_error_threshold):
-        found = {epsilon: [search(COLUMN, sums, Fraction(epsilon), SeededEntropy(seed)) for seed in range(5)] for epsilon in ("1/100", "2")}
+        found = {
+            epsilon: [
+                search(COLUMN, sums, Fraction(epsilon), SeededEntropy(seed)) for seed in range(5)
+            ]
+            for epsilon in ("1/100", "2")
+        }
         assert max(map(max, found.values())) <= mechanisms.MOST
         assert np.median(found["1/100"]) < np.median(found["2"])
     assert mechanisms.recursive_threshold(COLUMN, Fraction(1, 1000), SeededEntropy(2)) % 16_000 == 0
 
 
-def test_the_command_writes_tables_and_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_writes_tables_and_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("matplotlib", reason="figures need the extra 'experiments'")
     monkeypatch.setattr(experiment, "WORKLOADS", {"Q2": 10})
     monkeypatch.setattr(experiment, "EPSILONS", experiment.EPSILONS[:1])
-    for search in ("svt_threshold", "recursive_threshold"):  # which are tested above; every further threshold takes strategies of its own
+    for search in (
+        "svt_threshold",
+        "recursive_threshold",
+    ):  # which are tested above; every further threshold takes strategies of its own
         monkeypatch.setattr(experiment, search, lambda *_: 100_000)
     monkeypatch.setattr(experiment, "OWN", dict.fromkeys(experiment.OWN, lambda *_: 100_000))
-    done = CliRunner().invoke(command.experiments, ["sums", "--quick", "--out", str(tmp_path / "out")], catch_exceptions=False)
+    done = CliRunner().invoke(
+        command.experiments,
+        ["sums", "--quick", "--out", str(tmp_path / "out")],
+        catch_exceptions=False,
+    )
     assert done.exit_code == 0
     assert "TaMM with SVT" in done.output
     with (tmp_path / "out" / "configurations.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     shown = {(row["algorithm"], row["threshold"]) for row in rows}
-    assert {(name, kind) for name in (*experiment.PAPER, "sqm") for kind in ("none", "svt", "recursive")} <= shown
+    assert {
+        (name, kind) for name in (*experiment.PAPER, "sqm") for kind in ("none", "svt", "recursive")
+    } <= shown
     assert {row["reading"] for row in rows} == {"records", "edges"}
     for name in ("figure-2", "figure-3", "figure-4", "comparison"):
         assert (tmp_path / "out" / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
@@ -101,13 +134,25 @@ def test_ours_beats_the_published_best_on_incomes() -> None:
     entropy = SeededEntropy(3)
     errors = {"ours": [], "theirs": []}
     for way, search, name, share in (
-        ("ours", lambda: mechanisms.tail_threshold(column, sums, epsilons[0], entropy), "optimum", Fraction(9, 10)),
-        ("theirs", lambda: mechanisms.svt_threshold(column, epsilons[0] / 10, entropy), "tamm", Fraction(9, 10)),
+        (
+            "ours",
+            lambda: mechanisms.tail_threshold(column, sums, epsilons[0], entropy),
+            "optimum",
+            Fraction(9, 10),
+        ),
+        (
+            "theirs",
+            lambda: mechanisms.svt_threshold(column, epsilons[0] / 10, entropy),
+            "tamm",
+            Fraction(9, 10),
+        ),
     ):
         for _ in range(trials):
             threshold = search()
             rows, bins = mechanisms.made(name, sums, threshold)
-            drawn = rows.draw(column.cut_sums(bins.edges, threshold, "records"), epsilons[0] * share, 1, entropy)
+            drawn = rows.draw(
+                column.cut_sums(bins.edges, threshold, "records"), epsilons[0] * share, 1, entropy
+            )
             errors[way].append(experiment.relative_errors(experiment.monotone(drawn), truth).mean())
     # The ratio is 0.3 over 100 trials; means of 8 with a spread of about 0.6 of the mean.
     assert np.mean(errors["ours"]) < 0.8 * np.mean(errors["theirs"])

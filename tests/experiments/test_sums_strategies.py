@@ -16,14 +16,31 @@ PAPER = sums.PrefixSums(edges=800 * np.arange(1, 1001), last=np.arange(1000))
 
 
 def made(name: str, threshold: int, *, released: bool = False) -> sums.SumStrategy:
-    return sums.sum_strategy(name, PAPER.matrix(), PAPER.gram(), PAPER.limits(threshold), released=released)
+    return sums.sum_strategy(
+        name, PAPER.matrix(), PAPER.gram(), PAPER.limits(threshold), released=released
+    )
 
 
 # By the closed forms of the paper: root mean square over the 1000 prefix queries at epsilon2 = 1.
 LEVELS = {
-    100_000: {"identity": 2.90e6, "workload": 1.24e8, "timm": (1.43e6, 1.23e6), "tamm": (1.42e6, 1.27e6)},
-    150_000: {"identity": 4.16e6, "workload": 1.73e8, "timm": (2.14e6, 1.84e6), "tamm": (2.00e6, 1.80e6)},
-    800_000: {"identity": 1.04e7, "workload": 2.83e8, "timm": (1.14e7, 9.8e6), "tamm": (5.3e6, 5.1e6)},
+    100_000: {
+        "identity": 2.90e6,
+        "workload": 1.24e8,
+        "timm": (1.43e6, 1.23e6),
+        "tamm": (1.42e6, 1.27e6),
+    },
+    150_000: {
+        "identity": 4.16e6,
+        "workload": 1.73e8,
+        "timm": (2.14e6, 1.84e6),
+        "tamm": (2.00e6, 1.80e6),
+    },
+    800_000: {
+        "identity": 1.04e7,
+        "workload": 2.83e8,
+        "timm": (1.14e7, 9.8e6),
+        "tamm": (5.3e6, 5.1e6),
+    },
 }
 
 
@@ -39,7 +56,10 @@ def test_published_noise_levels(threshold: int) -> None:
         assert close(made(name, threshold).rmse(LAPLACE), expected[name]), name
     for name in ("timm", "tamm"):
         for released, printed in zip((True, False), expected[name], strict=True):
-            assert close(made(name, threshold, released=released).rmse(LAPLACE), printed), (name, released)
+            assert close(made(name, threshold, released=released).rmse(LAPLACE), printed), (
+                name,
+                released,
+            )
 
 
 def test_published_noise_of_a_small_query() -> None:
@@ -59,14 +79,21 @@ def test_published_noise_of_a_small_query() -> None:
         (prefix_gram(256), (6.523, 6.457)),
     ],
 )
-def test_both_readings_of_greedy_h_give_the_published_errors(gram: Gram, printed: tuple[float, float]) -> None:
-    found = [strategy_rmse(gram, fit_halved_tree(gram, released=released).matrix(), 1) for released in (False, True)]
+def test_both_readings_of_greedy_h_give_the_published_errors(
+    gram: Gram, printed: tuple[float, float]
+) -> None:
+    found = [
+        strategy_rmse(gram, fit_halved_tree(gram, released=released).matrix(), 1)
+        for released in (False, True)
+    ]
     assert found == pytest.approx(printed, abs=6e-4)
 
 
 @pytest.mark.parametrize("name", sums.ALGORITHMS)
 def test_every_algorithm_answers_the_weighted_workload_with_sensitivity_one(name: str) -> None:
-    few = sums.PrefixSums(edges=np.array([3, 7, 20, 21, 40, 100, 101, 250]), last=np.array([1, 2, 5, 7]))
+    few = sums.PrefixSums(
+        edges=np.array([3, 7, 20, 21, 40, 100, 101, 250]), last=np.array([1, 2, 5, 7])
+    )
     limits = few.limits(60)
     strategy = sums.sum_strategy(name, few.matrix(), few.gram(), limits)
     assert strategy.recover @ strategy.rows == pytest.approx(few.matrix() * limits, abs=1e-6)
@@ -77,7 +104,9 @@ def test_every_algorithm_answers_the_weighted_workload_with_sensitivity_one(name
 def test_the_optimum_never_loses_to_timm(every: int, threshold: int) -> None:
     asked = sums.PrefixSums(edges=8_000 * np.arange(1, 101), last=np.arange(every - 1, 100, every))
     found = {
-        name: sums.sum_strategy(name, asked.matrix(), asked.gram(), asked.limits(threshold), effort=0.2).rmse(1.0)
+        name: sums.sum_strategy(
+            name, asked.matrix(), asked.gram(), asked.limits(threshold), effort=0.2
+        ).rmse(1.0)
         for name in ("timm", "tamm", "optimum")
     }
     assert found["optimum"] < 0.95 * min(found["timm"], found["tamm"])

@@ -14,13 +14,22 @@ import leastnoise as ln
 def test_the_truth_is_what_a_release_of_little_noise_says(seed: int) -> None:
     generator = np.random.default_rng(seed)
     domain, tables = drawn(generator)
-    rows = pd.DataFrame({name: generator.integers(0, domain.kind(name).size, ROWS) for name in domain.names})
+    rows = pd.DataFrame(
+        {name: generator.integers(0, domain.kind(name).size, ROWS) for name in domain.names}
+    )
     rows["pay"] = generator.integers(0, domain.measures["pay"].high + 1, ROWS)
-    plan = ln.plan(reduce(ln.Workload.__add__, (one.workload(domain) for one in tables)), ln.PureDP(16), strategy="identity")
+    plan = ln.plan(
+        reduce(ln.Workload.__add__, (one.workload(domain) for one in tables)),
+        ln.PureDP(16),
+        strategy="identity",
+    )
     made = ln.release(plan, rows, seed=seed)
     for place, one in enumerate(tables):
         table = made.tables[place]
-        assert np.all(np.abs(table.answer.reshape(-1) - one.truth(rows, domain)) <= 8 * table.noise_std.reshape(-1))
+        assert np.all(
+            np.abs(table.answer.reshape(-1) - one.truth(rows, domain))
+            <= 8 * table.noise_std.reshape(-1)
+        )
 
 
 @pytest.mark.parametrize(("kind", "limit"), [("margin", 19.6), ("rmse", 10)])
@@ -28,4 +37,8 @@ def test_a_target_that_is_kept_is_told_from_one_that_is_not(kind: str, limit: fl
     errors = np.random.default_rng(1).normal(0, 10, (400, 50))
     for factor, kept in ((1.0, True), (1.05, False)):
         reached, wanted, spread = held(kind, factor * errors, limit, 0.95)
-        assert ((reached >= wanted - 3 * spread) if kind == "margin" else (reached <= wanted + 3 * spread)) is kept
+        assert (
+            (reached >= wanted - 3 * spread)
+            if kind == "margin"
+            else (reached <= wanted + 3 * spread)
+        ) is kept

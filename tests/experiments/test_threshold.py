@@ -8,7 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from experiments.selections import threshold, threshold_joint
-from experiments.selections.threshold import geometric_candidates, recursive, scale_up, sparse_vector
+from experiments.selections.threshold import (
+    geometric_candidates,
+    recursive,
+    scale_up,
+    sparse_vector,
+)
 from experiments.selections.threshold_joint import biases, least_error, sensitivity
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +25,11 @@ from mechanisms.remembered import draw_ahead
 CANDIDATES = (1, 2, 4, 6)
 MOST = 6
 # All multisets of up to three amounts, and with each one row more.
-DATA = [rows for size in range(4) for rows in itertools.combinations_with_replacement((0, 1, 3, 5, 6), size)]
+DATA = [
+    rows
+    for size in range(4)
+    for rows in itertools.combinations_with_replacement((0, 1, 3, 5, 6), size)
+]
 PAIRS = [(rows, tuple(sorted((*rows, more)))) for rows in DATA for more in (0, 2, 3, 5, 6)]
 
 
@@ -38,7 +47,11 @@ def laplace(scale, reach):
 def at_least(scale, values):
     """P(Z >= value) for discrete Laplace noise and whole values."""
     t = math.exp(-1 / scale)
-    return np.where(values > 0, t ** np.maximum(values, 0) / (1 + t), 1 - t ** np.maximum(1 - values, 1) / (1 + t))
+    return np.where(
+        values > 0,
+        t ** np.maximum(values, 0) / (1 + t),
+        1 - t ** np.maximum(1 - values, 1) / (1 + t),
+    )
 
 
 def vector_law(rows, epsilon, kept=Fraction(3, 4), damp=1.0):
@@ -59,9 +72,17 @@ def joint_law(rows, epsilon, low, high, damp=1.0):
     """Exact probabilities of the least error's results."""
     scores = []
     for place, limit in enumerate(CANDIDATES):
-        cut = [sum(max(w - limit, 0) for w in rows if lo < w <= hi) for lo, hi in zip(low, high, strict=True)]
-        scores.append(sum(math.isqrt(c * c + int(s) ** 2) for c, s in zip(cut, NOISE[place], strict=True)))
-    most = max(sum(max(w - CANDIDATES[0], 0) for lo, hi in zip(low, high, strict=True) if lo < w <= hi) for w in range(MOST + 1))
+        cut = [
+            sum(max(w - limit, 0) for w in rows if lo < w <= hi)
+            for lo, hi in zip(low, high, strict=True)
+        ]
+        scores.append(
+            sum(math.isqrt(c * c + int(s) ** 2) for c, s in zip(cut, NOISE[place], strict=True))
+        )
+    most = max(
+        sum(max(w - CANDIDATES[0], 0) for lo, hi in zip(low, high, strict=True) if lo < w <= hi)
+        for w in range(MOST + 1)
+    )
     scale = damp * most / epsilon
     z, mass = laplace(scale, 2000)
     half = np.where(z == 0, mass, 2 * mass)[z >= 0]
@@ -91,7 +112,11 @@ def worst(law):
 
 @pytest.mark.parametrize(
     ("law", "epsilon", "more"),
-    [(vector_law, 0.8, (Fraction(3, 4),)), (vector_law, 0.8, (Fraction(1, 5),)), *((joint_law, 1.2, ends) for ends in QUERIES.values())],
+    [
+        (vector_law, 0.8, (Fraction(3, 4),)),
+        (vector_law, 0.8, (Fraction(1, 5),)),
+        *((joint_law, 1.2, ends) for ends in QUERIES.values()),
+    ],
 )
 def test_choices_are_private_by_enumeration(law, epsilon, more):
     """Every result of all pairs of neighbours, one of which has a row more: the number of rows is private too."""
@@ -109,20 +134,34 @@ def agrees(draw, law, trials=2500):
     """Frequencies against probabilities, each result within 5 standard errors: false alarm below 1e-5 a test."""
     found = Counter(draw() for _ in range(trials))
     for limit, chance in zip(CANDIDATES, law, strict=True):
-        assert abs(found[limit] / trials - chance) <= 5 * math.sqrt(chance * (1 - chance) / trials) + 1e-9
+        assert (
+            abs(found[limit] / trials - chance)
+            <= 5 * math.sqrt(chance * (1 - chance) / trials) + 1e-9
+        )
 
 
 @pytest.mark.parametrize("rows", [(), (1, 3, 3, 5), (6,) * 9, (0,) * 12])
 def test_sparse_vector_draws_the_stated_law(rows, ahead):
     entropy, epsilon = SeededEntropy(17), Fraction(4, 5)
-    agrees(lambda: sparse_vector(amounts(rows), epsilon, entropy, CANDIDATES, Fraction(3, 4)), vector_law(rows, 0.8))
+    agrees(
+        lambda: sparse_vector(amounts(rows), epsilon, entropy, CANDIDATES, Fraction(3, 4)),
+        vector_law(rows, 0.8),
+    )
 
 
-@pytest.mark.parametrize(("name", "rows"), [("prefixes", (1, 3, 3, 5)), *(("ranges", rows) for rows in ((), (1, 3, 3, 5), (6,) * 9))])
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [("prefixes", (1, 3, 3, 5)), *(("ranges", rows) for rows in ((), (1, 3, 3, 5), (6,) * 9))],
+)
 def test_least_error_draws_the_stated_law(name, rows, ahead):
     entropy = SeededEntropy(23)
     law = joint_law(rows, 1.2, *QUERIES[name])
-    agrees(lambda: least_error(amounts(rows), Fraction(6, 5), entropy, CANDIDATES, *QUERIES[name], NOISE), law)
+    agrees(
+        lambda: least_error(
+            amounts(rows), Fraction(6, 5), entropy, CANDIDATES, *QUERIES[name], NOISE
+        ),
+        law,
+    )
 
 
 @given(st.integers(1, 10**6), st.fractions(Fraction(1, 900), 50, max_denominator=997))
@@ -156,33 +195,58 @@ def test_every_draw_has_at_least_the_scale_of_its_proof(scales):
         return scales
 
     def close(found, least):
-        assert all(one <= other <= one + Fraction(1, 256) for one, other in zip(least, found, strict=True))
+        assert all(
+            one <= other <= one + Fraction(1, 256) for one, other in zip(least, found, strict=True)
+        )
 
-    close(asked(sparse_vector, CANDIDATES, Fraction(3, 4)), [3 / (epsilon / 2), *[4 / (epsilon / 2)] * 3])
-    close(asked(sparse_vector, CANDIDATES, Fraction(1, 5)), [4 / (epsilon / 2), *[5 / (epsilon / 2)] * 3])
+    close(
+        asked(sparse_vector, CANDIDATES, Fraction(3, 4)),
+        [3 / (epsilon / 2), *[4 / (epsilon / 2)] * 3],
+    )
+    close(
+        asked(sparse_vector, CANDIDATES, Fraction(1, 5)),
+        [4 / (epsilon / 2), *[5 / (epsilon / 2)] * 3],
+    )
     close(asked(recursive, 1, MOST), [1 / epsilon])
     limits, low, high = (10, 9000, 10**6), np.array([-1, -1, 5]), np.array([10**6, 7, 3000])
-    most = max(10**6 - 10, 2 * (3000 - 10))  # the one query on the largest amounts, or the two on those up to 3000
+    most = max(
+        10**6 - 10, 2 * (3000 - 10)
+    )  # the one query on the largest amounts, or the two on those up to 3000
     assert most % (most // 4096) != 0
-    close(asked(least_error, limits, low, high, np.ones((3, 3))), [math.ceil(Fraction(most, most // 4096)) / epsilon] * 3)
+    close(
+        asked(least_error, limits, low, high, np.ones((3, 3))),
+        [math.ceil(Fraction(most, most // 4096)) / epsilon] * 3,
+    )
 
 
 def recursive_index(rows, start, most, beta):
     """i* of the definition, with the counts written out."""
-    return next(i for i in itertools.count() if sum(w > min(most, math.floor(start * math.exp(i * beta))) for w in rows) <= i)
+    return next(
+        i
+        for i in itertools.count()
+        if sum(w > min(most, math.floor(start * math.exp(i * beta))) for w in rows) <= i
+    )
 
 
-@given(st.lists(st.integers(0, 60), max_size=12), st.integers(0, 60), st.sampled_from([0.05, 0.3, 1.0]))
+@given(
+    st.lists(st.integers(0, 60), max_size=12), st.integers(0, 60), st.sampled_from([0.05, 0.3, 1.0])
+)
 @settings(max_examples=150, deadline=None)
 def test_the_index_of_the_recursive_mechanism_moves_by_at_most_one(rows, more, beta):
-    assert 0 <= recursive_index([*rows, more], 3, 60, beta) - recursive_index(rows, 3, 60, beta) <= 1
+    assert (
+        0 <= recursive_index([*rows, more], 3, 60, beta) - recursive_index(rows, 3, 60, beta) <= 1
+    )
 
 
 @given(st.lists(st.integers(0, 60), max_size=40), st.sampled_from(["1/4", "1", "3"]))
 @settings(max_examples=60, deadline=None)
 def test_recursive_without_noise_is_the_definition(rows, epsilon):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(threshold, "discrete_laplace", lambda n, d, count, entropy: np.zeros(count, dtype=np.int64))
+        patch.setattr(
+            threshold,
+            "discrete_laplace",
+            lambda n, d, count, entropy: np.zeros(count, dtype=np.int64),
+        )
         limit = recursive(amounts(rows), Fraction(epsilon), SeededEntropy(1), start=3, most=60)
     beta = 0.4 * float(Fraction(epsilon))  # tied to the epsilon of this choice
     wanted = 3 * math.exp(min(0.5 + beta * recursive_index(rows, 3, 60, beta), math.log(20)))
@@ -191,10 +255,18 @@ def test_recursive_without_noise_is_the_definition(rows, epsilon):
 
 def test_recursive_draws_the_stated_law(ahead):
     """The logarithm of the limit is beta (i* + Z) + 1/2 above the start: each of the likely places within 5 standard errors."""
-    rows, trials, entropy, start = [one * 10**6 for one in (3, 9, 14, 30, 31, 55)], 3000, SeededEntropy(29), 3 * 10**6
+    rows, trials, entropy, start = (
+        [one * 10**6 for one in (3, 9, 14, 30, 31, 55)],
+        3000,
+        SeededEntropy(29),
+        3 * 10**6,
+    )
     index = recursive_index(rows, start, 10**15, 0.4)
     assert index == 4
-    draws = [recursive(amounts(rows), Fraction(1), entropy, start=start, most=10**15) for _ in range(trials)]
+    draws = [
+        recursive(amounts(rows), Fraction(1), entropy, start=start, most=10**15)
+        for _ in range(trials)
+    ]
     found = Counter(round((math.log(limit / start) - 0.5) / 0.4) - index for limit in draws)
     z, mass = laplace(1.0, 30)
     for shift, chance in zip(z, mass, strict=True):
@@ -212,19 +284,27 @@ def test_searches_end_within_the_public_range(scales):
 
 def test_recursive_never_leaves_the_public_range():
     entropy = SeededEntropy(5)
-    limits = [recursive(amounts([5] * 9), Fraction(1, 1000), entropy, start=2, most=MOST) for _ in range(300)]
+    limits = [
+        recursive(amounts([5] * 9), Fraction(1, 1000), entropy, start=2, most=MOST)
+        for _ in range(300)
+    ]
     assert set(limits) >= {1, MOST}
     assert all(1 <= limit <= MOST for limit in limits)
 
 
-@given(st.lists(st.integers(0, 40), max_size=25), st.lists(st.tuples(st.integers(-1, 40), st.integers(-1, 40)), min_size=1, max_size=5))
+@given(
+    st.lists(st.integers(0, 40), max_size=25),
+    st.lists(st.tuples(st.integers(-1, 40), st.integers(-1, 40)), min_size=1, max_size=5),
+)
 @settings(max_examples=80, deadline=None)
 def test_biases_and_sensitivity_by_brute_force(rows, pairs):
     ends = [sorted(pair) for pair in pairs]
     low, high, limits = *np.array(ends).T, (3, 10, 40)
     wanted = [[sum(max(w - t, 0) for w in rows if lo < w <= hi) for lo, hi in ends] for t in limits]
     assert biases(np.sort(amounts(rows)), limits, low, high).tolist() == wanted
-    assert sensitivity(limits, low, high) == max(sum(max(w - 3, 0) for lo, hi in ends if lo < w <= hi) for w in range(41))
+    assert sensitivity(limits, low, high) == max(
+        sum(max(w - 3, 0) for lo, hi in ends if lo < w <= hi) for w in range(41)
+    )
 
 
 def test_biases_of_large_amounts_are_exact():
@@ -234,7 +314,18 @@ def test_biases_of_large_amounts_are_exact():
 
 
 def test_a_bias_that_cannot_be_costs_no_draw(scales):
-    assert least_error(amounts([1, 1]), Fraction(1), SeededEntropy(1), CANDIDATES, np.array([-1]), np.array([1]), NOISE[:, :1]) == 1
+    assert (
+        least_error(
+            amounts([1, 1]),
+            Fraction(1),
+            SeededEntropy(1),
+            CANDIDATES,
+            np.array([-1]),
+            np.array([1]),
+            NOISE[:, :1],
+        )
+        == 1
+    )
     assert scales == []
 
 
@@ -251,5 +342,7 @@ def test_no_row_makes_them_fail():
 def test_noise_and_searches_beyond_exact_arithmetic_are_refused():
     with pytest.raises(InputError, match=r"epsilon must be larger: more than 2\^22 steps"):
         recursive(amounts([1]), Fraction(1, 10**9), SeededEntropy(1), start=1, most=2**40)
-    with pytest.raises(InputError, match=r"epsilon must be larger: noise of 1.2e\+18 is beyond exact arithmetic"):
+    with pytest.raises(
+        InputError, match=r"epsilon must be larger: noise of 1.2e\+18 is beyond exact arithmetic"
+    ):
         scale_up(2**30, Fraction(1, 2**30))

@@ -20,7 +20,9 @@ from leastnoise._linop import dense
 
 
 def test_another_form_is_refused(laplace):
-    with pytest.raises(InputError, match="must be one of 'review', 'registry', 'mbi', 'notebook'; got 'pdf'"):
+    with pytest.raises(
+        InputError, match="must be one of 'review', 'registry', 'mbi', 'notebook'; got 'pdf'"
+    ):
         ln.export(laplace, "pdf")
 
 
@@ -43,14 +45,20 @@ def test_a_damaged_manifest_is_no_fault(changed):
         ln.export(changed(lambda value: value["privacy"].pop("promise")), "review")
 
 
-# --- review -------------------------------------------------------------------------------------------------------------------
+# --- review ---------------------------------------------------------------------------------------
 
 
 def test_a_review_asks_every_question_and_marks_what_people_must_answer(stored):
-    text, questions = ln.export(stored, "review"), re.findall(r"^### (\d+)\. .*$", REVIEW.read_text(), re.MULTILINE)
+    text, questions = (
+        ln.export(stored, "review"),
+        re.findall(r"^### (\d+)\. .*$", REVIEW.read_text(), re.MULTILINE),
+    )
     assert "**NOT PRIVATE" in text  # they came from seeds
     assert questions == [str(number) for number in range(1, len(questions) + 1)]
-    answers = [part.split("\n", 1)[1].split("\n#")[0].strip() for part in re.split(r"^### ", text, flags=re.MULTILINE)[1:]]
+    answers = [
+        part.split("\n", 1)[1].split("\n#")[0].strip()
+        for part in re.split(r"^### ", text, flags=re.MULTILINE)[1:]
+    ]
     assert len(answers) == len(questions)
     assert all(answers)
     marked = sum(f"**{FILL_IN}**: " in answer for answer in answers)
@@ -59,33 +67,52 @@ def test_a_review_asks_every_question_and_marks_what_people_must_answer(stored):
 
 
 def test_the_whole_privacy_loss_is_stated(changed):
-    guard = {"guard_share": "1/100", "guard_charge": "1/99", "guard_used": 790, "guard_kept": 800, "guard_noise_std": 40.0}
+    guard = {
+        "guard_share": "1/100",
+        "guard_charge": "1/99",
+        "guard_used": 790,
+        "guard_kept": 800,
+        "guard_noise_std": 40.0,
+    }
     copy = changed(lambda value: value.update(receipt=guard))
     release = ln.read_release(copy)
     assert (release.plan.privacy.budget, release.privacy.budget) == (PureDP(1), PureDP("100/99"))
-    loss = yaml.safe_load(ln.export(copy, "registry"))["deployment"]["privacy_loss"]["privacy_parameters"]
+    loss = yaml.safe_load(ln.export(copy, "registry"))["deployment"]["privacy_loss"][
+        "privacy_parameters"
+    ]
     assert Fraction(loss["epsilon"]) >= Fraction(100, 99)
     assert loss["epsilon"] == pytest.approx(100 / 99)
     assert "A guard counted rows first and cost 1/99 more" in ln.export(copy, "review")
 
 
-@pytest.mark.parametrize("bound", [{}, {"max_per_cell": {"rows": 2, "attributes": ["month", "sex"]}}])
+@pytest.mark.parametrize(
+    "bound", [{}, {"max_per_cell": {"rows": 2, "attributes": ["month", "sex"]}}]
+)
 def test_the_unit_is_a_person_with_a_bound_of_rows(changed, bound):
-    text = ln.export(changed(lambda value: value["privacy"]["unit"].update(column="person", max_rows=5, **bound)), "review")
+    text = ln.export(
+        changed(
+            lambda value: value["privacy"]["unit"].update(column="person", max_rows=5, **bound)
+        ),
+        "review",
+    )
     assert "All rows of one value of the column 'person', of which at most 5 are used" in text
     assert ("and at most 2 in one cell of month x sex." in text) == bool(bound)
 
 
-# --- the registry of deployments ----------------------------------------------------------------------------------------------
+# --- the registry of deployments ------------------------------------------------------------------
 
 # The registry's own template, by its keys.
 KEYS = {
-    "basic": "name data_curators description intended_use data_product_type data_product_region data_product_sector publication_date",
+    "basic": "name data_curators description intended_use data_product_type data_product_region "
+    "data_product_sector publication_date",
     "dp_variant": "variant_name data_domain unprotected_quantities",
-    "privacy_loss": "privacy_unit privacy_unit_details number_of_privacy_units privacy_parameters privacy_parameters_details",
-    "deployment_model": "model_name model_name_details trust_assumptions actors release_type release_type_details data_source_type "
+    "privacy_loss": "privacy_unit privacy_unit_details number_of_privacy_units privacy_parameters "
+    "privacy_parameters_details",
+    "deployment_model": "model_name model_name_details trust_assumptions actors release_type "
+    "release_type_details data_source_type "
     "data_source_type_details access_type access_type_details",
-    "implementation": "preprocessing_and_hyperparameter_tuning mechanisms composition post_processing justification utility "
+    "implementation": "preprocessing_and_hyperparameter_tuning mechanisms composition "
+    "post_processing justification utility "
     "additional_information",
     "administrative": "evidence_sources status registry_authors tier",
 }
@@ -97,10 +124,18 @@ def test_an_entry_of_the_registry_has_its_keys(stored):
     entry = yaml.safe_load(text)
     assert set(entry) == {"url_slug", "deployment"}
     assert set(entry["deployment"]) == set(KEYS)
-    assert [part for part, keys in KEYS.items() if not set(entry["deployment"][part]) <= set(keys.split())] == []
+    assert [
+        part
+        for part, keys in KEYS.items()
+        if not set(entry["deployment"][part]) <= set(keys.split())
+    ] == []
     product = entry["deployment"]["basic"]
-    assert product["publication_date"] == json.loads((stored / "manifest.json").read_text())["written"]
-    assert product["data_curators"] == [{"data_curator_name": FILL_IN, "data_curator_type": FILL_IN}]
+    assert (
+        product["publication_date"] == json.loads((stored / "manifest.json").read_text())["written"]
+    )
+    assert product["data_curators"] == [
+        {"data_curator_name": FILL_IN, "data_curator_type": FILL_IN}
+    ]
 
 
 def test_losses_of_every_definition(stored):
@@ -113,7 +148,7 @@ def test_losses_of_every_definition(stored):
         assert exact <= Fraction(value) <= exact * (1 + Fraction(1, 2**50))
 
 
-# --- mbi ----------------------------------------------------------------------------------------------------------------------
+# --- mbi ------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(params=["1-laplace", "1-gaussian", "1-weights", "1-floored"])
@@ -126,15 +161,25 @@ def test_mbi_gets_rows_of_equal_noise(measured, page):
     release = ln.read_release(measured)
     (total,) = release.answer(ln.queries(release.plan.domain))
     assert value["total"] == {"answer": total.answer.item(), "noise_std": total.noise_std.item()}
-    assert value["domain"] == {name: release.plan.domain.kind(name).size for name in release.plan.domain.names}
+    assert value["domain"] == {
+        name: release.plan.domain.kind(name).size for name in release.plan.domain.names
+    }
     counts = [table for table in page["tables"](measured) if table["measure"] is None]
     assert len(counts) == len(value["measurements"])
     for table, one in zip(counts, value["measurements"], strict=True):
         assert one["clique"] == table["attributes"]
-        factor = one["stddev"] / np.sqrt([page["variance"](table["noise"], scale, table["grid"]) for scale in table["scales"]])
-        assert one["noisy_measurement"] == pytest.approx((table["values"] * factor).tolist(), rel=0.02)
+        factor = one["stddev"] / np.sqrt(
+            [page["variance"](table["noise"], scale, table["grid"]) for scale in table["scales"]]
+        )
+        assert one["noisy_measurement"] == pytest.approx(
+            (table["values"] * factor).tolist(), rel=0.02
+        )
         plain = matrix_of(table["matrices"]) * factor[:, None]
-        assert np.allclose(matrix_of(one["matrices"]) if "matrices" in one else np.eye(plain.shape[1]), plain, rtol=0.02)
+        assert np.allclose(
+            matrix_of(one["matrices"]) if "matrices" in one else np.eye(plain.shape[1]),
+            plain,
+            rtol=0.02,
+        )
 
 
 def matrix_of(matrices):
@@ -143,23 +188,43 @@ def matrix_of(matrices):
 
 @pytest.mark.parametrize("name", ["1-laplace", "1-gaussian", "1-weights"])
 def test_the_error_of_mbis_measurements_is_the_promised_one(laplace, name):
-    # The best unbiased estimate of the first table from what mbi is given has the error that the release states.
-    value, release = json.loads(ln.export(laplace.parent / name, "mbi")), ln.read_release(laplace.parent / name)
-    sizes = {one: size for one, size in value["domain"].items() if any(one in other["clique"] for other in value["measurements"])}
+    # The best unbiased estimate of the first table from what mbi is given has the error that the
+    # release states.
+    value, release = (
+        json.loads(ln.export(laplace.parent / name, "mbi")),
+        ln.read_release(laplace.parent / name),
+    )
+    sizes = {
+        one: size
+        for one, size in value["domain"].items()
+        if any(one in other["clique"] for other in value["measurements"])
+    }
     rows = []
     for one in value["measurements"]:
-        each = [np.array(part) for part in one.get("matrices", [np.eye(sizes[attribute]) for attribute in one["clique"]])]
+        each = [
+            np.array(part)
+            for part in one.get(
+                "matrices", [np.eye(sizes[attribute]) for attribute in one["clique"]]
+            )
+        ]
         own = dict(zip(one["clique"], each, strict=True))
-        rows.append(matrix_of([own.get(attribute, np.ones((1, size))) for attribute, size in sizes.items()]) / one["stddev"])
+        rows.append(
+            matrix_of([own.get(attribute, np.ones((1, size))) for attribute, size in sizes.items()])
+            / one["stddev"]
+        )
     product = release.tables[0].product
     asked = dict(zip(product.attributes, map(dense, product.operators), strict=True))
-    wanted = matrix_of([asked.get(attribute, np.ones((1, size))) for attribute, size in sizes.items()])
+    wanted = matrix_of(
+        [asked.get(attribute, np.ones((1, size))) for attribute, size in sizes.items()]
+    )
     std = np.sqrt(np.diag(wanted @ np.linalg.pinv(np.vstack(rows).T @ np.vstack(rows)) @ wanted.T))
     assert std == pytest.approx(release.tables[0].noise_std.reshape(-1), rel=1e-6)
 
 
 def test_mbi_refuses_measurements_that_were_chosen_by_their_noise(laplace):
-    with pytest.raises(InputError, match="No interval is known for further answers from a release by 'dawa'"):
+    with pytest.raises(
+        InputError, match="No interval is known for further answers from a release by 'dawa'"
+    ):
         ln.export(laplace.parent / "1-dawa", "mbi")
 
 
@@ -185,7 +250,7 @@ def test_mbi_reads_it(measured, page, tmp_path):
     assert np.abs(asked - table.answer.reshape(-1)).max() < 5 * table.noise_std.max()
 
 
-# --- notebooks ----------------------------------------------------------------------------------------------------------------
+# --- notebooks ------------------------------------------------------------------------------------
 
 
 def test_a_notebook_runs(stored):

@@ -14,30 +14,45 @@ from leastnoise._linop import dense, operators, to_json
 from linop.conformance import CASES
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.operator.rows * case.operator.size < 10_000], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case",
+    [case for case in CASES if case.operator.rows * case.operator.size < 10_000],
+    ids=lambda case: case.name,
+)
 def test_the_page_knows_every_operator(case, page):
     written = json.loads(json.dumps(to_json(case.operator)))
     assert np.array_equal(page["matrix"](written), dense(case.operator))
 
 
 def test_every_kind_of_operator_is_tried():
-    assert {type(case.operator) for case in CASES} == {one for one in operators() if one.__module__.startswith("leastnoise.")}
+    assert {type(case.operator) for case in CASES} == {
+        one for one in operators() if one.__module__.startswith("leastnoise.")
+    }
 
 
 def test_a_stored_release_is_read_by_the_page(stored, page):
     release = ln.read_release(stored)
     read = list(page["tables"](stored))
     assert len(read) == len(release.measurements.blocks)
-    for table, block, values in zip(read, release.measurements.blocks, release.observation.values, strict=True):
+    for table, block, values in zip(
+        read, release.measurements.blocks, release.observation.values, strict=True
+    ):
         assert (tuple(table["attributes"]), table["measure"]) == (block.attributes, block.measure)
         assert np.array_equal(table["values"], values / release.measurements.grid)
         expected = [dense(factor.operator) for factor in block.factors]
-        assert all(np.array_equal(one, other) for one, other in zip(table["matrices"], expected, strict=True))
+        assert all(
+            np.array_equal(one, other)
+            for one, other in zip(table["matrices"], expected, strict=True)
+        )
         assert table["scales"] == pytest.approx(float(block.scale) / block.scaling())
         # to a sixth of a squared step of the noise
-        known = [page["variance"](table["noise"], scale, table["grid"]) for scale in table["scales"]]
+        known = [
+            page["variance"](table["noise"], scale, table["grid"]) for scale in table["scales"]
+        ]
         assert known == pytest.approx(
-            block_variance(release.measurements, block) / block.scaling() ** 2, rel=1e-6, abs=0.17 / table["grid"] ** 2
+            block_variance(release.measurements, block) / block.scaling() ** 2,
+            rel=1e-6,
+            abs=0.17 / table["grid"] ** 2,
         )
 
 
@@ -50,18 +65,28 @@ def test_the_answers_of_a_stored_release_follow_from_it_today(stored):
             rows = list(csv.DictReader(file))
         for name in ("answer", "noise_std", "low", "high"):
             # Answers on buckets are solved by another matrix than then: their last digits differ.
-            assert [float(row[name]) for row in rows] == pytest.approx(table.numbers()[name].tolist(), rel=1e-9, abs=1e-8)
+            assert [float(row[name]) for row in rows] == pytest.approx(
+                table.numbers()[name].tolist(), rel=1e-9, abs=1e-8
+            )
 
 
 def test_the_page_alone_gives_the_same_answers(page, laplace):
     release = ln.read_release(laplace)
     counts = [table for table in page["tables"](laplace) if table["measure"] is None]
-    names = [name for name in release.plan.domain.names if any(name in table["attributes"] for table in counts)]
+    names = [
+        name
+        for name in release.plan.domain.names
+        if any(name in table["attributes"] for table in counts)
+    ]
     rows, values = [], []
     for table in counts:
-        own = dict(zip(table["attributes"], table["matrices"], strict=True))  # one factor an attribute here
+        own = dict(
+            zip(table["attributes"], table["matrices"], strict=True)
+        )  # one factor an attribute here
         parts = [own.get(name, np.ones((1, release.plan.domain.kind(name).size))) for name in names]
-        std = np.sqrt([page["variance"](table["noise"], scale, table["grid"]) for scale in table["scales"]])
+        std = np.sqrt(
+            [page["variance"](table["noise"], scale, table["grid"]) for scale in table["scales"]]
+        )
         rows.append(reduce(np.kron, parts) / std[:, None])
         values.append(table["values"] / std)
     cells = np.linalg.lstsq(np.vstack(rows), np.concatenate(values), rcond=None)[0].reshape(

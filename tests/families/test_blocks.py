@@ -24,7 +24,9 @@ GRAMS: dict[str, Gram] = {
     "prefix": prefix_gram(48),
     "ranges": all_ranges_gram(48),
     "mixed": summed(((1.0, prefix_gram(48)), (3.0, width_gram(48, 1)), (2.0, width_gram(48, 48)))),
-    "ranges of whole blocks": summed(((2.0, gram_of(Ranges(48, [0, 12, 24], [35, 23, 47]))), (1.0, width_gram(48, 1)))),
+    "ranges of whole blocks": summed(
+        ((2.0, gram_of(Ranges(48, [0, 12, 24], [35, 23, 47]))), (1.0, width_gram(48, 1)))
+    ),
 }
 
 
@@ -36,16 +38,27 @@ def test_error_and_gradient_are_those_of_the_matrix(name: str, own: float) -> No
     asked = _blocks.block_gram(GRAMS[name], 12, 4)
     error, by_values, by_above = _blocks.blocks_objective(asked, support, values, above)
     theta = support.spread(values)
-    within, divisors = np.vstack([np.eye(12), theta]) / (1 + theta.sum(axis=0)), 1 + above.sum(axis=0)
+    within, divisors = (
+        np.vstack([np.eye(12), theta]) / (1 + theta.sum(axis=0)),
+        1 + above.sum(axis=0),
+    )
     sums = np.vstack([np.diag(above[0]), above[1:]]) / divisors
     matrix = np.vstack([np.kron(np.diag(1 / divisors), within), np.kron(sums, np.ones(12))])
     np.testing.assert_allclose(np.abs(matrix).sum(axis=0), 1)
     assert error == pytest.approx(np.trace(GRAMS[name].dense() @ np.linalg.inv(matrix.T @ matrix)))
-    slopes = approx_fprime(values, lambda x: _blocks.blocks_objective(asked, support, x, above)[0], 1e-6)
+    slopes = approx_fprime(
+        values, lambda x: _blocks.blocks_objective(asked, support, x, above)[0], 1e-6
+    )
     np.testing.assert_allclose(by_values, slopes, rtol=1e-3, atol=1e-6 * error)
-    slopes = approx_fprime(above.ravel(), lambda x: _blocks.blocks_objective(asked, support, values, x.reshape(above.shape))[0], 1e-6)
+    slopes = approx_fprime(
+        above.ravel(),
+        lambda x: _blocks.blocks_objective(asked, support, values, x.reshape(above.shape))[0],
+        1e-6,
+    )
     first = 0 if own else 1  # without rows of their own, blocks get none
-    np.testing.assert_allclose(by_above[first:], slopes.reshape(above.shape)[first:], rtol=1e-3, atol=1e-6 * error)
+    np.testing.assert_allclose(
+        by_above[first:], slopes.reshape(above.shape)[first:], rtol=1e-3, atol=1e-6 * error
+    )
 
 
 def unit_error(factor: Factor, asked: Operator) -> float:
@@ -55,12 +68,19 @@ def unit_error(factor: Factor, asked: Operator) -> float:
 
 @pytest.mark.parametrize(("size", "most"), [(2, 1.3), (7, 2.2), (1000, 7.5), (16384, 10.56)])
 def test_its_error(size: int, most: float) -> None:
-    assert unit_error(_blocks.p_identity_blocks(prefix_gram(size), 1).factor("a"), Prefix(size)) < most
+    assert (
+        unit_error(_blocks.p_identity_blocks(prefix_gram(size), 1).factor("a"), Prefix(size)) < most
+    )
 
 
 def test_a_total_alone_is_measured_nearly_alone() -> None:
     for size in (3, 8, 40):  # the coefficients of cells are hundreds of times smaller
-        assert unit_error(_blocks.p_identity_blocks(width_gram(size, size), 1).factor("a"), Total(size)) < 1.1
+        assert (
+            unit_error(
+                _blocks.p_identity_blocks(width_gram(size, size), 1).factor("a"), Total(size)
+            )
+            < 1.1
+        )
 
 
 def test_given_ranges_are_planned_as_well_as_by_descent_on_all_of_them() -> None:
@@ -69,15 +89,24 @@ def test_given_ranges_are_planned_as_well_as_by_descent_on_all_of_them() -> None
     gram = gram_of(asked)
     found = unit_error(_blocks.p_identity_blocks(gram, 1).factor("a"), asked)
     assert found < 1.15 * unit_error(p_identity(gram, 1, effort=0.01).factor("a"), asked)
-    assert found < 0.6 * math.sqrt(float((ends[1] - ends[0] + 1).mean()))  # with every cell measured
+    assert found < 0.6 * math.sqrt(
+        float((ends[1] - ends[0] + 1).mean())
+    )  # with every cell measured
 
 
-def test_blocks_sums_by_themselves_are_measured_where_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_sums_by_themselves_are_measured_where_there_are_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("leastnoise._families._blocks._FEW", 4)
     monkeypatch.setattr("leastnoise._families._blocks._STEPS", 20)
-    fitted, factor = _blocks.fit_blocks(prefix_gram(5000)), _blocks.p_identity_blocks(prefix_gram(5000), 1).factor("a")
+    fitted, factor = (
+        _blocks.fit_blocks(prefix_gram(5000)),
+        _blocks.p_identity_blocks(prefix_gram(5000), 1).factor("a"),
+    )
     assert isinstance(factor.operator.above, DiagonalAndRows)
-    assert unit_error(factor, Prefix(5000)) == pytest.approx(fitted.rmse, rel=0.02)  # of whole blocks
+    assert unit_error(factor, Prefix(5000)) == pytest.approx(
+        fitted.rmse, rel=0.02
+    )  # of whole blocks
 
 
 def test_widths_keep_the_blocks_even() -> None:

@@ -46,7 +46,9 @@ def test_an_error_that_cannot_fall_any_further_is_left_at_once() -> None:
 
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
         seen.append(point.copy())
-        return 1 + abs(float(point[0]) - 1), np.array([1.0])  # its slope is wrong: every step is shortened in vain
+        return 1 + abs(float(point[0]) - 1), np.array(
+            [1.0]
+        )  # its slope is wrong: every step is shortened in vain
 
     point, error = descended(objective, np.array([1.0]), 9.0, 50)
     assert (point[0], error) == (1.0, 1.0)
@@ -58,7 +60,12 @@ def test_a_step_is_as_long_as_the_slope_is_steep() -> None:
         return float((point[0] - 3) ** 2), 2 * (point - 3)
 
     start = np.zeros(1), *objective(np.zeros(1))
-    for way, most, least, largest in ((0.01, 9.0, 0.5, 3.5), (0.01, 0.1, 0.1, 0.1), (2.0, 9.0, 2, 2), (100.0, 999.0, 1, 5)):
+    for way, most, least, largest in (
+        (0.01, 9.0, 0.5, 3.5),
+        (0.01, 0.1, 0.1, 0.1),
+        (2.0, 9.0, 2, 2),
+        (100.0, 999.0, 1, 5),
+    ):
         found = _along(objective, start, np.array([way]), most)
         assert found is not None
         assert least <= found[0][0] <= largest

@@ -62,8 +62,12 @@ def test_the_structured_spectra_agree_with_the_plain_one(gram: Gram) -> None:
     if gram.mirrored:
         weights += weights[::-1]
     expected, vectors = optimal._plain(gram.dense(), weights)
-    for values, columns in [optimal._spectrum(gram)(weights)] + ([optimal._mirrored(gram.dense(), weights)] if gram.mirrored else []):
-        np.testing.assert_allclose((columns * values) @ columns.T, (vectors * expected) @ vectors.T, atol=1e-9)
+    for values, columns in [optimal._spectrum(gram)(weights)] + (
+        [optimal._mirrored(gram.dense(), weights)] if gram.mirrored else []
+    ):
+        np.testing.assert_allclose(
+            (columns * values) @ columns.T, (vectors * expected) @ vectors.T, atol=1e-9
+        )
 
 
 def test_workloads_of_low_rank_and_cells_never_asked_for() -> None:
@@ -87,7 +91,10 @@ def test_weights_of_fewer_cells_are_a_start_that_is_nearly_done(gram: Gram) -> N
     start = optimal._refined(optimal.fit_gaussian_optimum(gram.coarsen(4)).weights, gram.size)
     bound = float(optimal._spectrum(gram)(start)[0].sum()) ** 2 / gram.queries
     assert bound == pytest.approx(optimal.fit_gaussian_optimum(gram).lower ** 2, rel=2e-3)
-    even = float(optimal._spectrum(gram)(np.full(gram.size, 1 / gram.size))[0].sum()) ** 2 / gram.queries
+    even = (
+        float(optimal._spectrum(gram)(np.full(gram.size, 1 / gram.size))[0].sum()) ** 2
+        / gram.queries
+    )
     assert even < 0.99 * bound
 
 
@@ -119,9 +126,16 @@ def test_no_other_weights_of_eigenvectors_are_better(gram: Gram, norm: int) -> N
 
 
 def test_published_eigen_designs() -> None:
-    # EigenDesign as measured at n = 4096; the design is within a few per cent of the optimum for ranges at every size.
-    assert strategy_rmse(all_ranges_gram(256), optimal.fit_eigen_design(all_ranges_gram(256), 2), 2) <= 2.9014 * 1.01
-    assert strategy_rmse(width_gram(256, 32), optimal.fit_eigen_design(width_gram(256, 32), 2), 2) <= 2.354 * 1.02
+    # EigenDesign as measured at n = 4096; the design is within a few per cent of the optimum for
+    # ranges at every size.
+    assert (
+        strategy_rmse(all_ranges_gram(256), optimal.fit_eigen_design(all_ranges_gram(256), 2), 2)
+        <= 2.9014 * 1.01
+    )
+    assert (
+        strategy_rmse(width_gram(256, 32), optimal.fit_eigen_design(width_gram(256, 32), 2), 2)
+        <= 2.354 * 1.02
+    )
 
 
 def test_an_eigen_design_of_low_rank() -> None:
@@ -130,7 +144,9 @@ def test_an_eigen_design_of_low_rank() -> None:
     assert total.shape == (1, 5)
 
 
-@pytest.mark.parametrize("fit", [optimal.fit_gaussian_optimum, lambda nothing: optimal.fit_eigen_design(nothing, 2)])
+@pytest.mark.parametrize(
+    "fit", [optimal.fit_gaussian_optimum, lambda nothing: optimal.fit_eigen_design(nothing, 2)]
+)
 def test_queries_of_zeros_are_refused(fit: Callable[[Gram], object]) -> None:
     with pytest.raises(InputError, match="nothing to plan"):
         fit(dense_gram(np.zeros((2, 2)), 1))
@@ -142,7 +158,11 @@ def test_a_smaller_norm_with_the_same_gram_matrix() -> None:
     np.testing.assert_allclose(talk.T @ talk, wavelet.T @ wavelet, atol=1e-12)
     found = optimal.reduce_l1_norm(wavelet.astype(float))
     np.testing.assert_allclose(found.T @ found, wavelet.T @ wavelet, atol=1e-12)
-    assert optimal.column_norm(found, 1) < optimal.column_norm(talk, 1) < optimal.column_norm(wavelet, 1)
+    assert (
+        optimal.column_norm(found, 1)
+        < optimal.column_norm(talk, 1)
+        < optimal.column_norm(wavelet, 1)
+    )
     ratio = strategy_rmse(prefix_gram(4), found, 1) / strategy_rmse(prefix_gram(4), wavelet, 1)
     assert ratio == pytest.approx(optimal.column_norm(found, 1) / 3)
     np.testing.assert_array_equal(optimal.reduce_l1_norm(np.eye(3)), np.eye(3))  # never worse
@@ -155,7 +175,9 @@ def test_the_gradient_is_that_of_finite_differences() -> None:
     rng = np.random.default_rng(0)
     free, matrix = rng.standard_normal((5, 3)), rng.standard_normal((3, 4))
     _, slope = optimal.smooth_norm(free, matrix, 10.0, 0.1)
-    slopes = approx_fprime(free.ravel(), lambda x: optimal.smooth_norm(x.reshape(5, 3), matrix, 10.0, 0.1)[0], 1e-7)
+    slopes = approx_fprime(
+        free.ravel(), lambda x: optimal.smooth_norm(x.reshape(5, 3), matrix, 10.0, 0.1)[0], 1e-7
+    )
     np.testing.assert_allclose(slope.ravel(), slopes, atol=1e-5)
 
 

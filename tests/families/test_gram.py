@@ -23,14 +23,36 @@ def cases() -> list[tuple[str, list[tuple[float, Operator]]]]:
         low, high = np.sort(rng.integers(0, n, (2, 6)), axis=0)
         given, some = Ranges(n, low, high), Dense(rng.integers(-2, 3, (5, n)))
         window = Ranges(n, np.arange(n // 2 + 1), np.arange(n // 2 + 1) + (n - 1) // 2)
-        names = ("prefix", Prefix(n)), ("ranges", AllRanges(n)), ("cells", Identity(n)), ("total", Total(n))
-        out += [(f"{name}{n}", [(1.0, operator)]) for name, operator in (*names, ("windows", window), ("given", given), ("matrix", some))]
+        names = (
+            ("prefix", Prefix(n)),
+            ("ranges", AllRanges(n)),
+            ("cells", Identity(n)),
+            ("total", Total(n)),
+        )
+        out += [
+            (f"{name}{n}", [(1.0, operator)])
+            for name, operator in (*names, ("windows", window), ("given", given), ("matrix", some))
+        ]
         out.append((f"sum{n}", [(4.0, Prefix(n)), (1.0, AllRanges(n))]))
-        out.append((f"all forms{n}", [(1.0, Prefix(n)), (3.0, given), (0.5, window), (2.0, Identity(n)), (0.3, some), (0.2, some)]))
+        out.append(
+            (
+                f"all forms{n}",
+                [
+                    (1.0, Prefix(n)),
+                    (3.0, given),
+                    (0.5, window),
+                    (2.0, Identity(n)),
+                    (0.3, some),
+                    (0.2, some),
+                ],
+            )
+        )
     return out
 
 
-@pytest.mark.parametrize(("name", "asked"), cases(), ids=lambda case: case if isinstance(case, str) else "")
+@pytest.mark.parametrize(
+    ("name", "asked"), cases(), ids=lambda case: case if isinstance(case, str) else ""
+)
 def test_a_gram_agrees_with_its_workload(name: str, asked: list[tuple[float, Operator]]) -> None:
     gram = summed([(weight, gram_of(operator)) for weight, operator in asked])
     workload = np.vstack([math.sqrt(weight) * dense(operator) for weight, operator in asked])
@@ -42,24 +64,45 @@ def test_a_gram_agrees_with_its_workload(name: str, asked: list[tuple[float, Ope
     np.testing.assert_allclose(gram.diagonal(), full.diagonal(), atol=1e-9)
     for width in (1, 2, 3, size):
         same = np.equal.outer(np.arange(size) // width, np.arange(size) // width)
-        np.testing.assert_allclose(gram.block_products(block[0], width), (full * same) @ block[0], atol=1e-9)
+        np.testing.assert_allclose(
+            gram.block_products(block[0], width), (full * same) @ block[0], atol=1e-9
+        )
     if gram.generators:
-        np.testing.assert_allclose(np.triu(sum(np.outer(a, b) for a, b in gram.generators)), np.triu(full), atol=1e-9)
+        np.testing.assert_allclose(
+            np.triu(sum(np.outer(a, b) for a, b in gram.generators)), np.triu(full), atol=1e-9
+        )
     assert gram.mirrored == np.allclose(full, full[::-1, ::-1])
     widths = [1, 2, 4, 3, 6, 12, 24, 5, size]
-    same = [np.equal.outer(np.arange(size) // width, np.arange(size) // width) / width for width in widths]
-    np.testing.assert_allclose(gram.block_traces(widths), [np.sum(full * own) for own in same], atol=1e-9)
+    same = [
+        np.equal.outer(np.arange(size) // width, np.arange(size) // width) / width
+        for width in widths
+    ]
+    np.testing.assert_allclose(
+        gram.block_traces(widths), [np.sum(full * own) for own in same], atol=1e-9
+    )
 
 
 def test_a_coarser_gram_is_about_that_of_the_same_queries_spread_evenly() -> None:
     spread = np.kron(np.eye(16), np.full((1, 4), 1 / 4))
     low = np.arange(0, 40, 3)
-    for operator, near in ((Identity(64), 1e-12), (Ranges(64, low, low + 20), 1e-12), (Dense(dense(Prefix(64))), 1e-12), (Prefix(64), 0.1)):
+    for operator, near in (
+        (Identity(64), 1e-12),
+        (Ranges(64, low, low + 20), 1e-12),
+        (Dense(dense(Prefix(64))), 1e-12),
+        (Prefix(64), 0.1),
+    ):
         gram = gram_of(operator)
-        np.testing.assert_allclose(gram.coarsen(4).dense(), spread @ gram.dense() @ spread.T, rtol=near * 20, atol=near * 64)
+        np.testing.assert_allclose(
+            gram.coarsen(4).dense(),
+            spread @ gram.dense() @ spread.T,
+            rtol=near * 20,
+            atol=near * 64,
+        )
     for kind in (Prefix, AllRanges):  # a multiple of the same on fewer cells
         coarse = gram_of(kind(64)).coarsen(4).dense()
-        np.testing.assert_allclose(coarse / coarse[0, 0], gram_of(kind(16)).dense() / gram_of(kind(16)).dense()[0, 0])
+        np.testing.assert_allclose(
+            coarse / coarse[0, 0], gram_of(kind(16)).dense() / gram_of(kind(16)).dense()[0, 0]
+        )
 
 
 def test_the_singular_value_bound_is_the_published_one() -> None:
@@ -97,7 +140,9 @@ def test_merged_cells_keep_the_error() -> None:
     small, group = merge_equal_cells(whole)
     assert small.size == 5
     strategy = np.random.default_rng(1).standard_normal((7, 5))
-    assert strategy_rmse(whole, strategy[:, group], 1) == pytest.approx(strategy_rmse(small, strategy, 1))
+    assert strategy_rmse(whole, strategy[:, group], 1) == pytest.approx(
+        strategy_rmse(small, strategy, 1)
+    )
 
 
 def test_rounding_is_to_nearest_and_keeps_the_error() -> None:
@@ -105,11 +150,16 @@ def test_rounding_is_to_nearest_and_keeps_the_error() -> None:
     strategy = np.vstack([np.eye(32) * 0.5, rng.random((3, 32)) / 6])
     whole = to_dyadic(strategy)
     assert np.abs(whole / 2**20 - strategy).max() <= 2.0**-21
-    assert strategy_rmse(prefix_gram(32), whole, 1) == pytest.approx(strategy_rmse(prefix_gram(32), strategy, 1), rel=1e-5)
+    assert strategy_rmse(prefix_gram(32), whole, 1) == pytest.approx(
+        strategy_rmse(prefix_gram(32), strategy, 1), rel=1e-5
+    )
     coarse = to_dyadic(np.vstack([np.eye(4) * [[1.0], [1], [1], [0.1]]]), bits=1)
     assert coarse.shape == (3, 4)
     assert strategy_rmse(prefix_gram(4), coarse, 1) == math.inf
-    for unusable, reason in ((np.full((1, 2), 1e-9), "rounds to zero"), (np.array([[np.inf]]), "finite numbers")):
+    for unusable, reason in (
+        (np.full((1, 2), 1e-9), "rounds to zero"),
+        (np.array([[np.inf]]), "finite numbers"),
+    ):
         with pytest.raises(InputError, match=reason):
             to_dyadic(unusable)
 
@@ -118,8 +168,12 @@ def test_rounding_is_to_nearest_and_keeps_the_error() -> None:
 def test_filled_columns_are_never_worse(norm: int) -> None:
     strategy = np.random.default_rng(4).standard_normal((10, 8))
     filled = fill_columns(strategy, norm)
-    np.testing.assert_allclose(np.linalg.norm(filled, ord=norm, axis=0), column_norm(strategy, norm))
-    assert strategy_rmse(prefix_gram(8), filled, norm) < strategy_rmse(prefix_gram(8), strategy, norm)
+    np.testing.assert_allclose(
+        np.linalg.norm(filled, ord=norm, axis=0), column_norm(strategy, norm)
+    )
+    assert strategy_rmse(prefix_gram(8), filled, norm) < strategy_rmse(
+        prefix_gram(8), strategy, norm
+    )
     assert fill_columns(np.eye(3), norm).shape == (3, 3)
 
 
@@ -137,7 +191,12 @@ def test_filled_columns_are_never_worse(norm: int) -> None:
 )
 def test_a_gram_keeps_the_structure_of_its_queries(operator: Operator, name: str) -> None:
     gram = gram_of(operator)
-    known = {"pairs": bool(gram.pairs), "alone": gram.alone > 0, "given": gram.given is not None, "array": gram.array is not None}
+    known = {
+        "pairs": bool(gram.pairs),
+        "alone": gram.alone > 0,
+        "given": gram.given is not None,
+        "array": gram.array is not None,
+    }
     assert [form for form, has in known.items() if has] == [name]
 
 
@@ -146,9 +205,14 @@ def test_ranges_in_any_words_have_their_structure() -> None:
     shuffle = np.random.default_rng(0).permutation(len(low))
     assert gram_of(Ranges(12, low[shuffle], high[shuffle])) == gram_of(AllRanges(12))
     assert gram_of(Ranges(12, np.zeros(12, int), np.arange(12)[::-1])) == gram_of(Prefix(12))
-    for operator in (Ranges(12, np.zeros(12, int), [*range(11), 10]), Ranges(12, low[:-1], high[:-1])):
+    for operator in (
+        Ranges(12, np.zeros(12, int), [*range(11), 10]),
+        Ranges(12, low[:-1], high[:-1]),
+    ):
         np.testing.assert_allclose(gram_of(operator).dense(), dense(operator).T @ dense(operator))
     line = Domain(x=Integers(0, 3))
-    (found,), (other,) = (queries(line, x=matrix(rows)) for rows in ([[0, 1, 1, 0], [1, 0, 0, 0]], [[1, 0, 1, 0]]))
+    (found,), (other,) = (
+        queries(line, x=matrix(rows)) for rows in ([[0, 1, 1, 0], [1, 0, 0, 0]], [[1, 0, 1, 0]])
+    )
     assert found.operators == (Ranges(4, np.array([1, 0]), np.array([2, 0])),)
     assert other.operators == (Dense([[1, 0, 1, 0]]),)

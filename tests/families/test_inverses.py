@@ -8,23 +8,45 @@ from leastnoise._families import Basis, basis
 from leastnoise._families._blocks import NestedInverse
 from leastnoise._families._toeplitz import ToeplitzInverse
 from leastnoise._families._tree import TreeInverse
-from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Identity, Nested, Operator, Prefix, Ranges, Toeplitz, Total, Tree, dense
+from leastnoise._linop import (
+    AllRanges,
+    Dense,
+    DiagonalAndRows,
+    Identity,
+    Nested,
+    Operator,
+    Prefix,
+    Ranges,
+    Toeplitz,
+    Total,
+    Tree,
+    dense,
+)
 from leastnoise._measurements import Factor
 
 RNG = np.random.default_rng(11)
 INNER = DiagonalAndRows([3, 2, 4, 5], [[1, 2, 0, 1], [0, 1, 3, 1]])
 LAST = DiagonalAndRows([3, 2], [[1, 2], [0, 1]])
 FULL = [(1, 2), (2, 2), (5, 2), (8, 2), (13, 3), (16, 4), (27, 3), (30, 7), (33, 2)]
-TREES = [*(Tree.full(size, branching) for size, branching in FULL), Tree(11, (6, 3, 1)), Tree(20, (5, 1)), Tree(7, (1,))]
+TREES = [
+    *(Tree.full(size, branching) for size, branching in FULL),
+    Tree(11, (6, 3, 1)),
+    Tree(20, (5, 1)),
+    Tree(7, (1,)),
+]
 
 
 def tree_of(tree: Tree, *, even: bool = False) -> Factor:
     """Random weights, of every level or of every node."""
-    weights = np.rint(100 * np.sqrt(RNG.uniform(0.05, 4, len(tree.widths) if even else tree.rows))).astype(int)
+    weights = np.rint(
+        100 * np.sqrt(RNG.uniform(0.05, 4, len(tree.widths) if even else tree.rows))
+    ).astype(int)
     return Factor(("a",), tree, np.repeat(weights, tree.level_sizes) if even else weights)
 
 
-def nested(inner: Operator, last: Operator, above: Operator, heights: list[int], weights: list[int]) -> Factor:
+def nested(
+    inner: Operator, last: Operator, above: Operator, heights: list[int], weights: list[int]
+) -> Factor:
     within = np.repeat(heights, [inner.rows] * (len(heights) - 1) + [last.rows])
     return Factor(("a",), Nested(inner, last, above), np.concatenate([within, weights]))
 
@@ -32,13 +54,21 @@ def nested(inner: Operator, last: Operator, above: Operator, heights: list[int],
 FACTORS = {
     **{str(tree): tree_of(tree) for tree in TREES},
     "a shorter last block": nested(INNER, LAST, Dense([[1, 2, 1], [0, 1, 4]]), [3, 5, 4], [2, 6]),
-    "sums of blocks by themselves": nested(INNER, INNER, DiagonalAndRows([1, 2, 3], [[1, 1, 2]]), [7, 5, 6], [1, 2, 3, 4]),
+    "sums of blocks by themselves": nested(
+        INNER, INNER, DiagonalAndRows([1, 2, 3], [[1, 1, 2]]), [7, 5, 6], [1, 2, 3, 4]
+    ),
     "nested without weights": Factor(("a",), Nested(Tree.full(4, 2), Identity(3), Total(2))),
     "one scale": Factor(("a",), Toeplitz([0, 1, 2, 5], [9, 4, 3, 1], np.full(12, 3))),
-    "runs of scales": Factor(("a",), Toeplitz([0, 1, 2, 5], [9, 4, 3, 1], [5, 5, 5, 5, 6, 6, 6, 8, 8, 9, 11, 11])),
-    "falling scales": Factor(("a",), Toeplitz([0, 2, 7], [7, -2, 1], [9, 9, 4, 4, 4, 4, 2, 2, 1, 1, 1, 3])),
+    "runs of scales": Factor(
+        ("a",), Toeplitz([0, 1, 2, 5], [9, 4, 3, 1], [5, 5, 5, 5, 6, 6, 6, 8, 8, 9, 11, 11])
+    ),
+    "falling scales": Factor(
+        ("a",), Toeplitz([0, 2, 7], [7, -2, 1], [9, 9, 4, 4, 4, 4, 2, 2, 1, 1, 1, 3])
+    ),
     "a scale a cell": Factor(("a",), Toeplitz([0, 3], [5, 2], RNG.integers(1, 9, 12))),
-    "cells and few rows": Factor(("a",), DiagonalAndRows(RNG.integers(1, 9, 12), RNG.integers(-3, 6, (3, 12)))),
+    "cells and few rows": Factor(
+        ("a",), DiagonalAndRows(RNG.integers(1, 9, 12), RNG.integers(-3, 6, (3, 12)))
+    ),
 }
 KINDS = {Tree: TreeInverse, Nested: NestedInverse, Toeplitz: ToeplitzInverse}
 
@@ -49,49 +79,96 @@ def matrix_of(factor: Factor) -> np.ndarray:
 
 @pytest.mark.parametrize("at_once", [None, 20], ids=["at once", "some rows at a time"])
 @pytest.mark.parametrize("name", FACTORS)
-def test_every_answer_is_that_of_the_matrix(name: str, at_once: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_answer_is_that_of_the_matrix(
+    name: str, at_once: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     factor = FACTORS[name]
     size = factor.operator.size
     known, inverse = basis(factor), np.linalg.inv(matrix_of(factor).T @ matrix_of(factor))
     assert isinstance(known, KINDS.get(type(factor.operator), Basis))
-    for module, most in (("_inverse", "_NUMBERS"), ("_tree", "_NUMBERS"), ("_toeplitz", "_NUMBERS"), ("_toeplitz", "_MOST_COVARIED")):
+    for module, most in (
+        ("_inverse", "_NUMBERS"),
+        ("_tree", "_NUMBERS"),
+        ("_toeplitz", "_NUMBERS"),
+        ("_toeplitz", "_MOST_COVARIED"),
+    ):
         if at_once:
-            monkeypatch.setattr(f"leastnoise._families.{module}.{most}", at_once // 2 if most == "_MOST_COVARIED" else at_once)
+            monkeypatch.setattr(
+                f"leastnoise._families.{module}.{most}",
+                at_once // 2 if most == "_MOST_COVARIED" else at_once,
+            )
     assert (known.size, known.kappa) == (size, pytest.approx(inverse.sum()))
     mean = inverse.sum(axis=0) / inverse.sum()
     np.testing.assert_allclose(known.mean, mean, atol=1e-12)
     v = RNG.normal(size=(size, 2))
-    np.testing.assert_allclose(known.residual(v), (inverse - inverse.sum() * np.outer(mean, mean)) @ v, atol=1e-12)
+    np.testing.assert_allclose(
+        known.residual(v), (inverse - inverse.sum() * np.outer(mean, mean)) @ v, atol=1e-12
+    )
     np.testing.assert_allclose(known.solve(v[:, 0]), inverse @ v[:, 0], atol=1e-12)
     low = RNG.integers(0, size, 20)
-    some = [Ranges(size, low, low + RNG.integers(0, size - low)), Dense(RNG.integers(-3, 4, (4, size)))]
-    for operator in (Identity(size), Total(size), Prefix(size), AllRanges(size), factor.operator, Tree.full(size, 4), *some):
+    some = [
+        Ranges(size, low, low + RNG.integers(0, size - low)),
+        Dense(RNG.integers(-3, 4, (4, size))),
+    ]
+    for operator in (
+        Identity(size),
+        Total(size),
+        Prefix(size),
+        AllRanges(size),
+        factor.operator,
+        Tree.full(size, 4),
+        *some,
+    ):
         rows = dense(operator).astype(float)
         variances = np.einsum("ij,jk,ik->i", rows, inverse, rows)
         np.testing.assert_allclose(known.variances(operator), variances, rtol=1e-9)
         assert known.total_variance(operator) == pytest.approx(variances.sum())
         assert known.largest_variance(operator) == pytest.approx(variances.max())
         along = ((rows @ mean) ** 2).sum()
-        assert known.split_sums(operator) == pytest.approx((along, variances.sum() - inverse.sum() * along), abs=1e-9)
+        assert known.split_sums(operator) == pytest.approx(
+            (along, variances.sum() - inverse.sum() * along), abs=1e-9
+        )
 
 
-LARGE = [Tree.full(200, 2), Tree.full(256, 2), Tree.full(300, 16), Tree.full(343, 7), Tree(74, (37, 1))]
+LARGE = [
+    Tree.full(200, 2),
+    Tree.full(256, 2),
+    Tree.full(300, 16),
+    Tree.full(343, 7),
+    Tree(74, (37, 1)),
+]
 # A child of 37 cells, a prime, is one run: a bound all the same, but not a close one.
-LOOSE = {str(LARGE[-1]): 2, **dict.fromkeys(["one scale", "runs of scales"], 2), **dict.fromkeys(["falling scales", "a scale a cell"], 4)}
+LOOSE = {
+    str(LARGE[-1]): 2,
+    **dict.fromkeys(["one scale", "runs of scales"], 2),
+    **dict.fromkeys(["falling scales", "a scale a cell"], 4),
+}
 LOOSE |= {name: 3 for name, factor in FACTORS.items() if isinstance(factor.operator, Nested)}
-MANY = FACTORS | {f"{tree}, even": tree_of(tree, even=True) for tree in [*TREES, *LARGE]} | {str(tree): tree_of(tree) for tree in LARGE}
+MANY = (
+    FACTORS
+    | {f"{tree}, even": tree_of(tree, even=True) for tree in [*TREES, *LARGE]}
+    | {str(tree): tree_of(tree) for tree in LARGE}
+)
 
 
 @pytest.mark.parametrize("at_once", [2**22, 20])
 @pytest.mark.parametrize("name", MANY)
-def test_the_bound_for_very_many_ranges_is_above_all_of_them_by_little(name: str, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bound_for_very_many_ranges_is_above_all_of_them_by_little(
+    name: str, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     known = basis(MANY[name])
     every = AllRanges(known.size)
     listed = float(known.variances(every).max())
-    assert known.total_variance(every) == pytest.approx(float(known.variances(every).sum()), rel=1e-11)
+    assert known.total_variance(every) == pytest.approx(
+        float(known.variances(every).sum()), rel=1e-11
+    )
     monkeypatch.setattr("leastnoise._families._inverse.MOST_LISTED", 0)
     monkeypatch.setattr("leastnoise._families._tree._NUMBERS", at_once)
-    assert listed * (1 - 1e-12) <= known.largest_variance(every) <= listed * LOOSE.get(name.removesuffix(", even"), 1.05)
+    assert (
+        listed * (1 - 1e-12)
+        <= known.largest_variance(every)
+        <= listed * LOOSE.get(name.removesuffix(", even"), 1.05)
+    )
     if name in {"one scale", "runs of scales"}:
         assert known.largest_variance(every) <= 2 * known.prefix_variances.max()
 
@@ -100,19 +177,26 @@ def test_the_bound_for_very_many_ranges_is_above_all_of_them_by_little(name: str
     ("small", "large"),
     [
         (Nested(INNER, LAST, Total(3)), Nested(Identity(1000), Identity(1000), Total(5))),
-        (Toeplitz([0, 1, 2, 5], [9, 4, 3, 1], np.full(12, 3)), Toeplitz([0], [1], np.ones(5000, dtype=np.int64))),
+        (
+            Toeplitz([0, 1, 2, 5], [9, 4, 3, 1], np.full(12, 3)),
+            Toeplitz([0], [1], np.ones(5000, dtype=np.int64)),
+        ),
     ],
     ids=["nested", "Toeplitz"],
 )
 def test_rows_of_unlike_noise_need_a_matrix(small: Operator, large: Operator) -> None:
     factor = Factor(("a",), small, np.arange(1, small.rows + 1))
-    assert basis(factor).kappa == pytest.approx(np.linalg.inv(matrix_of(factor).T @ matrix_of(factor)).sum())
+    assert basis(factor).kappa == pytest.approx(
+        np.linalg.inv(matrix_of(factor).T @ matrix_of(factor)).sum()
+    )
     with pytest.raises(InputError, match="needs a dense matrix of 5000 x 5000"):
         basis(Factor(("a",), large, np.arange(1, large.rows + 1)))
 
 
 def test_blocks_that_do_not_determine_their_cells_need_a_matrix_too() -> None:
-    assert not isinstance(basis(Factor(("a",), Nested(Total(3), Total(3), Identity(2)))), NestedInverse)
+    assert not isinstance(
+        basis(Factor(("a",), Nested(Total(3), Total(3), Identity(2)))), NestedInverse
+    )
 
 
 def test_variances_of_prefixes_are_computed_once_and_nobody_changes_them() -> None:

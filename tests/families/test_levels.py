@@ -16,12 +16,17 @@ def levels_of(seed: int) -> tuple[Levels, list[np.ndarray]]:
     groups, operators = np.arange(size), list[Operator]()
     shuffled = rng.permutation(size) if seed % 2 else np.arange(size)
     for _ in range(int(rng.integers(1, 4))):
-        groups = np.searchsorted(np.cumsum(1 + rng.integers(0, 4, groups.max() + 1)), groups, side="right")
+        groups = np.searchsorted(
+            np.cumsum(1 + rng.integers(0, 4, groups.max() + 1)), groups, side="right"
+        )
         own = groups[shuffled]
         operators.append(Dense((own == np.arange(own.max() + 1)[:, None]).astype(np.int64)))
     found = nested_levels(size, operators)
     assert found is not None
-    return found, [np.equal.outer(np.arange(count), own).astype(float) for count, own in zip(found.counts, found.groups, strict=True)]
+    return found, [
+        np.equal.outer(np.arange(count), own).astype(float)
+        for count, own in zip(found.counts, found.groups, strict=True)
+    ]
 
 
 def gram_of_levels(weights: Iterable[float], rows: list[np.ndarray]) -> np.ndarray:
@@ -32,13 +37,22 @@ def gram_of_levels(weights: Iterable[float], rows: list[np.ndarray]) -> np.ndarr
 def test_errors_slopes_solutions_and_spectra_are_those_of_the_matrices(seed: int) -> None:
     levels, rows = levels_of(seed)
     rng = np.random.default_rng(100 + seed)
-    precisions = rng.random(len(rows)) * (rng.random(len(rows)) < 0.7) * ([0.0] + [1.0] * (len(rows) - 1) if seed % 3 == 0 else 1.0)
+    precisions = (
+        rng.random(len(rows))
+        * (rng.random(len(rows)) < 0.7)
+        * ([0.0] + [1.0] * (len(rows) - 1) if seed % 3 == 0 else 1.0)
+    )
     precisions[-1] += 0.1
     start = int(np.flatnonzero(precisions)[0])
     asked = rng.random(len(rows))
     gram = gram_of_levels(asked, rows)
     parts = sum(
-        part.often * root_trace(np.asarray(sum(own * one for own, one in zip(asked, part.grams * levels.size, strict=True))))
+        part.often
+        * root_trace(
+            np.asarray(
+                sum(own * one for own, one in zip(asked, part.grams * levels.size, strict=True))
+            )
+        )
         for part in levels.spectrum
     )
     assert parts == pytest.approx(np.sqrt(np.maximum(np.linalg.eigvalsh(gram), 0)).sum())
@@ -49,15 +63,21 @@ def test_errors_slopes_solutions_and_spectra_are_those_of_the_matrices(seed: int
     error, slopes = levels.orbits.error(precisions.tolist(), asked.tolist())
     assert error == pytest.approx(np.trace(gram @ inverse))
     by_level = [slope.sum() for slope in slopes[start:]]
-    assert by_level == pytest.approx([np.trace(gram @ inverse @ own.T @ own @ inverse) for own in rows[start:]])
+    assert by_level == pytest.approx(
+        [np.trace(gram @ inverse @ own.T @ own @ inverse) for own in rows[start:]]
+    )
     known = LevelInverse(levels, tuple(precisions.tolist()))
     seen = rows[start].T @ rng.random((len(rows[start]), 2))
     assert known.solve(seen) == pytest.approx(inverse @ seen)
     for own in rows[start:]:
-        assert known.variances(Dense(own.astype(np.int64))) == pytest.approx(np.diag(own @ inverse @ own.T))
+        assert known.variances(Dense(own.astype(np.int64))) == pytest.approx(
+            np.diag(own @ inverse @ own.T)
+        )
     if start == 0:
         asked_rows = dense(Prefix(levels.size)).astype(float)
-        assert known.variances(Prefix(levels.size)) == pytest.approx(np.diag(asked_rows @ inverse @ asked_rows.T))
+        assert known.variances(Prefix(levels.size)) == pytest.approx(
+            np.diag(asked_rows @ inverse @ asked_rows.T)
+        )
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -66,7 +86,9 @@ def test_groups_with_weights_of_their_own_have_the_errors_of_the_matrices(seed: 
     rng = np.random.default_rng(seed)
     precisions, asked = [rng.random(len(own)) + 0.1 for own in rows], rng.random(len(rows))
     gram = gram_of_levels(asked, rows)
-    inverse = np.linalg.inv(sum(part.T @ (own[:, None] * part) for own, part in zip(precisions, rows, strict=True)))
+    inverse = np.linalg.inv(
+        sum(part.T @ (own[:, None] * part) for own, part in zip(precisions, rows, strict=True))
+    )
     error, slopes = levels.each.error(precisions, asked.tolist())
     assert error == pytest.approx(np.trace(gram @ inverse))
     for slope, own in zip(slopes, rows, strict=True):
@@ -84,10 +106,14 @@ def test_a_level_between_those_that_are_measured_is_known_from_them() -> None:
     measured = nested_levels(12, [Ranges(12, [0, 6], [5, 11])])
     assert measured is not None
     between = Ranges(12, [0, 2, 6], [1, 5, 11])
-    rows = [dense(one).astype(float) for one in (Identity(12), Ranges(12, [0, 6], [5, 11]), Total(12))]
+    rows = [
+        dense(one).astype(float) for one in (Identity(12), Ranges(12, [0, 6], [5, 11]), Total(12))
+    ]
     inverse = np.linalg.inv(gram_of_levels((0.3, 2.0, 0.7), rows))
     asked = dense(between).astype(float)
-    assert LevelInverse(measured, (0.3, 2.0, 0.7)).total_variance(between) == pytest.approx(np.trace(asked @ inverse @ asked.T))
+    assert LevelInverse(measured, (0.3, 2.0, 0.7)).total_variance(between) == pytest.approx(
+        np.trace(asked @ inverse @ asked.T)
+    )
 
 
 def test_groups_that_lie_across_each_other_or_overlap_are_no_levels() -> None:

@@ -14,25 +14,54 @@ from leastnoise._families import Clock, Gram, dense_gram, running, summed
 from leastnoise._families import _p_identity as p_identity
 from leastnoise._families._tree import fit_level_tree
 
-GRAMS = [prefix_gram(24), all_ranges_gram(24), width_gram(24, 5), permuted(all_ranges_gram(24)), cells_and_total(24)]
+GRAMS = [
+    prefix_gram(24),
+    all_ranges_gram(24),
+    width_gram(24, 5),
+    permuted(all_ranges_gram(24)),
+    cells_and_total(24),
+]
 
 
 @pytest.mark.parametrize("gram", GRAMS)
-@pytest.mark.parametrize("windows", [[(0, 24)] * 3, [(0, 9), (5, 24), (3, 4), (0, 24)]], ids=["full", "windows"])
-def test_the_gradient_is_that_of_finite_differences(gram: Gram, windows: list[tuple[int, int]]) -> None:
+@pytest.mark.parametrize(
+    "windows", [[(0, 24)] * 3, [(0, 9), (5, 24), (3, 4), (0, 24)]], ids=["full", "windows"]
+)
+def test_the_gradient_is_that_of_finite_differences(
+    gram: Gram, windows: list[tuple[int, int]]
+) -> None:
     support = p_identity.Support(24, windows)
     values = np.random.default_rng(1).random(int(support.offsets[-1])) * 2
     error, gradient = p_identity.p_identity_objective(gram, support, values)
-    slopes = approx_fprime(values, lambda x: p_identity.p_identity_objective(gram, support, x)[0], 1e-7)
+    slopes = approx_fprime(
+        values, lambda x: p_identity.p_identity_objective(gram, support, x)[0], 1e-7
+    )
     np.testing.assert_allclose(gradient, slopes, rtol=1e-4, atol=1e-5 * error)
     theta = support.spread(values)
     matrix = np.vstack([np.eye(24), theta]) / (1 + theta.sum(axis=0))
-    assert math.sqrt(error / gram.queries) == pytest.approx(strategy_rmse(gram, matrix, 1), rel=1e-9)
+    assert math.sqrt(error / gram.queries) == pytest.approx(
+        strategy_rmse(gram, matrix, 1), rel=1e-9
+    )
 
 
-@pytest.mark.parametrize("gram", [prefix_gram(60), all_ranges_gram(60), summed(((2.0, prefix_gram(60)), (1.0, all_ranges_gram(60))))])
+@pytest.mark.parametrize(
+    "gram",
+    [
+        prefix_gram(60),
+        all_ranges_gram(60),
+        summed(((2.0, prefix_gram(60)), (1.0, all_ranges_gram(60)))),
+    ],
+)
 def test_many_narrow_windows_take_the_structured_step(gram: Gram) -> None:
-    windows = [(start, min(60, start + 5)) for start in range(0, 58, 2)] + [(0, 60), (0, 9), (3, 4), (40, 60), (59, 60), (20, 45), (20, 45)]
+    windows = [(start, min(60, start + 5)) for start in range(0, 58, 2)] + [
+        (0, 60),
+        (0, 9),
+        (3, 4),
+        (40, 60),
+        (59, 60),
+        (20, 45),
+        (20, 45),
+    ]
     support = p_identity.Support(60, windows)
     values = np.random.default_rng(2).random(len(support.cells))
     named = p_identity.p_identity_objective(gram, support, values)
@@ -41,7 +70,8 @@ def test_many_narrow_windows_take_the_structured_step(gram: Gram) -> None:
     np.testing.assert_allclose(named[1], given[1], rtol=1e-9, atol=1e-9 * named[0])
 
 
-# p-Identity by direct optimisation or the best seed of hdmm's OPT_0, whichever is less, and half a unit of the last digit.
+# p-Identity by direct optimisation or the best seed of hdmm's OPT_0, whichever is less, and half a
+# unit of the last digit.
 REFERENCE = {
     "prefix, 64": (prefix_gram(64), 3.763),
     "ranges, 64": (all_ranges_gram(64), 3.926),
@@ -65,11 +95,20 @@ def test_at_or_below_every_published_figure(gram: Gram, published: float) -> Non
 
 def test_never_worse_than_cells_or_cells_and_total() -> None:
     rng = np.random.default_rng(3)
-    for workload in (np.eye(9), np.ones((1, 9)), rng.integers(-1, 2, (20, 9)).astype(float), rng.random((3, 9)), np.eye(9)[:1]):
+    for workload in (
+        np.eye(9),
+        np.ones((1, 9)),
+        rng.integers(-1, 2, (20, 9)).astype(float),
+        rng.random((3, 9)),
+        np.eye(9)[:1],
+    ):
         gram = dense_gram(workload.T @ workload, len(workload))
         found = p_identity.fit_p_identity(gram, effort=0.2)
         assert found.rmse <= strategy_rmse(gram, np.eye(9), 1) * (1 + 1e-12)
-        pairs = [strategy_rmse(gram, np.vstack([np.eye(9), np.full((1, 9), c)]), 1) for c in np.geomspace(0.1, 100, 20)]
+        pairs = [
+            strategy_rmse(gram, np.vstack([np.eye(9), np.full((1, 9), c)]), 1)
+            for c in np.geomspace(0.1, 100, 20)
+        ]
         assert found.rmse <= min(pairs) * (1 + 1e-3)
 
 
@@ -77,16 +116,26 @@ def test_never_above_a_tree_with_a_weight_a_level() -> None:
     ends = np.sort(np.random.default_rng(0).integers(0, 24, (20, 2)), axis=1)
     some = np.array([[float(a <= j <= b) for j in range(24)] for a, b in ends])
     blocks = np.kron(np.eye(3), np.ones((1, 8)))
-    grams = [width_gram(24, 5), width_gram(24, 1), width_gram(24, 24), cells_and_total(24), dense_gram(some.T @ some, 20)]
+    grams = [
+        width_gram(24, 5),
+        width_gram(24, 1),
+        width_gram(24, 24),
+        cells_and_total(24),
+        dense_gram(some.T @ some, 20),
+    ]
     for gram in [*grams, dense_gram(4 * blocks.T @ blocks + np.eye(24), 27)]:
-        assert p_identity.fit_p_identity(gram, effort=0.3).rmse <= fit_level_tree(gram, 1).rmse * (1 + 1e-6)
+        assert p_identity.fit_p_identity(gram, effort=0.3).rmse <= fit_level_tree(gram, 1).rmse * (
+            1 + 1e-6
+        )
 
 
 def test_the_inverse_of_a_banded_matrix() -> None:
     size = 400
     band = np.eye(size) + np.eye(size, k=1) * 0.6 + np.eye(size, k=-1) * 0.6
     matrix = band @ band.T + np.eye(size)
-    np.testing.assert_allclose(matrix @ p_identity.positive_inverse(matrix), np.eye(size), atol=1e-12)
+    np.testing.assert_allclose(
+        matrix @ p_identity.positive_inverse(matrix), np.eye(size), atol=1e-12
+    )
     with pytest.raises(InternalError, match="positive definite"):
         p_identity.positive_inverse(-np.eye(2))
 
@@ -94,11 +143,22 @@ def test_the_inverse_of_a_banded_matrix() -> None:
 def test_one_cell_and_the_same_plan_twice() -> None:
     assert p_identity.fit_p_identity(prefix_gram(1)).rmse == pytest.approx(1.0)
     first = p_identity.fit_p_identity(all_ranges_gram(20), effort=0.3)
-    assert p_identity.fit_p_identity(all_ranges_gram(20), effort=0.3) is first  # it is not searched for again
-    np.testing.assert_array_equal(first.matrix(), p_identity.fit_p_identity.__wrapped__(all_ranges_gram(20), effort=0.3).matrix())
+    assert (
+        p_identity.fit_p_identity(all_ranges_gram(20), effort=0.3) is first
+    )  # it is not searched for again
+    np.testing.assert_array_equal(
+        first.matrix(),
+        p_identity.fit_p_identity.__wrapped__(all_ranges_gram(20), effort=0.3).matrix(),
+    )
 
 
-@pytest.mark.parametrize("fit", [lambda gram: p_identity.fit_p_identity(gram, effort=0.1), lambda gram: fit_level_tree(gram, 1)])
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda gram: p_identity.fit_p_identity(gram, effort=0.1),
+        lambda gram: fit_level_tree(gram, 1),
+    ],
+)
 def test_what_a_clock_ended_is_not_kept(fit: Callable[[Gram], object]) -> None:
     with running(Clock(end=0.0)):
         hurried = fit(all_ranges_gram(21))
@@ -109,10 +169,16 @@ def test_what_a_clock_ended_is_not_kept(fit: Callable[[Gram], object]) -> None:
 
 def test_queries_with_one_matrix_are_one_question_and_others_are_not() -> None:
     array = all_ranges_gram(5).dense()
-    for queries, matrix, same in ((15, array.copy(), True), (14, array, False), (15, 2 * array, False)):
+    for queries, matrix, same in (
+        (15, array.copy(), True),
+        (14, array, False),
+        (15, 2 * array, False),
+    ):
         found = p_identity.fit_p_identity(dense_gram(matrix, queries), effort=0.1)
         assert (found is p_identity.fit_p_identity(dense_gram(array, 15), effort=0.1)) == same
-        assert found.rmse == pytest.approx(p_identity.p_identity_rmse(dense_gram(matrix, queries), found.diagonal, found.rows))
+        assert found.rmse == pytest.approx(
+            p_identity.p_identity_rmse(dense_gram(matrix, queries), found.diagonal, found.rows)
+        )
     with pytest.raises(ValueError, match="read-only"):
         found.rows[0] = 0
 
@@ -121,18 +187,24 @@ def test_guards() -> None:
     weak = p_identity.PIdentity(diagonal=np.array([1e-9, 1.0]), rows=np.zeros((0, 2)), rmse=1.0)
     with pytest.raises(InputError, match="own query rounds to zero"):
         weak.dyadic()
-    own, rows = p_identity.PIdentity(diagonal=np.ones(2), rows=np.full((1, 2), 1e-9), rmse=1.0).dyadic()
+    own, rows = p_identity.PIdentity(
+        diagonal=np.ones(2), rows=np.full((1, 2), 1e-9), rmse=1.0
+    ).dyadic()
     assert own.tolist() == [2**20] * 2
     assert rows.shape == (0, 2)
 
 
 def test_a_short_attribute_is_tried_with_a_row_more_or_less() -> None:
-    # With 6 rows, a cell in 16, the descents end at 4.211 or above; 4.2062 is what the published CPS prefix sums need.
+    # With 6 rows, a cell in 16, the descents end at 4.211 or above; 4.2062 is what the published
+    # CPS prefix sums need.
     assert p_identity.fit_p_identity(prefix_gram(100), effort=0.25).rmse < 4.2062
 
 
 def test_bells_alone_end_about_as_low_as_all_starts_did_whichever_end_is_reached() -> None:
-    for gram, earlier in ((prefix_gram(300), 5.3591), (dense_gram(prefix_gram(300).dense()[::-1, ::-1], 300), 5.3591)):
+    for gram, earlier in (
+        (prefix_gram(300), 5.3591),
+        (dense_gram(prefix_gram(300).dense()[::-1, ::-1], 300), 5.3591),
+    ):
         assert (
             p_identity.fit_p_identity(gram, effort=0.1).rmse <= 1.002 * earlier
         )  # what starts of all kinds together found, with all their steps

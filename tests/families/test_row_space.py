@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 
 from leastnoise._accounting import Noise, Privacy, PureDP
-from leastnoise._accuracy import IterativeStructure, PairStructure, UnsupportedQuery, _structure, structure
+from leastnoise._accuracy import (
+    IterativeStructure,
+    PairStructure,
+    UnsupportedQuery,
+    _structure,
+    structure,
+)
 from leastnoise._accuracy._joint import _weighted_diagonal
 from leastnoise._check import InputError, InternalError
 from leastnoise._domain import Domain, Integers
@@ -15,7 +21,17 @@ from leastnoise._estimate import Estimate
 from leastnoise._families import CellsBasis, row_space
 from leastnoise._families._inverse import basis
 from leastnoise._families._queries import gram_diagonal, triangle
-from leastnoise._linop import Contrasts, Dense, Identity, Operator, Prefix, Total, apply, apply_transpose, dense
+from leastnoise._linop import (
+    Contrasts,
+    Dense,
+    Identity,
+    Operator,
+    Prefix,
+    Total,
+    apply,
+    apply_transpose,
+    dense,
+)
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._workload import identity, matrix, prefix, queries
 from linop.conformance import CASES, Case
@@ -28,7 +44,9 @@ def rank(matrix: np.ndarray) -> int:
 
 
 @every
-def test_rows_of_other_operators_lie_in_the_space_exactly_if_they_do_not_raise_the_rank(case: Case) -> None:
+def test_rows_of_other_operators_lie_in_the_space_exactly_if_they_do_not_raise_the_rank(
+    case: Case,
+) -> None:
     space, matrix = row_space(case.operator), case.reference()
     for other in (other for other in CASES if other.operator.size == case.operator.size):
         same = rank(np.vstack([matrix, other.reference()])) == rank(matrix)
@@ -77,17 +95,27 @@ def test_the_basis_of_every_operator_is_that_of_its_matrix(case: Case, weighted:
                 found.variances(other.operator)
             continue
         variances = np.einsum("ij,jk,ik->i", rows, inverse, rows)
-        np.testing.assert_allclose(found.variances(other.operator), variances, rtol=1e-7, err_msg=other.name)
-        np.testing.assert_allclose(found.total_variance(other.operator), variances.sum(), rtol=1e-7, err_msg=other.name)
-        np.testing.assert_allclose(found.largest_variance(other.operator), variances.max(), rtol=1e-7, err_msg=other.name)
+        np.testing.assert_allclose(
+            found.variances(other.operator), variances, rtol=1e-7, err_msg=other.name
+        )
+        np.testing.assert_allclose(
+            found.total_variance(other.operator), variances.sum(), rtol=1e-7, err_msg=other.name
+        )
+        np.testing.assert_allclose(
+            found.largest_variance(other.operator), variances.max(), rtol=1e-7, err_msg=other.name
+        )
 
 
-def test_one_query_outside_many_is_seen_and_rounding_errors_of_large_ones_are_not_taken_for_a_part_outside() -> None:
+def test_one_query_outside_many_is_seen_and_rounding_errors_of_large_ones_are_not_taken_for_a_part_outside() -> (
+    None
+):
     rows = np.ones((5000, 6), dtype=int)
     assert row_space(Dense([[1] * 6])).holds(Dense(rows))
     rows[4321, 2] = 2
     assert not row_space(Dense([[1] * 6])).holds(Dense(rows))
-    assert row_space(Dense([[1, 2, 0], [0, 1, 1]])).holds(Dense([[10**9, 3 * 10**9, 10**9], [7 * 10**9, 15 * 10**9, 10**9]]))
+    assert row_space(Dense([[1, 2, 0], [0, 1, 1]])).holds(
+        Dense([[10**9, 3 * 10**9, 10**9], [7 * 10**9, 15 * 10**9, 10**9]])
+    )
 
 
 def test_a_large_operator_that_tells_nothing_by_its_class_is_not_decided() -> None:
@@ -112,7 +140,9 @@ def _(operator: Strange, y: np.ndarray) -> np.ndarray:
     return np.concatenate([2 * y, np.zeros((operator.size - 1, *y.shape[1:]), dtype=y.dtype)])
 
 
-def test_an_operator_that_has_not_said_what_its_entries_are_is_never_taken_for_zeros_and_ones() -> None:
+def test_an_operator_that_has_not_said_what_its_entries_are_is_never_taken_for_zeros_and_ones() -> (
+    None
+):
     strange: Operator = Strange()  # type: ignore[assignment]
     assert dense(strange).tolist() == [[2, 0, 0]]
     large = Factor(("a",), Strange(2000), np.array([2]))  # type: ignore[arg-type]
@@ -122,28 +152,50 @@ def test_an_operator_that_has_not_said_what_its_entries_are_is_never_taken_for_z
 
 
 @pytest.mark.parametrize("blocks", [2, 3], ids=["two tables", "by a solver"])
-def test_multiples_of_a_total_that_all_tables_sum_over_are_answered(monkeypatch: pytest.MonkeyPatch, blocks: int) -> None:
+def test_multiples_of_a_total_that_all_tables_sum_over_are_answered(
+    monkeypatch: pytest.MonkeyPatch, blocks: int
+) -> None:
     for limit in ("MOST_DENSE", "_FEW"):
         monkeypatch.setattr(_structure, limit, 100)
     domain = Domain(a=Integers(0, 10), b=Integers(0, 10), c=["x", "y"])
-    each = [(Factor((name,), Prefix(11)), Factor((other,), Identity(11))) for name, other in ("ab", "ab", "ab")]
+    each = [
+        (Factor((name,), Prefix(11)), Factor((other,), Identity(11)))
+        for name, other in ("ab", "ab", "ab")
+    ]
     each[1] = (Factor(("a",), Identity(11)), Factor(("b",), Total(11)))
     each[2] = (Factor(("b",), Prefix(11)),)
     tables = tuple(Block(own, Fraction(2)) for own in each[:blocks])
-    plan = Measurements(domain=domain, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=tables)
+    plan = Measurements(
+        domain=domain, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=tables
+    )
     values = tuple(np.random.default_rng(one.rows).integers(0, 9, one.rows) for one in tables)
     estimate, known = Estimate(Observation(plan, values, "", private=False)), structure(plan, None)
     assert isinstance(known, (PairStructure, IterativeStructure)[blocks - 2 : blocks - 1])
-    (inner,), (both,) = queries(domain, a=prefix()), queries(domain, a=prefix(), c=matrix([[1, 1], [3, 3]]))
-    np.testing.assert_allclose(estimate.values(both), estimate.values(inner)[:, None] * [1, 3], rtol=1e-9)
-    np.testing.assert_allclose(estimate.estimate(both).noise_std, estimate.estimate(inner).noise_std[:, None] * [1, 3], rtol=1e-6)
+    (inner,), (both,) = (
+        queries(domain, a=prefix()),
+        queries(domain, a=prefix(), c=matrix([[1, 1], [3, 3]])),
+    )
+    np.testing.assert_allclose(
+        estimate.values(both), estimate.values(inner)[:, None] * [1, 3], rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        estimate.estimate(both).noise_std,
+        estimate.estimate(inner).noise_std[:, None] * [1, 3],
+        rtol=1e-6,
+    )
     assert known.total(both) == pytest.approx(10 * known.total(inner))
     assert known.errors(both).largest == pytest.approx(9 * known.errors(inner).largest)
-    with pytest.raises(UnsupportedQuery, match=r"do not determine a:prefix x c\. Ask for the table a x c"):
+    with pytest.raises(
+        UnsupportedQuery, match=r"do not determine a:prefix x c\. Ask for the table a x c"
+    ):
         estimate.values(queries(domain, a=prefix(), c=identity()).products[0])
 
 
-@pytest.mark.parametrize("matrix", [[[2, 5, -1], [0, 3, 4], [0, 0, 7]], [[2, 0, 0], [-5, 3, 0], [1, 4, 7]]], ids=["upper", "lower"])
+@pytest.mark.parametrize(
+    "matrix",
+    [[[2, 5, -1], [0, 3, 4], [0, 0, 7]], [[2, 0, 0], [-5, 3, 0], [1, 4, 7]]],
+    ids=["upper", "lower"],
+)
 def test_a_triangular_strategy_is_inverted_as_any_other(matrix: list[list[int]]) -> None:
     own = np.array(matrix)
     turned = own[::-1]  # the same rows in another order are no triangle

@@ -48,11 +48,20 @@ def test_fewer_bits_cost_little() -> None:
 
 def test_queries_whose_errors_would_take_long_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("leastnoise._families._toeplitz._MOST_LISTED", 2**16)
-    asked = queries(Domain(a=Integers(0, 4999)), a={"ranges": [[low, low + 31] for low in range(5000 - 31)]})
-    with pytest.raises(InputError, match=r"above 4096 cells it is made for prefix sums, all ranges, cells and few other ranges"):
+    asked = queries(
+        Domain(a=Integers(0, 4999)), a={"ranges": [[low, low + 31] for low in range(5000 - 31)]}
+    )
+    with pytest.raises(
+        InputError,
+        match=r"above 4096 cells it is made for prefix sums, all ranges, cells and few other ranges",
+    ):
         PLANNERS["toeplitz_root"].strategy(Task(asked, Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN))
     short = queries(Domain(a=Integers(0, 99)), a={"ranges": [[0, 3], [7, 50]]})
-    assert PLANNERS["toeplitz_root"].strategy(Task(short, Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN)).blocks
+    assert (
+        PLANNERS["toeplitz_root"]
+        .strategy(Task(short, Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN))
+        .blocks
+    )
 
 
 def test_a_release_of_16384_cells_covers_as_it_says() -> None:
@@ -69,16 +78,23 @@ def test_a_release_of_16384_cells_covers_as_it_says() -> None:
         error = answers["answer"].to_numpy() - truth
         covered.append(((answers["low"] <= truth) & (truth <= answers["high"])).mean())
         ratios.append((error / answers["noise_std"].to_numpy()) ** 2)
-    # Errors of neighbours go together: over 12 releases the share has a standard error of about 0.01, found by 60 of them.
+    # Errors of neighbours go together: over 12 releases the share has a standard error of about
+    # 0.01, found by 60 of them.
     assert 0.91 < np.mean(covered) < 0.985
     assert 0.85 < np.mean(ratios) < 1.15
 
 
 def test_series_are_inverted_and_convolved() -> None:
     series = np.array([2.0, -1.0, 0.5, 3.0, 1.0])
-    np.testing.assert_allclose(np.convolve(series, inverse_series(series))[:5], [1, 0, 0, 0, 0], atol=1e-12)
+    np.testing.assert_allclose(
+        np.convolve(series, inverse_series(series))[:5], [1, 0, 0, 0, 0], atol=1e-12
+    )
     both = np.random.default_rng(9).normal(size=(4, 3))
-    np.testing.assert_allclose(convolved(series, both, 6), np.stack([np.convolve(series, one)[:6] for one in both.T], axis=1), atol=1e-12)
+    np.testing.assert_allclose(
+        convolved(series, both, 6),
+        np.stack([np.convolve(series, one)[:6] for one in both.T], axis=1),
+        atol=1e-12,
+    )
 
 
 def test_scales_that_change_at_every_cell_of_many_are_refused() -> None:

@@ -11,16 +11,32 @@ from leastnoise._accuracy import structure
 from leastnoise._accuracy._joint import joint_rows_in_parts, joint_variances
 from leastnoise._domain import Coded, Domain
 from leastnoise._families import basis
-from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Identity, Prefix, Ranges, Tree, dense
+from leastnoise._linop import (
+    AllRanges,
+    Dense,
+    DiagonalAndRows,
+    Identity,
+    Prefix,
+    Ranges,
+    Tree,
+    dense,
+)
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._workload import all_ranges, queries
 
 RNG = np.random.default_rng(5)
 CELLS = DiagonalAndRows(RNG.integers(1, 9, 12), RNG.integers(-3, 6, (3, 12)))
-MIXED = [AllRanges(4), Dense(RNG.integers(-2, 3, (5, 3))), Prefix(2), Ranges(2, [0, 1, 0], [1, 1, 0])]
+MIXED = [
+    AllRanges(4),
+    Dense(RNG.integers(-2, 3, (5, 3))),
+    Prefix(2),
+    Ranges(2, [0, 1, 0], [1, 1, 0]),
+]
 
 
-def test_variances_of_a_product_under_one_matrix_are_those_of_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variances_of_a_product_under_one_matrix_are_those_of_its_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     root = RNG.normal(size=(48, 48))
     rows = reduce(np.kron, map(dense, MIXED))
     expected = np.einsum("ij,jk,ik->i", rows, root @ root.T, rows)
@@ -35,9 +51,15 @@ def test_variances_of_a_product_under_one_matrix_are_those_of_its_rows(monkeypat
 def test_ranges_along_two_attributes_in_one_matrix_are_not_made_into_rows() -> None:
     # Blocks without a product form on 24 x 24 cells: the 90,000 rows would have 400 MB.
     domain = Domain(a=Coded(24), b=Coded(24))
-    made = (Factor(("a", "b"), Identity(24 * 24)), Factor(("a",), Prefix(24)), Factor(("b",), Identity(24)))
+    made = (
+        Factor(("a", "b"), Identity(24 * 24)),
+        Factor(("a",), Prefix(24)),
+        Factor(("b",), Identity(24)),
+    )
     blocks = tuple(Block((factor,), 9) for factor in made)
-    plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
+    plan = Measurements(
+        domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks
+    )
     asked = queries(domain, a=all_ranges(), b=all_ranges()).products[0]
     known = structure(plan, None)
     tracemalloc.start()
@@ -51,9 +73,19 @@ def test_along_one_attribute_all_ranges_are_not_listed_for_their_largest_varianc
     domain = Domain(a=Coded(12))
     asked = queries(domain, a="all_ranges").products[0]
     privacy = Privacy(PureDP(1))
-    for factor, unlisted in ((Factor(("a",), CELLS), True), (Factor(("a",), Tree.full(12, 3)), False)):
+    for factor, unlisted in (
+        (Factor(("a",), CELLS), True),
+        (Factor(("a",), Tree.full(12, 3)), False),
+    ):
         blocks = (Block((factor,), 7), Block((factor,), 19))
-        known = structure(Measurements(domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=blocks), None)
+        known = structure(
+            Measurements(
+                domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=blocks
+            ),
+            None,
+        )
         assert (basis(factor).largest_unlisted(asked.operators[0]) is not None) is unlisted
-        assert known.errors(asked).largest == pytest.approx(float(known.variances(asked).max()), rel=1e-11)
+        assert known.errors(asked).largest == pytest.approx(
+            float(known.variances(asked).max()), rel=1e-11
+        )
         assert known.errors(asked).exact

@@ -30,9 +30,14 @@ def test_the_recursion_agrees_with_brute_force(kind: object, widths: tuple[int, 
     gram = kind(13)
     rng = np.random.default_rng(1)
     squares = [rng.random(-(-13 // width)) + 0.2 for width in widths]
-    levels = [np.equal.outer(np.arange(len(own)), np.arange(13) // width) for own, width in zip(squares, widths, strict=True)]
+    levels = [
+        np.equal.outer(np.arange(len(own)), np.arange(13) // width)
+        for own, width in zip(squares, widths, strict=True)
+    ]
     matrix = np.sqrt(np.concatenate(squares))[:, None] * np.vstack(levels)
-    assert trees.tree_error(gram, widths, squares) == pytest.approx(np.trace(gram.dense() @ np.linalg.inv(matrix.T @ matrix)), rel=1e-9)
+    assert trees.tree_error(gram, widths, squares) == pytest.approx(
+        np.trace(gram.dense() @ np.linalg.inv(matrix.T @ matrix)), rel=1e-9
+    )
 
 
 # Level trees and binary trees of equal weights, by brute force.
@@ -55,14 +60,18 @@ def test_the_published_trees(kind: object, size: int, tree: float, plain: float)
     found = trees.fit_level_tree(gram, 1)
     assert found.rmse <= tree * 1.0001 + 0.0005
     chain = trees.full_chain(size, 2)
-    assert trees.weighted_tree(gram, chain, np.ones(len(chain)), 1).rmse == pytest.approx(plain, rel=5e-4)
+    assert trees.weighted_tree(gram, chain, np.ones(len(chain)), 1).rmse == pytest.approx(
+        plain, rel=5e-4
+    )
     assert found.rmse <= trees.uniform_tree(gram, 1).rmse * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("norm", [1, 2])
 @pytest.mark.parametrize("size", [1, 2, 7, 30, 32])
 @pytest.mark.parametrize("kind", [prefix_gram, all_ranges_gram, cells_and_total, dense])
-def test_trees_of_any_size_state_the_error_of_their_matrix(kind: object, size: int, norm: int) -> None:
+def test_trees_of_any_size_state_the_error_of_their_matrix(
+    kind: object, size: int, norm: int
+) -> None:
     gram = kind(size)
     chain = trees.full_chain(size, 3)
     equal = trees.weighted_tree(gram, chain, np.ones(len(chain)), norm)
@@ -70,11 +79,19 @@ def test_trees_of_any_size_state_the_error_of_their_matrix(kind: object, size: i
         matrix = found.matrix()
         assert strategy_rmse(gram, matrix, norm) == pytest.approx(found.rmse, rel=1e-7)
         assert np.linalg.norm(matrix, ord=norm, axis=0).max() == pytest.approx(1)
-    assert trees.fit_level_tree(gram, norm).rmse <= strategy_rmse(gram, np.eye(size), norm) * (1 + 1e-9)
+    assert trees.fit_level_tree(gram, norm).rmse <= strategy_rmse(gram, np.eye(size), norm) * (
+        1 + 1e-9
+    )
     if size & (size - 1) == 0:
         equal, rng = np.ones(size.bit_length()), np.random.default_rng(2)
         best = haar_rmse(gram, trees.haar_weights(gram, norm), norm)
-        for other in (equal, *(trees.haar_weights(gram, norm) * np.exp(0.1 * rng.normal(size=len(equal))) for _ in range(5))):
+        for other in (
+            equal,
+            *(
+                trees.haar_weights(gram, norm) * np.exp(0.1 * rng.normal(size=len(equal)))
+                for _ in range(5)
+            ),
+        ):
             assert best <= haar_rmse(gram, other, norm) * (1 + 1e-9)
 
 
@@ -86,13 +103,17 @@ def haar_rmse(gram: Gram, weights: np.ndarray, norm: int) -> float:
 
 def test_the_published_wavelets() -> None:
     assert haar_rmse(prefix_gram(512), np.ones(10), 1) == pytest.approx(10.676, abs=5e-4)
-    # Under L2 the best tree on the levels of the wavelet has its Gram matrix, so the best of all trees is no worse.
+    # Under L2 the best tree on the levels of the wavelet has its Gram matrix, so the best of all
+    # trees is no worse.
     gram = all_ranges_gram(256)
-    assert trees.fit_level_tree(gram, 2).rmse <= haar_rmse(gram, trees.haar_weights(gram, 2), 2) * (1 + 1e-5)
+    assert trees.fit_level_tree(gram, 2).rmse <= haar_rmse(gram, trees.haar_weights(gram, 2), 2) * (
+        1 + 1e-5
+    )
 
 
 def test_no_error_below_the_bound_where_the_cells_are_not_needed() -> None:
-    # The best weight of the cells is then 0; a weight too close to it would leave nothing but rounding errors.
+    # The best weight of the cells is then 0; a weight too close to it would leave nothing but
+    # rounding errors.
     for gram in (width_gram(64, 64), width_gram(50, 50)):
         found = trees.fit_level_tree(gram, 1)
         assert 1 <= found.rmse < 1.003
@@ -115,16 +136,23 @@ def test_chains_are_weighed_best_first(norm: int) -> None:
 
 @pytest.mark.parametrize("norm", [1, 2])
 def test_slopes_of_levels_agree_with_differences(norm: int) -> None:
-    parts, widths, logs = np.array([3.0, 2.0, 0.5, 0.0]), np.array([1.0, 4.0, 12.0, 0.0]), np.array([0.0, -0.4, -0.9, -6.0])
+    parts, widths, logs = (
+        np.array([3.0, 2.0, 0.5, 0.0]),
+        np.array([1.0, 4.0, 12.0, 0.0]),
+        np.array([0.0, -0.4, -0.9, -6.0]),
+    )
     slopes = approx_fprime(logs, lambda x: trees._slopes(x, parts, widths, norm)[0], 1e-7)
     np.testing.assert_allclose(trees._slopes(logs, parts, widths, norm)[1], slopes, atol=1e-6)
 
 
 def test_a_release_of_prefix_sums_is_planned_without_scipy() -> None:
     code = (
-        "import sys; from leastnoise._accounting import Privacy, PureDP; from leastnoise._domain import Domain, Integers;"
-        "from leastnoise._mechanisms import Search, choose; from leastnoise._workload import queries;"
-        "choose(queries(Domain(x=Integers(0, 2**15 - 1)), x='prefix'), Privacy(PureDP(1)), Search('level_tree'));"
+        "import sys; from leastnoise._accounting import Privacy, PureDP; from leastnoise._domain "
+        "import Domain, Integers;"
+        "from leastnoise._mechanisms import Search, choose; from leastnoise._workload import "
+        "queries;"
+        "choose(queries(Domain(x=Integers(0, 2**15 - 1)), x='prefix'), Privacy(PureDP(1)), "
+        "Search('level_tree'));"
         "print('scipy' in sys.modules)"
     )
     found = subprocess.run(

@@ -17,7 +17,18 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 import trials
-from trials import MODES, Scenario, before_and_after, command, entered, entering, faulted, fresh, trial, with_ledger
+from trials import (
+    MODES,
+    Scenario,
+    before_and_after,
+    command,
+    entered,
+    entering,
+    faulted,
+    fresh,
+    trial,
+    with_ledger,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,18 +71,66 @@ def scenarios() -> list[Scenario]:
 
     release = command("release", "people.toml", "--out", "out")
     ledger, ann = "people.ledger", ("--share", "ann")
-    shared, interrupted = after(command("ledger", "share", ledger, "ann", "--epsilon", "2")), after(killed_after_the_record)
+    shared, interrupted = (
+        after(command("ledger", "share", ledger, "ann", "--epsilon", "2")),
+        after(killed_after_the_record),
+    )
     return [
         entering("a new ledger", fresh, "ledger", "set", ledger, "--epsilon", "3"),
-        entering("a raised budget", with_ledger, "ledger", "change", ledger, "--epsilon", "5", "--note", "board"),
-        entering("a budget for every month", with_ledger, "ledger", "change", ledger, "--epsilon", "3", "--per", "month"),
-        entering("a share of the budget", with_ledger, "ledger", "share", ledger, "ann", "--epsilon", "1"),
-        entering("what was spent before", with_ledger, "ledger", "spent", ledger, "--epsilon", "1/2", "--note", "2024"),
-        entering("a release of another ledger", elsewhere, "ledger", "spent", ledger, "--release", "old"),
-        Scenario("a release from a share", shared, command("release", "people.toml", "--out", "out", *ann), known=1, share=ann),
+        entering(
+            "a raised budget",
+            with_ledger,
+            "ledger",
+            "change",
+            ledger,
+            "--epsilon",
+            "5",
+            "--note",
+            "board",
+        ),
+        entering(
+            "a budget for every month",
+            with_ledger,
+            "ledger",
+            "change",
+            ledger,
+            "--epsilon",
+            "3",
+            "--per",
+            "month",
+        ),
+        entering(
+            "a share of the budget", with_ledger, "ledger", "share", ledger, "ann", "--epsilon", "1"
+        ),
+        entering(
+            "what was spent before",
+            with_ledger,
+            "ledger",
+            "spent",
+            ledger,
+            "--epsilon",
+            "1/2",
+            "--note",
+            "2024",
+        ),
+        entering(
+            "a release of another ledger", elsewhere, "ledger", "spent", ledger, "--release", "old"
+        ),
+        Scenario(
+            "a release from a share",
+            shared,
+            command("release", "people.toml", "--out", "out", *ann),
+            known=1,
+            share=ann,
+        ),
         Scenario("a release", with_ledger, release),
         Scenario("a first release, which makes its ledger", fresh, release),
-        Scenario("a release that is finished later", interrupted, command("resume", "people.ledger"), pays=False),
+        Scenario(
+            "a release that is finished later",
+            interrupted,
+            command("resume", "people.ledger"),
+            pays=False,
+        ),
     ]
 
 
@@ -92,21 +151,45 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--every", type=int, default=1, help="only every N-th trial")
     parser.add_argument("--only", default="", help="only scenarios with this in their name")
-    parser.add_argument("--damage", type=int, default=1, help="damage every N-th byte of a ledger; 0 for none")
+    parser.add_argument(
+        "--damage", type=int, default=1, help="damage every N-th byte of a ledger; 0 for none"
+    )
     parser.add_argument("--out", type=Path, help="the page to write")
     given = parser.parse_args()
     build = ROOT / "build" / "faults"
     trials.with_faults(build)
     import_module("loaded")  # once, before the forks
-    base = Path(tempfile.mkdtemp(prefix="faults-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))  # noqa: S108
+    base = Path(
+        tempfile.mkdtemp(
+            prefix="faults-",
+            dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None,  # noqa: S108
+        )
+    )  # noqa: RUF100, S108
     kept = build / "lines.jsonl" if given.out else Path(os.devnull)
-    lines = [Line(**json.loads(text)) for text in (kept.read_text("utf-8").splitlines() if kept.is_file() else [])]
+    lines = [
+        Line(**json.loads(text))
+        for text in (kept.read_text("utf-8").splitlines() if kept.is_file() else [])
+    ]
     known = {(line.what, line.fault) for line in lines}
-    chosen = [swept(scenario, base / "trial", given.every, known) for scenario in scenarios() if given.only in scenario.name]
+    chosen = [
+        swept(scenario, base / "trial", given.every, known)
+        for scenario in scenarios()
+        if given.only in scenario.name
+    ]
     try:
-        for line in chain(*chosen, damaged(base / "damage", given.damage, known) if given.damage else []):
+        for line in chain(
+            *chosen, damaged(base / "damage", given.damage, known) if given.damage else []
+        ):
             lines.append(line)
-            print(line.what, line.fault, line.ends, *line.wrong, sep="\n    ", file=sys.stderr, flush=True)
+            print(
+                line.what,
+                line.fault,
+                line.ends,
+                *line.wrong,
+                sep="\n    ",
+                file=sys.stderr,
+                flush=True,
+            )
             with kept.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(asdict(line)) + "\n")
             if given.out:
@@ -123,7 +206,9 @@ def cpu() -> float:
     return times.user + times.system + times.children_user + times.children_system
 
 
-def swept(scenario: Scenario, folder: Path, every: int, known: Container[tuple[str, str]]) -> Iterator[Line]:
+def swept(
+    scenario: Scenario, folder: Path, every: int, known: Container[tuple[str, str]]
+) -> Iterator[Line]:
     """Every fault in every call of a scenario, but for the kinds of fault that are known."""
     modes = [mode for mode in MODES if (scenario.name, mode) not in known]
     if not modes:
@@ -142,9 +227,14 @@ def swept(scenario: Scenario, folder: Path, every: int, known: Container[tuple[s
             if scenario.enters:
                 found, end, state = entered(scenario, folder, place, MODES[mode], sides)
             else:
-                found, end, state = trial(scenario, folder, place, MODES[mode], further=number % (every * 8) == 0)
+                found, end, state = trial(
+                    scenario, folder, place, MODES[mode], further=number % (every * 8) == 0
+                )
             ends[state] += 1
-            wrong += [f"{scenario.name}, {mode} at call {place} of {calls} (code {end.code}): {one}" for one in found]
+            wrong += [
+                f"{scenario.name}, {mode} at call {place} of {calls} (code {end.code}): {one}"
+                for one in found
+            ]
         yield Line(scenario.name, mode, calls, dict(ends), wrong, cpu() - begun)
 
 
@@ -157,7 +247,13 @@ def damaged(folder: Path, every: int, known: Container[tuple[str, str]]) -> Iter
     with_ledger(folder)
     book = Ledger.open(folder / "people.ledger")
     for number in range(2):
-        book.reserve(cost=PureCost(1), privacy=book.privacy.within(PureDP(1)), plan_digest="ab", output=f"out{number}", plan="{}")
+        book.reserve(
+            cost=PureCost(1),
+            privacy=book.privacy.within(PureDP(1)),
+            plan_digest="ab",
+            output=f"out{number}",
+            plan="{}",
+        )
     whole = book.path.read_bytes()
     what = f"a ledger of {len(whole)} bytes"
     for how in ("cut", "one bit flipped", "all bits of a byte flipped"):
@@ -185,13 +281,18 @@ def damaged(folder: Path, every: int, known: Container[tuple[str, str]]) -> Iter
 
 def written(lines: list[Line]) -> str:
     """The page."""
-    total, spent = sum(sum(line.ends.values()) for line in lines), sum(line.seconds for line in lines)
+    total, spent = (
+        sum(sum(line.ends.values()) for line in lines),
+        sum(line.seconds for line in lines),
+    )
     rows = []
     for what in dict.fromkeys(line.what for line in lines):
         alike = [line for line in lines if line.what == what]
         ends = sum((Counter(line.ends) for line in alike), Counter[str]())
         states = ", ".join(f"{count:,} {state}" for state, count in sorted(ends.items()))
-        rows.append(f"| {what} | {ends.total():,} | {sum(line.among for line in alike):,} | {states} |")
+        rows.append(
+            f"| {what} | {ends.total():,} | {sum(line.among for line in alike):,} | {states} |"
+        )
     kinds = ", ".join(dict.fromkeys(line.fault for line in lines))
     wrong = [one for line in lines for one in line.wrong]
     shown = [f"- {one}" for one in wrong[:200]] or ["None."]
@@ -199,24 +300,48 @@ def written(lines: list[Line]) -> str:
         [
             "# Faults",
             "",
-            f"`make faults` put {total:,} of {sum(line.among for line in lines):,} faults into releases and ledgers;",
+            (
+                f"`make faults` put {total:,} of {sum(line.among for line in lines):,} faults into "
+                "releases and ledgers;"
+            ),
             f"{len(wrong)} complaints. It took {spent:,.0f} CPU seconds.",
             "",
             *textwrap.wrap(f"Kinds of faults: {kinds}.", 110),
             "",
-            "A fault is put in at every call that writes, syncs, renames, links or removes a file, by whatever",
-            "library (SQLite, DuckDB, Python), or, where fewer faults were tried than there are, at one call of so many. After",
-            "each: nothing is out and unpaid; what was recorded is whole or resumable; the message and the exit code say in what",
-            "state the payment is; `leastnoise resume` finishes what can be finished, with the noise that was drawn, once; the",
-            "next release works. What the data holder enters into a ledger (a budget, a share, what was spent elsewhere) is",
+            (
+                "A fault is put in at every call that writes, syncs, renames, links or removes a "
+                "file, by whatever"
+            ),
+            (
+                "library (SQLite, DuckDB, Python), or, where fewer faults were tried than there are, "
+                "at one call of so many. After"
+            ),
+            (
+                "each: nothing is out and unpaid; what was recorded is whole or resumable; the "
+                "message and the exit code say in what"
+            ),
+            (
+                "state the payment is; `leastnoise resume` finishes what can be finished, with the "
+                "noise that was drawn, once; the"
+            ),
+            (
+                "next release works. What the data holder enters into a ledger (a budget, a share, "
+                "what was spent elsewhere) is"
+            ),
             "entered whole or not at all, and message and exit code say which.",
             "",
             "| what was run | faults | of | state of the release, or of the ledger |",
             "|---|--:|--:|---|",
             *rows,
             "",
-            "Absent are releases that were stopped between the note that drawing begins and the record of the outcome",
-            "([the ledger](../ledger.md)). Read-only folders and several processes at once are not here but in",
+            (
+                "Absent are releases that were stopped between the note that drawing begins and the "
+                "record of the outcome"
+            ),
+            (
+                "([the ledger](../ledger.md)). Read-only folders and several processes at once are "
+                "not here but in"
+            ),
             "`tests/kernel/test_ledger_processes.py` and `tests/cli/test_killed.py`.",
             "",
             "## What went wrong",

@@ -13,11 +13,20 @@ from waiting import HANGS
 RUN = Path(__file__).with_name("run.py")
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the library of faults is made for Linux")
-@pytest.mark.skipif(shutil.which("cc") is None, reason="the library of faults is made by a C compiler, and there is no cc")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="the library of faults is made for Linux"
+)
+@pytest.mark.skipif(
+    shutil.which("cc") is None,
+    reason="the library of faults is made by a C compiler, and there is no cc",
+)
 def test_a_few_hundred_faults_leave_nothing_wrong() -> None:
     done = subprocess.run(
-        [sys.executable, str(RUN), "--every", "797", "--damage", "839"], capture_output=True, text=True, timeout=HANGS, check=False
+        [sys.executable, str(RUN), "--every", "797", "--damage", "839"],
+        capture_output=True,
+        text=True,
+        timeout=HANGS,
+        check=False,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     total = re.search(r"put ([\d,]+) of", done.stdout)

@@ -1,7 +1,8 @@
 """Releases in processes of their own, each with one fault in one of its writing calls, and what must hold afterwards.
 
-A parent that has everything imported forks a child for every trial; `faults.c` is loaded into all of them and fails, kills or interrupts
-at the n-th call that writes, syncs, renames, links or removes anything below the trial's folder, whatever library makes it.
+A parent that has everything imported forks a child for every trial; `faults.c` is loaded into all
+of them and fails, kills or interrupts at the n-th call that writes, syncs, renames, links or
+removes anything below the trial's folder, whatever library makes it.
 """
 
 import ctypes
@@ -62,7 +63,10 @@ def with_faults(build: Path) -> None:
     if "faults.so" not in os.environ.get("LD_PRELOAD", ""):
         build.mkdir(parents=True, exist_ok=True)
         part = build / f"{os.getpid()}.so"
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(part), str(HERE / "faults.c"), "-ldl"], check=True)
+        subprocess.run(
+            ["cc", "-shared", "-fPIC", "-O1", "-o", str(part), str(HERE / "faults.c"), "-ldl"],
+            check=True,
+        )
         library = part.replace(build / "faults.so")  # another run may use the old one
         threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
         quiet = {"LEASTNOISE_PROGRESS": "never", "LD_PRELOAD": str(library.resolve())}
@@ -77,7 +81,9 @@ class Scenario:
     prepare: Callable[[Path], None]
     run: Callable[[], None]
     known: int = 0  # entries of the ledger before
-    pays: bool = True  # a run that finishes what was paid before may truly say that it spent nothing
+    pays: bool = (
+        True  # a run that finishes what was paid before may truly say that it spent nothing
+    )
     share: tuple[str, ...] = ()  # options of a further release
     enters: bool = False  # what the data holder enters into a ledger, instead of a release
 
@@ -121,7 +127,11 @@ def forked(work: Callable[[], Any], folder: Path) -> tuple[int, str, Any]:
             os._exit(code)
     _, status = os.waitpid(child, 0)
     text = said.read_text(encoding="utf-8", errors="replace") if said.exists() else ""
-    return status, text, json.loads(result.read_text()) if result.exists() and result.stat().st_size else None
+    return (
+        status,
+        text,
+        json.loads(result.read_text()) if result.exists() and result.stat().st_size else None,
+    )
 
 
 def faulted(scenario: Scenario, folder: Path, place: int, mode: int) -> End:
@@ -176,14 +186,19 @@ def with_ledger(folder: Path) -> None:
     Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(3)))
 
 
-# --- what must hold --------------------------------------------------------------------------------------------------------------------
+# --- what must hold -------------------------------------------------------------------------------
 
 
 def truth(folder: Path, known: int) -> dict[str, Any]:
     """The state of the release, by the files alone; run in a child, with nothing faulty."""
     from leastnoise._session import Ledger, is_published
 
-    found: dict[str, Any] = {"entries": 0, "state": "nothing", "out": (folder / "out").exists(), "drawn": None}
+    found: dict[str, Any] = {
+        "entries": 0,
+        "state": "nothing",
+        "out": (folder / "out").exists(),
+        "drawn": None,
+    }
     if not (folder / "people.ledger").exists():
         return found
     book = Ledger.open(folder / "people.ledger")
@@ -192,7 +207,9 @@ def truth(folder: Path, known: int) -> dict[str, Any]:
     if len(entries) > known + 1:
         return found | {"state": "paid twice"}
     for entry in entries[known:]:
-        found["state"] = "whole" if is_published(entry) else "resumable" if entry.resumable else "absent"
+        found["state"] = (
+            "whole" if is_published(entry) else "resumable" if entry.resumable else "absent"
+        )
         if found["state"] == "resumable":
             found["drawn"] = [step.outcome for step in book.pending(entry).steps]
     return found
@@ -201,7 +218,10 @@ def truth(folder: Path, known: int) -> dict[str, Any]:
 def is_whole(out: Path) -> bool:
     """Whether every file of a release is the one that its manifest describes."""
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
-    return all(hashlib.sha256((out / one["path"]).read_bytes()).hexdigest() == one["sha256"] for one in manifest["files"])
+    return all(
+        hashlib.sha256((out / one["path"]).read_bytes()).hexdigest() == one["sha256"]
+        for one in manifest["files"]
+    )
 
 
 def complaints(end: End, mode: int, found: dict[str, Any], *, pays: bool = True) -> Iterator[str]:
@@ -224,9 +244,16 @@ def complaints(end: End, mode: int, found: dict[str, Any], *, pays: bool = True)
             yield f"code 0 and {state}"
         return
     said = [name for name, words in CLAIMS.items() if words in told]
-    if said not in ([state], ["unknown"]) and not (not said and state == "nothing" and end.code == 2):
+    if said not in ([state], ["unknown"]) and not (
+        not said and state == "nothing" and end.code == 2
+    ):
         yield f"said {said}, is {state}: {told!r}"
-    wanted = {"nothing": {2, 70, 130}, "whole": {4, 130, 3}, "resumable": {3, 130}, "absent": {3, 130}}[state]
+    wanted = {
+        "nothing": {2, 70, 130},
+        "whole": {4, 130, 3},
+        "resumable": {3, 130},
+        "absent": {3, 130},
+    }[state]
     if end.code not in wanted and said != ["unknown"]:
         yield f"code {end.code} and {state}: {told!r}"
     if mode in {8, 9} and end.code != 130:
@@ -237,7 +264,9 @@ def complaints(end: End, mode: int, found: dict[str, Any], *, pays: bool = True)
         yield f"not one sentence: {told!r}"
 
 
-def next_runs(folder: Path, found: dict[str, Any], scenario: Scenario, *, further: bool) -> list[str]:
+def next_runs(
+    folder: Path, found: dict[str, Any], scenario: Scenario, *, further: bool
+) -> list[str]:
     """The run after a fault is right about it, finishes what can be finished, once, and pays for itself alone."""
     from leastnoise._cli import main
     from leastnoise._session import Ledger
@@ -258,7 +287,9 @@ def next_runs(folder: Path, found: dict[str, Any], scenario: Scenario, *, furthe
         if not out.exists() or not is_whole(out):
             wrong.append("not finished, or not whole")
         elif found["drawn"]:
-            values = json.loads((out / "measurements/observation.json").read_text(encoding="utf-8"))["values"]
+            values = json.loads(
+                (out / "measurements/observation.json").read_text(encoding="utf-8")
+            )["values"]
             drawn = json.loads(found["drawn"][0])["values"]
             if drawn != values[: len(drawn)]:
                 wrong.append("drawn again")
@@ -266,7 +297,9 @@ def next_runs(folder: Path, found: dict[str, Any], scenario: Scenario, *, furthe
         wrong.append("out and absent or unpaid")
     left = Ledger.open(ledger).left().epsilon if ledger.exists() else 1
     if further and left >= 1:
-        if ran("release", "people.toml", "--out", "further", *scenario.share) != 0 or not is_whole(folder / "further"):
+        if ran("release", "people.toml", "--out", "further", *scenario.share) != 0 or not is_whole(
+            folder / "further"
+        ):
             wrong.append("the next release fails")
         found["entries"] += 1
     if ledger.exists():
@@ -276,13 +309,15 @@ def next_runs(folder: Path, found: dict[str, Any], scenario: Scenario, *, furthe
             wrong.append(f"{found['entries']} entries became {states}")
         if (found["state"] == "absent") != ("absent" in states[scenario.known :]):
             wrong.append(f"{found['state']} became {states}")
-    stray = [path.name for path in folder.iterdir() if re.match(r"\.people\.ledger\.run-", path.name)]
+    stray = [
+        path.name for path in folder.iterdir() if re.match(r"\.people\.ledger\.run-", path.name)
+    ]
     if stray and ledger.exists():
         wrong.append(f"left behind: {stray}")
     return wrong
 
 
-# --- what the data holder enters ----------------------------------------------------------------------------------------------------
+# --- what the data holder enters ------------------------------------------------------------------
 
 
 def entering(name: str, prepare: Callable[[Path], None], *arguments: str) -> Scenario:
@@ -297,7 +332,10 @@ def content(folder: Path) -> list[list[str]] | None:
     if not (folder / "people.ledger").exists():
         return None
     book = Ledger.open(folder / "people.ledger")
-    entries = [[one.kind, one.share, one.period, str(one.charge), str(one.declared), one.description] for one in book.entries()]
+    entries = [
+        [one.kind, one.share, one.period, str(one.charge), str(one.declared), one.description]
+        for one in book.entries()
+    ]
     return [[book.dataset, str(book.privacy.budget), str(book.left())], *entries]
 
 
@@ -305,27 +343,36 @@ def before_and_after(scenario: Scenario, folder: Path) -> tuple[Any, Any]:
     """What the ledger says before a change, and after one without a fault."""
     scenario.prepare(folder)
     (_, _, before), (status, told, _), (_, _, after) = (
-        forked(work, folder) for work in (lambda: content(folder), scenario.run, lambda: content(folder))
+        forked(work, folder)
+        for work in (lambda: content(folder), scenario.run, lambda: content(folder))
     )
     if status or after is None or before == after:
         raise SystemExit(f"{scenario.name}: fails without a fault: {told}")
     return before, after
 
 
-def entered(scenario: Scenario, folder: Path, place: int, mode: int, sides: tuple[Any, Any]) -> tuple[list[str], End, str]:
+def entered(
+    scenario: Scenario, folder: Path, place: int, mode: int, sides: tuple[Any, Any]
+) -> tuple[list[str], End, str]:
     """One fault in a change of a ledger: complaints, how it ended, and whether the change was made."""
     scenario.prepare(folder)
     end = faulted(scenario, folder, place, mode)
     _, told, found = forked(lambda: {"content": content(folder)}, folder)
     if found is None:
         return [f"the ledger cannot be read afterwards: {told[-500:]}"], end, "unreadable"
-    state = {str(sides[0]): "as it was", str(sides[1]): "entered"}.get(str(found["content"]), "half")
+    state = {str(sides[0]): "as it was", str(sides[1]): "entered"}.get(
+        str(found["content"]), "half"
+    )
     wrong = [f"a change made by halves: {found}"] if state == "half" else []
     wrong += [] if end.killed and mode in {1, 2, 7} else said_of_entry(end, mode, state, sides[0])
     if state == "as it was":
         forked(scenario.run, folder)
         _, told, found = forked(lambda: {"content": content(folder)}, folder)
-        wrong += [] if found == {"content": sides[1]} else [f"the next run does not make the change: {found} {told[-300:]}"]
+        wrong += (
+            []
+            if found == {"content": sides[1]}
+            else [f"the next run does not make the change: {found} {told[-300:]}"]
+        )
     return wrong, end, state
 
 
@@ -347,7 +394,9 @@ def said_of_entry(end: End, mode: int, state: str, before: Any) -> Iterator[str]
         yield f"interrupted, and code {end.code}: {end.told!r}"
 
 
-def trial(scenario: Scenario, folder: Path, place: int, mode: int, *, further: bool) -> tuple[list[str], End, str]:
+def trial(
+    scenario: Scenario, folder: Path, place: int, mode: int, *, further: bool
+) -> tuple[list[str], End, str]:
     """One fault: complaints, how the run ended, and the state of the release."""
     scenario.prepare(folder)
     end = faulted(scenario, folder, place, mode)
@@ -355,7 +404,13 @@ def trial(scenario: Scenario, folder: Path, place: int, mode: int, *, further: b
     if found is None:
         return [f"the ledger cannot be read afterwards: {told[-500:]}"], end, "unreadable"
     wrong = list(complaints(end, mode, found, pays=scenario.pays))
-    status, told, later = forked(lambda: next_runs(folder, dict(found), scenario, further=further), folder)
+    status, told, later = forked(
+        lambda: next_runs(folder, dict(found), scenario, further=further), folder
+    )
     if later is None:
         later = [f"the next run broke ({status}): {told[-800:]}"]
-    return [*wrong, *(f"{one}: {told[-300:]}" if "fails" in one else one for one in later)], end, found["state"]
+    return (
+        [*wrong, *(f"{one}: {told[-300:]}" if "fails" in one else one for one in later)],
+        end,
+        found["state"],
+    )

@@ -11,11 +11,20 @@ import pytest
 import leastnoise as ln
 from leastnoise._frames import several, visible
 
-DOMAIN = ln.Domain(sex=["F", "M"], mean=ln.Integers(0, 29), measures={"pay": ln.Measure("pay", 0, 100, unit="0.5")})
+DOMAIN = ln.Domain(
+    sex=["F", "M"], mean=ln.Integers(0, 29), measures={"pay": ln.Measure("pay", 0, 100, unit="0.5")}
+)
 ASKED = ln.mean_queries(DOMAIN, "pay", by=["sex"]) + ln.cdf_queries(DOMAIN, "mean", by=["sex"])
 PLAN = ln.plan(ASKED, ln.PureDP(1), strategy="workload")
-ROWS = pd.DataFrame({"sex": ["F", "M"] * 300, "mean": list(range(30)) * 20, "pay": [1.5, 99.0] * 300})
-AS = {"pandas": ROWS, "polars": pl.from_pandas(ROWS), "lazy": pl.from_pandas(ROWS).lazy(), "pyarrow": pa.Table.from_pandas(ROWS)}
+ROWS = pd.DataFrame(
+    {"sex": ["F", "M"] * 300, "mean": list(range(30)) * 20, "pay": [1.5, 99.0] * 300}
+)
+AS = {
+    "pandas": ROWS,
+    "polars": pl.from_pandas(ROWS),
+    "lazy": pl.from_pandas(ROWS).lazy(),
+    "pyarrow": pa.Table.from_pandas(ROWS),
+}
 KIND = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "lazy": pl.DataFrame, "pyarrow": pa.Table}
 
 
@@ -41,9 +50,19 @@ def made():
 def test_frames_are_of_the_library_of_the_data(library) -> None:
     release = ln.release(PLAN, AS[library], seed=1)
     made = framed(release)
-    frames = [release.answers, release.tables[0].frame(), release.statistics[0].frame(), release.answer(ASKED)[0].frame()]
-    frames += [made[name].frame() for name in ("means", "quantiles", "cdf", "quantiles of the function")]
-    frames += [release.tables[0].rounded(5).frame(), release.with_nnls().tables[0].frame() if library == "polars" else frames[0]]
+    frames = [
+        release.answers,
+        release.tables[0].frame(),
+        release.statistics[0].frame(),
+        release.answer(ASKED)[0].frame(),
+    ]
+    frames += [
+        made[name].frame() for name in ("means", "quantiles", "cdf", "quantiles of the function")
+    ]
+    frames += [
+        release.tables[0].rounded(5).frame(),
+        release.with_nnls().tables[0].frame() if library == "polars" else frames[0],
+    ]
     assert {type(frame) for frame in frames} == {KIND[library]}
     assert isinstance(made["means"].frame("pandas"), pd.DataFrame)
 
@@ -59,14 +78,18 @@ def test_columns_are_the_values_and_no_name_hides_another(made) -> None:
     both = ln.means(ln.release(plan, ROWS, seed=1), "pay", by=["mean"])
     assert list(both.columns())[:2] == ["mean_2", "mean"]
     quantiles = made["quantiles"]
-    assert quantiles.frame()[["sex", "share", "value"]].to_numpy().tolist() == [[*one.group, one.share, one.value] for one in quantiles]
+    assert quantiles.frame()[["sex", "share", "value"]].to_numpy().tolist() == [
+        [*one.group, one.share, one.value] for one in quantiles
+    ]
     assert [*quantiles[1:]] == [*quantiles][1:]
 
 
 def test_errors_are_in_the_amounts_of_the_measure() -> None:
     frame, tables = PLAN.expected_error().frame("pandas"), PLAN.expected_error().tables
     assert frame["table"].tolist() == [table.name for table in tables]
-    assert frame["rmse"].tolist() == [table.rmse * (0.5 if table.name == "sum of pay by sex" else 1) for table in tables]
+    assert frame["rmse"].tolist() == [
+        table.rmse * (0.5 if table.name == "sum of pay by sex" else 1) for table in tables
+    ]
     assert ln.Plan.from_json(PLAN.to_json()).expected_error().frame("pandas").equals(frame)
 
 
@@ -105,10 +128,16 @@ release = ln.release(plan, polars.DataFrame({"sex": ["F", "M"], "pay": [1, 2]}),
 for frame in (release.answers, ln.means(release, "pay").frame(), plan.expected_error().frame()):
     assert isinstance(frame, polars.DataFrame), type(frame)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
 def test_numbers_of_things_and_what_a_terminal_would_act_on() -> None:
-    assert (several(1, "row"), several(2000, "row"), several(0, "query", "queries")) == ("1 row", "2,000 rows", "0 queries")
+    assert (several(1, "row"), several(2000, "row"), several(0, "query", "queries")) == (
+        "1 row",
+        "2,000 rows",
+        "0 queries",
+    )
     assert (visible("a\x1b[31m"), visible("\u202egpj.exe")) == ("a\\x1b[31m", "\\u202egpj.exe")

@@ -29,24 +29,63 @@ CASES = int(os.environ.get("LEASTNOISE_FUZZ", "0"))
 MOST = 4200
 SECRET = "s3cr3tvalue"  # noqa: S105 - what no message may show
 SPEC: dict[str, Any] = {
-    "source": {"path": "people.csv", "delimiter": ",", "encoding": "latin-1", "header": True, "null": ["", "NA"]},
-    "privacy": {"epsilon": "1", "neighbours": "add_remove", "unit": {"column": "id", "max_rows": 2}, "rows": 9},
+    "source": {
+        "path": "people.csv",
+        "delimiter": ",",
+        "encoding": "latin-1",
+        "header": True,
+        "null": ["", "NA"],
+    },
+    "privacy": {
+        "epsilon": "1",
+        "neighbours": "add_remove",
+        "unit": {"column": "id", "max_rows": 2},
+        "rows": 9,
+    },
     "domain": {
         "sex": {"categories": ["F", "M"], "outside": "other"},
         "age": {"integers": [0, 9], "outside": "clip"},
         "pay": {"bins": {"low": 0, "high": "1.5", "count": 3, "closed": "right"}},
         "code": {"size": 3, "levels": {"half": {"groups": {"a": [0, 1], "b": [2]}}}},
-        "day": {"dates": {"column": "bought", "from": "2024-01-01", "to": "2024-12-31", "by": "quarter", "zone": "Europe/Berlin"}},
-        "price": {"edges": ["0", "9.99", "50"], "closed": "right", "decimal": ",", "thousands": ".", "currency": ["€"]},
-        "height": {"decimals": {"low": "1", "high": "2", "step": "0.5"}, "trim": True, "nulls": ["NA"]},
-        "yes": {"categories": [True, False], "spellings": {"true": ["yes"]}, "ignore_case": True, "column": "consent"},
+        "day": {
+            "dates": {
+                "column": "bought",
+                "from": "2024-01-01",
+                "to": "2024-12-31",
+                "by": "quarter",
+                "zone": "Europe/Berlin",
+            }
+        },
+        "price": {
+            "edges": ["0", "9.99", "50"],
+            "closed": "right",
+            "decimal": ",",
+            "thousands": ".",
+            "currency": ["€"],
+        },
+        "height": {
+            "decimals": {"low": "1", "high": "2", "step": "0.5"},
+            "trim": True,
+            "nulls": ["NA"],
+        },
+        "yes": {
+            "categories": [True, False],
+            "spellings": {"true": ["yes"]},
+            "ignore_case": True,
+            "column": "consent",
+        },
     },
     "measures": {"wage": {"column": "pay", "clip": [0, "10"], "unit": "0.5"}},
     "workload": [
         {"marginals": {"ways": 1, "of": ["sex", "age"]}, "weight": "2"},
         {"marginals": {"upto": 1}, "sum": "wage"},
         {"queries": {"age": "prefix", "sex": "identity"}, "weight": 1.5},
-        {"queries": {"age": {"ranges": [[0, 3], [2, 9]]}, "sex": {"predicates": [["F"], ["F", "M"]]}}},
+        {
+            "queries": {
+                "age": {"ranges": [[0, 3], [2, 9]]},
+                "sex": {"predicates": [["F"], ["F", "M"]]},
+            }
+        },
         {"queries": {"code": {"matrix": [[1, 0, -1]]}}},
         {"queries": {"code": {"level": "half"}, "day": {"level": "year"}}},
     ],
@@ -59,13 +98,23 @@ SPEC: dict[str, Any] = {
 def trials(most: int) -> Any:
     """So many cases in the suite, or as many as are asked for."""
     checks = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
-    return settings(max_examples=CASES or most, deadline=None, derandomize=not CASES, database=None, suppress_health_check=checks)
+    return settings(
+        max_examples=CASES or most,
+        deadline=None,
+        derandomize=not CASES,
+        database=None,
+        suppress_health_check=checks,
+    )
 
 
 def toml(value: Any) -> str:
     """A value as TOML, tables in line."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(str(key))} = {toml(entry)}" for key, entry in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{json.dumps(str(key))} = {toml(entry)}" for key, entry in value.items())
+            + "}"
+        )
     if isinstance(value, list):
         return "[" + ", ".join(map(toml, value)) + "]"
     if isinstance(value, float):
@@ -78,7 +127,10 @@ def as_toml(table: dict[str, Any]) -> str:
 
 
 def is_small(spec: Any) -> bool:
-    return spec.workload.rows < 3000 and math.prod(kind.size for kind in map(spec.domain.kind, spec.domain.names)) < 15_000
+    return (
+        spec.workload.rows < 3000
+        and math.prod(kind.size for kind in map(spec.domain.kind, spec.domain.names)) < 15_000
+    )
 
 
 @contextmanager
@@ -105,7 +157,12 @@ def test_any_spec_is_read_and_planned_or_refused(table):
 
 
 @trials(60)
-@given(st.text(max_size=200) | st.sampled_from(["[" * 5000, "a = " + "[" * 3000 + "]" * 3000, "a=" + "9" * 9999, "a.b." * 999 + "c=1"]))
+@given(
+    st.text(max_size=200)
+    | st.sampled_from(
+        ["[" * 5000, "a = " + "[" * 3000 + "]" * 3000, "a=" + "9" * 9999, "a.b." * 999 + "c=1"]
+    )
+)
 def test_any_text_in_the_place_of_a_spec_is_refused(text):
     with pytest.raises(ln.InputError) as raised:
         parse_spec(text, Path())
@@ -115,7 +172,9 @@ def test_any_text_in_the_place_of_a_spec_is_refused(text):
 
 DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 3, levels={"pair": {"width": 2}}))
 PLAN = ln.plan(
-    ln.marginals(DOMAIN, upto=1) + ln.queries(DOMAIN, age="all_ranges") + ln.queries(DOMAIN, age=ln.level("pair")),
+    ln.marginals(DOMAIN, upto=1)
+    + ln.queries(DOMAIN, age="all_ranges")
+    + ln.queries(DOMAIN, age=ln.level("pair")),
     ln.PureDP(1),
     strategy="level_tree",
 )
@@ -140,12 +199,17 @@ def released(tmp_path_factory):
 @trials(40)
 @given(data=st.data())
 def test_any_release_is_read_or_refused(released, name, data):
-    kept = {path: path.read_text(encoding="utf-8") for path in (released / name, released / "manifest.json")}
+    kept = {
+        path: path.read_text(encoding="utf-8")
+        for path in (released / name, released / "manifest.json")
+    }
     changed = json.dumps(data.draw(damaged(json.loads(kept[released / name]), WEIRD)))
     try:
         if name != "manifest.json":  # its digest is made to fit, so that what it holds is looked at
             known = json.loads(kept[released / "manifest.json"])
-            next(entry for entry in known["files"] if entry["path"] == name)["sha256"] = hashlib.sha256(changed.encode()).hexdigest()
+            next(entry for entry in known["files"] if entry["path"] == name)["sha256"] = (
+                hashlib.sha256(changed.encode()).hexdigest()
+            )
             (released / "manifest.json").write_text(json.dumps(known), encoding="utf-8")
         with or_refused():
             (released / name).write_text(changed, encoding="utf-8")
@@ -156,7 +220,9 @@ def test_any_release_is_read_or_refused(released, name, data):
 
 
 @trials(40)
-@given(st.lists(st.tuples(st.floats(0, 1), st.binary(min_size=1, max_size=40)), min_size=1, max_size=3))
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.binary(min_size=1, max_size=40)), min_size=1, max_size=3)
+)
 def test_any_ledger_is_opened_or_refused(tmp_path, changes):
     file = tmp_path / "people.ledger"
     file.unlink(missing_ok=True)

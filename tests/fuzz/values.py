@@ -18,7 +18,9 @@ WEIRD = st.one_of(
     st.integers(-(2**70), 2**70),
     st.floats(),
     st.text(max_size=20),
-    st.lists(st.one_of(st.integers(-9, 9), st.text(max_size=3), st.floats(), st.booleans()), max_size=4),
+    st.lists(
+        st.one_of(st.integers(-9, 9), st.text(max_size=3), st.floats(), st.booleans()), max_size=4
+    ),
     st.dictionaries(st.text(max_size=5), st.integers(-9, 9), max_size=3),
     st.integers(5, 400).map(lambda depth: json.loads("[" * depth + "]" * depth)),
 )
@@ -26,7 +28,13 @@ WEIRD = st.one_of(
 
 def places(value: Any, way: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """The ways to all values within a value, but the value itself."""
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    inner = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     return [found for key, entry in inner for found in [(*way, key), *places(entry, (*way, key))]]
 
 
@@ -40,13 +48,21 @@ def damaged(draw: st.DrawFn, value: Any, odd: st.SearchStrategy[Any] = WEIRD) ->
             break
         *way, last = draw(st.sampled_from(ways))
         holder = reduce(getitem, way, made)
-        kind = draw(st.sampled_from(["change", "change", "change", "remove", "swap", "name", "wrap"]))
+        kind = draw(
+            st.sampled_from(["change", "change", "change", "remove", "swap", "name", "wrap"])
+        )
         if kind == "remove":
             del holder[last]
         elif kind == "wrap":
             holder[last] = [holder[last]]
         elif kind == "name" and isinstance(holder, dict):
-            holder[draw(st.one_of(st.text(max_size=9), st.sampled_from(["weight", "sum", "domain", "kind"])))] = holder.pop(last)
+            holder[
+                draw(
+                    st.one_of(
+                        st.text(max_size=9), st.sampled_from(["weight", "sum", "domain", "kind"])
+                    )
+                )
+            ] = holder.pop(last)
         elif kind == "swap":
             holder[last] = copy.deepcopy(reduce(getitem, draw(st.sampled_from(places(made))), made))
         else:

@@ -15,7 +15,15 @@ def opened(folder: Path) -> Ledger:
 
 def take(ledger: Ledger, epsilon="1/3", *, declared=None, privacy=ONE, **more):
     paid = privacy.within(PureDP(epsilon) if declared is None else declared)
-    return ledger.reserve(**{"cost": PureCost(epsilon), "privacy": paid, "plan_digest": "ab12", "output": "out", **more})
+    return ledger.reserve(
+        **{
+            "cost": PureCost(epsilon),
+            "privacy": paid,
+            "plan_digest": "ab12",
+            "output": "out",
+            **more,
+        }
+    )
 
 
 def edit(ledger: Ledger, statement: str, *values) -> None:

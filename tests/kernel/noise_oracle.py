@@ -7,8 +7,23 @@ from scipy import stats
 
 from leastnoise._kernel import SeededEntropy, _noise
 
-SCALES = [(1, 8), (3, 10), (1, 1), (3, 2), (2, 1), (3, 1), (10, 1), (1000, 1), (2_500_000_001, 1000), (2**40, 1)]
-SAMPLERS = {"laplace": _noise.discrete_laplace, "gaussian": _noise.discrete_gaussian, "rounded": _noise.rounded_gaussian}
+SCALES = [
+    (1, 8),
+    (3, 10),
+    (1, 1),
+    (3, 2),
+    (2, 1),
+    (3, 1),
+    (10, 1),
+    (1000, 1),
+    (2_500_000_001, 1000),
+    (2**40, 1),
+]
+SAMPLERS = {
+    "laplace": _noise.discrete_laplace,
+    "gaussian": _noise.discrete_gaussian,
+    "rounded": _noise.rounded_gaussian,
+}
 LEAST_EXPECTED = 25  # draws in a bin
 SUMMED_UP_TO = 200  # smaller scales are summed term by term
 ALARM = 1e-6  # a p-value below it; see test_noise_distribution.py
@@ -29,7 +44,11 @@ def chi_square(law: str, scale: float, draws: np.ndarray, most_bins: int = 200) 
     """p-value of the draws against the law; at most so many bins, each with LEAST_EXPECTED draws expected or more."""
     reach = (40 if law == "laplace" else 9) * scale + 2
     tail = np.geomspace(scale / 50, reach, most_bins // 2)
-    edges = np.arange(-int(reach), int(reach) + 1) if reach < 400 else np.unique(np.concatenate([-tail, [0.0], tail]).astype(np.int64))
+    edges = (
+        np.arange(-int(reach), int(reach) + 1)
+        if reach < 400
+        else np.unique(np.concatenate([-tail, [0.0], tail]).astype(np.int64))
+    )
     below, least, kept = cumulative(law, scale, edges), LEAST_EXPECTED / draws.size, []
     for place, value in enumerate(below):  # as fine as the number of draws allows
         if min(value - (below[kept[-1]] if kept else 0), 1 - value) >= least:
@@ -57,7 +76,12 @@ class Script:
         missing = count - len(played)
         if missing and self.rest is None:
             raise AssertionError("the script is over")
-        return np.concatenate([np.array(played, dtype=np.uint64), self.rest.words(missing) if missing else np.empty(0, dtype=np.uint64)])
+        return np.concatenate(
+            [
+                np.array(played, dtype=np.uint64),
+                self.rest.words(missing) if missing else np.empty(0, dtype=np.uint64),
+            ]
+        )
 
 
 def u64(*values: int) -> np.ndarray:
@@ -75,4 +99,6 @@ def word_of(digits: int, bits: int, position: int) -> int:
 
 def grid(*axes: Iterable[object]) -> list[np.ndarray]:
     """All combinations of the axes' values, one flat array for each axis."""
-    return [axis.ravel() for axis in np.meshgrid(*[np.asarray(axis) for axis in axes], indexing="ij")]
+    return [
+        axis.ravel() for axis in np.meshgrid(*[np.asarray(axis) for axis in axes], indexing="ij")
+    ]

@@ -13,15 +13,30 @@ def one_step(made: Measurements) -> Terms:
     """Nothing but these measurements."""
     attributes, measures = made.columns()
     text = measurements_digest(made)
-    return Terms(domain=made.domain, privacy=made.privacy, attributes=attributes, measures=measures, only=made, text=text)
+    return Terms(
+        domain=made.domain,
+        privacy=made.privacy,
+        attributes=attributes,
+        measures=measures,
+        only=made,
+        text=text,
+    )
 
 
 def many_steps(domain: Domain, privacy: Privacy) -> Terms:
     """Steps that are decided on the way."""
-    return Terms(domain=domain, privacy=privacy, attributes=tuple(domain.names), measures=tuple(domain.measures), text="a plan")
+    return Terms(
+        domain=domain,
+        privacy=privacy,
+        attributes=tuple(domain.names),
+        measures=tuple(domain.measures),
+        text="a plan",
+    )
 
 
-def measure(made: Measurements, table: Table, ledger: Ledger, **how: Any) -> tuple[Observation, Receipt]:
+def measure(
+    made: Measurements, table: Table, ledger: Ledger, **how: Any
+) -> tuple[Observation, Receipt]:
     """Pay and measure."""
     series = Series.paid(one_step(made), table, ledger, **how)
     assert series.receipt is not None

@@ -17,9 +17,16 @@ from leastnoise._table import Table, _share, groups
 
 def made(sizes, rows, seed=0, measure=None):
     generator = np.random.default_rng(seed)
-    domain = Domain({f"a{place}": Coded(size) for place, size in enumerate(sizes)}, measures={"m": measure} if measure else None)
+    domain = Domain(
+        {f"a{place}": Coded(size) for place, size in enumerate(sizes)},
+        measures={"m": measure} if measure else None,
+    )
     codes = {f"a{place}": generator.integers(0, size, rows) for place, size in enumerate(sizes)}
-    values = {"m": generator.integers(measure.low_units, measure.high_units, rows, endpoint=True)} if measure else {}
+    values = (
+        {"m": generator.integers(measure.low_units, measure.high_units, rows, endpoint=True)}
+        if measure
+        else {}
+    )
     return Table(domain, codes, values), codes, values
 
 
@@ -27,7 +34,9 @@ def slow(codes, values, domain, attributes):
     """Python integers, row by row."""
     table = np.zeros([domain.kind(name).size for name in attributes], dtype=object)
     for row in range(len(next(iter(codes.values())))):
-        table[tuple(codes[name][row] for name in attributes)] += 1 if values is None else int(values[row])
+        table[tuple(codes[name][row] for name in attributes)] += (
+            1 if values is None else int(values[row])
+        )
     return table.reshape(-1).tolist()
 
 
@@ -56,7 +65,13 @@ def test_count_against_python(sizes, rows, seed, picks, what, limited):
     limits = np.random.default_rng(seed).integers(0, 8, 1 if name is None else sizes[limited])
     cut = np.minimum(values["m"], limits[0 if name is None else codes[name]])
     amounts = {"rows": None, "sums": values["m"], "limited sums": cut}[what]
-    found = list(count(table, wanted, *([] if what == "rows" else ["m"] if what == "sums" else ["m", (name, limits)])))
+    found = list(
+        count(
+            table,
+            wanted,
+            *([] if what == "rows" else ["m"] if what == "sums" else ["m", (name, limits)]),
+        )
+    )
     assert [attributes for attributes, _ in found] == wanted
     for attributes, counts in found:
         assert counts.dtype == np.int64
@@ -64,7 +79,15 @@ def test_count_against_python(sizes, rows, seed, picks, what, limited):
 
 
 @pytest.mark.parametrize(
-    ("name", "limits"), [("a0", [5, -1]), ("a0", [5]), ("a0", [5, 5, 5]), (None, [-1]), (None, [5, 5]), ("a0", [5.0, 5.0])]
+    ("name", "limits"),
+    [
+        ("a0", [5, -1]),
+        ("a0", [5]),
+        ("a0", [5, 5, 5]),
+        (None, [-1]),
+        (None, [5, 5]),
+        ("a0", [5.0, 5.0]),
+    ],
 )
 def test_limits_that_do_not_fit_are_refused_before_a_row_is_looked_up(name, limits):
     table, _, _ = made([2], 3, 1, Measure("m", 0, 7))
@@ -74,7 +97,11 @@ def test_limits_that_do_not_fit_are_refused_before_a_row_is_looked_up(name, limi
 
 def test_sums_are_exact_where_float64_is_not():
     most = 2**53 - 1
-    table = Table(Domain(a=Coded(2), measures={"m": Measure("m", -most, most)}), {"a": [0, 0, 0, 1, 1]}, {"m": [most, most, 1, -most, -2]})
+    table = Table(
+        Domain(a=Coded(2), measures={"m": Measure("m", -most, most)}),
+        {"a": [0, 0, 0, 1, 1]},
+        {"m": [most, most, 1, -most, -2]},
+    )
     (_, counts), (_, total) = count(table, [("a",), ()], "m")
     assert counts.tolist() == [2 * most + 1, -most - 2]
     assert total.tolist() == [most - 1]
@@ -82,13 +109,19 @@ def test_sums_are_exact_where_float64_is_not():
 
 def test_windows_and_groups_do_not_change_the_numbers(monkeypatch):
     table, _, _ = made((4, 5, 6, 7, 2, 3), 3000, 2)
-    wanted = [pick for ways in range(4) for pick in itertools.combinations(table.domain.names, ways)]
+    wanted = [
+        pick for ways in range(4) for pick in itertools.combinations(table.domain.names, ways)
+    ]
     expected = [(attributes, counts.tolist()) for attributes, counts in count(table, wanted)]
     monkeypatch.setattr(_count, "WINDOW_CELLS", 100)
-    assert [(attributes, counts.tolist()) for attributes, counts in count(table, wanted)] == expected
+    assert [
+        (attributes, counts.tolist()) for attributes, counts in count(table, wanted)
+    ] == expected
     monkeypatch.setattr(_share, "CACHED_CELLS", 0)
     monkeypatch.setattr(_share, "LEAST_CELLS", 0)
-    assert [(attributes, counts.tolist()) for attributes, counts in count(table, wanted)] == expected
+    assert [
+        (attributes, counts.tolist()) for attributes, counts in count(table, wanted)
+    ] == expected
 
 
 def test_counts_are_the_callers_to_change():
@@ -113,7 +146,10 @@ def test_a_long_stream_is_taken_as_it_is_needed():
     assert len(taken) <= _count.WINDOW_CELLS // 1000 + 1
 
 
-@given(st.lists(st.lists(st.integers(0, 6), unique=True, max_size=4).map(tuple), max_size=12), st.integers(0, 10**7))
+@given(
+    st.lists(st.lists(st.integers(0, 6), unique=True, max_size=4).map(tuple), max_size=12),
+    st.integers(0, 10**7),
+)
 @settings(max_examples=60, deadline=None)
 def test_groups_cover_each_set_once(wanted, rows):
     sizes = [2, 3, 4, 50, 6, 1000, 8]
@@ -125,17 +161,25 @@ def test_groups_cover_each_set_once(wanted, rows):
 
 def test_a_group_has_the_attributes_of_its_tables_whatever_ended_its_growth():
     lone = groups([(0, 1)], [2, 3], 100)
-    held_up = groups([(0, 1), (0, 2), (3, 4, 5)], [20, 20, 20, 2, 2, 2], 10**4)  # 2 does not fit; 3 does, for nothing
+    held_up = groups(
+        [(0, 1), (0, 2), (3, 4, 5)], [20, 20, 20, 2, 2, 2], 10**4
+    )  # 2 does not fit; 3 does, for nothing
     chain = groups([(place, place + 1) for place in range(5)], [10] * 6, 0)  # of few cells
     assert [(group.attributes, group.members) for group in lone] == [((0, 1), (0,))]
     assert [group.attributes for group in chain] == [(0, 1, 2), (2, 3, 4), (4, 5)]
-    assert [(group.attributes, group.members) for group in held_up] == [((0, 1), (0,)), ((0, 2), (1,)), ((3, 4, 5), (2,))]
+    assert [(group.attributes, group.members) for group in held_up] == [
+        ((0, 1), (0,)),
+        ((0, 2), (1,)),
+        ((3, 4, 5), (2,)),
+    ]
 
 
 @pytest.mark.parametrize("members", [(0, 1), (0,)])
 def test_a_proposal_that_does_not_hold_what_is_asked_is_refused(members, monkeypatch):
     table, _, _ = made((2, 3), 10)
-    monkeypatch.setattr(_count, "groups", lambda *_given: [_share.Group(attributes=(0,), members=members)])
+    monkeypatch.setattr(
+        _count, "groups", lambda *_given: [_share.Group(attributes=(0,), members=members)]
+    )
     with pytest.raises((InternalError, KeyError)):
         list(count(table, [("a0",), ("a1",)]))
 
@@ -147,7 +191,9 @@ def test_groups_share_passes_and_no_table_is_larger_than_what_was_asked_or_the_c
     wanted = [(0,), (1,), (2,), (0, 1)]
     sizes = [2000, 3000, 4000]
     for group in groups(wanted, sizes, 10**9):
-        assert math.prod(sizes[place] for place in group.attributes) <= max(6_000_000, _share.CACHED_CELLS)
+        assert math.prod(sizes[place] for place in group.attributes) <= max(
+            6_000_000, _share.CACHED_CELLS
+        )
 
 
 @pytest.mark.parametrize("size", [256, 2**16])
@@ -158,11 +204,16 @@ def test_an_attribute_of_one_cell_beside_one_that_fills_its_type(size):
 
 
 def test_what_was_not_read_is_refused_and_the_rest_is_counted():
-    domain = Domain(a=Coded(2), b=Coded(3), measures={"m": Measure("m", 0, 5), "n": Measure("n", 0, 5)})
+    domain = Domain(
+        a=Coded(2), b=Coded(3), measures={"m": Measure("m", 0, 5), "n": Measure("n", 0, 5)}
+    )
     table = Table(domain, {"b": [0, 2, 2]}, {"n": [1, 1, 3]})
     assert (table.attributes, table.measures) == (("b",), ("n",))
     assert [cells.tolist() for _, cells in count(table, [("b",), ()], "n")] == [[1, 0, 4], [5]]
-    for names, measures, message in ((["a"], [], "without the attribute 'a'"), (["b"], ["m"], "without the measure 'm'")):
+    for names, measures, message in (
+        (["a"], [], "without the attribute 'a'"),
+        (["b"], ["m"], "without the measure 'm'"),
+    ):
         with pytest.raises(InputError, match=message):  # what the kernel asks before it counts
             table.require(names, measures)
         for sets in ([tuple(names)], iter([tuple(names)])):

@@ -7,7 +7,9 @@ from leastnoise._check import InputError
 from leastnoise._kernel import SeededEntropy, SystemEntropy, _entropy
 
 
-def test_system_words_are_those_of_the_operating_system_and_nothing_is_kept_that_a_fork_could_copy(monkeypatch):
+def test_system_words_are_those_of_the_operating_system_and_nothing_is_kept_that_a_fork_could_copy(
+    monkeypatch,
+):
     asked = []
 
     def recorded(size):
@@ -27,7 +29,9 @@ def test_system_words_are_those_of_the_operating_system_and_nothing_is_kept_that
 def test_seeded_words_are_reproducible_and_not_private():
     assert not np.intersect1d(SeededEntropy(3).words(50), SeededEntropy(4).words(50)).size
     source = SeededEntropy(3)
-    np.testing.assert_array_equal(np.concatenate([source.words(20), source.words(30)]), SeededEntropy(3).words(50))
+    np.testing.assert_array_equal(
+        np.concatenate([source.words(20), source.words(30)]), SeededEntropy(3).words(50)
+    )
     assert source.words(0).shape == (0,)
     assert SeededEntropy(2**200).words(1).dtype == np.uint64
 

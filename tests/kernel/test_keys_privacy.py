@@ -20,7 +20,8 @@ from leastnoise._table import Table
 
 LAPLACE, GAUSSIAN = Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN
 EPSILON = Fraction(9, 10)
-# Scales of noise for a distance of neighbours; thresholds so low that deltas are large enough to be seen.
+# Scales of noise for a distance of neighbours; thresholds so low that deltas are large enough to be
+# seen.
 RULES = [
     (noise, k, neighbours, threshold)
     for noise, few in ((LAPLACE, (3, 6)), (GAUSSIAN, (3, 8)))
@@ -30,9 +31,15 @@ RULES = [
 ]
 
 
-def made(noise: Noise, k: int, neighbours: str, threshold: int, delta: Fraction = Fraction(1, 2)) -> tuple[KeyRule, Privacy]:
+def made(
+    noise: Noise, k: int, neighbours: str, threshold: int, delta: Fraction = Fraction(1, 2)
+) -> tuple[KeyRule, Privacy]:
     privacy = Privacy(ApproxDP(EPSILON, delta), neighbours, "id", k)
-    scale = Fraction(privacy.distance) / EPSILON if noise is LAPLACE else Fraction(13, 7) * (2 if neighbours == "replace" else 1)
+    scale = (
+        Fraction(privacy.distance) / EPSILON
+        if noise is LAPLACE
+        else Fraction(13, 7) * (2 if neighbours == "replace" else 1)
+    )
     return KeyRule(noise=noise, scale=scale, threshold=threshold), privacy
 
 
@@ -57,7 +64,10 @@ def changes(k: int, neighbours: str, counts: tuple[int, ...]) -> list[list[tuple
             continue
         for alone, other in itertools.product(range(mine + 1), range(others + 1)):
             for base in itertools.product(counts, repeat=mine + others - alone - other):
-                shared = [(n + 1, n) if place < mine - alone else (n, n + 1) for place, n in enumerate(base)]
+                shared = [
+                    (n + 1, n) if place < mine - alone else (n, n + 1)
+                    for place, n in enumerate(base)
+                ]
                 found.append([(1, 0)] * alone + [(0, 1)] * other + shared)
     return [pair for pair in found if pair]
 
@@ -88,23 +98,35 @@ def test_the_bound_is_never_below_the_exact_loss_of_any_neighbours_and_near_it(
 ) -> None:
     rule, privacy = made(noise, k, neighbours, threshold)
     claimed = least_delta(rule, privacy)
-    counts = (1, threshold) if k == 2 and neighbours == "replace" else (1, 2, threshold, threshold + 4)
+    counts = (
+        (1, threshold) if k == 2 and neighbours == "replace" else (1, 2, threshold, threshold + 4)
+    )
     reach = threshold + math.ceil(3 * float(rule.scale)) if k == 2 else threshold + 60
     worst = max(loss(rule, pairs, reach) for pairs in changes(k, neighbours, counts))
     assert worst <= claimed * (1 + 1e-6)
-    # Chances of the keys are added up, which at deltas like these is more than the chance of any: with q for one, k q and not 1 - (1 - q)^k
+    # Chances of the keys are added up, which at deltas like these is more than the chance of any:
+    # with q for one, k q and not 1 - (1 - q)^k
     assert 1 - (1 - claimed / k) ** k <= worst * (1.02 if noise is LAPLACE or k == 1 else 1.35)
 
 
-@pytest.mark.parametrize(("k", "neighbours"), [(1, "add_remove"), (2, "replace"), (7, "add_remove")])
-def test_a_planned_rule_is_the_least_and_the_kernel_proves_it_again(k: int, neighbours: str) -> None:
+@pytest.mark.parametrize(
+    ("k", "neighbours"), [(1, "add_remove"), (2, "replace"), (7, "add_remove")]
+)
+def test_a_planned_rule_is_the_least_and_the_kernel_proves_it_again(
+    k: int, neighbours: str
+) -> None:
     privacy = Privacy(ApproxDP("1/2", "1e-8"), neighbours, "id", k)
     rule = key_rule(privacy)
     search = KeySearch(attribute="agent", rule=rule, most=5)
     assert search.verify(privacy) == privacy.budget
-    worse = [replace(rule, threshold=rule.threshold - 1), replace(rule, scale=rule.scale * Fraction(4, 5))]
+    worse = [
+        replace(rule, threshold=rule.threshold - 1),
+        replace(rule, scale=rule.scale * Fraction(4, 5)),
+    ]
     for other in worse:
-        with pytest.raises(ln.InputError, match=r"not proved to satisfy ApproxDP.*nothing was spent"):
+        with pytest.raises(
+            ln.InputError, match=r"not proved to satisfy ApproxDP.*nothing was spent"
+        ):
             replace(search, rule=other).verify(privacy)
     with pytest.raises(ln.InputError, match="not proved"):
         search.verify(Privacy(privacy.budget, neighbours, "id", k + 1))
@@ -116,39 +138,69 @@ def test_a_planned_rule_is_the_least_and_the_kernel_proves_it_again(k: int, neig
 TEXTS = [f"key {number:05}" for number in range(20_000)]
 
 
-def found_among(texts: list[str], units: np.ndarray, privacy: Privacy, search: KeySearch) -> FoundKeys:
+def found_among(
+    texts: list[str], units: np.ndarray, privacy: Privacy, search: KeySearch
+) -> FoundKeys:
     domain = Domain(agent=Unknown(10**5))
     terms = Terms(domain=domain, privacy=privacy, attributes=("agent",))
-    return UnpaidSeries(terms, Table.keyed(domain, "agent", texts, units), SeededEntropy(3)).find(search)
+    return UnpaidSeries(terms, Table.keyed(domain, "agent", texts, units), SeededEntropy(3)).find(
+        search
+    )
 
 
 @pytest.mark.parametrize(
-    ("noise", "scale", "count"), [(LAPLACE, Fraction(7, 3), 5), (GAUSSIAN, Fraction(22, 5), 9), (GAUSSIAN, Fraction(1, 2), 12)]
+    ("noise", "scale", "count"),
+    [(LAPLACE, Fraction(7, 3), 5), (GAUSSIAN, Fraction(22, 5), 9), (GAUSSIAN, Fraction(1, 2), 12)],
 )
-def test_what_is_drawn_has_the_law_that_the_bound_is_about(noise: Noise, scale: Fraction, count: int) -> None:
+def test_what_is_drawn_has_the_law_that_the_bound_is_about(
+    noise: Noise, scale: Fraction, count: int
+) -> None:
     rule = KeyRule(noise=noise, scale=scale, threshold=12)
-    privacy, search = Privacy(ApproxDP(10, "9/10")), KeySearch(attribute="agent", rule=rule, most=10**5)
+    privacy, search = (
+        Privacy(ApproxDP(10, "9/10")),
+        KeySearch(attribute="agent", rule=rule, most=10**5),
+    )
     found = found_among(TEXTS, np.full(len(TEXTS), count), privacy, search)
     expected = len(TEXTS) * law(rule, count, 12)
-    seen = np.array([len(TEXTS) - len(found.keys), *(np.count_nonzero(found.units == 12 + place) for place in range(12))])
+    seen = np.array(
+        [
+            len(TEXTS) - len(found.keys),
+            *(np.count_nonzero(found.units == 12 + place) for place in range(12)),
+        ]
+    )
     large = expected > 10
     assert large.sum() > 1
     z = (seen - expected)[large] / np.sqrt(expected[large])
     assert np.abs(z).max() < 4.5
     assert (found.units >= 12).all()
-    assert list(zip(-found.units, found.keys, strict=True)) == sorted(zip(-found.units, found.keys, strict=True))
+    assert list(zip(-found.units, found.keys, strict=True)) == sorted(
+        zip(-found.units, found.keys, strict=True)
+    )
 
 
 def test_only_the_largest_are_kept_and_written_and_there_may_be_none() -> None:
     privacy = Privacy(ApproxDP(1, "1e-9"))
     every, few, none = (
-        found_among(texts, 30 + np.arange(len(texts)), privacy, KeySearch(attribute="agent", rule=key_rule(privacy), most=most))
+        found_among(
+            texts,
+            30 + np.arange(len(texts)),
+            privacy,
+            KeySearch(attribute="agent", rule=key_rule(privacy), most=most),
+        )
         for texts, most in ((TEXTS[:300], 300), (TEXTS[:300], 7), ([], 7))
     )
-    assert (few.keys, few.units.tolist(), none.keys) == (every.keys[:7], every.units[:7].tolist(), ())
+    assert (few.keys, few.units.tolist(), none.keys) == (
+        every.keys[:7],
+        every.units[:7].tolist(),
+        (),
+    )
     for made in (few, none):
         again = outcome_from_text("".join(outcome_to_text(made)))
-        assert (type(again), again.keys, again.units.tolist()) == (FoundKeys, made.keys, made.units.tolist())
+        assert (type(again), again.keys, again.units.tolist()) == (
+            FoundKeys,
+            made.keys,
+            made.units.tolist(),
+        )
 
 
 def test_a_search_is_the_only_step_of_its_series_and_reads_nothing_but_keys() -> None:
@@ -160,7 +212,12 @@ def test_a_search_is_the_only_step_of_its_series_and_reads_nothing_but_keys() ->
     assert series.find(search).keys == ("curl",)
     with pytest.raises(ln.BudgetError, match="epsilon = 0 and delta = 0"):
         series.find(search)
-    total = Measurements(domain=domain, privacy=privacy.within(ln.PureDP("1/2")), noise=LAPLACE, blocks=(Block((), 2),))
+    total = Measurements(
+        domain=domain,
+        privacy=privacy.within(ln.PureDP("1/2")),
+        noise=LAPLACE,
+        blocks=(Block((), 2),),
+    )
     with pytest.raises(ln.BudgetError):
         series.measure(total)
     with pytest.raises(ln.InternalError, match="This table has Keyed"):
@@ -177,7 +234,15 @@ def test_a_search_is_the_only_step_of_its_series_and_reads_nothing_but_keys() ->
 
 @pytest.mark.parametrize(
     ("keys", "units"),
-    [(["a", "a"], [1, 1]), (["a"], [0]), (["a"], [1, 2]), (["a\n"], [1]), ([""], [1]), (["a" * 201], [1]), (["a"], [1.0])],
+    [
+        (["a", "a"], [1, 1]),
+        (["a"], [0]),
+        (["a"], [1, 2]),
+        (["a\n"], [1]),
+        ([""], [1]),
+        (["a" * 201], [1]),
+        (["a"], [1.0]),
+    ],
 )
 def test_keys_that_do_not_fit_are_refused(keys: list[str], units: list[float]) -> None:
     with pytest.raises(ln.InternalError, match=r"the keys of 'agent' must differ"):

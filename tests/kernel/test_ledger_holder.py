@@ -20,7 +20,7 @@ def on(monkeypatch, day: str) -> None:
     monkeypatch.setattr(_ledger, "today", lambda: date.fromisoformat(day))
 
 
-# --- another budget -----------------------------------------------------------------------------------------------------------------------
+# --- another budget -------------------------------------------------------------------------------
 
 
 def test_a_raised_budget_is_in_force_at_once_for_everybody_and_is_recorded(ledger) -> None:
@@ -29,10 +29,18 @@ def test_a_raised_budget_is_in_force_at_once_for_everybody_and_is_recorded(ledge
     raised = ledger.set_budget(PureDP(3), note="asked by the board")
     assert (raised.privacy.budget, raised.left()) == (PureDP(3), Charge(epsilon=Fraction(2)))
     take(early, 2)  # who opened it before goes by the file
-    with pytest.raises(BudgetError, match=r"of epsilon = 3 for the data set 'people' only epsilon = 0 is left"):
+    with pytest.raises(
+        BudgetError, match=r"of epsilon = 3 for the data set 'people' only epsilon = 0 is left"
+    ):
         take(early, "1/9")
     entry = ledger.entries()[1]
-    assert (entry.kind, entry.declared, entry.charge, entry.state, entry.resumable) == ("budget", PureDP(3), Charge(), "sealed", False)
+    assert (entry.kind, entry.declared, entry.charge, entry.state, entry.resumable) == (
+        "budget",
+        PureDP(3),
+        Charge(),
+        "sealed",
+        False,
+    )
     assert (entry.description, len(entry.id)) == ("asked by the board", 32)
     ledger.set_budget(PureDP(4), receipt="ab12")
     assert ledger.entries()[-1].id == "ab12"
@@ -40,22 +48,38 @@ def test_a_raised_budget_is_in_force_at_once_for_everybody_and_is_recorded(ledge
 
 def test_each_part_of_a_budget_is_kept_at_what_is_spent(tmp_path) -> None:
     ledger = Ledger.create(tmp_path / "a", "a", Privacy(ApproxDP(2, "1e-6")))
-    take(ledger, "1/4", cost=GaussianCost(gaussian_mu_squared(1, "1e-6")), declared=ApproxDP(1, "1e-6"), privacy=ledger.privacy)
-    with pytest.raises(BudgetError, match=r"what is spent, which is epsilon = 1 and delta = 0.000001; got epsilon = 3 and delta = 1e-9"):
+    take(
+        ledger,
+        "1/4",
+        cost=GaussianCost(gaussian_mu_squared(1, "1e-6")),
+        declared=ApproxDP(1, "1e-6"),
+        privacy=ledger.privacy,
+    )
+    with pytest.raises(
+        BudgetError,
+        match=r"what is spent, which is epsilon = 1 and delta = 0.000001; got epsilon = 3 and delta = 1e-9",
+    ):
         ledger.set_budget(ApproxDP(3, "1e-9"))
     ledger.set_budget(ApproxDP(1, "1e-6"))
 
 
-# --- spent before or elsewhere ------------------------------------------------------------------------------------------------------------
+# --- spent before or elsewhere --------------------------------------------------------------------
 
 
 def test_what_was_spent_elsewhere_is_added_up_and_may_exceed_the_budget(ledger) -> None:
     entry = ledger.add_spent(PureDP("3/4"), note="the tables of 2024", on=date(2024, 5, 1))
-    assert (entry.kind, entry.state, str(entry.reserved_on), entry.description) == ("spent", "sealed", "2024-05-01", "the tables of 2024")
+    assert (entry.kind, entry.state, str(entry.reserved_on), entry.description) == (
+        "spent",
+        "sealed",
+        "2024-05-01",
+        "the tables of 2024",
+    )
     assert ledger.left().epsilon == Fraction(1, 4)
     with pytest.raises(BudgetError, match=r"only epsilon = 0.25 is left"):
         take(ledger, "1/2")
-    assert ledger.add_spent(PureDP(5), note="all else").description == "all else"  # it is spent, whatever the budget was
+    assert (
+        ledger.add_spent(PureDP(5), note="all else").description == "all else"
+    )  # it is spent, whatever the budget was
     assert (ledger.spent().epsilon, ledger.left()) == (Fraction(23, 4), Charge())
     with pytest.raises(BudgetError, match=r"only epsilon = 0 is left"):
         take(ledger, "1/99")
@@ -70,27 +94,46 @@ def test_a_release_is_recorded_once_with_its_own_cost(tmp_path) -> None:
     with pytest.raises(InputError, match="a series of steps"):
         ledger.add_spent(approx)  # a rho is not known without the plan
     cost = GaussianCost(gaussian_mu_squared(1, "1e-6"))
-    entry = ledger.add_spent(approx, cost, receipt="ab" * 16, output="/old/release", plan_digest="12")
+    entry = ledger.add_spent(
+        approx, cost, receipt="ab" * 16, output="/old/release", plan_digest="12"
+    )
     assert entry.charge.rho >= cost.mu_squared / 2
-    with pytest.raises(LedgerError, match=r"knows the release (ab){16} already; nothing was changed"):
+    with pytest.raises(
+        LedgerError, match=r"knows the release (ab){16} already; nothing was changed"
+    ):
         ledger.add_spent(approx, cost, receipt="ab" * 16)
     assert len(ledger.entries()) == 1
 
 
-# --- shares -------------------------------------------------------------------------------------------------------------------------------
+# --- shares ---------------------------------------------------------------------------------------
 
 
 def test_a_share_is_a_limit_within_the_whole(ledger) -> None:
     ledger.set_budget(PureDP("3/4"), share="ann")
-    ledger.set_budget(PureDP("1/2"), share="bob")  # together more than the whole: each is the most of one
+    ledger.set_budget(
+        PureDP("1/2"), share="bob"
+    )  # together more than the whole: each is the most of one
     ann, bob = (Ledger.open(ledger.path, share=name) for name in ("ann", "bob"))
     take(ann, "1/2")
-    assert (ann.left().epsilon, bob.left().epsilon, ledger.left().epsilon) == (Fraction(1, 4), Fraction(1, 2), Fraction(1, 2))
-    assert (ann.spent().epsilon, bob.spent().epsilon, ledger.spent().epsilon) == (Fraction(1, 2), 0, Fraction(1, 2))
-    with pytest.raises(BudgetError, match=r"of epsilon = 0.75 for the share 'ann' of the data set 'people' only epsilon = 0.25 is left"):
+    assert (ann.left().epsilon, bob.left().epsilon, ledger.left().epsilon) == (
+        Fraction(1, 4),
+        Fraction(1, 2),
+        Fraction(1, 2),
+    )
+    assert (ann.spent().epsilon, bob.spent().epsilon, ledger.spent().epsilon) == (
+        Fraction(1, 2),
+        0,
+        Fraction(1, 2),
+    )
+    with pytest.raises(
+        BudgetError,
+        match=r"of epsilon = 0.75 for the share 'ann' of the data set 'people' only epsilon = 0.25 is left",
+    ):
         take(ann, "1/2")
     take(bob, "3/8")
-    with pytest.raises(BudgetError, match=r"of epsilon = 1 for the data set 'people' only epsilon = 0.125 is left"):
+    with pytest.raises(
+        BudgetError, match=r"of epsilon = 1 for the data set 'people' only epsilon = 0.125 is left"
+    ):
         take(ann, "1/4")
     assert [entry.share for entry in ledger.entries()] == ["ann", "bob", "ann", "bob"]
     with pytest.raises(BudgetError, match=r"at least what is spent, which is epsilon = 0.5"):
@@ -104,7 +147,9 @@ def test_a_share_is_a_limit_within_the_whole(ledger) -> None:
 
 def test_whoever_names_no_share_or_an_unknown_one_takes_nothing(ledger) -> None:
     ledger.set_budget(PureDP("1/2"), share="ann")
-    with pytest.raises(InputError, match=r"is shared out, and a release must name the share that pays: ann\."):
+    with pytest.raises(
+        InputError, match=r"is shared out, and a release must name the share that pays: ann\."
+    ):
         take(ledger, "1/4")
     with pytest.raises(InputError, match=r"is shared out"):
         ledger.check(PureCost("1/4"), ONE.within(PureDP("1/4")))
@@ -113,7 +158,7 @@ def test_whoever_names_no_share_or_an_unknown_one_takes_nothing(ledger) -> None:
     assert ledger.spent() == Charge()
 
 
-# --- periods ------------------------------------------------------------------------------------------------------------------------------
+# --- periods --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -125,12 +170,17 @@ def test_whoever_names_no_share_or_an_unknown_one_takes_nothing(ledger) -> None:
         ("year", "2026-12-31", "2027-01-01"),
     ],
 )
-def test_the_budget_of_a_period_is_that_of_each(ledger, monkeypatch, period, inside, outside) -> None:
+def test_the_budget_of_a_period_is_that_of_each(
+    ledger, monkeypatch, period, inside, outside
+) -> None:
     ledger.set_budget(PureDP(1), period=period)
     on(monkeypatch, "2026-01-31")
     take(ledger, "3/4")
     on(monkeypatch, inside)
-    with pytest.raises(BudgetError, match=rf"of epsilon = 1 a {period} for the data set 'people' only epsilon = 0.25 is left"):
+    with pytest.raises(
+        BudgetError,
+        match=rf"of epsilon = 1 a {period} for the data set 'people' only epsilon = 0.25 is left",
+    ):
         take(ledger, "1/2")
     on(monkeypatch, outside)
     assert (ledger.spent(), ledger.left().epsilon) == (Charge(), 1)
@@ -165,7 +215,7 @@ def test_a_period_is_left_when_all_that_is_spent_is_within_the_budget(ledger, mo
     assert ledger.left().epsilon == Fraction(1, 2)
 
 
-# --- all together ------------------------------------------------------------------------------------------------------------------------
+# --- all together ---------------------------------------------------------------------------------
 
 STEPS = st.lists(
     st.tuples(
@@ -180,7 +230,9 @@ STEPS = st.lists(
 
 @settings(max_examples=25, deadline=None)
 @given(steps=STEPS, period=st.sampled_from(["", "month"]))
-def test_whatever_is_entered_a_payment_is_within_every_limit_and_no_limit_below_what_is_spent(tmp_path_factory, steps, period) -> None:
+def test_whatever_is_entered_a_payment_is_within_every_limit_and_no_limit_below_what_is_spent(
+    tmp_path_factory, steps, period
+) -> None:
     """The rules, recomputed from a list of its own."""
     ledger = Ledger.create(tmp_path_factory.mktemp("x") / "l", "people", ONE)
     ledger.set_budget(PureDP(1), period=period)
@@ -189,7 +241,17 @@ def test_whatever_is_entered_a_payment_is_within_every_limit_and_no_limit_below_
     def spent(share: str, when: str | None) -> Fraction:
         """Of a share, or of all, in a period, or in the one that spent the most."""
         days = {one[2] for one in paid} if when is None and period else {when}
-        return max((sum(one[0] for one in paid if share in ("", one[1]) and (not period or one[2] == day)) for day in days), default=0)
+        return max(
+            (
+                sum(
+                    one[0]
+                    for one in paid
+                    if share in ("", one[1]) and (not period or one[2] == day)
+                )
+                for day in days
+            ),
+            default=0,
+        )
 
     with pytest.MonkeyPatch.context() as patch:
         for kind, text, name, month in steps:
@@ -207,7 +269,10 @@ def test_whatever_is_entered_a_payment_is_within_every_limit_and_no_limit_below_
                     ledger.add_spent(PureDP(text))
                     paid.append((amount, "", day))
                 else:
-                    allowed = all(spent(limited, day) + amount <= limits.get(limited, 0) for limited in {"", payer})
+                    allowed = all(
+                        spent(limited, day) + amount <= limits.get(limited, 0)
+                        for limited in {"", payer}
+                    )
                     take(Ledger.open(ledger.path, share=payer), text)
                     paid.append((amount, payer, day))
                 assert allowed
@@ -215,4 +280,6 @@ def test_whatever_is_entered_a_payment_is_within_every_limit_and_no_limit_below_
                 assert not allowed
             except InputError:
                 assert payer not in limits
-    assert sum((entry.charge.epsilon for entry in ledger.entries()), Fraction(0)) == sum((one[0] for one in paid), Fraction(0))
+    assert sum((entry.charge.epsilon for entry in ledger.entries()), Fraction(0)) == sum(
+        (one[0] for one in paid), Fraction(0)
+    )

@@ -73,7 +73,9 @@ def watched(monkeypatch: pytest.MonkeyPatch, watch: Callable[[str], object]) -> 
     monkeypatch.setattr(sqlite3, "connect", connected)
 
 
-def killed_before_every_statement(work: Callable[[int], object], look: Callable[[int], Any], step: int = 1) -> list[Any]:
+def killed_before_every_statement(
+    work: Callable[[int], object], look: Callable[[int], Any], step: int = 1
+) -> list[Any]:
     """What is there after each process that was killed before its n-th statement, and after the last one, which got through."""
 
     def until(n: int) -> bool:
@@ -126,7 +128,9 @@ def test_killed_before_every_statement_of_reserve_and_seal(ledger: Ledger, tmp_p
     assert 1 < rounds[-1][1] <= rounds[-1][0] < len(rounds)  # some died unpaid, some paid
 
 
-def test_killed_before_every_statement_of_what_a_data_holder_enters(ledger: Ledger, tmp_path: Path) -> None:
+def test_killed_before_every_statement_of_what_a_data_holder_enters(
+    ledger: Ledger, tmp_path: Path
+) -> None:
     """What is entered is there whole or not at all."""
     ledger.seal(take(ledger, "1/2"))
     shutil.copy(ledger.path, tmp_path / "old")
@@ -137,8 +141,13 @@ def test_killed_before_every_statement_of_what_a_data_holder_enters(ledger: Ledg
         ledger.set_budget(PureDP(2), share="ann")
         ledger.add_spent(PureDP(1))
 
-    rounds = killed_before_every_statement(work, lambda _: [[one.kind for one in ledger.entries()], ledger.left().epsilon], step=4)
-    kinds, left = ["release", "budget", "budget", "spent"], {1: Fraction(1, 2), 2: Fraction(5, 2), 3: Fraction(5, 2), 4: Fraction(3, 2)}
+    rounds = killed_before_every_statement(
+        work, lambda _: [[one.kind for one in ledger.entries()], ledger.left().epsilon], step=4
+    )
+    kinds, left = (
+        ["release", "budget", "budget", "spent"],
+        {1: Fraction(1, 2), 2: Fraction(5, 2), 3: Fraction(5, 2), 4: Fraction(3, 2)},
+    )
     numbers = [len(found) for found, _ in rounds]
     assert rounds == [[kinds[:number], left[number]] for number in numbers]
     assert (numbers, {*numbers}) == (sorted(numbers), {1, 2, 3, 4})
@@ -149,9 +158,13 @@ def test_killed_while_the_ledger_is_made(tmp_path: Path) -> None:
 
     def look(n: int) -> str:
         file = tmp_path / str(n)
-        return refused(lambda: Ledger.open(file, timeout=0)) or str(Ledger.open(file).left().epsilon)
+        return refused(lambda: Ledger.open(file, timeout=0)) or str(
+            Ledger.open(file).left().epsilon
+        )
 
-    rounds = killed_before_every_statement(lambda n: Ledger.create(tmp_path / str(n), "x", ONE), look)
+    rounds = killed_before_every_statement(
+        lambda n: Ledger.create(tmp_path / str(n), "x", ONE), look
+    )
     assert len(rounds) > 8
     assert all(one == "1" or one.startswith("There is no ledger at") for one in rounds)
     assert rounds[0] != "1" == rounds[-1]
@@ -172,7 +185,12 @@ def test_spenders_at_once_cannot_overspend(ledger: Ledger, tmp_path: Path) -> No
     os.close(go)
     counts = [child() for child in children]
     os.close(begin)
-    assert sum(counts) == 12 == len({entry.id for entry in ledger.entries()}) == len((tmp_path / "handed").read_text().split())
+    assert (
+        sum(counts)
+        == 12
+        == len({entry.id for entry in ledger.entries()})
+        == len((tmp_path / "handed").read_text().split())
+    )
     assert ledger.left().epsilon == 0
 
 
@@ -184,7 +202,10 @@ def test_a_lock_held_too_long_is_one_sentence(ledger: Ledger, statement: str) ->
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"\n"  # it holds the lock now
-        with pytest.raises(LedgerError, match=r"was locked by another process for more than 0\.2 seconds\. Try again when"):
+        with pytest.raises(
+            LedgerError,
+            match=r"was locked by another process for more than 0\.2 seconds\. Try again when",
+        ):
             take(hasty)
         holder.communicate(b"\n")
     assert ledger.left().epsilon == 1
@@ -198,14 +219,19 @@ def test_a_lock_held_too_long_is_one_sentence(ledger: Ledger, statement: str) ->
         (0, 0o755, "cannot be opened", "cannot be opened. Check that the file is there"),
     ],
 )
-def test_a_ledger_that_cannot_be_written_can_be_read_and_makes_no_release(file_mode: int, folder_mode: int, left: str, words: str) -> None:
+def test_a_ledger_that_cannot_be_written_can_be_read_and_makes_no_release(
+    file_mode: int, folder_mode: int, left: str, words: str
+) -> None:
     """As another user, since an administrator may write anywhere."""
     folder = Path(tempfile.mkdtemp(prefix="ledger-"))
 
     def use() -> list[str | None]:
         if os.geteuid() == 0:
             os.setresuid(65534, 65534, 65534)
-        return [refused(lambda: Ledger.open(file)) or str(Ledger.open(file).left().epsilon), refused(lambda: take(ledger))]
+        return [
+            refused(lambda: Ledger.open(file)) or str(Ledger.open(file).left().epsilon),
+            refused(lambda: take(ledger)),
+        ]
 
     try:
         file = folder / "x"
@@ -235,7 +261,9 @@ def test_a_full_disk_makes_no_release(ledger: Ledger) -> None:
         return paid, messages
 
     paid, messages = started(fill)()
-    assert all("The disk of the ledger" in message and "Free space" in message for message in messages)
+    assert all(
+        "The disk of the ledger" in message and "Free space" in message for message in messages
+    )
     assert len(ledger.entries()) >= paid
     assert ledger.spent().epsilon == Fraction(len(ledger.entries()), 99)
 
@@ -264,8 +292,19 @@ def test_checks_hold_under_python_o(ledger: Ledger) -> None:
         """
     environment = {**os.environ, "PYTHONPATH": str(Path(leastnoise.__file__).parents[1])}
     command = [sys.executable, "-O", "-c", textwrap.dedent(program), str(ledger.path)]
-    out = subprocess.run(command, env=environment, text=True, capture_output=True, check=True, timeout=HANGS).stdout
-    assert out.split() == ["BudgetError", "InputError", "InputError", "InputError", "InputError", "False", "1", "LedgerError"]
+    out = subprocess.run(
+        command, env=environment, text=True, capture_output=True, check=True, timeout=HANGS
+    ).stdout
+    assert out.split() == [
+        "BudgetError",
+        "InputError",
+        "InputError",
+        "InputError",
+        "InputError",
+        "False",
+        "1",
+        "LedgerError",
+    ]
 
 
 def test_the_file_is_flushed_fully(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,9 +312,16 @@ def test_the_file_is_flushed_fully(ledger: Ledger, monkeypatch: pytest.MonkeyPat
     seen: list[str] = []
     watched(monkeypatch, seen.append)
     ledger.seal(take(ledger))
-    words = [one for one in seen if one.split()[0] in {"BEGIN", "COMMIT", "INSERT", "UPDATE"} or "synchronous" in one]
+    words = [
+        one
+        for one in seen
+        if one.split()[0] in {"BEGIN", "COMMIT", "INSERT", "UPDATE"} or "synchronous" in one
+    ]
     assert [word.split()[0] for word in words] == [
         *["PRAGMA", "BEGIN", "INSERT", "UPDATE", "COMMIT"],  # the entry, and the head of the chain
         *["PRAGMA", "BEGIN", "UPDATE", "COMMIT"],
     ]
-    assert {word for word in words if word.startswith(("PRAGMA", "BEGIN"))} == {"PRAGMA synchronous = EXTRA", "BEGIN IMMEDIATE"}
+    assert {word for word in words if word.startswith(("PRAGMA", "BEGIN"))} == {
+        "PRAGMA synchronous = EXTRA",
+        "BEGIN IMMEDIATE",
+    }

@@ -32,7 +32,9 @@ def test_what_steps_gave_is_there_again_until_the_release_is_sealed(ledger) -> N
     assert entry.resumable
     found = Ledger.open(ledger.path).pending(entry)
     assert (found.plan, found.options) == ("{}", "[]")
-    assert [(step.request, step.outcome) for step in found.steps] == [(f"request {n}", f"outcome {n}" * 1000) for n in (1, 2)]
+    assert [(step.request, step.outcome) for step in found.steps] == [
+        (f"request {n}", f"outcome {n}" * 1000) for n in (1, 2)
+    ]
     for number in (1, 2, 3, 4):
         with pytest.raises(LedgerError, match="not under way"):
             ledger.record(receipt, number, ["another outcome"])
@@ -43,14 +45,19 @@ def test_what_steps_gave_is_there_again_until_the_release_is_sealed(ledger) -> N
         ledger.pending(entry)
 
 
-def test_a_step_that_was_begun_is_never_begun_again_and_its_release_cannot_be_finished(ledger) -> None:
+def test_a_step_that_was_begun_is_never_begun_again_and_its_release_cannot_be_finished(
+    ledger,
+) -> None:
     receipt = steps_of(ledger)
     ledger.begin(receipt, 3, "request 3")
     for number in (1, 2, 3, 4, 5):
         with pytest.raises(LedgerError, match="it is not drawn twice"):
             ledger.begin(receipt, number, "request")
     assert not ledger.entries()[0].resumable
-    with ledger.running() as run, pytest.raises(LedgerError, match="being finished by another process, or is finished"):
+    with (
+        ledger.running() as run,
+        pytest.raises(LedgerError, match="being finished by another process, or is finished"),
+    ):
         ledger.take_over(ledger.entries()[0], run)
     assert [entry.state for entry in ledger.reconcile(lambda _: False)] == ["absent"]
     with pytest.raises(LedgerError, match="not under way"):
@@ -68,12 +75,16 @@ def test_a_step_that_was_begun_is_never_begun_again_and_its_release_cannot_be_fi
         (['"\\', "ä\n", "😀" * 6], [7, 3]),
     ],
 )
-def test_a_long_outcome_is_kept_in_parts_with_the_digest_of_the_whole(ledger, monkeypatch, texts, lengths) -> None:
+def test_a_long_outcome_is_kept_in_parts_with_the_digest_of_the_whole(
+    ledger, monkeypatch, texts, lengths
+) -> None:
     monkeypatch.setattr("leastnoise._kernel._ledger_run._PART", 7)
     receipt = take(ledger, plan="{}", options="[]")
     ledger.begin(receipt, 1, "request")
     ledger.record(receipt, 1, iter(texts))
-    assert [step.outcome for step in ledger.pending(ledger.entries()[0]).steps] == ["".join(texts)]  # which compares the digests
+    assert [step.outcome for step in ledger.pending(ledger.entries()[0]).steps] == [
+        "".join(texts)
+    ]  # which compares the digests
     with sqlite3.connect(ledger.path) as connection:
         found = connection.execute("SELECT length(text) FROM outcome ORDER BY part").fetchall()
     assert [length for (length,) in found] == lengths
@@ -81,7 +92,10 @@ def test_a_long_outcome_is_kept_in_parts_with_the_digest_of_the_whole(ledger, mo
     with pytest.raises(ZeroDivisionError):  # of an outcome that fails half way nothing is kept
         ledger.record(receipt, 2, (str(1 // (30 - place)) * 3 for place in range(50)))
     with sqlite3.connect(ledger.path) as connection:
-        assert connection.execute("SELECT count(*), max(number) FROM outcome").fetchone() == (len(lengths), 1 if lengths else None)
+        assert connection.execute("SELECT count(*), max(number) FROM outcome").fetchone() == (
+            len(lengths),
+            1 if lengths else None,
+        )
     assert not ledger.entries()[0].resumable
 
 
@@ -98,16 +112,23 @@ def test_of_a_very_long_text_one_part_is_copied_at_a_time(monkeypatch) -> None:
 
 def test_a_damaged_outcome_or_plan_is_noticed_and_leaves_the_ledger_usable(ledger) -> None:
     steps_of(ledger)
-    for statement in ("UPDATE outcome SET text = 'x' || substr(text, 2) WHERE number = 2", "UPDATE pending SET options = '[1]'"):
+    for statement in (
+        "UPDATE outcome SET text = 'x' || substr(text, 2) WHERE number = 2",
+        "UPDATE pending SET options = '[1]'",
+    ):
         whole = ledger.path.read_bytes()
         edit(ledger, statement)
-        with pytest.raises(LedgerError, match=r"is damaged \(the (measurement|plan) of the release"):
+        with pytest.raises(
+            LedgerError, match=r"is damaged \(the (measurement|plan) of the release"
+        ):
             ledger.pending(ledger.entries()[0])
         assert ledger.left().epsilon == Fraction(2, 3)
         ledger.path.write_bytes(whole)
 
 
-def test_what_another_process_makes_is_neither_settled_nor_taken_over(ledger, tmp_path_factory) -> None:
+def test_what_another_process_makes_is_neither_settled_nor_taken_over(
+    ledger, tmp_path_factory
+) -> None:
     """Also if that process reached the ledger through a link in another folder."""
     link = tmp_path_factory.mktemp("elsewhere") / "same.ledger"
     link.symlink_to(ledger.path)
@@ -117,11 +138,17 @@ def test_what_another_process_makes_is_neither_settled_nor_taken_over(ledger, tm
         (entry,) = seen.entries()
         assert seen.is_running(entry)
         assert seen.reconcile(lambda _: True) == ()
-        with seen.running() as other, pytest.raises(LedgerError, match=r"Release 1 .* is being finished by another process"):
+        with (
+            seen.running() as other,
+            pytest.raises(LedgerError, match=r"Release 1 .* is being finished by another process"),
+        ):
             seen.take_over(entry, other)
     assert not seen.is_running(entry)
     for number in (1, 9):  # an entry that the ledger does not have
-        with ledger.running() as other, pytest.raises(LedgerError, match=f"Release {number} in the ledger .* is finished"):
+        with (
+            ledger.running() as other,
+            pytest.raises(LedgerError, match=f"Release {number} in the ledger .* is finished"),
+        ):
             ledger.take_over(replace(entry, id="cd" * 16, number=number), other)
     assert [*ledger.path.parent.iterdir(), *link.parent.iterdir()] == [ledger.path, link]
 
@@ -178,14 +205,18 @@ def test_a_sign_whose_handle_is_zero_is_removed_too(ledger) -> None:
         mask = os.umask(0)
         with ledger.running():
             os.fstat(0)
-            modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in ledger.path.parent.iterdir()}
+            modes = {
+                path.name: stat.S_IMODE(path.stat().st_mode)
+                for path in ledger.path.parent.iterdir()
+            }
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(0)
     finally:
         os.umask(mask)
         os.dup2(kept, 0)
         os.close(kept)
-    # Whatever the process allows for its files, its owner alone can lock it: another one's lock would say that the release is being made.
+    # Whatever the process allows for its files, its owner alone can lock it: another one's lock
+    # would say that the release is being made.
     assert [mode for name, mode in modes.items() if ".run-" in name] == [0o600]
     assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
 
@@ -201,7 +232,9 @@ def test_a_sign_that_is_swept_away_before_it_is_locked_is_made_again(ledger, mon
 
     monkeypatch.setattr("fcntl.flock", late)
     with ledger.running() as run:
-        assert [run in path.name for path in ledger.path.parent.iterdir() if ".run-" in path.name] == [True]
+        assert [
+            run in path.name for path in ledger.path.parent.iterdir() if ".run-" in path.name
+        ] == [True]
 
 
 def test_a_disk_without_room_is_noticed_before_payment(ledger, monkeypatch) -> None:
@@ -210,7 +243,10 @@ def test_a_disk_without_room_is_noticed_before_payment(ledger, monkeypatch) -> N
 
     monkeypatch.setattr("os.posix_fallocate", full)
     with (
-        pytest.raises(LedgerError, match=r"needs a file of 9 bytes beside the ledger .* no space left on device. Nothing was spent."),
+        pytest.raises(
+            LedgerError,
+            match=r"needs a file of 9 bytes beside the ledger .* no space left on device. Nothing was spent.",
+        ),
         ledger.running(9),
     ):
         pytest.fail("no room")
@@ -226,7 +262,9 @@ def test_any_page_of_an_older_copy_is_noticed_or_gives_nothing_back(ledger) -> N
     after = ledger.path.read_bytes()
     noticed = 0
     for start in range(0, len(after), 4096):
-        ledger.path.write_bytes(after[:start] + before[start : start + 4096] + after[start + 4096 :])
+        ledger.path.write_bytes(
+            after[:start] + before[start : start + 4096] + after[start + 4096 :]
+        )
         try:
             assert Ledger.open(ledger.path).spent().epsilon == Fraction(4, 10)
         except LedgerError:
@@ -237,7 +275,15 @@ def test_any_page_of_an_older_copy_is_noticed_or_gives_nothing_back(ledger) -> N
 def test_no_advice_about_a_damaged_ledger_is_to_make_a_new_one(ledger) -> None:
     take(ledger, description="x" * 9000)
     whole = ledger.path.read_bytes()
-    for damage in (b"", whole[:50], whole[:5000], whole[:-4], b"\0" * len(whole), b"x" + whole[1:], whole[:68] + b"\0\0\0\0" + whole[72:]):
+    for damage in (
+        b"",
+        whole[:50],
+        whole[:5000],
+        whole[:-4],
+        b"\0" * len(whole),
+        b"x" + whole[1:],
+        whole[:68] + b"\0\0\0\0" + whole[72:],
+    ):
         ledger.path.write_bytes(damage)
         for use in (lambda: Ledger.open(ledger.path, timeout=0), lambda: take(ledger)):
             with pytest.raises(LedgerError) as caught:

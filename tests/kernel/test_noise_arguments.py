@@ -21,18 +21,34 @@ every_law = pytest.mark.parametrize("law", SAMPLERS)
 @pytest.mark.parametrize("part", ["numerator", "denominator"])
 def test_a_wrong_scale_is_refused(law, part):
     def drawn(wrong):
-        SAMPLERS[law](**{"numerator": np.ones(4, dtype=np.int64), "denominator": 1, part: wrong, "count": 4, "entropy": SeededEntropy(0)})
+        SAMPLERS[law](
+            **{
+                "numerator": np.ones(4, dtype=np.int64),
+                "denominator": 1,
+                part: wrong,
+                "count": 4,
+                "entropy": SeededEntropy(0),
+            }
+        )
 
     for wrong in (0, -1, 2**56, 2**64, 1.0, True, None, "1", float("nan"), Fraction(1)):
-        with pytest.raises(InputError, match=f"^{part} of the noise scale must be a whole number from 1 to 72057594037927935; got "):
+        with pytest.raises(
+            InputError,
+            match=f"^{part} of the noise scale must be a whole number from 1 to "
+            "72057594037927935; got ",
+        ):
             drawn(wrong)
     for wrong in (0, -5, 2**56, 2**62):
-        with pytest.raises(InputError, match=f"^{part} of the noise scale must be a whole number from 1 to .*; got {wrong}"):
+        with pytest.raises(
+            InputError,
+            match=f"^{part} of the noise scale must be a whole number from 1 to .*; got {wrong}",
+        ):
             drawn(np.array([1, 2, wrong, 4]))
     ones = np.ones(4, dtype=np.int64)
     for wrong in (ones[:3], ones[:, None], ones.astype(float), ones.astype(np.uint64), np.array(1)):
         with pytest.raises(
-            InputError, match=r"a whole number or an int64 array of shape \(4,\), one for each draw; got '.* array of shape"
+            InputError,
+            match=r"a whole number or an int64 array of shape \(4,\), one for each draw; got '.* array of shape",
         ):
             drawn(wrong)
 
@@ -67,12 +83,24 @@ def test_the_scales_given_are_not_changed(law):
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
 def test_no_floating_point_in_the_source(module):
     floating = {"float16", "float32", "float64", "double", "longdouble"}
-    forbidden = floating | {"math", "random", "exp", "log", "sqrt", "mean", "true_divide", "divide", "linspace"}
+    forbidden = floating | {
+        "math",
+        "random",
+        "exp",
+        "log",
+        "sqrt",
+        "mean",
+        "true_divide",
+        "divide",
+        "linspace",
+    }
     for node in ast.walk(ast.parse(inspect.getsource(module))):
         assert not isinstance(node, ast.Div)
         assert not isinstance(getattr(node, "value", None), (float, complex))
         assert getattr(node, "id", None) not in {"float", "complex"}
-        assert not forbidden.intersection([getattr(node, "attr", None), getattr(node, "name", None)])  # an attribute, or what is imported
+        assert not forbidden.intersection(
+            [getattr(node, "attr", None), getattr(node, "name", None)]
+        )  # an attribute, or what is imported
 
 
 class Watched(np.ndarray):
@@ -81,12 +109,16 @@ class Watched(np.ndarray):
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
         plain = [part.view(np.ndarray) if isinstance(part, Watched) else part for part in inputs]
         if out is not None:
-            options["out"] = tuple(part.view(np.ndarray) if isinstance(part, Watched) else part for part in out)
+            options["out"] = tuple(
+                part.view(np.ndarray) if isinstance(part, Watched) else part for part in out
+            )
         if "where" in options:
             options["where"] = np.asarray(options["where"])
         result = getattr(ufunc, method)(*plain, **options)
         Watched.operations += 1
-        assert np.asarray(result).dtype.kind in "uib", f"{ufunc.__name__} made {np.asarray(result).dtype}"
+        assert np.asarray(result).dtype.kind in "uib", (
+            f"{ufunc.__name__} made {np.asarray(result).dtype}"
+        )
         return result.view(Watched) if isinstance(result, np.ndarray) else result
 
     operations = 0

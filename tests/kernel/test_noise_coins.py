@@ -44,27 +44,37 @@ def test_ratio_coins_on_ties_go_on_with_the_next_digit(p, q, depth):
 
 
 def test_coins_that_are_tied_at_once_go_on_with_their_own_digits():
-    thirds = Ratios(numerators=u64(1, 2), denominators=u64(3, 3))  # whose digits are 85 and 170 again and again
+    thirds = Ratios(
+        numerators=u64(1, 2), denominators=u64(3, 3)
+    )  # whose digits are 85 and 170 again and again
     drawn = bytes([84, 170, 85, 170, *[0] * 4, 169, 86, 171, *[0] * 5])
     script = Script(np.frombuffer(drawn, dtype=np.uint64).tolist(), then=None)
     assert thirds.toss(np.array([0, 1, 0, 1]), script).tolist() == [True, True, False, False]
     x = LazyReals(leading=u64(0xFF << 56, 0xAB << 56 | 8))
-    assert x.toss(np.array([0, 1, 1]), Script([0xAB_AB_FE, 9 << 8, 7 << 8], then=None)).tolist() == [True, False, True]
+    assert x.toss(
+        np.array([0, 1, 1]), Script([0xAB_AB_FE, 9 << 8, 7 << 8], then=None)
+    ).tolist() == [True, False, True]
 
 
 def test_lazy_reals_compare_digit_by_digit_and_remember():
     leading = 0xAB12_0000_0000_0042
     for byte, heads in ((0xAA, True), (0xAC, False)):
-        assert LazyReals(leading=u64(0, leading)).toss(np.array([1]), Script([byte], then=None)).tolist() == [heads]
+        assert LazyReals(leading=u64(0, leading)).toss(
+            np.array([1]), Script([byte], then=None)
+        ).tolist() == [heads]
     rest = (leading & (2**56 - 1)) << 8
     for change, heads in ((-256, True), (256, False)):
-        assert LazyReals(leading=u64(0, leading)).toss(np.array([1]), Script([0xAB, rest + change], then=None)).tolist() == [heads]
+        assert LazyReals(leading=u64(0, leading)).toss(
+            np.array([1]), Script([0xAB, rest + change], then=None)
+        ).tolist() == [heads]
     # tied in 64 digits: new words of u and of x in turn
     x = LazyReals(leading=u64(0, leading))
     assert x.toss(np.array([1]), Script([0xAB, rest, 10, 11], then=None)).tolist() == [True]
     assert x.word(1, 1, Script([], then=None)) == 11  # remembered, not drawn again
     assert x.toss(np.array([1]), Script([0xAB, rest, 12], then=None)).tolist() == [False]
-    assert x.toss(np.array([1]), Script([0xAB, rest, 11, 7, 8], then=None)).tolist() == [True]  # tied in 128 digits
+    assert x.toss(np.array([1]), Script([0xAB, rest, 11, 7, 8], then=None)).tolist() == [
+        True
+    ]  # tied in 128 digits
     assert [x.word(1, n, Script([], then=None)) for n in range(3)] == [leading, 11, 8]
     assert x.word(0, 2, Script([1, 2], then=None)) == 2
 
@@ -94,7 +104,11 @@ def law(program, depth):
             if len(path) == depth:
                 left_open += probability
             else:
-                paths += [((*path, outcome), probability * chance) for outcome, chance in fork.options if chance]
+                paths += [
+                    ((*path, outcome), probability * chance)
+                    for outcome, chance in fork.options
+                    if chance
+                ]
     return results, left_open
 
 
@@ -114,7 +128,11 @@ def test_exponential_coins_by_exact_enumeration(monkeypatch, linear, square, slo
 
     def one_byte(count, choose):  # what chooses stands in the place of the entropy
         assert count == 1
-        options = [(0, Fraction(linear, slots)), (linear, Fraction(int(square), slots)), (slots - 1, Fraction(tail, slots))]
+        options = [
+            (0, Fraction(linear, slots)),
+            (linear, Fraction(int(square), slots)),
+            (slots - 1, Fraction(tail, slots)),
+        ]
         return np.array([choose(options)], dtype=np.uint8)
 
     class Exactly:
@@ -122,16 +140,25 @@ def test_exponential_coins_by_exact_enumeration(monkeypatch, linear, square, slo
             self.x = Fraction(int(numerators), int(denominators))
 
         def toss(self, index, choose):
-            return np.array([choose([(True, self.x), (False, 1 - self.x)]) for _ in index], dtype=bool)
+            return np.array(
+                [choose([(True, self.x), (False, 1 - self.x)]) for _ in index], dtype=bool
+            )
 
     monkeypatch.setattr(_draws, "random_bytes", one_byte)
     monkeypatch.setattr(_draws, "Ratios", Exactly)
-    coins, how = Exactly(x.numerator, x.denominator), {"linear": scalar(linear), "square": square, "slots": slots}
-    results, open_ = law(lambda choose: bool(toss_exp(coins, np.array([0]), choose, **how)[0]), depth=18)
+    coins, how = (
+        Exactly(x.numerator, x.denominator),
+        {"linear": scalar(linear), "square": square, "slots": slots},
+    )
+    results, open_ = law(
+        lambda choose: bool(toss_exp(coins, np.array([0]), choose, **how)[0]), depth=18
+    )
     g = (linear * x + square * x * x) / slots
     with mpmath.workdps(40):
         exact = mpmath.exp(-mpmath.mpf(g.numerator) / g.denominator)
-        heads, unknown = (mpmath.mpf(part.numerator) / part.denominator for part in (results[True], open_))
+        heads, unknown = (
+            mpmath.mpf(part.numerator) / part.denominator for part in (results[True], open_)
+        )
         assert heads <= exact <= heads + unknown
         assert unknown <= mpmath.mpf("0.002")
     assert sum(results.values()) + open_ == 1
@@ -145,7 +172,12 @@ def test_exponential_coins_tossed_at_once_have_terms_of_their_own(square, slots)
     heads = toss_exp(coins, index, SeededEntropy(3), linear=linear, square=square, slots=slots)
     for n, times in itertools.product((2, 5, 9), (0, 1, 3, 7)):
         chosen, x = heads[(tenths[index] == n) & (linear == times)], n / 10
-        assert stats.binomtest(int(chosen.sum()), chosen.size, np.exp(-(times * x + square * x * x) / slots)).pvalue > ALARM
+        assert (
+            stats.binomtest(
+                int(chosen.sum()), chosen.size, np.exp(-(times * x + square * x * x) / slots)
+            ).pvalue
+            > ALARM
+        )
 
 
 def test_coins_of_any_exponent():
@@ -166,12 +198,16 @@ def test_uniform_integers_by_enumeration(bound):
     assert accepted.mean() >= 255 / 256
 
 
-@pytest.mark.parametrize("bound", [257, 1000, 2**24 - 1, 2**24, 2**24 + 1, 10**12 + 39, 2**56 - 1, 2**56])
+@pytest.mark.parametrize(
+    "bound", [257, 1000, 2**24 - 1, 2**24, 2**24 + 1, 10**12 + 39, 2**56 - 1, 2**56]
+)
 def test_uniform_integers_at_the_edge_of_rejection(bound):
     bits = 32 if bound <= 2**24 else 64
     accepted_below = (2**bits - 1) // bound * bound
     words = u64(0, bound - 1, bound, accepted_below - 1, accepted_below, 2**bits - 1)
-    script = Script((words.astype(np.uint32).view(np.uint64) if bits == 32 else words).tolist(), then=None)
+    script = Script(
+        (words.astype(np.uint32).view(np.uint64) if bits == 32 else words).tolist(), then=None
+    )
     values, accepted = _draws.uniform_below(scalar(bound), bound, 6, script)
     assert values[:4].tolist() == [0, bound - 1, 0, bound - 1]
     assert accepted.tolist() == [True, True, True, True, False, False]
@@ -184,4 +220,6 @@ def test_signs_and_raw_bits_use_every_bit_once():
     assert _draws.random_bytes(27, Script(words.tolist(), then=None)).tolist() == list(raw[:27])
     assert _draws.random_halves(13, Script(words.tolist(), then=None)).tobytes() == raw[:26]
     bits = "".join(f"{byte:08b}" for byte in raw)[:200]
-    assert _draws.random_signs(200, Script(words.tolist(), then=None)).tolist() == [bit == "1" for bit in bits]
+    assert _draws.random_signs(200, Script(words.tolist(), then=None)).tolist() == [
+        bit == "1" for bit in bits
+    ]

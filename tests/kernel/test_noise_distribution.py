@@ -1,8 +1,8 @@
 """The law of the noise: chi-square over many scales, tails, low bits, symmetry, and that a wrong scale fails the same test.
 
-All streams are seeded, so a result never changes. Over the choice of seeds a p-value below ALARM has probability 1e-6; the noise
-tests compute fewer than 500 p-values, so that for less than 1 choice in 2000 a correct sampler would fail somewhere. Each negative
-control must fall below ALARM.
+All streams are seeded, so a result never changes. Over the choice of seeds a p-value below ALARM
+has probability 1e-6; the noise tests compute fewer than 500 p-values, so that for less than 1
+choice in 2000 a correct sampler would fail somewhere. Each negative control must fall below ALARM.
 """
 
 import numpy as np
@@ -12,11 +12,13 @@ from scipy import stats
 from kernel.noise_oracle import ALARM, SAMPLERS, SCALES, chi_square, cumulative, uniformity
 from leastnoise._kernel import SeededEntropy
 
-# A scale that is wrong by four percent has a p-value below ALARM for all but one seed in ten thousand (chi-square: 256 above its mean
-# of 200, where 107 are enough and 38 are a standard deviation); each case shows it for its seed.
+# A scale that is wrong by four percent has a p-value below ALARM for all but one seed in ten
+# thousand (chi-square: 256 above its mean of 200, where 107 are enough and 38 are a standard
+# deviation); each case shows it for its seed.
 DRAWS = 160_000
 SEED = 20261121
-# A discrete Gaussian of scale 1/8 is 0 but with probability 2 exp(-32): no sample can tell; see test_noise_composition.py.
+# A discrete Gaussian of scale 1/8 is 0 but with probability 2 exp(-32): no sample can tell; see
+# test_noise_composition.py.
 CASES = [(law, p, q) for law in SAMPLERS for p, q in SCALES if (law, p, q) != ("gaussian", 1, 8)]
 
 every_law = pytest.mark.parametrize("law", SAMPLERS)
@@ -26,18 +28,29 @@ every_law = pytest.mark.parametrize("law", SAMPLERS)
 def test_law_signs_and_low_bits_and_that_a_scale_wrong_by_four_percent_is_caught(law, p, q):
     # at scale 1/8 nearly all draws are 0
     count = DRAWS if 8 * p > q else 2_000_000 if law == "rounded" else 750_000
-    draws = SAMPLERS[law](p, q, count, SeededEntropy(SEED + 1000 * list(SAMPLERS).index(law) + SCALES.index((p, q))))
+    draws = SAMPLERS[law](
+        p, q, count, SeededEntropy(SEED + 1000 * list(SAMPLERS).index(law) + SCALES.index((p, q)))
+    )
     assert (draws.dtype, draws.shape) == (np.int64, (count,))
     assert chi_square(law, p / q, draws) > ALARM
     assert max(chi_square(law, p / q * wrong, draws) for wrong in (0.96, 1.04)) < ALARM
     size = np.abs(draws)
-    for part in (size > 0, size > p / q, (size > 0) & (size % 2 == 1)):  # signs are fair, whatever the size
+    for part in (
+        size > 0,
+        size > p / q,
+        (size > 0) & (size % 2 == 1),
+    ):  # signs are fair, whatever the size
         assert stats.binomtest(int((draws[part] > 0).sum()), int(part.sum())).pvalue > ALARM
     if p >= 1000 * q:
         raw = draws.view(np.uint64)
         assert uniformity((raw & np.uint64(15)).astype(np.int64), 16) > ALARM
-        for byte in range(int((p // q).bit_length() - 4) // 8):  # every byte that the scale leaves uniform
-            assert uniformity(((raw >> np.uint64(8 * byte)) & np.uint64(255)).astype(np.int64), 256) > ALARM
+        for byte in range(
+            int((p // q).bit_length() - 4) // 8
+        ):  # every byte that the scale leaves uniform
+            assert (
+                uniformity(((raw >> np.uint64(8 * byte)) & np.uint64(255)).astype(np.int64), 256)
+                > ALARM
+            )
 
 
 @every_law
@@ -76,6 +89,11 @@ def test_one_scale_a_draw(law):
 
 @every_law
 def test_the_largest_and_the_smallest_scale_and_that_only_the_value_of_the_fraction_matters(law):
-    for p, q, scale in ((2**56 - 1, 1, 2.0**56), (2**56 - 1, 2**56 - 2, 1.0), (3 * 2**53, 2 * 2**53, 1.5), (3000, 2000, 1.5)):
+    for p, q, scale in (
+        (2**56 - 1, 1, 2.0**56),
+        (2**56 - 1, 2**56 - 2, 1.0),
+        (3 * 2**53, 2 * 2**53, 1.5),
+        (3000, 2000, 1.5),
+    ):
         assert chi_square(law, scale, SAMPLERS[law](p, q, DRAWS // 2, SeededEntropy(SEED))) > ALARM
     assert not SAMPLERS[law](1, 2**56 - 1, 10_000, SeededEntropy(SEED)).any()

@@ -55,11 +55,16 @@ def test_ties_with_a_threshold_are_settled_by_its_further_digits(name, agreeing)
     table = table_of(name)
     bits = 64 * (agreeing + 1)
     with mpmath.workdps(400):
-        digits = [int(mpmath.floor(value * mpmath.mpf(2) ** bits)) for value in exact_thresholds(name)]
+        digits = [
+            int(mpmath.floor(value * mpmath.mpf(2) ** bits)) for value in exact_thresholds(name)
+        ]
     for i in range(0, len(digits), 7 if agreeing else 1):
         for change, cell in ((-1, i), (1, i + 1)):
-            first, *words = (word_of(digits[i] + change, bits, position) for position in range(agreeing + 1))
-            # draw() takes the prefixes, 0 and that of the threshold, from the lowest bits of a word, then 48 bits from the top of the next
+            first, *words = (
+                word_of(digits[i] + change, bits, position) for position in range(agreeing + 1)
+            )
+            # draw() takes the prefixes, 0 and that of the threshold, from the lowest bits of a
+            # word, then 48 bits from the top of the next
             script = Script([first >> 48 << 16, (first & (2**48 - 1)) << 16, *words], then=None)
             assert table.draw(2, script).tolist() == [0, cell]
             assert not script.left

@@ -9,7 +9,17 @@ import numpy as np
 import pytest
 
 from kernel.series import many_steps, measure, one_step
-from leastnoise._accounting import ZCDP, ApproxDP, KeyRule, Noise, Privacy, PureCost, PureDP, SeriesCost, keys_are_private
+from leastnoise._accounting import (
+    ZCDP,
+    ApproxDP,
+    KeyRule,
+    Noise,
+    Privacy,
+    PureCost,
+    PureDP,
+    SeriesCost,
+    keys_are_private,
+)
 from leastnoise._check import BudgetError, InputError, LedgerError
 from leastnoise._domain import Domain, Measure, Unknown, _domain
 from leastnoise._domain._cells import plain_json
@@ -26,7 +36,12 @@ TINY, ALL = Fraction(1, 1000), Fraction(1)
 
 def plan(epsilon: Fraction) -> Measurements:
     block = Block((Factor(("sex",), Identity(2)),), 1 / epsilon)
-    return Measurements(domain=DOMAIN, privacy=Privacy(PureDP(epsilon)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
+    return Measurements(
+        domain=DOMAIN,
+        privacy=Privacy(PureDP(epsilon)),
+        noise=Noise.DISCRETE_LAPLACE,
+        blocks=(block,),
+    )
 
 
 def aware(epsilon: Fraction) -> Terms:
@@ -50,20 +65,35 @@ def never(monkeypatch: pytest.MonkeyPatch) -> None:
 def reserved(ledger: Ledger, made: Terms, paid: Fraction):
     """What anybody can get from a ledger for a small charge."""
     cost = SeriesCost(PureDP(paid)) if made.only is None else PureCost(paid)
-    return ledger.reserve(cost=cost, privacy=made.privacy.within(PureDP(paid)), plan_digest=made.digest(), output="out", plan=made.text)
+    return ledger.reserve(
+        cost=cost,
+        privacy=made.privacy.within(PureDP(paid)),
+        plan_digest=made.digest(),
+        output="out",
+        plan=made.text,
+    )
 
 
-@pytest.mark.parametrize("made", [lambda epsilon: one_step(plan(epsilon)), aware], ids=["one step", "many steps"])
-def test_a_release_goes_on_only_with_what_was_paid_for_it(ledger: Ledger, made: Callable[[Fraction], Terms]) -> None:
+@pytest.mark.parametrize(
+    "made", [lambda epsilon: one_step(plan(epsilon)), aware], ids=["one step", "many steps"]
+)
+def test_a_release_goes_on_only_with_what_was_paid_for_it(
+    ledger: Ledger, made: Callable[[Fraction], Terms]
+) -> None:
     forged = replace(reserved(ledger, made(TINY), TINY), plan_digest=made(ALL).digest())
     for receipt in (reserved(ledger, made(ALL), TINY), forged):
         with pytest.raises(InputError, match="is not the payment of this plan"):
             Series.resumed(made(ALL), TABLE, ledger, receipt)
-    assert Series.resumed(made(TINY), TABLE, ledger, reserved(ledger, made(TINY), TINY)).left().epsilon == TINY
+    assert (
+        Series.resumed(made(TINY), TABLE, ledger, reserved(ledger, made(TINY), TINY)).left().epsilon
+        == TINY
+    )
 
 
 @pytest.mark.parametrize("settle", ["sealed", "absent"])
-def test_of_several_series_on_one_receipt_only_one_draws_also_after_it_was_settled(ledger: Ledger, settle: str) -> None:
+def test_of_several_series_on_one_receipt_only_one_draws_also_after_it_was_settled(
+    ledger: Ledger, settle: str
+) -> None:
     made = aware(ALL)
     first = Series.paid(made, TABLE, ledger, output="out")
     assert first.receipt is not None
@@ -96,36 +126,58 @@ def test_every_step_is_begun_on_the_disk_before_it_is_drawn_and_recorded_before_
         found = series.measure(plan(ALL / 2))
         steps = ledger.pending(entry).steps
         assert len(steps) == number
-        recorded = [values.tolist() for values in values_from_text(steps[-1].outcome, map(len, found.values))]
+        recorded = [
+            values.tolist()
+            for values in values_from_text(steps[-1].outcome, map(len, found.values))
+        ]
         assert recorded == [block.tolist() for block in found.values]
-    again = Series.resumed(aware(ALL), None, ledger, series.receipt)  # without the rows: what is recorded is not drawn
+    again = Series.resumed(
+        aware(ALL), None, ledger, series.receipt
+    )  # without the rows: what is recorded is not drawn
     again.measure(plan(ALL / 2))
     assert [one.tolist() for one in again.measure(plan(ALL / 2)).values] == recorded
-    assert states == [(0, False), (1, False)]  # a step that is begun and has no outcome is never drawn again
+    assert states == [
+        (0, False),
+        (1, False),
+    ]  # a step that is begun and has no outcome is never drawn again
 
 
 PLANE = Domain(sex=["F", "M"], zone=["N", "S"])
 ON_PLANE = Table(PLANE, {"sex": [0, 1, 1], "zone": [0, 0, 1]})
 CHOICES = [LeastCost(attributes=names, epsilon=TINY) for names in (("sex",), ("sex", "zone"))]
-CHANGES = {"attributes": [("sex",), ("zone",), ("sex", "zone"), ("zone", "sex")], "epsilon": [TINY / 2], "penalty": [Fraction(1, 3)]}
+CHANGES = {
+    "attributes": [("sex",), ("zone",), ("sex", "zone"), ("zone", "sex")],
+    "epsilon": [TINY / 2],
+    "penalty": [Fraction(1, 3)],
+}
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=lambda one: " and ".join(one.attributes))
-def test_a_series_is_not_resumed_with_a_choice_that_differs_in_one_field(choice: LeastCost, ledger: Ledger) -> None:
+def test_a_series_is_not_resumed_with_a_choice_that_differs_in_one_field(
+    choice: LeastCost, ledger: Ledger
+) -> None:
     terms = many_steps(PLANE, Privacy(PureDP(ALL)))
     series = Series.paid(terms, ON_PLANE, ledger, output="out")
     found = series.choose(choice)
     assert [one.name for one in fields(choice)] == [*CHANGES]
-    for other in (replace(choice, **{name: value}) for name, values in CHANGES.items() for value in values):
+    for other in (
+        replace(choice, **{name: value}) for name, values in CHANGES.items() for value in values
+    ):
         if other != choice:
             with pytest.raises(InputError, match="other steps than those that were recorded"):
                 Series.resumed(terms, ON_PLANE, ledger, series.receipt).choose(other)
     assert Series.resumed(terms, None, ledger, series.receipt).choose(choice) == found
 
 
-def test_a_step_is_not_resumed_on_other_bounds_whatever_writes_a_domain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_is_not_resumed_on_other_bounds_whatever_writes_a_domain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its charge in rho follows from the bounds of the measure, which code that need not be believed writes as text."""
-    monkeypatch.setattr(_domain, "plain_json", lambda part: {"column": "pay"} if isinstance(part, Measure) else plain_json(part))
+    monkeypatch.setattr(
+        _domain,
+        "plain_json",
+        lambda part: {"column": "pay"} if isinstance(part, Measure) else plain_json(part),
+    )
     privacy = Privacy(ZCDP("1/2"))
 
     def domain(high: int) -> Domain:
@@ -133,7 +185,12 @@ def test_a_step_is_not_resumed_on_other_bounds_whatever_writes_a_domain(tmp_path
 
     def made(high: int) -> Measurements:
         block = Block((Factor(("sex",), Identity(2)),), Fraction(100), "pay")
-        return Measurements(domain=domain(high), privacy=Privacy(ApproxDP(8, "1e-6")), noise=Noise.DISCRETE_GAUSSIAN, blocks=(block,))
+        return Measurements(
+            domain=domain(high),
+            privacy=Privacy(ApproxDP(8, "1e-6")),
+            noise=Noise.DISCRETE_GAUSSIAN,
+            blocks=(block,),
+        )
 
     def table(high: int) -> Table:
         return Table(domain(high), {"sex": [0, 1, 1]}, {"pay": [high, 3, 1]})
@@ -142,16 +199,23 @@ def test_a_step_is_not_resumed_on_other_bounds_whatever_writes_a_domain(tmp_path
     series = Series.paid(many_steps(domain(100), privacy), table(100), ledger, output="out")
     series.measure(made(100))
     assert measurements_digest(made(100)) == measurements_digest(made(10))
-    alike = replace(made(100), blocks=(Block((), Fraction(100), "pay"),))  # another query of the same cost
+    alike = replace(
+        made(100), blocks=(Block((), Fraction(100), "pay"),)
+    )  # another query of the same cost
     assert cost(alike) == cost(made(100))
     for high, other in ((10, made(10)), (100, alike)):
-        again = Series.resumed(many_steps(domain(high), privacy), table(high), ledger, series.receipt)
+        again = Series.resumed(
+            many_steps(domain(high), privacy), table(high), ledger, series.receipt
+        )
         with pytest.raises(InputError, match="other steps than those that were recorded"):
             again.measure(other)
 
 
 def test_a_search_is_not_resumed_with_one_that_differs_in_one_field(tmp_path: Path) -> None:
-    domain, privacy = Domain(agent=Unknown(9)), Privacy(ApproxDP(1, "1e-6"), unit_column="id", max_rows=1)
+    domain, privacy = (
+        Domain(agent=Unknown(9)),
+        Privacy(ApproxDP(1, "1e-6"), unit_column="id", max_rows=1),
+    )
     book = Ledger.create(tmp_path / "keys.ledger", "keys", privacy)
     terms = replace(many_steps(domain, privacy), attributes=("agent",))
     rule = KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=Fraction(1), threshold=40)
@@ -159,7 +223,11 @@ def test_a_search_is_not_resumed_with_one_that_differs_in_one_field(tmp_path: Pa
     table = Table.keyed(domain, "agent", ["a"], np.array([90]), unit_column="id", max_rows=1)
     series = Series.paid(terms, table, book, output="out")
     series.find(search)
-    rules = [replace(rule, threshold=41), replace(rule, scale=Fraction(2), threshold=60), replace(rule, scale=Fraction(7, 3), threshold=60)]
+    rules = [
+        replace(rule, threshold=41),
+        replace(rule, scale=Fraction(2), threshold=60),
+        replace(rule, scale=Fraction(7, 3), threshold=60),
+    ]
     rules.append(KeyRule(noise=Noise.ROUNDED_GAUSSIAN, scale=Fraction(5), threshold=60))
     for other in (replace(search, most=8), *(replace(search, rule=one) for one in rules)):
         assert keys_are_private(other.rule, privacy)
@@ -172,10 +240,24 @@ def test_a_search_is_not_resumed_with_one_that_differs_in_one_field(tmp_path: Pa
 def test_a_series_is_not_resumed_with_terms_that_promise_something_else(ledger: Ledger) -> None:
     made = aware(ALL)
     receipt = reserved(ledger, made, ALL)
-    budgets = [Privacy(PureDP(ALL / 2)), Privacy(PureDP(2 * ALL)), Privacy(ApproxDP(ALL, "1e-6")), Privacy(ZCDP(ALL))]
-    units = [Privacy(PureDP(ALL), "replace"), Privacy(PureDP(ALL), unit_column="id"), Privacy(PureDP(ALL), unit_column="id", max_rows=2)]
-    for other in (replace(made, text="another plan"), *(replace(made, privacy=privacy) for privacy in budgets + units)):
-        with pytest.raises(InputError, match=r"is not the payment of this plan|has a PureDP budget"):
+    budgets = [
+        Privacy(PureDP(ALL / 2)),
+        Privacy(PureDP(2 * ALL)),
+        Privacy(ApproxDP(ALL, "1e-6")),
+        Privacy(ZCDP(ALL)),
+    ]
+    units = [
+        Privacy(PureDP(ALL), "replace"),
+        Privacy(PureDP(ALL), unit_column="id"),
+        Privacy(PureDP(ALL), unit_column="id", max_rows=2),
+    ]
+    for other in (
+        replace(made, text="another plan"),
+        *(replace(made, privacy=privacy) for privacy in budgets + units),
+    ):
+        with pytest.raises(
+            InputError, match=r"is not the payment of this plan|has a PureDP budget"
+        ):
             Series.resumed(other, None, ledger, receipt)
 
 
@@ -183,7 +265,9 @@ def test_terms_of_other_columns_get_no_more_than_was_paid_for(ledger: Ledger) ->
     """The digest is of the text, which says what was planned; domain and columns may be others, and the budget is still one (K5)."""
     made = many_steps(PLANE, Privacy(PureDP(ALL)))
     series = Series.paid(made, ON_PLANE, ledger, output="out")
-    first, second = (replace(CHOICES[0], attributes=(name,), epsilon=ALL / 2) for name in ("sex", "zone"))
+    first, second = (
+        replace(CHOICES[0], attributes=(name,), epsilon=ALL / 2) for name in ("sex", "zone")
+    )
     found = series.choose(first)
     other = replace(made, domain=DOMAIN, attributes=("sex",))
     with pytest.raises(InputError, match="over another domain"):
@@ -201,7 +285,9 @@ def test_terms_of_other_columns_get_no_more_than_was_paid_for(ledger: Ledger) ->
         series.choose(second)
 
 
-def test_an_only_step_of_the_same_text_gets_the_recorded_outcome_or_one_draw(ledger: Ledger) -> None:
+def test_an_only_step_of_the_same_text_gets_the_recorded_outcome_or_one_draw(
+    ledger: Ledger,
+) -> None:
     paid = replace(one_step(plan(ALL)), text="a plan")
     series = Series.paid(paid, TABLE, ledger, output="out")
     values = series.measure(paid.only).values[0].tolist()
@@ -209,8 +295,12 @@ def test_an_only_step_of_the_same_text_gets_the_recorded_outcome_or_one_draw(led
         series.measure(paid.only)
     for epsilon in (ALL / 2, 2 * ALL):
         with pytest.raises(InputError, match="is not the payment of this plan"):
-            Series.resumed(replace(one_step(plan(epsilon)), text="a plan"), TABLE, ledger, series.receipt)
-    alike = replace(plan(ALL), blocks=(Block((Factor(("sex",), Dense([[0, 1], [1, 0]])),), Fraction(1)),))
+            Series.resumed(
+                replace(one_step(plan(epsilon)), text="a plan"), TABLE, ledger, series.receipt
+            )
+    alike = replace(
+        plan(ALL), blocks=(Block((Factor(("sex",), Dense([[0, 1], [1, 0]])),), Fraction(1)),)
+    )
     again = Series.resumed(replace(one_step(alike), text="a plan"), TABLE, ledger, series.receipt)
     assert again.measure(alike).values[0].tolist() == values  # what was published; nothing is drawn
 
@@ -224,7 +314,10 @@ class Generous:
 
 @pytest.mark.usefixtures("never")
 def test_what_looks_like_a_ledger_pays_nothing() -> None:
-    with pytest.raises(InputError, match=r"ledger must be a Ledger, from Ledger\.open or Ledger\.create; got 'Generous'"):
+    with pytest.raises(
+        InputError,
+        match=r"ledger must be a Ledger, from Ledger\.open or Ledger\.create; got 'Generous'",
+    ):
         measure(plan(ALL), TABLE, Generous(), output="out")
     with pytest.raises(InputError, match="ledger must be a Ledger"):
         Series.paid(aware(ALL), TABLE, Generous(), output="out")
@@ -238,7 +331,9 @@ class Changing(Measurements):
 def test_what_looks_like_a_plan_is_not_measured(ledger: Ledger) -> None:
     made = plan(ALL)
     other = Changing(domain=DOMAIN, privacy=made.privacy, noise=made.noise, blocks=made.blocks)
-    with pytest.raises(InputError, match=r"terms must be .*; got 'Domain, Privacy, str, str, str, Changing'"):
+    with pytest.raises(
+        InputError, match=r"terms must be .*; got 'Domain, Privacy, str, str, str, Changing'"
+    ):
         measure(other, TABLE, ledger, output="out")
     with pytest.raises(InputError, match="what is measured must be Measurements; got 'Changing'"):
         Series.paid(aware(ALL), TABLE, ledger, output="out").measure(other)
@@ -258,9 +353,13 @@ def test_the_only_step_is_the_one_that_was_paid_for(ledger: Ledger) -> None:
     made = plan(ALL)
     series = Series.paid(one_step(made), TABLE, ledger, output="out")
     for other in (plan(TINY), replace(made)):
-        with pytest.raises(InputError, match="Only the step that was paid for is carried out, and once"):
+        with pytest.raises(
+            InputError, match="Only the step that was paid for is carried out, and once"
+        ):
             series.measure(other)
-    with pytest.raises(InputError, match="Only the steps that were paid for are carried out; got a choice"):
+    with pytest.raises(
+        InputError, match="Only the steps that were paid for are carried out; got a choice"
+    ):
         series.choose(LeastCost(attributes=("sex",), epsilon=TINY, penalty=Fraction(0)))
     with pytest.raises(InputError, match="must be of its own domain and privacy"):
         replace(one_step(made), privacy=Privacy(PureDP(TINY)))

@@ -16,46 +16,79 @@ import leastnoise as ln
 from leastnoise._accounting import Noise, Privacy, parameters
 from leastnoise._check import InputError, InternalError, LedgerError
 from leastnoise._domain import UnitCount
-from leastnoise._kernel import Ledger, NeedsData, SeededEntropy, Series, Terms, UnpaidSeries, _periods
+from leastnoise._kernel import (
+    Ledger,
+    NeedsData,
+    SeededEntropy,
+    Series,
+    Terms,
+    UnpaidSeries,
+    _periods,
+)
 from leastnoise._kernel._measure import SAMPLERS
 from leastnoise._linop import Dense, Identity, Tree
 from leastnoise._measurements import Block, Factor, Limits, Measurements, cost
 from leastnoise._table import Table
 
 PERIODS, GROUPS = 3, 2
-MEASURES = {"pay": ln.Measure("pay", -2, 3), "people": UnitCount(["month", "group"]), "ever": UnitCount(["group"])}
+MEASURES = {
+    "pay": ln.Measure("pay", -2, 3),
+    "people": UnitCount(["month", "group"]),
+    "ever": UnitCount(["group"]),
+}
 DOMAIN = ln.Domain(month=list(range(PERIODS)), group=list(range(GROUPS)), measures=MEASURES)
-Row = tuple[int, ...]  # its period, its group, when it comes and when it goes, and its amount if it has one
+Row = tuple[
+    int, ...
+]  # its period, its group, when it comes and when it goes, and its amount if it has one
 
 
-def measured(noise: Noise, *operators: Dense | Tree, privacy: Privacy | None = None, more: Sequence[Block] = ()) -> Measurements:
+def measured(
+    noise: Noise,
+    *operators: Dense | Tree,
+    privacy: Privacy | None = None,
+    more: Sequence[Block] = (),
+) -> Measurements:
     """Each operator along time with the groups, and once more with all of them together; and more blocks."""
     blocks = [
         Block((Factor(("month",), operator), *along), scale)
         for operator in operators
-        for along, scale in (((Factor(("group",), Identity(GROUPS)),), Fraction(7, 2)), ((), Fraction(5)))
+        for along, scale in (
+            ((Factor(("group",), Identity(GROUPS)),), Fraction(7, 2)),
+            ((), Fraction(5)),
+        )
     ]
     budget = Privacy(ln.PureDP(1000) if noise is Noise.DISCRETE_LAPLACE else ln.ZCDP(1000))
-    return Measurements(domain=DOMAIN, privacy=privacy or budget, noise=noise, blocks=(*blocks, *more))
+    return Measurements(
+        domain=DOMAIN, privacy=privacy or budget, noise=noise, blocks=(*blocks, *more)
+    )
 
 
 LOWER, HIERARCHY = (
     Dense(np.array([[4, 0, 0], [2, 3, 0], [1, -2, 5]])),
     Dense(np.array([[1, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1]])),
 )
-KINDS = [(Noise.DISCRETE_LAPLACE, LOWER), (Noise.DISCRETE_GAUSSIAN, LOWER), (Noise.DISCRETE_LAPLACE, HIERARCHY)]
+KINDS = [
+    (Noise.DISCRETE_LAPLACE, LOWER),
+    (Noise.DISCRETE_GAUSSIAN, LOWER),
+    (Noise.DISCRETE_LAPLACE, HIERARCHY),
+]
 
 
 @pytest.fixture
 def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """No noise, so that what a row shifts is seen."""
     for noise in SAMPLERS:
-        monkeypatch.setitem(SAMPLERS, noise, lambda top, _bottom, _count, _entropy: np.zeros_like(top))
+        monkeypatch.setitem(
+            SAMPLERS, noise, lambda top, _bottom, _count, _entropy: np.zeros_like(top)
+        )
 
 
 def now(rows: Sequence[Row], period: int) -> Table:
     there = [row for row in rows if row[2] <= period < row[3]]
-    codes, amounts = {"month": [row[0] for row in there], "group": [row[1] for row in there]}, [(*row, 0)[4] for row in there]
+    codes, amounts = (
+        {"month": [row[0] for row in there], "group": [row[1] for row in there]},
+        [(*row, 0)[4] for row in there],
+    )
     return Table(DOMAIN, codes, {"pay": amounts}, rows=len(there))
 
 
@@ -72,11 +105,24 @@ def of_rows(plan: Measurements, late: str, rows: Sequence[Row]) -> list[tuple[np
     return outputs(plan, late, [now(rows, period) for period in range(PERIODS)])
 
 
-def loss(plan: Measurements, one: list[tuple[np.ndarray, ...]], other: list[tuple[np.ndarray, ...]]) -> Fraction:
+def loss(
+    plan: Measurements, one: list[tuple[np.ndarray, ...]], other: list[tuple[np.ndarray, ...]]
+) -> Fraction:
     """The exact loss of all outputs together: of Laplace noise the largest, of Gaussian noise the rho."""
-    pairs = [pair for drawn in zip(one, other, strict=True) for pair in zip(plan.blocks, *drawn, strict=True)]
-    shifts = [Fraction(abs(int(difference))) / block.scale for block, a, b in pairs for difference in a.astype(int) - b]
-    return sum(shifts if plan.noise is Noise.DISCRETE_LAPLACE else [shift * shift / 2 for shift in shifts], Fraction(0))
+    pairs = [
+        pair
+        for drawn in zip(one, other, strict=True)
+        for pair in zip(plan.blocks, *drawn, strict=True)
+    ]
+    shifts = [
+        Fraction(abs(int(difference))) / block.scale
+        for block, a, b in pairs
+        for difference in a.astype(int) - b
+    ]
+    return sum(
+        shifts if plan.noise is Noise.DISCRETE_LAPLACE else [shift * shift / 2 for shift in shifts],
+        Fraction(0),
+    )
 
 
 def paid(plan: Measurements) -> Fraction:
@@ -107,7 +153,9 @@ def neighbours(late: str, *, gone: bool) -> Iterator[tuple[tuple[Row, ...], tupl
 @pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize("late", ["drop", "arrival"])
 @pytest.mark.parametrize(("noise", "operator"), KINDS, ids=["laplace", "gaussian", "hierarchy"])
-def test_neighbouring_streams_lose_no_more_than_was_paid_and_some_lose_it_all(noise: Noise, operator: Dense, late: str) -> None:
+def test_neighbouring_streams_lose_no_more_than_was_paid_and_some_lose_it_all(
+    noise: Noise, operator: Dense, late: str
+) -> None:
     plan, known = measured(noise, operator), {}
 
     def seen(rows: tuple[Row, ...]) -> list[tuple[np.ndarray, ...]]:
@@ -115,13 +163,24 @@ def test_neighbouring_streams_lose_no_more_than_was_paid_and_some_lose_it_all(no
             known[rows] = of_rows(plan, late, rows)
         return known[rows]
 
-    losses = {loss(plan, seen(one), of_rows(plan, late, other)) for one, other in neighbours(late, gone=False) if len(one) < 2}
-    losses |= {loss(plan, seen(one), of_rows(plan, late, other)) for one, other in [*neighbours(late, gone=False)][::197]}
+    losses = {
+        loss(plan, seen(one), of_rows(plan, late, other))
+        for one, other in neighbours(late, gone=False)
+        if len(one) < 2
+    }
+    losses |= {
+        loss(plan, seen(one), of_rows(plan, late, other))
+        for one, other in [*neighbours(late, gone=False)][::197]
+    }
     assert max(losses) == paid(plan)
 
 
-def summed(operator: Dense | Tree, measure: str = "pay", scale: Fraction = Fraction(9, 2), **how: Any) -> Block:
-    return Block((Factor(("month",), operator), Factor(("group",), Identity(GROUPS))), scale, measure, **how)
+def summed(
+    operator: Dense | Tree, measure: str = "pay", scale: Fraction = Fraction(9, 2), **how: Any
+) -> Block:
+    return Block(
+        (Factor(("month",), operator), Factor(("group",), Identity(GROUPS))), scale, measure, **how
+    )
 
 
 @pytest.mark.usefixtures("quiet")
@@ -137,29 +196,57 @@ def test_sums_and_counts_of_neighbouring_streams_lose_no_more_than_was_paid_and_
         before = of_rows(plan, "drop", base)
         for period, group, come, left in every_row(gone=True)[::3]:
             for amount, corrected in itertools.product((-2, 0, 3), (-2, 3)):
-                rows = (*base, (period, group, come, left, amount), (period, group, left, 99, corrected))
+                rows = (
+                    *base,
+                    (period, group, come, left, amount),
+                    (period, group, left, 99, corrected),
+                )
                 losses.append(loss(plan, before, of_rows(plan, "drop", rows)))
     assert max(losses) == paid(plan)
 
 
 @pytest.mark.usefixtures("quiet")
-def test_units_in_each_period_lose_no_more_than_was_paid_whatever_rows_they_have_at_each_closing() -> None:
-    privacy = Privacy(ln.PureDP(1000), unit_column="id", max_rows=2 * PERIODS, max_per_cell=ln.PerCell(2, "month"))
-    plan = measured(Noise.DISCRETE_LAPLACE, Dense(np.eye(3, dtype=np.int64)), privacy=privacy, more=[summed(Identity(3), "people")])
+def test_units_in_each_period_lose_no_more_than_was_paid_whatever_rows_they_have_at_each_closing() -> (
+    None
+):
+    privacy = Privacy(
+        ln.PureDP(1000), unit_column="id", max_rows=2 * PERIODS, max_per_cell=ln.PerCell(2, "month")
+    )
+    plan = measured(
+        Noise.DISCRETE_LAPLACE,
+        Dense(np.eye(3, dtype=np.int64)),
+        privacy=privacy,
+        more=[summed(Identity(3), "people")],
+    )
     bounds = {name: getattr(privacy, name) for name in ("unit_column", "max_rows", "max_per_cell")}
 
     def released(groups: Sequence[tuple[int, ...]]) -> list[tuple[np.ndarray, ...]]:
         """Of one unit that has rows of these groups in every period at a closing; other rows of a group in a period are worth nothing."""
         tables = []
         for now_in in groups:
-            rows = [(period, group, place == now_in.index(group)) for period in range(PERIODS) for place, group in enumerate(now_in)]
+            rows = [
+                (period, group, place == now_in.index(group))
+                for period in range(PERIODS)
+                for place, group in enumerate(now_in)
+            ]
             codes = {"month": [row[0] for row in rows], "group": [row[1] for row in rows]}
-            tables.append(Table(DOMAIN, codes, {"people": [int(row[2]) for row in rows]}, rows=len(rows), **bounds))
+            tables.append(
+                Table(
+                    DOMAIN,
+                    codes,
+                    {"people": [int(row[2]) for row in rows]},
+                    rows=len(rows),
+                    **bounds,
+                )
+            )
         return outputs(plan, "drop", tables)
 
     rows_of_a_unit = [(), (0,), (1,), (0, 0), (0, 1), (1, 1)]
     none = released([()] * PERIODS)
-    losses = [loss(plan, none, released(each)) for each in itertools.product(rows_of_a_unit, repeat=PERIODS)]
+    losses = [
+        loss(plan, none, released(each))
+        for each in itertools.product(rows_of_a_unit, repeat=PERIODS)
+    ]
     assert max(losses) == paid(plan)
 
 
@@ -169,7 +256,10 @@ def test_a_row_that_goes_again_costs_up_to_twice_where_late_rows_count_on_arriva
     rows: tuple[Row, ...] = ((0, 0, 2, 99),)  # another row of the cell comes when this one has gone
     found, *others = (
         loss(plan, of_rows(plan, "arrival", one), of_rows(plan, "arrival", other))
-        for one, other in ((rows, (*rows, (0, 0, 1, 2))), *[*neighbours("arrival", gone=True)][::41])
+        for one, other in (
+            (rows, (*rows, (0, 0, 1, 2))),
+            *[*neighbours("arrival", gone=True)][::41],
+        )
     )
     assert paid(plan) < found <= max(found, *others) <= 2 * paid(plan)
 
@@ -180,7 +270,9 @@ def test_all_outputs_of_later_data_that_answer_to_earlier_outputs_are_within_the
     domain = ln.Domain(month=[0, 1])
     scale = Fraction(3)
     block = Block((Factor(("month",), Dense(np.array([[2, 0], [1, 2]]))),), scale)
-    plan = Measurements(domain=domain, privacy=Privacy(ln.PureDP(2)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
+    plan = Measurements(
+        domain=domain, privacy=Privacy(ln.PureDP(2)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,)
+    )
 
     @functools.cache
     def exact(*months: tuple[int, ...]) -> list[int]:
@@ -188,8 +280,15 @@ def test_all_outputs_of_later_data_that_answer_to_earlier_outputs_are_within_the
         return [int(values[0]) for (values,) in outputs(plan, "drop", tables)]
 
     def log_chance(rows: list[int], more: list[int], at: tuple[int, int]) -> float:
-        second = [*rows, *([1, 1] if at[0] > 1 else []), *more]  # two rows come if the first output is large
-        return -sum(abs(seen - own) for seen, own in zip(at, exact((*rows, *more), tuple(second)), strict=True)) / float(scale)
+        second = [
+            *rows,
+            *([1, 1] if at[0] > 1 else []),
+            *more,
+        ]  # two rows come if the first output is large
+        return -sum(
+            abs(seen - own)
+            for seen, own in zip(at, exact((*rows, *more), tuple(second)), strict=True)
+        ) / float(scale)
 
     worst = 0.0
     for at in itertools.product(range(-4, 7), repeat=2):
@@ -199,10 +298,23 @@ def test_all_outputs_of_later_data_that_answer_to_earlier_outputs_are_within_the
 
 
 def terms(plan: Measurements, late: str = "drop") -> Terms:
-    return Terms(domain=DOMAIN, privacy=plan.privacy, attributes=DOMAIN.names, only=plan, text="a plan", along="month", late=late)
+    return Terms(
+        domain=DOMAIN,
+        privacy=plan.privacy,
+        attributes=DOMAIN.names,
+        only=plan,
+        text="a plan",
+        along="month",
+        late=late,
+    )
 
 
-ROWS: tuple[Row, ...] = tuple((period, group, period, 99) for period in range(PERIODS) for group in range(GROUPS) for _ in range(40))
+ROWS: tuple[Row, ...] = tuple(
+    (period, group, period, 99)
+    for period in range(PERIODS)
+    for group in range(GROUPS)
+    for _ in range(40)
+)
 
 
 @pytest.fixture
@@ -217,7 +329,12 @@ def begun(book: Ledger, plan: Measurements) -> Callable[[Sequence[Row] | None, i
 
     def resumed(rows: Sequence[Row] | None, period: int) -> Series:
         entry, run = book.entries()[-1], f"{period}-{len(book.entries())}"
-        return Series.resumed(terms(plan), None if rows is None else now(rows, period), book, book.take_over(entry, run))
+        return Series.resumed(
+            terms(plan),
+            None if rows is None else now(rows, period),
+            book,
+            book.take_over(entry, run),
+        )
 
     return resumed
 
@@ -280,7 +397,14 @@ def test_a_private_file_that_is_lost_changed_or_of_another_time_ends_the_series_
     series = resumed(ROWS, 1)
     both = [texts(series.period(state)), texts(series.period(state))]
     whole = state.read_text()
-    for text in (None, older, whole.replace("2", "3", 1), whole.replace(book.entries()[0].id, "0" * 32), "", whole[:100]):
+    for text in (
+        None,
+        older,
+        whole.replace("2", "3", 1),
+        whole.replace(book.entries()[0].id, "0" * 32),
+        "",
+        whole[:100],
+    ):
         state.unlink(missing_ok=True)
         if text is not None:
             state.write_text(text)
@@ -300,26 +424,45 @@ def test_a_series_along_an_attribute_does_nothing_else(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Only the step that was paid for"):
         series.measure(plan)
     with pytest.raises(InputError, match="planned along an attribute"):
-        UnpaidSeries(Terms(domain=DOMAIN, privacy=plan.privacy, only=plan), now(ROWS, 0), SeededEntropy(1)).period(tmp_path / "state")
+        UnpaidSeries(
+            Terms(domain=DOMAIN, privacy=plan.privacy, only=plan), now(ROWS, 0), SeededEntropy(1)
+        ).period(tmp_path / "state")
 
 
 def test_what_cannot_be_drawn_period_by_period_is_refused() -> None:
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
     block = Block((Factor(("group",), Identity(GROUPS)),), Fraction(1))
-    without = Measurements(domain=DOMAIN, privacy=plan.privacy, noise=plan.noise, blocks=(*plan.blocks, block))
+    without = Measurements(
+        domain=DOMAIN, privacy=plan.privacy, noise=plan.noise, blocks=(*plan.blocks, block)
+    )
     bounds = [None, ln.PerCell(1, "group"), ln.PerCell(2, "month"), ln.PerCell(1, "month")]
     units = [
-        measured(Noise.DISCRETE_GAUSSIAN, LOWER, privacy=Privacy(ln.ZCDP(1000), unit_column="id", max_rows=3, max_per_cell=bound))
+        measured(
+            Noise.DISCRETE_GAUSSIAN,
+            LOWER,
+            privacy=Privacy(ln.ZCDP(1000), unit_column="id", max_rows=3, max_per_cell=bound),
+        )
         for bound in bounds
     ]
     assert terms(units[-1]).along == "month"
-    cases = [(without, "drop", "periods of"), (plan, "never", "one of 'drop', 'arrival'"), (units[-1], "arrival", "must each be a unit")]
+    cases = [
+        (without, "drop", "periods of"),
+        (plan, "never", "one of 'drop', 'arrival'"),
+        (units[-1], "arrival", "must each be a unit"),
+    ]
     block_of = functools.partial(summed, LOWER)
     for more, late in ((block_of(), "arrival"), (block_of(limits=Limits([2])), "drop")):
-        cases.append((measured(Noise.DISCRETE_GAUSSIAN, LOWER, more=[more]), late, "of the periods of"))
-    ever = measured(Noise.DISCRETE_GAUSSIAN, LOWER, privacy=units[-1].privacy, more=[block_of("ever")])  # once in all: not of a period
+        cases.append(
+            (measured(Noise.DISCRETE_GAUSSIAN, LOWER, more=[more]), late, "of the periods of")
+        )
+    ever = measured(
+        Noise.DISCRETE_GAUSSIAN, LOWER, privacy=units[-1].privacy, more=[block_of("ever")]
+    )  # once in all: not of a period
     cases.append((ever, "drop", "of units in each period"))
-    for measurements, late, words in [*cases, *((one, "drop", "in each of the periods") for one in units[:-1])]:
+    for measurements, late, words in [
+        *cases,
+        *((one, "drop", "in each of the periods") for one in units[:-1]),
+    ]:
         with pytest.raises(InputError, match=words):
             terms(measurements, late)
     # a choice that is not in the private file could be drawn again after every run that was killed
@@ -330,10 +473,16 @@ def test_what_cannot_be_drawn_period_by_period_is_refused() -> None:
 def test_the_noise_of_a_period_has_the_scale_of_its_rows() -> None:
     domain = ln.Domain(month=[0, 1, 2], group=ln.Coded(4000))
     weights = np.array([1, 2, 1])
-    block = Block((Factor(("month",), LOWER, weights), Factor(("group",), Identity(4000))), Fraction(9))
-    plan = Measurements(domain=domain, privacy=Privacy(ln.PureDP(9)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
+    block = Block(
+        (Factor(("month",), LOWER, weights), Factor(("group",), Identity(4000))), Fraction(9)
+    )
+    plan = Measurements(
+        domain=domain, privacy=Privacy(ln.PureDP(9)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,)
+    )
     drawn = outputs(plan, "drop", [Table(domain, {"month": [], "group": []})] * 3)
-    assert [values.std() for (values,) in drawn] == pytest.approx(9 / weights * math.sqrt(2), rel=0.08)
+    assert [values.std() for (values,) in drawn] == pytest.approx(
+        9 / weights * math.sqrt(2), rel=0.08
+    )
 
 
 def test_what_was_changed_after_the_payment_is_not_drawn(book: Ledger, tmp_path: Path) -> None:
@@ -350,7 +499,10 @@ def test_another_measurement_with_the_text_of_the_first_is_refused_before_it_dra
     book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the private file, whose noise is of other rows, if a run was killed before its record; later by the recorded step."""
-    state, resumed = tmp_path / "people.private", begun(book, measured(Noise.DISCRETE_GAUSSIAN, LOWER))
+    state, resumed = (
+        tmp_path / "people.private",
+        begun(book, measured(Noise.DISCRETE_GAUSSIAN, LOWER)),
+    )
     other = terms(measured(Noise.DISCRETE_GAUSSIAN, Dense(np.diag([4, 3, 5]))))
 
     def killed(*_: object) -> None:
@@ -361,20 +513,30 @@ def test_another_measurement_with_the_text_of_the_first_is_refused_before_it_dra
         resumed(ROWS, 0).period(state)
     monkeypatch.undo()
     with pytest.raises(LedgerError, match="is not of this series"):
-        Series.resumed(other, now(ROWS, 0), book, book.take_over(book.entries()[0], "another")).period(state)
+        Series.resumed(
+            other, now(ROWS, 0), book, book.take_over(book.entries()[0], "another")
+        ).period(state)
     resumed(ROWS, 1).period(state)
     with pytest.raises(InputError, match="other steps"):
-        Series.resumed(other, now(ROWS, 1), book, book.take_over(book.entries()[0], "a third")).period(state)
+        Series.resumed(
+            other, now(ROWS, 1), book, book.take_over(book.entries()[0], "a third")
+        ).period(state)
 
 
 def test_noise_of_other_rows_is_not_added() -> None:
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
-    closed = _periods.close(plan, "month", "drop", now(ROWS, 0), _periods.Closed(), SeededEntropy(1))
+    closed = _periods.close(
+        plan, "month", "drop", now(ROWS, 0), _periods.Closed(), SeededEntropy(1)
+    )
     with pytest.raises(InternalError, match="not of its rows"):
-        _periods.answers(plan, "month", replace(closed, noise=tuple(noise[:1] for noise in closed.noise)))
+        _periods.answers(
+            plan, "month", replace(closed, noise=tuple(noise[:1] for noise in closed.noise))
+        )
 
 
-def test_two_threads_do_not_draw_a_period_as_two_steps(book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_threads_do_not_draw_a_period_as_two_steps(
+    book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan, state, other = measured(Noise.DISCRETE_GAUSSIAN, LOWER), tmp_path / "people.private", []
     series = begun(book, plan)(ROWS, 1)
     series.period(state)

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from leastnoise._check import InputError, InternalError
 from leastnoise._kernel import LeastCost, SeededEntropy
 from leastnoise._kernel import _plane as plane
-from leastnoise._kernel._plane import GRID, block_costs, cut_counts, largest_count, noise_scale, read_penalty, read_plane
+from leastnoise._kernel._plane import (
+    GRID,
+    block_costs,
+    cut_counts,
+    largest_count,
+    noise_scale,
+    read_penalty,
+    read_plane,
+)
 from leastnoise._linop import BlockTree, block_tree, interval_tree
 
 SHAPES = [(1, 1), (1, 2), (2, 2), (3, 2), (4, 2), (3, 3), (1, 5), (2, 5)]
@@ -29,7 +37,9 @@ def all_partitions(tree):
         first, number = tree.children[level][block], tree.broods(level)[block]
         if number > 1:
             yield ((level, block),)
-        for parts in itertools.product(*(list(of(level + 1, first + place)) for place in range(number))):
+        for parts in itertools.product(
+            *(list(of(level + 1, first + place)) for place in range(number))
+        ):
             yield tuple(itertools.chain.from_iterable(parts))
 
     return list(of(0, 0))
@@ -47,10 +57,12 @@ def deviation(values):
 def least_cost(x, epsilon, seed, *, penalty, distance=1):
     """As a series asks for it."""
     names = ("age", "sex")[: np.ndim(x)]
-    return LeastCost(attributes=names, epsilon=epsilon, penalty=penalty).draw(x, distance, SeededEntropy(seed))
+    return LeastCost(attributes=names, epsilon=epsilon, penalty=penalty).draw(
+        x, distance, SeededEntropy(seed)
+    )
 
 
-# --- trees -------------------------------------------------------------------------------------------------------------------------
+# --- trees ----------------------------------------------------------------------------------------
 
 
 def test_blocks_are_rectangles_that_divide_into_their_children():
@@ -77,7 +89,9 @@ def test_blocks_are_rectangles_that_divide_into_their_children():
 def test_blocks_of_a_line_are_aligned_intervals_cut_off_at_its_end(size):
     tree = interval_tree(size)
     powers = range(len(tree.starts) - 1, -1, -1)
-    assert [starts.tolist() for starts in tree.starts] == [list(range(0, size, 2**power)) for power in powers]
+    assert [starts.tolist() for starts in tree.starts] == [
+        list(range(0, size, 2**power)) for power in powers
+    ]
     assert read_plane(np.arange(size))[0].tolist() == list(range(size))
 
 
@@ -86,14 +100,24 @@ FAULTS: dict[str, BlockTree] = {
     "a cell twice": replace(TREE, order=np.array([0, 0, 1, 4, 2, 5])),
     "a cell that is not there": replace(TREE, order=np.array([0, 3, 1, 4, 2, 6])),
     "a cell left out": replace(TREE, order=TREE.order[:-1]),
-    "blocks that do not ascend, unsigned": replace(TREE, starts=(TREE.starts[0], TREE.starts[1][::-1].astype(np.uint64), *TREE.starts[2:])),
+    "blocks that do not ascend, unsigned": replace(
+        TREE, starts=(TREE.starts[0], TREE.starts[1][::-1].astype(np.uint64), *TREE.starts[2:])
+    ),
     "a cell before the first": replace(TREE, order=np.array([0, 3, 1, 4, 2, -1])),
     "two blocks of all cells": replace(TREE, starts=TREE.starts[1:], children=TREE.children[1:]),
     "no single cells": replace(TREE, starts=TREE.starts[:-1], children=TREE.children[:-1]),
-    "blocks that do not ascend": replace(TREE, starts=(TREE.starts[0], TREE.starts[1][::-1], *TREE.starts[2:])),
-    "blocks that leave the first cells out": replace(TREE, starts=(TREE.starts[0] + 1, *TREE.starts[1:])),
-    "children that leave some out": replace(TREE, children=(TREE.children[0] + 1, *TREE.children[1:])),
-    "children of another block": replace(TREE, children=(*TREE.children[:-1], np.arange(len(TREE.children[-1])))),
+    "blocks that do not ascend": replace(
+        TREE, starts=(TREE.starts[0], TREE.starts[1][::-1], *TREE.starts[2:])
+    ),
+    "blocks that leave the first cells out": replace(
+        TREE, starts=(TREE.starts[0] + 1, *TREE.starts[1:])
+    ),
+    "children that leave some out": replace(
+        TREE, children=(TREE.children[0] + 1, *TREE.children[1:])
+    ),
+    "children of another block": replace(
+        TREE, children=(*TREE.children[:-1], np.arange(len(TREE.children[-1])))
+    ),
 }
 
 
@@ -106,12 +130,19 @@ def test_blocks_that_are_no_tree_are_refused(fault: str, monkeypatch: pytest.Mon
 
 
 def test_which_tree_it_is_decides_the_cost_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    flat = BlockTree(shape=(2, 3), order=np.arange(6)[::-1], starts=(np.array([0]), np.arange(6)), children=(np.array([0]),))
+    flat = BlockTree(
+        shape=(2, 3),
+        order=np.arange(6)[::-1],
+        starts=(np.array([0]), np.arange(6)),
+        children=(np.array([0]),),
+    )
     monkeypatch.setattr(plane, "block_tree", lambda *_: flat)
-    assert round(least_cost(np.array([[9, 9, 9], [0, 0, 0]]), 10**6, 1, penalty=2)) == 12  # six cells, as one block has 27 + 2
+    assert (
+        round(least_cost(np.array([[9, 9, 9], [0, 0, 0]]), 10**6, 1, penalty=2)) == 12
+    )  # six cells, as one block has 27 + 2
 
 
-# --- costs and the least of them ---------------------------------------------------------------------------------------------------
+# --- costs and the least of them ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -120,13 +151,21 @@ def test_the_least_cost_is_that_of_all_partitions(shape):
     tree = block_tree(*shape)
     for _ in range(5):
         x = generator.integers(0, 500, shape)
-        costs = [sum(deviation(x.reshape(-1)[list(cells_of(tree, *block))]) + 400 for block in B) for B in all_partitions(tree)]
+        costs = [
+            sum(deviation(x.reshape(-1)[list(cells_of(tree, *block))]) + 400 for block in B)
+            for B in all_partitions(tree)
+        ]
         assert float(least_cost(x, 10**6, 1, penalty=400)) == pytest.approx(min(costs), abs=0.01)
 
 
 def test_no_count_makes_it_fail():
     checked = np.where(np.arange(100) % 2, 2**63 - 1, 0).reshape(10, 10)
-    for x in (np.full((10, 10), 2**63 - 1), np.full((10, 10), -(2**63)), checked, checked.reshape(-1)):
+    for x in (
+        np.full((10, 10), 2**63 - 1),
+        np.full((10, 10), -(2**63)),
+        checked,
+        checked.reshape(-1),
+    ):
         assert least_cost(x, 1, 1, penalty=1) > -100
 
 
@@ -146,7 +185,7 @@ def test_scales_are_rounded_up_and_only_a_little(sensitivity, epsilon):
     assert sensitivity / epsilon <= scale < sensitivity / epsilon + Fraction(1, 256)
 
 
-# --- refusals ----------------------------------------------------------------------------------------------------------------------
+# --- refusals -------------------------------------------------------------------------------------
 
 
 def test_penalties_and_scales_are_at_most_what_keeps_sums_exact():
@@ -173,7 +212,10 @@ X = np.array([[1, 2], [3, 4]])
         (lambda: least_cost(X, 0, 1, penalty=1), "epsilon must be a number above 0; got 0"),
         (lambda: least_cost(X, float("nan"), 1, penalty=1), "epsilon must be a finite number"),
         (lambda: least_cost(X, 1, 1, penalty=-1), "penalty must be from 0 to"),
-        (lambda: least_cost(X, 1, 1, penalty=1, distance=0), "distance must be a whole number of at least 1"),
+        (
+            lambda: least_cost(X, 1, 1, penalty=1, distance=0),
+            "distance must be a whole number of at least 1",
+        ),
         (lambda: block_tree(2, -1), "width must be a whole number from 1"),
     ],
 )

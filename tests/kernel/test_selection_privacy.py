@@ -1,7 +1,7 @@
 """What the private choice of a series loses, by brute force: its own scale, seen by a spy, over all neighbouring tables.
 
-It is asked for through a series, so that the distance of neighbours is that of the plan's privacy; its noise is exact (PROOFS), so what it
-loses follows from the scale.
+It is asked for through a series, so that the distance of neighbours is that of the plan's privacy;
+its noise is exact (PROOFS), so what it loses follows from the scale.
 """
 
 import itertools
@@ -31,8 +31,12 @@ every_privacy = pytest.mark.parametrize(("neighbours", "rows"), PRIVACIES)
 
 def changes(rows: int) -> list[tuple[int, ...]]:
     """What a unit of at most so many rows can add to the four cells, nothing first."""
-    units = itertools.chain.from_iterable(itertools.combinations_with_replacement(range(4), number) for number in range(rows + 1))
-    return [tuple(np.bincount(np.array(cells, dtype=np.int64), minlength=4).tolist()) for cells in units]
+    units = itertools.chain.from_iterable(
+        itertools.combinations_with_replacement(range(4), number) for number in range(rows + 1)
+    )
+    return [
+        tuple(np.bincount(np.array(cells, dtype=np.int64), minlength=4).tolist()) for cells in units
+    ]
 
 
 def choose(selection: Any, counts: tuple[int, ...], neighbours: str, rows: int) -> Any:
@@ -47,12 +51,21 @@ def choose(selection: Any, counts: tuple[int, ...], neighbours: str, rows: int) 
     return UnpaidSeries(plan, Table(domain, codes, **unit), SeededEntropy(1)).choose(selection)
 
 
-def worst(law: Callable[[tuple[int, ...]], Any], neighbours: str, rows: int, loss: Callable[[Any, Any], Any]) -> Any:
+def worst(
+    law: Callable[[tuple[int, ...]], Any],
+    neighbours: str,
+    rows: int,
+    loss: Callable[[Any, Any], Any],
+) -> Any:
     """The largest loss over all pairs of neighbouring counts."""
     found = 0
     for base in BASES:
         laws = [law(tuple(np.add(base, more).tolist())) for more in changes(rows)]
-        pairs = itertools.combinations(laws, 2) if neighbours == "replace" else ((laws[0], other) for other in laws[1:])
+        pairs = (
+            itertools.combinations(laws, 2)
+            if neighbours == "replace"
+            else ((laws[0], other) for other in laws[1:])
+        )
         found = max(found, *(loss(one, other) for one, other in pairs))
     return found
 
@@ -86,13 +99,17 @@ def loss_of_cost(selection: Any, neighbours: str, rows: int) -> Fraction:
 
 @every_privacy
 @pytest.mark.parametrize("way", COSTS)
-def test_no_pair_of_neighbours_tells_a_least_cost_by_more_than_epsilon(way: str, neighbours: str, rows: int) -> None:
+def test_no_pair_of_neighbours_tells_a_least_cost_by_more_than_epsilon(
+    way: str, neighbours: str, rows: int
+) -> None:
     """Some pair loses nearly all of epsilon."""
     assert EPSILON * Fraction(2, 3) < loss_of_cost(COSTS[way], neighbours, rows) <= EPSILON
 
 
 @pytest.mark.parametrize("way", COSTS)
-def test_the_noise_of_a_least_cost_is_added_to_it(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+def test_the_noise_of_a_least_cost_is_added_to_it(
+    monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
     found = []
     for noise in (0, 12345):
         monkeypatch.setattr(_plane, "discrete_laplace", lambda *_, noise=noise: np.array([noise]))

@@ -15,12 +15,33 @@ import numpy as np
 import pytest
 
 from kernel.series import many_steps, measure, one_step
-from leastnoise._accounting import ZCDP, ApproxDP, Budget, Charge, GaussianCost, Noise, Privacy, PureDP, whole_budget
+from leastnoise._accounting import (
+    ZCDP,
+    ApproxDP,
+    Budget,
+    Charge,
+    GaussianCost,
+    Noise,
+    Privacy,
+    PureDP,
+    whole_budget,
+)
 from leastnoise._audit._made_up import on_rows
 from leastnoise._check import BudgetError, InputError
 from leastnoise._domain import Domain, Integers, Measure, PerCell
 from leastnoise._fitting import fit
-from leastnoise._kernel import LeastCost, Ledger, SeededEntropy, Series, SystemEntropy, Terms, UnpaidSeries, _measure, _series, simulate
+from leastnoise._kernel import (
+    LeastCost,
+    Ledger,
+    SeededEntropy,
+    Series,
+    SystemEntropy,
+    Terms,
+    UnpaidSeries,
+    _measure,
+    _series,
+    simulate,
+)
 from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._table import Columns, Table
@@ -34,7 +55,9 @@ def aware(budget: Budget = PureDP(1), **privacy: object) -> Terms:  # noqa: B008
     return many_steps(DOMAIN, Privacy(budget, **privacy))  # type: ignore[arg-type]
 
 
-def step(budget: Budget, mechanism: str = Noise.DISCRETE_LAPLACE, **privacy: object) -> Measurements:
+def step(
+    budget: Budget, mechanism: str = Noise.DISCRETE_LAPLACE, **privacy: object
+) -> Measurements:
     blocks = [(Block((Factor(("age",), Identity(8)),), Fraction(1)), 1.0)]
     return fit(DOMAIN, Privacy(budget, **privacy), mechanism, blocks)  # type: ignore[arg-type]
 
@@ -46,12 +69,27 @@ def least(epsilon: str) -> LeastCost:
 def test_columns_that_were_not_read_are_refused_unpaid(ledger: Ledger) -> None:
     domain = Domain(age=Integers(0, 7), sex=["F", "M"], measures={"pay": Measure("pay", 0, 9)})
     blocks = (Block((Factor(("age",), Identity(8)),), Fraction(9)), Block((), Fraction(99), "pay"))
-    made = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
-    without_age, without_pay = Table(domain, {"sex": [0, 1]}, {"pay": [1, 2]}), Table(domain, {"age": [0, 1], "sex": [0, 1]})
-    for part, message in ((without_age, "read without the attribute 'age'"), (without_pay, "read without the measure 'pay'")):
+    made = Measurements(
+        domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks
+    )
+    without_age, without_pay = (
+        Table(domain, {"sex": [0, 1]}, {"pay": [1, 2]}),
+        Table(domain, {"age": [0, 1], "sex": [0, 1]}),
+    )
+    for part, message in (
+        (without_age, "read without the attribute 'age'"),
+        (without_pay, "read without the measure 'pay'"),
+    ):
         series = UnpaidSeries(Terms(domain=domain, privacy=made.privacy), part, SeededEntropy(1))
-        uses = [partial(Series.paid, terms, part, ledger, output="out") for terms in (one_step(made), many_steps(domain, made.privacy))]
-        for use in (*uses, partial(simulate, made, part, SeededEntropy(1)), partial(series.measure, made)):
+        uses = [
+            partial(Series.paid, terms, part, ledger, output="out")
+            for terms in (one_step(made), many_steps(domain, made.privacy))
+        ]
+        for use in (
+            *uses,
+            partial(simulate, made, part, SeededEntropy(1)),
+            partial(series.measure, made),
+        ):
             with pytest.raises(InputError, match=message):
                 use()
         assert series.left().epsilon == 1
@@ -61,25 +99,36 @@ def test_columns_that_were_not_read_are_refused_unpaid(ledger: Ledger) -> None:
     assert (series.left().epsilon, ledger.entries()) == (1, ())
 
 
-def test_a_series_pays_its_whole_budget_before_its_first_step(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_series_pays_its_whole_budget_before_its_first_step(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan = aware()
     series = Series.paid(plan, TABLE, ledger, output="out", description="two steps")
     (entry,) = ledger.entries()
     assert series.receipt is not None
-    assert (entry.id, entry.plan_digest, entry.charge) == (series.receipt.id, plan.digest(), whole_budget(PureDP(1)))
+    assert (entry.id, entry.plan_digest, entry.charge) == (
+        series.receipt.id,
+        plan.digest(),
+        whole_budget(PureDP(1)),
+    )
     assert (entry.output, entry.description) == ("out", "two steps")
     assert ledger.left().epsilon == 0
     series.choose(least("1/4"))
     observation = series.measure(step(PureDP("3/4")))
     assert (observation.private, observation.receipt, series.left().epsilon) == (True, entry.id, 0)
     assert len(ledger.entries()) == 1
-    monkeypatch.setattr(_measure, "count", lambda *_: pytest.fail("the rows were touched before the ledger agreed"))
+    monkeypatch.setattr(
+        _measure, "count", lambda *_: pytest.fail("the rows were touched before the ledger agreed")
+    )
     with pytest.raises(BudgetError, match=r"only (epsilon = )?0 is left"):
         measure(step(PureDP("1/3")), TABLE, ledger, output="again")
 
     drawn: list[int] = []
     monkeypatch.setattr(SystemEntropy, "words", lambda self, count: drawn.append(count))
-    with pytest.raises(BudgetError, match=r"asks for epsilon = 0\.1, but only epsilon = 0 of this release's budget is left"):
+    with pytest.raises(
+        BudgetError,
+        match=r"asks for epsilon = 0\.1, but only epsilon = 0 of this release's budget is left",
+    ):
         series.choose(least("1/10"))
     with pytest.raises(BudgetError, match="Nothing was drawn"):
         series.measure(step(PureDP("1/10")))
@@ -94,7 +143,9 @@ def test_a_series_pays_its_whole_budget_before_its_first_step(ledger: Ledger, mo
         (ApproxDP(1, "1e-6"), "1/4", PureDP("3/4"), Noise.DISCRETE_LAPLACE, "delta = 0.000001"),
     ],
 )
-def test_steps_are_charged_in_the_definition_of_the_budget(budget: Budget, pure: str, rest: Budget, mechanism: str, left: str) -> None:
+def test_steps_are_charged_in_the_definition_of_the_budget(
+    budget: Budget, pure: str, rest: Budget, mechanism: str, left: str
+) -> None:
     series = UnpaidSeries(aware(budget), TABLE, SeededEntropy(1))
     series.choose(least(pure))
     series.measure(step(rest, mechanism))
@@ -118,7 +169,9 @@ def test_a_step_that_fails_stays_charged(monkeypatch: pytest.MonkeyPatch) -> Non
         *(({"attributes": names}, "one name or two") for names in (("age", "age"), ())),
     ],
 )
-def test_a_choice_that_cannot_be_made_is_refused_before_it_is_charged(public: dict[str, Any], refused: str) -> None:
+def test_a_choice_that_cannot_be_made_is_refused_before_it_is_charged(
+    public: dict[str, Any], refused: str
+) -> None:
     series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
     with pytest.raises(InputError, match=refused):
         series.choose(LeastCost(**{"attributes": ("age",), "epsilon": Fraction(1, 2)} | public))
@@ -149,7 +202,10 @@ def test_only_the_kernels_own_selections_are_made() -> None:
         pass
 
     series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
-    for stranger in ("a choice", Cheap(attributes=("age",), epsilon=Fraction(1), penalty=Fraction(0))):
+    for stranger in (
+        "a choice",
+        Cheap(attributes=("age",), epsilon=Fraction(1), penalty=Fraction(0)),
+    ):
         with pytest.raises(InputError, match="selection must be a LeastCost"):
             series.choose(stranger)  # type: ignore[arg-type]
     assert series.left().epsilon == 1
@@ -158,7 +214,11 @@ def test_only_the_kernels_own_selections_are_made() -> None:
 def test_nothing_leads_from_a_series_to_the_rows() -> None:
     series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
     series.choose(least("1/4"))
-    held = [found for found in reachable(series) if isinstance(found, (np.ndarray, Table, Columns, SeededEntropy))]
+    held = [
+        found
+        for found in reachable(series)
+        if isinstance(found, (np.ndarray, Table, Columns, SeededEntropy))
+    ]
     assert held == []
 
 
@@ -198,11 +258,18 @@ def test_the_wall_round_a_series(ledger: Ledger) -> None:
         {"unit_column": "id", "max_rows": 2, "max_per_cell": PerCell(1, "age")},
     ):
         with pytest.raises(InputError, match="another privacy unit"):
-            UnpaidSeries(aware(unit_column="id", max_rows=2), Table(DOMAIN, {"age": [0]}, **unit), SeededEntropy(1))
+            UnpaidSeries(
+                aware(unit_column="id", max_rows=2),
+                Table(DOMAIN, {"age": [0]}, **unit),
+                SeededEntropy(1),
+            )
     with pytest.raises(InputError, match="has a PureDP budget"):
         Series.paid(aware(ZCDP(1)), TABLE, ledger, output="out")
     too_dear = replace(step(PureDP("1/2")), privacy=Privacy(PureDP("1/4")))
-    with pytest.raises(InputError, match=r"they declare, PureDP\(epsilon='1/4'\). Make the plan again; nothing was spent"):
+    with pytest.raises(
+        InputError,
+        match=r"they declare, PureDP\(epsilon='1/4'\). Make the plan again; nothing was spent",
+    ):
         Series.paid(one_step(too_dear), TABLE, ledger, output="out")
     assert ledger.entries() == ()
     with pytest.raises(InputError, match="A step protects one row"):
@@ -217,7 +284,9 @@ def test_two_threads_cannot_together_overspend(monkeypatch: pytest.MonkeyPatch) 
     gate = threading.Barrier(8)
     real = _series.left
 
-    def slow(budget: Budget, spent: Charge) -> Charge:  # time between check and charge for another thread, were there no lock
+    def slow(
+        budget: Budget, spent: Charge
+    ) -> Charge:  # time between check and charge for another thread, were there no lock
         time.sleep(0.005)
         return real(budget, spent)
 
@@ -271,7 +340,9 @@ def test_series_on_made_up_rows_draw_from_the_given_source_and_each_have_the_who
 def test_what_is_paid_for_has_no_way_to_another_source_of_noise(ledger: Ledger) -> None:
     for maker in (Series.paid, Series.resumed, UnpaidSeries.paid, UnpaidSeries.resumed):
         assert "entropy" not in inspect.signature(maker).parameters
-    assert type(UnpaidSeries.paid(aware(), TABLE, ledger, output="out")) is Series  # and not of the class that it was asked of
+    assert (
+        type(UnpaidSeries.paid(aware(), TABLE, ledger, output="out")) is Series
+    )  # and not of the class that it was asked of
 
 
 MU_SQUARED = Fraction(1, 16)
@@ -286,7 +357,9 @@ def part(share: str) -> Measurements:
     return step(ZCDP(MU_SQUARED / 2 * Fraction(share)), Noise.ROUNDED_GAUSSIAN)
 
 
-def test_gaussian_steps_share_out_their_mu_squared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gaussian_steps_share_out_their_mu_squared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(WITHIN))
     series = Series.paid(gaussian(), TABLE, book, output="out")
     assert series.receipt is not None
@@ -309,17 +382,27 @@ def test_gaussian_steps_share_out_their_mu_squared(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize(
     "other",
-    [step(PureDP("1/100")), step(ZCDP("1/1000"), Noise.DISCRETE_GAUSSIAN), step(ZCDP("1/1000"), Noise.DISCRETE_LAPLACE), least("1/100")],
+    [
+        step(PureDP("1/100")),
+        step(ZCDP("1/1000"), Noise.DISCRETE_GAUSSIAN),
+        step(ZCDP("1/1000"), Noise.DISCRETE_LAPLACE),
+        least("1/100"),
+    ],
     ids=["pure", "discrete Gaussian", "Laplace", "choice"],
 )
 def test_what_is_not_rounded_gaussian_noise_is_no_step_of_a_gaussian_series(other: Any) -> None:
     series = UnpaidSeries(gaussian(), TABLE, SeededEntropy(1))
-    with pytest.raises(InputError, match=r"rounded Gaussian noise; got another|paid for are carried out; got a choice"):
+    with pytest.raises(
+        InputError,
+        match=r"rounded Gaussian noise; got another|paid for are carried out; got a choice",
+    ):
         series.choose(other) if isinstance(other, LeastCost) else series.measure(other)
     assert series.left() == Charge(rho=MU_SQUARED / 2)
 
 
-def test_terms_of_gaussian_steps_are_within_epsilon_and_delta_and_cost_no_more(tmp_path: Path) -> None:
+def test_terms_of_gaussian_steps_are_within_epsilon_and_delta_and_cost_no_more(
+    tmp_path: Path,
+) -> None:
     for refused in (PureDP(1), ZCDP(1)):
         with pytest.raises(InputError, match=r"added up within \(epsilon, delta\)"):
             gaussian(budget=refused)

@@ -18,7 +18,13 @@ from hypothesis.extra.numpy import arrays
 from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP
 from leastnoise._check import InputError, InternalError
 from leastnoise._domain import Coded, Domain
-from leastnoise._families import apply_gram, gram_diagonal, gram_generators, interval_ends, singular_values
+from leastnoise._families import (
+    apply_gram,
+    gram_diagonal,
+    gram_generators,
+    interval_ends,
+    singular_values,
+)
 from leastnoise._linop import (
     AllRanges,
     Coarse,
@@ -97,10 +103,16 @@ def test_gram(case: Case) -> None:
 @every
 def test_short_forms_are_those_of_the_matrix(case: Case) -> None:
     rows = case.reference()
-    ends, generators, values = interval_ends(case.operator), gram_generators(case.operator), singular_values(case.operator)
+    ends, generators, values = (
+        interval_ends(case.operator),
+        gram_generators(case.operator),
+        singular_values(case.operator),
+    )
     if ends is not None:
         cells = np.arange(case.operator.size)
-        np.testing.assert_array_equal((cells >= ends[0][:, None]) & (cells <= ends[1][:, None]), rows)
+        np.testing.assert_array_equal(
+            (cells >= ends[0][:, None]) & (cells <= ends[1][:, None]), rows
+        )
     if generators is not None:
         upper = np.triu(np.outer(*generators))
         np.testing.assert_allclose(upper + np.triu(upper, 1).T, rows.T @ rows)
@@ -128,7 +140,9 @@ def test_json_round_trip(case: Case) -> None:
 
 
 @every
-@pytest.mark.parametrize(("noise", "budget"), [(Noise.DISCRETE_LAPLACE, PureDP(1)), (Noise.ROUNDED_GAUSSIAN, ZCDP(1))])
+@pytest.mark.parametrize(
+    ("noise", "budget"), [(Noise.DISCRETE_LAPLACE, PureDP(1)), (Noise.ROUNDED_GAUSSIAN, ZCDP(1))]
+)
 def test_a_plan_costs_what_the_matrix_says(case: Case, noise: Noise, budget: Budget) -> None:
     if isinstance(case.operator, Contrasts):
         return  # their noise follows the norms of their rows; tests/measurements has them
@@ -141,7 +155,10 @@ def test_a_plan_costs_what_the_matrix_says(case: Case, noise: Noise, budget: Bud
 
 def test_column_sums_of_large_entries_are_exact() -> None:
     big = 2**26 + 1
-    assert column_sums(Dense([[big, 0], [big, -big]]), np.array([3, 5]), 2).tolist() == [8 * big**2, 5 * big**2]
+    assert column_sums(Dense([[big, 0], [big, -big]]), np.array([3, 5]), 2).tolist() == [
+        8 * big**2,
+        5 * big**2,
+    ]
 
 
 @every
@@ -176,7 +193,13 @@ def test_ordered_operators_are_equal_in_the_same_order_alone() -> None:
     """Factors that are equal are compared and charged as one."""
     one = Ordered(Prefix(3), [2, 0, 1])
     assert one == Ordered(Prefix(3), np.array([2, 0, 1]))
-    for other in (Ordered(Prefix(3), [0, 2, 1]), Ordered(Identity(3), [2, 0, 1]), Coarse(Prefix(3), [0, 1, 2], 3), Prefix(3), None):
+    for other in (
+        Ordered(Prefix(3), [0, 2, 1]),
+        Ordered(Identity(3), [2, 0, 1]),
+        Coarse(Prefix(3), [0, 1, 2], 3),
+        Prefix(3),
+        None,
+    ):
         assert one != other
 
 
@@ -185,11 +208,21 @@ def test_contrasts_are_of_so_many_cells() -> None:
 
 
 @pytest.mark.parametrize(
-    "question", [lambda o: apply(o, np.zeros(1)), lambda o: column_sums(o, np.ones(1, dtype=int), 1), non_negative, largest_entry]
+    "question",
+    [
+        lambda o: apply(o, np.zeros(1)),
+        lambda o: column_sums(o, np.ones(1, dtype=int), 1),
+        non_negative,
+        largest_entry,
+    ],
 )
-def test_nothing_is_taken_for_zeros_and_ones_unless_it_is_said(question: Callable[[object], object]) -> None:
+def test_nothing_is_taken_for_zeros_and_ones_unless_it_is_said(
+    question: Callable[[object], object],
+) -> None:
     """An operator with only apply registered would else be charged as if its entries were 0 and 1."""
-    with pytest.raises(InternalError, match=r"str has not registered this function; see CONTRIBUTING.md"):
+    with pytest.raises(
+        InternalError, match=r"str has not registered this function; see CONTRIBUTING.md"
+    ):
         question("no operator")
 
 
@@ -205,28 +238,48 @@ def test_entries_of_narrow_types_are_counted_with_in_wide_ones(narrow) -> None:
     matrix = np.full((3, 2), 100, dtype=narrow)
     expected = (3 * matrix[0].astype(np.int64) ** 2).tolist()
     assert column_sums(Dense(matrix), np.ones(3, dtype=np.int64), 2).tolist() == expected
-    assert apply(Dense(matrix), np.array([2**20, 1])).tolist() == [(2**20 + 1) * int(matrix[0, 0])] * 3
+    assert (
+        apply(Dense(matrix), np.array([2**20, 1])).tolist() == [(2**20 + 1) * int(matrix[0, 0])] * 3
+    )
 
 
 def test_sizes_become_pythons_own_integers() -> None:
-    assert all(type(make(np.int64(3)).size) is int for make in (Identity, Prefix, AllRanges, Haar, Contrasts))
+    assert all(
+        type(make(np.int64(3)).size) is int
+        for make in (Identity, Prefix, AllRanges, Haar, Contrasts)
+    )
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        *((partial(Contrasts, size), f"size must be a whole number from 2 to {2**20}; got {size}") for size in (1, 2**20 + 1)),
+        *(
+            (partial(Contrasts, size), f"size must be a whole number from 2 to {2**20}; got {size}")
+            for size in (1, 2**20 + 1)
+        ),
         (lambda: Identity(0), "size must be a whole number of at least 1; got 0"),
         *(
-            (partial(Toeplitz, starts, [2, 1], [1, 1, 1]), "starts must be 2 ascending ones from 0 on")
+            (
+                partial(Toeplitz, starts, [2, 1], [1, 1, 1]),
+                "starts must be 2 ascending ones from 0 on",
+            )
             for starts in ([0], [1, 2], [0, 3], [0, 0])
         ),
         *(
-            (partial(Coarse, Identity(2), starts, 3), "starts must be 2 ascending cells from 0 to 2")
+            (
+                partial(Coarse, Identity(2), starts, 3),
+                "starts must be 2 ascending cells from 0 to 2",
+            )
             for starts in ([0], [1, 2], [0, 0], [0, 3])
         ),
-        *((partial(Toeplitz, [0], *of), "a first value other than 0, scales above 0") for of in (([0], [1, 1]), ([2], [1, 0]))),
-        (lambda: Tree(4, (3, 2)), "widths must be descending whole numbers, each a multiple of the next; got \\[3, 2\\]"),
+        *(
+            (partial(Toeplitz, [0], *of), "a first value other than 0, scales above 0")
+            for of in (([0], [1, 1]), ([2], [1, 0]))
+        ),
+        (
+            lambda: Tree(4, (3, 2)),
+            "widths must be descending whole numbers, each a multiple of the next; got \\[3, 2\\]",
+        ),
         (lambda: Tree(4, ()), "widths must be descending"),
         (lambda: Tree(4, (2**40 + 1,)), "width must be a whole number from 1 to"),
         (lambda: Dense(np.array([[np.iinfo(np.int64).min]])), "whole numbers between"),
@@ -243,13 +296,31 @@ def test_sizes_become_pythons_own_integers() -> None:
             "two or more, the last of them not wider than .*got '1, of 2 cells",
         ),
         (lambda: Nested(Identity(2), Identity(3), Total(2)), "not wider than the others"),
-        (lambda: Nested(Identity(2), Identity(2), Contrasts(2)), "above must be another operator than contrasts"),
-        (lambda: Nested(Nested(Identity(2), Identity(2), Total(2)), Identity(2), Total(2)), "inner must be another operator than"),
-        (lambda: operator_from_json({"kind": "spiral", "size": 3}), "an operator as a plan file has it"),
+        (
+            lambda: Nested(Identity(2), Identity(2), Contrasts(2)),
+            "above must be another operator than contrasts",
+        ),
+        (
+            lambda: Nested(Nested(Identity(2), Identity(2), Total(2)), Identity(2), Total(2)),
+            "inner must be another operator than",
+        ),
+        (
+            lambda: operator_from_json({"kind": "spiral", "size": 3}),
+            "an operator as a plan file has it",
+        ),
         (lambda: operator_from_json({"kind": "prefix"}), "an operator as a plan file has it"),
-        (lambda: unpack({"shape": [1], "zlib_int64": "???"}), "an object with shape and either zlib_int64"),
-        (lambda: unpack({"shape": [1], "int8": "AQ==", "int16": "AQA="}), "an object with shape and either zlib_int64"),
-        (lambda: unpack({"shape": [1], "int72": "AQAAAAAAAAAA"}), "an object with shape and either zlib_int64"),
+        (
+            lambda: unpack({"shape": [1], "zlib_int64": "???"}),
+            "an object with shape and either zlib_int64",
+        ),
+        (
+            lambda: unpack({"shape": [1], "int8": "AQ==", "int16": "AQA="}),
+            "an object with shape and either zlib_int64",
+        ),
+        (
+            lambda: unpack({"shape": [1], "int72": "AQAAAAAAAAAA"}),
+            "an object with shape and either zlib_int64",
+        ),
     ],
 )
 def test_guards(make: object, message: str) -> None:
@@ -268,17 +339,24 @@ def test_arrays_inside_are_copies_and_read_only() -> None:
 
 def bomb(numbers: int, shape: list[int]) -> dict[str, object]:
     """Zeros, compressed a thousandfold, under another shape."""
-    return {"shape": shape, "zlib_int64": base64.b64encode(zlib.compress(bytes(8 * numbers))).decode()}
+    return {
+        "shape": shape,
+        "zlib_int64": base64.b64encode(zlib.compress(bytes(8 * numbers))).decode(),
+    }
 
 
 def test_unpacking_makes_nothing_larger_than_the_shape_says() -> None:
     hostile = bomb(2**22, [3])
     tracemalloc.start()
-    with pytest.raises(InputError, match=r"must hold the 3 numbers of its shape; got more or fewer"):
+    with pytest.raises(
+        InputError, match=r"must hold the 3 numbers of its shape; got more or fewer"
+    ):
         unpack(hostile)
     assert tracemalloc.get_traced_memory()[1] < 2**20  # of 32 MiB
     tracemalloc.stop()
-    with pytest.raises(InputError, match=r"must hold the 4 numbers of its shape; got more or fewer"):
+    with pytest.raises(
+        InputError, match=r"must hold the 4 numbers of its shape; got more or fewer"
+    ):
         unpack(bomb(3, [2, 2]))
 
 
@@ -295,24 +373,39 @@ def test_unpacking_holds_an_array_and_its_bytes_at_once_and_no_third(write) -> N
 
 def test_unpacking_is_bounded_by_public_sizes() -> None:
     assert unpack(bomb(4, [2, 2]), 4).tolist() == [[0, 0], [0, 0]]
-    with pytest.raises(InputError, match=r"a packed array must be of at most 3 numbers; got '4 numbers'"):
+    with pytest.raises(
+        InputError, match=r"a packed array must be of at most 3 numbers; got '4 numbers'"
+    ):
         unpack(bomb(4, [2, 2]), 3)
     with pytest.raises(InputError, match=f"of at most {2**28} numbers; got '{2**60} numbers'"):
         unpack(bomb(1, [2**30, 2**30]), 2**61)
-    with pytest.raises(InputError, match="a length in the shape of an array must be a whole number of at least 0; got -1"):
+    with pytest.raises(
+        InputError,
+        match="a length in the shape of an array must be a whole number of at least 0; got -1",
+    ):
         unpack(bomb(1, [-1, -1]))
 
 
 def test_operators_from_files_have_the_cells_of_their_attributes() -> None:
     value = to_json(Dense([[1, 2, 3]]))
     assert dense(operator_from_json(value, 3)).tolist() == [[1, 2, 3]]
-    with pytest.raises(InputError, match=r"the shape of an operator's matrix must be .* at most 2 columns"):
+    with pytest.raises(
+        InputError, match=r"the shape of an operator's matrix must be .* at most 2 columns"
+    ):
         operator_from_json(value, 2)
-    with pytest.raises(InputError, match="the size of an operator must be the 4 cells of its attributes; got 3"):
+    with pytest.raises(
+        InputError, match="the size of an operator must be the 4 cells of its attributes; got 3"
+    ):
         operator_from_json(value, 4)
 
 
-@given(arrays(np.int64, st.integers(0, 5), elements=st.integers(-(2**63), 2**63 - 1) | st.integers(-(2**33), 2**33)))
+@given(
+    arrays(
+        np.int64,
+        st.integers(0, 5),
+        elements=st.integers(-(2**63), 2**63 - 1) | st.integers(-(2**33), 2**33),
+    )
+)
 def test_narrowing_and_packing_lose_nothing(values: npt.NDArray[np.int64]) -> None:
     small = narrow(values)
     assert small.tolist() == values.tolist()
@@ -337,10 +430,18 @@ def test_whole_bytes_are_as_many_as_the_largest_number_needs(size: int) -> None:
 
 @pytest.mark.parametrize("write", [pack, whole_bytes])
 @pytest.mark.parametrize("dtype", ["i1", "u1", "?", "<i4", ">i4", "<i8", ">i8"])
-def test_every_layout_and_shape_is_kept(dtype: str, write: Callable[[np.ndarray], dict[str, object]]) -> None:
+def test_every_layout_and_shape_is_kept(
+    dtype: str, write: Callable[[np.ndarray], dict[str, object]]
+) -> None:
     for shape in [(), (0,), (3, 0), (4, 6)]:
         array = (np.arange(-7, np.prod(shape, dtype=int) - 7).reshape(shape) * 5).astype(dtype)
-        for laid in (array, array.T, np.asfortranarray(array), np.broadcast_to(array, (2, *shape)), array[..., ::-2] if shape else array):
+        for laid in (
+            array,
+            array.T,
+            np.asfortranarray(array),
+            np.broadcast_to(array, (2, *shape)),
+            array[..., ::-2] if shape else array,
+        ):
             again = unpack(write(laid))
             assert isinstance(again, np.ndarray)
             assert (again.dtype, again.shape, again.flags.writeable) == (np.int64, laid.shape, True)

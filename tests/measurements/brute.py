@@ -29,9 +29,14 @@ def extremes(measure: Measure) -> tuple[int, ...]:
     return measure.low_units, 0, measure.high_units
 
 
-def rows_of(plan: Measurements, values: Callable[[Measure], tuple[Value, ...]] = extremes) -> list[Row]:
+def rows_of(
+    plan: Measurements, values: Callable[[Measure], tuple[Value, ...]] = extremes
+) -> list[Row]:
     """Every possible row, with all the given values of each measure that is summed; in a count of units it may be worth 1 or nothing."""
-    sizes, measures = {name: plan.domain.cells(name) for name in plan.domain.names}, plan.domain.measures
+    sizes, measures = (
+        {name: plan.domain.cells(name) for name in plan.domain.names},
+        plan.domain.measures,
+    )
     options: dict[str, tuple[Value, ...]] = {}
     for name in dict.fromkeys(block.measure for block in plan.blocks if block.measure is not None):
         if isinstance(measures[name], UnitCount):
@@ -48,7 +53,10 @@ def rows_of(plan: Measurements, values: Callable[[Measure], tuple[Value, ...]] =
             for block in plan.blocks:
                 column = _added(plan, block, given, at) / float(block.scale)
                 for factor in block.factors:
-                    place = np.ravel_multi_index([at[name] for name in factor.attributes], [sizes[name] for name in factor.attributes])
+                    place = np.ravel_multi_index(
+                        [at[name] for name in factor.attributes],
+                        [sizes[name] for name in factor.attributes],
+                    )
                     column = np.kron(column, dense(factor.operator)[:, place] * factor.scaling)
                 columns.append(column)
             found.append(Row(at, given, np.concatenate(columns)))
@@ -57,10 +65,14 @@ def rows_of(plan: Measurements, values: Callable[[Measure], tuple[Value, ...]] =
 
 def counted_by(plan: Measurements, measure: str) -> str | None:
     """The measure whose values this one counts; None if it counts none."""
-    return next((name for name in plan.domain.measures if plan.domain.count_of(name) == measure), None)
+    return next(
+        (name for name in plan.domain.measures if plan.domain.count_of(name) == measure), None
+    )
 
 
-def _added(plan: Measurements, block: Block, values: Mapping[str, Value], at: Mapping[str, int]) -> np.ndarray:
+def _added(
+    plan: Measurements, block: Block, values: Mapping[str, Value], at: Mapping[str, int]
+) -> np.ndarray:
     """What a row adds to its cell of a block: one number, at most its limit, or its distances from both ends."""
     if block.measure is None:
         return np.ones(1)
@@ -90,11 +102,22 @@ def _held(plan: Measurements, rows: list[Row]) -> Iterator[tuple[Row, ...]]:
     """The rows of every unit: at most so many in a cell, and in a count of units one that is worth 1 in each of its cells."""
     bound = plan.privacy.max_per_cell
     most = [(bound.attributes, bound.rows, None)] if bound else []
-    most += [(one.attributes, 1, name) for name, one in plan.domain.measures.items() if isinstance(one, UnitCount)]
+    most += [
+        (one.attributes, 1, name)
+        for name, one in plan.domain.measures.items()
+        if isinstance(one, UnitCount)
+    ]
     for number in range(1, plan.privacy.max_rows + 1):
         for chosen in itertools.combinations_with_replacement(rows, number):
             often = [
-                (Counter(tuple(row.cells[name] for name in names) for row in chosen if of is None or row.values.get(of)), limit)
+                (
+                    Counter(
+                        tuple(row.cells[name] for name in names)
+                        for row in chosen
+                        if of is None or row.values.get(of)
+                    ),
+                    limit,
+                )
                 for names, limit, of in most
             ]
             if all(max(counted.values(), default=0) <= limit for counted, limit in often):

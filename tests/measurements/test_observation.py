@@ -18,11 +18,16 @@ from leastnoise._workload import marginals
 
 DOMAIN = Domain(a=["x", "y"])
 MADE = Measurements(
-    domain=DOMAIN, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(Block((), 2), Block((Factor(("a",), Identity(2)),), 3))
+    domain=DOMAIN,
+    privacy=Privacy(PureDP(1)),
+    noise=Noise.DISCRETE_LAPLACE,
+    blocks=(Block((), 2), Block((Factor(("a",), Identity(2)),), 3)),
 )
 
 
-PLAN = Plan(workload=marginals(DOMAIN, ways=0), privacy=MADE.privacy, strategy="test", measurements=MADE)
+PLAN = Plan(
+    workload=marginals(DOMAIN, ways=0), privacy=MADE.privacy, strategy="test", measurements=MADE
+)
 
 
 def observed(*values: object, plan: Measurements = MADE) -> Observation:
@@ -48,7 +53,10 @@ def test_json_keeps_the_numbers_and_takes_little_memory() -> None:
 
 
 def test_joining_on_a_finer_grid_does_not_wrap_around() -> None:
-    coarse = replace(observed([2**30], [1, 2]), values=(np.array([2**30], dtype=np.int32), np.array([1, 2], dtype=np.int32)))
+    coarse = replace(
+        observed([2**30], [1, 2]),
+        values=(np.array([2**30], dtype=np.int32), np.array([1, 2], dtype=np.int32)),
+    )
     both = join([coarse, observed([8], [9, 10], plan=replace(MADE, grid=16))], Privacy(PureDP(2)))
     assert [value.tolist() for value in both.values] == [[2**34], [16, 32], [8], [9, 10]]
 
@@ -58,7 +66,10 @@ def test_joining_on_a_finer_grid_does_not_wrap_around() -> None:
     [
         (lambda value: value["values"].pop(), "one array a block of the plan"),
         (lambda value: value["values"].reverse(), "of at most 1 numbers; got '2 numbers'"),
-        (lambda value: value["values"][1]["shape"].__setitem__(0, 1), "must hold the 1 numbers of its shape; got more or fewer"),
+        (
+            lambda value: value["values"][1]["shape"].__setitem__(0, 1),
+            "must hold the 1 numbers of its shape; got more or fewer",
+        ),
         (lambda value: value.__setitem__("plan_digest", "0"), "belongs to another plan"),
         (lambda value: value.pop("values"), "not an observation, or a damaged one"),
     ],

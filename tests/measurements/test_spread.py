@@ -15,34 +15,54 @@ from measurements.brute import claimed, worst
 from measurements.drawn import GAUSSIAN, LAPLACE, blocks, cells, plan_of
 
 
-def within(measured: list[Block], most: int, bound: PerCell | None, noise: Noise = GAUSSIAN, **privacy: str) -> Measurements:
+def within(
+    measured: list[Block], most: int, bound: PerCell | None, noise: Noise = GAUSSIAN, **privacy: str
+) -> Measurements:
     return plan_of(noise, *measured, unit_column="id", max_rows=most, max_per_cell=bound, **privacy)
 
 
-CASES = [(2, PerCell(1, "b")), (3, PerCell(1, "b")), (3, PerCell(2, "b")), (2, PerCell(1, ["a", "b"])), (2, PerCell(1, ["a", "c"]))]
+CASES = [
+    (2, PerCell(1, "b")),
+    (3, PerCell(1, "b")),
+    (3, PerCell(2, "b")),
+    (2, PerCell(1, ["a", "b"])),
+    (2, PerCell(1, ["a", "c"])),
+]
 
 
 @pytest.mark.parametrize(("most", "bound"), CASES, ids=str)
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @settings(max_examples=14, deadline=None)
 @given(data=st.data())
-def test_cost_is_never_below_the_worst_change(most: int, bound: PerCell, neighbours: str, data: st.DataObject) -> None:
+def test_cost_is_never_below_the_worst_change(
+    most: int, bound: PerCell, neighbours: str, data: st.DataObject
+) -> None:
     """Of counts, and of two rows with sums of one measure."""
-    measures = (None,) if most == 3 else data.draw(st.sampled_from([(None,), (None, "pay"), (None, "tips")]))
+    measures = (
+        (None,)
+        if most == 3
+        else data.draw(st.sampled_from([(None,), (None, "pay"), (None, "tips")]))
+    )
     measured = data.draw(st.lists(blocks(GAUSSIAN, measures), min_size=1, max_size=3))
     spent = claimed(within(measured, most, bound, neighbours=neighbours))
     assert spent >= worst(within(measured, most, bound, neighbours=neighbours)) * (1 - 1e-7)
-    assert spent <= claimed(within(measured, most, PerCell(most, "b"), neighbours=neighbours))  # never dearer than without
+    assert spent <= claimed(
+        within(measured, most, PerCell(most, "b"), neighbours=neighbours)
+    )  # never dearer than without
 
 
 @pytest.mark.parametrize(("most", "bound"), CASES[:3], ids=str)
 @pytest.mark.parametrize("scales", [(1, 2, 3, 1), (3, 1, 1, 2)])
-def test_cost_of_cells_and_of_contrasts_is_what_added_rows_can_do(most: int, bound: PerCell, scales: tuple[int, ...]) -> None:
+def test_cost_of_cells_and_of_contrasts_is_what_added_rows_can_do(
+    most: int, bound: PerCell, scales: tuple[int, ...]
+) -> None:
     """The bound is attained on one attribute, for tables of cells and for all contrasts of two attributes, if none is far dearer."""
     tables = zip([("b",), ("a", "b"), ("a", "c"), ()], scales, strict=True)
     spaces = zip([("a", "b"), ("b",), ("a",), ()], (2, 2, 1, 1), strict=True)
     for asked, make in ((tables, Identity), (spaces, Contrasts)):
-        plan = within([Block(cells(*names, of=make), Fraction(scale)) for names, scale in asked], most, bound)
+        plan = within(
+            [Block(cells(*names, of=make), Fraction(scale)) for names, scale in asked], most, bound
+        )
         assert claimed(plan) == pytest.approx(worst(plan), rel=1e-6)
 
 
@@ -53,10 +73,16 @@ def test_cost_of_cells_and_of_contrasts_is_what_added_rows_can_do(most: int, bou
         (GAUSSIAN, None, 9),
         *((noise, PerCell(1, "b"), 3) for noise in (GAUSSIAN, Noise.ROUNDED_GAUSSIAN)),
         (GAUSSIAN, PerCell(2, "b"), 5),
-        (GAUSSIAN, PerCell(1, ["a", "b", "c"]), 9),  # all rows of a unit may be in one cell of the table
+        (
+            GAUSSIAN,
+            PerCell(1, ["a", "b", "c"]),
+            9,
+        ),  # all rows of a unit may be in one cell of the table
     ],
 )
-def test_what_a_bound_in_the_cells_of_a_table_is_worth(noise: Noise, bound: PerCell | None, claim: int) -> None:
+def test_what_a_bound_in_the_cells_of_a_table_is_worth(
+    noise: Noise, bound: PerCell | None, claim: int
+) -> None:
     """Of three rows of a unit; Laplace noise gains nothing."""
     plan = within([Block(cells("b"), Fraction(1))], 3, bound, noise)
     assert claimed(plan) == claim == pytest.approx(worst(plan))
@@ -68,7 +94,10 @@ def test_what_a_bound_in_the_cells_of_a_table_is_worth(noise: Noise, bound: PerC
         (lambda: PerCell(0, "a"), "max_per_cell must be a whole number of at least 1; got 0"),
         (lambda: PerCell(1, []), "the attributes of max_per_cell must be 1 to 8 names"),
         (lambda: PerCell(1, ["a", "a"]), "none twice"),
-        (lambda: Privacy(ZCDP(1), "add_remove", "id", 2, PerCell(3, "a")), "max_per_cell must be at most max_rows"),
+        (
+            lambda: Privacy(ZCDP(1), "add_remove", "id", 2, PerCell(3, "a")),
+            "max_per_cell must be at most max_rows",
+        ),
         (lambda: Privacy(ZCDP(1), max_per_cell=PerCell(1, "a")), "none where the unit is a row"),
         (lambda: Privacy(ZCDP(1), "add_remove", "id", 2, 1), "None or a PerCell"),
     ],
@@ -79,8 +108,13 @@ def test_bounds_that_mean_nothing_are_refused(make: object, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("operator", "replace", "times"), [(Prefix(3), True, 1), (Dense([[1, -2]]), True, 2), (Dense([[1, -2]]), False, 1)]
+    ("operator", "replace", "times"),
+    [(Prefix(3), True, 1), (Dense([[1, -2]]), True, 2), (Dense([[1, -2]]), False, 1)],
 )
-def test_norms_are_doubled_only_where_columns_can_point_away_from_each_other(operator: Operator, replace: bool, times: int) -> None:
+def test_norms_are_doubled_only_where_columns_can_point_away_from_each_other(
+    operator: Operator, replace: bool, times: int
+) -> None:
     factor = Factor(("a",), operator)
-    assert _sensitivity._norm(factor, replaced=replace) == times * max(sum(entry**2 for entry in column) for column in dense(operator).T)
+    assert _sensitivity._norm(factor, replaced=replace) == times * max(
+        sum(entry**2 for entry in column) for column in dense(operator).T
+    )

@@ -17,32 +17,55 @@ SIZES = {"a": 2, "b": 2}
 UNITS = {"units": (), "units by a": ("a",), "units by a x b": ("a", "b")}
 DOMAIN = Domain(
     {name: Coded(size) for name, size in SIZES.items()},
-    measures={"pay": Measure("pay", -1, 2), **{name: UnitCount(own) for name, own in UNITS.items()}},
+    measures={
+        "pay": Measure("pay", -1, 2),
+        **{name: UnitCount(own) for name, own in UNITS.items()},
+    },
 )
-ALONG = {"a": [None, Identity(2), Prefix(2), Contrasts(2)], "b": [None, Identity(2), Dense([[1, -2]])]}
+ALONG = {
+    "a": [None, Identity(2), Prefix(2), Contrasts(2)],
+    "b": [None, Identity(2), Dense([[1, -2]])],
+}
 
 
-def plan_of(blocks: list[Block], noise: Noise, neighbours: str, most: int, bound: PerCell | None = None) -> Measurements:
+def plan_of(
+    blocks: list[Block], noise: Noise, neighbours: str, most: int, bound: PerCell | None = None
+) -> Measurements:
     budget = PureDP(1) if noise is Noise.DISCRETE_LAPLACE else ZCDP(1)
-    return Measurements(domain=DOMAIN, privacy=Privacy(budget, neighbours, "id", most, bound), noise=noise, blocks=tuple(blocks))
+    return Measurements(
+        domain=DOMAIN,
+        privacy=Privacy(budget, neighbours, "id", most, bound),
+        noise=noise,
+        blocks=tuple(blocks),
+    )
 
 
 @st.composite
 def measured(draw: st.DrawFn, noise: Noise) -> list[Block]:
     found = []
-    for of in draw(st.lists(st.sampled_from([None, "pay", *UNITS, *UNITS]), min_size=1, max_size=3)):
+    for of in draw(
+        st.lists(st.sampled_from([None, "pay", *UNITS, *UNITS]), min_size=1, max_size=3)
+    ):
         factors = []
         for name, some in ALONG.items():
             operator = draw(st.sampled_from(some))
             if operator is not None and not (isinstance(operator, Contrasts) and noise.norm == 1):
                 factors.append(Factor((name,), operator))
-        found.append(Block(tuple(factors), draw(st.fractions(min_value=Fraction(1, 2), max_value=3, max_denominator=4)), of))
+        found.append(
+            Block(
+                tuple(factors),
+                draw(st.fractions(min_value=Fraction(1, 2), max_value=3, max_denominator=4)),
+                of,
+            )
+        )
     return found
 
 
 @pytest.mark.parametrize("noise", [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN])
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
-@pytest.mark.parametrize(("most", "bound"), [(1, None), (2, None), (2, PerCell(1, "a")), (3, None)], ids=str)
+@pytest.mark.parametrize(
+    ("most", "bound"), [(1, None), (2, None), (2, PerCell(1, "a")), (3, None)], ids=str
+)
 @settings(max_examples=6)
 @given(data=st.data())
 def test_the_cost_is_never_below_the_worst_change(
@@ -52,13 +75,24 @@ def test_the_cost_is_never_below_the_worst_change(
     assert claimed(plan) >= worst(plan) * (1 - 1e-7)
 
 
-CELLS = {(): (), ("a",): (Factor(("a",), Identity(2)),), ("a", "b"): tuple(Factor((name,), Identity(2)) for name in "ab")}
+CELLS = {
+    (): (),
+    ("a",): (Factor(("a",), Identity(2)),),
+    ("a", "b"): tuple(Factor((name,), Identity(2)) for name in "ab"),
+}
 
 
-@pytest.mark.parametrize(("of", "laplace", "gaussian"), [("units", 3, 1), ("units by a", 4, 2), ("units by a x b", 4, 2)])
-def test_rows_and_units_together_cost_the_sum_of_both_and_units_of_their_own_attributes_one(of: str, laplace: int, gaussian: int) -> None:
+@pytest.mark.parametrize(
+    ("of", "laplace", "gaussian"), [("units", 3, 1), ("units by a", 4, 2), ("units by a x b", 4, 2)]
+)
+def test_rows_and_units_together_cost_the_sum_of_both_and_units_of_their_own_attributes_one(
+    of: str, laplace: int, gaussian: int
+) -> None:
     """Two rows of a unit in tables of rows of the scale 1, and the units of each cell beside them: attained under Laplace noise."""
-    tables = [Block(CELLS["a", "b"], Fraction(1)), Block(CELLS[UNITS[of] or ("a",)], Fraction(1), of)]
+    tables = [
+        Block(CELLS["a", "b"], Fraction(1)),
+        Block(CELLS[UNITS[of] or ("a",)], Fraction(1), of),
+    ]
     pure = plan_of(tables, Noise.DISCRETE_LAPLACE, "add_remove", 2)
     assert (claimed(pure), worst(pure)) == (laplace, laplace)
     normal = plan_of(tables, Noise.DISCRETE_GAUSSIAN, "add_remove", 2)
@@ -78,7 +112,13 @@ def test_rows_that_count_apart_may_share_a_cell_of_fewer_attributes() -> None:
     ("change", "message"),
     [
         ({"ends": True}, "those of a measure without limits; got 'of counts or limited sums'"),
-        ({"limits": Limits([1])}, "a count of units must be a plain sum, where a column names the units; got 'one of limits'"),
+        (
+            {"limits": Limits([1])},
+            (
+                "a count of units must be a plain sum, where a column names the units; got 'one of "
+                "limits'"
+            ),
+        ),
         ({}, "got 'one of rows'"),
     ],
 )

@@ -1,6 +1,7 @@
 """One row a mechanism: what is asked of it in the conformance tests, and what it must refuse.
 
-A mechanism that is added has its rows in a file of its own: ``rows_NAME.py`` beside this one, with a tuple ``ROWS``.
+A mechanism that is added has its rows in a file of its own: ``rows_NAME.py`` beside this one, with
+a tuple ``ROWS``.
 """
 
 from importlib import import_module
@@ -12,20 +13,51 @@ from leastnoise._accounting import ZCDP, PureDP
 from leastnoise._domain import Domain, Integers
 from leastnoise._table import Table
 from leastnoise._workload import marginals, queries
-from mechanisms.row import LINE, LOTS, ON_CUBE, ON_LINE, ON_PLANE, PAID, PLANE, SUMS, SUMS_BY_GROUP, Row, table_over
+from mechanisms.row import (
+    LINE,
+    LOTS,
+    ON_CUBE,
+    ON_LINE,
+    ON_PLANE,
+    PAID,
+    PLANE,
+    SUMS,
+    SUMS_BY_GROUP,
+    Row,
+    table_over,
+)
 
 DEPENDENT = Domain(a=Integers(0, 5), b=Integers(0, 3), c=Integers(0, 1))
 
 
 def dependent(rows: int) -> Table:
     a = np.arange(rows) % 6
-    return Table(DEPENDENT, {"a": a, "b": (a + np.arange(rows) // 7) % 4, "c": (a > 2).astype(np.int64)}, {}, rows=rows)
+    return Table(
+        DEPENDENT,
+        {"a": a, "b": (a + np.arange(rows) // 7) % 4, "c": (a > 2).astype(np.int64)},
+        {},
+        rows=rows,
+    )
 
 
 ROWS = (
-    Row(mechanism="Linear", strategy="identity", workload=ON_PLANE, table=table_over(PLANE), looks=False, audited={"measurements"}),
+    Row(
+        mechanism="Linear",
+        strategy="identity",
+        workload=ON_PLANE,
+        table=table_over(PLANE),
+        looks=False,
+        audited={"measurements"},
+    ),
     *(
-        Row(mechanism="Dawa", strategy=name, workload=ON_LINE, table=table_over(LINE), refused=(ON_CUBE, LOTS), audited=steps)
+        Row(
+            mechanism="Dawa",
+            strategy=name,
+            workload=ON_LINE,
+            table=table_over(LINE),
+            refused=(ON_CUBE, LOTS),
+            audited=steps,
+        )
         for name, steps in (
             ("dawa", {"least cost", "measurements"}),
             ("dawa_levels", {"measurements"}),
@@ -37,7 +69,10 @@ ROWS = (
         workload=ON_PLANE,
         table=table_over(PLANE),
         budgets=(PureDP("1/2"),),
-        refused=(queries(Domain(a=Integers(0, 4999), b=Integers(0, 1)), a="prefix", b="prefix"), "at most 4096 cells of each"),
+        refused=(
+            queries(Domain(a=Integers(0, 4999), b=Integers(0, 1)), a="prefix", b="prefix"),
+            "at most 4096 cells of each",
+        ),
         audited={"least cost", "measurements"},
     ),
     *(
@@ -65,4 +100,8 @@ ROWS = (
         for rows, budgets in ((300, (PureDP("1/2"), ZCDP("1/8"))), (100_000, (PureDP(1),)))
     ),
 )
-ROWS += tuple(row for path in sorted(Path(__file__).parent.glob("rows_*.py")) for row in import_module(f"mechanisms.{path.stem}").ROWS)
+ROWS += tuple(
+    row
+    for path in sorted(Path(__file__).parent.glob("rows_*.py"))
+    for row in import_module(f"mechanisms.{path.stem}").ROWS
+)

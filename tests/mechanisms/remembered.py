@@ -27,11 +27,14 @@ def without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
 def draw_ahead(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> None:
     """Discrete Laplace noise of measurements, and of modules that draw it too, comes from one draw for many calls.
 
-    The kernel's sampler draws it, of the scales that are asked for and from the same source; no number is given twice.
+    The kernel's sampler draws it, of the scales that are asked for and from the same source; no
+    number is given twice.
     """
     waiting: dict[object, list[np.ndarray]] = {}
 
-    def ahead(numerator: int | np.ndarray, denominator: int | np.ndarray, count: int, entropy: Entropy) -> np.ndarray:
+    def ahead(
+        numerator: int | np.ndarray, denominator: int | np.ndarray, count: int, entropy: Entropy
+    ) -> np.ndarray:
         scale = numerator, denominator
         key = entropy, count, *(part if isinstance(part, int) else part.tobytes() for part in scale)
         if not waiting.get(key):

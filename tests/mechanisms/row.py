@@ -22,9 +22,11 @@ class Row:
         workload: that it answers.
         table: rows over the workload's domain, not secret.
         budgets: that it takes.
-        refused: a workload that it refuses, and with which words; None if it refuses none that a domain can have.
+        refused: a workload that it refuses, and with which words; None if it refuses none that a
+            domain can have.
         looks: whether it decides on the way what to measure.
-        audited: the steps that its audit must look at; a mechanism that cannot be audited is not released.
+        audited: the steps that its audit must look at; a mechanism that cannot be audited is not
+            released.
     """
 
     mechanism: str
@@ -40,14 +42,23 @@ class Row:
 def table_over(domain: Domain, values: Mapping[str, np.ndarray] | None = None) -> Table:
     random = np.random.default_rng(4)
     codes = {name: random.integers(0, domain.kind(name).size, 300) for name in domain.names}
-    return Table(domain, codes, {} if values is None else {name: 5 * codes[name_of] for name, name_of in values.items()})  # type: ignore[misc]
+    return Table(
+        domain,
+        codes,
+        {} if values is None else {name: 5 * codes[name_of] for name, name_of in values.items()},
+    )  # type: ignore[misc]
 
 
 LINE = Domain(age=Integers(0, 15))
 PLANE = Domain(age=Integers(0, 7), hours=Integers(0, 3))
 CUBE = Domain(a=["x", "y"], b=["x", "y"], c=["x", "y"])
-PAID = Domain(pay=Bins(0, 40, 8, closed="right"), sex=["F", "M"], measures={"wages": Measure("pay", 0, 40)})
+PAID = Domain(
+    pay=Bins(0, 40, 8, closed="right"), sex=["F", "M"], measures={"wages": Measure("pay", 0, 40)}
+)
 ON_LINE, ON_PLANE = queries(LINE, age="prefix"), queries(PLANE, age="prefix", hours="identity")
-ON_CUBE, SUMS = queries(CUBE, a="identity", b="identity", c="identity"), queries(PAID, pay="prefix", sum="wages")
+ON_CUBE, SUMS = (
+    queries(CUBE, a="identity", b="identity", c="identity"),
+    queries(PAID, pay="prefix", sum="wages"),
+)
 SUMS_BY_GROUP = queries(PAID, sex="identity", pay="prefix", sum="wages")
 LOTS = "this workload asks about a and b and c"

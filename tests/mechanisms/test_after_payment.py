@@ -1,6 +1,7 @@
 """What is paid is released: random questions about random tables, for every mechanism that decides on the way, from plan to answers.
 
-What is measured after the first step follows from noisy answers, so no check beforehand sees every plan that may come.
+What is measured after the first step follows from noisy answers, so no check beforehand sees every
+plan that may come.
 """
 
 from typing import Any
@@ -29,7 +30,13 @@ def asked_along(random: np.random.Generator, name: str, size: int) -> object:
     if kind == "ranges" and name == "number":
         ends = np.sort(random.integers(0, size, (int(random.integers(1, 4)), 2)), axis=1)
         return ln.ranges([(int(low), int(high)) for low, high in ends])
-    return "identity" if kind == "ranges" else "prefix" if kind == "all_ranges" and size > 40 else str(kind)
+    return (
+        "identity"
+        if kind == "ranges"
+        else "prefix"
+        if kind == "all_ranges" and size > 40
+        else str(kind)
+    )
 
 
 def random_plan(random: np.random.Generator, strategy: str) -> Plan:
@@ -40,7 +47,11 @@ def random_plan(random: np.random.Generator, strategy: str) -> Plan:
     """
     size, groups = int(random.choice([2, 3, 7, 16, 40, 150])), int(random.choice([1, 2, 5, 12]))
     measures = {"amount": ln.Measure("number", 0, size - 1)}
-    domain = ln.Domain(number=ln.Integers(0, size - 1), group=[f"g{one}" for one in range(groups)], measures=measures)
+    domain = ln.Domain(
+        number=ln.Integers(0, size - 1),
+        group=[f"g{one}" for one in range(groups)],
+        measures=measures,
+    )
     on_two = strategy in ON_TWO and random.random() < 0.5
     parts = []
     for _ in range(int(random.integers(1, 4))):
@@ -50,7 +61,9 @@ def random_plan(random: np.random.Generator, strategy: str) -> Plan:
         elif (on_two or strategy == SUMS[0]) and random.random() < 0.7:
             along["group"] = asked_along(random, "group", groups)
         weight = random.choice(["1", "1/1000", "1000"])
-        parts.append(ln.queries(domain, sum="amount" if strategy in SUMS else None, weight=weight, **along))
+        parts.append(
+            ln.queries(domain, sum="amount" if strategy in SUMS else None, weight=weight, **along)
+        )
     amount = str(random.choice(["1/100", "1/2", "1", "10"]))
     budgets: list[Budget] = [ln.PureDP(amount), ln.ZCDP(amount), ln.ApproxDP(amount, "1/100000")]
     budget = budgets[0 if on_two else int(random.integers(3))]
@@ -66,7 +79,10 @@ def random_table(random: np.random.Generator, domain: ln.Domain, *, sums: bool) 
         np.full(rows, random.integers(size)),
         np.minimum(random.geometric(0.2, rows) - 1, size - 1),
     ][int(random.integers(3))]
-    codes: dict[str, Any] = {"number": numbers.astype(np.int32), "group": random.integers(0, domain.kind("group").size, rows)}
+    codes: dict[str, Any] = {
+        "number": numbers.astype(np.int32),
+        "group": random.integers(0, domain.kind("group").size, rows),
+    }
     return Table(domain, codes, {"amount": numbers.astype(np.int64)} if sums else {})
 
 
@@ -82,12 +98,18 @@ def test_whatever_is_paid_is_released(monkeypatch: pytest.MonkeyPatch, strategy:
         except InputError:
             continue
         run = mechanism_of(plan).ready(plan)  # the last that may refuse
-        series = UnpaidSeries(terms_of(plan), random_table(random, plan.domain, sums=strategy in SUMS), SeededEntropy(seed))
+        series = UnpaidSeries(
+            terms_of(plan),
+            random_table(random, plan.domain, sums=strategy in SUMS),
+            SeededEntropy(seed),
+        )
         estimator = run(series).estimator()
         for product in plan.workload:
             answer = estimator.estimate(product)
             assert np.isfinite(answer.values).all(), seed
             assert (np.isfinite(answer.noise_std) & (answer.noise_std >= 0)).all(), seed
-            assert answer.approximation_std is None or not np.isnan(answer.approximation_std).any(), seed
+            assert (
+                answer.approximation_std is None or not np.isnan(answer.approximation_std).any()
+            ), seed
         released += 1
     assert released >= 5

@@ -1,6 +1,7 @@
 """The audit of every mechanism: what is as it should be stays below its claim, and each kind of step that is wrong by a quarter is seen.
 
-The seeds fix the verdicts. Trials are as many as a fault needs to be seen by nineteen seeds of twenty or more.
+The seeds fix the verdicts. Trials are as many as a fault needs to be seen by nineteen seeds of
+twenty or more.
 """
 
 from collections.abc import Callable
@@ -32,25 +33,41 @@ def name_of(row: Row) -> str:
     return f"{row.mechanism} {row.strategy}"
 
 
-every_row = pytest.mark.parametrize("row", {name_of(row): row for row in ROWS}.values(), ids=name_of)
+every_row = pytest.mark.parametrize(
+    "row", {name_of(row): row for row in ROWS}.values(), ids=name_of
+)
 
 
 @cache
 def prepared(row: Row) -> tuple[Plan, list[LeastCost | Measurements]]:
     """Within a budget at which draws tell something: of an epsilon of 20 no number of trials sees the tails. With its steps, found once."""
-    plan = mechanism_for(row.strategy, row.workload).plan(row.workload, Privacy(PureDP("1/2")), Search(row.strategy))
+    plan = mechanism_for(row.strategy, row.workload).plan(
+        row.workload, Privacy(PureDP("1/2")), Search(row.strategy)
+    )
     return plan, steps_of(plan)
 
 
 def steps_of(plan: Plan) -> list[LeastCost | Measurements]:
-    return [plan.measurements] if plan.measurements is not None else list(kinds_of_steps(ways(plan, SeededEntropy(1))))
+    return (
+        [plan.measurements]
+        if plan.measurements is not None
+        else list(kinds_of_steps(ways(plan, SeededEntropy(1))))
+    )
 
 
-def sharpness_of(plan: Plan, step: LeastCost | Measurements, seed: int = 1, trials: int | None = None) -> tuple[str, float]:
+def sharpness_of(
+    plan: Plan, step: LeastCost | Measurements, seed: int = 1, trials: int | None = None
+) -> tuple[str, float]:
     """What a step is, and the factor that is certified: at most 1 if it is right."""
     name = "measurements" if isinstance(step, Measurements) else "least cost"
-    effort = Effort(trials=trials or TRIALS[name], seconds=0.0, risk=SURE, entropy=SeededEntropy(seed))
-    part = measured_parts(step, effort)[1] if isinstance(step, Measurements) else choice_part(plan, step, effort)
+    effort = Effort(
+        trials=trials or TRIALS[name], seconds=0.0, risk=SURE, entropy=SeededEntropy(seed)
+    )
+    part = (
+        measured_parts(step, effort)[1]
+        if isinstance(step, Measurements)
+        else choice_part(plan, step, effort)
+    )
     return name, part.lower_bound / part.claim
 
 
@@ -80,12 +97,18 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     for noise, sampler in list(_measure.SAMPLERS.items()):
         monkeypatch.setitem(_measure.SAMPLERS, noise, less(sampler))
     scale = _plane.noise_scale
-    monkeypatch.setattr(_plane, "noise_scale", lambda sensitivity, epsilon, size: scale(sensitivity, epsilon * Fraction(5, 4), size))
+    monkeypatch.setattr(
+        _plane,
+        "noise_scale",
+        lambda sensitivity, epsilon, size: scale(sensitivity, epsilon * Fraction(5, 4), size),
+    )
 
 
 @every_row
 def test_it_can_be_audited_and_holds(row: Row) -> None:
-    found = audited(prepared(row)[0], None, trials=250, seconds=0.0, confidence=0.999, entropy=SeededEntropy(2))
+    found = audited(
+        prepared(row)[0], None, trials=250, seconds=0.0, confidence=0.999, entropy=SeededEntropy(2)
+    )
     assert found.held
     assert 0 < found.lower_bound <= found.claim
     assert all(part.claim > 0 for part in found.parts)
@@ -111,19 +134,27 @@ def test_each_of_its_steps_is_seen_if_it_is_wrong_by_a_quarter(row: Row, wrong: 
 def test_values_that_are_cut_at_a_wrong_limit_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """A threshold of sums that is a quarter too high: a row adds more than it is charged for."""
     plan, steps = prepared(next(row for row in ROWS if row.strategy == "truncated_sums"))
-    (sums,) = (step for step in steps if isinstance(step, Measurements) and step.blocks[0].limits is not None)
+    (sums,) = (
+        step
+        for step in steps
+        if isinstance(step, Measurements) and step.blocks[0].limits is not None
+    )
     assert sharpness_of(plan, sums)[1] <= 1
     real = _measure.count
 
     def generous(table: Any, wanted: Any, summed: Any = None, limits: Any = None) -> Any:
-        return real(table, wanted, summed, None if limits is None else (limits[0], limits[1] * 5 // 4))
+        return real(
+            table, wanted, summed, None if limits is None else (limits[0], limits[1] * 5 // 4)
+        )
 
     monkeypatch.setattr(_measure, "count", generous)
     assert sharpness_of(plan, sums)[1] > 1
 
 
 @pytest.mark.parametrize("budget", [PureDP(1), ZCDP("1/8"), ApproxDP(1, "1e-6")], ids=str)
-def test_either_end_of_a_measure_is_seen_if_it_counts_too_much(budget: Budget, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_either_end_of_a_measure_is_seen_if_it_counts_too_much(
+    budget: Budget, monkeypatch: pytest.MonkeyPatch
+) -> None:
     domain = Domain(a=Coded(3), measures={"pay": Measure("pay", -10, 90)})
     plan = mechanism_for("auto", mean_queries(domain, "pay", by=["a"])).plan(
         mean_queries(domain, "pay", by=["a"]), Privacy(budget), Search("auto")
@@ -138,7 +169,9 @@ def test_either_end_of_a_measure_is_seen_if_it_counts_too_much(budget: Budget, m
             return ((name, np.repeat(by, len(told) // 2) * told) for name, told in ends(*given))
 
         monkeypatch.setattr(_measure, "_from_ends", wrong)
-        parts = measured_parts(step, Effort(trials=8000, seconds=0.0, risk=SURE, entropy=SeededEntropy(1)))
+        parts = measured_parts(
+            step, Effort(trials=8000, seconds=0.0, risk=SURE, entropy=SeededEntropy(1))
+        )
         assert any(part.lower_bound > part.claim for part in parts)
 
 

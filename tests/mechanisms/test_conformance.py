@@ -10,7 +10,14 @@ import pytest
 from leastnoise._accounting import Budget, Privacy, PureDP, whole_budget
 from leastnoise._check import BudgetError, InputError
 from leastnoise._kernel import Ledger, SeededEntropy, Series, UnpaidSeries
-from leastnoise._mechanisms import BY_NAME, MECHANISMS, Search, mechanism_for, mechanism_of, terms_of
+from leastnoise._mechanisms import (
+    BY_NAME,
+    MECHANISMS,
+    Search,
+    mechanism_for,
+    mechanism_of,
+    terms_of,
+)
 from leastnoise._plan import Plan
 from leastnoise._session import outcome_from_json
 from mechanisms.conformance import ROWS, Row
@@ -30,7 +37,9 @@ every_row = pytest.mark.parametrize("row", ROWS, ids=name_of)
 
 @cache
 def planned(row: Row, budget: Budget) -> Plan:
-    return mechanism_for(row.strategy, row.workload).plan(row.workload, Privacy(budget), Search(row.strategy))
+    return mechanism_for(row.strategy, row.workload).plan(
+        row.workload, Privacy(budget), Search(row.strategy)
+    )
 
 
 def test_every_mechanism_has_a_row_and_every_name() -> None:
@@ -55,7 +64,9 @@ def test_a_plan_is_public_read_again_and_explained(row: Row, budget: Budget) -> 
 def test_what_it_reads_is_known_without_a_plan(row: Row) -> None:
     asked = {name for product in row.workload for name in product.attributes}
     along = mechanism_for(row.strategy, row.workload).decides_along(row.workload)
-    assert planned(row, row.budgets[0]).used()[0] == tuple(name for name in row.workload.domain.names if name in asked.union(along))
+    assert planned(row, row.budgets[0]).used()[0] == tuple(
+        name for name in row.workload.domain.names if name in asked.union(along)
+    )
 
 
 @every_case
@@ -65,15 +76,22 @@ def test_a_run_spends_what_was_declared_and_no_more(row: Row, budget: Budget) ->
     outcome = mechanism_of(plan).ready(plan)(series)
     assert outcome.plan is plan
     left = series.left()
-    assert str(left) == "nothing" or (row.mechanism == "TruncatedSums" and left.within(whole_budget(budget)))  # one candidate needs no tail
+    assert str(left) == "nothing" or (
+        row.mechanism == "TruncatedSums" and left.within(whole_budget(budget))
+    )  # one candidate needs no tail
     again = run(plan, row.table, 3)
-    assert all((one == other).all() for one, other in zip(outcome.observation.values, again.observation.values, strict=True))
+    assert all(
+        (one == other).all()
+        for one, other in zip(outcome.observation.values, again.observation.values, strict=True)
+    )
     with pytest.raises((BudgetError, InputError)):  # a series is for one run
         mechanism_of(plan).ready(plan)(series)
 
 
 @every_case
-def test_answers_have_their_errors_and_are_read_from_what_is_written(row: Row, budget: Budget) -> None:
+def test_answers_have_their_errors_and_are_read_from_what_is_written(
+    row: Row, budget: Budget
+) -> None:
     outcome = run(planned(row, budget), row.table, 5)
     again = outcome_from_json(outcome.plan.to_json(), json.dumps(written(outcome)))
     assert json.dumps(again.finding.facts()) == json.dumps(outcome.finding.facts())
@@ -92,8 +110,14 @@ def test_what_it_is_not_made_for_is_refused_unpaid(row: Row) -> None:
     if row.refused is not None:
         workload, message = row.refused
         with pytest.raises(InputError, match=message):
-            mechanism_for(row.strategy, workload).plan(workload, Privacy(row.budgets[0]), Search(row.strategy))
-    broken = [replace(plan, details={})] if row.looks else [replace(plan, promise=replace(plan.expected_error(), lower_bound=-1.0))]
+            mechanism_for(row.strategy, workload).plan(
+                workload, Privacy(row.budgets[0]), Search(row.strategy)
+            )
+    broken = (
+        [replace(plan, details={})]
+        if row.looks
+        else [replace(plan, promise=replace(plan.expected_error(), lower_bound=-1.0))]
+    )
     for one in (*broken, replace(plan, strategy="magic", measurements=None)):
         with pytest.raises(InputError, match=r"[Mm]ake the plan again|no measurements"):
             mechanism_of(one).ready(one)
@@ -111,4 +135,7 @@ def test_a_stopped_release_is_finished_from_its_records(row: Row, tmp_path: obje
         second = mechanism_of(plan).ready(plan)(resumed)
     assert first.observation.private
     assert second.finding.facts() == first.finding.facts()
-    assert all((one == other).all() for one, other in zip(first.observation.values, second.observation.values, strict=True))
+    assert all(
+        (one == other).all()
+        for one, other in zip(first.observation.values, second.observation.values, strict=True)
+    )

@@ -7,11 +7,17 @@ import pytest
 import leastnoise as ln
 
 WORKLOADS = {
-    "weights far apart": lambda one: ln.queries(one, x="identity", weight="1/1000000") + ln.queries(one, y="prefix", weight=1_000_000),
-    "sums far apart": lambda one: (
-        ln.queries(one, x="identity", sum="pay", weight="1/1000000000") + ln.queries(one, x="prefix", y="identity")
+    "weights far apart": lambda one: (
+        ln.queries(one, x="identity", weight="1/1000000")
+        + ln.queries(one, y="prefix", weight=1_000_000)
     ),
-    "ranges of next to no weight": lambda one: ln.queries(one, x="all_ranges", weight="1/1000000000") + ln.queries(one, y="identity"),
+    "sums far apart": lambda one: (
+        ln.queries(one, x="identity", sum="pay", weight="1/1000000000")
+        + ln.queries(one, x="prefix", y="identity")
+    ),
+    "ranges of next to no weight": lambda one: (
+        ln.queries(one, x="all_ranges", weight="1/1000000000") + ln.queries(one, y="identity")
+    ),
 }
 CASES = [(name, budget) for name in WORKLOADS for budget in (ln.PureDP(20), ln.ZCDP("1/1000"))]
 CASES += [("weights far apart", ln.PureDP("1/1000")), ("sums far apart", ln.ZCDP(200))]
@@ -27,6 +33,14 @@ def test_extreme_weights_are_planned_without_a_warning(asked, budget) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["identity", "covering"])
-def test_noise_whose_variance_leaves_the_doubles_is_refused_before_anything_is_measured(strategy) -> None:
-    with pytest.raises(ln.InputError, match=r"The budget is so large that the noise of .* vanishes"):
-        ln.plan(ln.marginals(ln.Domain(x=ln.Coded(2), y=ln.Coded(4)), ways=1), ln.PureDP(740), strategy=strategy)
+def test_noise_whose_variance_leaves_the_doubles_is_refused_before_anything_is_measured(
+    strategy,
+) -> None:
+    with pytest.raises(
+        ln.InputError, match=r"The budget is so large that the noise of .* vanishes"
+    ):
+        ln.plan(
+            ln.marginals(ln.Domain(x=ln.Coded(2), y=ln.Coded(4)), ways=1),
+            ln.PureDP(740),
+            strategy=strategy,
+        )

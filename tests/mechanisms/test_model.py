@@ -36,7 +36,11 @@ RANGES = queries(DOMAIN, a2="prefix", a3="identity")
 def one_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not look measures tables by name: the search of all takes a second a budget, and tests/release makes it."""
     real = _model.choose
-    monkeypatch.setattr(_model, "choose", lambda asked, privacy, search: real(asked, privacy, replace(search, strategy="marginals")))
+    monkeypatch.setattr(
+        _model,
+        "choose",
+        lambda asked, privacy, search: real(asked, privacy, replace(search, strategy="marginals")),
+    )
 
 
 @lru_cache(maxsize=4)
@@ -52,7 +56,12 @@ def codes_of(number: int) -> dict[str, np.ndarray]:
     codes = {}
     for name, size in zip(NAMES, SIZES, strict=True):
         own = random.dirichlet(np.full(size, 0.4), 6)
-        codes[name] = (random.random(number)[:, None] > np.cumsum(own, axis=1)[kinds]).sum(axis=1).clip(max=size - 1).astype(np.int64)
+        codes[name] = (
+            (random.random(number)[:, None] > np.cumsum(own, axis=1)[kinds])
+            .sum(axis=1)
+            .clip(max=size - 1)
+            .astype(np.int64)
+        )
     return codes
 
 
@@ -64,7 +73,9 @@ def counted(codes: Mapping[str, np.ndarray], product: Product) -> np.ndarray:
 
 @lru_cache(maxsize=4)
 def truth(number: int, names: tuple[str, ...]) -> np.ndarray:
-    return counted(codes_of(number), queries(DOMAIN, **dict.fromkeys(names, "identity")).products[0])
+    return counted(
+        codes_of(number), queries(DOMAIN, **dict.fromkeys(names, "identity")).products[0]
+    )
 
 
 def planned(workload: Workload, privacy: Privacy) -> Plan:
@@ -73,7 +84,14 @@ def planned(workload: Workload, privacy: Privacy) -> Plan:
 
 def misplaced(tables: Mapping[tuple[str, ...], np.ndarray], number: int) -> float:
     """The mean share of rows in wrong cells."""
-    return float(np.mean([0.5 * np.abs(cells - truth(number, names)).sum() / number for names, cells in tables.items()]))
+    return float(
+        np.mean(
+            [
+                0.5 * np.abs(cells - truth(number, names)).sum() / number
+                for names, cells in tables.items()
+            ]
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,11 +99,18 @@ def misplaced(tables: Mapping[tuple[str, ...], np.ndarray], number: int) -> floa
     [
         (3_000, ZCDP("1/100"), "model_bins", 0.8),
         (3_000, PureDP("1/2"), "model_bins", 0.85),
-        (3_000, ApproxDP(1, "1e-9"), "model_bins", 1.2),  # shares of epsilon and delta add up by parts, which costs more
+        (
+            3_000,
+            ApproxDP(1, "1e-9"),
+            "model_bins",
+            1.2,
+        ),  # shares of epsilon and delta add up by parts, which costs more
         (300_000, PureDP(2), "model_tables", 1.05),
     ],
 )
-def test_answers_are_nearer_than_least_squares(number: int, budget: object, regime: str, most: float) -> None:
+def test_answers_are_nearer_than_least_squares(
+    number: int, budget: object, regime: str, most: float
+) -> None:
     privacy = Privacy(budget)  # type: ignore[arg-type]
     outcome = run(planned(PAIRS, privacy), rows(number), 3)
     assert outcome.finding.facts()["regime"] == regime
@@ -104,11 +129,16 @@ def test_intervals_hold_the_truth_and_answers_agree(number: int, budget: ZCDP) -
     for seed in (11, 12):
         estimator = run(plan, rows(number), seed).estimator()
         answers = {product: estimator.estimate(product) for product in PAIRS}
-        assert disagreement({product.attributes: answer.values for product, answer in answers.items()}) < 1e-6 * number
+        assert (
+            disagreement({product.attributes: answer.values for product, answer in answers.items()})
+            < 1e-6 * number
+        )
         for product, answer in answers.items():
             assert (answer.values >= 0).all()
             assert (answer.noise_std > 0).all()
-            inside = np.abs(answer.values - truth(number, product.attributes)) <= 1.96 * answer.std + 0.5
+            inside = (
+                np.abs(answer.values - truth(number, product.attributes)) <= 1.96 * answer.std + 0.5
+            )
             held.append((product.rows, float(inside.mean())))
     assert np.average([share for _, share in held], weights=[cells for cells, _ in held]) >= 0.95
     assert min(share for cells, share in held if cells >= 50) >= 0.85
@@ -116,11 +146,16 @@ def test_intervals_hold_the_truth_and_answers_agree(number: int, budget: ZCDP) -
 
 @pytest.mark.parametrize("number", [30, 300])
 def test_intervals_of_few_rows_hold_the_truth(number: int) -> None:
-    # What cells are missed by is estimated from a few of each size here; in some releases it looks like nothing.
+    # What cells are missed by is estimated from a few of each size here; in some releases it looks
+    # like nothing.
     random = np.random.default_rng(number)
     domain = Domain(a=Integers(0, 9), b=Integers(0, 4), c=Integers(0, 23))
     kinds = random.integers(0, 3, number)
-    drawn = {"a": random.poisson(2 + 2 * kinds), "b": random.poisson(1 + kinds), "c": random.poisson(4 + 6 * kinds)}
+    drawn = {
+        "a": random.poisson(2 + 2 * kinds),
+        "b": random.poisson(1 + kinds),
+        "c": random.poisson(4 + 6 * kinds),
+    }
     codes = {name: np.minimum(values, domain.kind(name).size - 1) for name, values in drawn.items()}
     asked = marginals(domain, upto=2)
     held: dict[int, list[float]] = {1: [], 2: []}
@@ -131,7 +166,9 @@ def test_intervals_of_few_rows_hold_the_truth(number: int) -> None:
             if product.attributes:
                 cells = counted(codes, product)
                 answer = estimator.estimate(product)
-                held[len(product.attributes)].append(float((np.abs(answer.values - cells) <= 1.96 * answer.std).mean()))
+                held[len(product.attributes)].append(
+                    float((np.abs(answer.values - cells) <= 1.96 * answer.std).mean())
+                )
     assert min(np.mean(held[1]), np.mean(held[2])) >= 0.9
 
 
@@ -139,7 +176,10 @@ def test_what_is_measured_follows_from_noisy_counts_alone() -> None:
     plan = planned(PAIRS, Privacy(ZCDP("1/400")))
     outcome = run(plan, rows(3_000), 5)
     blocks = outcome.observation.measurements.blocks
-    assert [block.attributes for block in blocks] == [*((name,) for name in NAMES), *combinations(NAMES, 2)]
+    assert [block.attributes for block in blocks] == [
+        *((name,) for name in NAMES),
+        *combinations(NAMES, 2),
+    ]
     sizes = [block.rows for block in blocks[len(NAMES) :]]
     whole = [DOMAIN.kind(a).size * DOMAIN.kind(b).size for a, b in combinations(NAMES, 2)]
     assert all(4 <= own <= most for own, most in zip(sizes, whole, strict=True))
@@ -149,7 +189,9 @@ def test_what_is_measured_follows_from_noisy_counts_alone() -> None:
 
 
 def test_tables_of_three_attributes_levels_and_prefix_sums_come_from_the_pairs() -> None:
-    workload = marginals(DOMAIN, ways=3, of=("a0", "a1", "a3")) + queries(DOMAIN, a2="prefix", a3="identity")
+    workload = marginals(DOMAIN, ways=3, of=("a0", "a1", "a3")) + queries(
+        DOMAIN, a2="prefix", a3="identity"
+    )
     outcome = run(planned(workload, Privacy(ZCDP("1/50"))), rows(5_000), 7)
     estimator = outcome.estimator()
     assert isinstance(estimator, Modelled)
@@ -190,7 +232,9 @@ def test_what_a_model_cannot_do_is_refused_unpaid() -> None:
         (RANGES, ZCDP("1/100"), ["alone", "pairs"]),  # nothing is known of cells
     ],
 )
-def test_rows_are_counted_where_they_decide(workload: Workload, budget: object, steps: list[str]) -> None:
+def test_rows_are_counted_where_they_decide(
+    workload: Workload, budget: object, steps: list[str]
+) -> None:
     plan = planned(workload, Privacy(budget))  # type: ignore[arg-type]
     assert [step["step"] for step in plan.details["steps"]] == steps
     assert (run(plan, rows(3_000), 3).finding.facts().get("rows") is None) == (steps[0] != "total")
@@ -198,7 +242,10 @@ def test_rows_are_counted_where_they_decide(workload: Workload, budget: object, 
 
 @pytest.mark.parametrize(
     ("workload", "shared", "noise"),
-    [(marginals(DOMAIN, ways=2, of=("a1", "a3", "a4")), "epsilon", Noise.DISCRETE_LAPLACE), (RANGES, "rho", Noise.ROUNDED_GAUSSIAN)],
+    [
+        (marginals(DOMAIN, ways=2, of=("a1", "a3", "a4")), "epsilon", Noise.DISCRETE_LAPLACE),
+        (RANGES, "rho", Noise.ROUNDED_GAUSSIAN),
+    ],
 )
 def test_noise_is_gaussian_unless_a_plan_with_laplace_noise_may_follow(
     workload: Workload, shared: str, noise: Noise, monkeypatch: pytest.MonkeyPatch
@@ -208,7 +255,9 @@ def test_noise_is_gaussian_unless_a_plan_with_laplace_noise_may_follow(
     assert plan.fallback is not None
     assert plan.fallback.measured().noise is Noise.DISCRETE_LAPLACE
     assert shared in plan.details["steps"][0]["budget"]
-    assert run(plan, rows(300), 3).observation.measurements.noise is noise  # so few that tables are on bins
+    assert (
+        run(plan, rows(300), 3).observation.measurements.noise is noise
+    )  # so few that tables are on bins
 
 
 def test_the_rows_are_counted_as_precisely_as_the_choice_needs() -> None:
@@ -222,17 +271,32 @@ def test_the_rows_are_counted_as_precisely_as_the_choice_needs() -> None:
     assert min(shares) < Fraction(1, 100)
 
 
-@pytest.mark.parametrize(("rho", "regime"), [("1/4000", "model_bins"), ("1/40", "model_threes"), ("5", "model_tables")])
-def test_tables_of_three_are_measured_where_rows_are_not_much_too_few(rho: str, regime: str) -> None:
+@pytest.mark.parametrize(
+    ("rho", "regime"), [("1/4000", "model_bins"), ("1/40", "model_threes"), ("5", "model_tables")]
+)
+def test_tables_of_three_are_measured_where_rows_are_not_much_too_few(
+    rho: str, regime: str
+) -> None:
     """Pairs tell nothing of what a third attribute has of two others."""
-    domain, random, number = Domain(**{f"a{place}": Integers(0, 5) for place in range(4)}), np.random.default_rng(3), 20_000
+    domain, random, number = (
+        Domain(**{f"a{place}": Integers(0, 5) for place in range(4)}),
+        np.random.default_rng(3),
+        20_000,
+    )
     codes = [random.integers(0, 6, number) for _ in range(4)]
     codes[2] = (codes[0] + codes[1]) % 6
     threes = marginals(domain, ways=3)
-    outcome = run(planned(threes, Privacy(ZCDP(rho))), Table(domain, dict(zip(domain.names, codes, strict=True)), rows=number), 4)
+    outcome = run(
+        planned(threes, Privacy(ZCDP(rho))),
+        Table(domain, dict(zip(domain.names, codes, strict=True)), rows=number),
+        4,
+    )
     assert outcome.finding.facts()["regime"] == regime
     answers = {product: outcome.estimator().estimate(product) for product in threes}
-    assert disagreement({product.attributes: answer.values for product, answer in answers.items()}) < 1e-6 * number
+    assert (
+        disagreement({product.attributes: answer.values for product, answer in answers.items()})
+        < 1e-6 * number
+    )
     for product, answer in answers.items():
         exact = counted(dict(zip(domain.names, codes, strict=True)), product)
         assert (answer.values >= 0).all()
@@ -246,12 +310,17 @@ def test_tables_that_the_model_misses_follow_what_was_measured() -> None:
     domain = Domain(**{f"a{place}": Integers(0, 9) for place in range(6)})
     random, codes = np.random.default_rng(3), [np.random.default_rng(2).integers(0, 10, 20_000)]
     for _ in range(5):
-        codes.append(np.where(random.random(20_000) < 0.8, codes[-1], random.integers(0, 10, 20_000)))
+        codes.append(
+            np.where(random.random(20_000) < 0.8, codes[-1], random.integers(0, 10, 20_000))
+        )
     chain = Table(domain, dict(zip(domain.names, codes, strict=True)), rows=20_000)
     pairs = marginals(domain, ways=2)
     estimator = run(planned(pairs, Privacy(ZCDP("1/60"))), chain, 4).estimator()
     assert isinstance(estimator, Modelled)
-    (product,), held = marginals(domain, ways=2, of=("a0", "a1")), dict(zip(domain.names, codes, strict=True))
+    (product,), held = (
+        marginals(domain, ways=2, of=("a0", "a1")),
+        dict(zip(domain.names, codes, strict=True)),
+    )
     exact = counted(held, product)
     alone = np.abs(estimator.measured.counts(estimator.mixture, ("a0", "a1")) - exact).sum()
     assert np.abs(estimator.estimate(product).values - exact).sum() < 0.8 * alone
@@ -263,7 +332,9 @@ def test_tables_that_the_model_misses_follow_what_was_measured() -> None:
     risks = {}
     for other in (0.0, way, 0.9):  # the true errors of what is published
         near = tables._between(tables._parts, tables._of_model(tables.mixture), other)
-        risks[other] = float(np.mean([(near.marginal(one.attributes) - counted(held, one)) ** 2 for one in pairs]))
+        risks[other] = float(
+            np.mean([(near.marginal(one.attributes) - counted(held, one)) ** 2 for one in pairs])
+        )
     noise = np.mean([tables.least_squares.estimate(one).noise_std ** 2 for one in pairs])
     assert risks[way] < 1.05 * min(risks.values())
     assert 0.5 * risks[way] < left * noise
@@ -277,7 +348,9 @@ def test_values_that_cannot_be_together_are_zeros_for_certain(number: int) -> No
         (first, few), (second, others) = one.items()
         codes[second][np.isin(codes[first], few) & np.isin(codes[second], others)] = 1
     table = Table(DOMAIN, codes, rows=number)
-    plan = mechanism_for("model", PAIRS).plan(PAIRS, Privacy(ZCDP("1/50")), Search("model", seconds=5, impossible=impossible))
+    plan = mechanism_for("model", PAIRS).plan(
+        PAIRS, Privacy(ZCDP("1/50")), Search("model", seconds=5, impossible=impossible)
+    )
     outcome = run(Plan.from_json(plan.to_json()), table, 3)
     answers = {product.attributes: outcome.estimator().estimate(product) for product in PAIRS}
     assert disagreement({names: answer.values for names, answer in answers.items()}) < 1e-6 * number
@@ -291,7 +364,9 @@ def test_values_that_cannot_be_together_are_zeros_for_certain(number: int) -> No
                 assert (answer.values > 0).mean() > 0.4
     made = make_records(outcome)
     held = [made.names.index(name) for name in ("a0", "a1")]
-    assert not (np.isin(made.codes[:, held[0]], (0, 1, 2)) & np.isin(made.codes[:, held[1]], (3, 5))).any()
+    assert not (
+        np.isin(made.codes[:, held[0]], (0, 1, 2)) & np.isin(made.codes[:, held[1]], (3, 5))
+    ).any()
     assert stated_words(plan) == {"stated_impossible": "a0 0, 1, 2 x a1 3, 5; a3 1 x a4 0, 4"}
     broken = replace(plan, details={**plan.details, "impossible": [{"a0": [12]}]})
     with pytest.raises(InputError, match="impossible values of a0 that the domain does not have"):
@@ -305,7 +380,9 @@ def test_tables_of_three_with_impossible_pairs_keep_the_sums_of_their_pairs() ->
     names = ("a", "b", "c")
 
     def table(asked: tuple[str, ...]) -> np.ndarray:
-        return np.asarray(cube.sum(axis=tuple(axis for axis, name in enumerate(names) if name not in asked)))
+        return np.asarray(
+            cube.sum(axis=tuple(axis for axis, name in enumerate(names) if name not in asked))
+        )
 
     impossible = [(("a", (0, 1)), ("c", (2,))), (("a", (3,)), ("b", (0,)), ("c", (0, 4)))]
     cells = as_stated(table, names, impossible)
@@ -319,8 +396,13 @@ def test_tables_of_three_with_impossible_pairs_keep_the_sums_of_their_pairs() ->
 def test_an_attribute_that_is_asked_about_alone_is_answered_too() -> None:
     """Beside a pair of others; also one of a single cell, which is in no pair."""
     domain = ln.Domain(age=ln.Integers(0, 3), pay=ln.Integers(0, 3), sex=["F", "M"], place=["here"])
-    rows = pd.DataFrame({"age": [0, 1, 2, 3] * 15, "pay": [3, 1] * 30, "sex": ["F", "M", "M"] * 20, "place": "here"})
+    rows = pd.DataFrame(
+        {"age": [0, 1, 2, 3] * 15, "pay": [3, 1] * 30, "sex": ["F", "M", "M"] * 20, "place": "here"}
+    )
     pair = ln.queries(domain, age="identity", sex="identity")
-    for alone in (ln.queries(domain, pay="all_ranges"), ln.queries(domain, pay="identity", place="identity")):
+    for alone in (
+        ln.queries(domain, pay="all_ranges"),
+        ln.queries(domain, pay="identity", place="identity"),
+    ):
         release = ln.release(ln.plan(pair + alone, ln.PureDP(2), strategy="model"), rows, seed=1)
         assert len(release.answers) == 8 + alone.rows

@@ -17,13 +17,22 @@ from mutants import generate, report, trial
 from mutants.covering import Cover
 
 ROOT = Path(__file__).resolve().parents[2]
-NOT_COPIED = shutil.ignore_patterns(".git", ".venv", "build", "site", "dist", "__pycache__", ".*_cache", "*.egg-info")
+NOT_COPIED = shutil.ignore_patterns(
+    ".git", ".venv", "build", "site", "dist", "__pycache__", ".*_cache", "*.egg-info"
+)
 
 
 def main() -> None:
     """Run the steps that are not done yet."""
-    parser = argparse.ArgumentParser(prog="python -m mutants", description="Mutation testing of the trusted packages.")
-    parser.add_argument("--mutants", type=int, default=400, help="how many, besides those that only change the words of messages")
+    parser = argparse.ArgumentParser(
+        prog="python -m mutants", description="Mutation testing of the trusted packages."
+    )
+    parser.add_argument(
+        "--mutants",
+        type=int,
+        default=400,
+        help="how many, besides those that only change the words of messages",
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutants")
     given = parser.parse_args()
@@ -31,21 +40,37 @@ def main() -> None:
     tree = folder / "tree"
     if not tree.exists():
         shutil.copytree(ROOT, tree, ignore=NOT_COPIED)
-    os.environ |= {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
+    os.environ |= {
+        "PYTHONHASHSEED": "0",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "POLARS_MAX_THREADS": "1",
+    }
     os.environ["PYTHONPATH"] = os.pathsep.join(map(str, (tree / "src", ROOT / "tests", ROOT)))
     if not (folder / "lines.json").exists():
-        subprocess.run([sys.executable, "-m", "mutants.covering", str(tree), str(folder / "lines.json")], cwd=tree, check=True)
+        subprocess.run(
+            [sys.executable, "-m", "mutants.covering", str(tree), str(folder / "lines.json")],
+            cwd=tree,
+            check=True,
+        )
     if not (folder / "sample.json").exists():
         _draw(folder, given)
     cover, mutants, known = Cover(folder), report.drawn(folder), report.states(folder)
-    if not known and (found := trial.run(tree, cover, None, cover.tests(mutants[0]))).state != "survived":
+    if (
+        not known
+        and (found := trial.run(tree, cover, None, cover.tests(mutants[0]))).state != "survived"
+    ):
         sys.exit(f"The tests fail on the code as it is: {found.by}")
     for mutant in mutants:
         if mutant.key not in known:
             found = trial.run(tree, cover, mutant, cover.tests(mutant))
             with (folder / "results.jsonl").open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps({"key": mutant.key, **dataclasses.asdict(found)}) + "\n")
-            print(f"{found.state:8}  {mutant.file}:{mutant.first}  {mutant.before[:60]} -> {mutant.after[:60]}", flush=True)
+            print(
+                f"{found.state:8}  {mutant.file}:{mutant.first}  {mutant.before[:60]} -> "
+                f"{mutant.after[:60]}",
+                flush=True,
+            )
     page = ROOT / "docs" / "results" / "mutation.md"
     report.write(folder, page)
     print(f"The results are in {page}.")
@@ -53,9 +78,22 @@ def main() -> None:
 
 def _draw(folder: Path, given: argparse.Namespace) -> None:
     mutants = generate.all_mutants(folder / "tree" / "src" / "leastnoise")
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
-    facts = {"seed": given.seed, "commit": commit or "no commit", "date": f"{datetime.now(UTC):%-d %B %Y}", "all": len(mutants)}
-    drawn = [dataclasses.asdict(mutant) for mutant in generate.sample(mutants, given.mutants, given.seed)]
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.strip()
+    facts = {
+        "seed": given.seed,
+        "commit": commit or "no commit",
+        "date": f"{datetime.now(UTC):%-d %B %Y}",
+        "all": len(mutants),
+    }
+    drawn = [
+        dataclasses.asdict(mutant) for mutant in generate.sample(mutants, given.mutants, given.seed)
+    ]
     (folder / "sample.json").write_text(json.dumps({**facts, "mutants": drawn}, indent=1), "utf-8")
 
 

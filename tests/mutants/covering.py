@@ -21,14 +21,21 @@ NAMES = "tests/test_project.py::test_names_that_are_handed_on_are_public_and_imp
 BESIDE = ("tests/plan", "tests/session", "tests/cli/test_check.py")
 # They read the code, and fail for changes that compute nothing else.
 READ_THE_CODE = ("tests/kernel/test_noise_arguments.py::test_no_floating_point_in_the_source",)
-# Fixtures, and parameters of tests, that start a server, and its CPU seconds, which are not those of a test: once for all that use it.
+# Fixtures, and parameters of tests, that start a server, and its CPU seconds, which are not those
+# of a test: once for all that use it.
 SERVERS = {"": 0.0, "spark": 15.0, "postgres": 3.0, "url": 3.0}
-LONGEST = 8.0  # CPU seconds of a test while it is recorded, about half of that without coverage; longer ones meet no mutant
+# CPU seconds of a test while it is recorded, about half of that without coverage; longer ones meet
+# no mutant
+LONGEST = 8.0
 
 
 def targets() -> list[str]:
     """Tests of what the trusted packages do."""
-    return [*(path for name in TRUSTED for path in (f"src/leastnoise/{name}", f"tests/{name[1:]}")), NAMES, *BESIDE]
+    return [
+        *(path for name in TRUSTED for path in (f"src/leastnoise/{name}", f"tests/{name[1:]}")),
+        NAMES,
+        *BESIDE,
+    ]
 
 
 class Recorder:
@@ -57,7 +64,9 @@ class Recorder:
 def server_of(item: pytest.Item) -> str:
     """Which server a test starts or finds running, empty for none."""
     names = [item.name.partition("[")[2], *getattr(item, "fixturenames", ())]
-    return next((server for server in SERVERS if server and any(server in name for name in names)), "")
+    return next(
+        (server for server in SERVERS if server and any(server in name for name in names)), ""
+    )
 
 
 def record(tree: Path, file: Path) -> None:
@@ -68,15 +77,33 @@ def record(tree: Path, file: Path) -> None:
     left_out = [part for test in READ_THE_CODE for part in ("--deselect", test)]
     cover.start()
     pytest.main(
-        ["-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", str(tree), *left_out, *targets()], [recorder]
+        [
+            "-q",
+            "--no-header",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+            "--rootdir",
+            str(tree),
+            *left_out,
+            *targets(),
+        ],
+        [recorder],
     )
     cover.stop()
     data = cover.get_data()
     lines = {
-        str(Path(path).relative_to(source)): {line: sorted(tests) for line, tests in data.contexts_by_lineno(path).items()}
+        str(Path(path).relative_to(source)): {
+            line: sorted(tests) for line, tests in data.contexts_by_lineno(path).items()
+        }
         for path in data.measured_files()
     }
-    tests = {test: told for test, told in recorder.tests.items() if test not in recorder.failed and told[0] <= LONGEST}
+    tests = {
+        test: told
+        for test, told in recorder.tests.items()
+        if test not in recorder.failed and told[0] <= LONGEST
+    }
     file.write_text(json.dumps({"tests": tests, "lines": lines}), "utf-8")
 
 
@@ -91,16 +118,21 @@ class Cover:
     def tests(self, mutant: Mutant) -> list[str]:
         """The tests that may notice a mutant, in order.
 
-        First those that run its lines, or else its statement. Then all that run any line of its file: values may have been kept from an
-        earlier test. Of a file that only runs at import, those of the names that packages offer, and its own package's.
+        First those that run its lines, or else its statement. Then all that run any line of its
+        file: values may have been kept from an earlier test. Of a file that only runs at import,
+            those of the names that packages offer, and its own package's.
         """
         package, lines = mutant.file.partition("/")[0], self._lines.get(mutant.file, {})
-        of_file = set().union(*lines.values()) or {test for test in self._tests if test.startswith((f"tests/{package[1:]}/", NAMES))}
+        of_file = set().union(*lines.values()) or {
+            test for test in self._tests if test.startswith((f"tests/{package[1:]}/", NAMES))
+        }
         if mutant.file.endswith("/__init__.py"):
             of_file.add(f"{NAMES}[{package}]")
         near: set[str] = set()
         for first in (mutant.first, mutant.statement):
-            near = near or set().union(*(lines.get(str(line), []) for line in range(first, mutant.last + 1)))
+            near = near or set().union(
+                *(lines.get(str(line), []) for line in range(first, mutant.last + 1))
+            )
         own = (f"tests/{package[1:]}/", f"src/leastnoise/{package}/", f"{NAMES}[{package}]")
 
         def order(test: str) -> tuple[bool, bool, float, float, str]:

@@ -29,7 +29,8 @@ class Mutant:
         statement: first line of the statement it is part of.
         before: that code.
         after: what becomes of it.
-        words: whether it is part of what an error is made of: its message, seldom its kind; or the name that a check is given for it.
+        words: whether it is part of what an error is made of: its message, seldom its kind; or the
+            name that a check is given for it.
     """
 
     file: str
@@ -52,15 +53,17 @@ class Mutant:
         return f"{self.file}: {self.before} -> {self.after}"
 
 
-# What is there, what becomes of it, where it is, the first line of its statement, and whether it is words.
+# What is there, what becomes of it, where it is, the first line of its statement, and whether it is
+# words.
 _Found = tuple[cst.CSTNode, cst.CSTNode, CodeRange, int, bool]
 
 
 class _Finder(cst.CSTVisitor):
     """Collects the changes of all nodes.
 
-    Types and decorators are left out: nothing checks the first at run time, and a change of the second is an error at import. So are the
-    arguments of ``len`` and ``isinstance``, as mutmut does: without them these only raise.
+    Types and decorators are left out: nothing checks the first at run time, and a change of the
+    second is an error at import. So are the arguments of ``len`` and ``isinstance``, as mutmut
+    does: without them these only raise.
     """
 
     METADATA_DEPENDENCIES = (PositionProvider, ParentNodeProvider)
@@ -72,34 +75,61 @@ class _Finder(cst.CSTVisitor):
     def on_visit(self, node: cst.CSTNode) -> bool:
         if isinstance(node, cst.Annotation | cst.Decorator):
             return False
-        trivial = isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value in {"len", "isinstance"}
+        trivial = (
+            isinstance(node, cst.Call)
+            and isinstance(node.func, cst.Name)
+            and node.func.value in {"len", "isinstance"}
+        )
         if not trivial:
-            changed = [new for kind, operator in mutation_operators if isinstance(node, kind) for new in operator(node)]
+            changed = [
+                new
+                for kind, operator in mutation_operators
+                if isinstance(node, kind)
+                for new in operator(node)
+            ]
             if changed:
                 where = self.get_metadata(PositionProvider, node, None)
                 if where is None:
-                    where = self.get_metadata(PositionProvider, self.get_metadata(ParentNodeProvider, node))
+                    where = self.get_metadata(
+                        PositionProvider, self.get_metadata(ParentNodeProvider, node)
+                    )
                 statement, words = self._place(node)
-                self.found += [(node, new, where, statement, words or _names(node, new)) for new in changed]
+                self.found += [
+                    (node, new, where, statement, words or _names(node, new)) for new in changed
+                ]
         return True
 
     def _place(self, node: cst.CSTNode) -> tuple[int, bool]:
         """First line of the statement, and whether the node is part of what an error is made of."""
         words, inner = False, node
         while not isinstance(node, cst.BaseSmallStatement | cst.BaseCompoundStatement):
-            words = words or _called(node) == "refuse" or (_called(node) in _CHECKS and node.args[0].value is inner)
+            words = (
+                words
+                or _called(node) == "refuse"
+                or (_called(node) in _CHECKS and node.args[0].value is inner)
+            )
             above = self.get_metadata(ParentNodeProvider, node)
             node, inner = above, inner if isinstance(node, cst.Arg) else node
-        return self.get_metadata(PositionProvider, node).start.line, words or isinstance(node, cst.Raise)
+        return self.get_metadata(PositionProvider, node).start.line, words or isinstance(
+            node, cst.Raise
+        )
 
 
 def _called(node: cst.CSTNode) -> str:
-    return node.func.value if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.args else ""
+    return (
+        node.func.value
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.args
+        else ""
+    )
 
 
 def _names(old: cst.CSTNode, new: cst.CSTNode) -> bool:
     """Whether a check gets None for the name of what it checks."""
-    return isinstance(new, cst.Call) and _called(old) in _CHECKS and list(new.args[1:]) == list(old.args[1:])
+    return (
+        isinstance(new, cst.Call)
+        and _called(old) in _CHECKS
+        and list(new.args[1:]) == list(old.args[1:])
+    )
 
 
 def _found(path: Path) -> tuple[cst.Module, list[_Found]]:
@@ -119,7 +149,9 @@ def mutants_of(source: Path, file: str) -> Iterator[Mutant]:
     module, found = _found(source / file)
     for number, (old, new, where, statement, words) in enumerate(found):
         before, after = (" ".join(module.code_for_node(node).split()) for node in (old, new))
-        yield Mutant(file, number, where.start.line, where.end.line, statement, before, after, words)
+        yield Mutant(
+            file, number, where.start.line, where.end.line, statement, before, after, words
+        )
 
 
 def mutated(source: Path, mutant: Mutant) -> str:
@@ -131,7 +163,9 @@ def mutated(source: Path, mutant: Mutant) -> str:
 
 def all_mutants(source: Path) -> list[Mutant]:
     """All mutants of the trusted packages."""
-    files = sorted(str(path.relative_to(source)) for name in TRUSTED for path in (source / name).rglob("*.py"))
+    files = sorted(
+        str(path.relative_to(source)) for name in TRUSTED for path in (source / name).rglob("*.py")
+    )
     return [mutant for file in files for mutant in mutants_of(source, file)]
 
 

@@ -14,8 +14,14 @@ from mutants.trial import FIRST, MOST, PATIENCE
 
 REASONS = Path(__file__).parent / "reasons.toml"
 DEAD = {"killed", "time"}
-CLOSED = "closed"  # how the reason begins of one that a test kills which was written after it was found, tried by hand
-HARMLESS = ("equivalent", "speed only", "memory only", "message only")  # how the reason of a survivor begins that changes no result
+# how the reason begins of one that a test kills which was written after it was found, tried by hand
+CLOSED = "closed"
+HARMLESS = (
+    "equivalent",
+    "speed only",
+    "memory only",
+    "message only",
+)  # how the reason of a survivor begins that changes no result
 _HEAD = """# Mutants of the trusted packages
 
 A *mutant* is the program with one small change: another operator, number, argument or constant, a statement without its value.
@@ -54,29 +60,53 @@ def _facts(folder: Path) -> dict[str, Any]:
 def states(folder: Path) -> dict[str, str]:
     """The state of each mutant that was run, by key."""
     path = folder / "results.jsonl"
-    return {one["key"]: one["state"] for one in map(json.loads, path.read_text("utf-8").splitlines() if path.exists() else [])}
+    return {
+        one["key"]: one["state"]
+        for one in map(json.loads, path.read_text("utf-8").splitlines() if path.exists() else [])
+    }
 
 
 def write(folder: Path, page: Path) -> None:
     """Write the page of a sample that was run whole."""
     facts, found, mutants = _facts(folder), states(folder), drawn(folder)
-    reasons = defaultdict(str, tomllib.loads(REASONS.read_text("utf-8")))  # why each known survivor does no harm, by the mutant's name
+    reasons = defaultdict(
+        str, tomllib.loads(REASONS.read_text("utf-8"))
+    )  # why each known survivor does no harm, by the mutant's name
     behaviour = [mutant for mutant in mutants if not mutant.words]
     survivors = [mutant for mutant in behaviour if found[mutant.key] not in DEAD]
     harmless = [mutant for mutant in survivors if reasons[mutant.name].startswith(HARMLESS)]
     counted = [mutant for mutant in behaviour if mutant not in harmless]
-    since = found | {mutant.key: "killed" for mutant in survivors if reasons[mutant.name].startswith(CLOSED)}
+    since = found | {
+        mutant.key: "killed" for mutant in survivors if reasons[mutant.name].startswith(CLOSED)
+    }
     shown = [  # what no test kills since, or could change the privacy loss
         mutant
         for mutant in survivors
-        if mutant not in harmless and (since[mutant.key] not in DEAD or "privacy loss" in reasons[mutant.name])
+        if mutant not in harmless
+        and (since[mutant.key] not in DEAD or "privacy loss" in reasons[mutant.name])
     ]
-    kinds = Counter(kind for mutant in survivors for kind in (*HARMLESS, CLOSED) if reasons[mutant.name].startswith(kind))
-    others = ", ".join(f"{kinds[kind]} {kind}" for kind in (*HARMLESS, CLOSED) if kinds[kind]) or "none"
+    kinds = Counter(
+        kind
+        for mutant in survivors
+        for kind in (*HARMLESS, CLOSED)
+        if reasons[mutant.name].startswith(kind)
+    )
+    others = (
+        ", ".join(f"{kinds[kind]} {kind}" for kind in (*HARMLESS, CLOSED) if kinds[kind]) or "none"
+    )
     told = [
-        f"{facts['date']}: {len(mutants)} of {facts['all']} mutants of {facts['commit']}, drawn with the seed {facts['seed']}.\n",
-        "| package | mutants | killed | of these by time | survived | killed, % |\n|---|--:|--:|--:|--:|--:|",
-        *(_row(f"`{name}`", [one for one in behaviour if one.file.startswith(name + "/")], found) for name in sorted(TRUSTED)),
+        (
+            f"{facts['date']}: {len(mutants)} of {facts['all']} mutants of {facts['commit']}, drawn "
+            f"with the seed {facts['seed']}.\n"
+        ),
+        (
+            "| package | mutants | killed | of these by time | survived | killed, % "
+            "|\n|---|--:|--:|--:|--:|--:|"
+        ),
+        *(
+            _row(f"`{name}`", [one for one in behaviour if one.file.startswith(name + "/")], found)
+            for name in sorted(TRUSTED)
+        ),
         _row("**together**", behaviour, found),
         _row("**without those that change no result**", counted, found),
         _row("**the same, with the tests added since**", counted, since),
@@ -84,12 +114,22 @@ def write(folder: Path, page: Path) -> None:
         "\n## Survivors\n",
         "| where | change | what it alters |\n|---|---|---|",
         *(
-            f"| `{one.file}` {one.first} | {_change(one)} | {reasons[one.name] or '**not yet looked at**'} |"
+            f"| `{one.file}` {one.first} | {_change(one)} | "
+            f"{reasons[one.name] or '**not yet looked at**'} |"
             for one in sorted(shown, key=lambda mutant: (mutant.file, mutant.first, mutant.number))
         ),
-        f"\nSurvivors that change no result, or that a test kills now: {others}. Their reasons are in\n`tests/mutants/reasons.toml`.",
+        (
+            f"\nSurvivors that change no result, or that a test kills now: {others}. Their reasons "
+            "are in\n`tests/mutants/reasons.toml`."
+        ),
     ]
-    page.write_text(_HEAD + "\n".join(told) + "\n" + _HOW.format(most=MOST, longest=LONGEST, patience=PATIENCE, first=FIRST), "utf-8")
+    page.write_text(
+        _HEAD
+        + "\n".join(told)
+        + "\n"
+        + _HOW.format(most=MOST, longest=LONGEST, patience=PATIENCE, first=FIRST),
+        "utf-8",
+    )
 
 
 def _row(name: str, mutants: list[Mutant], found: dict[str, str]) -> str:
@@ -101,8 +141,23 @@ def _row(name: str, mutants: list[Mutant], found: dict[str, str]) -> str:
 def _change(mutant: Mutant) -> str:
     """The text that differs, with a little of what stands around it."""
     before, after = mutant.before, mutant.after
-    start = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after)))
-    end = next((i for i, (a, b) in enumerate(zip(before[start:][::-1], after[start:][::-1], strict=False)) if a != b), 0)
+    start = next(
+        (i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b),
+        min(len(before), len(after)),
+    )
+    end = next(
+        (
+            i
+            for i, (a, b) in enumerate(zip(before[start:][::-1], after[start:][::-1], strict=False))
+            if a != b
+        ),
+        0,
+    )
     start, end = max(0, start - 30), max(0, end - 12)
-    cut = [("... " if start else "") + text[start : len(text) - end] + (" ..." if end else "") for text in (before, after)]
-    return " to ".join(f"`{text.replace('|', chr(92) + '|').replace('`', chr(39))}`" for text in cut)
+    cut = [
+        ("... " if start else "") + text[start : len(text) - end] + (" ..." if end else "")
+        for text in (before, after)
+    ]
+    return " to ".join(
+        f"`{text.replace('|', chr(92) + '|').replace('`', chr(39))}`" for text in cut
+    )

@@ -46,13 +46,26 @@ def module(tmp_path):
 
 
 def found(tmp_path, name):
-    (one,) = [mutant for mutant in mutants_of(tmp_path, "_kernel/sample.py") if mutant.name == f"_kernel/sample.py: {name}"]
+    (one,) = [
+        mutant
+        for mutant in mutants_of(tmp_path, "_kernel/sample.py")
+        if mutant.name == f"_kernel/sample.py: {name}"
+    ]
     return one
 
 
 def test_mutants_are_those_of_code_and_not_of_types_and_docstrings(tmp_path):
-    names = {mutant.name.partition(": ")[2]: mutant.words for mutant in mutants_of(tmp_path, "_kernel/sample.py")}
-    assert {"LIMIT = 5 -> LIMIT = None", "5 -> 6", "3 -> 4", "> least -> >= least", "self.left * 2 -> self.left / 2"} <= names.keys()
+    names = {
+        mutant.name.partition(": ")[2]: mutant.words
+        for mutant in mutants_of(tmp_path, "_kernel/sample.py")
+    }
+    assert {
+        "LIMIT = 5 -> LIMIT = None",
+        "5 -> 6",
+        "3 -> 4",
+        "> least -> >= least",
+        "self.left * 2 -> self.left / 2",
+    } <= names.keys()
     assert not any("Whether" in name or "bool" in name or "dataclass" in name for name in names)
     assert {name for name, words in names.items() if words} == {
         'ValueError("a number of at least 0") -> ValueError(None)',
@@ -66,7 +79,11 @@ def test_each_mutant_is_the_file_with_one_change_that_compiles(tmp_path):
     assert len(set(texts)) == len(texts) == 13
     for text in texts:
         compile(text, "sample.py", "exec")
-        differing = [(one, other) for one, other in zip(CODE.splitlines(), text.splitlines(), strict=True) if one != other]
+        differing = [
+            (one, other)
+            for one, other in zip(CODE.splitlines(), text.splitlines(), strict=True)
+            if one != other
+        ]
         assert len(differing) == 1
 
 
@@ -75,17 +92,28 @@ def test_a_mutant_is_on_the_disk_until_a_test_fails_or_its_time_is_over(tmp_path
     kernel.mkdir(parents=True)
     (kernel / "sample.py").write_text(CODE, "utf-8")
     (tree / "test_a.py").write_text(
-        "import sys\nsys.path.insert(0, 'src/leastnoise/_kernel')\nfrom sample import LIMIT, above\nassert LIMIT\n\n"
+        "import sys\nsys.path.insert(0, 'src/leastnoise/_kernel')\nfrom sample import LIMIT, "
+        "above\nassert LIMIT\n\n"
         "def test_one():\n    assert above(5)\n\ndef test_above():\n    assert not above(3)\n\n"
         "def test_waits():\n    while LIMIT == 6: pass\n"
     )
-    *tests, gone = [f"test_a.py::test_{name}" for name in ("one", "above", "waits", "that_is_not_there")]
-    (tmp_path / "lines.json").write_text(json.dumps({"tests": dict.fromkeys([*tests, gone], (0.01, "")), "lines": {}}), "utf-8")
+    *tests, gone = [
+        f"test_a.py::test_{name}" for name in ("one", "above", "waits", "that_is_not_there")
+    ]
+    (tmp_path / "lines.json").write_text(
+        json.dumps({"tests": dict.fromkeys([*tests, gone], (0.01, "")), "lines": {}}), "utf-8"
+    )
     cover = Cover(tmp_path)
     assert run(tree, cover, None, tests) == Outcome("survived", 3, "")
-    assert run(tree, cover, found(tmp_path, "> least -> >= least"), tests) == Outcome("killed", 3, tests[1])
-    assert run(tree, cover, found(tmp_path, "LIMIT = 5 -> LIMIT = None"), tests) == Outcome("killed", 3, "test_a.py")  # at import
-    assert run(tree, cover, found(tmp_path, "> least -> >= least"), tests[:1]) == Outcome("survived", 1, "")
+    assert run(tree, cover, found(tmp_path, "> least -> >= least"), tests) == Outcome(
+        "killed", 3, tests[1]
+    )
+    assert run(tree, cover, found(tmp_path, "LIMIT = 5 -> LIMIT = None"), tests) == Outcome(
+        "killed", 3, "test_a.py"
+    )  # at import
+    assert run(tree, cover, found(tmp_path, "> least -> >= least"), tests[:1]) == Outcome(
+        "survived", 1, ""
+    )
     with pytest.raises(RuntimeError, match="do not run on the code as it is either: ended with 4"):
         run(tree, cover, found(tmp_path, "5 -> 6"), [*tests[:1], gone])
     assert (kernel / "sample.py").read_text("utf-8") == CODE
@@ -105,8 +133,15 @@ def test_a_sample_is_drawn_from_a_seed_until_enough_are_no_words(tmp_path):
 
 
 def test_tests_of_the_own_package_come_first_and_quick_ones_before_slow_ones(tmp_path):
-    quick, slow, other, bad = "tests/kernel/a.py::quick", "tests/kernel/a.py::slow", "tests/session/b.py::c", "tests/kernel/a.py::bad"
-    lines = {"_kernel/sample.py": {"11": [slow, quick, other, bad], "9": [other]}}  # what is bad has failed, and no seconds
+    quick, slow, other, bad = (
+        "tests/kernel/a.py::quick",
+        "tests/kernel/a.py::slow",
+        "tests/session/b.py::c",
+        "tests/kernel/a.py::bad",
+    )
+    lines = {
+        "_kernel/sample.py": {"11": [slow, quick, other, bad], "9": [other]}
+    }  # what is bad has failed, and no seconds
     served = [f"tests/kernel/a.py::{name}" for name in ("served", "served too")]
     lines["_kernel/sample.py"]["11"] += served
     names = f"{NAMES}[_kernel]"
@@ -120,9 +155,14 @@ def test_tests_of_the_own_package_come_first_and_quick_ones_before_slow_ones(tmp
     assert cover.within(tests, 1.0) == tests[:1]
     assert cover.within(tests, 10 + SERVERS["spark"]) == tests  # which is started once
     assert cover.within(tests, 9 + SERVERS["spark"]) == tests[:2]
-    assert cover.tests(found(tmp_path, "5 -> 6")) == tests  # at import alone: whatever runs the file
+    assert (
+        cover.tests(found(tmp_path, "5 -> 6")) == tests
+    )  # at import alone: whatever runs the file
     offered = dataclasses.replace(found(tmp_path, "5 -> 6"), file="_kernel/__init__.py")
-    assert cover.tests(offered) == [names, other]  # and what looks at the names that a package offers
+    assert cover.tests(offered) == [
+        names,
+        other,
+    ]  # and what looks at the names that a package offers
 
 
 def test_the_lines_the_seconds_and_the_server_of_each_test_that_passes_are_recorded(tmp_path):
@@ -135,15 +175,43 @@ def test_the_lines_the_seconds_and_the_server_of_each_test_that_passes_are_recor
     (tmp_path / "tests" / "cli").mkdir()
     (tmp_path / "tests" / "cli" / "test_check.py").touch()
     (tmp_path / "src" / "leastnoise" / "_kernel" / "a.py").write_text("def f(x):\n    return x\n")
-    (tmp_path / "tests" / "kernel" / "test_k.py").write_text("import a\ndef test_f(url): a.f(url)\ndef test_no(): assert not a.f(1)\n")
+    (tmp_path / "tests" / "kernel" / "test_k.py").write_text(
+        "import a\ndef test_f(url): a.f(url)\ndef test_no(): assert not a.f(1)\n"
+    )
     (tmp_path / "conftest.py").write_text("import pytest\n@pytest.fixture\ndef url(): return 1\n")
-    path = os.pathsep.join(map(str, (Path(__file__).parents[1], Path(__file__).parents[2], tmp_path / "src" / "leastnoise" / "_kernel")))
-    command = [sys.executable, "-m", "mutants.covering", str(tmp_path), str(tmp_path / "lines.json")]
-    subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": path}, check=True, capture_output=True)
+    path = os.pathsep.join(
+        map(
+            str,
+            (
+                Path(__file__).parents[1],
+                Path(__file__).parents[2],
+                tmp_path / "src" / "leastnoise" / "_kernel",
+            ),
+        )
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "mutants.covering",
+        str(tmp_path),
+        str(tmp_path / "lines.json"),
+    ]
+    subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": path},
+        check=True,
+        capture_output=True,
+    )
     known = json.loads((tmp_path / "lines.json").read_text("utf-8"))
     name = "tests/kernel/test_k.py::test_f"
-    assert {test: server for test, (_, server) in known["tests"].items()} == {name: "url", NAMES: ""}
-    assert known["lines"] == {"_kernel/a.py": {"1": [""], "2": [name, f"{name.removesuffix('f')}no"]}}
+    assert {test: server for test, (_, server) in known["tests"].items()} == {
+        name: "url",
+        NAMES: "",
+    }
+    assert known["lines"] == {
+        "_kernel/a.py": {"1": [""], "2": [name, f"{name.removesuffix('f')}no"]}
+    }
 
 
 def test_every_target_is_there():
@@ -165,9 +233,21 @@ def test_what_server_a_test_needs_is_in_its_fixtures_or_its_parameters():
 
 
 def test_the_page_lists_every_survivor_with_its_reason(tmp_path, monkeypatch):
-    mutants = [mutant for mutant in mutants_of(tmp_path, "_kernel/sample.py") if mutant.before in {"5", "> least", "3"}]
-    states = dict(zip([mutant.key for mutant in mutants], ("survived", "survived", "killed"), strict=True))
-    facts = {"seed": 1, "commit": "abc", "date": "today", "all": 99, "mutants": [dataclasses.asdict(mutant) for mutant in mutants]}
+    mutants = [
+        mutant
+        for mutant in mutants_of(tmp_path, "_kernel/sample.py")
+        if mutant.before in {"5", "> least", "3"}
+    ]
+    states = dict(
+        zip([mutant.key for mutant in mutants], ("survived", "survived", "killed"), strict=True)
+    )
+    facts = {
+        "seed": 1,
+        "commit": "abc",
+        "date": "today",
+        "all": 99,
+        "mutants": [dataclasses.asdict(mutant) for mutant in mutants],
+    }
     (tmp_path / "sample.json").write_text(json.dumps(facts), "utf-8")
     lines = [json.dumps({"key": key, "state": state}) for key, state in states.items()]
     (tmp_path / "results.jsonl").write_text("\n".join(lines), "utf-8")
@@ -181,7 +261,9 @@ def test_the_page_lists_every_survivor_with_its_reason(tmp_path, monkeypatch):
     assert "| **the same, with the tests added since** | 2 | 1 | 0 | 1 | 50.0 |" in page
     assert page.count("not yet looked at") == 1
     assert "or that a test kills now: 1 equivalent." in page
-    (tmp_path / "reasons.toml").write_text(f'{reasons}"{mutants[1].name}" = "closed: there is a test"', "utf-8")
+    (tmp_path / "reasons.toml").write_text(
+        f'{reasons}"{mutants[1].name}" = "closed: there is a test"', "utf-8"
+    )
     report.write(tmp_path, tmp_path / "page.md")
     page = (tmp_path / "page.md").read_text("utf-8")
     assert "| **without those that change no result** | 2 | 1 | 0 | 1 | 50.0 |" in page

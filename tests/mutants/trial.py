@@ -16,10 +16,15 @@ from mutants.generate import Mutant, mutated
 from waiting import HANGS
 
 FIRST = 60  # tests that run before the files of more are imported
-MOST = 60.0  # CPU seconds of tests that a mutant meets at most, by what they took on the code as it is
-# CPU seconds beyond three times what the tests took when they were recorded, where later ones found values kept by earlier ones.
+MOST = (
+    60.0  # CPU seconds of tests that a mutant meets at most, by what they took on the code as it is
+)
+# CPU seconds beyond three times what the tests took when they were recorded, where later ones found
+# values kept by earlier ones.
 PATIENCE = 90.0
-ENDED = "ended with"  # how that begins which pytest says where no test failed: a change broke a conftest, or the run itself
+# how that begins which pytest says where no test failed: a change broke a conftest, or the run
+# itself
+ENDED = "ended with"
 # pytest within limits of CPU seconds and of memory
 PROGRAM = """
 import resource, sys, pytest
@@ -55,7 +60,8 @@ def run(tree: Path, cover: Cover, mutant: Mutant | None, tests: list[str]) -> Ou
         tests: in order; those beyond `MOST` are left out.
 
     Raises:
-        RuntimeError: no test failed, and pytest ended early without the change too, so that nothing is known about it.
+        RuntimeError: no test failed, and pytest ended early without the change too, so that nothing
+            is known about it.
     """
     chosen = cover.within(tests, MOST)
     with changed(tree / "src" / "leastnoise", mutant):
@@ -65,8 +71,14 @@ def run(tree: Path, cover: Cover, mutant: Mutant | None, tests: list[str]) -> Ou
                 break
         else:
             return Outcome("survived", len(chosen), "")
-    if mutant and by.startswith(ENDED) and (found := run(tree, cover, None, part)).state != "survived":
-        raise RuntimeError(f"The tests of {mutant.name} do not run on the code as it is either: {found.by}")
+    if (
+        mutant
+        and by.startswith(ENDED)
+        and (found := run(tree, cover, None, part)).state != "survived"
+    ):
+        raise RuntimeError(
+            f"The tests of {mutant.name} do not run on the code as it is either: {found.by}"
+        )
     return Outcome(state, len(chosen), by)
 
 
@@ -94,10 +106,22 @@ def run_tests(tree: Path, tests: list[str], limit: float) -> tuple[str, str]:
     """The state, and what made it, of a run that ends with the first test that fails, or after so many CPU seconds."""
     with tempfile.TemporaryDirectory() as folder, (Path(folder) / "told").open("w+") as told:
         (Path(folder) / "tests").write_text("\n".join(tests), "utf-8")
-        options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", str(tree), f"@{folder}/tests"]
+        options = [
+            "-q",
+            "-x",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+            "--rootdir",
+            str(tree),
+            f"@{folder}/tests",
+        ]
         command = [sys.executable, "-c", PROGRAM, str(int(limit) + 1), *options]
         own = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
-        with subprocess.Popen(command, cwd=tree, env=own, stdout=told, stderr=told, start_new_session=True) as process:
+        with subprocess.Popen(
+            command, cwd=tree, env=own, stdout=told, stderr=told, start_new_session=True
+        ) as process:
             try:
                 code = process.wait(HANGS + limit)
             except subprocess.TimeoutExpired:  # a mutant that waits for ever uses no CPU time

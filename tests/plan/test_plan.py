@@ -18,7 +18,15 @@ from leastnoise._check import InputError, InternalError
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._fitting import fit, gaussian_mu_squared, root_up, round_up
 from leastnoise._linop import Dense, Identity, Prefix, Tree
-from leastnoise._measurements import Block, Factor, Limits, Measurements, cost, measurements_digest, measurements_value
+from leastnoise._measurements import (
+    Block,
+    Factor,
+    Limits,
+    Measurements,
+    cost,
+    measurements_digest,
+    measurements_value,
+)
 from leastnoise._plan import Plan, Promise, TableError
 from leastnoise._workload import queries
 
@@ -33,11 +41,18 @@ ASKED = queries(DOMAIN, b="identity", weight=2)
 
 
 def small(*blocks: Block, **changes: object) -> Measurements:
-    values = {"domain": DOMAIN, "privacy": Privacy(PureDP(1)), "noise": Noise.DISCRETE_LAPLACE, "blocks": blocks or (TREE,)}
+    values = {
+        "domain": DOMAIN,
+        "privacy": Privacy(PureDP(1)),
+        "noise": Noise.DISCRETE_LAPLACE,
+        "blocks": blocks or (TREE,),
+    }
     return Measurements(**{**values, **changes})
 
 
-def one(*factors: Factor, scale: int = 1, measure: str | None = None, limits: Limits | None = None) -> Block:
+def one(
+    *factors: Factor, scale: int = 1, measure: str | None = None, limits: Limits | None = None
+) -> Block:
     return Block(factors, Fraction(scale), measure, limits)
 
 
@@ -57,7 +72,10 @@ def test_json_round_trip_keeps_everything() -> None:
     again = Plan.from_json(plan.to_json())
     assert again == plan
     assert again.digest() == plan.digest() != SMALL.digest()
-    assert (measurements_digest(again.measured()), again.workload) == (measurements_digest(made), ASKED)
+    assert (measurements_digest(again.measured()), again.workload) == (
+        measurements_digest(made),
+        ASKED,
+    )
     assert again.expected_error() == promise
     assert plan.lower_bound() == 2.25
 
@@ -75,11 +93,17 @@ def test_limits_survive_json_and_change_the_digest() -> None:
     assert len({measurements_digest(small(block)) for block in (SUMS, stepped, other)}) == 3
     assert "limits" not in measurements_value(small(SUMS))
     assert [entry.block.limits for entry in equations(made, "pay")] == [steps, steps]
-    with pytest.raises(InputError, match="Sums of pay under different limits differ in their bias and are not estimated together"):
+    with pytest.raises(
+        InputError,
+        match="Sums of pay under different limits differ in their bias and are not estimated "
+        "together",
+    ):
         equations(small(stepped, other), "pay")
     value = json.loads(plan.to_json())
     value["blocks"][1]["limits"] = 1
-    with pytest.raises(InputError, match="the place of limits must be a whole number from 0 to 0; got 1"):
+    with pytest.raises(
+        InputError, match="the place of limits must be a whole number from 0 to 0; got 1"
+    ):
         Plan.from_json(json.dumps(value))
     value["limits"] = 7
     with pytest.raises(InputError, match="This is not a plan, or a damaged one"):
@@ -97,7 +121,12 @@ def test_limits_are_values() -> None:
 
 
 def test_a_smaller_limit_leaves_headroom_and_noise() -> None:
-    plan = fit(PAY, Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, [(one(measure="pay", limits=Limits([2**20])), 1.0)])
+    plan = fit(
+        PAY,
+        Privacy(PureDP(1)),
+        Noise.DISCRETE_LAPLACE,
+        [(one(measure="pay", limits=Limits([2**20])), 1.0)],
+    )
     assert (plan.blocks[0].scale, plan.blocks[0].limits) == (2**20, Limits([2**20]))
     low = Domain(a=["x"], measures={"pay": Measure("pay", -50, 100)})
     block = one(measure="pay", limits=Limits([10]))
@@ -117,11 +146,20 @@ def block_with(**changes: object) -> str:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        *((text, "This is not a plan, or a damaged one") for text in ("", "[]", "{}", '{"format": 1}', '{"format": 1, "factors": [{}]}')),
-        *((block_with(scale=scale), "scale must be a text such as '1/3'") for scale in ("abc", "1e999999", 0.1, True, "-1/2", "Infinity")),
+        *(
+            (text, "This is not a plan, or a damaged one")
+            for text in ("", "[]", "{}", '{"format": 1}', '{"format": 1, "factors": [{}]}')
+        ),
+        *(
+            (block_with(scale=scale), "scale must be a text such as '1/3'")
+            for scale in ("abc", "1e999999", 0.1, True, "-1/2", "Infinity")
+        ),
         (block_with(factors=[-1]), "a factor's place must be a whole number from 0 to 0; got -1"),
         (edited(format=99), "the format of a plan must be 1; got 99. Make the plan again"),
-        (edited(mechanism="laplace"), "mechanism must be one of 'discrete_laplace', .* got 'laplace'"),
+        (
+            edited(mechanism="laplace"),
+            "mechanism must be one of 'discrete_laplace', .* got 'laplace'",
+        ),
     ],
 )
 def test_damaged_plans_are_refused(text: str, message: str) -> None:
@@ -137,24 +175,57 @@ def test_damaged_plans_are_refused(text: str, message: str) -> None:
         (lambda: small(grid=0), "grid must be a whole number from 1"),
         (lambda: small(one(scale=0)), "scale must be a number above 0; got Fraction\\(0, 1\\)"),
         (lambda: small(one(scale=-1)), "scale must be a number above 0"),
-        (lambda: small(one(Factor(("c",), Identity(2)))), "attributes of a block must be attributes of the domain"),
+        (
+            lambda: small(one(Factor(("c",), Identity(2)))),
+            "attributes of a block must be attributes of the domain",
+        ),
         (lambda: small(one(CELLS.factors[1], CELLS.factors[0])), "each once, in its order"),
         (lambda: small(one(TREE.factors[0], TREE.factors[0])), "each once, in its order"),
-        (lambda: small(one(Factor(("b",), Identity(7)))), "size of an operator must be the 8 cells of b; got 7"),
-        (lambda: small(one(measure="tips")), "measure of a block must be a measure of the domain; got 'tips'"),
-        (lambda: small(one(scale=2**57)), "scale must be a fraction whose terms, with grid and row weights, stay below 2\\^56"),
-        (lambda: Factor(("b",), Identity(8), np.zeros(8, dtype=int)), "row_weights must be 8 whole numbers from 1 to 2\\^20"),
-        (lambda: Factor(("b",), Identity(8), np.full(8, 1.5)), "row_weights must be whole numbers; got 'float64'"),
-        (lambda: Limits([1, 2]), "limits without an attribute must be one value; got '2 values'. Name the attribute"),
+        (
+            lambda: small(one(Factor(("b",), Identity(7)))),
+            "size of an operator must be the 8 cells of b; got 7",
+        ),
+        (
+            lambda: small(one(measure="tips")),
+            "measure of a block must be a measure of the domain; got 'tips'",
+        ),
+        (
+            lambda: small(one(scale=2**57)),
+            "scale must be a fraction whose terms, with grid and row weights, stay below 2\\^56",
+        ),
+        (
+            lambda: Factor(("b",), Identity(8), np.zeros(8, dtype=int)),
+            "row_weights must be 8 whole numbers from 1 to 2\\^20",
+        ),
+        (
+            lambda: Factor(("b",), Identity(8), np.full(8, 1.5)),
+            "row_weights must be whole numbers; got 'float64'",
+        ),
+        (
+            lambda: Limits([1, 2]),
+            "limits without an attribute must be one value; got '2 values'. Name the attribute",
+        ),
         (lambda: Limits([1.5]), "limits must be a flat array of whole numbers; got 'float64 array"),
         (lambda: Limits([]), "limits must be a flat array of whole numbers"),
-        (lambda: Limits([5, -1], "a"), "limits must be from 0 to 2\\^53 - 1 units, one of them at least 1; got '-1 to 5'"),
+        (
+            lambda: Limits([5, -1], "a"),
+            "limits must be from 0 to 2\\^53 - 1 units, one of them at least 1; got '-1 to 5'",
+        ),
         (lambda: Limits([0]), "one of them at least 1; got '0 to 0'"),
         (lambda: Limits(np.array([2**64 - 1], dtype=np.uint64)), "from 0 to 2\\^53 - 1 units"),
         (lambda: small(one(limits=Limits([1]))), "the limits of a block of counts must be None"),
-        (lambda: small(one(measure="pay", limits=Limits([1, 2, 3], "a"))), "one for each of the 2 cells of a; got '3 values'"),
-        (lambda: small(one(measure="pay", limits=Limits([1], "z"))), "an attribute must be one of 'a', 'b'"),
-        (lambda: small(one(measure="pay", limits=Limits([1001]))), "at most the upper bound of pay, 1000 units; got 1001"),
+        (
+            lambda: small(one(measure="pay", limits=Limits([1, 2, 3], "a"))),
+            "one for each of the 2 cells of a; got '3 values'",
+        ),
+        (
+            lambda: small(one(measure="pay", limits=Limits([1], "z"))),
+            "an attribute must be one of 'a', 'b'",
+        ),
+        (
+            lambda: small(one(measure="pay", limits=Limits([1001]))),
+            "at most the upper bound of pay, 1000 units; got 1001",
+        ),
         (lambda: small(grid=3), "grid must be a power of two; got 3"),
         (SMALL.expected_error, "has no expected error"),
     ],
@@ -166,20 +237,26 @@ def test_guards(make: object, message: str) -> None:
 
 def test_public_bounds_too_large_for_exact_arithmetic_are_refused() -> None:
     with pytest.raises(
-        InputError, match=r"too large for exact arithmetic: a measured sum may reach \d+, allowed is below 2\^62. Choose a larger unit"
+        InputError,
+        match=r"too large for exact arithmetic: a measured sum may reach \d+, allowed is below 2\^62. Choose a larger unit",
     ):
         small(one(measure="pay"), domain=PAY)
 
 
 def test_tables_too_large_to_count_are_refused_with_their_size() -> None:
     domain = Domain(a=Integers(1, 2**15), b=Integers(1, 2**15))
-    with pytest.raises(InputError, match="may have at most 268435456 cells; got 1073741824 for a x b"):
+    with pytest.raises(
+        InputError, match="may have at most 268435456 cells; got 1073741824 for a x b"
+    ):
         small(one(*(Factor((name,), Identity(2**15)) for name in "ab")), domain=domain)
 
 
 def test_arrays_in_plan_files_are_bounded_by_the_domain() -> None:
     plan = plan_of(small(one(Factor(("b",), Dense(np.eye(8, dtype=int)), np.arange(1, 9)))))
-    for place, shape, message in (("operator", [8, 9], "at most 8 columns"), ("row_weights", [2**40], "of at most 8 numbers")):
+    for place, shape, message in (
+        ("operator", [8, 9], "at most 8 columns"),
+        ("row_weights", [2**40], "of at most 8 numbers"),
+    ):
         bad = json.loads(plan.to_json())
         entry = bad["factors"][0][place]
         (entry["matrix"] if place == "operator" else entry)["shape"] = shape
@@ -194,12 +271,18 @@ def test_what_a_plan_says_cannot_be_changed_at_any_depth() -> None:
     digest = plan.digest()
     given_details["design"]["tables"].append(3)
     for change in (lambda: plan.details.update(x=1), lambda: plan.details["design"].pop("tables")):
-        with pytest.raises(TypeError, match="What a plan says cannot be changed; make another plan"):
+        with pytest.raises(
+            TypeError, match="What a plan says cannot be changed; make another plan"
+        ):
             change()
     assert plan.details == {"design": {"tables": (1, 2)}}
     assert plan.digest() == digest
     assert Plan.from_json(plan.to_json()) == plan
-    for copied in (copy.copy(plan.details), copy.deepcopy(plan.details), pickle.loads(pickle.dumps(plan.details))):
+    for copied in (
+        copy.copy(plan.details),
+        copy.deepcopy(plan.details),
+        pickle.loads(pickle.dumps(plan.details)),
+    ):
         assert type(copied) is type(plan.details)
         assert copied == plan.details
 
@@ -209,8 +292,13 @@ def test_a_plan_that_decides_on_the_way_says_what_it_lacks() -> None:
     again = Plan.from_json(plan.to_json())
     assert (again, again.digest(), again.fallback) == (plan, plan.digest(), SMALL)
     assert plan.cost().budget == PureDP(1)
-    for asked, lacks in ((plan.measured, "no measurements that are known beforehand"), (plan.lower_bound, "no expected error")):
-        with pytest.raises(InputError, match=f"The plan 'test' has {lacks}: what it does depends on the data"):
+    for asked, lacks in (
+        (plan.measured, "no measurements that are known beforehand"),
+        (plan.lower_bound, "no expected error"),
+    ):
+        with pytest.raises(
+            InputError, match=f"The plan 'test' has {lacks}: what it does depends on the data"
+        ):
             asked()
     with pytest.raises(InputError, match="must have questions; got none"):
         Plan.from_json(json.dumps(json.loads(plan.to_json()) | {"questions": []}))
@@ -221,7 +309,10 @@ def test_a_plan_that_decides_on_the_way_says_what_it_lacks() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"workload": ()}, "the workload and privacy of a plan must be Workload, Privacy; got 'tuple, Privacy'"),
+        (
+            {"workload": ()},
+            "the workload and privacy of a plan must be Workload, Privacy; got 'tuple, Privacy'",
+        ),
         ({"strategy": ""}, "strategy of a plan must be a name"),
         ({"details": 2}, "its details an object"),
         ({"privacy": Privacy(PureDP(2))}, "must be of its own domain and privacy"),
@@ -250,15 +341,27 @@ def test_one_short_scale_meets_pure_budgets_exactly() -> None:
 )
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @pytest.mark.parametrize("rows", [1, 3])
-def test_fitted_plans_cost_the_budget_and_hardly_less(budget: object, mechanism: str, neighbours: str, rows: int) -> None:
+def test_fitted_plans_cost_the_budget_and_hardly_less(
+    budget: object, mechanism: str, neighbours: str, rows: int
+) -> None:
     privacy = Privacy(budget, neighbours, None if rows == 1 else "id", rows)
-    blocks = [(TREE, 0.123), (CELLS, 3.7), (SUMS, 1e-4), (one(Factor(("b",), Prefix(8), np.arange(1, 9))), 0.5)]
+    blocks = [
+        (TREE, 0.123),
+        (CELLS, 3.7),
+        (SUMS, 1e-4),
+        (one(Factor(("b",), Prefix(8), np.arange(1, 9))), 0.5),
+    ]
     plan = fit(DOMAIN, privacy, mechanism, blocks)
     assert covers(privacy.budget, cost(plan))
     # One part in ten thousand less noise would be too little.
-    less = (replace(block, scale=round_up(block.scale * Fraction(9999, 10000), 20)) for block in plan.blocks)
+    less = (
+        replace(block, scale=round_up(block.scale * Fraction(9999, 10000), 20))
+        for block in plan.blocks
+    )
     assert not covers(privacy.budget, cost(replace(plan, blocks=tuple(less))))
-    ratios = [float(block.scale) * weight for block, (_, weight) in zip(plan.blocks, blocks, strict=True)]
+    ratios = [
+        float(block.scale) * weight for block, (_, weight) in zip(plan.blocks, blocks, strict=True)
+    ]
     np.testing.assert_allclose(ratios, ratios[0], rtol=1e-5)
 
 
@@ -270,9 +373,15 @@ def test_rounded_gaussians_get_a_fine_grid() -> None:
 
 
 def test_mechanisms_that_cannot_meet_a_definition_are_refused() -> None:
-    with pytest.raises(InputError, match=r"the noise must be discrete_laplace for the budget PureDP.* got 'rounded_gaussian'"):
+    with pytest.raises(
+        InputError,
+        match=r"the noise must be discrete_laplace for the budget PureDP.* got 'rounded_gaussian'",
+    ):
         fit(DOMAIN, Privacy(PureDP(1)), Noise.ROUNDED_GAUSSIAN, [(TREE, 1.0)])
-    with pytest.raises(InputError, match=r"must be rounded_gaussian or discrete_laplace for the budget ApproxDP.* got 'discrete_gaussian'"):
+    with pytest.raises(
+        InputError,
+        match=r"must be rounded_gaussian or discrete_laplace for the budget ApproxDP.* got 'discrete_gaussian'",
+    ):
         fit(DOMAIN, Privacy(ApproxDP(1, "1e-6")), Noise.DISCRETE_GAUSSIAN, [(TREE, 1.0)])
     with pytest.raises(InternalError, match="weight that is not above 0"):
         fit(DOMAIN, Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, [(TREE, 1.0), (CELLS, 0.0)])

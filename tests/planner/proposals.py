@@ -15,7 +15,9 @@ from leastnoise._planner import PLANNERS, Strategy, Task
 from leastnoise._workload import Workload, queries
 
 
-def proposal(name: str, workload: Workload, privacy: Privacy | Budget, noise: Noise | None = None) -> Strategy:
+def proposal(
+    name: str, workload: Workload, privacy: Privacy | Budget, noise: Noise | None = None
+) -> Strategy:
     """The strategy of a planner, by default for the usual noise of the budget."""
     whole = privacy if isinstance(privacy, Privacy) else Privacy(privacy)
     return PLANNERS[name].strategy(Task(workload, whole, noise or noises(whole)[0]))
@@ -25,7 +27,12 @@ def plan_of(name: str, workload: Workload, privacy: Privacy | Budget) -> Plan:
     """What a planner proposes, fitted to the budget, which it must keep."""
     whole = privacy if isinstance(privacy, Privacy) else Privacy(privacy)
     found = proposal(name, workload, whole)
-    plan = promised(workload, fit(workload.domain, whole, noises(whole)[0], found.blocks), name, details=found.details)
+    plan = promised(
+        workload,
+        fit(workload.domain, whole, noises(whole)[0], found.blocks),
+        name,
+        details=found.details,
+    )
     assert covers(whole.budget, plan.cost())
     return plan
 
@@ -38,17 +45,24 @@ def error_of(name: str, workload: Workload, privacy: Privacy | Budget) -> float:
 def total_squared_error(workload: Workload, plan: Measurements) -> float:
     """The sum over all queries of their importance times the variance of their answer."""
     known = structures(workload, plan)
-    return math.fsum(product.importance * known[product.measure].total(product) for product in workload)
+    return math.fsum(
+        product.importance * known[product.measure].total(product) for product in workload
+    )
 
 
 def prefix(size: int) -> Workload:
     return queries(Domain(a=Integers(0, size - 1)), a="prefix")
 
 
-def tables(shape: tuple[int, ...], sets: Iterable[tuple[int, ...]], rich: int = 0, kind: str = "prefix") -> Workload:
+def tables(
+    shape: tuple[int, ...], sets: Iterable[tuple[int, ...]], rich: int = 0, kind: str = "prefix"
+) -> Workload:
     """Tables of these attributes; the first ``rich`` ones are asked for by prefix sums or ranges, the others by their cells."""
     domain = Domain({f"a{place}": Integers(0, size - 1) for place, size in enumerate(shape)})
-    parts = [queries(domain, {f"a{place}": kind if place < rich else "identity" for place in own}) for own in sets]
+    parts = [
+        queries(domain, {f"a{place}": kind if place < rich else "identity" for place in own})
+        for own in sets
+    ]
     return Workload(domain, tuple(product for part in parts for product in part))
 
 
@@ -67,9 +81,10 @@ def cube_workload(count: int, k: int, kind: str) -> list[tuple[int, ...]]:
     return ways(count, k) + {"": [], "*": larger[::2], "a": [s for s in larger if 0 in s]}[kind]
 
 
-# Total squared errors at epsilon 1, the factor 2 included, of a cube's tables: measured without recovery, by weights inside their closure,
-# both as published, and by a covering design; of the last Adult 1* was 207235 by a search and
-# NLTCS 1* 163427 with signs beside tables (docs/decisions/planning.md).
+# Total squared errors at epsilon 1, the factor 2 included, of a cube's tables: measured without
+# recovery, by weights inside their closure, both as published, and by a covering design; of the
+# last Adult 1* was 207235 by a search and NLTCS 1* 163427 with signs beside tables
+# (docs/decisions/planning.md).
 CUBES: dict[tuple[tuple[int, ...], int, str], tuple[float | None, float | None, float]] = {
     (NLTCS, 1, ""): (16384, 8704, 4608),
     (NLTCS, 1, "*"): (3.07e6, 589215, 163660),

@@ -7,14 +7,31 @@ from baselines._linear import strategy_rmse
 
 from leastnoise._estimate import Halving
 from leastnoise._families import gram_of, summed
-from leastnoise._linop import AllRanges, Coarse, Dense, Identity, Prefix, Ranges, Total, column_sums, dense
+from leastnoise._linop import (
+    AllRanges,
+    Coarse,
+    Dense,
+    Identity,
+    Prefix,
+    Ranges,
+    Total,
+    column_sums,
+    dense,
+)
 from leastnoise._planner import bucket_gram, difference_costs, first_levels, on_buckets, total_cost
 
 
 def operators(size):
     rng = np.random.default_rng(size)
     ends = np.sort(rng.integers(0, size, (2, 9)), axis=0)
-    return [Identity(size), Total(size), Prefix(size), AllRanges(size), Ranges(size, *ends), Dense(rng.integers(-2, 3, (4, size)))]
+    return [
+        Identity(size),
+        Total(size),
+        Prefix(size),
+        AllRanges(size),
+        Ranges(size, *ends),
+        Dense(rng.integers(-2, 3, (4, size))),
+    ]
 
 
 @pytest.mark.parametrize("size", [16, 13, 6])
@@ -25,7 +42,12 @@ def test_the_gram_matrix_on_buckets_is_that_of_the_transformed_queries(size):
     asked = list(zip([1.0, 2.5, 0.5, 1.0, 3.0, 7.0], operators(size), strict=True))
     rows = [dense(operator) @ expansion for _, operator in asked]
     whole = sum(weight * own.T @ own for (weight, _), own in zip(asked, rows, strict=True))
-    assert np.allclose(bucket_gram(summed([(weight, gram_of(operator)) for weight, operator in asked]), starts).array, whole)
+    assert np.allclose(
+        bucket_gram(
+            summed([(weight, gram_of(operator)) for weight, operator in asked]), starts
+        ).array,
+        whole,
+    )
 
 
 @pytest.mark.parametrize("size", [16, 13, 6, 1])
@@ -40,14 +62,22 @@ def test_the_costs_of_differences_are_those_of_the_queries(size):
                 if halving.left[level][block] and halving.right[level][block]:
                     halving.levels(vector)[level][block] = 1.0
                 cells = halving.together(vector, bounded=False)
-                assert np.isclose(2 * ((rows @ cells) ** 2).sum(), cost[block]), (operator, level, block)
+                assert np.isclose(2 * ((rows @ cells) ** 2).sum(), cost[block]), (
+                    operator,
+                    level,
+                    block,
+                )
 
 
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("count", [1, 2, 5, 40])
-def test_the_strategy_on_buckets_is_no_worse_than_greedy_h_and_the_same_for_all_cells_of_a_bucket(power, count):
+def test_the_strategy_on_buckets_is_no_worse_than_greedy_h_and_the_same_for_all_cells_of_a_bucket(
+    power, count
+):
     size = 200
-    starts = np.sort(np.random.default_rng(count).choice(np.arange(1, size), count - 1, replace=False))
+    starts = np.sort(
+        np.random.default_rng(count).choice(np.arange(1, size), count - 1, replace=False)
+    )
     starts = np.concatenate([[0], starts]).astype(np.int64)
     factor = on_buckets(("age",), gram_of(AllRanges(size)), starts, power)
     assert isinstance(factor.operator, Coarse)
@@ -72,13 +102,27 @@ def test_the_first_levels_suit_the_workload(power):
     assert np.isclose((weights**power).sum(), 1)
     assert weights[-1] > weights[0]
     assert levels(Identity(4096))[0] == (1,)
-    assert [levels(Prefix(size))[0] for size in (4, 64, 200, 1024, 2048)] == [(1,), (1, 8), (1, 4, 32), (1, 8, 128), (1, 16, 256)]
-    assert levels(Prefix(4096))[1][-1] > weights[-1]  # every prefix sum has the error of the widest blocks before it
+    assert [levels(Prefix(size))[0] for size in (4, 64, 200, 1024, 2048)] == [
+        (1,),
+        (1, 8),
+        (1, 4, 32),
+        (1, 8, 128),
+        (1, 16, 256),
+    ]
+    assert (
+        levels(Prefix(4096))[1][-1] > weights[-1]
+    )  # every prefix sum has the error of the widest blocks before it
     assert first_levels([], 1.0, power)[0] == (1,)
 
 
 def test_what_an_error_of_the_total_costs():
-    operators = (Identity(6), Prefix(6), AllRanges(6), Ranges(6, [0, 2], [5, 2]), Dense(np.arange(12).reshape(2, 6)))
+    operators = (
+        Identity(6),
+        Prefix(6),
+        AllRanges(6),
+        Ranges(6, [0, 2], [5, 2]),
+        Dense(np.arange(12).reshape(2, 6)),
+    )
     for operator in operators:
         spread = dense(operator).astype(float).mean(axis=1)
         assert np.isclose(total_cost(summed([(2.0, gram_of(operator))])), 2 * (spread**2).sum())
@@ -90,7 +134,9 @@ def test_queries_that_see_few_buckets_are_no_obstacle(power):
     asked = {
         "one range": Ranges(size, [10], [37]),
         "the total": Total(size),
-        "two clusters": Ranges(size, np.repeat([20, 300], 50), np.concatenate([np.arange(25, 75), np.arange(310, 360)])),
+        "two clusters": Ranges(
+            size, np.repeat([20, 300], 50), np.concatenate([np.arange(25, 75), np.arange(310, 360)])
+        ),
         "nothing but zeros": Dense(np.zeros((1, size), dtype=int)),
     }
     for name, operator in asked.items():

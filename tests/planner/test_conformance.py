@@ -14,15 +14,21 @@ from leastnoise._measurements import cost
 from leastnoise._planner import PLANNERS, NotApplicable, Strategy, Task
 from leastnoise._workload import Workload, marginals, matrix, queries
 
-DOMAIN = Domain(a=Coded(3), b=Integers(0, 5), c=Integers(0, 2), measures={"pay": Measure("pay", 0, 9)})
+DOMAIN = Domain(
+    a=Coded(3), b=Integers(0, 5), c=Integers(0, 2), measures={"pay": Measure("pay", 0, 9)}
+)
 WORKLOADS = {
     "tables": marginals(DOMAIN, upto=2),
     "prefix": queries(DOMAIN, b="prefix", weight="1/2"),
     "product": queries(DOMAIN, b="all_ranges", c="prefix", weight="1/3"),
-    "mixed": marginals(DOMAIN, ways=2) + queries(DOMAIN, b="prefix", weight=2) + queries(DOMAIN, a="identity", c="all_ranges"),
-    "cells and sums of ranges": queries(DOMAIN, a="identity") + queries(DOMAIN, b="prefix", sum="pay"),
+    "mixed": marginals(DOMAIN, ways=2)
+    + queries(DOMAIN, b="prefix", weight=2)
+    + queries(DOMAIN, a="identity", c="all_ranges"),
+    "cells and sums of ranges": queries(DOMAIN, a="identity")
+    + queries(DOMAIN, b="prefix", sum="pay"),
     "sums": marginals(DOMAIN, ways=1) + marginals(DOMAIN, ways=1, of=["a", "c"], sum="pay"),
-    "any numbers": queries(DOMAIN, b=matrix([[1, -2, 0, 1, 0, 0], [0, 1, 1, 0, 0, 3]])) + queries(DOMAIN, a="prefix", sum="pay"),
+    "any numbers": queries(DOMAIN, b=matrix([[1, -2, 0, 1, 0, 0], [0, 1, 1, 0, 0, 3]]))
+    + queries(DOMAIN, a="prefix", sum="pay"),
 }
 NOISES = {
     "pure": (PureDP(2), Noise.DISCRETE_LAPLACE),
@@ -40,7 +46,9 @@ def proposed(name: str, workload: Workload, budget: Budget, noise: Noise) -> Str
 
 @pytest.mark.parametrize("kind", NOISES)
 @pytest.mark.parametrize("name", PLANNERS)
-def test_what_is_proposed_keeps_the_budget_and_has_the_error_that_is_promised(name: str, kind: str) -> None:
+def test_what_is_proposed_keeps_the_budget_and_has_the_error_that_is_promised(
+    name: str, kind: str
+) -> None:
     budget, noise = NOISES[kind]
     for workload in WORKLOADS.values():
         strategy = proposed(name, workload, budget, noise)
@@ -51,7 +59,9 @@ def test_what_is_proposed_keeps_the_budget_and_has_the_error_that_is_promised(na
         assert covers(budget, cost(measured))
         promise = promised(workload, measured, name, details=strategy.details).expected_error()
         assert promise.lower_bound <= promise.total_squared_error * (1 + 1e-9)
-        assert promise.total_squared_error == pytest.approx(LeastSquares(measured).error(workload), rel=2e-3)
+        assert promise.total_squared_error == pytest.approx(
+            LeastSquares(measured).error(workload), rel=2e-3
+        )
 
 
 def forget(_: object = None) -> None:
@@ -64,8 +74,12 @@ def forget(_: object = None) -> None:
 
 @pytest.mark.parametrize("name", PLANNERS)
 def test_a_planner_proposes_the_same_twice(name: str) -> None:
-    once, again = (proposed(name, WORKLOADS["prefix"], *NOISES["pure"]) for _ in map(forget, range(2)))
-    assert (once and [weight for _, weight in once.blocks]) == (again and [weight for _, weight in again.blocks])
+    once, again = (
+        proposed(name, WORKLOADS["prefix"], *NOISES["pure"]) for _ in map(forget, range(2))
+    )
+    assert (once and [weight for _, weight in once.blocks]) == (
+        again and [weight for _, weight in again.blocks]
+    )
 
 
 def test_the_page_of_strategies_is_made_from_the_registry() -> None:
@@ -74,11 +88,20 @@ def test_the_page_of_strategies_is_made_from_the_registry() -> None:
 
 
 @pytest.mark.parametrize("name", PLANNERS)
-def test_a_record_says_what_it_measures_how_long_it_takes_and_what_to_choose_instead(name: str) -> None:
-    planner, short, long = PLANNERS[name], *(queries(Domain(a=Integers(0, last)), a="prefix") for last in (3, 1023))
+def test_a_record_says_what_it_measures_how_long_it_takes_and_what_to_choose_instead(
+    name: str,
+) -> None:
+    planner, short, long = (
+        PLANNERS[name],
+        *(queries(Domain(a=Integers(0, last)), a="prefix") for last in (3, 1023)),
+    )
     assert (planner.name, bool(planner.measures), bool(planner.made_for)) == (name, True, True)
-    assert planner.seconds(short) <= planner.seconds(long) <= (planner.most or planner.seconds)(long)
+    assert (
+        planner.seconds(short) <= planner.seconds(long) <= (planner.most or planner.seconds)(long)
+    )
     for noise in Noise:
         if noise.norm not in planner.norms:
-            with pytest.raises(NotApplicable, match=r"never worse|; (for pure differential privacy )?choose \w+"):
+            with pytest.raises(
+                NotApplicable, match=r"never worse|; (for pure differential privacy )?choose \w+"
+            ):
                 planner.strategy(Task(short, Privacy(PureDP(1)), noise))

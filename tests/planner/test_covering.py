@@ -10,7 +10,12 @@ from experiments.residuals import coefficients, eigenvalues, optimal_weights, to
 from leastnoise._check import InputError
 from leastnoise._planner import _covering
 from leastnoise._planner._covering import cover_errors, covering_design, greedy_cover
-from leastnoise._planner._residual_algebra import attribute_sets, downward_closure, incidence, table_sizes
+from leastnoise._planner._residual_algebra import (
+    attribute_sets,
+    downward_closure,
+    incidence,
+    table_sizes,
+)
 from planner.proposals import CUBES, cube_workload, ways
 
 
@@ -34,9 +39,16 @@ def meetings(points, lines, strength):
     return {seen[s] for s in itertools.combinations(range(points), strength)}
 
 
-@pytest.mark.parametrize(("points", "strength"), [(n, s) for s, known in ((2, _covering.PLANES), (3, _covering.CIRCLES)) for n in known])
+@pytest.mark.parametrize(
+    ("points", "strength"),
+    [(n, s) for s, known in ((2, _covering.PLANES), (3, _covering.CIRCLES)) for n in known],
+)
 def test_points_of_finite_planes_meet_exactly_once(points, strength):
-    (lines,) = [blocks for name, n, blocks in _covering.designs(strength, points) if "plane" in name and n == points]
+    (lines,) = [
+        blocks
+        for name, n, blocks in _covering.designs(strength, points)
+        if "plane" in name and n == points
+    ]
     assert meetings(points, lines, strength) == {1}
 
 
@@ -57,16 +69,23 @@ def test_the_designs_reach_the_figures(shape, k, kind):
 
 
 TENS, FIVE = (10,) * 8, (75, 16, 5, 2, 20)
-HDMM = [  # RMSE of a cell at unit noise, of eight attributes of ten values and of five attributes of Adult
+# RMSE of a cell at unit noise, of eight attributes of ten values and of five attributes of Adult
+HDMM = [
     *((TENS, (k,), figure) for k, figure in ((1, 7.642), (2, 25.603), (3, 46.39), (4, 52.99))),
-    *((FIVE, sizes, 0.98 * figure) for sizes, figure in (((2,), 6.454), ((3,), 5.665), ((2, 3), 6.664), ((1, 2, 3), 6.965))),
+    *(
+        (FIVE, sizes, 0.98 * figure)
+        for sizes, figure in (((2,), 6.454), ((3,), 5.665), ((2, 3), 6.664), ((1, 2, 3), 6.965))
+    ),
 ]
 
 
 @pytest.mark.parametrize(("shape", "sizes", "figure"), HDMM)
 def test_designs_are_no_worse_than_hdmm(shape, sizes, figure):
     targets = ways(len(shape), *sizes)
-    assert np.sqrt(covering_design(*problem(shape, targets)).error / table_sizes(shape, targets).sum()) <= figure
+    assert (
+        np.sqrt(covering_design(*problem(shape, targets)).error / table_sizes(shape, targets).sum())
+        <= figure
+    )
 
 
 def test_unequal_weights_and_single_valued_attributes_are_covered():
@@ -94,13 +113,20 @@ def test_a_workload_without_symmetry_gets_merged_tables():
 
 def test_every_guard_fires(monkeypatch):
     closure, coefficient = problem((2, 3), [(0, 1)])
-    with pytest.raises(InputError, match="coefficient must be above 0 for at least one attribute set"):
+    with pytest.raises(
+        InputError, match="coefficient must be above 0 for at least one attribute set"
+    ):
         covering_design(closure, np.zeros(closure.count))
     monkeypatch.setattr(_covering, "_MOST_TABLES", 0)
-    with pytest.raises(InputError, match="tables that are weighed together must be at most 0; got 1"):
+    with pytest.raises(
+        InputError, match="tables that are weighed together must be at most 0; got 1"
+    ):
         covering_design(closure, coefficient)
     monkeypatch.setattr(_covering, "_MOST_PAIRS", 1)
-    with pytest.raises(InputError, match="candidates must be at most 1 pairs of the two; got '3 for 2 asked marginals'"):
+    with pytest.raises(
+        InputError,
+        match="candidates must be at most 1 pairs of the two; got '3 for 2 asked marginals'",
+    ):
         greedy_cover((2, 2), [(0,), (1,)])
 
 
@@ -119,7 +145,9 @@ def test_a_cover_is_within_its_bound_of_the_best(shape, power):
     sizes, asked = table_sizes(shape, options), table_sizes(shape, targets)
     inside = np.array([[set(target) <= set(table) for target in targets] for table in options])
     added = np.where(inside, sizes[:, None] / asked, np.inf)
-    picks = itertools.chain.from_iterable(itertools.combinations(range(len(options)), k) for k in range(1, 7))
+    picks = itertools.chain.from_iterable(
+        itertools.combinations(range(len(options)), k) for k in range(1, 7)
+    )
     best = min(len(pick) ** power * added[list(pick)].min(axis=0).max() for pick in picks)
     assert best <= cover.largest <= best * (np.log(len(targets)) + 1) ** 2
     measured = [options.index(table) for table in cover.tables]
@@ -133,5 +161,8 @@ def test_a_cover_is_within_its_bound_of_the_best(shape, power):
 def test_many_attributes_are_covered_without_all_subsets():
     targets = ways(40, 2)
     cover = greedy_cover((3,) * 40, targets)
-    assert all(set(target) <= set(cover.tables[at]) for target, at in zip(targets, cover.source, strict=True))
+    assert all(
+        set(target) <= set(cover.tables[at])
+        for target, at in zip(targets, cover.source, strict=True)
+    )
     assert cover.largest <= len(targets) ** 2

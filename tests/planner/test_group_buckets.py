@@ -15,7 +15,9 @@ def under(threshold: int) -> GroupBuckets:
 
 
 @pytest.mark.parametrize("norm", [1, 2])
-def test_buckets_grow_threefold_up_to_every_threshold_and_have_noise_like_their_ends(norm: int) -> None:
+def test_buckets_grow_threefold_up_to_every_threshold_and_have_noise_like_their_ends(
+    norm: int,
+) -> None:
     for threshold in EDGES[candidate_cells(EDGES)].tolist():
         found = under(threshold)
         assert found.ends[-1] == found.limits.max() == threshold
@@ -35,7 +37,8 @@ def test_buckets_that_are_worth_their_noise_are_kept_by_groups_that_have_enough_
     profile = np.array([1.0, 1.0, 1.0, 0.5, 0.05, 0.0, 0.0][: len(noise)]) * 1e6
     shares = np.array([0.85, 0.14, 0.009, 0.001])
     kept = found.kept(shares[:, None] * profile, noise)
-    # By hand: what lies beyond is kept where it is larger than its noise. 5% of a share of a million is 42,500, 7000, 450 and 50.
+    # By hand: what lies beyond is kept where it is larger than its noise. 5% of a share of a
+    # million is 42,500, 7000, 450 and 50.
     assert noise[3:].round().tolist() == [312.0, 838.0, 2589.0, 8000.0]
     assert kept.buckets.tolist() == [5, 5, 4, 4]
     assert kept.shares == pytest.approx(shares, abs=2e-3)
@@ -46,7 +49,9 @@ def test_buckets_that_are_worth_their_noise_are_kept_by_groups_that_have_enough_
 def test_noise_above_all_values_is_left_out_by_all() -> None:
     found, random = under(8000), np.random.default_rng(0)
     noise = 100.0 * found.ends
-    exact = np.outer(1 / np.arange(1, 21), np.array([1.0, 1.0, 0.5] + [0.0] * (len(noise) - 3)) * 1e6)
+    exact = np.outer(
+        1 / np.arange(1, 21), np.array([1.0, 1.0, 0.5] + [0.0] * (len(noise) - 3)) * 1e6
+    )
     for _ in range(20):
         kept = found.kept(exact + random.laplace(0, noise / 2**0.5, exact.shape), noise)
         assert kept.buckets.max() <= 4
@@ -77,10 +82,15 @@ def test_more_groups_are_cut_lower_though_not_as_if_they_shared_evenly() -> None
     places = candidate_cells(EDGES)
     ends = EDGES[places].astype(float)
     counts = 1e5 * -np.diff(ends**-2.0) * ends[0] ** 2
-    chosen = [choose_group_threshold(EDGES, counts, groups, lambda one: 20.0 * one, sure=np.inf).threshold for groups in (1, 8, 64, 512)]
+    chosen = [
+        choose_group_threshold(EDGES, counts, groups, lambda one: 20.0 * one, sure=np.inf).threshold
+        for groups in (1, 8, 64, 512)
+    ]
     assert chosen == sorted(chosen, reverse=True)
     assert chosen[-1] < chosen[0]
-    even = choose_group_threshold(EDGES, counts / 64, 1, lambda one: 20.0 * one, sure=np.inf).threshold
+    even = choose_group_threshold(
+        EDGES, counts / 64, 1, lambda one: 20.0 * one, sure=np.inf
+    ).threshold
     assert chosen[2] > even
 
 
@@ -92,7 +102,12 @@ def test_what_the_cut_takes_is_told_by_tails_that_have_a_mean() -> None:
     spans, centres = np.diff(places), (EDGES + np.concatenate([[0], EDGES[:-1]])) / 2
     lost = []
     for law in (TailLaw(), TailLaw(index=0.5)):
-        counts = np.concatenate([np.zeros(places[0] + 1), np.repeat(falling_counts(noisy, EDGES[places], law) / spans, spans)])
+        counts = np.concatenate(
+            [
+                np.zeros(places[0] + 1),
+                np.repeat(falling_counts(noisy, EDGES[places], law) / spans, spans),
+            ]
+        )
         lost.append(counts * np.maximum(centres - found.threshold, 0.0))
     assert found.excess == pytest.approx(lost[0])
     assert lost[1].sum() > 1.5 * lost[0].sum() > 0

@@ -10,10 +10,18 @@ from leastnoise._planner import PLANNERS
 from measurements.test_shared_work import kept
 
 LINE, LONGER = ln.Domain(a=ln.Integers(0, 7)), ln.Domain(a=ln.Integers(0, 8))
-TABLES = ln.Domain(a=ln.Integers(0, 3), b=["x", "y", "z"], c=["F", "M"], measures={"m": ln.Measure("pay", 0, 9)})
-OTHERS = ln.Domain(a=ln.Integers(0, 2), b=["x", "y", "z"], c=["F", "M"], measures={"m": ln.Measure("pay", 0, 8)})
+TABLES = ln.Domain(
+    a=ln.Integers(0, 3), b=["x", "y", "z"], c=["F", "M"], measures={"m": ln.Measure("pay", 0, 9)}
+)
+OTHERS = ln.Domain(
+    a=ln.Integers(0, 2), b=["x", "y", "z"], c=["F", "M"], measures={"m": ln.Measure("pay", 0, 8)}
+)
 ASKED = [
-    *(ln.queries(domain, a=what) for domain in (LINE, LONGER) for what in ("identity", "prefix", "all_ranges")),
+    *(
+        ln.queries(domain, a=what)
+        for domain in (LINE, LONGER)
+        for what in ("identity", "prefix", "all_ranges")
+    ),
     ln.queries(LINE, a="prefix") + ln.queries(LINE),
     *(ln.marginals(domain, ways=ways) for domain in (TABLES, OTHERS) for ways in (1, 2)),
     ln.marginals(TABLES, upto=2),
@@ -46,7 +54,9 @@ def made(name: str, workload: ln.Workload, privacy: ln.Privacy) -> str | None:
 def test_a_plan_does_not_depend_on_the_plans_before_it(name: str) -> None:
     rng = random.Random(name)
     base = rng.choice(ASKED), rng.choice(PROMISES)
-    cases = [(workload, base[1]) for workload in rng.sample(ASKED, 2)] + [(base[0], privacy) for privacy in rng.sample(PROMISES, 2)]
+    cases = [(workload, base[1]) for workload in rng.sample(ASKED, 2)] + [
+        (base[0], privacy) for privacy in rng.sample(PROMISES, 2)
+    ]
     fresh = []
     for case in cases:
         for function in kept():

@@ -5,7 +5,13 @@ from functools import reduce
 
 import numpy as np
 import pytest
-from experiments.residuals import coefficients, eigenvalues, optimal_weights, residual_noise, total_squared_error
+from experiments.residuals import (
+    coefficients,
+    eigenvalues,
+    optimal_weights,
+    residual_noise,
+    total_squared_error,
+)
 from scipy.optimize import minimize
 
 from leastnoise._accounting import ZCDP
@@ -33,7 +39,9 @@ both_norms = pytest.mark.parametrize("norm", [1, 2])
 
 
 def marginal_matrix(shape, attributes):
-    return reduce(np.kron, [np.eye(n) if i in attributes else np.ones((1, n)) for i, n in enumerate(shape)])
+    return reduce(
+        np.kron, [np.eye(n) if i in attributes else np.ones((1, n)) for i, n in enumerate(shape)]
+    )
 
 
 def problem(shape, targets, tables):
@@ -43,17 +51,30 @@ def problem(shape, targets, tables):
 
 @pytest.mark.parametrize(
     ("shape", "measured"),
-    [((2, 3, 4), [(0, 1), (1, 2), (0,)]), ((3, 2, 4), [(0, 1), (0, 2), (1, 2), (0, 1)]), ((5, 1, 2), [(0, 1), (0, 2), (2,)])],
+    [
+        ((2, 3, 4), [(0, 1), (1, 2), (0,)]),
+        ((3, 2, 4), [(0, 1), (0, 2), (1, 2), (0, 1)]),
+        ((5, 1, 2), [(0, 1), (0, 2), (2,)]),
+    ],
 )
-def test_the_error_is_that_of_the_pseudo_inverse_and_infinite_where_something_is_not_measured(shape, measured):
+def test_the_error_is_that_of_the_pseudo_inverse_and_infinite_where_something_is_not_measured(
+    shape, measured
+):
     theta = 0.3 + np.arange(len(measured)) * 0.41
     targets = {(0, 1): 0.7, (0,): 2.0, (): 1.3}
     closure = downward_closure(shape, [*targets, *measured])
-    strategy = np.vstack([t * marginal_matrix(shape, s) for t, s in zip(theta, measured, strict=True)])
+    strategy = np.vstack(
+        [t * marginal_matrix(shape, s) for t, s in zip(theta, measured, strict=True)]
+    )
     inverse = np.linalg.pinv(strategy.T @ strategy)
-    expected = sum(w * np.trace(marginal_matrix(shape, s) @ inverse @ marginal_matrix(shape, s).T) for s, w in targets.items())
+    expected = sum(
+        w * np.trace(marginal_matrix(shape, s) @ inverse @ marginal_matrix(shape, s).T)
+        for s, w in targets.items()
+    )
     coefficient = coefficients(closure, targets)
-    assert total_squared_error(coefficient, eigenvalues(closure, measured, theta)) == pytest.approx(expected, rel=1e-10)
+    assert total_squared_error(coefficient, eigenvalues(closure, measured, theta)) == pytest.approx(
+        expected, rel=1e-10
+    )
     assert total_squared_error(coefficient, eigenvalues(closure, [()], np.ones(1))) == math.inf
 
 
@@ -72,11 +93,17 @@ def test_closure_lists_all_subsets_in_order_and_finds_them(count):
 @pytest.mark.parametrize("count", [12, 70])
 def test_both_ways_of_finding_containments_agree(count):
     rng = np.random.default_rng(3)
-    tables = [tuple(sorted(rng.choice(count, size=k, replace=False).tolist())) for k in (1, 2, 3, 5, 8) for _ in range(6)]
+    tables = [
+        tuple(sorted(rng.choice(count, size=k, replace=False).tolist()))
+        for k in (1, 2, 3, 5, 8)
+        for _ in range(6)
+    ]
     closure = downward_closure((2,) * count, [table[:3] for table in tables] + [(0, 1, 2), (3,)])
     matrix = np.asarray(incidence(closure, tables))
     for row, attributes in zip(matrix, attribute_sets(closure), strict=True):
-        assert row.tolist() == [0.5 ** len(table) if set(attributes) <= set(table) else 0.0 for table in tables]
+        assert row.tolist() == [
+            0.5 ** len(table) if set(attributes) <= set(table) else 0.0 for table in tables
+        ]
 
 
 def test_a_large_incidence_is_sparse_and_equal():
@@ -86,7 +113,9 @@ def test_a_large_incidence_is_sparse_and_equal():
     assert not isinstance(sparse, np.ndarray)
     assert np.array_equal(sparse[:, :50].toarray(), incidence(closure, triples[:50]))
     assert np.asarray(sparse.sum(axis=0)).ravel() == pytest.approx(np.full(len(triples), 8 / 64))
-    assert coefficients(closure, dict.fromkeys(ways(40, 2), 1.0)).sum() == pytest.approx(math.comb(40, 2))
+    assert coefficients(closure, dict.fromkeys(ways(40, 2), 1.0)).sum() == pytest.approx(
+        math.comb(40, 2)
+    )
 
 
 def test_every_guard_fires(monkeypatch):
@@ -107,25 +136,37 @@ DOMAINS = {
 
 def cell_variances(closure, eigenvalue, sets):
     """Of every marginal, by the residual spaces inside it."""
-    return np.asarray(incidence(closure, sets).T @ (dimensions(closure) / eigenvalue)) / table_sizes(closure.shape, sets)
+    return np.asarray(
+        incidence(closure, sets).T @ (dimensions(closure) / eigenvalue)
+    ) / table_sizes(closure.shape, sets)
 
 
 @pytest.mark.parametrize(("shape", "k", "kind"), CUBES)
-def test_tables_without_recovery_and_weights_inside_the_closure_have_the_published_errors(shape, k, kind):
+def test_tables_without_recovery_and_weights_inside_the_closure_have_the_published_errors(
+    shape, k, kind
+):
     plain, inside, _ = CUBES[shape, k, kind]
     targets = cube_workload(len(shape), k, kind)
     if plain is not None:
         cells = table_sizes(shape, targets)
-        assert 2 * grouped_budgets(cells, np.ones(len(cells)), 1).error == pytest.approx(plain, rel=0.003)
+        assert 2 * grouped_budgets(cells, np.ones(len(cells)), 1).error == pytest.approx(
+            plain, rel=0.003
+        )
     if inside is not None:
-        matrix, coefficient = problem(shape, targets, attribute_sets(downward_closure(shape, targets)))
-        assert 2 * optimal_weights(matrix, coefficient, norm=1).error == pytest.approx(inside, rel=0.003)
+        matrix, coefficient = problem(
+            shape, targets, attribute_sets(downward_closure(shape, targets))
+        )
+        assert 2 * optimal_weights(matrix, coefficient, norm=1).error == pytest.approx(
+            inside, rel=0.003
+        )
 
 
 @both_norms
 def test_the_gradient_is_that_of_finite_differences(norm):
     rng = np.random.default_rng(1)
-    errors = diagonal_errors(*problem((2, 3, 4), [(0, 1), (2,)], [(0, 1), (0, 2), (1, 2), (0, 1, 2)]))
+    errors = diagonal_errors(
+        *problem((2, 3, 4), [(0, 1), (2,)], [(0, 1), (0, 2), (1, 2), (0, 1, 2)])
+    )
     shares = rng.random(4) + 0.2
     error, slope = scaled_error(shares, errors, norm)
     assert error == pytest.approx(errors(at_cost_one(shares, np.ones(4), norm) ** 2)[0])
@@ -140,7 +181,9 @@ def test_alternating_steps_never_raise_the_error(norm):
     cost, reached = np.linspace(0.8, 1.2, 92), []
     theta = np.ones(92)
     for _ in range(30):
-        known = theta**4 * errors(theta**2)[1]  # the errors of the tables, if what is recovered from each stays as it is
+        known = (
+            theta**4 * errors(theta**2)[1]
+        )  # the errors of the tables, if what is recovered from each stays as it is
         theta = improve_weights(theta, errors, cost, norm, 1)
         assert theta == pytest.approx(grouped_budgets(known, cost, norm).theta)
         reached.append(math.log(errors(theta**2)[0]))
@@ -151,7 +194,10 @@ def test_alternating_steps_never_raise_the_error(norm):
 def test_a_weight_that_starts_at_zero_stays_there():
     matrix, coefficient = problem((2, 2), [(0,), (1,)], [(0,), (1,), (0, 1)])
     starts = np.array([[1.0, 1.0, 0.0], [0.1, 0.1, 1.0]])
-    without, found = (least_error(diagonal_errors(matrix, coefficient), np.ones(3), start, norm=1) for start in starts)
+    without, found = (
+        least_error(diagonal_errors(matrix, coefficient), np.ones(3), start, norm=1)
+        for start in starts
+    )
     assert without.theta[2] == 0
     assert without.error > found.error
 
@@ -162,7 +208,8 @@ def test_weights_do_not_depend_on_the_units_of_tables(norm):
     matrix, coefficient = problem(ADULT8, ways(8, 1), ways(8, 1, 2))
     units = np.geomspace(1, 2.0**20, matrix.shape[1])
     one, other = (
-        least_error(diagonal_errors(matrix * unit**2, coefficient), unit, 1 / unit, norm=norm) for unit in (np.ones(len(units)), units)
+        least_error(diagonal_errors(matrix * unit**2, coefficient), unit, 1 / unit, norm=norm)
+        for unit in (np.ones(len(units)), units)
     )
     assert other.error == pytest.approx(one.error, rel=1e-6)
 
@@ -196,7 +243,9 @@ def residual_rmse(shape: tuple[int, ...], *sizes: int) -> float:
 
 @pytest.mark.parametrize("data", PUBLISHED)
 def test_the_twelve_published_figures(data: str) -> None:
-    found = [round(residual_rmse(DOMAINS[data], *sizes), 3) for sizes in ((1,), (2,), (3,), (0, 1, 2, 3))]
+    found = [
+        round(residual_rmse(DOMAINS[data], *sizes), 3) for sizes in ((1,), (2,), (3,), (0, 1, 2, 3))
+    ]
     assert found == list(PUBLISHED[data])
 
 
@@ -205,7 +254,7 @@ def test_the_figures_of_forty_attributes(size: int, figure: float) -> None:
     assert round(residual_rmse((size,) * 40, 1, 2), 2) == figure
 
 
-# --- budgets of queries by the convex programme -------------------------------------------------------------------------------------
+# --- budgets of queries by the convex programme ---------------------------------------------------
 
 
 def magnitudes(operator: Operator) -> np.ndarray:
@@ -232,7 +281,8 @@ def test_the_programme_against_a_general_solver(operator: Operator, norm: int) -
     errors = np.random.default_rng(2).random(len(costs)) + 0.2
     found = optimal_budgets(magnitudes(operator), errors, norm)
     assert (costs.T @ found**norm).max() == pytest.approx(1)
-    # In u = theta^norm the problem is convex: sum of errors / u^(2 / norm) under linear constraints.
+    # In u = theta^norm the problem is convex: sum of errors / u^(2 / norm) under linear
+    # constraints.
     solved = minimize(
         lambda u: math.log((errors / u ** (2 / norm)).sum()),
         np.full(len(costs), 0.5 / len(costs)),

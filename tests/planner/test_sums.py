@@ -48,7 +48,9 @@ def test_quick_noise_follows_the_optimum() -> None:
         ratios = []
         for threshold in (500, 2_000, 12_000):
             limits = sums.limits(threshold)
-            ratios.append(_sums.quick_noise(sums.gram(), limits, norm) / optimum(sums, limits, norm))
+            ratios.append(
+                _sums.quick_noise(sums.gram(), limits, norm) / optimum(sums, limits, norm)
+            )
         assert max(ratios) / min(ratios) < 1.12
         assert min(ratios) > 0.85
         assert max(ratios) < 1.35
@@ -87,7 +89,9 @@ def test_a_tail_without_a_mean_is_made_lighter() -> None:
     edges = 100 * 1.2 ** np.arange(20)
     counts = -1e6 * np.diff(edges**-0.5)
     assert _sums.falling_counts(counts, edges)[-1] < 0.9 * counts[-1]
-    assert _sums.falling_counts(counts, edges, _sums.TailLaw(sure=0.99 * counts[-1]))[-1] == counts[-1]
+    assert (
+        _sums.falling_counts(counts, edges, _sums.TailLaw(sure=0.99 * counts[-1]))[-1] == counts[-1]
+    )
 
 
 def test_noise_far_above_the_data_is_not_taken_for_rich_records() -> None:
@@ -95,11 +99,17 @@ def test_noise_far_above_the_data_is_not_taken_for_rich_records() -> None:
     places = _sums.candidate_cells(edges)
     rng = np.random.default_rng(2)
     amounts = rng.lognormal(10.6, 0.8, 50_000)
-    counts = np.histogram(amounts, edges[places])[0] + rng.laplace(scale=100, size=(40, len(places) - 1))
+    counts = np.histogram(amounts, edges[places])[0] + rng.laplace(
+        scale=100, size=(40, len(places) - 1)
+    )
     gram = prefix_gram(400)
     noise = noise_of(gram)
-    chosen = [_sums.choose_threshold(gram, edges, places, one, noise, 2**0.5 / 0.09).threshold for one in counts]
-    # The public maximum is 8 million, the largest amount about one; the least error is at about 300 000.
+    chosen = [
+        _sums.choose_threshold(gram, edges, places, one, noise, 2**0.5 / 0.09).threshold
+        for one in counts
+    ]
+    # The public maximum is 8 million, the largest amount about one; the least error is at about 300
+    # 000.
     assert np.percentile(chosen, 90) <= 900_000
     assert np.percentile(chosen, 10) >= 150_000
 
@@ -127,13 +137,17 @@ def test_the_prediction_is_the_exact_bias_where_the_records_are_at_the_centres()
     edges = 10 * np.arange(1, 21)
     places = np.arange(20)
     counts = -1e6 * np.diff(edges**-2.0)
-    found = _sums.choose_threshold(prefix_gram(20), edges, places, counts, lambda limits: float(limits.max()), 2.0)
+    found = _sums.choose_threshold(
+        prefix_gram(20), edges, places, counts, lambda limits: float(limits.max()), 2.0
+    )
     centres = edges[1:] - 5.0
     for place, threshold in enumerate(found.candidates):
         lost = np.cumsum(counts * np.maximum(centres - threshold, 0))
         assert found.bias[place] == pytest.approx(math.sqrt((lost**2).sum() / 20))
     assert found.noise == pytest.approx(2.0 * edges)
-    assert found.excess.sum() == pytest.approx((counts * np.maximum(centres - found.threshold, 0)).sum())
+    assert found.excess.sum() == pytest.approx(
+        (counts * np.maximum(centres - found.threshold, 0)).sum()
+    )
 
 
 def test_groups_and_merged_cells_are_planned() -> None:
@@ -143,7 +157,10 @@ def test_groups_and_merged_cells_are_planned() -> None:
     noise, loss = _sums.asked_along(grouped, "pay")
     assert noise.dense() == pytest.approx(2 * prefix_gram(40).dense() / 40**2)
     assert loss.dense() == pytest.approx(prefix_gram(40).dense() / 2 / 40**2)
-    assert _sums.limited_strategy(grouped, "pay", limits, 1).blocks[0][0].attributes == ("sex", "pay")
+    assert _sums.limited_strategy(grouped, "pay", limits, 1).blocks[0][0].attributes == (
+        "sex",
+        "pay",
+    )
     few = queries(domain, pay={"ranges": [[1, 10], [11, 40]]}, sum="wages")
     (block, _), *_ = _sums.limited_strategy(few, "pay", limits, 1).blocks
     assert len({tuple(column) for column in dense(block.factors[0].operator).T}) == 2
@@ -153,15 +170,27 @@ def test_groups_and_merged_cells_are_planned() -> None:
 
 def test_weights_of_a_gram_matrix_without_a_short_form() -> None:
     full = dense_gram(np.array([[2.0, 1.0], [1.0, 3.0]]), 2)
-    assert _sums.weighted_gram(full, np.array([2, 5])).dense().tolist() == [[8.0, 10.0], [10.0, 75.0]]
-    assert strategy_rmse(_sums.weighted_gram(full, np.array([2, 5])), np.eye(2), 1) == pytest.approx(math.sqrt(83 / 2))
+    assert _sums.weighted_gram(full, np.array([2, 5])).dense().tolist() == [
+        [8.0, 10.0],
+        [10.0, 75.0],
+    ]
+    assert strategy_rmse(
+        _sums.weighted_gram(full, np.array([2, 5])), np.eye(2), 1
+    ) == pytest.approx(math.sqrt(83 / 2))
 
 
 def test_refusals_are_read() -> None:
-    with pytest.raises(InputError, match="The public bounds are too large for whole coefficients: up to 1099511627776 units"):
+    with pytest.raises(
+        InputError,
+        match="The public bounds are too large for whole coefficients: up to 1099511627776 units",
+    ):
         _sums.whole_rows(np.eye(1), np.array([2**40]), 1)
-    with pytest.raises(InputError, match="There must be one count for each interval between 3 candidates; got 3"):
-        _sums.choose_threshold(prefix_gram(8), np.arange(1, 9), np.arange(3), np.zeros(3), lambda _: 1.0, 1.0)
+    with pytest.raises(
+        InputError, match="There must be one count for each interval between 3 candidates; got 3"
+    ):
+        _sums.choose_threshold(
+            prefix_gram(8), np.arange(1, 9), np.arange(3), np.zeros(3), lambda _: 1.0, 1.0
+        )
 
 
 @pytest.mark.parametrize("power", [1, 2])
@@ -172,9 +201,15 @@ def test_the_optimum_is_as_good_in_whole_coefficients(power: int) -> None:
     privacy = Privacy(PureDP("1/3") if power == 1 else ZCDP("1/20"))
     mechanism = Noise.DISCRETE_LAPLACE if power == 1 else Noise.DISCRETE_GAUSSIAN
 
-    plan = fit(domain, privacy, mechanism, _sums.limited_strategy(asked, "pay", limits, power).blocks)
+    plan = fit(
+        domain, privacy, mechanism, _sums.limited_strategy(asked, "pay", limits, power).blocks
+    )
     assert plan.blocks[0].limits is not None
     least = total_squared_error(asked, plan)
-    ideal = 80 * 8000.0**-2 * optimum(PrefixSums(edges=100 * np.arange(1, 81), last=np.arange(80)), limits, power) ** 2
+    ideal = (
+        80
+        * 8000.0**-2
+        * optimum(PrefixSums(edges=100 * np.arange(1, 81), last=np.arange(80)), limits, power) ** 2
+    )
     noise = 2 * 9 if power == 1 else 10
     assert least == pytest.approx(ideal * noise, rel=0.02)

@@ -66,18 +66,30 @@ PREFIX = {  # the least published figures of up to 3-way tables, as RMSE at priv
 def test_published_prefix_figures(data: str, place: int) -> None:
     shape, rich, figures = PREFIX[data]
     sizes = ((2,), (0, 1, 2, 3))[place]
-    assert figures[place] * 0.99 < tilted_rmse(tables(shape, ways(len(shape), *sizes), rich)) <= figures[place]
+    assert (
+        figures[place] * 0.99
+        < tilted_rmse(tables(shape, ways(len(shape), *sizes), rich))
+        <= figures[place]
+    )
 
 
 @pytest.mark.parametrize(
     ("kind", "size", "figure"),
-    [("prefix", 10, 33.69), ("prefix", 20, 49.38), ("prefix", 50, 73.80), ("all_ranges", 10, 41.08), ("all_ranges", 20, 63.31)],
+    [
+        ("prefix", 10, 33.69),
+        ("prefix", 20, 49.38),
+        ("prefix", 50, 73.80),
+        ("all_ranges", 10, 41.08),
+        ("all_ranges", 20, 63.31),
+    ],
 )
 def test_published_figures_of_forty_attributes(kind: str, size: int, figure: float) -> None:
     assert figure * 0.95 < tilted_rmse(tables((size,) * 40, ways(40, 1, 2), 40, kind)) <= figure
 
 
-SMALL = Domain(a=Coded(3), b=Integers(0, 9), c=Integers(0, 5), measures={"pay": Measure("pay", 0, 9)})
+SMALL = Domain(
+    a=Coded(3), b=Integers(0, 9), c=Integers(0, 5), measures={"pay": Measure("pay", 0, 9)}
+)
 MIXED = (
     queries(SMALL, a="identity", b="prefix")
     + queries(SMALL, b="all_ranges", c="prefix", weight=2)
@@ -94,17 +106,22 @@ def test_the_error_of_the_strategy_is_that_of_the_plan_and_below_that_of_residua
     assert total < 0.9 * error_of("residual", MIXED, budget)
 
 
-@pytest.mark.parametrize("budget", [ZCDP("1000"), ZCDP("1/10000000"), ApproxDP("1/2", "1e-6")], ids=str)
+@pytest.mark.parametrize(
+    "budget", [ZCDP("1000"), ZCDP("1/10000000"), ApproxDP("1/2", "1e-6")], ids=str
+)
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 def test_extreme_and_approximate_budgets_are_met(budget: ZCDP | ApproxDP, neighbours: str) -> None:
-    plan_of("tilted", queries(SMALL, a="identity", b="prefix", c="prefix"), Privacy(budget, neighbours))  # type: ignore[arg-type]
+    plan_of(
+        "tilted", queries(SMALL, a="identity", b="prefix", c="prefix"), Privacy(budget, neighbours)
+    )  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     "asked",
     [
         queries(SMALL, b=ranges([(0, 3)])),
-        queries(SMALL, a="identity", b=ranges([(0, 3)])) + queries(SMALL, b=matrix([[1, -1] + [0] * 8])),
+        queries(SMALL, a="identity", b=ranges([(0, 3)]))
+        + queries(SMALL, b=matrix([[1, -1] + [0] * 8])),
         queries(SMALL, b=matrix([[1, -1] + [0] * 8])),
         queries(SMALL, b=matrix([[0] * 9 + [5]]), c="prefix"),
         queries(SMALL, a="identity", b=ranges([(i, i + 3) for i in range(7)])),
@@ -112,7 +129,9 @@ def test_extreme_and_approximate_budgets_are_met(budget: ZCDP | ApproxDP, neighb
     ids=["one range", "range and difference", "difference", "one cell", "windows"],
 )
 def test_queries_that_do_not_tell_all_cells_apart(asked: Workload) -> None:
-    assert error_of("tilted", asked, ZCDP("1/200")) < 1.2 * error_of("gaussian_optimum", asked, ZCDP("1/200"))
+    assert error_of("tilted", asked, ZCDP("1/200")) < 1.2 * error_of(
+        "gaussian_optimum", asked, ZCDP("1/200")
+    )
 
 
 @pytest.mark.parametrize("name", ["tilted", "residual", "fourier"])
@@ -125,6 +144,12 @@ def test_attributes_of_one_cell(name: str) -> None:
         (found,) = candidates(workload, Privacy(ZCDP("1/200")), name)
         assert found.plan is not None, found.reason
         totals.append(found.total)
-        simulated = Estimate(simulate(found.plan.measured(), Table(domain, {"a": [0, 1], "b": [2, 3], "c": [0, 0]}), SeededEntropy(0)))
+        simulated = Estimate(
+            simulate(
+                found.plan.measured(),
+                Table(domain, {"a": [0, 1], "b": [2, 3], "c": [0, 0]}),
+                SeededEntropy(0),
+            )
+        )
         assert all(simulated.values(product).shape == product.shape for product in workload)
     assert totals[0] == pytest.approx(totals[1], rel=1e-6)

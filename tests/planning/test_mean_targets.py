@@ -19,9 +19,19 @@ from simulated import releases
 pytestmark = pytest.mark.usefixtures("kept_plans")
 
 # Bounds from 0, above it, and on both sides of it; amounts of half a unit.
-MEASURES = {"pay": ln.Measure("pay", 0, 1000), "age": ln.Measure("age", 16, 70), "gain": ln.Measure("gain", -50, 200, unit="1/2")}
+MEASURES = {
+    "pay": ln.Measure("pay", 0, 1000),
+    "age": ln.Measure("age", 16, 70),
+    "gain": ln.Measure("gain", -50, 200, unit="1/2"),
+}
 DOMAIN = ln.Domain(store=["a", "b", "c"], sex=["F", "M"], measures=MEASURES)
-NOBODY = pd.DataFrame({"store": pd.Series(dtype=str), "sex": pd.Series(dtype=str), **{name: pd.Series(dtype=float) for name in MEASURES}})
+NOBODY = pd.DataFrame(
+    {
+        "store": pd.Series(dtype=str),
+        "sex": pd.Series(dtype=str),
+        **{name: pd.Series(dtype=float) for name in MEASURES},
+    }
+)
 SIZE = 400
 MARGINS = {"pay": 25, "age": 2, "gain": 8}
 BUDGETS = {"pure": ln.Least(), "rho": ln.Least("rho"), "replace": ln.Least(neighbours="replace")}
@@ -35,9 +45,16 @@ def asked(measure: str, **target: int) -> ln.Workload:
     return ln.mean_queries(DOMAIN, measure, by=["store"], size=SIZE, **target)
 
 
-@pytest.mark.parametrize(("measure", "kind"), [("pay", "pure"), ("age", "replace"), ("gain", "rho"), ("pay", "rho")])
-def test_the_least_budget_keeps_a_margin_of_means_and_a_little_less_does_not(measure: str, kind: str) -> None:
-    workload, privacy = asked(measure, margin=MARGINS[measure]) + ln.marginals(DOMAIN, ways=2).within(rmse=50), BUDGETS[kind]
+@pytest.mark.parametrize(
+    ("measure", "kind"), [("pay", "pure"), ("age", "replace"), ("gain", "rho"), ("pay", "rho")]
+)
+def test_the_least_budget_keeps_a_margin_of_means_and_a_little_less_does_not(
+    measure: str, kind: str
+) -> None:
+    workload, privacy = (
+        asked(measure, margin=MARGINS[measure]) + ln.marginals(DOMAIN, ways=2).within(rmse=50),
+        BUDGETS[kind],
+    )
     found = least(workload, privacy)
     (kept,) = reached_by_means(found, 0.95)
     assert kept is not None
@@ -52,14 +69,20 @@ def test_the_least_budget_keeps_a_margin_of_means_and_a_little_less_does_not(mea
 PURE, RHO = PureDP("3/4"), ZCDP("1/50")
 
 
-@pytest.mark.parametrize(("measure", "budget"), [("pay", PURE), ("pay", RHO), ("age", RHO), ("gain", PURE)], ids=str)
-def test_errors_of_means_are_those_of_the_sum_less_the_mean_times_the_count(measure: str, budget: ln.PureDP | ln.ZCDP) -> None:
+@pytest.mark.parametrize(
+    ("measure", "budget"), [("pay", PURE), ("pay", RHO), ("age", RHO), ("gain", PURE)], ids=str
+)
+def test_errors_of_means_are_those_of_the_sum_less_the_mean_times_the_count(
+    measure: str, budget: ln.PureDP | ln.ZCDP
+) -> None:
     """At the mean where they are largest, with the covariance of both; and no table has more than its limit where the target is kept."""
     bounds = MEASURES[measure]
     for strategy in ("workload", "auto") if (measure, budget) == ("pay", PURE) else ("workload",):
         made = ln.plan(asked(measure, rmse=1), budget, strategy=strategy)
         (goal,) = mean_goals(made.workload, 0.95)
-        drawn = np.concatenate([sums_and_counts(released, measure) for released in releases(made, NOBODY, range(100))])
+        drawn = np.concatenate(
+            [sums_and_counts(released, measure) for released in releases(made, NOBODY, range(100))]
+        )
         means = np.linspace(float(bounds.low), float(bounds.high), 21)
         spreads = (drawn[:, :1] - means * drawn[:, 1:]).std(axis=0) / SIZE
         assert goal.error(made) == pytest.approx(max(spreads), rel=0.15)  # 300 draws
@@ -70,15 +93,22 @@ def test_errors_of_means_are_those_of_the_sum_less_the_mean_times_the_count(meas
 
 def sums_and_counts(released: ln.Release, measure: str) -> np.ndarray:
     """Noise of sums, in amounts, and of counts, of every store; nobody is in the table."""
-    return np.stack([released.tables[f"{what} of {measure} by store"].answer for what in ("sum", "count")], axis=-1)
+    return np.stack(
+        [released.tables[f"{what} of {measure} by store"].answer for what in ("sum", "count")],
+        axis=-1,
+    )
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_releases_of_groups_of_the_size_have_intervals_within_the_margin_that_cover(measure: str) -> None:
+def test_releases_of_groups_of_the_size_have_intervals_within_the_margin_that_cover(
+    measure: str,
+) -> None:
     bounds, random = MEASURES[measure], np.random.default_rng(5)
     plan = ln.plan(asked(measure, margin=MARGINS[measure]), ln.Least())
     low, high = float(bounds.low), float(bounds.high)
-    values = np.concatenate([np.full(SIZE, high), random.integers(int(low), int(high) + 1, SIZE), np.full(SIZE, low)])
+    values = np.concatenate(
+        [np.full(SIZE, high), random.integers(int(low), int(high) + 1, SIZE), np.full(SIZE, low)]
+    )
     people = pd.DataFrame({"store": np.repeat(["a", "b", "c"], SIZE), "sex": "F", measure: values})
     exact = values.reshape(3, SIZE).mean(axis=1)
     halves, covered = [], []
@@ -87,14 +117,17 @@ def test_releases_of_groups_of_the_size_have_intervals_within_the_margin_that_co
         halves.append((made["high"] - made["low"]) / 2)
         covered.append((made["low"] <= exact + 1e-9) & (exact - 1e-9 <= made["high"]))
     assert np.mean(covered) > 0.93
-    # Ends at the bounds are cut there, so the middle group alone shows the width: it is that of its noisy count, near the margin at most.
+    # Ends at the bounds are cut there, so the middle group alone shows the width: it is that of its
+    # noisy count, near the margin at most.
     middle = np.array(halves)[:, 1]
     assert middle.mean() <= MARGINS[measure] * 1.02
     assert middle.max() <= MARGINS[measure] * 1.35
 
 
 def test_where_the_noise_of_the_count_is_as_large_as_the_group_no_margin_is_kept() -> None:
-    plan = ln.plan(ln.mean_queries(DOMAIN, "pay", by=["store"], size=2, margin=1000), PureDP("1/10"))
+    plan = ln.plan(
+        ln.mean_queries(DOMAIN, "pay", by=["store"], size=2, margin=1000), PureDP("1/10")
+    )
     (found,) = reached_by_means(plan, 0.95)
     assert found is not None
     assert found.error > 1000
@@ -152,9 +185,15 @@ marginals = { ways = 1, of = ["sex"] }
 
 
 def test_tables_without_a_target_are_named_where_the_budget_is_the_least() -> None:
-    for text, named in ((SPEC, True), (SPEC + "rmse = 20\n", False), (SPEC.replace('"least"', "1"), False)):
+    for text, named in (
+        (SPEC, True),
+        (SPEC + "rmse = 20\n", False),
+        (SPEC.replace('"least"', "1"), False),
+    ):
         what = parse_spec(text, Path())
-        said = [one for one in plan_warnings(what, planned_spec(what)) if "none: their errors" in one]
+        said = [
+            one for one in plan_warnings(what, planned_spec(what)) if "none: their errors" in one
+        ]
         start = "The budget is the least that keeps the targets, and sex has none: their errors are whatever that leaves."
         assert [one.startswith(start) for one in said] == [True] * named
 
@@ -168,6 +207,10 @@ def test_limits_hold_for_every_way_to_err() -> None:
         for _ in range(200):
             root = random.normal(size=(2, 2)) * [[1.0], [random.choice([0.001, 0.1, 1.0])]]
             own = root @ root.T
-            worst = max(own[0, 0] - 2 * end * own[0, 1] + end**2 * own[1, 1] for end in ends) ** 0.5 * float(bounds.unit) / SIZE
+            worst = (
+                max(own[0, 0] - 2 * end * own[0, 1] + end**2 * own[1, 1] for end in ends) ** 0.5
+                * float(bounds.unit)
+                / SIZE
+            )
             assert own[1, 1] ** 0.5 <= goal.limits[0] * worst * (1 + 1e-9)
             assert own[0, 0] ** 0.5 <= goal.limits[1] * worst * (1 + 1e-9)

@@ -18,7 +18,9 @@ from leastnoise._planning import _plan_cache
 
 DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 7))
 ASKED = ln.queries(DOMAIN, age="prefix") + ln.marginals(DOMAIN, ways=1, of=["sex"])
-SHORT = 4.0  # seconds: enough for all strategies by their estimates, so that the clock decides nothing
+SHORT = (
+    4.0  # seconds: enough for all strategies by their estimates, so that the clock decides nothing
+)
 
 
 @pytest.fixture
@@ -33,10 +35,17 @@ def entries(cache: Path) -> dict[str, bytes]:
 
 def planned(**options: Any) -> tuple[ln.Plan, list[str]]:
     tried: list[str] = []
-    return ln.plan(ASKED, options.pop("budget", ln.PureDP(1)), progress=tried.append, **{"seconds": SHORT, **options}), tried
+    return ln.plan(
+        ASKED,
+        options.pop("budget", ln.PureDP(1)),
+        progress=tried.append,
+        **{"seconds": SHORT, **options},
+    ), tried
 
 
-def test_a_plan_is_made_once_and_compare_takes_what_it_tried(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_is_made_once_and_compare_takes_what_it_tried(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, tried = planned()
     assert len(tried) > 10
     before = entries(cache)
@@ -51,7 +60,10 @@ def test_a_plan_is_made_once_and_compare_takes_what_it_tried(cache: Path, monkey
     assert entries(cache) == before
     monkeypatch.setenv("LEASTNOISE_CACHE", "off")
     fresh = ln.compare(ASKED, ln.PureDP(1), seconds=SHORT)
-    kept, made = ([(one.strategy, one.total, one.reason, one.more) for one in several] for several in (compared, fresh))
+    kept, made = (
+        [(one.strategy, one.total, one.reason, one.more) for one in several]
+        for several in (compared, fresh)
+    )
     assert kept == made
     assert entries(cache) == before
 
@@ -67,13 +79,23 @@ def test_compare_also_tries_what_the_plan_had_no_need_of(cache: Path) -> None:
     told.clear()
     assert ln.plan(asked, budget, progress=told.append, seconds=2.0).to_json() == first.to_json()
     again = ln.compare(asked, budget, told.append, seconds=2.0)
-    assert [(one.strategy, one.total) for one in again] == [(one.strategy, one.total) for one in compared]
+    assert [(one.strategy, one.total) for one in again] == [
+        (one.strategy, one.total) for one in compared
+    ]
     assert not told
 
 
-def test_all_that_a_plan_follows_from_is_part_of_its_name(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_that_a_plan_follows_from_is_part_of_its_name(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     budgets = (ln.PureDP("1/2"), ln.ZCDP("1/2"), ln.Privacy(ln.PureDP(1), "replace"))
-    different = [{}, *({"budget": budget} for budget in budgets), {"strategy": "auto"}, {"seconds": 0.05}, {"objective": "worst"}]
+    different = [
+        {},
+        *({"budget": budget} for budget in budgets),
+        {"strategy": "auto"},
+        {"seconds": 0.05},
+        {"objective": "worst"},
+    ]
     for count, options in enumerate(different, 1):
         planned(**{"strategy": "identity", **options})
         assert len(entries(cache)) == count
@@ -88,7 +110,9 @@ def test_all_that_a_plan_follows_from_is_part_of_its_name(cache: Path, monkeypat
 def test_kept_plans_with_targets_and_of_other_objectives_are_taken_too(cache: Path) -> None:
     asked = ASKED.within(rmse=30)
     for options in ({"objective": "worst"}, {}):
-        made, again = (ln.plan(asked, ln.PureDP(1), strategy="marginals", **options) for _ in range(2))
+        made, again = (
+            ln.plan(asked, ln.PureDP(1), strategy="marginals", **options) for _ in range(2)
+        )
         assert again.to_json() == made.to_json()
         assert again.workload == asked
     assert len(entries(cache)) == 2
@@ -101,7 +125,9 @@ def test_the_cache_is_switched_off(cache: Path, monkeypatch: pytest.MonkeyPatch)
     assert not cache.exists()
 
 
-def test_plans_are_kept_in_the_users_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plans_are_kept_in_the_users_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("LEASTNOISE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -128,8 +154,12 @@ DAMAGED: dict[str, Callable[[bytes, str], bytes]] = {  # of an entry, and of the
     "empty": lambda *_: b"",
     "no text at all": lambda *_: b"\xff\xfe",
     "a better promise": lambda _, plan: with_digest(better(plan)),
-    "another budget": lambda *_: with_digest(ln.plan(ASKED, ln.PureDP(2), strategy="identity").to_json()),
-    "another workload": lambda *_: with_digest(ln.plan(ln.queries(DOMAIN, age="prefix"), ln.PureDP(1), strategy="identity").to_json()),
+    "another budget": lambda *_: with_digest(
+        ln.plan(ASKED, ln.PureDP(2), strategy="identity").to_json()
+    ),
+    "another workload": lambda *_: with_digest(
+        ln.plan(ln.queries(DOMAIN, age="prefix"), ln.PureDP(1), strategy="identity").to_json()
+    ),
     "no plan": lambda *_: with_digest("{}"),
     "a number": lambda *_: with_digest("5"),
 }
@@ -162,16 +192,24 @@ def test_nothing_private_is_kept(cache: Path) -> None:
     answers = [ln.release(made, people.head(count), seed=1).answers for count in (27, 6)]
     assert not answers[0].equals(answers[1])
     assert entries(cache) == before
-    assert not any(word in text for text in before.values() for word in (b"secret-value", b"7777", str(cache.parent).encode()))
+    assert not any(
+        word in text
+        for text in before.values()
+        for word in (b"secret-value", b"7777", str(cache.parent).encode())
+    )
 
 
-def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_written_keeps_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     monkeypatch.setenv("LEASTNOISE_CACHE", str(tmp_path / "file" / "plans"))
     assert len(planned(strategy="identity")[1]) == len(planned(strategy="identity")[1]) == 1
 
 
-def test_the_oldest_go_where_there_are_too_many_and_none_is_too_large(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_go_where_there_are_too_many_and_none_is_too_large(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     planned(strategy="identity")
     (first,) = entries(cache)
     monkeypatch.setattr(_plan_cache, "_MOST_BYTES", len(entries(cache)[first]) * 3 // 2)

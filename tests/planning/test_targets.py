@@ -25,19 +25,31 @@ DOMAIN = ln.Domain(sex=["F", "M"], education=ln.Integers(0, 15), work=ln.Integer
 
 
 def asked():
-    tables = ln.queries(DOMAIN, sex="identity").within(margin=20) + ln.queries(DOMAIN, education="prefix").within(margin=90)
+    tables = ln.queries(DOMAIN, sex="identity").within(margin=20) + ln.queries(
+        DOMAIN, education="prefix"
+    ).within(margin=90)
     return tables + ln.queries(DOMAIN, education="identity", work="identity").within(rmse=12)
 
 
-LEAST = {"pure": ln.Least(), "replace": ln.Least(neighbours="replace"), "rho": ln.Least("rho"), "approx": ln.Least(delta="1e-6")}
+LEAST = {
+    "pure": ln.Least(),
+    "replace": ln.Least(neighbours="replace"),
+    "rho": ln.Least("rho"),
+    "approx": ln.Least(delta="1e-6"),
+}
 
 
 @pytest.mark.parametrize("kind", LEAST)
 def test_the_least_budget_keeps_every_target_and_a_little_less_does_not(kind):
     workload, privacy = asked(), LEAST[kind]
     found = targets.least(workload, privacy, Search("marginals"))
-    goals, size = targets.goals_of(workload, 0.95), next(iter(parameters(found.privacy.budget).values()))
-    bound = targets.dual(targets.even(workload, goals), goals, found.privacy, found.measured().noise)
+    goals, size = (
+        targets.goals_of(workload, 0.95),
+        next(iter(parameters(found.privacy.budget).values())),
+    )
+    bound = targets.dual(
+        targets.even(workload, goals), goals, found.privacy, found.measured().noise
+    )
     assert 0 < bound <= targets.ratios(goals, found).max() <= 1
     less = targets.answering(workload, found, privacy.privacy(size * Fraction(999, 1000)))
     assert targets.ratios(goals, less).max() > 1
@@ -45,14 +57,22 @@ def test_the_least_budget_keeps_every_target_and_a_little_less_does_not(kind):
 
 
 def test_tables_with_measurements_of_their_own_have_equal_ratios_after_one_step():
-    # Two tables on different attributes: under rho the shares s_j of the budget that make a_j / (s_j t_j^2) equal are a_j / t_j^2.
-    workload = ln.queries(DOMAIN, education="identity").within(rmse=5) + ln.queries(DOMAIN, work="identity").within(rmse=20)
-    found = targets.balanced(workload, Privacy(ZCDP(1)), targets.goals_of(workload, 0.95), Search("marginals"))
+    # Two tables on different attributes: under rho the shares s_j of the budget that make a_j /
+    # (s_j t_j^2) equal are a_j / t_j^2.
+    workload = ln.queries(DOMAIN, education="identity").within(rmse=5) + ln.queries(
+        DOMAIN, work="identity"
+    ).within(rmse=20)
+    found = targets.balanced(
+        workload, Privacy(ZCDP(1)), targets.goals_of(workload, 0.95), Search("marginals")
+    )
     one, other = targets.ratios(targets.goals_of(workload, 0.95), found.plan)
     assert one == pytest.approx(other, rel=0.01)
     variances = [table.rmse**2 for table in found.plan.expected_error().tables]
     assert variances[1] / variances[0] == pytest.approx(16, rel=0.02)
-    assert targets.dual(found.asked, found.goals, found.plan.privacy, found.plan.measured().noise) <= found.ratio
+    assert (
+        targets.dual(found.asked, found.goals, found.plan.privacy, found.plan.measured().noise)
+        <= found.ratio
+    )
 
 
 def test_margins_hold_the_truth_as_often_as_they_say():
@@ -63,9 +83,13 @@ def test_margins_hold_the_truth_as_often_as_they_say():
     cells = np.bincount(education * 9 + work, minlength=144)
     truth = np.concatenate([[500, 500], np.cumsum(np.bincount(education)), cells])
     margins = np.repeat([20.0, 90.0, np.nan], [2, 16, 144])
-    errors = np.array([np.asarray(one.answers["answer"]) - truth for one in releases(plan, rows, range(60))])
+    errors = np.array(
+        [np.asarray(one.answers["answer"]) - truth for one in releases(plan, rows, range(60))]
+    )
     for table in (slice(0, 2), slice(2, 18)):
-        assert (np.abs(errors[:, table]) <= margins[table]).mean() > 0.93  # 0.95 wanted; 60 releases of correlated answers
+        assert (
+            np.abs(errors[:, table]) <= margins[table]
+        ).mean() > 0.93  # 0.95 wanted; 60 releases of correlated answers
     assert np.sqrt((errors[:, 18:] ** 2).mean()) < 12 * 1.05
 
 
@@ -85,11 +109,17 @@ PREFIX = ln.queries(DOMAIN, education="prefix").within(margin=9)
     [
         (ONE.within, "got none"),
         (lambda: ONE.within(margin=0), "margin"),
-        (lambda: targets.least(ONE.within(margin="0.9"), ln.Least(), Search("identity")), r"margin of sex must be at least 1; got '?9/10"),
+        (
+            lambda: targets.least(ONE.within(margin="0.9"), ln.Least(), Search("identity")),
+            r"margin of sex must be at least 1; got '?9/10",
+        ),
         (lambda: targets.least(ONE, ln.Least()), "No table has a target"),
         (lambda: ONE.within(margin=1) + ONE.within(margin=2), "two targets or two sizes"),
         (lambda: ln.plan(PREFIX, ln.Least(), strategy="dawa"), "known beforehand"),
-        (lambda: ln.plan(PREFIX, PureDP(1), strategy="dawa", objective="worst"), "known beforehand"),
+        (
+            lambda: ln.plan(PREFIX, PureDP(1), strategy="dawa", objective="worst"),
+            "known beforehand",
+        ),
         (lambda: ln.plan(PREFIX, PureDP(1), objective="best"), "objective must be"),
         (lambda: ln.compare(PREFIX, ln.Least()), "least epsilon"),
         (lambda: ln.Least("rho", delta="1e-9"), "delta"),
@@ -101,23 +131,35 @@ def test_what_is_no_target_and_where_nothing_is_promised_is_refused(make, messag
 
 
 def test_the_worst_table_is_better_than_under_the_least_total():
-    # One attribute of 2 cells and one of 60: under the least total the small tables get little of the budget.
+    # One attribute of 2 cells and one of 60: under the least total the small tables get little of
+    # the budget.
     domain = ln.Domain(a=["x", "y"], b=ln.Integers(1, 60))
     workload = ln.marginals(domain, ways=1)
-    usual, fair = (ln.plan(workload, ZCDP(1), strategy="marginals", objective=objective) for objective in ("total", "worst"))
-    first, second = ([table.rmse for table in made.expected_error().tables] for made in (usual, fair))
-    assert second[0] == pytest.approx(second[1], rel=0.01)  # alone, both have the same error, so both get half
+    usual, fair = (
+        ln.plan(workload, ZCDP(1), strategy="marginals", objective=objective)
+        for objective in ("total", "worst")
+    )
+    first, second = (
+        [table.rmse for table in made.expected_error().tables] for made in (usual, fair)
+    )
+    assert second[0] == pytest.approx(
+        second[1], rel=0.01
+    )  # alone, both have the same error, so both get half
     assert max(first) > 1.5 * max(second)
     assert fair.expected_error().total_squared_error > usual.expected_error().total_squared_error
 
 
 def test_relative_errors_follow_public_sizes():
     domain = ln.Domain(a=ln.Integers(1, 20), b=ln.Integers(1, 20))
-    workload = ln.queries(domain, a="identity").within(size=100) + ln.queries(domain, b="identity").within(size=1600)
+    workload = ln.queries(domain, a="identity").within(size=100) + ln.queries(
+        domain, b="identity"
+    ).within(size=1600)
     found = ln.plan(workload, ZCDP(1), strategy="marginals", objective="relative")
     weighted = ln.queries(domain, a="identity", weight=16) + ln.queries(domain, b="identity")
     same = ln.plan(weighted, ZCDP(1), strategy="marginals")
-    errors, wanted = ([table.rmse for table in made.expected_error().tables] for made in (found, same))
+    errors, wanted = (
+        [table.rmse for table in made.expected_error().tables] for made in (found, same)
+    )
     assert errors == pytest.approx(wanted)
     assert errors[1] > 3 * errors[0]
     assert [product.weight for product in found.workload] == [1, 1]
@@ -125,7 +167,11 @@ def test_relative_errors_follow_public_sizes():
 
 def test_a_table_alone_needs_its_share_and_leaving_it_out_saves_as_much():
     domain = ln.Domain(a=ln.Integers(1, 20), b=ln.Integers(1, 20))
-    made = ln.plan(ln.queries(domain, a="identity") + ln.queries(domain, b="identity", weight=3), ZCDP(1), strategy="marginals")
+    made = ln.plan(
+        ln.queries(domain, a="identity") + ln.queries(domain, b="identity", weight=3),
+        ZCDP(1),
+        strategy="marginals",
+    )
     # Both know the total.
     found = [(one.alone, one.saved) for one in targets.prices(made, Search("marginals"))]
     assert np.array(found) == pytest.approx(np.array([[0.25, 0.25], [0.75, 0.75]]), rel=0.05)
@@ -136,7 +182,9 @@ def test_a_table_alone_needs_its_share_and_leaving_it_out_saves_as_much():
 @pytest.fixture(scope="module")
 def covered():
     domain = ln.Domain({f"a{place}": ln.Coded(3) for place in range(5)})
-    return ln.plan(ln.marginals(domain, ways=1) + ln.marginals(domain, ways=2), PureDP(1), strategy="covering")
+    return ln.plan(
+        ln.marginals(domain, ways=1) + ln.marginals(domain, ways=2), PureDP(1), strategy="covering"
+    )
 
 
 def test_a_table_among_many_is_priced_without_a_search_for_the_others(covered, monkeypatch):
@@ -153,7 +201,11 @@ def test_a_table_among_many_is_priced_without_a_search_for_the_others(covered, m
 def test_a_table_is_priced_where_the_strategy_is_not_for_the_others(monkeypatch):
     monkeypatch.setattr(targets, "_NEARLY_ALL", 0.5)
     domain = ln.Domain(a=ln.Coded(2), c=ln.Coded(16), measures={"pay": ln.Measure("pay", 0, 9)})
-    asked = ln.queries(domain, a="identity") + ln.queries(domain, a="identity", sum="pay") + ln.queries(domain, c="prefix")
+    asked = (
+        ln.queries(domain, a="identity")
+        + ln.queries(domain, a="identity", sum="pay")
+        + ln.queries(domain, c="prefix")
+    )
     made = ln.plan(asked, PureDP(1), strategy="p_identity")  # which refuses cells alone
     with pytest.raises(InputError):
         reweighted(made, made.workload)
@@ -163,21 +215,32 @@ def test_a_table_is_priced_where_the_strategy_is_not_for_the_others(monkeypatch)
 def counted(monkeypatch, module, name):
     """How often a function of a module is called from now on: a list that grows."""
     calls, function = [], getattr(module, name)
-    monkeypatch.setattr(module, name, lambda *given, **more: calls.append(given) or function(*given, **more))
+    monkeypatch.setattr(
+        module, name, lambda *given, **more: calls.append(given) or function(*given, **more)
+    )
     return calls
 
 
 def test_parts_that_several_prices_need_are_searched_once(monkeypatch):
     domain = ln.Domain(a=ln.Integers(1, 5), b=ln.Integers(1, 4))
-    two = ln.plan(ln.queries(domain, a="identity") + ln.queries(domain, b="identity"), PureDP(1), strategy="marginals")
+    two = ln.plan(
+        ln.queries(domain, a="identity") + ln.queries(domain, b="identity"),
+        PureDP(1),
+        strategy="marginals",
+    )
     alone = counted(monkeypatch, targets, "choose")
     targets.prices(two, Search("marginals"))
     assert len(alone) == 2  # what one needs alone is what is left where the other is left out
 
 
 def test_tables_that_cannot_be_reweighted_are_searched_once_for_a_price(monkeypatch):
-    domain = ln.Domain({f"a{place}": ln.Coded(3) for place in range(3)}, measures={"pay": ln.Measure("pay", 0, 9)})
-    asked = sum((ln.mean_queries(domain, "pay", by=[f"a{place}"]) for place in (1, 2)), ln.mean_queries(domain, "pay", by=["a0"]))
+    domain = ln.Domain(
+        {f"a{place}": ln.Coded(3) for place in range(3)}, measures={"pay": ln.Measure("pay", 0, 9)}
+    )
+    asked = sum(
+        (ln.mean_queries(domain, "pay", by=[f"a{place}"]) for place in (1, 2)),
+        ln.mean_queries(domain, "pay", by=["a0"]),
+    )
     made = ln.plan(asked, PureDP(1), strategy="marginals")
     with pytest.raises(InputError):
         reweighted(made, made.workload)  # it measures both ends
@@ -187,17 +250,25 @@ def test_tables_that_cannot_be_reweighted_are_searched_once_for_a_price(monkeypa
     assert len(searched) == 2  # the table with its sums, and all others
 
 
-def test_a_least_budget_takes_one_comparison_of_strategies_and_the_time_that_was_estimated(monkeypatch):
+def test_a_least_budget_takes_one_comparison_of_strategies_and_the_time_that_was_estimated(
+    monkeypatch,
+):
     """By the estimates of what is searched, never by a clock."""
     given = []
     propose = Planner.strategy
-    monkeypatch.setattr(Planner, "strategy", lambda planner, task: given.append((planner, task)) or propose(planner, task))
+    monkeypatch.setattr(
+        Planner,
+        "strategy",
+        lambda planner, task: given.append((planner, task)) or propose(planner, task),
+    )
     compared = counted(monkeypatch, targets, "choose")
     search = Search(seconds=5)
     targets.least(asked(), ln.Least(), search)
     assert len(compared) == 1
     spent = sum(
-        min(task.seconds, one.most_seconds(task.workload, 1)) for one, task in given if task.seconds >= one.least_seconds(task.workload, 1)
+        min(task.seconds, one.most_seconds(task.workload, 1))
+        for one, task in given
+        if task.seconds >= one.least_seconds(task.workload, 1)
     )
     about = expected_seconds(asked(), ln.Least(), search)
     assert spent / 3 <= about <= min(3 * spent, search.seconds)
@@ -205,47 +276,85 @@ def test_a_least_budget_takes_one_comparison_of_strategies_and_the_time_that_was
 
 def test_every_objective_has_an_estimate_of_its_time():
     privacy, search = Privacy(PureDP(1)), Search(seconds=5)
-    total, worst, named = (expected_seconds(asked(), privacy, *more) for more in ((search,), (search, "worst"), (Search("covering"),)))
+    total, worst, named = (
+        expected_seconds(asked(), privacy, *more)
+        for more in ((search,), (search, "worst"), (Search("covering"),))
+    )
     assert 0 < worst <= search.seconds
     assert total > 0 < named
     without = ln.marginals(DOMAIN, ways=1)
-    assert expected_seconds(without, privacy, search, "worst") > expected_seconds(without.within(rmse=9), privacy, search, "worst")
+    assert expected_seconds(without, privacy, search, "worst") > expected_seconds(
+        without.within(rmse=9), privacy, search, "worst"
+    )
 
 
 def test_kept_tables_get_the_best_weights_for_other_questions(covered):
     """No worse than the scales that they had, whatever the weights; and found again where they were best."""
     again = reweighted(covered, covered.workload)
-    assert again.expected_error().total_squared_error == pytest.approx(covered.expected_error().total_squared_error, rel=1e-4)
-    first = {name for factor in covered.measurements.blocks[0].factors for name in factor.attributes}
-    inside = [product for product in covered.workload if first.issuperset(product.attributes)]  # what the first block alone would answer
-    products = [replace(product, weight=Fraction(9) if place % 2 else 1) for place, product in enumerate(covered.workload)]
+    assert again.expected_error().total_squared_error == pytest.approx(
+        covered.expected_error().total_squared_error, rel=1e-4
+    )
+    first = {
+        name for factor in covered.measurements.blocks[0].factors for name in factor.attributes
+    }
+    inside = [
+        product for product in covered.workload if first.issuperset(product.attributes)
+    ]  # what the first block alone would answer
+    products = [
+        replace(product, weight=Fraction(9) if place % 2 else 1)
+        for place, product in enumerate(covered.workload)
+    ]
     for some in (products[2:], inside):
         other = ln.Workload(covered.domain, tuple(some))
-        found, had = (made.expected_error().total_squared_error for made in (reweighted(covered, other), targets.answering(other, covered)))
+        found, had = (
+            made.expected_error().total_squared_error
+            for made in (reweighted(covered, other), targets.answering(other, covered))
+        )
         assert found <= had * (1 + 1e-6)
-    assert found < 0.7 * had  # one block has nearly all that a row adds, whichever blocks the search had found
+    assert (
+        found < 0.7 * had
+    )  # one block has nearly all that a row adds, whichever blocks the search had found
 
 
 def test_what_are_no_tables_with_one_strategy_along_every_attribute_is_refused(covered):
-    other = ln.queries(covered.domain, dict.fromkeys(covered.domain.names, "identity"))  # whichever tables of four the search found
-    with pytest.raises(InputError, match="the strategy has no table that contains a0 x a1 x a2 x a3 x a4"):
+    other = ln.queries(
+        covered.domain, dict.fromkeys(covered.domain.names, "identity")
+    )  # whichever tables of four the search found
+    with pytest.raises(
+        InputError, match="the strategy has no table that contains a0 x a1 x a2 x a3 x a4"
+    ):
         reweighted(covered, other)
     domain = ln.Domain(a=ln.Integers(0, 7))
-    mixed = ln.plan(ln.queries(domain, a="prefix") + ln.queries(domain, a="identity"), PureDP(1), strategy="workload")
+    mixed = ln.plan(
+        ln.queries(domain, a="prefix") + ln.queries(domain, a="identity"),
+        PureDP(1),
+        strategy="workload",
+    )
     with pytest.raises(InputError, match="none of tables with one strategy along every attribute"):
         reweighted(mixed, mixed.workload)
 
 
 def test_errors_under_another_budget_are_those_of_a_plan_for_it():
     workload = ln.marginals(DOMAIN, ways=1)
-    made, other = (ln.plan(workload, PureDP(epsilon), strategy="marginals") for epsilon in (1, "1/3"))
+    made, other = (
+        ln.plan(workload, PureDP(epsilon), strategy="marginals") for epsilon in (1, "1/3")
+    )
     scaled = targets.answering(workload, made, targets.of_size(made.privacy, "1/3"))
-    assert scaled.expected_error().total_squared_error == pytest.approx(other.expected_error().total_squared_error, rel=1e-5)
+    assert scaled.expected_error().total_squared_error == pytest.approx(
+        other.expected_error().total_squared_error, rel=1e-5
+    )
 
 
 def test_what_is_made_of_targets_is_told():
-    most, least = (targets.reached(ln.plan(asked(), PureDP(epsilon), strategy="marginals"), 0.95) for epsilon in (1, "1/100"))
-    assert [(one.kind, one.most, one.kept) for one in most] == [("margin", 20, True), ("margin", 90, True), ("rmse", 12, True)]
+    most, least = (
+        targets.reached(ln.plan(asked(), PureDP(epsilon), strategy="marginals"), 0.95)
+        for epsilon in (1, "1/100")
+    )
+    assert [(one.kind, one.most, one.kept) for one in most] == [
+        ("margin", 20, True),
+        ("margin", 90, True),
+        ("rmse", 12, True),
+    ]
     assert not any(one.kept for one in least)
 
 
@@ -254,7 +363,9 @@ def test_a_bound_that_a_planner_found_is_not_taken_for_another_workload() -> Non
     made = ln.plan(ln.queries(domain, age="prefix"), ln.ZCDP("1/2"), strategy="gaussian_optimum")
     assert made.details["unit_bound"] > 0
     cells = targets.answering(ln.queries(domain, age="identity"), made)
-    assert cells.promise.lower_bound == pytest.approx(ln.plan(cells.workload, ln.ZCDP("1/2"), strategy="identity").promise.lower_bound)
+    assert cells.promise.lower_bound == pytest.approx(
+        ln.plan(cells.workload, ln.ZCDP("1/2"), strategy="identity").promise.lower_bound
+    )
     half = targets.answering(made.workload, made, ln.Privacy(ln.ZCDP("1/8")))
     assert half.promise.lower_bound == pytest.approx(4 * made.promise.lower_bound, rel=1e-6)
 
@@ -267,22 +378,34 @@ def test_a_report_says_what_its_plan_was_chosen_for(tmp_path: Path, objective: s
     assert made.details.get("objective", "total") == objective
     ln.release(made, pd.DataFrame({"sex": ["F", "M"], "age": [1, 2]}), seed=1, out=tmp_path / "out")
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    words = {"total": "weighted total of all", "worst": "to its target small; without targets", "relative": "relative to the public sizes"}
+    words = {
+        "total": "weighted total of all",
+        "worst": "to its target small; without targets",
+        "relative": "relative to the public sizes",
+    }
     assert [name for name, text in words.items() if text in page] == [objective]
 
 
 def small():
     """A workload whose strategy has whole numbers that leave no room for the noise of far smaller budgets."""
     pay = ln.Measure("pay", 0, 100)
-    domain = ln.Domain(a=ln.Integers(0, 39), b=ln.Integers(0, 7), c=ln.Integers(0, 4), measures={"pay": pay})
+    domain = ln.Domain(
+        a=ln.Integers(0, 39), b=ln.Integers(0, 7), c=ln.Integers(0, 4), measures={"pay": pay}
+    )
     sums = ln.queries(domain, sum="pay", a="prefix", c="identity").within(rmse=2000)
-    return ln.queries(domain, a="identity", b="prefix").within(rmse=90) + sums + ln.queries(domain, a="prefix").within(rmse=60)
+    return (
+        ln.queries(domain, a="identity", b="prefix").within(rmse=90)
+        + sums
+        + ln.queries(domain, a="prefix").within(rmse=60)
+    )
 
 
 def test_the_least_budget_is_found_though_the_first_plan_leaves_no_room_for_its_noise():
     workload, search = small(), Search("tilted")
     first = planned(workload, ln.Privacy(ln.ZCDP(1)), search)
     found = targets.least(workload, ln.Least("rho"), search)
-    with pytest.raises(InputError, match=r"leave no room for so much noise; plan for that budget itself"):
+    with pytest.raises(
+        InputError, match=r"leave no room for so much noise; plan for that budget itself"
+    ):
         targets.answering(workload, first, found.privacy)
     assert 0.99 < targets.ratios(targets.goals_of(workload, 0.95), found).max() <= 1

@@ -1,7 +1,8 @@
 """What everything that can be released really loses, tried for all neighbours on small domains, beside what is claimed.
 
-``make losses`` writes docs/results/privacy-loss.md. What is to be covered is read from the package's own registries, so a new strategy,
-operator, mechanism or choice fails ``test_losses.py`` until it has a row here.
+``make losses`` writes docs/results/privacy-loss.md. What is to be covered is read from the
+package's own registries, so a new strategy, operator, mechanism or choice fails ``test_losses.py``
+until it has a row here.
 """
 
 import itertools
@@ -60,7 +61,9 @@ LETTERS = "EGLR"  # of the budgets on the page
 UNITS = [(neighbours, rows) for neighbours in ("add_remove", "replace") for rows in (1, 2, 3)]
 
 MEASURES = {"pay": Measure("pay", -2, 3), "tips": Measure("tips", 0, 4)}
-DOMAIN = Domain(a=Coded(2), b=Integers(0, 3), measures=MEASURES)  # brute force over three rows replaced by three
+DOMAIN = Domain(
+    a=Coded(2), b=Integers(0, 3), measures=MEASURES
+)  # brute force over three rows replaced by three
 WIDE = Domain(a=Coded(3), b=Integers(0, 3), c=Coded(2))
 LONG = Domain(b=Integers(0, 7))
 WORKLOADS: dict[str, Workload] = {
@@ -106,17 +109,26 @@ REASONS: dict[tuple[str, ...], str] = {
     (
         "choice",
         "LeastCost",
-    ): "the noise is for a change of the least cost by one record a row of the unit; rows replaced in four cells change it less",
+    ): "the noise is for a change of the least cost by one record a row of the unit; rows "
+    "replaced in four cells change it less",
     ("bound", "max_per_cell, cells"): _MEET,
     ("bound", "max_per_cell, tree"): _MEET,
-    ("bound", "max_per_cell, contrasts"): "as cells; and the bound for contrasts is that of any number of them, which few do not reach",
+    (
+        "bound",
+        "max_per_cell, contrasts",
+    ): "as cells; and the bound for contrasts is that of any number of them, which few do not "
+    "reach",
 }
 
 
 def claim_of(budget: Budget, noise: str) -> Fraction:
     if isinstance(budget, ZCDP):
         return 2 * budget.rho if noise == Noise.ROUNDED_GAUSSIAN else budget.rho
-    return budget.epsilon if noise == Noise.DISCRETE_LAPLACE else gaussian_mu_squared(budget.epsilon, budget.delta)  # type: ignore[union-attr]
+    return (
+        budget.epsilon
+        if noise == Noise.DISCRETE_LAPLACE
+        else gaussian_mu_squared(budget.epsilon, budget.delta)
+    )  # type: ignore[union-attr]
 
 
 def in_measure(plan: Measurements, squared: float) -> float:
@@ -136,7 +148,15 @@ def privacy_of(budget: Budget, neighbours: str, rows: int, bound: PerCell | None
     return Privacy(budget, neighbours, "id" if rows > 1 or bound else None, rows, bound)
 
 
-def _row(kind: str, name: str, budget: str, domain: Domain, blocks: Any, units: list[tuple[str, int]], bound: PerCell | None = None) -> Row:
+def _row(
+    kind: str,
+    name: str,
+    budget: str,
+    domain: Domain,
+    blocks: Any,
+    units: list[tuple[str, int]],
+    bound: PerCell | None = None,
+) -> Row:
     declared, noise = KINDS[budget]
     claim, ratios = float(claim_of(declared, noise)), {}
     for unit in units:
@@ -156,7 +176,9 @@ def strategies(units: list[tuple[str, int]] = UNITS, names: Any = PLANNERS) -> I
                 proposal = PLANNERS[name].strategy(Task(workload, Privacy(declared), noise))
             except NotApplicable:
                 continue
-            yield _row("strategy", f"{name}: {label}", budget, workload.domain, proposal.blocks, units)
+            yield _row(
+                "strategy", f"{name}: {label}", budget, workload.domain, proposal.blocks, units
+            )
 
 
 # One of each class, over four cells.
@@ -175,24 +197,38 @@ OPERATORS: dict[str, Operator] = {
         Contrasts(4),
         Coarse(Prefix(3), np.array([0, 1, 3]), 4),
         Ordered(Prefix(4), np.array([2, 0, 3, 1])),
-        Nested(DiagonalAndRows(np.array([1, 2]), np.array([[2, 1]])), Identity(2), Dense(np.array([[1, -2]]))),
+        Nested(
+            DiagonalAndRows(np.array([1, 2]), np.array([[2, 1]])),
+            Identity(2),
+            Dense(np.array([[1, -2]])),
+        ),
         Toeplitz(np.array([0, 1, 3]), np.array([3, 2, -1]), np.array([1, 2, 1, 4])),
     )
 }
 # Those of the package: other tests of the same run make operators of their own.
-CLASSES = {one.__name__ for one in classes_of_operators() if one.__module__.startswith("leastnoise.")}
+CLASSES = {
+    one.__name__ for one in classes_of_operators() if one.__module__.startswith("leastnoise.")
+}
 
 
 def operators(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
     """Every operator alone, with row weights, and beside the cells."""
-    for (name, operator), (budget, (_, noise)) in itertools.product(OPERATORS.items(), KINDS.items()):
+    for (name, operator), (budget, (_, noise)) in itertools.product(
+        OPERATORS.items(), KINDS.items()
+    ):
         if isinstance(operator, Contrasts) and noise == Noise.DISCRETE_LAPLACE:
             continue
         weights = None if isinstance(operator, Contrasts) else np.arange(operator.rows) % 3 + 1
         of_b = Factor(("b",), operator, weights)
         cells = Factor(("a",), Identity(2))
-        by_group = [(Block((cells, of_b), Fraction(1)), 1.0), (Block((Factor(("b",), Identity(4)),), Fraction(1)), 0.7)]
-        for label, blocks in (("alone", [(Block((of_b,), Fraction(1)), 1.0)]), ("by group, and the cells", by_group)):
+        by_group = [
+            (Block((cells, of_b), Fraction(1)), 1.0),
+            (Block((Factor(("b",), Identity(4)),), Fraction(1)), 0.7),
+        ]
+        for label, blocks in (
+            ("alone", [(Block((of_b,), Fraction(1)), 1.0)]),
+            ("by group, and the cells", by_group),
+        ):
             yield _row("operator", f"{name}: {label}", budget, DOMAIN, blocks, units)
 
 
@@ -207,19 +243,36 @@ def sums(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
         "one limit": [(Block((a,), Fraction(1), "tips", each), 1.0)],
         "limits by cell": [(Block((b,), Fraction(1), "tips", steps), 1.0)],
         "limits by a cell that is summed over": [(Block((a,), Fraction(1), "tips", steps), 1.0)],
-        "counts and sums": [(Block((a, b), Fraction(1)), 1.0), (Block((b,), Fraction(1), "tips"), 0.5)],
-        "counts and limited sums": [(Block((a, b), Fraction(1)), 1.0), (Block((b,), Fraction(1), "tips", steps), 0.5)],
-        "two measures": [(Block((a,), Fraction(1), "pay"), 1.0), (Block((b,), Fraction(1), "tips"), 0.5)],
+        "counts and sums": [
+            (Block((a, b), Fraction(1)), 1.0),
+            (Block((b,), Fraction(1), "tips"), 0.5),
+        ],
+        "counts and limited sums": [
+            (Block((a, b), Fraction(1)), 1.0),
+            (Block((b,), Fraction(1), "tips", steps), 0.5),
+        ],
+        "two measures": [
+            (Block((a,), Fraction(1), "pay"), 1.0),
+            (Block((b,), Fraction(1), "tips"), 0.5),
+        ],
         "both ends": [(Block((b,), Fraction(1), "pay", ends=True), 1.0)],
         "both ends of totals": [(Block((), Fraction(1), "pay", ends=True), 1.0)],
-        "both ends and counts": [(Block((a, b), Fraction(1)), 1.0), (Block((prefix,), Fraction(1), "pay", ends=True), 0.3)],
+        "both ends and counts": [
+            (Block((a, b), Fraction(1)), 1.0),
+            (Block((prefix,), Fraction(1), "pay", ends=True), 0.3),
+        ],
         "both ends of two measures": [
             (Block((a,), Fraction(1), "pay", ends=True), 1.0),
             (Block((b,), Fraction(1), "tips", ends=True), 1.0),
         ],
     }
-    contrasts = [(Block((), Fraction(1), "tips"), 1.0), (Block((Factor(("b",), Contrasts(4)),), Fraction(1), "tips"), 0.5)]
-    for (name, blocks), (budget, (_, noise)) in itertools.product({**cases, "contrasts of sums": contrasts}.items(), KINDS.items()):
+    contrasts = [
+        (Block((), Fraction(1), "tips"), 1.0),
+        (Block((Factor(("b",), Contrasts(4)),), Fraction(1), "tips"), 0.5),
+    ]
+    for (name, blocks), (budget, (_, noise)) in itertools.product(
+        {**cases, "contrasts of sums": contrasts}.items(), KINDS.items()
+    ):
         if not (name == "contrasts of sums" and noise == Noise.DISCRETE_LAPLACE):
             yield _row("sums", name, budget, DOMAIN, blocks, units)
 
@@ -263,7 +316,9 @@ def mechanisms(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
                 break
             ratios[neighbours, rows] = found
         if ratios:
-            yield Row("mechanism", f"{name}: {' by '.join(workload.domain.names)}", budget, claim, ratios)
+            yield Row(
+                "mechanism", f"{name}: {' by '.join(workload.domain.names)}", budget, claim, ratios
+            )
 
 
 def asked() -> Iterator[tuple[str, Workload]]:
@@ -288,7 +343,9 @@ def _run(name: str, workload: Workload, privacy: Privacy) -> float | None:
     domain = plan.domain
     generator = np.random.default_rng(3)
     codes = {one: generator.integers(0, domain.kind(one).size, 400) for one in domain.names}
-    values = dict.fromkeys(domain.measures, 5 * codes[domain.names[0]] + 1)  # an amount of the cell's bin
+    values = dict.fromkeys(
+        domain.measures, 5 * codes[domain.names[0]] + 1
+    )  # an amount of the cell's bin
     table = Table(domain, codes, values, unit_column=privacy.unit_column, max_rows=privacy.max_rows)
     series = _Recorder(UnpaidSeries(terms_of(plan), table, SeededEntropy(7)))
     mechanism_of(plan).ready(plan)(series)  # type: ignore[arg-type]
@@ -303,8 +360,16 @@ def _share(step: Any, privacy: Privacy) -> float:
         own = loss(step)
         ratio = 1.0 if own is None else own / float(claim_of(part, step.noise))
         assert ratio <= 1 + 1e-9
-        if isinstance(part, ZCDP):  # under (epsilon, delta) Gaussian steps share out half of mu squared
-            return float(part.rho / (budget.rho if isinstance(budget, ZCDP) else claim_of(budget, step.noise) / 2)) * ratio
+        if isinstance(
+            part, ZCDP
+        ):  # under (epsilon, delta) Gaussian steps share out half of mu squared
+            return (
+                float(
+                    part.rho
+                    / (budget.rho if isinstance(budget, ZCDP) else claim_of(budget, step.noise) / 2)
+                )
+                * ratio
+            )
         return float(part.epsilon / budget.epsilon) * ratio  # type: ignore[union-attr]
     if isinstance(budget, ZCDP):
         return float(step.epsilon**2 / 2 / budget.rho)
@@ -320,7 +385,13 @@ def guards(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
         rest = without_guard(Privacy(declared), share).budget
         claim = claim_of(declared, noise) * share
         found = {unit: loss(guard_measurements(privacy_of(rest, *unit), share)) for unit in units}
-        yield Row("guard", "guard", budget, float(claim), {unit: own / float(claim) for unit, own in found.items() if own is not None})
+        yield Row(
+            "guard",
+            "guard",
+            budget,
+            float(claim),
+            {unit: own / float(claim) for unit, own in found.items() if own is not None},
+        )
 
 
 def bounds(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
@@ -332,9 +403,14 @@ def bounds(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
         "contrasts": [(), (across["a"],), (across["b"],), (across["a"], across["b"])],
         "tree": [(Factor(("a",), Tree.full(2, 2)), cells["b"])],
     }
-    at_ends = {"both ends": [(cells["b"],), (cells["a"],)], "both ends of totals": [(), (cells["b"],)]}
+    at_ends = {
+        "both ends": [(cells["b"],), (cells["a"],)],
+        "both ends of totals": [(), (cells["b"],)],
+    }
     cases = [*together.items(), *at_ends.items()]
-    for (name, measured), budget in itertools.product(cases, ("rho, Gaussian", "(epsilon, delta), Gaussian")):
+    for (name, measured), budget in itertools.product(
+        cases, ("rho, Gaussian", "(epsilon, delta), Gaussian")
+    ):
         end = {"measure": "pay", "ends": True} if name in at_ends else {}
         blocks = [(Block(factors, Fraction(1), **end), 1.0) for factors in measured]
         yield _row("bound", f"max_per_cell, {name}", budget, DOMAIN, blocks, units, PerCell(1, "b"))
@@ -342,7 +418,10 @@ def bounds(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
 
 def choices(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
     """The private choice over all neighbours of some tables of four cells, from its own scale."""
-    ratios = {unit: max(float(loss_of_cost(way, *unit)) for way in COSTS.values()) / float(EPSILON) for unit in units}
+    ratios = {
+        unit: max(float(loss_of_cost(way, *unit)) for way in COSTS.values()) / float(EPSILON)
+        for unit in units
+    }
     yield Row("choice", "LeastCost", "epsilon, Laplace", float(EPSILON), ratios)
 
 
@@ -382,7 +461,12 @@ def page(found: list[Row]) -> str:
         shares = [[row.ratios[unit] for row in rows if unit in row.ratios] for unit in UNITS]
         least = [f"{min(share):.3f}" if share else "" for share in shares]
         cells = " | ".join(_triple(least[start : start + 3]) for start in (0, 3))
-        key = kind, name, cells, next((row.reason for row in rows if min(row.ratios.values()) < LEAST), "")
+        key = (
+            kind,
+            name,
+            cells,
+            next((row.reason for row in rows if min(row.ratios.values()) < LEAST), ""),
+        )
         budgets[key] = budgets.get(key, "") + LETTERS[list(KINDS).index(budget)]
     names: dict[tuple[str, str, str, str], list[str]] = {}
     for (kind, name, cells, reason), letters in budgets.items():
@@ -393,7 +477,11 @@ def page(found: list[Row]) -> str:
         f"| {kind} | {', '.join(alike)} | {letters} | {cells} | {marks[reason]} |"
         for (kind, letters, cells, reason), alike in names.items()
     ]
-    return HEAD + "\n".join([*lines, "", *(f"- **{marks[reason]}**: {reason}" for reason in reasons)]) + "\n"
+    return (
+        HEAD
+        + "\n".join([*lines, "", *(f"- **{marks[reason]}**: {reason}" for reason in reasons)])
+        + "\n"
+    )
 
 
 def _triple(shares: list[str]) -> str:

@@ -19,9 +19,15 @@ from privacy.losses import CLASSES, KINDS, LEAST, OPERATORS, PAGE, REASONS, Row
 # Of what is listed on the page, as much as the suite has time for.
 FEW = [("replace", 1), ("add_remove", 2)]
 KINDS_OF_ROWS = ("strategy", "operator", "sums", "guard", "mechanism", "bound", "choice")
-LINES = [[cell.strip(" `") for cell in line[1:-1].split("|")] for line in PAGE.read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
+LINES = [
+    [cell.strip(" `") for cell in line[1:-1].split("|")]
+    for line in PAGE.read_text(encoding="utf-8").splitlines()
+    if line[:1] == "|"
+]
 LINES = [line for line in LINES if line[0] in KINDS_OF_ROWS]
-MARKS = dict(re.findall(r"^- \*\*(\w)\*\*: (.+)$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE))
+MARKS = dict(
+    re.findall(r"^- \*\*(\w)\*\*: (.+)$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+)
 
 
 def check(row: Row) -> None:
@@ -72,7 +78,9 @@ def test_strategies_lose_what_they_claim(strategy: str) -> None:
         (losses.bounds, FEW),
     ],
 )
-def test_nothing_else_loses_more_than_it_claims(rows: Callable[..., Iterator[Row]], units: list[tuple[str, int]]) -> None:
+def test_nothing_else_loses_more_than_it_claims(
+    rows: Callable[..., Iterator[Row]], units: list[tuple[str, int]]
+) -> None:
     found = list(rows(units))
     assert rows is not losses.bounds or {row.name for row in found} == names("bound")
     for row in found:

@@ -17,7 +17,9 @@ def csv(path, lines):
 
 
 def test_how_far_csv_files_are_read_is_told_by_their_size(tmp_path):
-    source = csv(tmp_path / "people.csv", 5 * 2**18 + 2)  # 5 MiB and a little: the sixth block is not full
+    source = csv(
+        tmp_path / "people.csv", 5 * 2**18 + 2
+    )  # 5 MiB and a little: the sixth block is not full
     line, told = _progress.Progress("reading"), []
 
     def tell(done, among):
@@ -27,25 +29,38 @@ def test_how_far_csv_files_are_read_is_told_by_their_size(tmp_path):
 
     plan = ln.plan(ln.marginals(DOMAIN, ways=1), ln.PureDP(1))
     ln.release(plan, source, seed=1, progress=tell)
-    assert told == [(f"reading: {100 * place // 6}%", place / 6) for place in range(1, 6)] + [("writing", 0.0)]
+    assert told == [(f"reading: {100 * place // 6}%", place / 6) for place in range(1, 6)] + [
+        ("writing", 0.0)
+    ]
 
 
 def test_folders_patterns_layouts_and_joined_tables_have_sizes_and_others_have_none(tmp_path):
     folder = tmp_path / "visits"
     (folder / "more").mkdir(parents=True)
-    sizes = sorted(csv(place, lines).stat().st_size for place, lines in ((folder / "a.csv", 3), (folder / "more" / "b.csv", 5)))
+    sizes = sorted(
+        csv(place, lines).stat().st_size
+        for place, lines in ((folder / "a.csv", 3), (folder / "more" / "b.csv", 5))
+    )
     assert sorted(csv_sizes(folder)) == sizes
     assert csv_sizes(str(folder / "*.csv")) == sizes[:1] == csv_sizes(ln.CSV(folder / "a.csv", ","))
     assert csv_sizes(ln.Joined(folder / "a.csv", folder / "more" / "b.csv", on="id")) == sizes[:1]
     (folder / "a.csv.gz").write_bytes(b"")
-    assert csv_sizes(folder / "a.csv.gz") == csv_sizes(pd.DataFrame({"a": [1]})) == csv_sizes(None) == []
+    assert (
+        csv_sizes(folder / "a.csv.gz")
+        == csv_sizes(pd.DataFrame({"a": [1]}))
+        == csv_sizes(None)
+        == []
+    )
     assert reading_seconds(folder) == sum(sizes) / _payments._BYTES_A_SECOND
 
 
 def test_finishing_takes_longer_for_more_tables_more_rows_and_more_formats(monkeypatch):
     monkeypatch.delenv("LEASTNOISE_CHARTS")
     domains = (ln.Domain(a=ln.Coded(3), b=ln.Coded(3), c=ln.Coded(size)) for size in (3, 300))
-    few, many = (ln.plan(ln.marginals(domain, ways=2), ln.PureDP(1), strategy="identity") for domain in domains)
+    few, many = (
+        ln.plan(ln.marginals(domain, ways=2), ln.PureDP(1), strategy="identity")
+        for domain in domains
+    )
     usual, more = ln.Options(), ln.Options(formats=["csv", "parquet", "sdmx"])
     drawn = finishing_seconds(few, usual)
     assert drawn < finishing_seconds(many, usual) < finishing_seconds(many, more)
@@ -54,7 +69,9 @@ def test_finishing_takes_longer_for_more_tables_more_rows_and_more_formats(monke
 
 
 def test_a_plan_that_decides_on_the_way_has_no_estimate():
-    plan = ln.plan(ln.queries(ln.Domain(age=ln.Integers(0, 15)), age="prefix"), ln.PureDP(1), strategy="dawa")
+    plan = ln.plan(
+        ln.queries(ln.Domain(age=ln.Integers(0, 15)), age="prefix"), ln.PureDP(1), strategy="dawa"
+    )
     assert finishing_seconds(plan, ln.Options()) == 0
 
 

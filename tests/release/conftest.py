@@ -18,7 +18,11 @@ from leastnoise._release import Options, build, check_target, draft, fill_draft
 from leastnoise._workload import Workload, queries
 
 DOMAIN = Domain(
-    {"sex": ["F", "M"], "age": Integers(17, 21), "Answer": Categories(["<b>a & b</b>", 'say "x"'], outside="other")},
+    {
+        "sex": ["F", "M"],
+        "age": Integers(17, 21),
+        "Answer": Categories(["<b>a & b</b>", 'say "x"'], outside="other"),
+    },
     measures={"pay": Measure("income", 0, 500, unit="0.25")},
 )
 
@@ -26,7 +30,12 @@ DOMAIN = Domain(
 def write(release, directory, *formats):
     """A release as files, in all formats or these."""
     with draft(check_target(directory)) as place:
-        fill_draft(replace(release, options=replace(release.options, formats=formats)) if formats else release, place)
+        fill_draft(
+            replace(release, options=replace(release.options, formats=formats))
+            if formats
+            else release,
+            place,
+        )
         place.publish()
     return place.target
 
@@ -37,7 +46,9 @@ def observe(plan, cells, seed):
     draw = random.laplace if measured.noise == Noise.DISCRETE_LAPLACE else random.normal
     for block in measured.blocks:
         noise = draw(scale=float(block.scale) * measured.grid, size=block.rows)
-        exact = block_rows(plan.domain, plan.domain.names, block) @ cells[block.measure] * measured.grid
+        exact = (
+            block_rows(plan.domain, plan.domain.names, block) @ cells[block.measure] * measured.grid
+        )
         values.append(np.rint(exact + noise).astype(np.int64))
     return Outcome(plan, Observation(measured, tuple(values), receipt="", private=False))
 
@@ -68,12 +79,25 @@ def example_plan(workload=None, privacy=None, noise=Noise.DISCRETE_LAPLACE, tota
         for name in product.attributes:
             size = domain.kind(name).size
             ordered = totals and isinstance(domain.kind(name), Integers)
-            factors.append(Factor((name,), Dense(np.vstack([np.ones(size), np.eye(size)]).astype(int)) if ordered else Identity(size)))
+            factors.append(
+                Factor(
+                    (name,),
+                    Dense(np.vstack([np.ones(size), np.eye(size)]).astype(int))
+                    if ordered
+                    else Identity(size),
+                )
+            )
         # A row adds as much to the norm of a table of sums as to one of counts.
         largest = 1 if product.measure is None else domain.measures[product.measure].largest
         block = Block(tuple(factors), Fraction(1), product.measure)
-        blocks.setdefault((product.measure, product.attributes), (block, (1.0 + len(blocks) / 3) / largest))
-    privacy = privacy or (Privacy(PureDP("1/4")) if noise == Noise.DISCRETE_LAPLACE else Privacy(ZCDP("1/50"), "replace"))
+        blocks.setdefault(
+            (product.measure, product.attributes), (block, (1.0 + len(blocks) / 3) / largest)
+        )
+    privacy = privacy or (
+        Privacy(PureDP("1/4"))
+        if noise == Noise.DISCRETE_LAPLACE
+        else Privacy(ZCDP("1/50"), "replace")
+    )
     return promised(workload, fit(domain, privacy, noise, list(blocks.values())), "for tests")
 
 
@@ -82,7 +106,9 @@ def example_cells(domain=DOMAIN, seed=7):
     rng = np.random.default_rng(seed)
     cells = {None: rng.poisson(30, size=math.prod(domain.shape)).astype(float)}
     for name, measure in domain.measures.items():
-        cells[name] = np.round(cells[None] * rng.uniform(measure.low_units, measure.high_units, size=len(cells[None])))
+        cells[name] = np.round(
+            cells[None] * rng.uniform(measure.low_units, measure.high_units, size=len(cells[None]))
+        )
     return cells
 
 

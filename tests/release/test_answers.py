@@ -19,16 +19,25 @@ from leastnoise._workload import queries
 from release.conftest import example_cells, example_plan, made
 
 
-@pytest.mark.parametrize("mechanism", [Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_GAUSSIAN])
+@pytest.mark.parametrize(
+    "mechanism", [Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_GAUSSIAN]
+)
 @pytest.mark.parametrize("totals", [True, False])
 def test_every_column_and_covariance_is_that_of_dense_least_squares(mechanism, totals):
     release = made(example_plan(noise=mechanism, totals=totals), seed=3, options=Options(level=0.9))
-    measured, observed, times = release.measurements, release.observation.values, interval_multiplier(mechanism, 0.9)
+    measured, observed, times = (
+        release.measurements,
+        release.observation.values,
+        interval_multiplier(mechanism, 0.9),
+    )
     squares = LeastSquares(measured)
     for table in release.tables:
         measure, own = table.product.measure, squares.weights(table.product)
         unit = 1.0 if measure is None else float(measured.domain.measures[measure].unit)
-        expected, std = squares.answers(table.product, observed) * unit, np.linalg.norm(own, axis=1) * unit
+        expected, std = (
+            squares.answers(table.product, observed) * unit,
+            np.linalg.norm(own, axis=1) * unit,
+        )
         margin = times * std + 0.5 / measured.grid * unit
         assert np.allclose(table.answer.reshape(-1), expected, rtol=1e-8, atol=1e-6)
         assert np.allclose(table.noise_std.reshape(-1), std, rtol=1e-8)
@@ -36,12 +45,24 @@ def test_every_column_and_covariance_is_that_of_dense_least_squares(mechanism, t
         assert np.allclose(table.high.reshape(-1), expected + margin, atol=1e-6)
         for other in (table, release.tables["q3"]) if measure is None else (table,):
             between = own @ squares.weights(other.product).T * unit**2
-            np.testing.assert_allclose(release.covariance(table.id, other.id), between, rtol=1e-8, atol=1e-8)
+            np.testing.assert_allclose(
+                release.covariance(table.id, other.id), between, rtol=1e-8, atol=1e-8
+            )
 
 
 def test_units_that_are_no_binary_fractions_are_divided_not_multiplied():
-    domain = Domain({"sex": ["F", "M"]}, measures={"pay": Measure("x", 0, 50, unit="0.01"), "mass": Measure("x", 0, 5000, unit="1000")})
-    assert str(_tables.in_unit(queries(domain, sum="pay").products[0], np.array(35.0))) == "0.35" != str(35 * 0.01)
+    domain = Domain(
+        {"sex": ["F", "M"]},
+        measures={
+            "pay": Measure("x", 0, 50, unit="0.01"),
+            "mass": Measure("x", 0, 5000, unit="1000"),
+        },
+    )
+    assert (
+        str(_tables.in_unit(queries(domain, sum="pay").products[0], np.array(35.0)))
+        == "0.35"
+        != str(35 * 0.01)
+    )
     assert _tables.in_unit(queries(domain, sum="mass").products[0], np.array(2.5)) == 2500
 
 
@@ -53,16 +74,31 @@ def test_tables_are_taken_by_place_id_name_and_slice(release):
     assert [table.id for table in tables] == [f"q{place}" for place in range(1, 10)]
     with pytest.raises(IndexError, match="no table 9"):
         tables[9]
-    with pytest.raises(InputError, match=r"must be called by its id or name; got 'q10'\. This release has q1 \(total\), .*, \.\.\.\."):
+    with pytest.raises(
+        InputError,
+        match=r"must be called by its id or name; got 'q10'\. This release has q1 \(total\), .*, \.\.\.\.",
+    ):
         tables["q10"]
-    with pytest.raises(InputError, match=r"Several tables are named 'sex'; take one by its id: q2, q9\."):
+    with pytest.raises(
+        InputError, match=r"Several tables are named 'sex'; take one by its id: q2, q9\."
+    ):
         tables["sex"]
 
 
 def test_optional_columns_stand_beside_the_unbiased_ones(release, observation):
     more = build(observation, Options(non_negative=True, integer=True)).tables
     columns = more["q5"].columns()
-    assert list(columns) == ["query", "sex", "age", "answer", "noise_std", "low", "high", "answer_non_negative", "answer_integer"]
+    assert list(columns) == [
+        "query",
+        "sex",
+        "age",
+        "answer",
+        "noise_std",
+        "low",
+        "high",
+        "answer_non_negative",
+        "answer_integer",
+    ]
     assert columns["sex"].tolist() == ["F"] * 5 + ["M"] * 5
     assert columns["age"].tolist() == [f"<= {age}" for age in range(17, 22)] * 2
     for table, extended in zip(release.tables, more, strict=True):
@@ -86,13 +122,27 @@ def test_noise_that_makes_cells_negative_is_projected():
 def test_all_answers_are_one_frame_unless_they_are_too_many(observation, monkeypatch):
     release = build(observation, Options(non_negative=True))
     frame = release.answers
-    assert list(frame.columns) == ["query", "cell", "answer", "noise_std", "low", "high", "answer_non_negative"]
+    assert list(frame.columns) == [
+        "query",
+        "cell",
+        "answer",
+        "noise_std",
+        "low",
+        "high",
+        "answer_non_negative",
+    ]
     assert frame["cell"].tolist()[:3] == ["total", "sex=F", "sex=M"]
     assert "sex=F, age <= 17" in frame["cell"].tolist()
     assert frame.loc[frame["query"] == "q7", "answer_non_negative"].isna().all()
-    assert frame.loc[frame["query"] == "q5", "answer"].tolist() == release.tables["q5"].answer.reshape(-1).tolist()
+    assert (
+        frame.loc[frame["query"] == "q5", "answer"].tolist()
+        == release.tables["q5"].answer.reshape(-1).tolist()
+    )
     monkeypatch.setattr(_release, "MOST_IN_ONE_FRAME", 10)
-    with pytest.raises(InputError, match=r"One data frame may hold at most 10 answers; got 31\. Take one table at a time"):
+    with pytest.raises(
+        InputError,
+        match=r"One data frame may hold at most 10 answers; got 31\. Take one table at a time",
+    ):
         _ = build(observation).answers
 
 
@@ -101,19 +151,32 @@ def test_a_library_that_is_not_there_is_said(observation, monkeypatch):
         raise ImportError(name)
 
     for library in ("pyarrow", "polars"):
-        monkeypatch.setattr(_frames.importlib.util, "find_spec", lambda name, there=library: name if name == there else None)
+        monkeypatch.setattr(
+            _frames.importlib.util,
+            "find_spec",
+            lambda name, there=library: name if name == there else None,
+        )
         assert type(build(observation).answers).__module__.split(".")[0] == library
-    with pytest.raises(InputError, match=r"library must be one of 'pandas', 'polars', 'pyarrow'; got 'dask'\."):
+    with pytest.raises(
+        InputError, match=r"library must be one of 'pandas', 'polars', 'pyarrow'; got 'dask'\."
+    ):
         build(observation).frame("q1", "dask")
     monkeypatch.setattr(_frames.importlib, "import_module", missing)
-    with pytest.raises(InputError, match=r"library must be one that is installed; got 'polars'.*pip install polars"):
+    with pytest.raises(
+        InputError, match=r"library must be one that is installed; got 'polars'.*pip install polars"
+    ):
         build(observation).frame("q1", "polars")
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.5, 1.5, float("nan"), True, "0.95"])
 def test_levels_outside_the_open_interval_are_refused(release, level):
-    for attempt in (lambda: Options(level=level), lambda: release.answer(release.workload, level=level)):
-        with pytest.raises(InputError, match=r"level must be a number above 0 and below 1, such as 0\.95; got "):
+    for attempt in (
+        lambda: Options(level=level),
+        lambda: release.answer(release.workload, level=level),
+    ):
+        with pytest.raises(
+            InputError, match=r"level must be a number above 0 and below 1, such as 0\.95; got "
+        ):
             attempt()
 
 
@@ -126,13 +189,20 @@ def test_covariances_of_unknown_tables_or_of_two_measures_are_refused(release, o
         build(observation, Options(covariances=["zone"]))
 
 
-def test_a_data_aware_release_answers_ranges_of_its_workload_and_refuses_what_it_did_not_measure(monkeypatch):
-    monkeypatch.setattr(_dawa, "nearly_empty", lambda *_: True)  # buckets, on which alone some answers have an interval
+def test_a_data_aware_release_answers_ranges_of_its_workload_and_refuses_what_it_did_not_measure(
+    monkeypatch,
+):
+    monkeypatch.setattr(
+        _dawa, "nearly_empty", lambda *_: True
+    )  # buckets, on which alone some answers have an interval
     domain = Domain(age=Integers(0, 63))
     counts = np.random.default_rng(3).poisson(np.where(np.arange(64) < 20, 200.0, 5.0))
     plan = ln.plan(ln.queries(domain, age="all_ranges"), ln.PureDP("0.01"), strategy="dawa")
     release = ln.release(plan, pd.DataFrame({"age": np.repeat(np.arange(64), counts)}), seed=1)
-    (table,), whole = release.answer(ln.queries(domain, age=ln.ranges([(3, 17), (0, 63)]))), release.tables[0]
+    (table,), whole = (
+        release.answer(ln.queries(domain, age=ln.ranges([(3, 17), (0, 63)]))),
+        release.tables[0],
+    )
     places = [whole.labels[0].index("3 .. 17"), whole.labels[0].index("0 .. 63")]
     np.testing.assert_allclose(table.answer, whole.answer[places])
     np.testing.assert_allclose([table.low, table.high], [whole.low[places], whole.high[places]])
@@ -144,15 +214,25 @@ def test_a_data_aware_release_answers_ranges_of_its_workload_and_refuses_what_it
 # --- levels: errors of any set of places, and how often intervals cover
 
 SIZES = {"region": [9, 1, 20], "town": [4, 5, 1, 2, 7, 11]}  # of groups that lie in each other
-LEVELS = {name: {place: int(group) for place, group in enumerate(np.repeat(np.arange(len(each)), each))} for name, each in SIZES.items()}
+LEVELS = {
+    name: {place: int(group) for place, group in enumerate(np.repeat(np.arange(len(each)), each))}
+    for name, each in SIZES.items()
+}
 PLACED = ln.Domain(sex=ln.Coded(2), place=ln.Coded(30, levels=LEVELS))
-PLACES = {"region:1, two places": [9, 0, 29], "a town across regions": [7, 8, 9, 10, 11, 12], "all but one": list(range(29)), "one": [17]}
+PLACES = {
+    "region:1, two places": [9, 0, 29],
+    "a town across regions": [7, 8, 9, 10, 11, 12],
+    "all but one": list(range(29)),
+    "one": [17],
+}
 
 
 @pytest.fixture(scope="module")
 def of_levels():
     along = ["total", ln.level("region"), ln.level("town"), "identity"]
-    products = [ln.queries(PLACED, sex=of, place=one) for of in ("total", "identity") for one in along]
+    products = [
+        ln.queries(PLACED, sex=of, place=one) for of in ("total", "identity") for one in along
+    ]
     plan = ln.plan(sum(products[1:], products[0]), ln.ZCDP("1/18"), strategy="marginals")
     rows = np.random.default_rng(1).geometric(0.1, 500).clip(1, 30) - 1
     return ln.release(plan, pd.DataFrame({"sex": rows % 2, "place": rows}), seed=2)
@@ -166,7 +246,9 @@ def squares(of_levels):
 @pytest.mark.parametrize("places", PLACES.values(), ids=PLACES)
 @pytest.mark.parametrize("sexes", [[0], [0, 1]])
 def test_any_set_of_places_has_the_error_of_dense_least_squares(of_levels, squares, places, sexes):
-    sets = {"place": ln.predicates([places])} | ({"sex": ln.predicates([sexes])} if len(sexes) == 1 else {})
+    sets = {"place": ln.predicates([places])} | (
+        {"sex": ln.predicates([sexes])} if len(sexes) == 1 else {}
+    )
     (answer,) = of_levels.answer(ln.queries(PLACED, sets))
     query = np.zeros((2, 30))
     query[np.ix_(sexes, places)] = 1
@@ -180,7 +262,9 @@ def test_intervals_of_levels_cover_at_every_level(of_levels, squares):
     made, runs, noise = of_levels.measurements, 4000, []
     for number, block in enumerate(made.blocks):
         scale = block.scale * made.grid
-        drawn = rounded_gaussian(scale.numerator, scale.denominator, runs * block.rows, SeededEntropy(number))
+        drawn = rounded_gaussian(
+            scale.numerator, scale.denominator, runs * block.rows, SeededEntropy(number)
+        )
         noise.append(drawn.reshape(block.rows, runs))
     for table in of_levels.tables:
         covered = np.abs(squares.answers(table.product, noise)) <= table.margins.reshape(-1, 1)

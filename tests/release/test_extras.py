@@ -25,7 +25,9 @@ ODD = Domain(sex=["F", "M"], age=Integers(0, 4999))
 
 
 def planned(asked, *blocks):
-    measured = Measurements(domain=asked.domain, privacy=Privacy(PureDP(9)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
+    measured = Measurements(
+        domain=asked.domain, privacy=Privacy(PureDP(9)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks
+    )
     return promised(asked, measured, "odd")
 
 
@@ -44,12 +46,26 @@ def cells():
 @pytest.fixture(scope="module")
 def fitted():
     """Non-negative least squares of cells, of their prefix sums, and of sums that may be negative."""
-    asked = marginals(DOMAIN, ways=1, of=["age"]) + queries(DOMAIN, age="prefix") + marginals(DOMAIN, ways=1, of=["age"], sum="debt")
-    return build(observed(planned(asked, Block((Factor(("age",), Tree.full(8, 2)),), 8), Block((AGE,), 30, "debt"))), Options(nnls=True))
+    asked = (
+        marginals(DOMAIN, ways=1, of=["age"])
+        + queries(DOMAIN, age="prefix")
+        + marginals(DOMAIN, ways=1, of=["age"], sum="debt")
+    )
+    return build(
+        observed(
+            planned(
+                asked, Block((Factor(("age",), Tree.full(8, 2)),), 8), Block((AGE,), 30, "debt")
+            )
+        ),
+        Options(nnls=True),
+    )
 
 
 def test_what_the_measurements_do_not_determine_is_refused_and_nothing_else():
-    check_options(planned(marginals(DOMAIN, upto=2), CELLS), Options(nnls=True, local_non_negative=True, covariances=["q1", "sex x age"]))
+    check_options(
+        planned(marginals(DOMAIN, upto=2), CELLS),
+        Options(nnls=True, local_non_negative=True, covariances=["q1", "sex x age"]),
+    )
     ranges = Block((Factor(("age",), Ranges(8, [0, 4], [3, 7])),), 5)
     plan = planned(queries(DOMAIN, age={"ranges": [[0, 3], [4, 7]]}), ranges)
     check_options(plan, Options())
@@ -60,9 +76,16 @@ def test_what_the_measurements_do_not_determine_is_refused_and_nothing_else():
 def test_covariances_that_need_a_solver_are_refused():
     joint = Block((Factor(("sex", "age"), Identity(10_000)),), 5)
     plan = planned(marginals(ODD, ways=1, of=["sex"]), joint, Block((SEX,), 5))
-    with pytest.raises(InputError, match="The covariances of 'sex' are not known under the strategy 'odd', whose estimates need a linear"):
+    with pytest.raises(
+        InputError,
+        match="The covariances of 'sex' are not known under the strategy 'odd', whose estimates "
+        "need a linear",
+    ):
         check_options(plan, Options(covariances=["sex"]))
-    with pytest.raises(InputError, match="Covariances of sex and sex are not known where estimates need a linear solver"):
+    with pytest.raises(
+        InputError,
+        match="Covariances of sex and sex are not known where estimates need a linear solver",
+    ):
         build(observed(plan)).covariance("sex")
 
 
@@ -109,21 +132,43 @@ def test_the_release_says_what_joint_columns_are_and_reads_them_back(fitted, tmp
     folder = write(fitted, tmp_path / "out", "csv")
     said = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["post_processing"]
     assert list(said["columns"]) == ["answer_nnls", "nnls_rmse"]
-    assert "in 50 simulated releases in which the estimate itself was the truth" in said["columns"]["nnls_rmse"]
-    assert "answer_nnls (non-negative least squares, the total fixed) has errors of its own" in said["note"]
+    assert (
+        "in 50 simulated releases in which the estimate itself was the truth"
+        in said["columns"]["nnls_rmse"]
+    )
+    assert (
+        "answer_nnls (non-negative least squares, the total fixed) has errors of its own"
+        in said["note"]
+    )
     assert "non-negative least squares" in (folder / "report.html").read_text(encoding="utf-8")
     again = ln.read_release(folder).tables[0]
-    np.testing.assert_array_equal([again.nnls, again.nnls_rmse], [fitted.tables[0].nnls, fitted.tables[0].nnls_rmse])
-    lines = [file.read_text(encoding="utf-8").splitlines()[0] for file in sorted((folder / "answers").iterdir())]
+    np.testing.assert_array_equal(
+        [again.nnls, again.nnls_rmse], [fitted.tables[0].nnls, fitted.tables[0].nnls_rmse]
+    )
+    lines = [
+        file.read_text(encoding="utf-8").splitlines()[0]
+        for file in sorted((folder / "answers").iterdir())
+    ]
     assert sum(line.endswith("low,high,answer_nnls,nnls_rmse") for line in lines) == 2
 
 
 @pytest.mark.parametrize("strategy", ["marginals", "residual"])
 def test_attributes_of_one_cell_are_no_reason_to_fail_after_payment(strategy, tmp_path):
-    domain = ln.Domain(one=["only"], sex=["F", "M"], year=ln.Dates("2024-01-01", "2024-12-31", by="year"))
-    asked = ln.queries(domain, one="identity") + ln.queries(domain, one="all_ranges", sex="identity", year="identity")
-    plan = ln.plan(asked + ln.queries(domain, sex="total", year="identity"), ln.ZCDP(2), strategy=strategy)
+    domain = ln.Domain(
+        one=["only"], sex=["F", "M"], year=ln.Dates("2024-01-01", "2024-12-31", by="year")
+    )
+    asked = ln.queries(domain, one="identity") + ln.queries(
+        domain, one="all_ranges", sex="identity", year="identity"
+    )
+    plan = ln.plan(
+        asked + ln.queries(domain, sex="total", year="identity"), ln.ZCDP(2), strategy=strategy
+    )
     rows = pd.DataFrame({"one": ["only"] * 30, "sex": ["F", "M"] * 15, "year": ["2024-05-01"] * 30})
-    release = ln.release(plan, rows, ledger=tmp_path / "rows.ledger", options=ln.Options(nnls=True, local_non_negative=True))
+    release = ln.release(
+        plan,
+        rows,
+        ledger=tmp_path / "rows.ledger",
+        options=ln.Options(nnls=True, local_non_negative=True),
+    )
     for table in release.tables:
         assert table.nnls == pytest.approx(table.answer, abs=15)

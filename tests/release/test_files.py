@@ -26,7 +26,9 @@ from release.conftest import made, write
 @pytest.fixture(scope="module")
 def rich(observation):
     """A release with all optional columns."""
-    return build(observation, Options(non_negative=True, integer=True), receipt={"ledger": "people.ledger"})
+    return build(
+        observation, Options(non_negative=True, integer=True), receipt={"ledger": "people.ledger"}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +91,10 @@ def test_a_release_is_read_back(rich, written):
     assert again.plan.digest() == rich.plan.digest()
     assert (again.level, again.options, again.receipt) == (rich.level, rich.options, rich.receipt)
     for one, other in zip(rich.tables, again.tables, strict=True):
-        assert all(np.array_equal(a, b) for a, b in zip(one.columns().values(), other.columns().values(), strict=True))
+        assert all(
+            np.array_equal(a, b)
+            for a, b in zip(one.columns().values(), other.columns().values(), strict=True)
+        )
 
 
 def test_many_tables_share_files(tmp_path, monkeypatch):
@@ -98,18 +103,40 @@ def test_many_tables_share_files(tmp_path, monkeypatch):
     release = made(seed=2, options=Options(non_negative=True))
     target = write(release, tmp_path / "out")
     parts = ["0-way/part-00001", "1-way/part-00001", "1-way/part-00002", "2-way/part-00001"]
-    found = sorted(path.relative_to(target / "answers").as_posix() for path in target.glob("answers/*/*"))
+    found = sorted(
+        path.relative_to(target / "answers").as_posix() for path in target.glob("answers/*/*")
+    )
     assert found == [f"{part}.{kind}" for part in parts for kind in ("csv", "parquet")]
     index = {row["query"]: row["files"] for row in records(target / "tables.csv")}
     for table, kind in product(release.tables, ("csv", "parquet")):
         names, rows = rows_of(target / f"{index[table.id]}.{kind}")
-        keys = [f"{word}_{place + 1}" for place in range(len(table.labels)) for word in ("attribute", "value")]
-        assert names == ["query", *keys, "answer", "noise_std", "low", "high", "answer_non_negative"]
+        keys = [
+            f"{word}_{place + 1}"
+            for place in range(len(table.labels))
+            for word in ("attribute", "value")
+        ]
+        assert names == [
+            "query",
+            *keys,
+            "answer",
+            "noise_std",
+            "low",
+            "high",
+            "answer_non_negative",
+        ]
         numbers = [values.tolist() for values in table.numbers().values()]
-        numbers += [[None] * table.cells] * (5 - len(numbers))  # a difference may be negative, so it is not projected
-        cells = [chain.from_iterable(zip(table.product.attributes, labels, strict=True)) for labels in product(*table.labels)]
+        numbers += [[None] * table.cells] * (
+            5 - len(numbers)
+        )  # a difference may be negative, so it is not projected
+        cells = [
+            chain.from_iterable(zip(table.product.attributes, labels, strict=True))
+            for labels in product(*table.labels)
+        ]
         own = [row for row in rows if row[0] == table.id]
-        assert own == [(table.id, *cell, *each) for cell, each in zip(cells, zip(*numbers, strict=True), strict=True)]
+        assert own == [
+            (table.id, *cell, *each)
+            for cell, each in zip(cells, zip(*numbers, strict=True), strict=True)
+        ]
 
 
 def test_manifest_and_measured_tables_of_many(tmp_path, monkeypatch):
@@ -122,7 +149,9 @@ def test_manifest_and_measured_tables_of_many(tmp_path, monkeypatch):
     assert value["measurements"]["tables"] == "listed in measurements/tables.csv"
     assert value["workload"].startswith("listed in measurements/plan.json")
     rows = records(target / "measurements/tables.csv")
-    assert [row["scale"] for row in rows] == [str(block.scale) for block in release.measurements.blocks]
+    assert [row["scale"] for row in rows] == [
+        str(block.scale) for block in release.measurements.blocks
+    ]
 
 
 # ------------------------------------------------------------------------------------------------------------------- the manifest
@@ -132,14 +161,23 @@ def test_the_manifest_says_what_is_protected_and_of_which_rows(rich, written):
     value = manifest_of(written)
     assert list(value)[:4] == ["format", "warning", "private", "written"]
     assert (value["private"], value["warning"][:11]) == (False, "NOT PRIVATE")
-    assert 0 <= (datetime.now(UTC).date() - date.fromisoformat(value["written"])).days <= 1  # no time of day
+    assert (
+        0 <= (datetime.now(UTC).date() - date.fromisoformat(value["written"])).days <= 1
+    )  # no time of day
     assert value["versions"] == versions()
     assert value["receipt"] == {"ledger": "people.ledger", "id": ""}
     privacy, cost = value["privacy"], value["privacy"]["cost"]
-    assert (privacy["definition"], privacy["parameters"]) == ("pure differential privacy", {"epsilon": "1/4"})
+    assert (privacy["definition"], privacy["parameters"]) == (
+        "pure differential privacy",
+        {"epsilon": "1/4"},
+    )
     assert "exp(epsilon) = 1.28 times" in privacy["promise"]
     assert privacy["neighbours"] == "add_remove"
-    assert privacy["unit"] == {"column": None, "max_rows": 1, "in_words": "one row is added or removed"}
+    assert privacy["unit"] == {
+        "column": None,
+        "max_rows": 1,
+        "in_words": "one row is added or removed",
+    }
     assert cost_from_json({name: cost[name] for name in ("kind", "epsilon")}) == rich.plan.cost()
     assert cost["within_budget"] is True
     domain = value["domain"]
@@ -154,36 +192,71 @@ def test_the_manifest_says_what_was_measured_and_how_exact_it_is(rich, written):
     assert value["workload"] == plan.workload.to_json()
     said = [value["plan"][name] for name in ("digest", "strategy", "mechanism")]
     assert said == [plan.digest(), "for tests", "discrete_laplace"]
-    measured = [(Fraction(table["scale"]), table["queries"]) for table in value["measurements"]["tables"]]
+    measured = [
+        (Fraction(table["scale"]), table["queries"]) for table in value["measurements"]["tables"]
+    ]
     assert measured == [(block.scale, block.rows) for block in rich.measurements.blocks]
     expected = value["expected_error"]
-    assert [expected["total_squared_error"], expected["lower_bound"]] == [plan.promise.total_squared_error, plan.promise.lower_bound]
-    assert expected["times_the_least_possible"] ** 2 == pytest.approx(expected["total_squared_error"] / expected["lower_bound"])
+    assert [expected["total_squared_error"], expected["lower_bound"]] == [
+        plan.promise.total_squared_error,
+        plan.promise.lower_bound,
+    ]
+    assert expected["times_the_least_possible"] ** 2 == pytest.approx(
+        expected["total_squared_error"] / expected["lower_bound"]
+    )
     assert expected["error_bars_are_as_promised"] is True
     intervals = value["intervals"]
-    assert (intervals["level"], intervals["half_width_in_noise_std"]) == (0.95, rich.interval.multiplier)
-    for words in ("not measured", "sampling error", "values beyond the bounds", "biased", "Coverage is per interval"):
+    assert (intervals["level"], intervals["half_width_in_noise_std"]) == (
+        0.95,
+        rich.interval.multiplier,
+    )
+    for words in (
+        "not measured",
+        "sampling error",
+        "values beyond the bounds",
+        "biased",
+        "Coverage is per interval",
+    ):
         assert words in " ".join(intervals["does_not_cover"])
     columns, answers = value["post_processing"]["columns"], value["answers"]
     assert list(columns) == ["answer_non_negative", "answer_integer"]
     assert set(columns["answer_non_negative"]) == {"marginal", "prefix", "clip", "none"}
-    assert (answers["number_of_tables"], answers["number_of_answers"]) == (9, sum(table.cells for table in rich.tables))
+    assert (answers["number_of_tables"], answers["number_of_answers"]) == (
+        9,
+        sum(table.cells for table in rich.tables),
+    )
     assert answers["tables"][2]["key_columns"] == ["sex", "Answer_2"]
     assert answers["tables"][6]["answer_non_negative"] == "none"
 
 
 def test_the_manifest_lists_every_other_file_with_its_digest(written):
-    listed = {entry["path"]: (entry["bytes"], entry["sha256"]) for entry in manifest_of(written)["files"]}
-    contents = {path.relative_to(written).as_posix(): path.read_bytes() for path in written.rglob("*") if path.is_file()}
+    listed = {
+        entry["path"]: (entry["bytes"], entry["sha256"]) for entry in manifest_of(written)["files"]
+    }
+    contents = {
+        path.relative_to(written).as_posix(): path.read_bytes()
+        for path in written.rglob("*")
+        if path.is_file()
+    }
     del contents["manifest.json"]
-    assert listed == {name: (len(content), hashlib.sha256(content).hexdigest()) for name, content in contents.items()}
+    assert listed == {
+        name: (len(content), hashlib.sha256(content).hexdigest())
+        for name, content in contents.items()
+    }
 
 
 def test_a_promise_that_is_not_kept_is_said(rich, tmp_path):
     promise = rich.plan.promise
-    better = replace(promise, tables=tuple(replace(table, rmse=table.rmse / 2) for table in promise.tables))
+    better = replace(
+        promise, tables=tuple(replace(table, rmse=table.rmse / 2) for table in promise.tables)
+    )
     release = build(replace(rich.outcome, plan=replace(rich.plan, promise=better)))
-    assert manifest_of(write(release, tmp_path / "out"))["expected_error"]["error_bars_are_as_promised"] is False
+    assert (
+        manifest_of(write(release, tmp_path / "out"))["expected_error"][
+            "error_bars_are_as_promised"
+        ]
+        is False
+    )
 
 
 # -------------------------------------------------------------------------------------------------------- whole or not at all
@@ -194,15 +267,25 @@ def test_a_target_that_exists_is_refused_before_and_after(rich, tmp_path):
     assert check_target(target) == target
     target.mkdir()
     link.symlink_to(tmp_path / "nowhere")
-    for attempt in (lambda: check_target(target), lambda: write(rich, target), lambda: check_target(link)):
-        with pytest.raises(InputError, match=r"The output directory must not exist yet; got '.*', which does\. Choose another name"):
+    for attempt in (
+        lambda: check_target(target),
+        lambda: write(rich, target),
+        lambda: check_target(link),
+    ):
+        with pytest.raises(
+            InputError,
+            match=r"The output directory must not exist yet; got '.*', which does\. Choose another name",
+        ):
             attempt()
     assert list(target.iterdir()) == []
 
 
 def test_a_place_that_is_no_directory_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=r"must be in a directory that you can write to; got '.*/file/a/out', and '.*/file' is not one"):
+    with pytest.raises(
+        InputError,
+        match=r"must be in a directory that you can write to; got '.*/file/a/out', and '.*/file' is not one",
+    ):
         check_target(tmp_path / "file" / "a" / "out")
 
 
@@ -217,10 +300,16 @@ def test_directories_above_are_made_and_the_release_can_be_read_by_others(rich, 
 def test_everything_is_on_the_disk_before_it_gets_its_name(rich, tmp_path, monkeypatch):
     order, real_sync, real_rename = [], _directory._sync, _directory._rename
     monkeypatch.setattr(_directory, "_sync", lambda path: (order.append(path), real_sync(path)))
-    monkeypatch.setattr(_directory, "_rename", lambda partial, target: (order.append(partial), real_rename(partial, target)))
+    monkeypatch.setattr(
+        _directory,
+        "_rename",
+        lambda partial, target: (order.append(partial), real_rename(partial, target)),
+    )
     target = write(rich, tmp_path / "out")
     *synced, partial, last = order
-    assert {path.relative_to(target) for path in target.rglob("*")} <= {path.relative_to(partial) for path in synced}
+    assert {path.relative_to(target) for path in target.rglob("*")} <= {
+        path.relative_to(partial) for path in synced
+    }
     assert last == tmp_path  # the parent, after the rename
 
 
@@ -239,7 +328,9 @@ def test_an_error_leaves_nothing(rich, tmp_path, monkeypatch, step):
 
 def test_a_target_that_appears_meanwhile_is_not_replaced(rich, tmp_path, monkeypatch):
     real = _writing.report
-    monkeypatch.setattr(_writing, "report", lambda *args: ((tmp_path / "out").mkdir(), real(*args))[1])
+    monkeypatch.setattr(
+        _writing, "report", lambda *args: ((tmp_path / "out").mkdir(), real(*args))[1]
+    )
     with pytest.raises(InputError, match="came into being while the release was made"):
         write(rich, tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -282,7 +373,10 @@ def test_a_directory_that_somebody_writes_is_refused_and_its_draft_left_alone(ri
 
 
 def test_what_is_no_release_is_refused(rich, tmp_path):
-    with pytest.raises(InputError, match=r"There is no release in '.*nothing', or it cannot be read\. Name the directory"):
+    with pytest.raises(
+        InputError,
+        match=r"There is no release in '.*nothing', or it cannot be read\. Name the directory",
+    ):
         read(tmp_path / "nothing")
     target = write(rich, tmp_path / "out", "csv")
     value = manifest_of(target)
@@ -292,12 +386,21 @@ def test_what_is_no_release_is_refused(rich, tmp_path):
         with pytest.raises(InputError, match="is damaged: its manifest cannot be understood"):
             read(target)
     (target / "manifest.json").write_text(json.dumps({**value, "format": 99}))
-    with pytest.raises(InputError, match=r"the format of a release must be 1; got 99. It was written by leastnoise '\d+\.\d+\.\d+"):
+    with pytest.raises(
+        InputError,
+        match=r"the format of a release must be 1; got 99. It was written by leastnoise '\d+\.\d+\.\d+",
+    ):
         read(target)
     (target / "manifest.json").write_text(json.dumps(value))
     for name in ("observation", "plan"):
-        file, whole = target / f"measurements/{name}.json", (target / f"measurements/{name}.json").read_text()
+        file, whole = (
+            target / f"measurements/{name}.json",
+            (target / f"measurements/{name}.json").read_text(),
+        )
         file.write_text(whole.replace("false", "true") if name == "observation" else f"{whole}\n")
-        with pytest.raises(InputError, match=rf"was changed: measurements/{name}\.json is not the file that its manifest describes"):
+        with pytest.raises(
+            InputError,
+            match=rf"was changed: measurements/{name}\.json is not the file that its manifest describes",
+        ):
             read(target)
         file.write_text(whole)

@@ -31,42 +31,71 @@ def published(tmp_path_factory):
         {"sex": ["F", "<b>M & \x01"], "Sex": MEAN, "Answer": ln.Integers(0, 4), "month": month},
         measures={"pay": ln.Measure("pay", 0, 10, unit="0.5"), "Pay": ln.Measure("pay", 0, 10)},
     )
-    asked = ln.marginals(domain, upto=2) + ln.queries(domain, Answer="prefix") + ln.queries(domain, sex="identity", sum="Pay")
+    asked = (
+        ln.marginals(domain, upto=2)
+        + ln.queries(domain, Answer="prefix")
+        + ln.queries(domain, sex="identity", sum="Pay")
+    )
     asked += ln.mean_queries(domain, of="pay", by=["sex"]) + ln.mean_queries(domain, of="pay")
-    asked += ln.cdf_queries(domain, of="Answer", by=["Sex"]) + ln.quantile_queries(domain, of="Answer", at=["1/4", "1/2"])
-    rows = pd.DataFrame({"sex": ["F", "x"] * 40, "Sex": "ü", "Answer": np.arange(80) % 5, "month": "2024-02-01", "pay": 4})
+    asked += ln.cdf_queries(domain, of="Answer", by=["Sex"]) + ln.quantile_queries(
+        domain, of="Answer", at=["1/4", "1/2"]
+    )
+    rows = pd.DataFrame(
+        {
+            "sex": ["F", "x"] * 40,
+            "Sex": "ü",
+            "Answer": np.arange(80) % 5,
+            "month": "2024-02-01",
+            "pay": 4,
+        }
+    )
     out = tmp_path_factory.mktemp("formats") / "out"
     options = ln.Options(formats=FORMATS, below=10, non_negative=True)
-    return out, ln.release(ln.plan(asked, ln.PureDP(4), strategy="identity"), rows, seed=3, out=out, options=options)
+    return out, ln.release(
+        ln.plan(asked, ln.PureDP(4), strategy="identity"), rows, seed=3, out=out, options=options
+    )
 
 
 def without_nan(values):
     return [None if value != value else value for value in values.tolist()]  # noqa: PLR0124 - NaN
 
 
-# --- Excel --------------------------------------------------------------------------------------------------------------------
+# --- Excel ----------------------------------------------------------------------------------------
 
 
 def test_a_workbook_has_a_sheet_a_table_with_all_its_numbers(published):
     out, release = published
     book = openpyxl.load_workbook(out / "answers.xlsx")
-    assert {cell.data_type for sheet in book for row in sheet.iter_rows() for cell in row} <= {"s", "n", "inlineStr"}  # no formula
+    assert {cell.data_type for sheet in book for row in sheet.iter_rows() for cell in row} <= {
+        "s",
+        "n",
+        "inlineStr",
+    }  # no formula
     units = {None: "rows", "count of pay": "rows with a value of pay"}
     listed = list(book["tables"].iter_rows(min_row=2, values_only=True))
     assert len(book.sheetnames) == 1 + len(release.tables) + len(release.statistics)
-    for table, (query, name, sheet, answers, unit, margin) in zip(release.tables, listed, strict=True):
+    for table, (query, name, sheet, answers, unit, margin) in zip(
+        release.tables, listed, strict=True
+    ):
         assert (query, name, answers) == (table.id, table.name, table.cells)
         assert unit == units.get(table.product.measure, table.product.measure)
         assert margin == pytest.approx(without_nan(np.array([table.typical_margin]))[0])
         head, *rows = list(book[sheet].iter_rows(min_row=5, values_only=True))
-        columns = {name: list(values) for name, values in zip(head, zip(*rows, strict=True), strict=True)}
+        columns = {
+            name: list(values) for name, values in zip(head, zip(*rows, strict=True), strict=True)
+        }
         expected = table.columns()
         assert list(columns)[list(columns).index("answer") + 1] == "margin"
-        assert columns.pop("margin") == pytest.approx(without_nan(expected["high"] - expected["answer"]))
+        assert columns.pop("margin") == pytest.approx(
+            without_nan(expected["high"] - expected["answer"])
+        )
         assert list(columns) == list(expected)
         for column, values in expected.items():
             if values.dtype.kind == "O":  # the file's standard has control characters as texts
-                assert columns[column] == [re.sub("[\x01\x07]", lambda one: f"_x{ord(one[0]):04}_", value) for value in values]
+                assert columns[column] == [
+                    re.sub("[\x01\x07]", lambda one: f"_x{ord(one[0]):04}_", value)
+                    for value in values
+                ]
             else:
                 assert columns[column] == pytest.approx(without_nan(values))
 
@@ -81,7 +110,7 @@ def test_a_workbook_says_what_it_is_and_no_time_of_day(published):
     assert {path.name for path in out.iterdir()} == {"answers", "measurements", *files}
 
 
-# --- SDMX-CSV -----------------------------------------------------------------------------------------------------------------
+# --- SDMX-CSV -------------------------------------------------------------------------------------
 
 ID = re.compile(r"[A-Za-z0-9_@$-]+")
 COMPONENT = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
@@ -89,7 +118,11 @@ COMPONENT = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 def path_of(out, of):
     """The message of a table or statistic."""
-    (path,) = (path for path in (out / "answers").glob("*.sdmx.csv") if re.match(f"{of.id[0]}0?{of.id[1:]}-", path.name))
+    (path,) = (
+        path
+        for path in (out / "answers").glob("*.sdmx.csv")
+        if re.match(f"{of.id[0]}0?{of.id[1:]}-", path.name)
+    )
     return path
 
 
@@ -123,11 +156,17 @@ def test_messages_have_the_columns_and_ids_of_the_standard_and_all_numbers(publi
         columns = dict(zip(components, list(zip(*rows, strict=True))[3:], strict=True))
         numbers, kind = of.numbers(), of.statistic.kind if of in [*release.statistics] else "tables"
         value = "answer" if kind == "tables" else of.value_name
-        error = {"tables": {"NOISE_STD": "noise_std"}, "means": {"STD_ERROR": "std_error"}}.get(kind, {})
+        error = {"tables": {"NOISE_STD": "noise_std"}, "means": {"STD_ERROR": "std_error"}}.get(
+            kind, {}
+        )
         for name, column in {"OBS_VALUE": value, "LOW": "low", "HIGH": "high", **error}.items():
-            assert columns[name] == tuple("" if np.isnan(one) else str(one) for one in numbers[column].tolist()), name
+            assert columns[name] == tuple(
+                "" if np.isnan(one) else str(one) for one in numbers[column].tolist()
+            ), name
         assert ("STD_ERROR" in columns) == (kind == "means")
-        assert [status[0] for status in columns["OBS_STATUS"]] == ["Q" if np.isnan(one) else "E" for one in numbers[value]]
+        assert [status[0] for status in columns["OBS_STATUS"]] == [
+            "Q" if np.isnan(one) else "E" for one in numbers[value]
+        ]
         assert set(columns["CONF_LEVEL"]) == {"0.95"}
 
 
@@ -136,37 +175,73 @@ def test_messages_have_the_labels_of_tables_behind_codes(published):
     for table in release.tables:
         head, rows = message_of(out, table)
         end = next(place for place, entry in enumerate(head) if entry.startswith("OBS_VALUE"))
-        assert parts_of(head[3:end])[1] == (table.product.attributes or ("all rows",))  # the standard wants a dimension
+        assert parts_of(head[3:end])[1] == (
+            table.product.attributes or ("all rows",)
+        )  # the standard wants a dimension
         codes, labels = zip(*(parts_of(row[3:end]) for row in rows), strict=True)
         assert len(set(codes)) == len(rows)
-        assert list(labels) == (list(product(*(map(str, axis) for axis in table.labels))) if table.labels else [("total",)])
+        assert list(labels) == (
+            list(product(*(map(str, axis) for axis in table.labels)))
+            if table.labels
+            else [("total",)]
+        )
         for code, label in zip(chain(*codes), chain(*labels), strict=True):
             assert ID.fullmatch(code)
-            assert code == label.upper() or not ID.fullmatch(label) or not table.labels, "a code is a label where it can be"
+            assert code == label.upper() or not ID.fullmatch(label) or not table.labels, (
+                "a code is a label where it can be"
+            )
 
 
 def test_the_groups_of_a_level_are_a_dimension_of_their_own(tmp_path):
-    place, land = ln.Categories(["a", "b", "c"], levels={"land": {"a": "N", "b": "N", "c": "S"}}), {"place": ln.level("land")}
-    domain = ln.Domain({"place": place, "age": ln.Integers(0, 4)}, measures={"years": ln.Measure("age", 0, 4)})
+    place, land = (
+        ln.Categories(["a", "b", "c"], levels={"land": {"a": "N", "b": "N", "c": "S"}}),
+        {"place": ln.level("land")},
+    )
+    domain = ln.Domain(
+        {"place": place, "age": ln.Integers(0, 4)}, measures={"years": ln.Measure("age", 0, 4)}
+    )
     asked = ln.queries(domain, place="identity") + ln.queries(domain, **land, age="identity")
     asked += ln.mean_queries(domain, "years", by=[land]) + ln.cdf_queries(domain, "age", by=[land])
     rows = pd.DataFrame({"place": ["a", "b", "c"] * 9, "age": [0, 1, 2] * 9})
-    ln.release(ln.plan(asked, ln.PureDP(1), strategy="identity"), rows, seed=4, out=tmp_path / "out", options=ln.Options(formats=["sdmx"]))
-    heads = {file.name[:2]: file.read_text(encoding="utf-8").split(",OBS_VALUE")[0] for file in (tmp_path / "out/answers").glob("*.csv")}
+    ln.release(
+        ln.plan(asked, ln.PureDP(1), strategy="identity"),
+        rows,
+        seed=4,
+        out=tmp_path / "out",
+        options=ln.Options(formats=["sdmx"]),
+    )
+    heads = {
+        file.name[:2]: file.read_text(encoding="utf-8").split(",OBS_VALUE")[0]
+        for file in (tmp_path / "out/answers").glob("*.csv")
+    }
     of_land, by_age = "PLACE_LAND: place:land", "PLACE_LAND: place:land,AGE: age"
-    dimensions = {"q1": "PLACE: place", "q2": by_age, "q3": of_land, "q4": of_land, "q5": by_age, "s1": of_land, "s2": by_age}
+    dimensions = {
+        "q1": "PLACE: place",
+        "q2": by_age,
+        "q3": of_land,
+        "q4": of_land,
+        "q5": by_age,
+        "s1": of_land,
+        "s2": by_age,
+    }
     assert {name: head.split("ACTION,")[1] for name, head in heads.items()} == dimensions
     structure = (tmp_path / "out/structure.sdmx.xml").read_text(encoding="utf-8")
     assert all(code in structure for code in ('id="CL1_PLACE"', "PLACE_LAND", '<str:Code id="N">'))
 
 
-STR, COM = "{http://www.sdmx.org/resources/sdmxml/schemas/v3_0/structure}", "{http://www.sdmx.org/resources/sdmxml/schemas/v3_0/common}"
+STR, COM = (
+    "{http://www.sdmx.org/resources/sdmxml/schemas/v3_0/structure}",
+    "{http://www.sdmx.org/resources/sdmxml/schemas/v3_0/common}",
+)
 
 
 def test_the_structures_define_every_component_and_code_of_the_messages(published):
     out, release = published
     tree = ET.parse(out / "structure.sdmx.xml").getroot()  # noqa: S314 - our own
-    lists, structures, flows = ({one.get("id"): one for one in tree.iter(STR + kind)} for kind in ("Codelist", "DataStructure", "Dataflow"))
+    lists, structures, flows = (
+        {one.get("id"): one for one in tree.iter(STR + kind)}
+        for kind in ("Codelist", "DataStructure", "Dataflow")
+    )
     lists = {key: [code.get("id") for code in one.iter(f"{STR}Code")] for key, one in lists.items()}
     assert all(len(set(own)) == len(own) for own in lists.values())
     concepts = {one.get("id") for one in tree.iter(f"{STR}Concept")}
@@ -175,14 +250,21 @@ def test_the_structures_define_every_component_and_code_of_the_messages(publishe
     for of in every:
         head, rows = message_of(out, of)
         structure = structures[named_in(flows[named_in(rows[0][1])].find(f"{STR}Structure").text)]
-        parts = [one for kind in ("Dimension", "Attribute", "Measure") for one in structure.iter(STR + kind) if one.get("id")]
+        parts = [
+            one
+            for kind in ("Dimension", "Attribute", "Measure")
+            for one in structure.iter(STR + kind)
+            if one.get("id")
+        ]
         places = {entry.split(": ")[0]: place for place, entry in enumerate(head[3:], 3)}
         assert {one.get("id") for one in parts} == set(places)
         for one in parts:
             assert one.find(f"{STR}ConceptIdentity").text.rsplit(".", 1)[1] in concepts
             listed = one.find(f".//{STR}Enumeration")
             if listed is not None:
-                assert {row[places[one.get("id")]].split(": ")[0] for row in rows} <= set(lists[named_in(listed.text)])
+                assert {row[places[one.get("id")]].split(": ")[0] for row in rows} <= set(
+                    lists[named_in(listed.text)]
+                )
     names = {one.text for one in tree.iter(f"{COM}Name")}
     assert {"<b>M & \ufffd", "\u00fc", "mean of pay by sex", "<= 3"} <= names
 
@@ -195,22 +277,30 @@ def test_another_program_reads_the_messages_by_their_structures(published):
         assert len(data.data) == len(message_of(out, of)[1])
 
 
-# --- refused before anything is paid ------------------------------------------------------------------------------------------
+# --- refused before anything is paid --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_what_a_format_cannot_hold_is_refused(name):
     domain = ln.Domain({f"a{number}": ln.Coded(2) for number in range(_MOST_TABLES + 1)})
     plan = ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1), strategy="workload")
-    with pytest.raises(InputError, match=f"'{name}' must be of at most 200 tables; got '201 tables'"):
+    with pytest.raises(
+        InputError, match=f"'{name}' must be of at most 200 tables; got '201 tables'"
+    ):
         check_options(plan, ln.Options(formats=(name,)))
     check_options(plan, ln.Options(formats=("csv",)))
-    long = ln.plan(ln.queries(ln.Domain(x=ln.Coded(2**20)), x="identity"), ln.PureDP(1), strategy="identity")
-    with pytest.raises(InputError, match="must be of at most 1000000 answers; got '1048576 answers'"):
+    long = ln.plan(
+        ln.queries(ln.Domain(x=ln.Coded(2**20)), x="identity"), ln.PureDP(1), strategy="identity"
+    )
+    with pytest.raises(
+        InputError, match="must be of at most 1000000 answers; got '1048576 answers'"
+    ):
         check_options(long, ln.Options(formats=(name,)))
 
 
-SMALL = ln.plan(ln.queries(ln.Domain(sex=["F", "M"]), sex="identity"), ln.PureDP(1), strategy="identity")
+SMALL = ln.plan(
+    ln.queries(ln.Domain(sex=["F", "M"]), sex="identity"), ln.PureDP(1), strategy="identity"
+)
 
 
 def test_a_missing_library_is_named(monkeypatch):
@@ -221,7 +311,13 @@ def test_a_missing_library_is_named(monkeypatch):
 
 
 def test_covariances_and_statements_are_csv_where_no_table_format_is_asked_for(tmp_path):
-    options = ln.Options(formats=("sdmx",), covariances=("q1",), statements=("SELECT sex, COUNT(*) FROM people GROUP BY sex",))
+    options = ln.Options(
+        formats=("sdmx",),
+        covariances=("q1",),
+        statements=("SELECT sex, COUNT(*) FROM people GROUP BY sex",),
+    )
     ln.release(SMALL, pd.DataFrame({"sex": ["F"]}), seed=1, out=tmp_path / "out", options=options)
     assert [path.name for path in (tmp_path / "out" / "covariances").iterdir()] == ["q1.csv"]
-    assert [path.name for path in (tmp_path / "out" / "answers").glob("statement*")] == ["statement-1.csv"]
+    assert [path.name for path in (tmp_path / "out" / "answers").glob("statement*")] == [
+        "statement-1.csv"
+    ]

@@ -31,12 +31,25 @@ from leastnoise._release._texts import TEMPLATES
 from release.page import Page
 from waiting import HANGS
 
-HOSTILE = ("\x00=1", " \ufeff=1", "=cmd|' /C calc'!A0", "+SUM(A1)", "-2+3+cmd|'", "@import", "'=1+1", "\t=1", '=HYPERLINK("http://x","y")')
+HOSTILE = (
+    "\x00=1",
+    " \ufeff=1",
+    "=cmd|' /C calc'!A0",
+    "+SUM(A1)",
+    "-2+3+cmd|'",
+    "@import",
+    "'=1+1",
+    "\t=1",
+    '=HYPERLINK("http://x","y")',
+)
 HARMLESS = ("'s-Hertogenbosch", "-5", "+49 30", "-1,5", "2024-01-01", "curl", "a=b", "O'Brien")
 
 
 def test_what_a_spreadsheet_would_run_gets_an_apostrophe_and_names_and_numbers_get_none():
-    assert [inert_text(text) for text in (*HOSTILE, *HARMLESS)] == [*(f"'{text}" for text in HOSTILE), *HARMLESS]
+    assert [inert_text(text) for text in (*HOSTILE, *HARMLESS)] == [
+        *(f"'{text}" for text in HOSTILE),
+        *HARMLESS,
+    ]
 
 
 @given(st.text(alphabet="=+-@'\t\r\n 19.a"))
@@ -46,15 +59,22 @@ def test_every_text_is_read_back(text):
 
 NASTY = (
     *HOSTILE,
-    "<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>", "]]>&amp;<!--", "[red]x[/red]", "[link=https://x.example]y[/link]",
+    "<script>alert(1)</script>", ("</script><img src=x "
+                                 "onerror=alert(1)>"), "]]>&amp;<!--", "[red]x[/red]", "[link=https://x.example]y[/link]",
     "\x1b[31mred\x07", "\x9b2J", "\u202egnp.exe", "a\u2066b\u2069", "a\u2028b", "x\ny", "_x0041_", "{{7*7}}", "https://x.example/",
     "\uff1d1+1", "\\x1b", "\r=1", "a\x00b", " =1+1", "\ufeff=1", "\x1b]0;title\x07", "\ufffe", "\U000e0001x", "'',=1",
-    "</td></table><h1>x</h1>", "</style><script>document.title = 'x'</script>", "<svg onload=alert(1)>", "<?xml?><![CDATA[<b>]]>",
+    "</td></table><h1>x</h1>", ("</style><script>document.title = "
+                               "'x'</script>"), "<svg onload=alert(1)>", "<?xml?><![CDATA[<b>]]>",
     "&lt;b&gt;&#60;", "NULL", "nan", "#REF!", "long" * 2000,
 )  # fmt: skip
-# a search takes no controls and no very long texts; SVG has no place for the last letter of the plane
+# a search takes no controls and no very long texts; SVG has no place for the last letter of the
+# plane
 FOUND = tuple(
-    text for text in NASTY if len(text) < 256 and "\ufffe" not in text and not any(unicodedata.category(letter) == "Cc" for letter in text)
+    text
+    for text in NASTY
+    if len(text) < 256
+    and "\ufffe" not in text
+    and not any(unicodedata.category(letter) == "Cc" for letter in text)
 )
 ACTED_ON = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
@@ -65,7 +85,13 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("inert")
     rows = pd.DataFrame({"agent": [text for text in FOUND for _ in range(400)]})
     search = ln.plan_categories("agent", ln.Unknown(99, outside="other"), ln.ApproxDP(2, "1e-9"))
-    found = ln.find_categories(search, rows, ledger=folder / "x.ledger", out=folder / "agents", whole=ln.Privacy(ln.ApproxDP(9, "1e-6")))
+    found = ln.find_categories(
+        search,
+        rows,
+        ledger=folder / "x.ledger",
+        out=folder / "agents",
+        whole=ln.Privacy(ln.ApproxDP(9, "1e-6")),
+    )
     assert set(found.texts) == set(FOUND)
     assert read_categories(folder / "agents").texts == found.texts
     options = ln.Options(formats=("csv", "parquet", "xlsx", "sdmx"))
@@ -89,36 +115,68 @@ def column(path: Path, name: str) -> list[str]:
         return [row[name] for row in csv.DictReader(file)]
 
 
-def test_csv_holds_what_no_spreadsheet_runs_and_parquet_the_texts(releases: Path, released: Path) -> None:
-    arguments = ["round", str(released), "--to", "5", "--out", str(releases / f"{released.name}-rounded")]
+def test_csv_holds_what_no_spreadsheet_runs_and_parquet_the_texts(
+    releases: Path, released: Path
+) -> None:
+    arguments = [
+        "round",
+        str(released),
+        "--to",
+        "5",
+        "--out",
+        str(releases / f"{released.name}-rounded"),
+    ]
     CliRunner().invoke(program, arguments, catch_exceptions=False)
     (written,) = (released / "answers").glob("*[!x].csv")
     (rounded,) = (releases / f"{released.name}-rounded").glob("*.csv")
-    for path, name in ((written, "agent"), (rounded, "agent"), (releases / "agents/categories.csv", "category")):
+    for path, name in (
+        (written, "agent"),
+        (rounded, "agent"),
+        (releases / "agents/categories.csv", "category"),
+    ):
         fields = column(path, name)
         assert [field for field in fields if re.match(r"[=+@\t\r\n\uff1d-]", field)] == []
-        assert [text_of_inert(field) for field in fields] == (labels(released) if name == "agent" else labels(releases / "found"))
-    assert pyarrow.parquet.read_table(written.with_suffix(".parquet")).column("agent").to_pylist() == labels(released)
+        assert [text_of_inert(field) for field in fields] == (
+            labels(released) if name == "agent" else labels(releases / "found")
+        )
+    assert pyarrow.parquet.read_table(written.with_suffix(".parquet")).column(
+        "agent"
+    ).to_pylist() == labels(released)
 
 
 def test_workbooks_hold_texts_and_no_formulas(released: Path) -> None:
     sheet = openpyxl.load_workbook(released / "answers.xlsx").worksheets[1]
     (cells,) = (column[5:] for column in sheet.iter_cols(2, 2))
     assert {(cell.data_type, cell.hyperlink) for cell in cells} == {("s", None)}
-    assert [unescape(cell.value) for cell in cells] == labels(released)  # as the format writes control characters
-    assert zipfile.ZipFile(released / "answers.xlsx").read("xl/worksheets/sheet2.xml").count(b"<f>") == 0
+    assert [unescape(cell.value) for cell in cells] == labels(
+        released
+    )  # as the format writes control characters
+    assert (
+        zipfile.ZipFile(released / "answers.xlsx").read("xl/worksheets/sheet2.xml").count(b"<f>")
+        == 0
+    )
 
 
 def test_reports_show_texts_and_hold_no_elements_of_theirs(released: Path) -> None:
     page = Page((released / "report.html").read_text(encoding="utf-8"))
-    assert [page.tags.count(tag) for tag in ("script", "img", "b", "h1", "style")] == [1, 0, 0, 1, 1]
+    assert [page.tags.count(tag) for tag in ("script", "img", "b", "h1", "style")] == [
+        1,
+        0,
+        0,
+        1,
+        1,
+    ]
     assert set(labels(released)) <= {cell.rstrip("\n") for cell in page.cells}
 
 
 def test_sdmx_holds_texts_behind_codes(released: Path) -> None:
     """XML has no place for control characters; of everything else the text is whole, and no field begins with it."""
     root = ET.parse(released / "structure.sdmx.xml").getroot()  # noqa: S314 - of our own
-    known = [label for label in labels(released) if not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe]", label)]
+    known = [
+        label
+        for label in labels(released)
+        if not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe]", label)
+    ]
     assert {*known} <= {one.text for one in root.iter() if one.tag.endswith("}Name")}
     (written,) = (released / "answers").glob("*.sdmx.csv")
     fields = column(written, "AGENT: agent")
@@ -135,7 +193,11 @@ def test_terminals_act_on_nothing(released: Path) -> None:
         assert ACTED_ON.findall(done.output) == []
         return done.stdout
 
-    known, shown, answered = labels(released), said("show", "q1"), said("answer", "--cells", "agent")
+    known, shown, answered = (
+        labels(released),
+        said("show", "q1"),
+        said("answer", "--cells", "agent"),
+    )
     assert [label for label in known if len(label) < 200 and visible(label) not in shown] == []
     assert [label for label in known[:20] if visible(label) not in answered] == []
     answers = json.loads(said("answer", "--cells", "agent", "--json"))["answers"]
@@ -145,14 +207,22 @@ def test_terminals_act_on_nothing(released: Path) -> None:
 def test_what_is_refused_is_said_without_what_a_terminal_acts_on(releases: Path) -> None:
     where = ["answer", str(releases / "given"), "--where", "agent=\x1b[2J\u202e"]
     command = [sys.executable, "-c", "from leastnoise._cli import main; main()", *where]
-    refused = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, timeout=HANGS)
+    refused = subprocess.run(
+        command, capture_output=True, encoding="utf-8", check=False, timeout=HANGS
+    )
     assert (refused.returncode, ACTED_ON.findall(refused.stderr)) == (2, [])
 
 
 def test_what_python_shows_is_inert() -> None:
-    domain = ln.Domain(agent=list(NASTY), pay=ln.Integers(0, 9), measures={"m": ln.Measure("pay", 0, 9)})
+    domain = ln.Domain(
+        agent=list(NASTY), pay=ln.Integers(0, 9), measures={"m": ln.Measure("pay", 0, 9)}
+    )
     rows = pd.DataFrame({"agent": NASTY * 20, "pay": 5})
-    release = ln.release(ln.plan(ln.mean_queries(domain, "m", by=["agent"], size=20 * len(NASTY)), ln.PureDP(9)), rows, seed=1)
+    release = ln.release(
+        ln.plan(ln.mean_queries(domain, "m", by=["agent"], size=20 * len(NASTY)), ln.PureDP(9)),
+        rows,
+        seed=1,
+    )
     shown = (release, *release.statistics, *release.tables, ln.means(release, "m", by=["agent"]))
     assert ACTED_ON.findall(" ".join(map(repr, (domain, *shown)))) == []
     for made in shown:
@@ -167,10 +237,16 @@ def test_charts_hold_no_elements_of_labels(released: Path, monkeypatch: pytest.M
     assert not re.search(r"</script><img|<!--", text)
     vega = json.loads(json.dumps(chart.to_dict()).replace("\\u2060", ""))
     pictures = svg_of([vega], [("q1", NASTY[8], NASTY[8])])
-    assert released.name == "given" or None not in pictures  # SVG has no place for control characters: then the report has no picture
+    assert (
+        released.name == "given" or None not in pictures
+    )  # SVG has no place for control characters: then the report has no picture
     for svg in filter(None, pictures):
         drawn = ET.fromstring(svg)  # noqa: S314 - of our own
-        assert not [one for one in drawn.iter() if one.tag.rpartition("}")[2] in {"script", "img", "foreignObject"}]
+        assert not [
+            one
+            for one in drawn.iter()
+            if one.tag.rpartition("}")[2] in {"script", "img", "foreignObject"}
+        ]
 
 
 def test_the_report_saves_tables_by_the_same_rule() -> None:
@@ -181,11 +257,24 @@ def test_the_report_saves_tables_by_the_same_rule() -> None:
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     (rule,) = re.findall(r"^ *(const inert = .*)$", script, re.MULTILINE)
     rng = random.Random(1)
-    texts = [*NASTY, *HARMLESS, *("".join(rng.choices("'=+-@\t\r\n 19.a,\uff1d\uff0d", k=rng.randrange(6))) for _ in range(2000))]
+    texts = [
+        *NASTY,
+        *HARMLESS,
+        *(
+            "".join(rng.choices("'=+-@\t\r\n 19.a,\uff1d\uff0d", k=rng.randrange(6)))
+            for _ in range(2000)
+        ),
+    ]
     program = f"{rule}\nconsole.log(JSON.stringify({json.dumps(texts)}.map(inert)));"
-    done = subprocess.run([node, "-e", program], capture_output=True, text=True, check=True, timeout=HANGS)
+    done = subprocess.run(
+        [node, "-e", program], capture_output=True, text=True, check=True, timeout=HANGS
+    )
     assert json.loads(done.stdout) == [inert_text(text) for text in texts]
     assert "slice(0, keys).map(inert)" in script
     pages = [path.read_text(encoding="utf-8") for path in (TEMPLATES.parents[1]).rglob("*.js")]
     assert len(pages) >= 4
-    assert not [1 for page in pages if re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write", page)]  # texts are set as texts
+    assert not [
+        1
+        for page in pages
+        if re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write", page)
+    ]  # texts are set as texts

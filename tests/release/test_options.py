@@ -32,7 +32,15 @@ OTHERS = {
     "agency": "Office",
     "labels": {"sex": {"F": "women", "M": "men"}},
     "statements": ("SELECT sex, COUNT(*) AS n FROM people GROUP BY sex",),
-    "searches": ({"attribute": "agent", "dataset": "people", "charge": "epsilon = 0.1", "number": 1, "ledger": "people.ledger"},),
+    "searches": (
+        {
+            "attribute": "agent",
+            "dataset": "people",
+            "charge": "epsilon = 0.1",
+            "number": 1,
+            "ledger": "people.ledger",
+        },
+    ),
 }
 BESIDE = {"guard", "searches", "labels", "statements"}  # said in [plan], [domain] and [[workload]]
 SPEC = """
@@ -53,14 +61,28 @@ guard = "1/100"
 
 def test_the_spec_the_page_and_the_value_have_the_same_names(tmp_path: Path) -> None:
     names = [one.name for one in fields(Options)]
-    page = (ROOT / "docs" / "spec.md").read_text("utf-8").split("## output")[1].split("\n## ")[0].split("\n\n")[1]
-    assert sorted([*re.findall(r"^\| `(\w+)`", page, flags=re.MULTILINE), *BESIDE]) == sorted(names) == sorted(OTHERS)
-    lines = [f"{name} = {json.dumps(value)}" for name, value in OTHERS.items() if name not in BESIDE]
+    page = (
+        (ROOT / "docs" / "spec.md")
+        .read_text("utf-8")
+        .split("## output")[1]
+        .split("\n## ")[0]
+        .split("\n\n")[1]
+    )
+    assert (
+        sorted([*re.findall(r"^\| `(\w+)`", page, flags=re.MULTILINE), *BESIDE])
+        == sorted(names)
+        == sorted(OTHERS)
+    )
+    lines = [
+        f"{name} = {json.dumps(value)}" for name, value in OTHERS.items() if name not in BESIDE
+    ]
     (tmp_path / "people.toml").write_text(SPEC + "\n".join(lines), encoding="utf-8")
     assert asdict(ln.read_spec(tmp_path / "people.toml").options) == {**OTHERS, "searches": ()}
 
 
-def test_every_option_comes_back_from_the_manifest_and_from_the_ledger(observation, tmp_path: Path) -> None:
+def test_every_option_comes_back_from_the_manifest_and_from_the_ledger(
+    observation, tmp_path: Path
+) -> None:
     options = Options(**OTHERS)
     assert all(value != Options().to_json().get(name) for name, value in options.to_json().items())
     target = write(build(observation, options), tmp_path / "out")
@@ -71,7 +93,16 @@ def test_every_option_comes_back_from_the_manifest_and_from_the_ledger(observati
     assert Asked.from_json(asked.to_json()) == asked
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"options": {"level": 2}, "source": null, "guard": {}}', '{"options": {"x": 1}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"options": {"level": 2}, "source": null, "guard": {}}',
+        '{"options": {"x": 1}}',
+    ],
+)
 def test_options_that_the_ledger_does_not_hold_are_refused(text: str) -> None:
     with pytest.raises(ln.LedgerError, match="options is unreadable"):
         Asked.from_json(text)
@@ -80,7 +111,14 @@ def test_options_that_the_ledger_does_not_hold_are_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "allowed"),
     [
-        *(("formats", value, "a list of some of 'csv', 'parquet', 'xlsx' and 'sdmx', at least one") for value in (["pdf"], [], "csv")),
+        *(
+            (
+                "formats",
+                value,
+                "a list of some of 'csv', 'parquet', 'xlsx' and 'sdmx', at least one",
+            )
+            for value in (["pdf"], [], "csv")
+        ),
         ("nnls", 1, "true or false; got 1"),
         ("covariances", "sex", "a list of texts that are not empty; got 'sex'"),
         ("labels", {"sex": {"F": ""}}, "a mapping from attributes to texts of their codes"),
@@ -89,7 +127,11 @@ def test_options_that_the_ledger_does_not_hold_are_refused(text: str) -> None:
         ("guard", "2/3", "a share of the budget above 0 and at most 1/2"),
         ("guard", 0, "a number above 0"),
         ("searches", [{"attribute": "agent"}], "a list of what FoundCategories.named() gives"),
-        *((name, value, "") for name in ("round", "below") for value in (0, -5, "x", float("nan"), True)),
+        *(
+            (name, value, "")
+            for name in ("round", "below")
+            for value in (0, -5, "x", float("nan"), True)
+        ),
     ],
 )
 def test_wrong_values_are_refused(name: str, value: object, allowed: str) -> None:
@@ -97,8 +139,18 @@ def test_wrong_values_are_refused(name: str, value: object, allowed: str) -> Non
         ln.Options(**{name: value})
 
 
-def test_releases_of_earlier_versions_have_their_options_where_they_were(observation, tmp_path: Path, monkeypatch) -> None:
-    asked = Options(level=0.8, non_negative=True, integer=True, nnls=True, local_non_negative=True, covariances=["q2"], language="de")
+def test_releases_of_earlier_versions_have_their_options_where_they_were(
+    observation, tmp_path: Path, monkeypatch
+) -> None:
+    asked = Options(
+        level=0.8,
+        non_negative=True,
+        integer=True,
+        nnls=True,
+        local_non_negative=True,
+        covariances=["q2"],
+        language="de",
+    )
     made = _writing.manifest
 
     def earlier(*args):
@@ -113,9 +165,13 @@ def test_releases_of_earlier_versions_have_their_options_where_they_were(observa
 
 def test_margins_of_the_worst_objective_are_at_the_level() -> None:
     domain = ln.Domain(a=["x", "y"], b=[str(number) for number in range(9)])
-    asked = ln.marginals(domain, ways=1, of=["a"]).within(margin=20) + ln.marginals(domain, ways=1, of=["b"]).within(rmse=20)
+    asked = ln.marginals(domain, ways=1, of=["a"]).within(margin=20) + ln.marginals(
+        domain, ways=1, of=["b"]
+    ).within(rmse=20)
     stds = []
     for level in (0.5, 0.999):
-        tables = ln.plan(asked, ln.PureDP(1), objective="worst", level=level).expected_error().tables
+        tables = (
+            ln.plan(asked, ln.PureDP(1), objective="worst", level=level).expected_error().tables
+        )
         stds.append(tables[0].rmse / tables[1].rmse)
     assert stds[0] > 1.5 * stds[1]  # the surer the interval, the more of the budget its table needs

@@ -13,7 +13,10 @@ import leastnoise as ln
 from waiting import HANGS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "r.md").read_text(encoding="utf-8")
-ONE, MANY = ("\n".join(re.findall(r"^```r\n(.*?)^```", part, flags=re.DOTALL | re.MULTILINE)) for part in PAGE.split("## Many tables"))
+ONE, MANY = (
+    "\n".join(re.findall(r"^```r\n(.*?)^```", part, flags=re.DOTALL | re.MULTILINE))
+    for part in PAGE.split("## Many tables")
+)
 
 
 def run_in_r(code, folder):
@@ -21,7 +24,14 @@ def run_in_r(code, folder):
     if shutil.which("Rscript") is None:
         pytest.skip("R is not installed (make machine, as root)")
     (folder / "page.R").write_text(code)
-    done = subprocess.run(["Rscript", "--vanilla", "page.R"], cwd=folder, capture_output=True, text=True, timeout=HANGS, check=False)
+    done = subprocess.run(
+        ["Rscript", "--vanilla", "page.R"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=HANGS,
+        check=False,
+    )
     if "there is no package called" in done.stderr:
         pytest.skip("R lacks jsonlite or ggplot2 (make machine, as root)")
     assert done.returncode == 0, done.stderr
@@ -31,7 +41,9 @@ def run_in_r(code, folder):
 def released(folder, attributes, **options):
     """A release of a few people in the folder, which the page calls `release`; each attribute is F or M."""
     domain = ln.Domain({name: ["F", "M"] for name in attributes})
-    plan = ln.plan(ln.marginals(domain, upto=min(len(attributes), 2)), ln.PureDP(1), strategy="workload")
+    plan = ln.plan(
+        ln.marginals(domain, upto=min(len(attributes), 2)), ln.PureDP(1), strategy="workload"
+    )
     rows = pd.DataFrame({name: ["F", "M", "M"] for name in attributes})
     return ln.release(plan, rows, seed=1, out=folder / "release", options=ln.Options(**options))
 
@@ -39,13 +51,21 @@ def released(folder, attributes, **options):
 def test_the_page_runs_on_a_release(tmp_path):
     release = released(tmp_path, ["sex"], covariances=["q2"])
     tables = pd.read_csv(tmp_path / "release" / "tables.csv")
-    assert set(tables.columns) == set(re.findall(r"`(\w+)`", PAGE.split("`tables` lists what there is: ")[1].split("A table")[0]))
-    code = ONE.replace("tables$files[1]", "tables$files[2]").replace('"q1.csv"', '"q2.csv"')  # the first table is the total
-    printed = run_in_r(code + '\ncat("names", names(first), "\\n")\ncat("sum", sum(first$answer), "\\n")', tmp_path)
+    assert set(tables.columns) == set(
+        re.findall(r"`(\w+)`", PAGE.split("`tables` lists what there is: ")[1].split("A table")[0])
+    )
+    code = ONE.replace("tables$files[1]", "tables$files[2]").replace(
+        '"q1.csv"', '"q2.csv"'
+    )  # the first table is the total
+    printed = run_in_r(
+        code + '\ncat("names", names(first), "\\n")\ncat("sum", sum(first$answer), "\\n")', tmp_path
+    )
     assert "names query sex answer noise_std low high" in printed
     answers = release.tables["sex"].answer
     assert f"sum {np.sum(answers):g}" in printed
-    total, std = map(float, re.findall(r"\[1\] +(\S+) +(\S+)$", printed, flags=re.MULTILINE)[-1])  # of the last lines of the page
+    total, std = map(
+        float, re.findall(r"\[1\] +(\S+) +(\S+)$", printed, flags=re.MULTILINE)[-1]
+    )  # of the last lines of the page
     assert total == pytest.approx(np.sum(answers), abs=1e-4)
     assert std == pytest.approx(release.sum("sex").noise_std.item(), rel=1e-5)
     assert (tmp_path / "Rplots.pdf").exists()  # the chart was drawn
@@ -56,4 +76,6 @@ def test_the_page_reads_many_tables(tmp_path):
     printed = run_in_r(f'library(jsonlite)\nrelease <- "release"\n{MANY}', tmp_path)
     shown = re.findall(r"^\d +([FM]) +([FM]) +(\S+) +(\S+)$", printed, flags=re.MULTILINE)
     assert ["".join(row[:2]) for row in shown] == ["FF", "FM", "MF", "MM"]
-    assert [float(row[2]) for row in shown] == pytest.approx(np.ravel(release.tables["a0 x a1"].answer), abs=1e-5)
+    assert [float(row[2]) for row in shown] == pytest.approx(
+        np.ravel(release.tables["a0 x a1"].answer), abs=1e-5
+    )

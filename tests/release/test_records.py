@@ -39,14 +39,24 @@ DOMAIN = ln.Domain(
     cost=ln.Edges(["0", "2", "20"], closed="right", null="other", reading=PAY),
     height=ln.Decimals("1.5", "2.5", "0.5"),
     born=ln.Dates("2024-01-31", "2024-03-02", by="month", format="%d.%m.%Y"),
-    weekday=ln.Dates("2024-01-31", "2024-03-02", by="weekday", format="%d.%m.%Y", reading={"column": "born"}),
+    weekday=ln.Dates(
+        "2024-01-31", "2024-03-02", by="weekday", format="%d.%m.%Y", reading={"column": "born"}
+    ),
     seen=ln.Dates("2024-01-30", "2024-02-02", by="hour"),
     kind=ln.Coded(3),
 )
-PAIRS = ln.marginals(DOMAIN, ways=2, of=["sex", "age", "pay", "height", "born", "kind"]) + ln.queries(DOMAIN, seen="identity")
+PAIRS = ln.marginals(
+    DOMAIN, ways=2, of=["sex", "age", "pay", "height", "born", "kind"]
+) + ln.queries(DOMAIN, seen="identity")
 
 
-def released(workload: ln.Workload, data: object, budget: object = None, out: Path | None = None, **options: object) -> ln.Release:
+def released(
+    workload: ln.Workload,
+    data: object,
+    budget: object = None,
+    out: Path | None = None,
+    **options: object,
+) -> ln.Release:
     return ln.release(ln.plan(workload, budget or ln.PureDP(5), **options), data, seed=2, out=out)  # type: ignore[arg-type]
 
 
@@ -61,10 +71,14 @@ def allowed(table: Table) -> float:
     return table.typical_margin + np.sqrt(max(table.answer.mean(), 1.0))
 
 
-@pytest.mark.parametrize(("whole", "shares"), [(0, [1.0]), (7, [0.5, 0.25, 0.25]), (1000, [0.1] * 10), (3, [1e-9, 1.0])])
+@pytest.mark.parametrize(
+    ("whole", "shares"), [(0, [1.0]), (7, [0.5, 0.25, 0.25]), (1000, [0.1] * 10), (3, [1e-9, 1.0])]
+)
 def test_systematic_rounding_moves_no_number_by_one(whole: int, shares: list[float]) -> None:
     exact = whole * np.array(shares) / sum(shares)
-    draws = np.array([_systematic(np.array(shares), whole, np.random.default_rng(seed)) for seed in range(400)])
+    draws = np.array(
+        [_systematic(np.array(shares), whole, np.random.default_rng(seed)) for seed in range(400)]
+    )
     assert (draws.sum(axis=1) == whole).all()
     assert (np.abs(draws - exact) < 1).all()
     assert np.abs(draws.mean(axis=0) - exact).max() < 5 * 0.5 / np.sqrt(400)
@@ -72,7 +86,11 @@ def test_systematic_rounding_moves_no_number_by_one(whole: int, shares: list[flo
 
 def test_records_are_within_a_record_a_kind_of_the_model() -> None:
     random = np.random.default_rng(3)
-    mixture = Mixture(random.dirichlet(np.ones(6)), tuple(random.dirichlet(np.ones(size), 6).T for size in (4, 9)), 1.0)
+    mixture = Mixture(
+        random.dirichlet(np.ones(6)),
+        tuple(random.dirichlet(np.ones(size), 6).T for size in (4, 9)),
+        1.0,
+    )
     found = records(mixture, 20_000, 5)
     assert np.array_equal(found, records(mixture, 20_000, 5))
     assert not np.array_equal(found, records(mixture, 20_000, 6))
@@ -90,7 +108,11 @@ def test_records_are_read_back_into_their_cells(tmp_path: Path, ending: str) -> 
     made = make_records(release.outcome, seed=4)
     assert abs(len(made.codes) - ROWS) < 60
     write_records(made, tmp_path / f"people.{ending}")
-    written = pd.read_csv(tmp_path / "people.csv", dtype=str) if ending == "csv" else pd.read_parquet(tmp_path / "people.parquet")
+    written = (
+        pd.read_csv(tmp_path / "people.csv", dtype=str)
+        if ending == "csv"
+        else pd.read_parquet(tmp_path / "people.parquet")
+    )
     assert set(written.columns) == {"sex", "age", "Pay", "height", "born", "seen", "kind"}
     if ending == "csv":
         assert set(written["sex"]) == {"F", "'=M"}  # which no spreadsheet runs
@@ -104,9 +126,14 @@ def test_bins_and_periods_are_filled_evenly_and_folded_days_are_right() -> None:
     days = ln.queries(DOMAIN, weekday="identity") + ln.queries(DOMAIN, cost="identity")
     release = released(days, people())
     frame = release.synthesize(5000, library="pandas")
-    assert pd.to_datetime(frame["born"], format="%d.%m.%Y").between("2024-01-31", "2024-03-02").all()
+    assert (
+        pd.to_datetime(frame["born"], format="%d.%m.%Y").between("2024-01-31", "2024-03-02").all()
+    )
     made = make_records(release.outcome, 5000)
-    assert all(np.abs(one.answer - made.counts(one.product)).max() < 0.5 for one in released(days, frame, ln.PureDP(1000)).tables)
+    assert all(
+        np.abs(one.answer - made.counts(one.product)).max() < 0.5
+        for one in released(days, frame, ln.PureDP(1000)).tables
+    )
     pay = pd.to_numeric(frame["Pay"].str.replace(",", "."), errors="coerce")
     assert 0.8 < pay[pay <= 2].mean() < 1.2
 
@@ -114,9 +141,13 @@ def test_bins_and_periods_are_filled_evenly_and_folded_days_are_right() -> None:
 @pytest.mark.parametrize("regime", ["model_bins", "model_tables"])
 def test_a_model_gives_its_own_records(regime: str) -> None:
     pairs = ln.marginals(DOMAIN, ways=2, of=["sex", "age", "pay", "kind"])
-    release = released(pairs, people(), ln.PureDP("1/50" if regime == "model_bins" else 5), strategy="model")
+    release = released(
+        pairs, people(), ln.PureDP("1/50" if regime == "model_bins" else 5), strategy="model"
+    )
     assert release.finding.facts()["regime"] == regime
-    several = [make_records(release.outcome, seed=seed) for seed in range(4)]  # a small table of one rounding may be far off by chance
+    several = [
+        make_records(release.outcome, seed=seed) for seed in range(4)
+    ]  # a small table of one rounding may be far off by chance
     for table in release.tables:
         assert np.sqrt(np.mean([made.distance(table) ** 2 for made in several])) < allowed(table)
 
@@ -136,7 +167,9 @@ def test_releases_without_cells_and_numbers_out_of_bounds_are_refused() -> None:
 
 
 def test_the_command_writes_and_tells_how_far_tables_are(tmp_path: Path) -> None:
-    released(ln.marginals(DOMAIN, ways=2, of=["sex", "age", "kind"]), people(), out=tmp_path / "out")
+    released(
+        ln.marginals(DOMAIN, ways=2, of=["sex", "age", "kind"]), people(), out=tmp_path / "out"
+    )
     asked = [tmp_path / "out", "--rows", "500", "--out"]
     said = synthesized(*asked, tmp_path / "people.csv")
     assert "500 records of 3 attributes" in said
@@ -163,12 +196,20 @@ def test_rows_are_grouped_into_units_by_the_mean_number_of_rows_of_a_unit(tmp_pa
     data = pd.DataFrame({"who": np.repeat(np.arange(200), 3), "sex": ["F", "M", "M"] * 200})
     domain = ln.Domain(sex=["F", "M"])
     privacy = ln.Privacy(ln.PureDP(50), unit_column="who", max_rows=4)
-    release = released(ln.marginals(domain, upto=1) + ln.marginals(domain, ways=0, count="units"), data, privacy, tmp_path / "release")
+    release = released(
+        ln.marginals(domain, upto=1) + ln.marginals(domain, ways=0, count="units"),
+        data,
+        privacy,
+        tmp_path / "release",
+    )
     made = release.synthesize(units=True, library="pandas")
     assert set(made.columns) == {"who", "sex"}
     assert made["who"].nunique() == pytest.approx(200, abs=5)
     assert set(made["who"].value_counts()) <= {2, 3, 4}
     synthesized(tmp_path / "release", "--out", tmp_path / "a.csv", "--rows", "30", "--units")
     assert pd.read_csv(tmp_path / "a.csv")["who"].nunique() == 10
-    with pytest.raises(ln.InputError, match="where rows and units were counted in all; this release has no such counts"):
+    with pytest.raises(
+        ln.InputError,
+        match="where rows and units were counted in all; this release has no such counts",
+    ):
         released(ln.marginals(domain, ways=1), data, privacy).synthesize(units=True)

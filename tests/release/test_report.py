@@ -36,7 +36,9 @@ def test_the_page_is_well_formed_and_needs_nothing_else(page):
     parsed = Page(page)
     assert {link[0] for link in parsed.links} == {"#"}
     assert {link[1:] for link in parsed.links} <= set(parsed.ids)
-    assert set(re.findall(r"https?://[^\"'\s<]*", page)) == {"http://www.w3.org/2000/svg"}  # a name, not a place
+    assert set(re.findall(r"https?://[^\"'\s<]*", page)) == {
+        "http://www.w3.org/2000/svg"
+    }  # a name, not a place
     assert "@import" not in page
     assert len(parsed.ids) == len(set(parsed.ids))
     assert set(parsed.references) <= set(parsed.ids)
@@ -53,13 +55,17 @@ def test_only_the_script_of_the_page_may_run_and_nothing_may_be_loaded(page):
 
 
 def test_every_table_is_there_whole_and_every_chart_has_a_title_and_a_description(page, release):
-    assert [key for key in Page(page).ids if re.fullmatch(r"q\d+", key)] == [f"q{place}" for place in range(1, 10)]
+    assert [key for key in Page(page).ids if re.fullmatch(r"q\d+", key)] == [
+        f"q{place}" for place in range(1, 10)
+    ]
     charts = re.findall(r"<svg[^>]* role=\"img\".*?</svg>", page, flags=re.DOTALL)
     assert len(charts) == 8  # nine tables, one of them a single number
     assert all("-title" in one and "<desc id=" in one and "The largest is" in one for one in charts)
     for table in release.tables[1:4]:
         part = page[page.index(f'<article id="{table.id}"') :]
-        shown = np.array(re.findall(r"<td>([^<]*)", part[: part.index("</article>")])).reshape(table.cells, -1)
+        shown = np.array(re.findall(r"<td>([^<]*)", part[: part.index("</article>")])).reshape(
+            table.cells, -1
+        )
         wanted = [
             (ENGLISH.number(value, 1.0), ENGLISH.error(high - value))
             for value, high in zip(table.answer.reshape(-1), table.high.reshape(-1), strict=True)
@@ -71,16 +77,38 @@ def test_every_table_is_there_whole_and_every_chart_has_a_title_and_a_descriptio
     ("kinds", "chart", "axis"),
     [
         ({"age": Integers(0, 60, null="other")}, "steps", "age, without other"),
-        ({"day": ln.Dates("2024-01-01", "2024-03-01", outside="other")}, "lines", "day, without other"),
-        ({"age": Integers(0, 150, null="other"), "zone": ["N", "S"]}, "multiples", "age, without other"),
+        (
+            {"day": ln.Dates("2024-01-01", "2024-03-01", outside="other")},
+            "lines",
+            "day, without other",
+        ),
+        (
+            {"age": Integers(0, 150, null="other"), "zone": ["N", "S"]},
+            "multiples",
+            "age, without other",
+        ),
         ({"age": Integers(0, 20, null="other")}, "bars", "age"),  # all of them can be drawn
-        ({"day": ln.Dates("2024-01-01", "2024-06-30", by="month", outside="other")}, "lines", "day, without other"),
+        (
+            {"day": ln.Dates("2024-01-01", "2024-06-30", by="month", outside="other")},
+            "lines",
+            "day, without other",
+        ),
         ({"day": ln.Dates("2024-01-01", "2024-01-02", outside="other")}, "bars", "day"),
-        ({"shop": ln.Categories([f"shop {place}" for place in range(60)], outside="other")}, "largest", "shop"),
+        (
+            {"shop": ln.Categories([f"shop {place}" for place in range(60)], outside="other")},
+            "largest",
+            "shop",
+        ),
     ],
 )
-def test_numbers_and_dates_are_drawn_in_order_though_there_is_a_cell_for_other_values(kinds, chart, axis):
-    plan = ln.plan(ln.queries(Domain(kinds), dict.fromkeys(kinds, "identity")), ln.PureDP(1), strategy="identity")
+def test_numbers_and_dates_are_drawn_in_order_though_there_is_a_cell_for_other_values(
+    kinds, chart, axis
+):
+    plan = ln.plan(
+        ln.queries(Domain(kinds), dict.fromkeys(kinds, "identity")),
+        ln.PureDP(1),
+        strategy="identity",
+    )
     release = ln.release(plan, pd.DataFrame({name: [None] for name in kinds}), seed=1)
     (table,) = release.tables
     drawn = table.picture(ENGLISH)
@@ -92,7 +120,9 @@ def test_numbers_and_dates_are_drawn_in_order_though_there_is_a_cell_for_other_v
 
 def test_the_page_says_what_was_promised_and_what_is_not_covered(page, observation):
     text, promise = Page(page).text, observation.plan.promise
-    ratio = math.sqrt(promise.total_squared_error / promise.lower_bound)  # of errors, not of their squares
+    ratio = math.sqrt(
+        promise.total_squared_error / promise.lower_bound
+    )  # of errors, not of their squares
     assert _words.goodness(observation.plan) == pytest.approx(ratio)
     for words in (
         f"{ratio:.2f} times",
@@ -110,7 +140,9 @@ def test_the_page_says_what_was_promised_and_what_is_not_covered(page, observati
 
 
 def seen(release, language=None):
-    written = ((table, _writing._entry(release, table, f"answers/{table.id}")) for table in release.tables)
+    written = (
+        (table, _writing._entry(release, table, f"answers/{table.id}")) for table in release.tables
+    )
     return _report.views(release, written, texts(language or release.options.language))
 
 
@@ -124,13 +156,25 @@ def text_of(release):
 
 def test_a_seeded_release_says_so_loudly_and_a_private_one_does_not(release, observation):
     assert page_of(release).count("NOT PRIVATE") >= 3  # the tab, the banner, the footer
-    quiet = page_of(build(replace(observation, observation=replace(observation.observation, private=True, receipt="2026-1"))))
+    quiet = page_of(
+        build(
+            replace(
+                observation,
+                observation=replace(observation.observation, private=True, receipt="2026-1"),
+            )
+        )
+    )
     assert "NOT PRIVATE" not in quiet
     assert "<code>2026-1</code>" in quiet
 
 
 def test_long_lists_are_cut_and_say_so(release, monkeypatch):
-    for name, most in (("MOST_LISTED", 2), ("MOST_RULES", 2), ("MOST_OF_A_TABLE", 3), ("MOST_LARGEST", 2)):
+    for name, most in (
+        ("MOST_LISTED", 2),
+        ("MOST_RULES", 2),
+        ("MOST_OF_A_TABLE", 3),
+        ("MOST_LARGEST", 2),
+    ):
         monkeypatch.setattr(_report, name, most)
     text = text_of(release)
     assert "The first 2 of 9 tables are listed" in text
@@ -139,9 +183,15 @@ def test_long_lists_are_cut_and_say_so(release, monkeypatch):
     assert 'release.plot("q4") in Python draws it' in text
 
 
-def test_each_table_is_made_once_and_the_page_has_as_many_as_it_lists_or_shows(release, monkeypatch):
+def test_each_table_is_made_once_and_the_page_has_as_many_as_it_lists_or_shows(
+    release, monkeypatch
+):
     taken, make = [], type(release.tables)._table
-    monkeypatch.setattr(type(release.tables), "_table", lambda tables, place, answer: (taken.append(place), make(tables, place, answer))[1])
+    monkeypatch.setattr(
+        type(release.tables),
+        "_table",
+        lambda tables, place, answer: (taken.append(place), make(tables, place, answer))[1],
+    )
     monkeypatch.setattr(_report, "MOST_LISTED", 2)
     monkeypatch.setattr(_report, "MOST_CELLS", 1)
     page = seen(release)
@@ -155,14 +205,21 @@ def test_a_table_too_large_to_draw_shows_its_largest_cells_and_how_sure_they_are
     plan = example_plan(ln.marginals(domain, ways=3), Privacy(PureDP(1)))
     cells = np.zeros(200)
     alike = made(plan, {None: cells})
-    assert "none of them is for certain the largest of all 200" in _report._sure(alike, alike.tables[0], ENGLISH)
+    assert "none of them is for certain the largest of all 200" in _report._sure(
+        alike, alike.tables[0], ENGLISH
+    )
     cells[:5] = 5000
     said = text_of(made(plan, {None: cells}))
-    assert "The first 5 are the largest of all for certain (with 95% confidence for all 200 cells at once)" in said
+    assert (
+        "The first 5 are the largest of all for certain (with 95% confidence for all 200 cells at "
+        "once)" in said
+    )
 
 
 def test_an_order_said_to_be_sure_is_right_in_the_share_that_is_said():
-    plan = example_plan(ln.marginals(Domain(a=Integers(0, 29), b=["x", "y"]), ways=2), Privacy(PureDP("1/4")))
+    plan = example_plan(
+        ln.marginals(Domain(a=Integers(0, 29), b=["x", "y"]), ways=2), Privacy(PureDP("1/4"))
+    )
     random = np.random.default_rng(5)
     truth = np.sort(random.geometric(0.0005, size=60))[::-1].astype(float)
     wrong = claims = 0
@@ -173,7 +230,10 @@ def test_an_order_said_to_be_sure_is_right_in_the_share_that_is_said():
         if sure:
             claims += 1
             first = np.argsort(-table.answer.reshape(-1), kind="stable")[: int(sure.group(1))]
-            wrong += set(first.tolist()) != set(range(len(first))) and truth[first].min() < np.delete(truth, first).max()
+            wrong += (
+                set(first.tolist()) != set(range(len(first)))
+                and truth[first].min() < np.delete(truth, first).max()
+            )
     assert claims > 100
     assert wrong <= 0.05 * 300
 
@@ -183,7 +243,13 @@ def test_the_german_page_says_all_of_it_in_german(observation):
     page, german = page_of(release), texts("de")
     text = Page(page).text
     assert '<html lang="de">' in page
-    for words in ("Was geschützt ist", "wettet wie beim Münzwurf", "95\u00a0%", "Typische Spanne", "beantwortet statistik@example.org"):
+    for words in (
+        "Was geschützt ist",
+        "wettet wie beim Münzwurf",
+        "95\u00a0%",
+        "Typische Spanne",
+        "beantwortet statistik@example.org",
+    ):
         assert words in text
     assert f"<td>{german.error(release.tables['q2'].margins[0])}" in page
     for sentence in ENGLISH.sentences.values():
@@ -195,26 +261,45 @@ def test_tables_and_statistics_are_named_in_the_language_of_the_page():
     domain = Domain(sex=["F", "M"], age=Integers(0, 9), measures={"pay": Measure("pay", 0, 9)})
     total, german = ln.marginals(domain, ways=0), Options(language="de")
     asked = total + ln.mean_queries(domain, "pay", by=["sex"]) + ln.cdf_queries(domain, "age")
-    plan = ln.plan(asked + ln.quantile_queries(domain, "age", [0.25, 0.5], by=["sex"]), ln.PureDP(9))
-    people = pd.DataFrame({"sex": ["F", "M"] * 500, "age": [1, 2, 3, 4, 5] * 200, "pay": [5] * 1000})
+    plan = ln.plan(
+        asked + ln.quantile_queries(domain, "age", [0.25, 0.5], by=["sex"]), ln.PureDP(9)
+    )
+    people = pd.DataFrame(
+        {"sex": ["F", "M"] * 500, "age": [1, 2, 3, 4, 5] * 200, "pay": [5] * 1000}
+    )
     release = ln.release(plan, people, seed=1, options=german)
     page = page_of(release)
-    for words in ("insgesamt", "Summe von pay nach sex", "Mittelwert von pay nach sex", "Verteilung von age", "Quantile von age nach sex"):
+    for words in (
+        "insgesamt",
+        "Summe von pay nach sex",
+        "Mittelwert von pay nach sex",
+        "Verteilung von age",
+        "Quantile von age nach sex",
+    ):
         assert words in page
     assert "<td>0,5<td>3<td>" in page  # a quantile that is a whole number is written as one
     assert re.search(r"Antworten in \d Tabellen: ", page)
     assert '<th scope="col">Anteil</th><th scope="col">Quantil</th>' in page
     assert not re.search(r">total|sum of|mean of|quantiles of|distribution of|>share", page)
     assert "," in release.statistics["distribution of age"].picture(texts("de")).value(0.25, 0.01)
-    assert "eine Antwort in einer Tabelle" in page_of(ln.release(ln.plan(total, ln.PureDP(9)), people, seed=1, options=german))
+    assert "eine Antwort in einer Tabelle" in page_of(
+        ln.release(ln.plan(total, ln.PureDP(9)), people, seed=1, options=german)
+    )
     named = [[view.name for view in seen(release, language).views] for language in ("en", "de")]
-    own = [one.name.replace(":prefix", " (up to each value)") for one in (*release.statistics, *release.tables)]
+    own = [
+        one.name.replace(":prefix", " (up to each value)")
+        for one in (*release.statistics, *release.tables)
+    ]
     assert named[0] == own != named[1]
 
 
 def test_the_catalogues_have_the_same_sentences_with_the_same_places():
     english, *others = (
-        {key: sorted(set(re.findall(r"%\((\w+)\)s", text))) for key, text in texts(one).sentences.items()} for one in _texts.LANGUAGES
+        {
+            key: sorted(set(re.findall(r"%\((\w+)\)s", text)))
+            for key, text in texts(one).sentences.items()
+        }
+        for one in _texts.LANGUAGES
     )
     assert others == [english] * len(others)
 
@@ -229,12 +314,17 @@ def test_the_catalogues_have_the_same_sentences_with_the_same_places():
 )
 def test_the_bet_is_at_least_what_the_best_guess_wins(privacy, exact):
     # randomised response, its (epsilon, delta) kin, and the Gaussian with sigma 2, rho = 1/8
-    assert exact - 1e-12 <= _words.bet(privacy) <= exact + (1e-9 if not isinstance(privacy.budget, ZCDP) else 0.05)
+    assert (
+        exact - 1e-12
+        <= _words.bet(privacy)
+        <= exact + (1e-9 if not isinstance(privacy.budget, ZCDP) else 0.05)
+    )
 
 
 def test_the_guards_numbers_stand_in_the_headline(observation):
     release, older = (
-        build(observation, receipt={key: 1234, "guard_used": 1215, "guard_noise_std": 10.0}) for key in ("guard_kept", "guard_read")
+        build(observation, receipt={key: 1234, "guard_used": 1215, "guard_noise_std": 10.0})
+        for key in ("guard_kept", "guard_read")
     )
     assert _words.guard_words(older) == _words.guard_words(release)
     assert "Rows read: about 1,234 (± 30.5). Rows used: about 1,215 (± 21.7)." in text_of(release)
@@ -242,21 +332,42 @@ def test_the_guards_numbers_stand_in_the_headline(observation):
 
 @pytest.mark.parametrize(
     ("used", "std", "said"),
-    [(860, 10.0, "14%"), (970, 10.0, "3%"), (980, 10.0, None), (997, 1.0, None), (0, 500.0, None), (1010, 10.0, None), (-20, 10.0, "100%")],
+    [
+        (860, 10.0, "14%"),
+        (970, 10.0, "3%"),
+        (980, 10.0, None),
+        (997, 1.0, None),
+        (0, 500.0, None),
+        (1010, 10.0, None),
+        (-20, 10.0, "100%"),
+    ],
 )
-def test_rows_that_are_not_used_are_told_where_they_are_surely_a_percent(observation, used, std, said):
-    words = _words.guard_words(build(observation, receipt={"guard_kept": 1000, "guard_used": used, "guard_noise_std": std}))
-    assert (f"About {said} of these rows are not used" in words) if said else ("are not used" not in words)
+def test_rows_that_are_not_used_are_told_where_they_are_surely_a_percent(
+    observation, used, std, said
+):
+    words = _words.guard_words(
+        build(observation, receipt={"guard_kept": 1000, "guard_used": used, "guard_noise_std": std})
+    )
+    assert (
+        (f"About {said} of these rows are not used" in words)
+        if said
+        else ("are not used" not in words)
+    )
 
 
 def test_sentences_for_every_definition_and_unit():
     approximate = Privacy(ApproxDP("1/2", "1e-9"), "replace", unit_column="id", max_rows=1)
     assert _words.promise(approximate) == (
-        "Whatever else anybody knows, no result of this release becomes more than exp(epsilon) = 1.65 times as likely, or as unlikely, "
-        "except with a probability of at most delta = 1e-9, when all rows of one value of the column 'id' (of which at most one is used) "
+        "Whatever else anybody knows, no result of this release becomes more than exp(epsilon) = "
+        "1.65 times as likely, or as unlikely, "
+        "except with a probability of at most delta = 1e-9, when all rows of one value of the "
+        "column 'id' (of which at most one is used) "
         "are replaced by others."
     )
-    assert _words.definition(approximate) == ("approximate differential privacy", {"epsilon": "1/2", "delta": "1/1000000000"})
+    assert _words.definition(approximate) == (
+        "approximate differential privacy",
+        {"epsilon": "1/2", "delta": "1/1000000000"},
+    )
     concentrated = Privacy(ZCDP("1/2"), "replace")
     assert "hardly tell whether one row is replaced by another" in _words.promise(concentrated)
     assert "implies epsilon = 6.47 at delta = 1e-9" in _words.promise(concentrated)
@@ -265,16 +376,26 @@ def test_sentences_for_every_definition_and_unit():
 
 
 def test_it_is_said_of_which_values_cells_and_sums_are():
-    assert _words.domain_words("pay", Bins(0, "0.5", 5, closed="right", null="other", outside="clip")) == (
-        "pay: 5 bins of equal width from 0 to 0.5, closed on the right; rows with other values go to the nearest cell; rows with a null "
+    assert _words.domain_words(
+        "pay", Bins(0, "0.5", 5, closed="right", null="other", outside="clip")
+    ) == (
+        "pay: 5 bins of equal width from 0 to 0.5, closed on the right; rows with other values go "
+        "to the nearest cell; rows with a null "
         "are counted in the cell 'other'."
     )
-    assert _words.measure_words("pay", Measure("x", -1, 2, unit="0.5")).startswith("pay: the column 'x', clipped to -1 .. 2")
-    domain = ln.Domain({"pay": ln.Bins(0, 9, 3, outside="clip")}, measures={"pay": ln.Measure("pay", 0, 9)})
+    assert _words.measure_words("pay", Measure("x", -1, 2, unit="0.5")).startswith(
+        "pay: the column 'x', clipped to -1 .. 2"
+    )
+    domain = ln.Domain(
+        {"pay": ln.Bins(0, 9, 3, outside="clip")}, measures={"pay": ln.Measure("pay", 0, 9)}
+    )
     plan = ln.plan(ln.marginals(domain, ways=1) + ln.queries(domain, sum="pay"), ln.PureDP(1))
     assert _words.clipped(ln.release(plan, pd.DataFrame({"pay": [1, 20]}), seed=1)) == [
         "Values beyond the public bounds were counted at the nearest bound: pay.",
-        "In sums of pay a value below 0 counts as 0 and one above 9 as 9; a row without a value adds nothing.",
+        (
+            "In sums of pay a value below 0 counts as 0 and one above 9 as 9; a row without a value "
+            "adds nothing."
+        ),
     ]
 
 
@@ -283,12 +404,24 @@ def test_it_is_said_of_which_values_cells_and_sums_are():
 
 @pytest.fixture(scope="module")
 def limited():
-    return made(example_plan(privacy=Privacy(ZCDP("1/2"), unit_column="customer", max_rows=20), noise=Noise.DISCRETE_GAUSSIAN))
+    return made(
+        example_plan(
+            privacy=Privacy(ZCDP("1/2"), unit_column="customer", max_rows=20),
+            noise=Noise.DISCRETE_GAUSSIAN,
+        )
+    )
 
 
 def guarded(release, cut, kept, cut_std, std):
     return replace(
-        release, receipt={"guard_cut": cut, "guard_kept": kept, "guard_used": kept, "guard_cut_std": cut_std, "guard_noise_std": std}
+        release,
+        receipt={
+            "guard_cut": cut,
+            "guard_kept": kept,
+            "guard_used": kept,
+            "guard_cut_std": cut_std,
+            "guard_noise_std": std,
+        },
     )
 
 
@@ -298,9 +431,18 @@ def share_of(release, *counts):
 
 @pytest.mark.parametrize(
     ("cut", "uncounted", "kept", "std"),
-    [(86_667, 0, 133_333, 1500), (0, 0, 3000, 60), (900, 0, 2100, 80), (5000, 0, 2000, 40), (150, 9_800, 5050, 60), (150, 40, 5050, 60)],
+    [
+        (86_667, 0, 133_333, 1500),
+        (0, 0, 3000, 60),
+        (900, 0, 2100, 80),
+        (5000, 0, 2000, 40),
+        (150, 9_800, 5050, 60),
+        (150, 40, 5050, 60),
+    ],
 )
-def test_the_interval_of_the_share_holds_the_true_one_as_often_as_the_level_says(limited, cut, uncounted, kept, std):
+def test_the_interval_of_the_share_holds_the_true_one_as_often_as_the_level_says(
+    limited, cut, uncounted, kept, std
+):
     """Of units that had over three rows cut for each that counts, three are counted: then the lower end holds, as the sentences say."""
     rng, right, trials = np.random.default_rng(3), 0, 1500
     true = (cut + uncounted) / (cut + uncounted + kept)
@@ -322,8 +464,13 @@ def test_a_number_below_nothing_does_not_say_that_nothing_was_cut(limited):
 def test_nothing_is_said_that_the_noise_hides(limited):
     for counts in [(400, 500, 900, 300), (0, -20, 30, 10), (10, 0, 30, 10)]:
         assert share_of(limited, *counts) is None
-        assert "cannot be told from the noise" in _words.cut_words(guarded(limited, *counts), ENGLISH)
-        assert _words.of_words(guarded(limited, *counts), ENGLISH) == "of at most 20 rows of every value of 'customer'"
+        assert "cannot be told from the noise" in _words.cut_words(
+            guarded(limited, *counts), ENGLISH
+        )
+        assert (
+            _words.of_words(guarded(limited, *counts), ENGLISH)
+            == "of at most 20 rows of every value of 'customer'"
+        )
     assert _texts.cut_share(limited.receipt, limited.level) is None
     assert "How many rows were cut is not published." in _words.cut_words(limited, ENGLISH)
 
@@ -331,9 +478,19 @@ def test_nothing_is_said_that_the_noise_hides(limited):
 def test_the_share_is_said_in_both_languages(limited):
     found = guarded(limited, 86_667, 133_333, 1500, 500)
     english, german = (_words.of_words(found, texts(language)) for language in ("en", "de"))
-    assert english == "of at most 20 rows of every value of 'customer'; at least about 39% of the rows were cut"
-    assert german == "höchstens 20 Zeilen je Wert von 'customer'; mindestens etwa 39\u00a0% der Zeilen sind abgeschnitten"
-    assert "At least about 39% of the rows were cut (38% to 40%; for each" in _words.cut_words(found, ENGLISH)
+    assert (
+        english
+        == "of at most 20 rows of every value of 'customer'; at least about 39% of the rows were "
+        "cut"
+    )
+    assert (
+        german
+        == "höchstens 20 Zeilen je Wert von 'customer'; mindestens etwa 39\u00a0% der Zeilen sind "
+        "abgeschnitten"
+    )
+    assert "At least about 39% of the rows were cut (38% to 40%; for each" in _words.cut_words(
+        found, ENGLISH
+    )
 
 
 def test_where_each_row_is_a_unit_nothing_is_cut(release):

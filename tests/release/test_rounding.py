@@ -16,13 +16,22 @@ from leastnoise._check import InputError
 from leastnoise._cli._main import program
 
 COUNTS = np.array([0, 3, 9, 12, 40, 200])
-PEOPLE = pd.DataFrame({"place": np.repeat(np.arange(6), COUNTS), "age": np.arange(264) % 20, "far": np.arange(264) % 3, "pay": 4})
+PEOPLE = pd.DataFrame(
+    {
+        "place": np.repeat(np.arange(6), COUNTS),
+        "age": np.arange(264) % 20,
+        "far": np.arange(264) % 3,
+        "pay": 4,
+    }
+)
 
 
 @pytest.fixture(scope="module")
 def plan():
     domain = ln.Domain(place=ln.Coded(6), measures={"pay": ln.Measure("pay", 0, 10)})
-    asked = ln.queries(domain, place="identity", weight=3) + ln.queries(domain, place="identity", sum="pay")
+    asked = ln.queries(domain, place="identity", weight=3) + ln.queries(
+        domain, place="identity", sum="pay"
+    )
     return ln.plan(asked, ln.PureDP("1/2"), strategy="identity")
 
 
@@ -44,7 +53,9 @@ def test_ends_that_are_not_equally_far_stay_so_and_the_margin_is_the_farther_one
         found = uneven.rounded(5, below=20)
         kept = table.answer >= 20
         assert np.array_equal(kept, ~np.isnan(found.answer))
-        assert np.array_equal(kept, ~np.isnan(uneven.rounded(None, below=table.answer[kept].min()).answer))  # at the bound it is shown
+        assert np.array_equal(
+            kept, ~np.isnan(uneven.rounded(None, below=table.answer[kept].min()).answer)
+        )  # at the bound it is shown
         assert found.low[kept] == pytest.approx(found.answer[kept] - down - 2.5)
         assert found.high == pytest.approx(np.where(kept, found.answer + up + 2.5, 20 + up))
         assert found.margin[kept] == pytest.approx(np.full(kept.sum(), max(down, up) + 2.5))
@@ -53,7 +64,15 @@ def test_ends_that_are_not_equally_far_stay_so_and_the_margin_is_the_farther_one
 def test_a_sum_is_rounded_in_its_own_unit(plan):
     found = release(plan, 3).tables[1].rounded("0.5")
     assert (found.answer * 2 == np.rint(found.answer * 2)).all()
-    assert list(found.frame().columns) == ["query", "place", "answer", "std_error", "margin", "low", "high"]
+    assert list(found.frame().columns) == [
+        "query",
+        "place",
+        "answer",
+        "std_error",
+        "margin",
+        "low",
+        "high",
+    ]
 
 
 @pytest.mark.parametrize(("to", "below"), [(0, None), (-5, None), (5, 0), (float("nan"), None)])
@@ -66,15 +85,21 @@ def test_the_command_writes_every_table(plan, tmp_path):
     made, rounded = release(plan, 5, tmp_path / "out"), tmp_path / "rounded"
     asked = ["round", tmp_path / "out", "--to", 5, "--below", 20, "--out", rounded]
     says(*asked)
-    assert sorted(path.name for path in rounded.iterdir()) == ["README.md", "q1-place.csv", "q2-sum-of-pay-by-place.csv"]
-    assert (pd.read_csv(rounded / "q1-place.csv")["answer"].isna() == (made.tables[0].answer < 20)).all()
+    assert sorted(path.name for path in rounded.iterdir()) == [
+        "README.md",
+        "q1-place.csv",
+        "q2-sum-of-pay-by-place.csv",
+    ]
+    assert (
+        pd.read_csv(rounded / "q1-place.csv")["answer"].isna() == (made.tables[0].answer < 20)
+    ).all()
     text = (rounded / "README.md").read_text()
     assert "NOT PRIVATE" in text
     assert text.count("adds at most 2.5 to every margin") == 2
     assert "must not exist yet" in says(*asked)
 
 
-# --- a release that is published rounded --------------------------------------------------------------------------------------
+# --- a release that is published rounded ----------------------------------------------------------
 
 
 def test_every_column_of_answers_is_rounded_and_tells_nothing_of_what_is_left_out(plan):
@@ -92,7 +117,11 @@ def test_every_column_of_answers_is_rounded_and_tells_nothing_of_what_is_left_ou
         else:
             assert np.isnan(values[gone]).all(), name
     assert made.answer[~gone].tolist() == (np.rint(raw.answer / 5) * 5)[~gone].tolist()
-    assert all((made.numbers()[name][~gone] % 5 == 0).all() for name in made.numbers() if name.startswith("answer"))
+    assert all(
+        (made.numbers()[name][~gone] % 5 == 0).all()
+        for name in made.numbers()
+        if name.startswith("answer")
+    )
     assert made.margins[~gone] == pytest.approx((raw.high - raw.answer)[~gone] + 2.5)
 
 
@@ -103,13 +132,18 @@ def test_what_a_release_left_out_stays_bounded_when_it_is_rounded_again(plan):
     for below in (None, 100):
         found = table.rounded(50, below=below)
         assert found.high[gone].tolist() == table.high[gone].tolist()
-        assert all(np.isnan(values[gone]).all() for values in (found.answer, found.low, found.margin, found.std_error))
+        assert all(
+            np.isnan(values[gone]).all()
+            for values in (found.answer, found.low, found.margin, found.std_error)
+        )
         assert f"{gone.sum()} of 6 answers were left out by the release already" in found.words()
     assert f"{(table.answer < 100).sum()} of 6 answers are below 100" in found.words()
 
 
 def test_the_standard_error_of_what_is_rounded_twice_holds_both_roundings(plan):
-    twelve = ln.plan(plan.workload, ln.PureDP(18), strategy="identity")  # of 12 rows 10 are published, and 0 after them
+    twelve = ln.plan(
+        plan.workload, ln.PureDP(18), strategy="identity"
+    )  # of 12 rows 10 are published, and 0 after them
     table = release(twelve, 5, round=10).tables[0]
     found = table.rounded(20)
     assert found.std_error == pytest.approx(table.noise_std + 5 + 10)
@@ -126,22 +160,44 @@ def test_steps_and_bounds_are_written_with_all_their_digits(plan):
 
 @pytest.fixture(scope="module")
 def asked():
-    domain = ln.Domain(place=ln.Coded(6), age=ln.Integers(0, 19), far=ln.Coded(60), measures={"pay": ln.Measure("pay", 0, 10)})
-    tables = ln.marginals(domain, of=["place", "age"], upto=2) + ln.queries(domain, far="identity", age="identity")
+    domain = ln.Domain(
+        place=ln.Coded(6),
+        age=ln.Integers(0, 19),
+        far=ln.Coded(60),
+        measures={"pay": ln.Measure("pay", 0, 10)},
+    )
+    tables = ln.marginals(domain, of=["place", "age"], upto=2) + ln.queries(
+        domain, far="identity", age="identity"
+    )
     tables += ln.queries(domain, age="prefix") + ln.queries(domain, place="total", far="identity")
-    tables += ln.mean_queries(domain, of="pay", by=["place"]) + ln.quantile_queries(domain, of="age", at=["1/2"])
+    tables += ln.mean_queries(domain, of="pay", by=["place"]) + ln.quantile_queries(
+        domain, of="age", at=["1/2"]
+    )
     return ln.plan(tables, ln.PureDP(8), strategy="identity")
 
 
-@pytest.mark.parametrize(("to", "below"), [(10, 25), (None, 25), ("1/2", 10**6)], ids=["rounded", "left out alone", "all left out"])
-def test_all_files_and_pictures_are_made_whatever_is_left_out(asked, tmp_path, monkeypatch, to, below):
+@pytest.mark.parametrize(
+    ("to", "below"),
+    [(10, 25), (None, 25), ("1/2", 10**6)],
+    ids=["rounded", "left out alone", "all left out"],
+)
+def test_all_files_and_pictures_are_made_whatever_is_left_out(
+    asked, tmp_path, monkeypatch, to, below
+):
     monkeypatch.setenv("LEASTNOISE_CHARTS", "always" if to == 10 else "never")
     out = tmp_path / "out"
-    made = release(asked, 1, out, round=to, below=below, formats=["csv", "xlsx", "sdmx"], language="de")
+    made = release(
+        asked, 1, out, round=to, below=below, formats=["csv", "xlsx", "sdmx"], language="de"
+    )
     page = (out / "report.html").read_text("utf-8")
     assert "Vielfache von 10 gerundet" in page or to != 10
     assert "fehlen (\u2013)" in page
-    assert "nan" not in re.sub(r"<(script|style|svg).*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL).lower().split()
+    assert (
+        "nan"
+        not in re.sub(r"<(script|style|svg).*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)
+        .lower()
+        .split()
+    )
     book = openpyxl.load_workbook(out / "answers.xlsx")
     heads = ["Abfrage", "Tabelle", "Blatt", "Antworten", "Einheit", "typische Spanne (95\u00a0%)"]
     assert [cell.value for cell in book["Tabellen"][1]] == heads
@@ -181,7 +237,9 @@ def test_a_table_that_is_left_out_whole_has_no_margin_and_no_advice(plan, tmp_pa
 
 
 def test_means_of_few_rows_are_left_out_with_their_counts(asked):
-    raw, made = (release(asked, 2, **options).statistics[0] for options in ({}, {"round": 5, "below": 10}))
+    raw, made = (
+        release(asked, 2, **options).statistics[0] for options in ({}, {"round": 5, "below": 10})
+    )
     gone = raw.further["count"] < 10
     assert gone.any()
     assert all(np.isnan(values[gone]).all() for name, values in made.numbers().items())
@@ -193,19 +251,66 @@ def test_means_of_few_rows_are_left_out_with_their_counts(asked):
 def test_no_file_has_a_digit_of_floating_point(tmp_path, to, digits):
     """The number of values is a third of two measured sums, amounts are cents, answers multiples of a decimal: all written as they are."""
     rng = np.random.default_rng(4)
-    rows = pd.DataFrame({"a": rng.integers(0, 40, 9000), "score": rng.integers(0, 4, 9000), "pay": rng.integers(0, 9000, 9000) / 100})
-    domain = ln.Domain(a=ln.Coded(40), measures={"score": ln.Measure("score", 0, 3), "pay": ln.Measure("pay", 0, 90, unit="0.01")})
-    asked = ln.queries(domain, a="identity") + ln.mean_queries(domain, "score", by=["a"]) + ln.mean_queries(domain, "pay", by=["a"])
-    options, out = ln.Options(round=to, formats=["csv", "parquet", "xlsx", "sdmx"]), tmp_path / "out"
-    made = ln.release(ln.plan(asked, ln.PureDP(1), strategy="identity"), rows, seed=3, out=out, options=options)
+    rows = pd.DataFrame(
+        {
+            "a": rng.integers(0, 40, 9000),
+            "score": rng.integers(0, 4, 9000),
+            "pay": rng.integers(0, 9000, 9000) / 100,
+        }
+    )
+    domain = ln.Domain(
+        a=ln.Coded(40),
+        measures={"score": ln.Measure("score", 0, 3), "pay": ln.Measure("pay", 0, 90, unit="0.01")},
+    )
+    asked = (
+        ln.queries(domain, a="identity")
+        + ln.mean_queries(domain, "score", by=["a"])
+        + ln.mean_queries(domain, "pay", by=["a"])
+    )
+    options, out = (
+        ln.Options(round=to, formats=["csv", "parquet", "xlsx", "sdmx"]),
+        tmp_path / "out",
+    )
+    made = ln.release(
+        ln.plan(asked, ln.PureDP(1), strategy="identity"), rows, seed=3, out=out, options=options
+    )
     cents, book = 2 if to is None else digits, openpyxl.load_workbook(out / "answers.xlsx")
     columns = [(cents, ln.means(made, "pay", by=["a"]).sums.tolist())] if to is None else []
     for table in made.tables:
-        places, (file,) = cents if table.name.startswith("sum of pay") else digits, (out / "answers").glob(f"{table.id}-*.parquet")
-        columns += [(places, table.answer.tolist()), (places, pd.read_parquet(file)["answer"].tolist())]
-        for text, column in ((file.with_suffix(".csv"), "answer"), (file.with_suffix(".sdmx.csv"), "OBS_VALUE: Answer")):
-            columns.append((places, [float(row[column]) for row in csv.DictReader(text.read_text().splitlines())]))
-    columns.append((cents, [cell for sheet in book for row in sheet.values for cell in row[1:2] if isinstance(cell, (int, float))]))
+        places, (file,) = (
+            cents if table.name.startswith("sum of pay") else digits,
+            (out / "answers").glob(f"{table.id}-*.parquet"),
+        )
+        columns += [
+            (places, table.answer.tolist()),
+            (places, pd.read_parquet(file)["answer"].tolist()),
+        ]
+        for text, column in (
+            (file.with_suffix(".csv"), "answer"),
+            (file.with_suffix(".sdmx.csv"), "OBS_VALUE: Answer"),
+        ):
+            columns.append(
+                (
+                    places,
+                    [float(row[column]) for row in csv.DictReader(text.read_text().splitlines())],
+                )
+            )
+    columns.append(
+        (
+            cents,
+            [
+                cell
+                for sheet in book
+                for row in sheet.values
+                for cell in row[1:2]
+                if isinstance(cell, (int, float))
+            ],
+        )
+    )
     assert min(len(values) for _, values in columns) >= 40
     for places, values in columns:
-        assert not [value for value in values if value != round(value, places) and abs(value - round(value, places)) < 1e-6]
+        assert not [
+            value
+            for value in values
+            if value != round(value, places) and abs(value - round(value, places)) < 1e-6
+        ]

@@ -33,7 +33,9 @@ def test_a_plan_says_what_it_asks_costs_and_promises_and_draws_its_errors():
     assert "standard error" in plan._repr_html_()
     one = ln.plan(ln.queries(ln.Domain(sex=["F", "M"]), sex="identity"), ln.PureDP(1))
     assert repr(one).startswith("Plan(asks: 2 queries in 1 table, strategy: ")
-    women = ln.release(one, pd.DataFrame({"sex": ["F"] * 1200}), seed=1).sum("sex", where={"sex": ["F"]})
+    women = ln.release(one, pd.DataFrame({"sex": ["F"] * 1200}), seed=1).sum(
+        "sex", where={"sex": ["F"]}
+    )
     assert repr(women).startswith(f"Table(q1 'sex:predicates': {women.answer.item():,.0f} ± ")
     assert isinstance(plan.plot(), alt.TopLevelMixin)
     drawn = {row["k0"]: row["typical"] for row in plan.plot().to_dict()["datasets"].popitem()[1]}
@@ -49,10 +51,26 @@ def test_every_table_but_a_number_is_a_live_chart(release):
 
 
 def test_frames_have_numbers_and_days_beside_labels():
-    domain = ln.Domain(pay=ln.Bins(0, 10, 4), day=ln.Dates("2024-01-01", "2024-04-30", "month"), sex=["F", "M"])
-    release = made(example_plan(ln.queries(domain, pay="prefix", sex="identity") + ln.queries(domain, day="identity")))
+    domain = ln.Domain(
+        pay=ln.Bins(0, 10, 4), day=ln.Dates("2024-01-01", "2024-04-30", "month"), sex=["F", "M"]
+    )
+    release = made(
+        example_plan(
+            ln.queries(domain, pay="prefix", sex="identity") + ln.queries(domain, day="identity")
+        )
+    )
     frame, days = release.tables[0].frame("polars"), release.frame("q2", "polars")["day_start"]
-    assert frame.columns == ["query", "pay", "pay_low", "pay_high", "sex", "answer", "noise_std", "low", "high"]
+    assert frame.columns == [
+        "query",
+        "pay",
+        "pay_low",
+        "pay_high",
+        "sex",
+        "answer",
+        "noise_std",
+        "low",
+        "high",
+    ]
     assert frame["pay_high"].unique().sort().to_list() == [2.5, 5.0, 7.5, 10.0]
     assert days.dtype.is_temporal()
     assert str(days[1])[:10] == "2024-02-01"
@@ -60,13 +78,19 @@ def test_frames_have_numbers_and_days_beside_labels():
 
 def test_sums_of_cells_are_sums_with_the_error_of_a_sum():
     domain = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 21))
-    plan = planned(ln.queries(domain, sex="identity", age="identity", weight=3) + ln.queries(domain, age="prefix"), ln.PureDP("1/3"))
+    plan = planned(
+        ln.queries(domain, sex="identity", age="identity", weight=3)
+        + ln.queries(domain, age="prefix"),
+        ln.PureDP("1/3"),
+    )
     release, chosen = made(plan), np.zeros((2, 5))
     chosen[1, 1:4] = 1
     found = release.sum("sex x age", {"sex": "M", "age": (18, 20)})
     answers, covariance = release.tables["sex x age"].answer, release.covariance("sex x age")
     assert found.answer.item() == pytest.approx((answers * chosen).sum())
-    assert found.noise_std.item() ** 2 == pytest.approx(chosen.reshape(-1) @ covariance @ chosen.reshape(-1))
+    assert found.noise_std.item() ** 2 == pytest.approx(
+        chosen.reshape(-1) @ covariance @ chosen.reshape(-1)
+    )
     for where in (None, {"sex": ["F", "M"]}):
         assert release.sum("sex x age", where).answer.item() == pytest.approx(answers.sum())
 
@@ -80,7 +104,13 @@ def test_sums_of_what_is_not_there_are_refused(release, where):
 def test_means_have_labels_and_a_chart_of_dots():
     domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 500, unit="0.25")})
     people = pd.DataFrame({"sex": ["F", "M"] * 90, "pay": [90, None] * 90})
-    found = ln.means(ln.release(ln.plan(ln.mean_queries(domain, "pay", by=["sex"]), ln.PureDP(1)), people, seed=1), "pay", by=["sex"])
+    found = ln.means(
+        ln.release(
+            ln.plan(ln.mean_queries(domain, "pay", by=["sex"]), ln.PureDP(1)), people, seed=1
+        ),
+        "pay",
+        by=["sex"],
+    )
     assert [row[:2] for row in found.rows()] == [("sex=F", found.mean[0]), ("sex=M", found.mean[1])]
     assert "mean of pay by sex" in found._repr_html_()
     assert "<td>F</td>" in found._repr_html_()

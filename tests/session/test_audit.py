@@ -13,7 +13,9 @@ from leastnoise._audit import Audit, Part, _measured
 from leastnoise._audit._measured import Pairs
 from leastnoise._kernel import KeySearch, SeededEntropy, _keys, _measure
 
-DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 15), measures={"pay": ln.Measure("pay", 0, 100)})
+DOMAIN = ln.Domain(
+    sex=["F", "M"], age=ln.Integers(0, 15), measures={"pay": ln.Measure("pay", 0, 100)}
+)
 ASKED = ln.marginals(DOMAIN, ways=2) + ln.queries(DOMAIN, age="prefix")
 SUMS = ln.queries(DOMAIN, sex="identity", sum="pay") + ln.queries(DOMAIN, age="identity")
 TRIALS = 10_000
@@ -25,8 +27,9 @@ CASES: dict[str, tuple[ln.Workload, ln.Privacy, str]] = {
     "discrete Gaussian": (ASKED, ln.Privacy(ln.ZCDP("1/2"), "replace"), "residual"),
     "discrete Gaussian, sums": (SUMS, ln.Privacy(ln.ZCDP("1/10")), "workload"),
 }  # fmt: skip
-# The seeds fix the verdicts. Bounds at confidence 0.999999 show how far from chance they are: that of the fault is missed, and that of the
-# right program is above the claim, for fewer than one seed in a million.
+# The seeds fix the verdicts. Bounds at confidence 0.999999 show how far from chance they are: that
+# of the fault is missed, and that of the right program is above the claim, for fewer than one seed
+# in a million.
 SURE = 1 - 1e-6
 
 
@@ -43,7 +46,11 @@ def query(found: Audit) -> Part:
 def make_smaller(monkeypatch: pytest.MonkeyPatch, samplers: dict[Noise, Any], noise: Noise) -> None:
     """Draw four fifths of the noise scale."""
     sampler = samplers[noise]
-    monkeypatch.setitem(samplers, noise, lambda top, bottom, count, entropy: sampler(top * 4, bottom * 5, count, entropy))
+    monkeypatch.setitem(
+        samplers,
+        noise,
+        lambda top, bottom, count, entropy: sampler(top * 4, bottom * 5, count, entropy),
+    )
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -51,12 +58,16 @@ def test_the_kernel_as_built_is_below_its_claim_and_not_far(case: str) -> None:
     found = ln.audit(planned(case), trials=TRIALS, confidence=SURE, entropy=SeededEntropy(5))
     assert found.held
     spent = planned(case).cost()  # what is claimed is what is paid
-    assert found.claim == pytest.approx(spent.mu_squared**0.5 if found.measure == "mu" else float(getattr(spent, found.measure)))
+    assert found.claim == pytest.approx(
+        spent.mu_squared**0.5 if found.measure == "mu" else float(getattr(spent, found.measure))
+    )
     assert 0 < found.lower_bound <= found.claim
     assert 0.8 * query(found).claim < query(found).lower_bound <= query(found).claim
 
 
-@pytest.mark.parametrize("case", ["Laplace, three rows", "rounded Gaussian", "discrete Gaussian, sums"])
+@pytest.mark.parametrize(
+    "case", ["Laplace, three rows", "rounded Gaussian", "discrete Gaussian, sums"]
+)
 def test_noise_too_small_by_a_quarter_is_seen(monkeypatch: pytest.MonkeyPatch, case: str) -> None:
     plan = planned(case)
     make_smaller(monkeypatch, _measure.SAMPLERS, plan.measured().noise)
@@ -76,7 +87,9 @@ def test_an_event_that_fits_the_law_is_explained_by_it_alone(noise: Noise) -> No
         assert found.max() > factor * 0.97
 
 
-def test_the_systems_randomness_is_used_and_nothing_is_written(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_systems_randomness_is_used_and_nothing_is_written(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     found = [ln.audit(planned("Laplace"), trials=400) for _ in range(2)]
     assert found[0].trials == 400
@@ -97,7 +110,9 @@ def test_plans_that_look_at_the_data_are_audited_with_their_guard(budget: Any) -
 
 
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/4")])
-def test_a_guard_with_too_little_noise_is_seen(monkeypatch: pytest.MonkeyPatch, budget: Any) -> None:
+def test_a_guard_with_too_little_noise_is_seen(
+    monkeypatch: pytest.MonkeyPatch, budget: Any
+) -> None:
     asked = ln.queries(DOMAIN, age="prefix")
     plan = ln.plan(asked, budget, strategy="identity", guard="1/10")
     assert ln.audit(plan, guard="1/10", trials=TRIALS, entropy=SeededEntropy(9)).held
@@ -107,19 +122,30 @@ def test_a_guard_with_too_little_noise_is_seen(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_an_attribute_may_have_any_name() -> None:
-    asked = ln.marginals(ln.Domain({"trial": ["a", "b"], "trial'": ["a", "b"], "trial of the audit": ["a", "b"]}), ways=1)
+    asked = ln.marginals(
+        ln.Domain({"trial": ["a", "b"], "trial'": ["a", "b"], "trial of the audit": ["a", "b"]}),
+        ways=1,
+    )
     assert ln.audit(ln.plan(asked, ln.PureDP(1)), trials=1000).trials == 1000
 
 
-@pytest.mark.parametrize("tables", [["month"], ["month", "store"], ["month store", "store"]], ids=str)
+@pytest.mark.parametrize(
+    "tables", [["month"], ["month", "store"], ["month store", "store"]], ids=str
+)
 @pytest.mark.parametrize("rows", [1, 2])
 def test_units_with_few_rows_in_a_cell_have_them_in_many(tables: list[str], rows: int) -> None:
     domain = ln.Domain(month=ln.Integers(1, 6), store=["north", "south"])
-    privacy = ln.Privacy(ln.ZCDP("1/2"), unit_column="id", max_rows=6, max_per_cell=ln.PerCell(rows, "month"))
-    first, *others = (ln.queries(domain, **dict.fromkeys(table.split(), "identity")) for table in tables)
+    privacy = ln.Privacy(
+        ln.ZCDP("1/2"), unit_column="id", max_rows=6, max_per_cell=ln.PerCell(rows, "month")
+    )
+    first, *others = (
+        ln.queries(domain, **dict.fromkeys(table.split(), "identity")) for table in tables
+    )
     made = ln.plan(sum(others, first), privacy, strategy="marginals")
     worst = Pairs(made.measured()).worst()
-    assert worst.distance(2) ** 2 / 2 / worst.units**2 == pytest.approx(float(made.cost().rho), rel=1e-3)
+    assert worst.distance(2) ** 2 / 2 / worst.units**2 == pytest.approx(
+        float(made.cost().rho), rel=1e-3
+    )
     assert sum(often for _, often in worst.held[0]) == 6
     assert max(often for _, often in worst.held[0]) == rows
 
@@ -146,7 +172,13 @@ def rehearsed(plan: Any, seed: int) -> dict[str, Part]:
     found = ln.audit(plan, trials=trials, confidence=SURE, entropy=SeededEntropy(seed))
     parts = {part.name: part for part in found.parts}
     (first,) = {"all keys that nobody else has", "all keys that others have too"} - set(parts)
-    parts[first] = Part(name=first, claim=found.claim, lower_bound=found.lower_bound, trials=found.trials, units=found.units)
+    parts[first] = Part(
+        name=first,
+        claim=found.claim,
+        lower_bound=found.lower_bound,
+        trials=found.trials,
+        units=found.units,
+    )
     assert (found.measure, found.epsilon) == ("epsilon", None)
     assert found.held == all(part.held for part in parts.values())
     assert len(parts) == 3
@@ -157,10 +189,14 @@ def rehearsed(plan: Any, seed: int) -> dict[str, Part]:
 def test_a_search_as_built_is_below_its_claim_and_not_far(case: str) -> None:
     parts = rehearsed(searched(case), 1)
     assert all(0 < part.lower_bound <= part.claim for part in parts.values())
-    assert parts["a key at the threshold"].lower_bound > 0.75 * parts["a key at the threshold"].claim
+    assert (
+        parts["a key at the threshold"].lower_bound > 0.75 * parts["a key at the threshold"].claim
+    )
     if case == "Laplace":  # a unit's only category is named with all of delta
         assert parts["all keys that nobody else has"].lower_bound > 0.85
-    assert parts["all keys that others have too"].lower_bound > (0.6 if case.startswith("Laplace") else 0.1)
+    assert parts["all keys that others have too"].lower_bound > (
+        0.6 if case.startswith("Laplace") else 0.1
+    )
 
 
 def less_noise(monkeypatch: pytest.MonkeyPatch, rule: Any) -> None:
@@ -169,13 +205,17 @@ def less_noise(monkeypatch: pytest.MonkeyPatch, rule: Any) -> None:
 
 def a_lower_threshold(monkeypatch: pytest.MonkeyPatch, rule: Any) -> None:
     real, lower = KeySearch.draw, replace(rule, threshold=rule.threshold * 3 // 4)
-    monkeypatch.setattr(KeySearch, "draw", lambda search, *given: real(replace(search, rule=lower), *given))
+    monkeypatch.setattr(
+        KeySearch, "draw", lambda search, *given: real(replace(search, rule=lower), *given)
+    )
     monkeypatch.setattr(_keys, "keys_are_private", lambda *_: True)
 
 
 @every_search
 @pytest.mark.parametrize("wrong", [less_noise, a_lower_threshold])
-def test_a_search_that_is_wrong_by_a_quarter_is_seen(monkeypatch: pytest.MonkeyPatch, case: str, wrong: Any) -> None:
+def test_a_search_that_is_wrong_by_a_quarter_is_seen(
+    monkeypatch: pytest.MonkeyPatch, case: str, wrong: Any
+) -> None:
     plan = searched(case)
     wrong(monkeypatch, plan.rule)
     assert not rehearsed(plan, 2)["a key at the threshold"].held
@@ -186,7 +226,9 @@ def test_a_rule_that_was_wrongly_proved_is_seen(monkeypatch: pytest.MonkeyPatch)
     for module in (_keys, _plan):
         monkeypatch.setattr(module, "keys_are_private", lambda *_: True)
     plan = searched("Laplace")
-    parts = rehearsed(replace(plan, rule=replace(plan.rule, threshold=plan.rule.threshold * 3 // 4)), 4)
+    parts = rehearsed(
+        replace(plan, rule=replace(plan.rule, threshold=plan.rule.threshold * 3 // 4)), 4
+    )
     assert parts["a key at the threshold"].held
     assert parts["all keys that nobody else has"].lower_bound > 1.2
 
@@ -196,15 +238,22 @@ def test_a_rule_that_was_wrongly_proved_is_seen(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 def test_a_plan_that_costs_more_than_it_declares_is_refused(neighbours: Any) -> None:
-    plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.Privacy(ln.PureDP(1), neighbours))
+    plan = ln.plan(
+        ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.Privacy(ln.PureDP(1), neighbours)
+    )
     measured = plan.measured()
-    halved = replace(measured, blocks=tuple(replace(block, scale=block.scale / 2) for block in measured.blocks))
+    halved = replace(
+        measured, blocks=tuple(replace(block, scale=block.scale / 2) for block in measured.blocks)
+    )
     with pytest.raises(ln.InputError, match="cost more than the budget they declare"):
         ln.audit(replace(plan, measurements=halved))
 
 
 def test_other_arguments_are_refused() -> None:
-    for arguments, message in (({"trials": 10}, "trials must be"), ({"confidence": 1.0}, "confidence must be")):
+    for arguments, message in (
+        ({"trials": 10}, "trials must be"),
+        ({"confidence": 1.0}, "confidence must be"),
+    ):
         with pytest.raises(ln.InputError, match=message):
             ln.audit(planned("Laplace"), **arguments)
     with pytest.raises(ln.InputError, match="A search for categories has no guard"):

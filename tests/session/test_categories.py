@@ -17,7 +17,14 @@ from session.releasing import manifest, stopped
 
 WHOLE = ln.Privacy(ln.ApproxDP(1, "1e-6"))
 PLAN = ln.plan_categories("agent", ln.Unknown(9, outside="other"), ln.ApproxDP("1/2", "1e-9"))
-PEOPLE = pd.DataFrame({"agent": ["curl"] * 200 + ["wget"] * 150 + ["rare"] * 3 + [f"alone {number}" for number in range(300)]})
+PEOPLE = pd.DataFrame(
+    {
+        "agent": ["curl"] * 200
+        + ["wget"] * 150
+        + ["rare"] * 3
+        + [f"alone {number}" for number in range(300)]
+    }
+)
 
 
 @pytest.fixture
@@ -32,24 +39,50 @@ def book(tmp_path) -> ln.Ledger:
 
 
 def test_a_search_is_paid_published_and_used(tmp_path, people) -> None:
-    found = ln.find_categories(PLAN, people, ledger=tmp_path / "people.ledger", out=tmp_path / "agents", whole=WHOLE)
+    found = ln.find_categories(
+        PLAN, people, ledger=tmp_path / "people.ledger", out=tmp_path / "agents", whole=WHOLE
+    )
     assert found.texts == ("curl", "wget")
     assert abs(found.units[0] - 200) < 60
     book = ln.Ledger.open(tmp_path / "people.ledger")
     (entry,) = book.entries()
     assert (entry.state, entry.description) == ("sealed", "categories of 'agent'")
-    assert (str(entry.charge), str(book.left())) == ("epsilon = 0.5, delta = 1e-9", "epsilon = 0.5, delta = 9.99e-7")
+    assert (str(entry.charge), str(book.left())) == (
+        "epsilon = 0.5, delta = 1e-9",
+        "epsilon = 0.5, delta = 9.99e-7",
+    )
     assert read_categories(tmp_path / "agents") == found
     told = manifest(tmp_path / "agents")
-    assert (told["private"], told["receipt"]["number"], told["plan"]) == (True, 1, json.loads(PLAN.to_json()))
+    assert (told["private"], told["receipt"]["number"], told["plan"]) == (
+        True,
+        1,
+        json.loads(PLAN.to_json()),
+    )
     assert f"A search finds a category of {PLAN.often} units in 95 of 100 cases" in told["promise"]
     assert "alone" not in (tmp_path / "agents/categories.csv").read_text(encoding="utf-8")
     plan = ln.plan(ln.marginals(ln.Domain(agent=found.kind()), ways=1), ln.ApproxDP("1/2", "9e-7"))
-    with pytest.raises(ln.InputError, match=r"found in the data set 'other'; got a release of 'people'"):
-        ln.release(plan, people, ledger=book, options=ln.Options(searches=[{**found.named(), "dataset": "other"}]))
-    made = ln.release(plan, people, ledger=book, out=tmp_path / "out", options=ln.Options(searches=[found.named()]))
+    with pytest.raises(
+        ln.InputError, match=r"found in the data set 'other'; got a release of 'people'"
+    ):
+        ln.release(
+            plan,
+            people,
+            ledger=book,
+            options=ln.Options(searches=[{**found.named(), "dataset": "other"}]),
+        )
+    made = ln.release(
+        plan,
+        people,
+        ledger=book,
+        out=tmp_path / "out",
+        options=ln.Options(searches=[found.named()]),
+    )
     (named,) = manifest(tmp_path / "out")["options"]["searches"]
-    assert (named["attribute"], named["plan"], named["head"]) == ("agent", PLAN.digest(), found.receipt["head"])
+    assert (named["attribute"], named["plan"], named["head"]) == (
+        "agent",
+        PLAN.digest(),
+        found.receipt["head"],
+    )
     assert ln.read_release(tmp_path / "out").options == made.options
     assert made.answers["cell"].tolist() == ["agent=curl", "agent=wget", "agent=other"]
     with pytest.raises(ln.BudgetError):
@@ -62,7 +95,10 @@ def test_an_older_copy_of_a_ledger_is_told_what_a_search_cost(tmp_path, people, 
     older = book.path.read_bytes()
     ln.find_categories(PLAN, people, ledger=book, out=tmp_path / "agents")
     book.path.write_bytes(older)
-    with pytest.raises(ln.LedgerError, match=r"does not know the release in .*agents, which was paid from it: it is an older copy"):
+    with pytest.raises(
+        ln.LedgerError,
+        match=r"does not know the release in .*agents, which was paid from it: it is an older copy",
+    ):
         ln.find_categories(PLAN, people, ledger=book.path, out=tmp_path / "more")
     again = ln.Ledger.open(book.path)
     entry = enter_release(again, tmp_path / "agents")
@@ -89,7 +125,9 @@ def test_changed_lists_are_refused(tmp_path) -> None:
 
 @pytest.mark.parametrize("drawn", [False, True], ids=["before the draw", "after it"])
 @pytest.mark.parametrize("again", ["resume", "the same call"])
-def test_a_search_that_was_stopped_is_finished_without_paying_again(tmp_path, people, book, drawn: bool, again: str) -> None:
+def test_a_search_that_was_stopped_is_finished_without_paying_again(
+    tmp_path, people, book, drawn: bool, again: str
+) -> None:
     find = partial(ln.find_categories, PLAN, people, ledger=book, out=tmp_path / "agents")
     with stopped(_finish, "write_categories") if drawn else stopped(Series, "find") as told:
         find()
@@ -135,7 +173,9 @@ def test_a_search_is_not_resumed_with_another_rule(book, monkeypatch) -> None:
 
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP(1)])
 def test_a_budget_without_delta_pays_for_no_search(tmp_path, budget) -> None:
-    with pytest.raises(ln.InputError, match=r"must be ApproxDP.*Nobody can be found under delta = 0"):
+    with pytest.raises(
+        ln.InputError, match=r"must be ApproxDP.*Nobody can be found under delta = 0"
+    ):
         ln.plan_categories("agent", ln.Unknown(9), budget)
     book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(budget))
     with pytest.raises(ln.InputError):
@@ -149,13 +189,21 @@ def test_refusals_spend_nothing(tmp_path) -> None:
         (partial(find, ledger=ledger), r"no ledger at .*the argument whole"),
         (find, "must have a ledger"),
         (partial(find, ledger=ledger, seed=1), "leave out the ledger or the seed"),
-        (partial(ln.find_categories, "agent", PEOPLE, seed=1), r"a plan from leastnoise\.plan_categories"),
-        (partial(ln.plan_categories, "agent", ln.Categories(["a"]), WHOLE), r"kind of 'agent' must be Unknown"),
+        (
+            partial(ln.find_categories, "agent", PEOPLE, seed=1),
+            r"a plan from leastnoise\.plan_categories",
+        ),
+        (
+            partial(ln.plan_categories, "agent", ln.Categories(["a"]), WHOLE),
+            r"kind of 'agent' must be Unknown",
+        ),
     ):
         with pytest.raises((ln.InputError, ln.LedgerError), match=message):
             refused()
     assert list(tmp_path.iterdir()) == []
-    book = ln.Ledger.create(ledger, "people", ln.Privacy(ln.ApproxDP(1, "1e-6"), unit_column="id", max_rows=2))
+    book = ln.Ledger.create(
+        ledger, "people", ln.Privacy(ln.ApproxDP(1, "1e-6"), unit_column="id", max_rows=2)
+    )
     with pytest.raises(ln.LeastNoiseError, match="id"):
         find(ledger=book)
     assert book.entries() == ()
@@ -167,7 +215,11 @@ def test_a_plan_is_read_back_and_proved_again() -> None:
     value["rule"]["threshold"] -= 1
     with pytest.raises(ln.InputError, match="not proved to satisfy its budget"):
         CategoryPlan.from_json(json.dumps(value))
-    for wrong in ({**value, "search": "2"}, {**value, "rule": {}}, {**value, "attribute": {"name": "a", "kind": "coded", "size": 3}}):
+    for wrong in (
+        {**value, "search": "2"},
+        {**value, "rule": {}},
+        {**value, "attribute": {"name": "a", "kind": "coded", "size": 3}},
+    ):
         with pytest.raises(ln.InputError):
             CategoryPlan.from_json(json.dumps(wrong))
 
@@ -175,7 +227,12 @@ def test_a_plan_is_read_back_and_proved_again() -> None:
 def test_a_plan_for_what_is_not_found_yet_has_an_error_and_no_release(tmp_path) -> None:
     plan = ln.plan(ln.marginals(ln.Domain(agent=ln.Unknown(50)), ways=1), ln.ApproxDP(1, "1e-6"))
     assert plan.workload.rows == 50
-    assert ln.plan(ln.marginals(ln.Domain(agent=ln.Unknown(60)), ways=1), ln.ApproxDP(1, "1e-6")).digest() != plan.digest()
+    assert (
+        ln.plan(
+            ln.marginals(ln.Domain(agent=ln.Unknown(60)), ways=1), ln.ApproxDP(1, "1e-6")
+        ).digest()
+        != plan.digest()
+    )
     with pytest.raises(ln.InputError, match="not known yet"):
         ln.release(plan, PEOPLE, ledger=tmp_path / "people.ledger")
     assert list(tmp_path.iterdir()) == []
@@ -184,14 +241,22 @@ def test_a_plan_for_what_is_not_found_yet_has_an_error_and_no_release(tmp_path) 
 @pytest.mark.parametrize(("epsilon", "max_rows"), [("1/2", 1), ("2", 30)])
 def test_what_is_found_how_often_is_as_planned(epsilon: str, max_rows: int) -> None:
     """At noise of both kinds: a category of so many units as ``often`` is found in 95 of 100 searches or a little more."""
-    plan = ln.plan_categories("agent", ln.Unknown(10**4), ln.Privacy(ln.ApproxDP(epsilon, "1e-7"), unit_column="id", max_rows=max_rows))
+    plan = ln.plan_categories(
+        "agent",
+        ln.Unknown(10**4),
+        ln.Privacy(ln.ApproxDP(epsilon, "1e-7"), unit_column="id", max_rows=max_rows),
+    )
     many = 300
     keys = np.repeat([f"key {number}" for number in range(many)], plan.often)
     frame = pd.DataFrame({"id": np.arange(len(keys)), "agent": keys})
-    share = sum(len(ln.find_categories(plan, frame, seed=seed).texts) for seed in range(3)) / (3 * many)
+    share = sum(len(ln.find_categories(plan, frame, seed=seed).texts) for seed in range(3)) / (
+        3 * many
+    )
     assert 0.925 < share < 0.995
     assert plan.threshold < plan.often
 
 
 def test_what_earlier_versions_kept_of_a_search_is_read() -> None:
-    assert _finish.Asked.from_json('{"source": "a.csv", "joined": {"table": "b"}}') == _finish.Asked(address="a.csv", joined={"table": "b"})
+    assert _finish.Asked.from_json(
+        '{"source": "a.csv", "joined": {"table": "b"}}'
+    ) == _finish.Asked(address="a.csv", joined={"table": "b"})

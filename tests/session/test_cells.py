@@ -20,32 +20,58 @@ from session.releasing import manifest, report
 pytestmark = pytest.mark.usefixtures("kept_plans")
 
 DOMAIN = Domain(month=Coded(12), store=Coded(5), size=Coded(2))
-BOTH = ln.queries(DOMAIN, month="identity", store="identity") + ln.queries(DOMAIN, month="identity", size="identity")
+BOTH = ln.queries(DOMAIN, month="identity", store="identity") + ln.queries(
+    DOMAIN, month="identity", size="identity"
+)
 UNIT = {"unit_column": "id", "max_rows": 6}
 
 
-def privacy(bound: PerCell | None, neighbours: str = "add_remove", budget: ln.ZCDP | ln.PureDP = ln.ZCDP("1/2")) -> Privacy:  # noqa: B008
+def privacy(
+    bound: PerCell | None,
+    neighbours: str = "add_remove",
+    budget: ln.ZCDP | ln.PureDP = ln.ZCDP("1/2"),  # noqa: B008
+) -> Privacy:  # noqa: B008, RUF100
     return Privacy(budget, neighbours, **UNIT, max_per_cell=bound)
 
 
 def customers(rng: np.random.Generator, people: int = 300) -> pd.DataFrame:
     """Each with 1 to 9 rows, most in different months."""
     ids = np.repeat(np.arange(people), rng.integers(1, 10, people))
-    months = np.concatenate([rng.permutation(12)[:count] for count in np.unique(ids, return_counts=True)[1]])
-    return pd.DataFrame({"id": ids, "month": months, "store": rng.integers(0, 5, len(ids)), "size": rng.integers(0, 2, len(ids))})
+    months = np.concatenate(
+        [rng.permutation(12)[:count] for count in np.unique(ids, return_counts=True)[1]]
+    )
+    return pd.DataFrame(
+        {
+            "id": ids,
+            "month": months,
+            "store": rng.integers(0, 5, len(ids)),
+            "size": rng.integers(0, 2, len(ids)),
+        }
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------ planning
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
-@pytest.mark.parametrize("workload", [BOTH, ln.marginals(DOMAIN, upto=2), ln.queries(DOMAIN, month="prefix", store="identity")], ids=str)
-def test_no_plan_is_better_than_the_bound_and_all_are_better_than_without(workload: ln.Workload, neighbours: str) -> None:
+@pytest.mark.parametrize(
+    "workload",
+    [BOTH, ln.marginals(DOMAIN, upto=2), ln.queries(DOMAIN, month="prefix", store="identity")],
+    ids=str,
+)
+def test_no_plan_is_better_than_the_bound_and_all_are_better_than_without(
+    workload: ln.Workload, neighbours: str
+) -> None:
     names = ("identity", "marginals", "residual", "workload", "gaussian_optimum")
     for bound in (PerCell(1, "month"), PerCell(2, "month"), PerCell(1, ["month", "store"])):
         unit = privacy(bound, neighbours)
-        free, found = ([one for name in names for one in candidates(workload, own, name)] for own in (privacy(None, neighbours), unit))
-        assert all(one.total >= lower_bound(workload, unit, one.noise) * (1 - 1e-9) for one in found)
+        free, found = (
+            [one for name in names for one in candidates(workload, own, name)]
+            for own in (privacy(None, neighbours), unit)
+        )
+        assert all(
+            one.total >= lower_bound(workload, unit, one.noise) * (1 - 1e-9) for one in found
+        )
         assert min(one.total for one in found) < 0.95 * min(one.total for one in free)
 
 
@@ -54,14 +80,24 @@ def test_residual_spaces_attain_the_bound_where_no_coarser_table_pays_for_them()
     domain = Domain(month=Coded(40), size=Coded(2))
     unit = Privacy(ln.ZCDP("1/2"), unit_column="id", max_rows=3, max_per_cell=PerCell(1, "month"))
     plan = ln.plan(ln.marginals(domain, upto=2), unit, strategy="residual")
-    assert plan.expected_error().total_squared_error == pytest.approx(lower_bound(plan.workload, unit, Noise.DISCRETE_GAUSSIAN), rel=1e-3)
+    assert plan.expected_error().total_squared_error == pytest.approx(
+        lower_bound(plan.workload, unit, Noise.DISCRETE_GAUSSIAN), rel=1e-3
+    )
 
 
 def test_gaussian_noise_gains_the_root_and_laplace_noise_nothing() -> None:
-    one, other = (ln.plan(BOTH, privacy(bound, budget=ln.PureDP(1)), strategy="marginals") for bound in (None, PerCell(1, "month")))
+    one, other = (
+        ln.plan(BOTH, privacy(bound, budget=ln.PureDP(1)), strategy="marginals")
+        for bound in (None, PerCell(1, "month"))
+    )
     assert one.expected_error() == other.expected_error()
-    gaussian = ln.plan(ln.queries(DOMAIN, month="identity", store="identity"), privacy(PerCell(1, "month"), budget=ln.ZCDP("1/8")))
-    assert gaussian.expected_error().tables[0].rmse == pytest.approx(2 * math.sqrt(6), rel=1e-3)  # six rows in cells of their own
+    gaussian = ln.plan(
+        ln.queries(DOMAIN, month="identity", store="identity"),
+        privacy(PerCell(1, "month"), budget=ln.ZCDP("1/8")),
+    )
+    assert gaussian.expected_error().tables[0].rmse == pytest.approx(
+        2 * math.sqrt(6), rel=1e-3
+    )  # six rows in cells of their own
 
 
 # ------------------------------------------------------------------------------------------------------------ releasing
@@ -70,16 +106,26 @@ def test_gaussian_noise_gains_the_root_and_laplace_noise_nothing() -> None:
 def test_a_table_that_was_read_without_the_bound_is_refused() -> None:
     frame = customers(np.random.default_rng(3), 20)
     loose, tight = (ln.plan(BOTH, privacy(bound)) for bound in (None, PerCell(1, "month")))
-    for plan, other in ((tight, loose), (loose, tight), (tight, ln.plan(BOTH, privacy(PerCell(2, "month"))))):
+    for plan, other in (
+        (tight, loose),
+        (loose, tight),
+        (tight, ln.plan(BOTH, privacy(PerCell(2, "month")))),
+    ):
         with pytest.raises(InputError, match="bounded for another privacy unit"):
             UnpaidSeries(terms_of(plan), read_table(other, frame), SeededEntropy(1))
 
 
 def test_a_release_says_what_was_cut_and_its_ledger_serves_other_bounds(tmp_path) -> None:
-    frame, book = customers(np.random.default_rng(4)), ln.Ledger.create(tmp_path / "shop.ledger", "shop", Privacy(ln.ZCDP(2), **UNIT))
+    frame, book = (
+        customers(np.random.default_rng(4)),
+        ln.Ledger.create(tmp_path / "shop.ledger", "shop", Privacy(ln.ZCDP(2), **UNIT)),
+    )
     plan = ln.plan(BOTH, privacy(PerCell(1, "month")), guard="1/100")
     ln.release(plan, frame, ledger=book, options=ln.Options(guard="1/100"), out=tmp_path / "out")
-    assert manifest(tmp_path / "out")["privacy"]["unit"]["max_per_cell"] == {"rows": 1, "attributes": ["month"]}
+    assert manifest(tmp_path / "out")["privacy"]["unit"]["max_per_cell"] == {
+        "rows": 1,
+        "attributes": ["month"],
+    }
     assert "Of these at most one is in any one cell of month" in report(tmp_path / "out")
     assert "without looking at anything else" in report(tmp_path / "out")
     ln.release(ln.plan(BOTH, privacy(None)), frame, ledger=book)
@@ -87,13 +133,21 @@ def test_a_release_says_what_was_cut_and_its_ledger_serves_other_bounds(tmp_path
 
 
 def test_a_new_ledger_holds_the_unit_and_not_the_bound(tmp_path) -> None:
-    ln.release(ln.plan(BOTH, privacy(PerCell(1, "month"))), customers(np.random.default_rng(4), 9), ledger=tmp_path / "a.ledger")
+    ln.release(
+        ln.plan(BOTH, privacy(PerCell(1, "month"))),
+        customers(np.random.default_rng(4), 9),
+        ledger=tmp_path / "a.ledger",
+    )
     assert ln.Ledger.open(tmp_path / "a.ledger").privacy == privacy(None)
 
 
 def test_check_counts_what_is_cut() -> None:
-    frame = pd.DataFrame({"id": ["a"] * 4 + ["b"] * 2, "month": [0, 0, 1, 2, 5, 5], "store": 0, "size": 0})
-    found = ln.check(BOTH, frame, unit_column="id", max_rows=2, max_per_cell=PerCell(1, "month")).fit
+    frame = pd.DataFrame(
+        {"id": ["a"] * 4 + ["b"] * 2, "month": [0, 0, 1, 2, 5, 5], "store": 0, "size": 0}
+    )
+    found = ln.check(
+        BOTH, frame, unit_column="id", max_rows=2, max_per_cell=PerCell(1, "month")
+    ).fit
     assert (found.rows, found.cut, found.used) == (6, 3, 3)
 
 
@@ -126,13 +180,18 @@ def test_the_cell_is_what_all_tables_have_unless_it_is_said(tmp_path) -> None:
     assert bound(tmp_path, "") is None
     assert bound(tmp_path, ", max_per_cell = 1") == PerCell(1, "month")
     assert bound(tmp_path, ', max_per_cell = 2, cell = "store"') == PerCell(2, "store")
-    assert bound(tmp_path, ', max_per_cell = 2, cell = ["month", "size"]') == PerCell(2, ["month", "size"])
+    assert bound(tmp_path, ', max_per_cell = 2, cell = ["month", "size"]') == PerCell(
+        2, ["month", "size"]
+    )
 
 
 def test_specs_that_mean_nothing_are_refused(tmp_path) -> None:
     for unit, said in (
         (', cell = "month"', "left out where there is no max_per_cell"),
-        (', max_per_cell = 0, cell = "month"', "max_per_cell must be a whole number of at least 1; got 0"),
+        (
+            ', max_per_cell = 0, cell = "month"',
+            "max_per_cell must be a whole number of at least 1; got 0",
+        ),
         (', max_per_cell = 7, cell = "month"', "max_per_cell must be at most max_rows"),
         (", max_per_cell = 1, cell = 3", "cell must be an attribute or a list of them"),
     ):
@@ -144,7 +203,10 @@ def test_specs_that_mean_nothing_are_refused(tmp_path) -> None:
 
 def test_bounds_from_which_no_table_gains_are_refused_before_planning() -> None:
     for unknown, said in (
-        (PerCell(1, ["store", "size"]), "must be attributes of one table that is asked for; got 'store, size'"),
+        (
+            PerCell(1, ["store", "size"]),
+            "must be attributes of one table that is asked for; got 'store, size'",
+        ),
         (PerCell(1, "shop"), "shop"),
         (PerCell(1, "store"), "max_rows must be at most 5: 1 in each cell of store; got 6"),
     ):
@@ -157,10 +219,24 @@ def test_a_bound_that_laplace_noise_gains_nothing_from_is_warned_about(tmp_path)
     one = '[[workload]]\nmarginals = { ways = 1, of = ["month"] }\n[plan]\nstrategy = "identity"'
     found = []
     for budget in ('rho = "1/2"', "epsilon = 1", 'epsilon = 1\ndelta = "1e-9"'):
-        what = parse_spec(SPEC.format(unit=", max_per_cell = 1").replace('rho = "1/2"', budget) + one, tmp_path)
-        found.append([sentence for sentence in plan_warnings(what, planned_spec(what)) if "max_per_cell" in sentence])
+        what = parse_spec(
+            SPEC.format(unit=", max_per_cell = 1").replace('rho = "1/2"', budget) + one, tmp_path
+        )
+        found.append(
+            [
+                sentence
+                for sentence in plan_warnings(what, planned_spec(what))
+                if "max_per_cell" in sentence
+            ]
+        )
     assert found[0] == []
-    assert "cuts rows. Leave it out, or give a budget for Gaussian noise: rho, or delta beside epsilon." in found[1][0]
+    assert (
+        "cuts rows. Leave it out, or give a budget for Gaussian noise: rho, or delta beside "
+        "epsilon." in found[1][0]
+    )
     assert found[2] == [
-        found[1][0].replace(", or give a budget for Gaussian noise: rho, or delta beside epsilon", ": Gaussian noise would be larger here")
+        found[1][0].replace(
+            ", or give a budget for Gaussian noise: rho, or delta beside epsilon",
+            ": Gaussian noise would be larger here",
+        )
     ]

@@ -29,7 +29,9 @@ def shop(unit_rows: float) -> pd.DataFrame:
     rng = np.random.default_rng(7)
     weights = rng.gamma(0.7, size=int(ROWS / unit_rows))
     ids = rng.choice(len(weights), ROWS, p=weights / weights.sum())
-    return pd.DataFrame({"customer": ids, "month": rng.integers(1, 13, ROWS), "store": rng.integers(0, 5, ROWS)})
+    return pd.DataFrame(
+        {"customer": ids, "month": rng.integers(1, 13, ROWS), "store": rng.integers(0, 5, ROWS)}
+    )
 
 
 def cut_in(frame: pd.DataFrame, most: int, per_cell: int | None) -> tuple[float, float]:
@@ -44,16 +46,28 @@ def cut_in(frame: pd.DataFrame, most: int, per_cell: int | None) -> tuple[float,
 def plan(most: int, per_cell: int | None = None) -> ln.Plan:
     bound = None if per_cell is None else ln.PerCell(per_cell, "month")
     privacy = ln.Privacy(ln.ZCDP(8), unit_column="customer", max_rows=most, max_per_cell=bound)
-    return ln.plan(ASKED if bound is None else ln.queries(DOMAIN, month="identity"), privacy, guard="1/4", strategy="identity")
+    return ln.plan(
+        ASKED if bound is None else ln.queries(DOMAIN, month="identity"),
+        privacy,
+        guard="1/4",
+        strategy="identity",
+    )
 
 
 def told(release: ln.Release) -> tuple[float, float, float]:
-    found = re.search(r"At least about ([\d.]+)% of the rows were cut \(([\d.]+)% to ([\d.]+)%;", notices_of_all(release)[0])
+    found = re.search(
+        r"At least about ([\d.]+)% of the rows were cut \(([\d.]+)% to ([\d.]+)%;",
+        notices_of_all(release)[0],
+    )
     return tuple(float(number) / 100 for number in found.groups())
 
 
-@pytest.mark.parametrize(("unit_rows", "most", "per_cell"), [(8, 2, None), (8, 12, 1), (6, 8, None), (2, 20, None)])
-def test_the_share_that_is_told_is_that_of_the_data(tmp_path, unit_rows: float, most: int, per_cell: int | None) -> None:
+@pytest.mark.parametrize(
+    ("unit_rows", "most", "per_cell"), [(8, 2, None), (8, 12, 1), (6, 8, None), (2, 20, None)]
+)
+def test_the_share_that_is_told_is_that_of_the_data(
+    tmp_path, unit_rows: float, most: int, per_cell: int | None
+) -> None:
     frame, made = shop(unit_rows), plan(most, per_cell)
     true, counted = cut_in(frame, most, per_cell)
     frame.to_csv(tmp_path / "shop.csv", index=False)
@@ -61,7 +75,9 @@ def test_the_share_that_is_told_is_that_of_the_data(tmp_path, unit_rows: float, 
         release = ln.release(made, source, ledger=tmp_path / f"{number}.ledger", options=GUARD)
         share, low, high = told(release)
         assert low - 0.03 <= counted <= high + 0.03  # six standard errors and more, with rounding
-        assert low - 0.03 <= true <= high + (0.03 if most > 3 else 1)  # more of units of very many rows, as it says
+        assert (
+            low - 0.03 <= true <= high + (0.03 if most > 3 else 1)
+        )  # more of units of very many rows, as it says
         assert share == pytest.approx(counted, abs=0.06)
         assert high - low < 0.15
 
@@ -70,17 +86,27 @@ def test_the_share_is_told_of_rows_that_are_counted_where_they_are(tmp_path, mon
     frame = shop(8)
     lines = ", ".join(f"({', '.join(map(str, row))})" for row in frame.itertuples(index=False))
     with server() as url:
-        fill(url, ["CREATE TABLE shop (customer bigint, month int, store int)", f"INSERT INTO shop VALUES {lines}"])
+        fill(
+            url,
+            [
+                "CREATE TABLE shop (customer bigint, month int, store int)",
+                f"INSERT INTO shop VALUES {lines}",
+            ],
+        )
         monkeypatch.setenv("SHOP_URL", url)
         for most, per_cell in ((5, None), (12, 1)):
             source = ln.DatabaseTable("public.shop", "env:SHOP_URL")
             ledger = tmp_path / f"{most}.ledger"
-            release = ln.release(plan(most, per_cell), source, ledger=ledger, dataset=str(most), options=GUARD)
+            release = ln.release(
+                plan(most, per_cell), source, ledger=ledger, dataset=str(most), options=GUARD
+            )
             _, low, high = told(release)
             true, counted = cut_in(frame, most, per_cell)
             assert low - 0.03 <= counted <= high + 0.03
             kept = (1 - true) * ROWS
-            assert abs(release.receipt["guard_kept"] - kept) < 9 * release.receipt["guard_noise_std"]
+            assert (
+                abs(release.receipt["guard_kept"] - kept) < 9 * release.receipt["guard_noise_std"]
+            )
 
 
 @pytest.fixture(scope="module")
@@ -92,16 +118,24 @@ def out(tmp_path_factory):
 
 def test_everything_that_is_published_says_of_which_rows_it_is(out) -> None:
     release = ln.read_release(out)
-    short = re.compile(r"of at most 5 rows of every value of 'customer'; at least about \d\d% of the rows were cut")
+    short = re.compile(
+        r"of at most 5 rows of every value of 'customer'; at least about \d\d% of the rows were cut"
+    )
     with (out / "tables.csv").open(encoding="utf-8", newline="") as file:
         assert all(short.fullmatch(row["of"]) for row in csv.DictReader(file))
     assert short.fullmatch(manifest(out)["answers"]["of"])
     assert manifest(out)["intervals"]["notice"] == notices_of_all(release)[0]
-    assert len(short.findall((out / "structure.sdmx.xml").read_text(encoding="utf-8").replace("&#39;", "'"))) == len(release.tables)
+    assert len(
+        short.findall(
+            (out / "structure.sdmx.xml").read_text(encoding="utf-8").replace("&#39;", "'")
+        )
+    ) == len(release.tables)
     book = openpyxl.load_workbook(out / "answers.xlsx")
     assert book["tables"]["E2"].value == "rows (at most 5 rows of each customer)"
     assert all(short.search(sheet["A4"].value) for sheet in book.worksheets[1:])
-    assert "rows (at most 5 rows of each customer)" in json.dumps(release.tables["month"].plot().to_dict())
+    assert "rows (at most 5 rows of each customer)" in json.dumps(
+        release.tables["month"].plot().to_dict()
+    )
 
 
 def test_a_report_says_first_that_over_a_tenth_of_the_rows_were_cut(out, tmp_path) -> None:
@@ -114,14 +148,22 @@ def test_a_report_says_first_that_over_a_tenth_of_the_rows_were_cut(out, tmp_pat
     assert "Rows read" not in page
     ln.release(plan(60), shop(2), ledger=tmp_path / "b.ledger", out=tmp_path / "out", options=GUARD)
     page = html.unescape(report(tmp_path / "out"))
-    assert page.index('class="lead"') < page.index(notices_of_all(ln.read_release(tmp_path / "out"))[0])
+    assert page.index('class="lead"') < page.index(
+        notices_of_all(ln.read_release(tmp_path / "out"))[0]
+    )
 
 
 def test_rounded_tables_and_notebooks_say_it(out, tmp_path) -> None:
     release = ln.read_release(out)
-    done = CliRunner().invoke(program, ["round", str(out), "--to", "5", "--out", str(tmp_path / "rounded")], catch_exceptions=False)
+    done = CliRunner().invoke(
+        program,
+        ["round", str(out), "--to", "5", "--out", str(tmp_path / "rounded")],
+        catch_exceptions=False,
+    )
     assert done.exit_code == 0
-    assert notices_of_all(release)[0] in (tmp_path / "rounded/README.md").read_text(encoding="utf-8")
+    assert notices_of_all(release)[0] in (tmp_path / "rounded/README.md").read_text(
+        encoding="utf-8"
+    )
     assert "of at most 5 rows of every value of 'customer'; at least about" in repr(release)
 
 

@@ -41,20 +41,30 @@ def quick_plans():
 
 SIZE = 60
 DOMAIN = ln.Domain(age=ln.Integers(0, SIZE - 1), sex=["F", "M"])
-WORKLOAD = ln.queries(DOMAIN, age="prefix") + ln.queries(DOMAIN, age={"ranges": [(0, 9), (5, 40)]}, weight=3) + ln.queries(DOMAIN)
+WORKLOAD = (
+    ln.queries(DOMAIN, age="prefix")
+    + ln.queries(DOMAIN, age={"ranges": [(0, 9), (5, 40)]}, weight=3)
+    + ln.queries(DOMAIN)
+)
 
 
 def people(cells: np.ndarray) -> pl.DataFrame:
     ages = np.repeat(np.arange(len(cells)), cells).tolist()
-    return pl.DataFrame({"age": ages, "sex": ["F", "M"] * (len(ages) // 2) + ["F"] * (len(ages) % 2)})
+    return pl.DataFrame(
+        {"age": ages, "sex": ["F", "M"] * (len(ages) // 2) + ["F"] * (len(ages) % 2)}
+    )
 
 
 CELLS = np.where(np.arange(SIZE) < 30, 200, 0)
 
 
 @pytest.mark.parametrize("adaptive", [False, True])
-@pytest.mark.parametrize("budget", [ln.PureDP("1/4"), ln.ZCDP("1/40"), ln.ApproxDP("1/2", "1/1000000")], ids=str)
-def test_every_regime_stays_within_its_budget_and_answers(monkeypatch, adaptive: bool, budget: object) -> None:
+@pytest.mark.parametrize(
+    "budget", [ln.PureDP("1/4"), ln.ZCDP("1/40"), ln.ApproxDP("1/2", "1/1000000")], ids=str
+)
+def test_every_regime_stays_within_its_budget_and_answers(
+    monkeypatch, adaptive: bool, budget: object
+) -> None:
     made = ln.plan(WORKLOAD, budget, strategy="dawa")
     monkeypatch.setattr(dawa, "nearly_empty", lambda *_: adaptive)
     out = ln.release(made, people(CELLS), seed=3)
@@ -68,7 +78,11 @@ def test_every_regime_stays_within_its_budget_and_answers(monkeypatch, adaptive:
 
 def test_the_structure_of_the_data_decides(monkeypatch) -> None:
     exact = LeastCost.draw  # without noise, so that the borders are seen
-    monkeypatch.setattr(LeastCost, "draw", lambda self, cells, *rest: exact(replace(self, epsilon=5000), cells, *rest))
+    monkeypatch.setattr(
+        LeastCost,
+        "draw",
+        lambda self, cells, *rest: exact(replace(self, epsilon=5000), cells, *rest),
+    )
     place, random = np.arange(4096), np.random.default_rng(1)
     shapes = {
         "smoothed": random.integers(0, 4000, 4096),
@@ -78,11 +92,21 @@ def test_the_structure_of_the_data_decides(monkeypatch) -> None:
     }
     domain = ln.Domain(age=ln.Integers(0, 4095))
     made = ln.plan(ln.queries(domain, age="identity"), ln.PureDP(1), strategy="dawa")
-    tables = {name: Table(domain, {"age": np.repeat(place, cells)}) for name, cells in shapes.items()}
+    tables = {
+        name: Table(domain, {"age": np.repeat(place, cells)}) for name, cells in shapes.items()
+    }
     outcomes = {name: run(made, table, 1) for name, table in tables.items()}
-    assert {name: regime(one) for name, one in outcomes.items()} == {name: name.partition(",")[0] for name in shapes}
-    (found,) = (one.finding.facts()["test"] for name, one in outcomes.items() if name == "adaptive, one block")
-    assert found["value"] == pytest.approx(3 * found["unit"], abs=0.01)  # of three even blocks in halves, each at the price of a bucket
+    assert {name: regime(one) for name, one in outcomes.items()} == {
+        name: name.partition(",")[0] for name in shapes
+    }
+    (found,) = (
+        one.finding.facts()["test"]
+        for name, one in outcomes.items()
+        if name == "adaptive, one block"
+    )
+    assert found["value"] == pytest.approx(
+        3 * found["unit"], abs=0.01
+    )  # of three even blocks in halves, each at the price of a bucket
 
 
 def test_a_plan_that_does_not_tell_the_cells_is_answered_as_it_is(monkeypatch) -> None:
@@ -93,23 +117,36 @@ def test_a_plan_that_does_not_tell_the_cells_is_answered_as_it_is(monkeypatch) -
     assert not np.nan_to_num(out.tables[0].approximation_std).any()
 
 
-def test_smoothed_answers_are_read_again_and_say_whose_intervals_they_have(monkeypatch, tmp_path) -> None:
+def test_smoothed_answers_are_read_again_and_say_whose_intervals_they_have(
+    monkeypatch, tmp_path
+) -> None:
     monkeypatch.setattr(dawa, "nearly_empty", lambda *_: False)
-    out = ln.release(ln.plan(WORKLOAD, ln.PureDP("1/4"), strategy="dawa"), people(CELLS), seed=1, out=tmp_path / "out")
+    out = ln.release(
+        ln.plan(WORKLOAD, ln.PureDP("1/4"), strategy="dawa"),
+        people(CELLS),
+        seed=1,
+        out=tmp_path / "out",
+    )
     for table, again in zip(out.tables, ln.read_release(tmp_path / "out").tables, strict=True):
         assert (table.low == again.low).all()
-    (table,) = out.answer(ln.queries(DOMAIN, age={"ranges": [(7, 9)]}))  # which was not asked for: least squares
+    (table,) = out.answer(
+        ln.queries(DOMAIN, age={"ranges": [(7, 9)]})
+    )  # which was not asked for: least squares
     assert table.approximation_std is None
     assert "the ends of an interval of least squares" in report(tmp_path / "out")
     (file,) = (tmp_path / "out" / "answers").glob("q1-*.csv")
     for name in ("noise_std", "approximation_std", "high"):
-        assert pl.read_csv(file)[name].to_numpy() == pytest.approx(getattr(out.tables[0], name), rel=1e-6)
+        assert pl.read_csv(file)[name].to_numpy() == pytest.approx(
+            getattr(out.tables[0], name), rel=1e-6
+        )
 
 
-# --- on two attributes ---------------------------------------------------------------------------------------------------------------
+# --- on two attributes ----------------------------------------------------------------------------
 
 PLANE_SHAPE = (11, 6)
-PLANE = ln.Domain(age=ln.Integers(0, PLANE_SHAPE[0] - 1), sex=["F", "M"], hours=ln.Integers(0, PLANE_SHAPE[1] - 1))
+PLANE = ln.Domain(
+    age=ln.Integers(0, PLANE_SHAPE[0] - 1), sex=["F", "M"], hours=ln.Integers(0, PLANE_SHAPE[1] - 1)
+)
 ON_PLANE = (
     ln.queries(PLANE, age=ln.prefix(), hours=ln.all_ranges())
     + ln.queries(PLANE, age=ln.ranges([(0, 4), (3, 10)]), hours="identity", weight=2)
@@ -135,14 +172,21 @@ def rows_of(cells: np.ndarray) -> dict[str, np.ndarray]:
 
 def matrix_of(product: Product) -> np.ndarray:
     known = dict(zip(product.attributes, product.operators, strict=True))
-    return np.kron(*(dense(known[name]) if name in known else np.ones((1, PLANE.kind(name).size)) for name in ("age", "hours")))
+    return np.kron(
+        *(
+            dense(known[name]) if name in known else np.ones((1, PLANE.kind(name).size))
+            for name in ("age", "hours")
+        )
+    )
 
 
 def truth_of(product: Product, cells: np.ndarray) -> np.ndarray:
     return (matrix_of(product) @ cells.reshape(-1)).reshape(product.shape)
 
 
-def observed(privacy: ln.Privacy, way: tuple[str, int], cells: np.ndarray, seeds: range) -> list[Outcome]:
+def observed(
+    privacy: ln.Privacy, way: tuple[str, int], cells: np.ndarray, seeds: range
+) -> list[Outcome]:
     """One way to measure, with all that the first choice leaves."""
     made = ln.plan(ON_PLANE, privacy, strategy="dawa")
     table = Table(PLANE, rows_of(cells), unit_column=privacy.unit_column, max_rows=privacy.max_rows)
@@ -152,12 +196,14 @@ def observed(privacy: ln.Privacy, way: tuple[str, int], cells: np.ndarray, seeds
         return [once(SeededEntropy(seed)) for seed in seeds]
 
 
-# --- the whole path ----------------------------------------------------------------------------------------------------------------
+# --- the whole path -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("privacy", PRIVACY, ids=["records", "replace", "units"])
-def test_every_way_stays_within_its_budget_and_is_read_again(tmp_path, monkeypatch, way: tuple[str, int], privacy: ln.Privacy) -> None:
+def test_every_way_stays_within_its_budget_and_is_read_again(
+    tmp_path, monkeypatch, way: tuple[str, int], privacy: ln.Privacy
+) -> None:
     made = ln.plan(ON_PLANE, privacy, strategy="dawa")
     assert ln.Plan.from_json(made.to_json()) == made
     monkeypatch.setattr(dawa, "plane_regime", lambda *_, **__: way)
@@ -174,7 +220,9 @@ def test_every_way_stays_within_its_budget_and_is_read_again(tmp_path, monkeypat
     # What was measured costs, by its integers, what the test left.
     left = privacy.budget.epsilon * Fraction(24, 25)
     assert float(left) * (1 - 1e-5) <= float(cost(out.measurements).epsilon) <= float(left)
-    for one, other, product in zip(out.tables, ln.read_release(tmp_path / "out").tables, ON_PLANE, strict=True):
+    for one, other, product in zip(
+        out.tables, ln.read_release(tmp_path / "out").tables, ON_PLANE, strict=True
+    ):
         for name in ("answer", "noise_std", "approximation_std", "low", "high"):
             assert np.array_equal(getattr(one, name), getattr(other, name))
         spread = np.sqrt(one.noise_std**2 + one.approximation_std**2)
@@ -183,7 +231,10 @@ def test_every_way_stays_within_its_budget_and_is_read_again(tmp_path, monkeypat
         ln.release(made, pl.DataFrame(rows), ledger=book)
 
 
-FEW = [*itertools.product([(1, 2), (2, 2), (3, 4)], WAYS), *(((size,), "") for size in (1, 2, 3, 5))]
+FEW = [
+    *itertools.product([(1, 2), (2, 2), (3, 4)], WAYS),
+    *(((size,), "") for size in (1, 2, 3, 5)),
+]
 
 
 @pytest.mark.parametrize(("shape", "way"), FEW, ids=str)
@@ -202,7 +253,7 @@ def test_few_cells(monkeypatch, shape: tuple[int, ...], way) -> None:
             assert (np.nan_to_num(answer.approximation_std) >= 0).all()
 
 
-# --- error bars --------------------------------------------------------------------------------------------------------------------
+# --- error bars -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("privacy", PRIVACY[:2], ids=["records", "replace"])
@@ -216,27 +267,43 @@ def test_noise_given_the_blocks_is_exact(privacy: ln.Privacy, way: tuple[str, in
         (factor,) = block.factors
         rows.append(dense(factor.operator))
         if factor.row_weights is None:
-            weight.append(factor.weights**2 / block_variance(observation.measurements, replace(block, factors=())) * np.ones(block.rows))
+            weight.append(
+                factor.weights**2
+                / block_variance(observation.measurements, replace(block, factors=()))
+                * np.ones(block.rows)
+            )
         else:
             weight.append(2 * np.sinh(0.5 * factor.weights / float(block.scale)) ** 2)
         values.append(value / observation.measurements.grid)
     assert isinstance(found, Grid)
     lengths = found.areas
     expand = np.zeros((rows[0].shape[1], len(lengths)))
-    expand[found.order, np.repeat(np.arange(len(lengths)), lengths)] = np.repeat(1 / lengths, lengths)
+    expand[found.order, np.repeat(np.arange(len(lengths)), lengths)] = np.repeat(
+        1 / lengths, lengths
+    )
     # Of first blocks in one part only the sum counts.
-    part = np.where((expand > 0).T @ rows[0].T > 0, np.arange(len(lengths))[:, None], len(lengths)).min(axis=0)
+    part = np.where(
+        (expand > 0).T @ rows[0].T > 0, np.arange(len(lengths))[:, None], len(lengths)
+    ).min(axis=0)
     joined = (part == np.unique(part)[:, None]).astype(float)
     assert (len(joined) < len(part)) == (way[1] > 4)
-    rows[0], values[0], weight[0] = joined @ rows[0], joined @ values[0], 1 / (joined @ (1 / weight[0]))
+    rows[0], values[0], weight[0] = (
+        joined @ rows[0],
+        joined @ values[0],
+        1 / (joined @ (1 / weight[0])),
+    )
     matrix, precision = np.concatenate(rows).astype(float), np.concatenate(weight)
     on_blocks = matrix @ expand
     covariance = np.linalg.inv(on_blocks.T @ (precision[:, None] * on_blocks))
-    assert np.allclose(found.counts, covariance @ on_blocks.T @ (precision * np.concatenate(values)), atol=1e-6)
+    assert np.allclose(
+        found.counts, covariance @ on_blocks.T @ (precision * np.concatenate(values)), atol=1e-6
+    )
     for product in ON_PLANE:
         asked = matrix_of(product) @ expand
         assert np.allclose(
-            found.estimate(product).noise_std.reshape(-1) ** 2, np.einsum("ij,jk,ik->i", asked, covariance, asked), rtol=1e-6
+            found.estimate(product).noise_std.reshape(-1) ** 2,
+            np.einsum("ij,jk,ik->i", asked, covariance, asked),
+            rtol=1e-6,
         )
 
 
@@ -244,8 +311,9 @@ def test_noise_given_the_blocks_is_exact(privacy: ln.Privacy, way: tuple[str, in
 def test_intervals_cover(way: tuple[str, int]) -> None:
     """On blocks of unlike counts, 95% intervals hold the truth in at least 93% over 60 releases, at noise of 3 records and more.
 
-    Answers of a release go together; 60 releases of independent noise have a standard error below 1.5%, so that covering exactly 95%
-    would fail with probability 0.1 a way; the intervals take the larger quantile and cover about 97%.
+    Answers of a release go together; 60 releases of independent noise have a standard error below
+    1.5%, so that covering exactly 95% would fail with probability 0.1 a way; the intervals take the
+    larger quantile and cover about 97%.
     """
     random = np.random.default_rng(4)
     cells = random.poisson(np.where(PLANE_CELLS > 0, PLANE_CELLS, 2))
@@ -264,8 +332,12 @@ FLAT_CELLS[:8, 16:], FLAT_CELLS[20:22, 3:5] = 3, 150
 
 
 def on_flat(asked: ln.Workload, seeds: range, epsilon: str = "1/2") -> list[Outcome]:
-    rows, columns = np.repeat(np.indices(FLAT_CELLS.shape).reshape(2, -1), FLAT_CELLS.reshape(-1), axis=1)
-    once = runs(ln.plan(asked, ln.PureDP(epsilon), strategy="dawa"), Table(FLAT, {"a": rows, "b": columns}))
+    rows, columns = np.repeat(
+        np.indices(FLAT_CELLS.shape).reshape(2, -1), FLAT_CELLS.reshape(-1), axis=1
+    )
+    once = runs(
+        ln.plan(asked, ln.PureDP(epsilon), strategy="dawa"), Table(FLAT, {"a": rows, "b": columns})
+    )
     return [once(SeededEntropy(seed)) for seed in seeds]
 
 
@@ -273,13 +345,23 @@ def test_queries_of_few_cells_have_smaller_first_blocks_and_are_shrunk(tmp_path)
     """By what is asked alone; and outcomes of releases before that are read and answered as they were."""
     pairs = ln.ranges([(first, first + 1) for first in range(0, 31, 5)])
     few = ln.queries(FLAT, a="identity", b="identity") + ln.queries(FLAT, a=pairs, b=pairs)
-    for asked, blocks, shrunk in ((few, 128, True), (few + ln.queries(FLAT, a="identity"), 16, False)):
+    for asked, blocks, shrunk in (
+        (few, 128, True),
+        (few + ln.queries(FLAT, a="identity"), 16, False),
+    ):
         (outcome,) = on_flat(asked, range(1))
-        assert (outcome.finding.facts()["blocks"], outcome.finding.facts()["shrunk"]) == (blocks, shrunk)
+        assert (outcome.finding.facts()["blocks"], outcome.finding.facts()["shrunk"]) == (
+            blocks,
+            shrunk,
+        )
         again = outcome_from_json(outcome.plan.to_json(), json.dumps(written(outcome)))
         facts = {name: value for name, value in outcome.finding.facts().items() if name != "shrunk"}
-        before = outcome_from_json(outcome.plan.to_json(), json.dumps({**written(outcome), "outcome": facts}))
-        values, read, old = (one.estimator().estimate(asked.products[0]).values for one in (outcome, again, before))
+        before = outcome_from_json(
+            outcome.plan.to_json(), json.dumps({**written(outcome), "outcome": facts})
+        )
+        values, read, old = (
+            one.estimator().estimate(asked.products[0]).values for one in (outcome, again, before)
+        )
         assert np.array_equal(values, read)
         assert np.array_equal(values, old) != shrunk
 
@@ -292,7 +374,11 @@ def test_shrunk_cells_have_less_error_and_intervals_that_cover() -> None:
     for outcome in outcomes:
         (table,) = build(outcome).tables
         inside.append((table.low <= FLAT_CELLS) & (table.high >= FLAT_CELLS))
-        plain = replace(outcome, finding=replace(outcome.finding, shrunk=False)).estimator().estimate(asked.products[0])
+        plain = (
+            replace(outcome, finding=replace(outcome.finding, shrunk=False))
+            .estimator()
+            .estimate(asked.products[0])
+        )
         squares.append([((one - FLAT_CELLS) ** 2).mean() for one in (table.answer, plain.values)])
     shrunk, unshrunk = np.mean(squares, axis=0)
     assert shrunk < 0.8 * unshrunk
@@ -300,28 +386,68 @@ def test_shrunk_cells_have_less_error_and_intervals_that_cover() -> None:
     assert np.mean([one[heavy].mean() for one in inside]) >= 0.9
 
 
-# --- what is refused, before anything is paid --------------------------------------------------------------------------------------
+# --- what is refused, before anything is paid -----------------------------------------------------
 
 SUMS = ln.Domain(a=ln.Coded(10), measures={"pay": ln.Measure("pay", 0, 10)})
-LONG, WIDE, FINE, MANY = (ln.Domain(a=ln.Coded(size), b=ln.Coded(other)) for size, other in ((5000, 2), (2048, 2048), (512, 512), (64, 64)))
+LONG, WIDE, FINE, MANY = (
+    ln.Domain(a=ln.Coded(size), b=ln.Coded(other))
+    for size, other in ((5000, 2), (2048, 2048), (512, 512), (64, 64))
+)
 
 
 @pytest.mark.parametrize(
     ("workload", "budget", "strategy", "message"),
     [
-        (ln.marginals(PLANE, ways=1), ln.PureDP(1), "dawa", "dawa answers queries on one attribute or two; .* about age and sex and hours"),
+        (
+            ln.marginals(PLANE, ways=1),
+            ln.PureDP(1),
+            "dawa",
+            "dawa answers queries on one attribute or two; .* about age and sex and hours",
+        ),
         (ln.marginals(DOMAIN, ways=0), ln.PureDP(1), "dawa", "this workload asks about none"),
-        (ln.queries(SUMS, a="prefix", sum="pay"), ln.PureDP(1), "dawa", "dawa answers counts; this workload asks for sums"),
+        (
+            ln.queries(SUMS, a="prefix", sum="pay"),
+            ln.PureDP(1),
+            "dawa",
+            "dawa answers counts; this workload asks for sums",
+        ),
         (ON_PLANE, ln.ZCDP(1), "dawa", "dawa on two attributes needs a budget of epsilon alone"),
         (ON_PLANE, ln.ApproxDP(1, "1e-6"), "dawa", "needs a budget of epsilon alone"),
-        (ON_PLANE, ln.PureDP(1), "dawa_levels", "dawa_levels answers queries on one attribute; this workload asks about age and hours"),
-        (ln.queries(LONG, a="prefix", b="prefix"), ln.PureDP(1), "dawa", "at most 4096 cells of each"),
-        (ln.queries(WIDE, a="prefix", b="prefix"), ln.PureDP(1), "dawa", "1048576 of both together; got 2048 x 2048"),
-        (ln.queries(MANY, a=ln.all_ranges(), b=ln.all_ranges()), ln.PureDP(1), "dawa", "at most 1048576 queries a table"),
-        (ln.queries(FINE, a="identity", b="identity"), ln.PureDP(1), "dawa", "at most 32768 queries a table of 262144 cells"),
+        (
+            ON_PLANE,
+            ln.PureDP(1),
+            "dawa_levels",
+            "dawa_levels answers queries on one attribute; this workload asks about age and hours",
+        ),
+        (
+            ln.queries(LONG, a="prefix", b="prefix"),
+            ln.PureDP(1),
+            "dawa",
+            "at most 4096 cells of each",
+        ),
+        (
+            ln.queries(WIDE, a="prefix", b="prefix"),
+            ln.PureDP(1),
+            "dawa",
+            "1048576 of both together; got 2048 x 2048",
+        ),
+        (
+            ln.queries(MANY, a=ln.all_ranges(), b=ln.all_ranges()),
+            ln.PureDP(1),
+            "dawa",
+            "at most 1048576 queries a table",
+        ),
+        (
+            ln.queries(FINE, a="identity", b="identity"),
+            ln.PureDP(1),
+            "dawa",
+            "at most 32768 queries a table of 262144 cells",
+        ),
     ],
 )
-def test_other_workloads_and_budgets_are_refused(workload: ln.Workload, budget: object, strategy: str, message: str) -> None:
+def test_other_workloads_and_budgets_are_refused(
+    workload: ln.Workload, budget: object, strategy: str, message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         ln.plan(workload, budget, strategy=strategy)
 
@@ -343,20 +469,33 @@ OTHER_STEPS = "are not those that this version carries out"
         (ON_PLANE, {"strategy": "dawa_levels"}, "answers queries on one attribute"),
     ],
 )
-def test_damaged_plans_are_refused_and_cost_nothing(tmp_path, asked: ln.Workload, change, message: str) -> None:
+def test_damaged_plans_are_refused_and_cost_nothing(
+    tmp_path, asked: ln.Workload, change, message: str
+) -> None:
     whole = ln.plan(asked, ln.PureDP("1/4"), strategy="dawa")
-    fields = change if {*change} & {"strategy", "details", "fallback", "privacy"} else {"details": {**whole.details, **change}}
+    fields = (
+        change
+        if {*change} & {"strategy", "details", "fallback", "privacy"}
+        else {"details": {**whole.details, **change}}
+    )
     rows = pl.DataFrame({"age": [1], "sex": ["F"], "hours": [1]})
     with pytest.raises(InputError, match=message):
-        ln.release(replace(whole, **fields), rows, ledger=tmp_path / "people.ledger", out=tmp_path / "out")
+        ln.release(
+            replace(whole, **fields), rows, ledger=tmp_path / "people.ledger", out=tmp_path / "out"
+        )
     assert not (tmp_path / "people.ledger").exists()
 
 
 def test_linear_extras_are_refused(tmp_path) -> None:
     made = ln.plan(WORKLOAD, ln.PureDP("1/4"), strategy="dawa")
     for asked in ({"nnls": True}, {"local_non_negative": True}, {"covariances": ("q1",)}):
-        with pytest.raises(InputError, match="cannot be given by the strategy 'dawa', whose answers are no linear estimates"):
-            ln.release(made, people(CELLS), ledger=tmp_path / "people.ledger", options=ln.Options(**asked))
+        with pytest.raises(
+            InputError,
+            match="cannot be given by the strategy 'dawa', whose answers are no linear estimates",
+        ):
+            ln.release(
+                made, people(CELLS), ledger=tmp_path / "people.ledger", options=ln.Options(**asked)
+            )
     assert not (tmp_path / "people.ledger").exists()
     with pytest.raises(InputError, match="covariances cannot be given"):
         ln.release(made, people(CELLS), seed=1).covariance("q1")
@@ -364,13 +503,18 @@ def test_linear_extras_are_refused(tmp_path) -> None:
 
 def test_it_is_not_chosen_by_itself() -> None:
     domain = ln.Domain(age=ln.Integers(0, 7))
-    assert not {one.strategy for one in ln.compare(ln.queries(domain, age=ln.all_ranges()), ln.Privacy(ln.PureDP(1)))} & set(MECHANISMS)
+    assert not {
+        one.strategy
+        for one in ln.compare(ln.queries(domain, age=ln.all_ranges()), ln.Privacy(ln.PureDP(1)))
+    } & set(MECHANISMS)
     assert ln.plan(ln.queries(domain, age="prefix"), ln.PureDP(1)).strategy not in MECHANISMS
 
 
 def test_a_plan_that_no_version_makes_any_more_is_refused() -> None:
     """Buckets drawn by the exponential mechanism: such releases are read, and none is made."""
-    with pytest.raises(InputError, match="strategy must be one of 'dawa', 'dawa_levels'; got 'dawa_tree'"):
+    with pytest.raises(
+        InputError, match="strategy must be one of 'dawa', 'dawa_levels'; got 'dawa_tree'"
+    ):
         ln.plan(WORKLOAD, ln.PureDP("1/4"), strategy="dawa_tree")
     stored = replace(ln.plan(WORKLOAD, ln.PureDP("1/4"), strategy="dawa"), strategy="dawa_tree")
     with pytest.raises(InputError, match="are not those that this version carries out"):
@@ -378,12 +522,16 @@ def test_a_plan_that_no_version_makes_any_more_is_refused() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["dawa", "dawa_levels"])
-def test_a_budget_too_large_for_both_steps_on_one_grid_is_refused_before_payment(strategy: str) -> None:
+def test_a_budget_too_large_for_both_steps_on_one_grid_is_refused_before_payment(
+    strategy: str,
+) -> None:
     """Under (epsilon, delta) levels need a fine grid, and queries on buckets have large entries."""
     domain, refused = ln.Domain(x=ln.Integers(0, 39)), 0
     table = Table(domain, {"x": np.minimum(np.random.default_rng(0).geometric(0.05, 3000) - 1, 39)})
     for size in (1, 10, 100, 1000, 10_000):
-        made = ln.plan(ln.queries(domain, x="prefix"), ln.ApproxDP(size, "1/100000"), strategy=strategy)
+        made = ln.plan(
+            ln.queries(domain, x="prefix"), ln.ApproxDP(size, "1/100000"), strategy=strategy
+        )
         try:
             run = mechanism_of(made).ready(made)  # the last that may refuse
         except InputError as error:
@@ -391,7 +539,10 @@ def test_a_budget_too_large_for_both_steps_on_one_grid_is_refused_before_payment
             refused += 1
             continue
         assert size <= 100
-        setting, first, second = dawa.setting_of(made), *map(made.privacy.budget.share, (dawa.FIRST_SHARE, 1 - dawa.FIRST_SHARE))
+        setting, first, second = (
+            dawa.setting_of(made),
+            *map(made.privacy.budget.share, (dawa.FIRST_SHARE, 1 - dawa.FIRST_SHARE)),
+        )
         for starts in (np.arange(40), np.array([0, 3, 20])):
             buckets = dawa.on_buckets(setting.attributes, setting.asked, starts, setting.noise.norm)
             joined([dawa.levels(setting, first), setting.fitted(buckets, second)], made.privacy)
@@ -403,6 +554,10 @@ def test_a_budget_too_large_for_both_steps_on_one_grid_is_refused_before_payment
 def test_a_damaged_observation_is_refused(way: tuple[str, int]) -> None:
     (outcome,) = observed(PRIVACY[0], way, PLANE_CELLS, range(1))
     value = written(outcome)
-    for facts in ({**outcome.finding.facts(), "regime": "adaptive"}, {**outcome.finding.facts(), "regime": "quadtree"}, {}):
+    for facts in (
+        {**outcome.finding.facts(), "regime": "adaptive"},
+        {**outcome.finding.facts(), "regime": "quadtree"},
+        {},
+    ):
         with pytest.raises(InputError, match="not an observation, or a damaged one"):
             outcome_from_json(outcome.plan.to_json(), json.dumps({**value, "outcome": facts}))

@@ -25,7 +25,9 @@ RIGHT = pd.DataFrame({"sex": ["F", "M"] * 2500})
 WRONG_CASE = pd.DataFrame({"sex": ["f", "m"] * 2500})
 PLAN = ln.plan(WORKLOAD, ln.PureDP(1), guard="1/10")
 TENTH = ln.Options(guard="1/10")
-every_budget = pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ApproxDP(1, "1e-6"), ln.ZCDP("1/2")], ids=repr)
+every_budget = pytest.mark.parametrize(
+    "budget", [ln.PureDP(1), ln.ApproxDP(1, "1e-6"), ln.ZCDP("1/2")], ids=repr
+)
 both_relations = pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 
 
@@ -36,30 +38,46 @@ def size(budget):
 
 @both_relations
 @every_budget
-def test_the_guard_stops_a_wrong_spec_and_costs_its_share(tmp_path, budget: ln.PureDP, neighbours: str) -> None:
+def test_the_guard_stops_a_wrong_spec_and_costs_its_share(
+    tmp_path, budget: ln.PureDP, neighbours: str
+) -> None:
     book = tmp_path / "people.ledger"
     plan = ln.plan(WORKLOAD, ln.Privacy(budget, neighbours), guard="1/100")
-    with pytest.raises(ln.GuardError, match=r"fewer than half.*1/100 of the budget. The rest is left.*leastnoise check"):
-        ln.release(plan, WRONG_CASE, ledger=book, out=tmp_path / "out", options=ln.Options(guard="1/100"))
+    with pytest.raises(
+        ln.GuardError,
+        match=r"fewer than half.*1/100 of the budget. The rest is left.*leastnoise check",
+    ):
+        ln.release(
+            plan, WRONG_CASE, ledger=book, out=tmp_path / "out", options=ln.Options(guard="1/100")
+        )
     assert not (tmp_path / "out").exists()
     ledger = ln.Ledger.open(book)
     (entry,) = ledger.entries()
     assert (entry.state, entry.description) == ("sealed", "guard: rows read and used")
     assert ledger.privacy.budget == budget
     assert (size(entry.charge), entry.charge.delta) == (size(budget) / 100, 0)
-    released = ln.release(plan, RIGHT, ledger=book, out=tmp_path / "out")  # what is left is enough for the plan
+    released = ln.release(
+        plan, RIGHT, ledger=book, out=tmp_path / "out"
+    )  # what is left is enough for the plan
     assert released.private
     assert (ledger.left().epsilon, ledger.left().rho) == (0, 0)
 
 
 def test_a_right_release_publishes_the_two_numbers(tmp_path) -> None:
-    made = ln.release(PLAN, RIGHT, ledger=tmp_path / "people.ledger", out=tmp_path / "out", options=TENTH)
+    made = ln.release(
+        PLAN, RIGHT, ledger=tmp_path / "people.ledger", out=tmp_path / "out", options=TENTH
+    )
     told, page = manifest(tmp_path / "out"), report(tmp_path / "out")
     receipt = told["receipt"]
     assert receipt["guard_used"] == made.receipt["guard_used"]
     assert abs(receipt["guard_used"] - 5000) < 300
     assert abs(receipt["guard_kept"] - 5000) < 300
-    assert (receipt["guard_share"], receipt["guard_charge"], receipt["guard_number"], receipt["number"]) == ("1/10", "epsilon = 0.1", 1, 2)
+    assert (
+        receipt["guard_share"],
+        receipt["guard_charge"],
+        receipt["guard_number"],
+        receipt["number"],
+    ) == ("1/10", "epsilon = 0.1", 1, 2)
     assert f"{receipt['guard_used']:,}" in page
     whole = ln.Privacy(ln.PureDP(1))
     assert made.privacy == ln.read_release(tmp_path / "out").privacy == whole
@@ -70,7 +88,10 @@ def test_a_right_release_publishes_the_two_numbers(tmp_path) -> None:
 def test_a_seeded_release_has_a_guard_too() -> None:
     a_fifth_unused = pd.DataFrame({"sex": ["F", "M"] * 2000 + ["x"] * 1000})
     made = ln.release(PLAN, a_fifth_unused, seed=1, options=TENTH)
-    assert (made.receipt["guard_used"], made.receipt["guard_kept"]) == (pytest.approx(4000, abs=300), pytest.approx(5000, abs=300))
+    assert (made.receipt["guard_used"], made.receipt["guard_kept"]) == (
+        pytest.approx(4000, abs=300),
+        pytest.approx(5000, abs=300),
+    )
     assert made.receipt["guard_charge"] == "nothing"
     with pytest.raises(ln.GuardError, match="Nothing was spent"):
         ln.release(PLAN, WRONG_CASE, seed=1, options=TENTH)
@@ -79,7 +100,9 @@ def test_a_seeded_release_has_a_guard_too() -> None:
 def test_both_are_affordable_or_nothing_is_spent(tmp_path) -> None:
     book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
     with pytest.raises(ln.BudgetError):
-        ln.release(ln.plan(WORKLOAD, ln.PureDP(1)), RIGHT, ledger=book, options=ln.Options(guard="1/100"))
+        ln.release(
+            ln.plan(WORKLOAD, ln.PureDP(1)), RIGHT, ledger=book, options=ln.Options(guard="1/100")
+        )
     assert book.entries() == ()
 
 
@@ -95,7 +118,9 @@ def test_shares_add_up_to_the_whole(budget: ln.PureDP) -> None:
 @both_relations
 @every_budget
 @pytest.mark.parametrize("most", [1, 2, 5])
-def test_a_unit_loses_exactly_the_share_by_the_rows_used_kept_and_cut(budget: ln.PureDP, neighbours: str, most: int) -> None:
+def test_a_unit_loses_exactly_the_share_by_the_rows_used_kept_and_cut(
+    budget: ln.PureDP, neighbours: str, most: int
+) -> None:
     """Every unit that there can be, against none or against every other: its rows used, not used and cut, as far as they are counted."""
     measured = guard_measurements(ln.Privacy(budget, neighbours, "id", most), Fraction(1, 100))
     rows, cut = (block.scale for block in measured.blocks)
@@ -104,7 +129,11 @@ def test_a_unit_loses_exactly_the_share_by_the_rows_used_kept_and_cut(budget: ln
         kept = min(all_rows, most)
         return used, kept - used, min(all_rows - kept, MOST_CUT * kept)
 
-    units = {counted(every, used) for every in range((MOST_CUT + 1) * most + 3) for used in range(min(every, most) + 1)}
+    units = {
+        counted(every, used)
+        for every in range((MOST_CUT + 1) * most + 3)
+        for used in range(min(every, most) + 1)
+    }
     pairs = itertools.product(units, units if neighbours == "replace" else {(0, 0, 0)})
     apart = [tuple(abs(a - b) for a, b in zip(*pair, strict=True)) for pair in pairs]
     if measured.noise is Noise.DISCRETE_LAPLACE:
@@ -130,36 +159,64 @@ def test_false_stops_are_as_rare_as_the_proof_says(scale: float) -> None:
     one /= one.sum()
     both = np.convolve(one, one)
     for least in (1, 2, math.ceil(4 * scale), math.ceil(9 * scale)):
-        assert laplace_tail(least, scale) == pytest.approx(both[2 * reach + least :].sum(), rel=1e-9)
+        assert laplace_tail(least, scale) == pytest.approx(
+            both[2 * reach + least :].sum(), rel=1e-9
+        )
     most = most_by_chance(Noise.DISCRETE_LAPLACE, scale)
     assert both[2 * reach + most + 1 :].sum() <= WRONG < both[2 * reach + most :].sum()
     gaussian = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * scale**2))
     gaussian /= gaussian.sum()
-    assert np.convolve(gaussian, gaussian)[2 * reach + most_by_chance(Noise.DISCRETE_GAUSSIAN, scale) + 1 :].sum() <= WRONG
+    assert (
+        np.convolve(gaussian, gaussian)[
+            2 * reach + most_by_chance(Noise.DISCRETE_GAUSSIAN, scale) + 1 :
+        ].sum()
+        <= WRONG
+    )
 
 
 def test_half_of_1000_rows_at_a_tenth_of_epsilon_is_stopped_less_than_once_in_1000() -> None:
     """The worst right spec: exactly half of the rows are used. By the exact distribution of the noise that is drawn."""
-    measured = guard_measurements(without_guard(ln.Privacy(ln.PureDP("1/10")), Fraction(1, 100)), Fraction(1, 100))
+    measured = guard_measurements(
+        without_guard(ln.Privacy(ln.PureDP("1/10")), Fraction(1, 100)), Fraction(1, 100)
+    )
     scale = float(measured.blocks[0].scale)
     assert scale == 1000
     assert laplace_tail(most_by_chance(measured.noise, scale) + 1, scale) < 1 / 1000
 
 
 @pytest.mark.parametrize("attribute", ["month", "rows"])
-def test_a_bound_on_rows_in_cells_is_not_about_the_cells_of_a_guard(tmp_path, attribute: str) -> None:
-    privacy = ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=12, max_per_cell=ln.PerCell(1, attribute))
+def test_a_bound_on_rows_in_cells_is_not_about_the_cells_of_a_guard(
+    tmp_path, attribute: str
+) -> None:
+    privacy = ln.Privacy(
+        ln.ZCDP(1), unit_column="id", max_rows=12, max_per_cell=ln.PerCell(1, attribute)
+    )
     measured = guard_measurements(privacy, Fraction(1, 10))
-    all_used = sum(Fraction(most) ** 2 / (2 * block.scale**2) for most, block in zip((12, 36), measured.blocks, strict=True))
+    all_used = sum(
+        Fraction(most) ** 2 / (2 * block.scale**2)
+        for most, block in zip((12, 36), measured.blocks, strict=True)
+    )
     assert all_used <= measured.privacy.budget.rho
     months = [str(month) for month in range(12)]
     plan = ln.plan(ln.marginals(ln.Domain({attribute: months}), ways=1), privacy, guard="1/10")
-    made = ln.release(plan, pd.DataFrame({"id": "one", attribute: months}), ledger=tmp_path / "a.ledger", options=TENTH)
+    made = ln.release(
+        plan,
+        pd.DataFrame({"id": "one", attribute: months}),
+        ledger=tmp_path / "a.ledger",
+        options=TENTH,
+    )
     assert made.receipt["guard_noise_std"] ** 2 >= 12**2 / (2 * 0.1)
 
 
 def test_a_release_that_is_entered_into_another_ledger_is_entered_with_its_guard(tmp_path) -> None:
-    ln.release(PLAN, RIGHT, ledger=tmp_path / "a.ledger", dataset="people", out=tmp_path / "out", options=TENTH)
+    ln.release(
+        PLAN,
+        RIGHT,
+        ledger=tmp_path / "a.ledger",
+        dataset="people",
+        out=tmp_path / "out",
+        options=TENTH,
+    )
     other = ln.Ledger.create(tmp_path / "b.ledger", "people", ln.Privacy(ln.PureDP(9)))
     enter_release(other, tmp_path / "out")
     assert (str(other.left()), len(other.entries())) == ("epsilon = 8", 2)

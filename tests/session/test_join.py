@@ -11,11 +11,18 @@ from leastnoise._release import read_categories
 from leastnoise._spec import parse_spec, spec_warnings
 from session.releasing import manifest, report, stopped
 
-VISITS = pd.DataFrame({"patient_id": [number % 300 for number in range(1200)], "diagnosis": ["a", "b", "b", "c"] * 300})
+VISITS = pd.DataFrame(
+    {
+        "patient_id": [number % 300 for number in range(1200)],
+        "diagnosis": ["a", "b", "b", "c"] * 300,
+    }
+)
 PATIENTS = pd.DataFrame({"patient_id": range(300), "sex": ["F", "M", "M"] * 100})
 DOMAIN = ln.Domain(diagnosis=["a", "b", "c"], sex=["F", "M"])
 PRIVACY = ln.Privacy(ln.PureDP(100), unit_column="patient_id", max_rows=4)
-PLAN = ln.plan(ln.queries(DOMAIN, diagnosis="identity", sex="identity"), PRIVACY, strategy="identity")
+PLAN = ln.plan(
+    ln.queries(DOMAIN, diagnosis="identity", sex="identity"), PRIVACY, strategy="identity"
+)
 BY_ROW = ln.plan(ln.queries(DOMAIN, sex="identity"), ln.PureDP(1), strategy="identity")
 COUNTS = VISITS.merge(PATIENTS).groupby(["diagnosis", "sex"]).size().tolist()
 SPEC = """\
@@ -44,10 +51,21 @@ def files(tmp_path) -> ln.Joined:
 
 
 def test_a_release_says_whose_the_second_table_was(tmp_path, files: ln.Joined) -> None:
-    made = ln.release(PLAN, files, ledger=tmp_path / "visits.ledger", out=tmp_path / "out", options=ln.Options(language="de"))
+    made = ln.release(
+        PLAN,
+        files,
+        ledger=tmp_path / "visits.ledger",
+        out=tmp_path / "out",
+        options=ln.Options(language="de"),
+    )
     assert [round(answer) for answer in made.answers["answer"]] == pytest.approx(COUNTS, abs=3)
     told = manifest(tmp_path / "out")
-    assert told["receipt"]["joined"] == {"table": "patients", "on": "patient_id", "key": "patient_id", "public": False}
+    assert told["receipt"]["joined"] == {
+        "table": "patients",
+        "on": "patient_id",
+        "key": "patient_id",
+        "public": False,
+    }
     assert told["receipt"]["dataset"] == "visits"
     assert "is protected with the rows of that value" in told["privacy"]["unit"]["second_table"]
     page = report(tmp_path / "out")
@@ -59,41 +77,69 @@ def test_a_release_says_whose_the_second_table_was(tmp_path, files: ln.Joined) -
 
 
 def test_a_public_table_is_said_to_be_unprotected(tmp_path) -> None:
-    ln.release(BY_ROW, ln.Joined(VISITS, PATIENTS, on="patient_id", public=True), seed=1, out=tmp_path / "out")
+    ln.release(
+        BY_ROW,
+        ln.Joined(VISITS, PATIENTS, on="patient_id", public=True),
+        seed=1,
+        out=tmp_path / "out",
+    )
     told = manifest(tmp_path / "out")
-    assert told["receipt"]["joined"] == {"table": "", "on": "patient_id", "key": "patient_id", "public": True}
-    assert "was declared to be public: what it holds is not protected" in told["privacy"]["unit"]["second_table"]
+    assert told["receipt"]["joined"] == {
+        "table": "",
+        "on": "patient_id",
+        "key": "patient_id",
+        "public": True,
+    }
+    assert (
+        "was declared to be public: what it holds is not protected"
+        in told["privacy"]["unit"]["second_table"]
+    )
     ln.release(BY_ROW, VISITS.merge(PATIENTS), seed=1, out=tmp_path / "plain")
     plain = manifest(tmp_path / "plain")
     assert "second_table" not in plain["privacy"]["unit"]
     assert not plain["receipt"]
 
 
-def test_what_a_plan_answers_is_refused_for_another_unit_before_anything_is_paid(tmp_path, files: ln.Joined) -> None:
+def test_what_a_plan_answers_is_refused_for_another_unit_before_anything_is_paid(
+    tmp_path, files: ln.Joined
+) -> None:
     with pytest.raises(ln.InputError, match="every row is a unit"):
         ln.release(BY_ROW, files, ledger=tmp_path / "visits.ledger", out=tmp_path / "out")
     assert not (tmp_path / "visits.ledger").exists()
 
 
-def test_a_release_that_was_stopped_is_finished_with_the_second_table_that_it_was_paid_for(tmp_path, files: ln.Joined) -> None:
+def test_a_release_that_was_stopped_is_finished_with_the_second_table_that_it_was_paid_for(
+    tmp_path, files: ln.Joined
+) -> None:
     book = tmp_path / "visits.ledger"
     with stopped(Series, "measure") as told:
         ln.release(PLAN, files, ledger=book, out=tmp_path / "out")
     assert "can be finished" in str(told.value)
-    with pytest.raises(ln.InputError, match="the same second table, joined on the same columns, and public or not"):
+    with pytest.raises(
+        ln.InputError, match="the same second table, joined on the same columns, and public or not"
+    ):
         ln.resume(book, source=ln.Joined(files.data, files.second, on="patient_id", public=True))
     with pytest.raises(ln.InputError, match="the same second table"):
         ln.resume(book, source=ln.Joined(files.data, files.data, on="patient_id"))
-    begun = [path.name for path in tmp_path.iterdir() if "run-" in path.name or path.name.startswith(".leastnoise")]
+    begun = [
+        path.name
+        for path in tmp_path.iterdir()
+        if "run-" in path.name or path.name.startswith(".leastnoise")
+    ]
     assert begun == []
-    (made,) = ln.resume(book, source=tmp_path / "visits.csv")  # moved: the second table is where it was
+    (made,) = ln.resume(
+        book, source=tmp_path / "visits.csv"
+    )  # moved: the second table is where it was
     assert [round(answer) for answer in made.answers["answer"]] == pytest.approx(COUNTS, abs=3)
     assert manifest(tmp_path / "out")["receipt"]["joined"]["public"] is False
     assert len(ln.Ledger.open(book).entries()) == 1
 
 
 def test_a_release_of_frames_that_was_stopped_needs_both_again(tmp_path) -> None:
-    book, both = ln.Ledger.create(tmp_path / "visits.ledger", "visits", PRIVACY), ln.Joined(VISITS, PATIENTS, on="patient_id")
+    book, both = (
+        ln.Ledger.create(tmp_path / "visits.ledger", "visits", PRIVACY),
+        ln.Joined(VISITS, PATIENTS, on="patient_id"),
+    )
     with stopped(Series, "measure"):
         ln.release(PLAN, both, ledger=book)
     with pytest.raises(ln.InputError, match="the same second table"):
@@ -105,7 +151,9 @@ def test_a_release_of_frames_that_was_stopped_needs_both_again(tmp_path) -> None
 def test_found_categories_say_it_too(tmp_path, files: ln.Joined) -> None:
     privacy = ln.Privacy(ln.ApproxDP(1, "1e-7"), unit_column="patient_id", max_rows=1)
     search = ln.plan_categories("sex", ln.Unknown(9), privacy)
-    found = ln.find_categories(search, files, ledger=tmp_path / "visits.ledger", out=tmp_path / "sexes", whole=privacy)
+    found = ln.find_categories(
+        search, files, ledger=tmp_path / "visits.ledger", out=tmp_path / "sexes", whole=privacy
+    )
     assert sorted(found.texts) == ["F", "M"]
     assert read_categories(tmp_path / "sexes").receipt["joined"]["table"] == "patients"
 
@@ -113,49 +161,108 @@ def test_found_categories_say_it_too(tmp_path, files: ln.Joined) -> None:
 def test_a_spec_joins_as_python_does(tmp_path, files: ln.Joined) -> None:
     what = parse_spec(SPEC, tmp_path)
     data = what.data(what.source)
-    assert (data.data, data.second, data.key, data.public) == (files.data, files.second, "patient_id", False)
-    one, other = (ln.release(PLAN, source, seed=3).answers["answer"].tolist() for source in (data, files))
+    assert (data.data, data.second, data.key, data.public) == (
+        files.data,
+        files.second,
+        "patient_id",
+        False,
+    )
+    one, other = (
+        ln.release(PLAN, source, seed=3).answers["answer"].tolist() for source in (data, files)
+    )
     assert one == other
     assert ln.check(what).fit.join.matched == 1200
-    laid = SPEC.replace('on = "patient_id"', 'on = { patient_id = "id" }\ncolumns = ["sex"]\ndelimiter = ";"\nencoding = "latin-1"')
-    second = parse_spec(laid, tmp_path).data(tmp_path / "visits.csv")
-    assert (second.own, second.key, second.columns, second.second.delimiter) == ("patient_id", "id", ("sex",), ";")
-    stored = SPEC.replace('path = "visits.csv"', 'table = "visits"\nconnection = "env:DB"')
-    assert parse_spec(stored.replace('path = "patients.csv"', 'table = "patients"'), tmp_path).join["second"] == ln.DatabaseTable(
-        "patients", "env:DB"
+    laid = SPEC.replace(
+        'on = "patient_id"',
+        'on = { patient_id = "id" }\ncolumns = ["sex"]\ndelimiter = ";"\nencoding = "latin-1"',
     )
+    second = parse_spec(laid, tmp_path).data(tmp_path / "visits.csv")
+    assert (second.own, second.key, second.columns, second.second.delimiter) == (
+        "patient_id",
+        "id",
+        ("sex",),
+        ";",
+    )
+    stored = SPEC.replace('path = "visits.csv"', 'table = "visits"\nconnection = "env:DB"')
+    assert parse_spec(stored.replace('path = "patients.csv"', 'table = "patients"'), tmp_path).join[
+        "second"
+    ] == ln.DatabaseTable("patients", "env:DB")
     assert parse_spec(SPEC.replace('[source]\npath = "visits.csv"\n', ""), tmp_path).source is None
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('unit = { column = "patient_id", max_rows = 4 }', "", r"\[source\.join\]: a table that is joined must be .* every row is a unit"),
-        ('column = "patient_id"', 'column = "doctor"', r"\[source\.join\]: .* the unit is 'doctor'"),
-        ('on = "patient_id"', "", r'\[source\.join\] must name a table and what both have, such as path = "patients\.csv" and on ='),
+        (
+            'unit = { column = "patient_id", max_rows = 4 }',
+            "",
+            r"\[source\.join\]: a table that is joined must be .* every row is a unit",
+        ),
+        (
+            'column = "patient_id"',
+            'column = "doctor"',
+            r"\[source\.join\]: .* the unit is 'doctor'",
+        ),
+        (
+            'on = "patient_id"',
+            "",
+            r'\[source\.join\] must name a table and what both have, such as path = "patients\.csv" and on =',
+        ),
         ('path = "patients.csv"', "", r"\[source\.join\] must name a table and what both have"),
-        ('path = "patients.csv"', 'table = "patients"', r"\[source\.join\] must have path, or table and connection"),
-        ('on = "patient_id"', 'on = ["a", "b"]', r"\[source\.join\]: the column that tables are joined on must be text"),
-        ('on = "patient_id"', 'on = "patient_id"\ndelimiter = ";;"', r"\[source\.join\]: delimiter must be"),
-        ('on = "patient_id"', 'on = "patient_id"\nhow = "left"', r"\[source\.join\] has no key 'how'"),
-        ('path = "patients.csv"', 'path = "visits.csv"\npublic = true', r"\[source\.join\]: The second table is the data themselves"),
-        ('["F", "M"]', '{ file = "patients.csv", column = "sex" }', "must come from a public file; got the data themselves"),
+        (
+            'path = "patients.csv"',
+            'table = "patients"',
+            r"\[source\.join\] must have path, or table and connection",
+        ),
+        (
+            'on = "patient_id"',
+            'on = ["a", "b"]',
+            r"\[source\.join\]: the column that tables are joined on must be text",
+        ),
+        (
+            'on = "patient_id"',
+            'on = "patient_id"\ndelimiter = ";;"',
+            r"\[source\.join\]: delimiter must be",
+        ),
+        (
+            'on = "patient_id"',
+            'on = "patient_id"\nhow = "left"',
+            r"\[source\.join\] has no key 'how'",
+        ),
+        (
+            'path = "patients.csv"',
+            'path = "visits.csv"\npublic = true',
+            r"\[source\.join\]: The second table is the data themselves",
+        ),
+        (
+            '["F", "M"]',
+            '{ file = "patients.csv", column = "sex" }',
+            "must come from a public file; got the data themselves",
+        ),
     ],
 )
-def test_a_spec_is_refused_before_there_are_data(tmp_path, files: ln.Joined, old: str, new: str, message: str) -> None:
+def test_a_spec_is_refused_before_there_are_data(
+    tmp_path, files: ln.Joined, old: str, new: str, message: str
+) -> None:
     assert old in SPEC
     with pytest.raises(ln.InputError, match=message):
         parse_spec(SPEC.replace(old, new), tmp_path)
 
 
-def test_a_public_second_table_may_hold_a_list_and_is_warned_about(tmp_path, files: ln.Joined) -> None:
-    listed = SPEC.replace('["F", "M"]', '{ file = "patients.csv", column = "sex" }').replace('\non = "', '\npublic = true\non = "')
+def test_a_public_second_table_may_hold_a_list_and_is_warned_about(
+    tmp_path, files: ln.Joined
+) -> None:
+    listed = SPEC.replace('["F", "M"]', '{ file = "patients.csv", column = "sex" }').replace(
+        '\non = "', '\npublic = true\non = "'
+    )
     assert parse_spec(listed, tmp_path).domain.kind("sex").size == 2
     private = SPEC.replace('epsilon = "100"', 'epsilon = "1"')
     public = private.replace('on = "patient_id"', 'on = "patient_id"\npublic = true')
     (warned,) = spec_warnings(parse_spec(public, tmp_path))
     assert "gives up the second table's protection for nothing" in warned
-    (warned,) = spec_warnings(parse_spec(public.replace('unit = { column = "patient_id", max_rows = 4 }', ""), tmp_path))
+    (warned,) = spec_warnings(
+        parse_spec(public.replace('unit = { column = "patient_id", max_rows = 4 }', ""), tmp_path)
+    )
     assert "nobody's row in the second table is protected" in warned
     assert spec_warnings(parse_spec(private, tmp_path)) == ()
 
@@ -176,23 +283,48 @@ def test_a_second_ledger_is_refused_for_either_table(tmp_path, files: ln.Joined)
     ln.Ledger.create(tmp_path / "patients.ledger", "patients", PRIVACY)
     with pytest.raises(ln.LedgerError, match=r"patients.ledger knows the data set 'patients'"):
         ln.release(PLAN, files, ledger=tmp_path / "new.ledger")
-    ln.release(PLAN, ln.Joined(files.data, files.second, on="patient_id", public=True), ledger=tmp_path / "new.ledger")
+    ln.release(
+        PLAN,
+        ln.Joined(files.data, files.second, on="patient_id", public=True),
+        ledger=tmp_path / "new.ledger",
+    )
 
 
-def test_a_table_is_not_public_beside_itself_however_it_is_written(tmp_path, files: ln.Joined) -> None:
+def test_a_table_is_not_public_beside_itself_however_it_is_written(
+    tmp_path, files: ln.Joined
+) -> None:
     (tmp_path / "link.csv").symlink_to(files.data)
     stored = ln.DatabaseTable("visits", "env:VISITS_URL")
-    pairs = [(files.data, ln.CSV(files.data, ",")), (files.data, tmp_path / "x/../visits.csv"), (files.data, tmp_path / "link.csv")]
-    for first, second in [*pairs, (VISITS, VISITS), (stored, ln.DatabaseTable("visits", "env:VISITS_URL"))]:
+    pairs = [
+        (files.data, ln.CSV(files.data, ",")),
+        (files.data, tmp_path / "x/../visits.csv"),
+        (files.data, tmp_path / "link.csv"),
+    ]
+    for first, second in [
+        *pairs,
+        (VISITS, VISITS),
+        (stored, ln.DatabaseTable("visits", "env:VISITS_URL")),
+    ]:
         with pytest.raises(ln.InputError, match="The second table is the data themselves"):
             ln.Joined(first, second, on="patient_id", public=True)
 
 
-def test_releases_of_other_bounds_with_and_without_the_second_table_are_paid_from_one_ledger(tmp_path, files: ln.Joined) -> None:
-    book = ln.Ledger.create(tmp_path / "visits.ledger", "visits", ln.Privacy(ln.PureDP(102), unit_column="patient_id"))
+def test_releases_of_other_bounds_with_and_without_the_second_table_are_paid_from_one_ledger(
+    tmp_path, files: ln.Joined
+) -> None:
+    book = ln.Ledger.create(
+        tmp_path / "visits.ledger", "visits", ln.Privacy(ln.PureDP(102), unit_column="patient_id")
+    )
     ln.release(PLAN, files, ledger=book)
     alone = ln.Domain(diagnosis=["a", "b", "c"])
     for rows, cell in ((2, None), (3, ln.PerCell(1, "diagnosis"))):
-        privacy = ln.Privacy(ln.PureDP(1), unit_column="patient_id", max_rows=rows, max_per_cell=cell)
-        ln.release(ln.plan(ln.marginals(alone, ways=1), privacy, strategy="identity"), files.data, ledger=book, dataset="visits")
+        privacy = ln.Privacy(
+            ln.PureDP(1), unit_column="patient_id", max_rows=rows, max_per_cell=cell
+        )
+        ln.release(
+            ln.plan(ln.marginals(alone, ways=1), privacy, strategy="identity"),
+            files.data,
+            ledger=book,
+            dataset="visits",
+        )
     assert (len(book.entries()), str(book.left())) == (3, "nothing")

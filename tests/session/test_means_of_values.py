@@ -42,14 +42,22 @@ cdf = { of = "pay", by = ["sex"] }
 
 
 def asked(low: int, null: str = "other"):
-    return parse_spec(SPEC.replace("LOW", str(low)).replace('null = "other"', f'null = "{null}"'), Path("/nowhere"))
+    return parse_spec(
+        SPEC.replace("LOW", str(low)).replace('null = "other"', f'null = "{null}"'),
+        Path("/nowhere"),
+    )
 
 
 def sources() -> dict[str, object]:
     text = pd.DataFrame({"sex": SEX, "pay": np.where(MISSING, "unknown", PAY.astype(str))})
     return {
         "pandas": PEOPLE,
-        "polars": pl.DataFrame({"sex": SEX, "pay": [None if gone else int(pay) for pay, gone in zip(PAY, MISSING, strict=True)]}),
+        "polars": pl.DataFrame(
+            {
+                "sex": SEX,
+                "pay": [None if gone else int(pay) for pay, gone in zip(PAY, MISSING, strict=True)],
+            }
+        ),
         "arrow": pa.table({"sex": SEX, "pay": pa.array(PAY.astype(float), mask=MISSING)}),
         "text that is no number": text,
         "engine": duckdb.from_arrow(pa.table({"sex": SEX, "pay": pa.array(PAY, mask=MISSING)})),
@@ -57,7 +65,9 @@ def sources() -> dict[str, object]:
 
 
 @pytest.mark.parametrize(("low", "null"), [(0, "other"), (10_000, "other"), (0, "drop")])
-def test_means_medians_and_shares_are_of_the_values_wherever_the_rows_are(low: int, null: str) -> None:
+def test_means_medians_and_shares_are_of_the_values_wherever_the_rows_are(
+    low: int, null: str
+) -> None:
     """Six of a hundred have none; where a value is at least 10,000 too. Medians and shares of the same release leave them out as well."""
     spec = asked(low, null=null)
     plan = ln.plan(spec.workload, spec.privacy, strategy="identity")
@@ -70,8 +80,12 @@ def test_means_medians_and_shares_are_of_the_values_wherever_the_rows_are(low: i
             there = PAY[(sex == SEX) & ~MISSING]
             assert means.low[place] <= there.mean() <= means.high[place], name
             assert means.high[place] - means.low[place] < 20
-            assert made.tables["count of pay by sex"].answer[place] == pytest.approx(len(there), abs=30)
-            assert made.tables["sum of pay by sex"].answer[place] == pytest.approx(there.sum(), rel=2e-4)
+            assert made.tables["count of pay by sex"].answer[place] == pytest.approx(
+                len(there), abs=30
+            )
+            assert made.tables["sum of pay by sex"].answer[place] == pytest.approx(
+                there.sum(), rel=2e-4
+            )
             assert medians.values[place, 0] == pytest.approx(np.median(there), abs=1_100)
             assert shares.values[place, -1] == 1
         assert made.tables["count of pay by sex"].product.values_of == "pay"
@@ -84,8 +98,13 @@ def test_the_count_of_values_is_named_and_clipping_is_said_in_both_languages(tmp
     told, page = manifest(tmp_path / "out"), report(tmp_path / "out")
     (entry,) = [one for one in told["answers"]["tables"] if one["measure"] == "count of pay"]
     assert (entry["name"], entry["unit"]) == ("count of pay by sex", "row")
-    assert any("a null, and text that is no number, is none" in rule for rule in told["domain"]["rules"])
-    assert "In means and sums of pay a value below 10,000 counts as 10,000 and one above 90,000 as 90,000; a row without a value" in page
+    assert any(
+        "a null, and text that is no number, is none" in rule for rule in told["domain"]["rules"]
+    )
+    assert (
+        "In means and sums of pay a value below 10,000 counts as 10,000 and one above 90,000 as "
+        "90,000; a row without a value" in page
+    )
     assert "rows without a value: add nothing to sums, and are left out of means" in repr(plan)
     assert "rows with a value of pay" in page
     assert "rows without a value are in neither" in page
@@ -97,14 +116,27 @@ def test_a_count_of_values_can_be_asked_for_by_itself_and_means_need_it() -> Non
     domain = ln.Domain(sex=["f", "m"], measures={"pay": ln.Measure("pay", 0, 90_000)})
     rows, sums = ln.queries(domain, sex="identity"), ln.queries(domain, sex="identity", sum="pay")
     made = ln.release(ln.plan(rows + sums, ln.PureDP(1)), PEOPLE, seed=1)
-    with pytest.raises(InputError, match=r"A mean of pay needs its sums and the number of its values, both measured.*count = \"pay\""):
+    with pytest.raises(
+        InputError,
+        match=r"A mean of pay needs its sums and the number of its values, both measured.*count = \"pay\"",
+    ):
         ln.means(made, "pay", by=["sex"])
     counted = ln.queries(domain, sex="identity", count="pay")
     assert [table.name for table in rows + counted] == ["sex", "count of pay by sex"]
     both = ln.release(ln.plan(counted + sums, ln.PureDP(100)), PEOPLE, seed=1)
-    assert ln.means(both, "pay", by=["sex"]).mean[0] == pytest.approx(PAY[(SEX == "f") & ~MISSING].mean(), abs=30)
-    with pytest.raises(InputError, match="count must be left out, or \"rows\", where a measure is summed; got 'pay'"):
+    assert ln.means(both, "pay", by=["sex"]).mean[0] == pytest.approx(
+        PAY[(SEX == "f") & ~MISSING].mean(), abs=30
+    )
+    with pytest.raises(
+        InputError,
+        match="count must be left out, or \"rows\", where a measure is summed; got 'pay'",
+    ):
         ln.queries(domain, sum="pay", count="pay")
-    taken = ln.Domain(sex=["f"], measures={"pay": ln.Measure("pay", 0, 9), "count of pay": ln.Measure("x", 0, 5)})
-    with pytest.raises(InputError, match="the name of a measure must be another one, as a count of units or of values has it"):
+    taken = ln.Domain(
+        sex=["f"], measures={"pay": ln.Measure("pay", 0, 9), "count of pay": ln.Measure("x", 0, 5)}
+    )
+    with pytest.raises(
+        InputError,
+        match="the name of a measure must be another one, as a count of units or of values has it",
+    ):
         ln.mean_queries(taken, "pay")

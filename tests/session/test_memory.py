@@ -36,13 +36,20 @@ def long(cells: int = 200_000) -> ln.Workload:
 @pytest.mark.usefixtures("little")
 def test_a_release_that_needs_more_than_there_is_is_refused_before_it_is_paid(tmp_path) -> None:
     made = ln.plan(long(), ln.PureDP(1))
-    with pytest.raises(ln.InputError, match=r"This release needs about 20\d\.\d MiB of memory; 100\.0 MiB is available"):
-        ln.release(made, pd.DataFrame({"x": [1, 2]}), ledger=tmp_path / "a.ledger", out=tmp_path / "out")
+    with pytest.raises(
+        ln.InputError,
+        match=r"This release needs about 20\d\.\d MiB of memory; 100\.0 MiB is available",
+    ):
+        ln.release(
+            made, pd.DataFrame({"x": [1, 2]}), ledger=tmp_path / "a.ledger", out=tmp_path / "out"
+        )
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_set_too_large_to_write_is_counted_as_its_cells_and_prefix_sums() -> None:
-    made = ln.plan(ln.queries(ln.Domain(x=ln.Coded(5000)), x="all_ranges"), ln.PureDP(1), strategy="identity")
+    made = ln.plan(
+        ln.queries(ln.Domain(x=ln.Coded(5000)), x="all_ranges"), ln.PureDP(1), strategy="identity"
+    )
     assert release_memory(made, in_files=True) < 10e6
 
 
@@ -77,11 +84,18 @@ def test_what_needs_too_much_is_refused_with_its_size() -> None:
 
 def test_a_strategy_that_runs_out_of_memory_does_not_take_the_others_down(monkeypatch) -> None:
     def greedy(*_: object) -> None:
-        raise MemoryError("Unable to allocate 32.0 GiB for an array with shape (2098176, 2048) and data type int64")
+        raise MemoryError(
+            "Unable to allocate 32.0 GiB for an array with shape (2098176, 2048) and data type "
+            "int64"
+        )
 
     monkeypatch.setitem(PLANNERS, "workload", replace(PLANNERS["workload"], propose=greedy))
     (failed,) = candidates(long(4), ln.plan(long(4), ln.PureDP(1)).privacy, "workload")
-    assert failed.reason == "it needs more memory than there is (unable to allocate 32.0 GiB at once); ask for fewer or smaller tables"
+    assert (
+        failed.reason
+        == "it needs more memory than there is (unable to allocate 32.0 GiB at once); ask for "
+        "fewer or smaller tables"
+    )
     with pytest.raises(ln.InputError, match="workload: it needs more memory than there is"):
         ln.plan(long(4), ln.PureDP(1), strategy="workload")
 
@@ -101,8 +115,20 @@ with within_memory():
 assert resource.getrlimit(resource.RLIMIT_DATA) == before
 numpy.ones(2**26)
 """
-    environment = {**os.environ, "LEASTNOISE_MEMORY": "100M", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True, timeout=HANGS)
+    environment = {
+        **os.environ,
+        "LEASTNOISE_MEMORY": "100M",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=True,
+        timeout=HANGS,
+    )
     assert done.stdout == "refused\n"
 
 
@@ -134,10 +160,16 @@ def _without_listing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("budget", "strategy", "cells"),
-    [(ln.PureDP(1), "identity", 2**16), (ln.ApproxDP(1, "1e-6"), "identity", 2**16), (ln.ZCDP("1/2"), "hierarchy", 2**13)],
+    [
+        (ln.PureDP(1), "identity", 2**16),
+        (ln.ApproxDP(1, "1e-6"), "identity", 2**16),
+        (ln.ZCDP("1/2"), "hierarchy", 2**13),
+    ],
     ids=["pure", "approximate", "concentrated"],
 )
-def test_all_ranges_of_many_cells_are_planned_and_promised(budget: object, strategy: str, cells: int) -> None:
+def test_all_ranges_of_many_cells_are_planned_and_promised(
+    budget: object, strategy: str, cells: int
+) -> None:
     workload = ln.queries(ln.Domain(x=ln.Integers(0, cells - 1)), x=ln.all_ranges())
     with at_most(700e6):
         found = [one for one in candidates(workload, Privacy(budget), strategy) if one.plan]
@@ -154,7 +186,9 @@ def test_all_ranges_of_many_cells_are_planned_and_promised(budget: object, strat
     assert mechanism_of(again).ready(again)
 
 
-@pytest.mark.parametrize("second", [ln.all_ranges(), ln.prefix(), ln.identity()], ids=lambda one: one.kind)
+@pytest.mark.parametrize(
+    "second", [ln.all_ranges(), ln.prefix(), ln.identity()], ids=lambda one: one.kind
+)
 def test_products_with_more_answers_than_can_be_listed_are_promised(second: QuerySet) -> None:
     domain = ln.Domain(x=ln.Coded(3000), y=ln.Coded(3000))
     workload = ln.queries(domain, x=ln.all_ranges(), y=second)
@@ -175,7 +209,10 @@ def test_ranges_that_are_measured_themselves_are_a_gram_matrix() -> None:
 def test_ranges_from_two_tables_in_a_common_basis_are_looked_at_some_at_a_time() -> None:
     # All 80,200 ranges in the basis of 400 vectors would have 257 MB.
     domain = ln.Domain(x=ln.Coded(400), y=ln.Coded(4))
-    blocks = (Block((Factor(("x",), Identity(400)),), 1), Block((Factor(("x",), Prefix(400)), Factor(("y",), Identity(4))), 1))
+    blocks = (
+        Block((Factor(("x",), Identity(400)),), 1),
+        Block((Factor(("x",), Prefix(400)), Factor(("y",), Identity(4))), 1),
+    )
     known = pair_structure({"x": 400, "y": 4}, [(blocks[0], 1.0), (blocks[1], 2.0)])
     asked = ln.queries(domain, x=ln.all_ranges()).products[0]
     with at_most(200e6):

@@ -15,23 +15,41 @@ from leastnoise._measurements import cost
 from leastnoise._planner import PLANNERS
 
 CELLS = 12
-DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(0, CELLS - 1), measures={"pay": ln.Measure("pay", 0, 50)})
-TREE = np.vstack([np.ones((1, CELLS)), np.repeat(np.eye(3), 4, axis=1), 2 * np.eye(CELLS)]).astype(np.int64)
+DOMAIN = ln.Domain(
+    sex=["F", "M"], age=ln.Integers(0, CELLS - 1), measures={"pay": ln.Measure("pay", 0, 50)}
+)
+TREE = np.vstack([np.ones((1, CELLS)), np.repeat(np.eye(3), 4, axis=1), 2 * np.eye(CELLS)]).astype(
+    np.int64
+)
 PREFIX = ln.queries(DOMAIN, age="prefix")
-MIXED = PREFIX + ln.queries(DOMAIN, sex="identity", age="identity", weight=3) + ln.mean_queries(DOMAIN, "pay", by=["sex"])
+MIXED = (
+    PREFIX
+    + ln.queries(DOMAIN, sex="identity", age="identity", weight=3)
+    + ln.mean_queries(DOMAIN, "pay", by=["sex"])
+)
 
 
 @pytest.fixture(scope="module")
 def rows():
     random = np.random.default_rng(3)
-    return pd.DataFrame({"sex": random.choice(["F", "M"], 600), "age": random.integers(0, CELLS, 600), "pay": random.integers(0, 51, 600)})
+    return pd.DataFrame(
+        {
+            "sex": random.choice(["F", "M"], 600),
+            "age": random.integers(0, CELLS, 600),
+            "pay": random.integers(0, 51, 600),
+        }
+    )
 
 
-@pytest.mark.parametrize("budget", [ln.PureDP("0.6"), ln.ApproxDP("0.9", "1e-6"), ln.ZCDP("0.3")], ids=repr)
+@pytest.mark.parametrize(
+    "budget", [ln.PureDP("0.6"), ln.ApproxDP("0.9", "1e-6"), ln.ZCDP("0.3")], ids=repr
+)
 def test_its_error_is_that_of_least_squares_over_its_own_rows(budget) -> None:
     plan = ln.plan(PREFIX, budget, strategy=TREE)
     made = plan.measured()
-    exact = np.trace(np.tri(CELLS) @ np.linalg.inv(TREE.T @ TREE) @ np.tri(CELLS).T) * block_variance(made, made.blocks[0])
+    exact = np.trace(
+        np.tri(CELLS) @ np.linalg.inv(TREE.T @ TREE) @ np.tri(CELLS).T
+    ) * block_variance(made, made.blocks[0])
     assert plan.strategy == "own"
     assert plan.expected_error().total_squared_error == pytest.approx(exact)
     height = (np.abs(TREE) ** made.noise.norm).sum(axis=0).max() ** (1 / made.noise.norm)
@@ -45,13 +63,19 @@ def test_a_registered_planner_given_as_a_function_is_the_same_plan() -> None:
     own = ln.plan(MIXED, ln.ZCDP(1), strategy=PLANNERS["hierarchy"].propose)
     assert own.expected_error() == by_name.expected_error()
     seen = []
-    ln.plan(PREFIX, ln.PureDP(1), strategy=lambda task: seen.append(task) or {"age": TREE * task.norm})
+    ln.plan(
+        PREFIX, ln.PureDP(1), strategy=lambda task: seen.append(task) or {"age": TREE * task.norm}
+    )
     assert [(task.norm, task.workload) for task in seen] == [(1, PREFIX)]
 
 
-@pytest.mark.parametrize("given", [TREE, TREE.tolist(), TREE.astype(float), {"age": TREE}, lambda _: TREE], ids=range(5))
+@pytest.mark.parametrize(
+    "given", [TREE, TREE.tolist(), TREE.astype(float), {"age": TREE}, lambda _: TREE], ids=range(5)
+)
 def test_every_way_to_give_it_is_the_same_plan(given) -> None:
-    assert ln.plan(PREFIX, ln.PureDP(1), strategy=given) == ln.plan(PREFIX, ln.PureDP(1), strategy={"age": ln.matrix(TREE.tolist())})
+    assert ln.plan(PREFIX, ln.PureDP(1), strategy=given) == ln.plan(
+        PREFIX, ln.PureDP(1), strategy={"age": ln.matrix(TREE.tolist())}
+    )
 
 
 def test_real_numbers_are_rounded_to_a_grid_and_cost_what_the_integers_cost() -> None:
@@ -62,17 +86,26 @@ def test_real_numbers_are_rounded_to_a_grid_and_cost_what_the_integers_cost() ->
     covariance = np.linalg.inv(real.T @ real) * (real**2).sum(axis=0).max()
     exact = np.trace(np.tri(CELLS) @ covariance @ np.tri(CELLS).T) / 2
     assert plan.expected_error().total_squared_error == pytest.approx(exact, rel=1e-3)
-    assert ln.plan(PREFIX, ln.ZCDP(1), strategy=1000 * real).expected_error().total_squared_error == pytest.approx(exact, rel=1e-3)
+    assert ln.plan(
+        PREFIX, ln.ZCDP(1), strategy=1000 * real
+    ).expected_error().total_squared_error == pytest.approx(exact, rel=1e-3)
 
 
 def test_many_cells_are_measured_in_the_runs_that_it_tells_apart() -> None:
     edges = [0, 10, 500, 501, 3000, 5000]
     pairs = [(low, high - 1) for low, high in pairwise(edges)]
     runs = np.array([[low <= cell <= high for cell in range(5000)] for low, high in pairs])
-    asked = ln.queries(ln.Domain(age=ln.Integers(0, 4999)), age=ln.ranges([*pairs, (0, 499), (0, 4999)]))
-    plans = [ln.plan(asked, ln.PureDP(1), strategy=given) for given in (runs, runs.astype(int), {"age": ln.ranges(pairs)})]
+    asked = ln.queries(
+        ln.Domain(age=ln.Integers(0, 4999)), age=ln.ranges([*pairs, (0, 499), (0, 4999)])
+    )
+    plans = [
+        ln.plan(asked, ln.PureDP(1), strategy=given)
+        for given in (runs, runs.astype(int), {"age": ln.ranges(pairs)})
+    ]
     exact = 2 * math.exp(-1) / (1 - math.exp(-1)) ** 2
-    assert [plan.expected_error().total_squared_error for plan in plans] == pytest.approx([exact * (5 + 2 + 5)] * 3)
+    assert [plan.expected_error().total_squared_error for plan in plans] == pytest.approx(
+        [exact * (5 + 2 + 5)] * 3
+    )
     (table,) = ln.release(plans[0], pd.DataFrame({"age": [3, 499, 500, 4999]}), seed=1).tables
     assert (table.low <= [1, 1, 1, 0, 1, 2, 4]).all()
     assert (table.high >= [1, 1, 1, 0, 1, 2, 4]).all()
@@ -88,12 +121,17 @@ def test_targets_the_least_budget_and_objectives_are_planned_with_it(rows) -> No
     first, second = ln.release(least, rows, seed=1).tables
     assert (first.largest_margin <= 40, second.largest_margin <= 5) == (True, True)
     (own,) = (one for one in ln.compare(PREFIX, ln.PureDP(1), own=TREE) if one.strategy == "own")
-    assert own.total == ln.plan(PREFIX, ln.PureDP(1), strategy=TREE).expected_error().total_squared_error
+    assert (
+        own.total
+        == ln.plan(PREFIX, ln.PureDP(1), strategy=TREE).expected_error().total_squared_error
+    )
 
 
 @pytest.mark.usefixtures("kept_plans")
 def test_a_plan_is_not_taken_from_those_that_were_kept_for_another_strategy() -> None:
-    first, second = (ln.plan(PREFIX, ln.PureDP(1), strategy=one) for one in (TREE, np.eye(CELLS, dtype=int)))
+    first, second = (
+        ln.plan(PREFIX, ln.PureDP(1), strategy=one) for one in (TREE, np.eye(CELLS, dtype=int))
+    )
     assert first != second
     assert ln.Plan.from_json(first.to_json()) == first
 
@@ -103,14 +141,26 @@ def test_a_plan_is_not_taken_from_those_that_were_kept_for_another_strategy() ->
     [
         (None, "strategy must be 'auto', a name, an array of numbers"),
         (3, "strategy must be 'auto', a name"),
-        (lambda _: 1 / 0, "The function given as strategy failed: ZeroDivisionError: division by zero"),
+        (
+            lambda _: 1 / 0,
+            "The function given as strategy failed: ZeroDivisionError: division by zero",
+        ),
         (lambda: TREE, "failed: TypeError: .* It is called with one argument, the task"),
         (lambda _: ln.queries(DOMAIN, zip="prefix"), "^an attribute of a query must be"),
         ({}, "got 'an empty mapping'"),
-        ({"sex": np.eye(2)}, "an attribute of the strategy must be one that is asked about: age; got 'sex'"),
+        (
+            {"sex": np.eye(2)},
+            "an attribute of the strategy must be one that is asked about: age; got 'sex'",
+        ),
         ({"zip": np.eye(2)}, "one that is asked about: age; got 'zip'"),
         (TREE[:, :5], "12 columns, one a cell; got '16 x 5'"),
-        (np.ones(CELLS), "an array of numbers \\(queries x cells\\), an operator or a query set; got 'float64 of shape"),
+        (
+            np.ones(CELLS),
+            (
+                "an array of numbers \\(queries x cells\\), an operator or a query set; got 'float64 "
+                "of shape"
+            ),
+        ),
         (np.zeros((2, CELLS)), "measures nothing"),
         (np.full((2, CELLS), np.nan), "finite numbers"),
         (np.eye(CELLS) * 1j, "an array of numbers"),
@@ -130,13 +180,23 @@ def test_what_is_no_strategy_is_refused(given, message) -> None:
 
 
 def test_one_array_is_refused_where_several_attributes_are_asked_about() -> None:
-    with pytest.raises(InputError, match="a mapping from attributes to arrays; got 'one array for 2 attributes \\(sex, age\\)'"):
+    with pytest.raises(
+        InputError,
+        match="a mapping from attributes to arrays; got 'one array for 2 attributes \\(sex, "
+        "age\\)'",
+    ):
         ln.plan(MIXED, ln.PureDP(1), strategy=TREE)
 
 
 def test_a_strategy_that_tells_the_questions_and_not_every_cell_is_enough() -> None:
-    asked = ln.queries(DOMAIN, sex="identity", age=ln.ranges([(0, 3), (4, 11)])) + ln.queries(DOMAIN, age=ln.ranges([(0, 3)]))
+    asked = ln.queries(DOMAIN, sex="identity", age=ln.ranges([(0, 3), (4, 11)])) + ln.queries(
+        DOMAIN, age=ln.ranges([(0, 3)])
+    )
     plan = ln.plan(asked, ln.PureDP(1), strategy={"age": ln.ranges([(0, 3), (4, 11)])})
-    first, second = plan.expected_error().tables  # one table of four sums, each of them with all of the budget
+    first, second = (
+        plan.expected_error().tables
+    )  # one table of four sums, each of them with all of the budget
     assert second.rmse == pytest.approx(2**0.5 * first.rmse)
-    assert first.rmse == pytest.approx(ln.plan(ln.queries(DOMAIN, sex="identity"), ln.PureDP(1)).expected_error().tables[0].rmse)
+    assert first.rmse == pytest.approx(
+        ln.plan(ln.queries(DOMAIN, sex="identity"), ln.PureDP(1)).expected_error().tables[0].rmse
+    )

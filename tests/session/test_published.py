@@ -10,8 +10,16 @@ import pandas as pd
 
 import leastnoise as ln
 
-FRAME = pd.DataFrame({"sex": ["F", "M", "M", "F"] * 20, "age": list(range(8)) * 10, "pay": list(range(16)) * 5, "id": list(range(40)) * 2})
-# Below these a key is a name of the user's (an attribute, a measure, a table) or a parameter of a strategy.
+FRAME = pd.DataFrame(
+    {
+        "sex": ["F", "M", "M", "F"] * 20,
+        "age": list(range(8)) * 10,
+        "pay": list(range(16)) * 5,
+        "id": list(range(40)) * 2,
+    }
+)
+# Below these a key is a name of the user's (an attribute, a measure, a table) or a parameter of a
+# strategy.
 NAMES = {
     "domain.attributes", "domain.measures", "plan.details", "plan.outcome", "options.labels", "details", "outcome", "answers.columns",
     "post_processing.columns", "privacy.parameters", "privacy.cost", "privacy.budget", "workload", "questions", "statistics.asked",
@@ -21,7 +29,11 @@ NAMES = {
 # Only of a release with over ten million answers to intervals.
 RARE = {("manifest", "answers.too_large_to_write")}
 PAGE = Path(__file__).parents[2] / "docs" / "promise.md"
-JSON = {"manifest.json": "manifest", "measurements/plan.json": "plan", "measurements/observation.json": "observation"}
+JSON = {
+    "manifest.json": "manifest",
+    "measurements/plan.json": "plan",
+    "measurements/observation.json": "observation",
+}
 TABLES = {"tables.csv": "index", "covariances/q1.csv": "covariances"}
 
 
@@ -42,25 +54,57 @@ def fields(value, prefix=""):
 def releases(folder: Path):
     """Releases with everything that can be asked for, of plans that look at the data and others; of each what is in its ledger and plan."""
     domain = ln.Domain(
-        {"sex": ln.Categories(["F", "M"]), "age": ln.Integers(0, 7), "pay": ln.Integers(0, 15)}, measures={"sum": ln.Measure("pay", 0, 16)}
+        {"sex": ln.Categories(["F", "M"]), "age": ln.Integers(0, 7), "pay": ln.Integers(0, 15)},
+        measures={"sum": ln.Measure("pay", 0, 16)},
     )
-    wide = ln.marginals(domain, upto=2, of=["sex", "age"]) + ln.queries(domain, sex="identity", sum="sum")
-    wide += ln.mean_queries(domain, "sum", by=["sex"], size=40) + ln.quantile_queries(domain, "age", ["0.5"])
-    units = ln.Privacy(ln.ApproxDP(1, "1e-9"), unit_column="id", max_rows=2, max_per_cell=ln.PerCell(1, "sex"))
+    wide = ln.marginals(domain, upto=2, of=["sex", "age"]) + ln.queries(
+        domain, sex="identity", sum="sum"
+    )
+    wide += ln.mean_queries(domain, "sum", by=["sex"], size=40) + ln.quantile_queries(
+        domain, "age", ["0.5"]
+    )
+    units = ln.Privacy(
+        ln.ApproxDP(1, "1e-9"), unit_column="id", max_rows=2, max_per_cell=ln.PerCell(1, "sex")
+    )
     people = ln.plan(wide, units, strategy="identity")
-    counts = ln.plan(ln.queries(domain, sex="identity", age="identity"), ln.PureDP(1), strategy="identity")
-    options = {"non_negative": True, "integer": True, "nnls": True, "local_non_negative": True, "covariances": ("q1",)}
-    options |= {"formats": ("csv", "parquet", "xlsx", "sdmx"), "labels": {"sex": {"F": "women", "M": "men"}}}
+    counts = ln.plan(
+        ln.queries(domain, sex="identity", age="identity"), ln.PureDP(1), strategy="identity"
+    )
+    options = {
+        "non_negative": True,
+        "integer": True,
+        "nnls": True,
+        "local_non_negative": True,
+        "covariances": ("q1",),
+    }
+    options |= {
+        "formats": ("csv", "parquet", "xlsx", "sdmx"),
+        "labels": {"sex": {"F": "women", "M": "men"}},
+    }
     options |= {"title": "People", "source": "A register", "agency": "OFFICE"}
     options["statements"] = ("SELECT sex, age, COUNT(*) FROM people GROUP BY sex, age",)
-    search = dict.fromkeys(("attribute", "plan", "id", "ledger", "ledger_id", "charge", "number", "head"), "...") | {"dataset": "people 5"}
+    search = dict.fromkeys(
+        ("attribute", "plan", "id", "ledger", "ledger_id", "charge", "number", "head"), "..."
+    ) | {"dataset": "people 5"}
     without_threshold = ln.queries(domain, pay="prefix", sum="sum")
     asked = [
         (people, FRAME, None),
         (counts, FRAME, ln.Options(**options)),
-        (ln.plan(ln.queries(domain, age="prefix"), ln.PureDP(1), strategy="dawa_levels"), FRAME, None),
+        (
+            ln.plan(ln.queries(domain, age="prefix"), ln.PureDP(1), strategy="dawa_levels"),
+            FRAME,
+            None,
+        ),
         (ln.plan(without_threshold, ln.PureDP(1), strategy="truncated_sums"), FRAME, None),
-        (ln.plan(ln.queries(domain, sex="identity", sum="sum"), ln.PureDP(1), strategy="truncated_sums"), FRAME, None),
+        (
+            ln.plan(
+                ln.queries(domain, sex="identity", sum="sum"),
+                ln.PureDP(1),
+                strategy="truncated_sums",
+            ),
+            FRAME,
+            None,
+        ),
         (people, FRAME, ln.Options(guard="1/100", searches=[search])),
         (counts, ln.Joined(FRAME, pd.DataFrame({"id": range(40)}), on="id", public=True), None),
     ]
@@ -68,8 +112,17 @@ def releases(folder: Path):
         out, ledger = folder / str(number), folder / f"{number}.ledger"
         ln.release(plan, rows, ledger=ledger, dataset=f"people {number}", out=out, options=chosen)
         with sqlite3.connect(ledger) as connection:
-            tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()]
-            columns = {("ledger", f"{table}.{row[1]}") for table in tables for row in connection.execute(f"PRAGMA table_info({table})")}
+            tables = [
+                name
+                for (name,) in connection.execute(
+                    "SELECT name FROM sqlite_master WHERE type = 'table'"
+                ).fetchall()
+            ]
+            columns = {
+                ("ledger", f"{table}.{row[1]}")
+                for table in tables
+                for row in connection.execute(f"PRAGMA table_info({table})")
+            }
         connection.close()
         yield out, columns | {("plan", path) for path in fields(json.loads(plan.to_json()))}
     ln.release(counts, FRAME, seed=1, out=folder / "seeded")
@@ -82,7 +135,10 @@ def published(folder: Path) -> set[tuple[str, str]]:
     for out, beside in releases(folder):
         found |= beside | {("folder", path.name) for path in out.iterdir()}
         for name, kind in JSON.items():
-            found |= {(kind, path) for path in fields(json.loads((out / name).read_text(encoding="utf-8")))}
+            found |= {
+                (kind, path)
+                for path in fields(json.loads((out / name).read_text(encoding="utf-8")))
+            }
         for name, kind in TABLES.items():
             if (out / name).exists():
                 with (out / name).open(encoding="utf-8", newline="") as file:

@@ -1,8 +1,9 @@
 """A release on one table, replayed on its neighbours with every outcome of the kernel frozen: nothing else may differ.
 
-What the kernel gives (noisy values, private choices) is public; all the rest of a release must follow from it. So the outcomes of the
-first run are handed out in the second, while the kernel does its work on the neighbour: its calls, their order, scales and shapes must be
-the same, and so must every file to the byte, the order of writes, what is said, the exit code and the ledger.
+What the kernel gives (noisy values, private choices) is public; all the rest of a release must
+follow from it. So the outcomes of the first run are handed out in the second, while the kernel does
+its work on the neighbour: its calls, their order, scales and shapes must be the same, and so must
+every file to the byte, the order of writes, what is said, the exit code and the ledger.
 """
 
 import gzip
@@ -29,17 +30,31 @@ import pytest
 import leastnoise as ln
 from leastnoise._accounting import Noise
 from leastnoise._cli import main
-from leastnoise._kernel import SeededEntropy, _keys, _ledger, _ledger_file, _measure, _plane, _series
+from leastnoise._kernel import (
+    SeededEntropy,
+    _keys,
+    _ledger,
+    _ledger_file,
+    _measure,
+    _plane,
+    _series,
+)
 from leastnoise._measurements import measurements_digest
 from leastnoise._mechanisms import _dawa
 from leastnoise._release import _report, _writing
 
 Rows = list[tuple[int, str | None, int | None, int | None]]
 COLUMNS = ("person", "sex", "age", "pay")
-KINDS = {"sex": ln.Categories(("F", "M"), outside="other"), "age": ln.Integers(0, 15), "pay": ln.Bins(0, 1000, 8)}
+KINDS = {
+    "sex": ln.Categories(("F", "M"), outside="other"),
+    "age": ln.Integers(0, 15),
+    "pay": ln.Bins(0, 1000, 8),
+}
 DOMAIN = ln.Domain(KINDS, measures={"wages": ln.Measure("pay", 0, 1000)})
 RELATIONS = ["add_remove", "replace"]
-PEOPLE: Rows = [(place // 2, "FM"[place % 2], place * 7 % 16, place * 37 % 1000) for place in range(120)]
+PEOPLE: Rows = [
+    (place // 2, "FM"[place % 2], place * 7 % 16, place * 37 % 1000) for place in range(120)
+]
 ODD: dict[str, Rows] = {
     "a row": [(900, "F", 3, 10)],
     "nulls": [(901, None, None, None)],
@@ -59,7 +74,7 @@ def neighbours(kind: str, first: int, count: int = 2) -> dict[str, Rows]:
     return {name: found[name] for name in names[first % len(found) :][:count]}
 
 
-# --- one run, seen from outside ------------------------------------------------------------------------------------------------------
+# --- one run, seen from outside -------------------------------------------------------------------
 
 
 class Tape:
@@ -86,13 +101,22 @@ _WATCHED: dict[str, Any] = {"root": None, "writes": []}
 
 
 def _hook(event: str, arguments: Any) -> None:
-    if not (_WATCHED and _WATCHED["root"]) or event not in ("open", "os.rename", "os.mkdir", "os.remove", "os.link", "os.truncate"):
+    if not (_WATCHED and _WATCHED["root"]) or event not in (
+        "open",
+        "os.rename",
+        "os.mkdir",
+        "os.remove",
+        "os.link",
+        "os.truncate",
+    ):
         return
     if event == "open" and not (arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
         return
     names = [str(one) for one in arguments[:2] if isinstance(one, (str, os.PathLike))]
     if event == "open" or any(_WATCHED["root"] in name for name in names):
-        _WATCHED["writes"].append((event, *[name for name in names if name not in ("r", "w", "wb", "x", "xb")]))
+        _WATCHED["writes"].append(
+            (event, *[name for name in names if name not in ("r", "w", "wb", "x", "xb")])
+        )
 
 
 sys.addaudithook(_hook)
@@ -130,14 +154,25 @@ class Replay:
             _WATCHED["root"] = None
         told = self.streams.readouterr()
         files = {
-            str(path.relative_to(self.root)): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+            str(path.relative_to(self.root)): hashlib.sha256(path.read_bytes()).hexdigest()
+            if path.is_file()
+            else None
             for path in sorted(self.root.rglob("*"))
             if not path.name.startswith("people.") or path.suffix == ".ledger"
         }
         calls = self.tape.rewind()
-        return {"calls": calls, "code": code, "out": told.out, "err": told.err, "files": files, "writes": list(_WATCHED["writes"])}
+        return {
+            "calls": calls,
+            "code": code,
+            "out": told.out,
+            "err": told.err,
+            "files": files,
+            "writes": list(_WATCHED["writes"]),
+        }
 
-    def release(self, made: ln.Plan, given: Any, leak: Callable[[], object] = int) -> dict[str, Any]:
+    def release(
+        self, made: ln.Plan, given: Any, leak: Callable[[], object] = int
+    ) -> dict[str, Any]:
         """What can be seen of a release from Python."""
 
         def go() -> int:
@@ -160,7 +195,9 @@ class Replay:
 def replay(monkeypatch, tmp_path, capfd):
     """With a tape that runs with every draw; the clock and the names of temporary files stand still."""
     tape = Tape()
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # else the first run writes what the second finds
+    monkeypatch.setattr(
+        sys, "dont_write_bytecode", True
+    )  # else the first run writes what the second finds
     for module in (_ledger, _ledger_file, _writing, _report):
         if hasattr(module, "datetime"):
             monkeypatch.setattr(module, "datetime", Stopped)
@@ -168,7 +205,10 @@ def replay(monkeypatch, tmp_path, capfd):
     measure, choose = _measure.draw, _plane.LeastCost.draw
 
     def measured(made: Any, table: Any, entropy: Any) -> Any:
-        return tape.frozen(("measure", measurements_digest(made), type(entropy).__name__), measure(made, table, entropy))
+        return tape.frozen(
+            ("measure", measurements_digest(made), type(entropy).__name__),
+            measure(made, table, entropy),
+        )
 
     def chosen(self: Any, cells: Any, distance: int, entropy: Any) -> Any:
         call = repr(self), cells.shape, str(cells.dtype), distance, type(entropy).__name__
@@ -184,15 +224,23 @@ def replay(monkeypatch, tmp_path, capfd):
 def _spy_on_samplers(tape: Tape, monkeypatch: pytest.MonkeyPatch) -> None:
     def spied(name: Any, real: Callable[..., Any]) -> Callable[..., Any]:
         def sample(numerator: Any, denominator: Any, size: int, entropy: Any) -> Any:
-            scales = hashlib.sha256(np.asarray(numerator).tobytes() + b"/" + np.asarray(denominator).tobytes()).hexdigest()
+            scales = hashlib.sha256(
+                np.asarray(numerator).tobytes() + b"/" + np.asarray(denominator).tobytes()
+            ).hexdigest()
             tape.calls.append((name, scales, size, type(entropy).__name__))
             return real(numerator, denominator, size, entropy)
 
         return sample
 
-    monkeypatch.setattr(_measure, "SAMPLERS", {name: spied(name, real) for name, real in _measure.SAMPLERS.items()})
+    monkeypatch.setattr(
+        _measure, "SAMPLERS", {name: spied(name, real) for name, real in _measure.SAMPLERS.items()}
+    )
     for module in (_keys, _plane):
-        monkeypatch.setattr(module, "discrete_laplace", spied(f"{module.__name__}.discrete_laplace", module.discrete_laplace))
+        monkeypatch.setattr(
+            module,
+            "discrete_laplace",
+            spied(f"{module.__name__}.discrete_laplace", module.discrete_laplace),
+        )
 
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
@@ -200,21 +248,31 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     return {name: (one[name], other[name]) for name in one if one[name] != other[name]}
 
 
-# --- sources -------------------------------------------------------------------------------------------------------------------------
+# --- sources --------------------------------------------------------------------------------------
 
 
 def frame(rows: Rows) -> pd.DataFrame:
     """Rows as pandas has them, with nulls in columns of whole numbers."""
-    return pd.DataFrame(dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))).astype({"age": "Int64", "pay": "Int64"})
+    return pd.DataFrame(dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))).astype(
+        {"age": "Int64", "pay": "Int64"}
+    )
 
 
 def _text(rows: Rows) -> str:
-    return "\n".join([",".join(COLUMNS), *(",".join("" if one is None else str(one) for one in row) for row in rows), ""])
+    return "\n".join(
+        [
+            ",".join(COLUMNS),
+            *(",".join("" if one is None else str(one) for one in row) for row in rows),
+            "",
+        ]
+    )
 
 
 IN_MEMORY: dict[str, Callable[[Rows], Any]] = {
     "pandas": frame,
-    "polars": lambda rows: pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.Int64) | {"sex": pl.String}, orient="row"),
+    "polars": lambda rows: pl.DataFrame(
+        rows, schema=dict.fromkeys(COLUMNS, pl.Int64) | {"sex": pl.String}, orient="row"
+    ),
     "pyarrow": lambda rows: pa.Table.from_pandas(frame(rows)),
     "duckdb": lambda rows: duckdb.connect().from_arrow(pa.Table.from_pandas(frame(rows))),
 }
@@ -243,15 +301,23 @@ strategy = "{strategy}"
 
 
 @pytest.mark.parametrize(("name", "kind"), [*zip(FILES, cycle(RELATIONS))])
-def test_the_command_does_the_same_on_every_neighbouring_file(replay: Replay, name: str, kind: str) -> None:
-    replay.patch.setenv("LEASTNOISE_PROGRESS", "never")  # tells the data holder how far reading is; it never reaches a file
+def test_the_command_does_the_same_on_every_neighbouring_file(
+    replay: Replay, name: str, kind: str
+) -> None:
+    replay.patch.setenv(
+        "LEASTNOISE_PROGRESS", "never"
+    )  # tells the data holder how far reading is; it never reaches a file
     replay.patch.setenv("COLUMNS", "100")
 
     def run(rows: Rows) -> dict[str, Any]:
         def go() -> int:
             FILES[name](rows, Path(name))
-            Path("people.toml").write_text(SPEC.format(path=name, neighbours=kind, strategy="hierarchy"), encoding="utf-8")
-            replay.patch.setattr(sys, "argv", ["leastnoise", "release", "people.toml", "--out", "out"])
+            Path("people.toml").write_text(
+                SPEC.format(path=name, neighbours=kind, strategy="hierarchy"), encoding="utf-8"
+            )
+            replay.patch.setattr(
+                sys, "argv", ["leastnoise", "release", "people.toml", "--out", "out"]
+            )
             with pytest.raises(SystemExit) as stop:
                 main()
             return int(stop.value.code or 0)
@@ -262,17 +328,32 @@ def test_the_command_does_the_same_on_every_neighbouring_file(replay: Replay, na
 
 
 @pytest.mark.parametrize(("name", "kind"), [*zip(IN_MEMORY, cycle(RELATIONS))])
-def test_a_release_does_the_same_on_every_neighbouring_frame(replay: Replay, name: str, kind: str) -> None:
+def test_a_release_does_the_same_on_every_neighbouring_frame(
+    replay: Replay, name: str, kind: str
+) -> None:
     made = made_for("linear", kind)
-    replay.check(lambda rows: replay.release(made, IN_MEMORY[name](rows)), neighbours(kind, 2 * list(IN_MEMORY).index(name)))
+    replay.check(
+        lambda rows: replay.release(made, IN_MEMORY[name](rows)),
+        neighbours(kind, 2 * list(IN_MEMORY).index(name)),
+    )
 
 
-# --- mechanisms ----------------------------------------------------------------------------------------------------------------------
+# --- mechanisms -----------------------------------------------------------------------------------
 
 SUMS_OF_GROUPS = ln.queries(DOMAIN, sex="identity", sum="wages")
-LINEAR = ln.marginals(DOMAIN, ways=2, of=["sex", "age"]) + ln.queries(DOMAIN, pay="prefix") + SUMS_OF_GROUPS
-AGES, PLANE = ln.queries(DOMAIN, age="prefix") + ln.queries(DOMAIN, age="identity"), ln.queries(DOMAIN, age="prefix", pay="prefix")
-SUMS, SUMS_BY_GROUP = ln.queries(DOMAIN, pay="prefix", sum="wages"), ln.queries(DOMAIN, sex="identity", pay="prefix", sum="wages")
+LINEAR = (
+    ln.marginals(DOMAIN, ways=2, of=["sex", "age"])
+    + ln.queries(DOMAIN, pay="prefix")
+    + SUMS_OF_GROUPS
+)
+AGES, PLANE = (
+    ln.queries(DOMAIN, age="prefix") + ln.queries(DOMAIN, age="identity"),
+    ln.queries(DOMAIN, age="prefix", pay="prefix"),
+)
+SUMS, SUMS_BY_GROUP = (
+    ln.queries(DOMAIN, pay="prefix", sum="wages"),
+    ln.queries(DOMAIN, sex="identity", pay="prefix", sum="wages"),
+)
 MECHANISMS: dict[str, tuple[Any, Any, str]] = {
     "linear": (LINEAR, ln.PureDP(1), "marginals"),
     "linear, rho": (LINEAR, ln.ZCDP("1/3"), "marginals"),
@@ -304,10 +385,13 @@ def test_every_mechanism_does_the_same_on_neighbours(replay: Replay, name: str) 
     if name.startswith("plane"):
         replay.patch.setattr(_dawa, "plane_regime", lambda *_, **__: (regime, 4))
     made, source = made_for(name, kind), IN_MEMORY["polars"]
-    replay.check(lambda rows: replay.release(made, source(rows)), neighbours(kind, list(MECHANISMS).index(name), 1))
+    replay.check(
+        lambda rows: replay.release(made, source(rows)),
+        neighbours(kind, list(MECHANISMS).index(name), 1),
+    )
 
 
-# --- the replay sees what it is for --------------------------------------------------------------------------------------------------
+# --- the replay sees what it is for ---------------------------------------------------------------
 
 
 def _told(rows: int) -> None:
@@ -322,8 +406,13 @@ def _sampled(rows: int) -> None:
     _measure.SAMPLERS[Noise.DISCRETE_LAPLACE](rows, 1, 1, SeededEntropy(1))
 
 
-@pytest.mark.parametrize(("leak", "where"), [(_told, "err"), (_written, "files"), (_sampled, "calls")])
+@pytest.mark.parametrize(
+    ("leak", "where"), [(_told, "err"), (_written, "files"), (_sampled, "calls")]
+)
 def test_a_planted_leak_is_seen(replay: Replay, leak: Callable[[int], None], where: str) -> None:
     made = made_for("linear", "add_remove")
-    first, second = (replay.release(made, frame(rows), partial(leak, len(rows))) for rows in (PEOPLE, [*PEOPLE, *ODD["a row"]]))
+    first, second = (
+        replay.release(made, frame(rows), partial(leak, len(rows)))
+        for rows in (PEOPLE, [*PEOPLE, *ODD["a row"]])
+    )
     assert where in differences(first, second)

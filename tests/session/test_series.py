@@ -78,17 +78,31 @@ class Office:
         (self.folder / "visits.csv").write_text("\n".join([names, *map(",".join, self.rows), ""]))
         self.on(day)
         what = self.asked
-        return release_due(what, what.source, self.folder / self.out, self.ledger, lambda: planned_spec(what), through=through)
+        return release_due(
+            what,
+            what.source,
+            self.folder / self.out,
+            self.ledger,
+            lambda: planned_spec(what),
+            through=through,
+        )
 
     def answers(self, period: str) -> dict[tuple[str, str], float]:
         """By the number of the query and the cell, of the release up to a period."""
         frame = ln.read_release(self.folder / self.out / period).answers
-        return dict(zip(zip(frame["query"], frame["cell"], strict=True), frame["answer"], strict=True))
+        return dict(
+            zip(zip(frame["query"], frame["cell"], strict=True), frame["answer"], strict=True)
+        )
 
     def counts(self, period: str) -> dict[str, int]:
         """The counts of months by sex: the noise is so small that they are seen."""
-        months = {cell: answer for (query, cell), answer in self.answers(period).items() if query == "q1"}
-        return {cell.replace("month=2024-", "").replace(", sex=", ""): round(answer) for cell, answer in months.items()}
+        months = {
+            cell: answer for (query, cell), answer in self.answers(period).items() if query == "q1"
+        }
+        return {
+            cell.replace("month=2024-", "").replace(", sex=", ""): round(answer)
+            for cell, answer in months.items()
+        }
 
     @property
     def private(self) -> list[Any]:
@@ -110,12 +124,19 @@ def office(tmp_path, monkeypatch) -> Office:
 
 
 def rows_of(month: int, women: int, men: int) -> list[tuple[str, str]]:
-    return [(f"2024-{month:02}-15", sex) for sex, number in (("F", women), ("M", men)) for _ in range(number)]
+    return [
+        (f"2024-{month:02}-15", sex)
+        for sex, number in (("F", women), ("M", men))
+        for _ in range(number)
+    ]
 
 
 def test_a_series_without_a_column_of_units_is_warned_about(office: Office) -> None:
     (warning,) = [sentence for sentence in spec_warnings(office.asked) if "series" in sentence]
-    assert "a row whose date is moved after its period was closed counts once more each time" in warning
+    assert (
+        "a row whose date is moved after its period was closed counts once more each time"
+        in warning
+    )
     office.spec(unit='unit = { column = "person", max_rows = 1 }')
     assert not [sentence for sentence in spec_warnings(office.asked) if "series" in sentence]
 
@@ -123,12 +144,24 @@ def test_a_series_without_a_column_of_units_is_warned_about(office: Office) -> N
 def test_a_series_is_paid_once_and_what_was_published_never_changes(office: Office) -> None:
     office.come(*rows_of(1, 30, 40), *rows_of(2, 10, 20))
     first = office.publish("2024-02-10")
-    assert (first.paid, [one.name for one in first.releases], first.state.drawn, first.state.due) == (True, ["2024-01"], 1, 1)
+    assert (
+        first.paid,
+        [one.name for one in first.releases],
+        first.state.drawn,
+        first.state.due,
+    ) == (True, ["2024-01"], 1, 1)
     assert office.counts("2024-01") == {"01F": 30, "01M": 40}
     office.come(*rows_of(3, 5, 6), *rows_of(1, 2, 0))  # the latter come late, and are dropped
     second = office.publish("2024-04-01")
     assert (second.paid, [one.name for one in second.releases]) == (False, ["2024-02", "2024-03"])
-    assert office.counts("2024-03") == {"01F": 30, "01M": 40, "02F": 10, "02M": 20, "03F": 5, "03M": 6}
+    assert office.counts("2024-03") == {
+        "01F": 30,
+        "01M": 40,
+        "02F": 10,
+        "02M": 20,
+        "03F": 5,
+        "03M": 6,
+    }
     assert office.paid == [1000]
     again = office.publish("2024-04-02")
     assert (again.releases, again.state.unpublished) == ((), ())
@@ -137,7 +170,9 @@ def test_a_series_is_paid_once_and_what_was_published_never_changes(office: Offi
         assert later[cell] == pytest.approx(answer, rel=1e-9, abs=1e-9)
     assert office.private[0].stat().st_mode & 0o777 == 0o600
     index = (office.folder / "monthly/index.html").read_text()
-    assert re.findall(r'href="([^"]*)"', index) == [f"2024-0{month}/report.html" for month in (3, 1, 2, 3)]  # the newest first, then all
+    assert re.findall(r'href="([^"]*)"', index) == [
+        f"2024-0{month}/report.html" for month in (3, 1, 2, 3)
+    ]  # the newest first, then all
     assert "3 of 6 periods are published." in index
     assert "<tr><td>2024-06<td>" in index
     office.publish("2025-01-01")
@@ -147,8 +182,16 @@ def test_a_series_is_paid_once_and_what_was_published_never_changes(office: Offi
     whole = office.publish("2025-01-02")
     assert (whole.paid, whole.releases, whole.state) == (False, (), None)
     out = office.folder / "monthly/2024-03"
-    assert "A release up to 2024-03 of a series over 6 periods. The budget is that of all its releases together." in report(out)
-    assert manifest(out)["plan"]["details"]["series"] == {"along": "month", "late": "drop", "through": "2024-03", "periods": 6}
+    assert (
+        "A release up to 2024-03 of a series over 6 periods. The budget is that of all its "
+        "releases together." in report(out)
+    )
+    assert manifest(out)["plan"]["details"]["series"] == {
+        "along": "month",
+        "late": "drop",
+        "through": "2024-03",
+        "periods": 6,
+    }
 
 
 def test_python_publishes_what_is_due_of_a_spec_with_a_series(office: Office) -> None:
@@ -158,13 +201,20 @@ def test_python_publishes_what_is_due_of_a_spec_with_a_series(office: Office) ->
     what, out = office.asked, office.folder / "monthly"
     given = {"out": out, "ledger": office.ledger}
     assert ln.release_series(what, what.source, **given, through="2024-02") == (out / "2024-02",)
-    assert [one.name for one in ln.release_series(what, pd.DataFrame({"day": ["2024-03-01"], "sex": ["F"]}), **given)] == ["2024-03"]
+    assert [
+        one.name
+        for one in ln.release_series(
+            what, pd.DataFrame({"day": ["2024-03-01"], "sex": ["F"]}), **given
+        )
+    ] == ["2024-03"]
     assert ln.release_series(what, what.source, **given) == ()
     with pytest.raises(ln.InputError, match="A series must have a ledger"):
         ln.release_series(what, what.source, out=out)
 
 
-def test_a_guard_is_paid_once_before_the_first_period_and_stops_a_series_of_which_few_rows_are_used(office: Office) -> None:
+def test_a_guard_is_paid_once_before_the_first_period_and_stops_a_series_of_which_few_rows_are_used(
+    office: Office,
+) -> None:
     office.spec(("[series]", '[plan]\nguard = "1/100"\n[series]'))
     office.come(*rows_of(1, 30, 40), *[("2023-01-15", "F")] * 200)
     with pytest.raises(ln.GuardError, match=r"Only the guard was paid, rho = 10"):
@@ -176,7 +226,10 @@ def test_a_guard_is_paid_once_before_the_first_period_and_stops_a_series_of_whic
     office.come(*[("2023-01-15", "F")] * 200)  # looked at once
     office.publish("2024-03-10")
     assert office.paid == [10, 10, 990]
-    used = [ln.read_release(office.folder / office.out / period).receipt["guard_used"] for period in ("2024-01", "2024-02")]
+    used = [
+        ln.read_release(office.folder / office.out / period).receipt["guard_used"]
+        for period in ("2024-01", "2024-02")
+    ]
     assert used == [70, 70]
 
 
@@ -191,38 +244,59 @@ count = "units"
 [series]"""
     unit = 'unit = { column = "person", max_rows = 2 }'
     office.spec(("[series]", "[[workload]]\n" + asked), ('"1000"', '"1e9"'), unit=unit)
-    office.come(("2024-01-10", "F", "ann", "100"), ("2024-01-11", "F", "ann", "600"), ("2024-01-12", "M", "bob", ""))
+    office.come(
+        ("2024-01-10", "F", "ann", "100"),
+        ("2024-01-11", "F", "ann", "600"),
+        ("2024-01-12", "M", "bob", ""),
+    )
     office.publish("2024-02-10")
-    office.come(("2024-02-10", "F", "ann", "7"), ("2024-01-15", "M", "bob", "400"))  # the latter comes late, and is dropped
+    office.come(
+        ("2024-02-10", "F", "ann", "7"), ("2024-01-15", "M", "bob", "400")
+    )  # the latter comes late, and is dropped
     office.publish("2024-03-10")
     release = ln.read_release(office.folder / office.out / "2024-02")
-    assert release.tables["sum of paid by month:prefix"].answer.round() == pytest.approx([600, 607], abs=4)
+    assert release.tables["sum of paid by month:prefix"].answer.round() == pytest.approx(
+        [600, 607], abs=4
+    )
     assert release.tables["units by month x sex"].answer.round().tolist() == [[1, 1], [1, 0]]
-    assert release.tables["count of paid by month x sex"].answer.round().tolist() == [[2, 0], [1, 0]]
+    assert release.tables["count of paid by month x sex"].answer.round().tolist() == [
+        [2, 0],
+        [1, 0],
+    ]
     means = release.statistics["mean of paid by month x sex"].numbers()
     assert means["mean"][[0, 2]].tolist() == pytest.approx([300, 7], abs=2)
     assert '["paid", ["month", "sex"]' in office.private[0].read_text()
 
 
-def test_changes_are_published_when_the_later_period_is_over_with_the_error_of_the_difference(office: Office) -> None:
+def test_changes_are_published_when_the_later_period_is_over_with_the_error_of_the_difference(
+    office: Office,
+) -> None:
     office.spec(("{ rolling = 3 }", "{ change = 2 }"), ('rho = "1000"', 'rho = "1/2"'))
     office.come(*rows_of(1, 30, 40), *rows_of(2, 10, 20), *rows_of(3, 5, 6), *rows_of(4, 15, 16))
     office.publish("2024-05-01")
     assert "month:change 2 x sex" not in (office.folder / "monthly/2024-02/tables.csv").read_text()
-    assert "month (change over 2 periods) x sex" in (office.folder / "monthly/2024-04/report.html").read_text()
+    assert (
+        "month (change over 2 periods) x sex"
+        in (office.folder / "monthly/2024-04/report.html").read_text()
+    )
     release = ln.read_release(office.folder / "monthly/2024-04")
     table, months = release.tables["month:change 2 x sex"], release.tables["month x sex"]
     assert table.labels == (("2024-03 - 2024-01", "2024-04 - 2024-02"), ("F", "M"))
     assert table.answer == pytest.approx(months.answer[2:] - months.answer[:2])
     dense = release.covariance("month x sex").reshape(4, 2, 4, 2)
-    variance = [[dense[m + 2, s, m + 2, s] + dense[m, s, m, s] - 2 * dense[m + 2, s, m, s] for s in (0, 1)] for m in (0, 1)]
+    variance = [
+        [dense[m + 2, s, m + 2, s] + dense[m, s, m, s] - 2 * dense[m + 2, s, m, s] for s in (0, 1)]
+        for m in (0, 1)
+    ]
     assert table.noise_std**2 == pytest.approx(np.array(variance))
     office.spec(("{ rolling = 3 }", "{ change = 6 }"))
     with pytest.raises(ln.InputError, match="a whole number from 1 to 5; got 6"):
         office.publish("2024-05-02")
 
 
-def test_late_rows_count_in_the_period_in_which_they_come_where_the_spec_says_so(office: Office) -> None:
+def test_late_rows_count_in_the_period_in_which_they_come_where_the_spec_says_so(
+    office: Office,
+) -> None:
     office.spec(late="arrival")
     office.come(*rows_of(1, 30, 40), *rows_of(2, 10, 20))
     office.publish("2024-02-10")
@@ -230,7 +304,14 @@ def test_late_rows_count_in_the_period_in_which_they_come_where_the_spec_says_so
     office.publish("2024-03-10")
     office.come(*rows_of(1, 0, 7), *rows_of(2, 1, 0), *rows_of(3, 3, 3))
     office.publish("2024-04-10")
-    assert office.counts("2024-03") == {"01F": 30, "01M": 40, "02F": 12, "02M": 20, "03F": 4, "03M": 10}
+    assert office.counts("2024-03") == {
+        "01F": 30,
+        "01M": 40,
+        "02F": 12,
+        "02M": 20,
+        "03F": 4,
+        "03M": 10,
+    }
 
 
 def test_another_spec_is_a_series_with_a_directory_and_a_payment_of_its_own(office: Office) -> None:
@@ -240,7 +321,11 @@ def test_another_spec_is_a_series_with_a_directory_and_a_payment_of_its_own(offi
     for part, *changes in (
         (r"\[privacy\]", ('"1000"', '"900"')),
         (r"\[series\]", ('"drop"', '"arrival"')),
-        (r"\[domain\](, \[\[workload\]\])?", ("2024-01-01", "2024-07-01"), ("2024-06-30", "2024-12-31")),
+        (
+            r"\[domain\](, \[\[workload\]\])?",
+            ("2024-01-01", "2024-07-01"),
+            ("2024-06-30", "2024-12-31"),
+        ),
     ):
         office.spec(*changes)
         with pytest.raises(ln.InputError, match=rf"another spec \(its {part} differ\)"):
@@ -254,7 +339,9 @@ def test_another_spec_is_a_series_with_a_directory_and_a_payment_of_its_own(offi
 
 
 @pytest.mark.filterwarnings("ignore:Release . of .* was stopped before it was published")
-def test_a_run_that_is_stopped_before_it_publishes_is_resumed_with_what_was_drawn(office: Office) -> None:
+def test_a_run_that_is_stopped_before_it_publishes_is_resumed_with_what_was_drawn(
+    office: Office,
+) -> None:
     office.come(*rows_of(1, 30, 40), *rows_of(2, 10, 20))
     with stopped(_finish, "build") as told:
         office.publish("2024-03-10")
@@ -270,19 +357,26 @@ def test_a_run_that_is_stopped_before_it_publishes_is_resumed_with_what_was_draw
     assert ln.resume(office.book) == []
 
 
-def test_a_lost_file_of_counts_ends_the_series_and_says_what_can_still_be_published(office: Office) -> None:
+def test_a_lost_file_of_counts_ends_the_series_and_says_what_can_still_be_published(
+    office: Office,
+) -> None:
     office.come(*rows_of(1, 30, 40))
     office.publish("2024-02-10")
     kept = office.private[0].read_bytes()
     office.private[0].unlink()
-    with pytest.raises(ln.PaidError, match=r"not published yet can still be.*nothing of it is paid again: `leastnoise ledger show "):
+    with pytest.raises(
+        ln.PaidError,
+        match=r"not published yet can still be.*nothing of it is paid again: `leastnoise ledger show ",
+    ):
         office.publish("2024-03-10")
     assert not (office.folder / "monthly/2024-02").exists()
     (office.folder / "visits.ledger.series-1.private").write_bytes(kept)
     assert [one.name for one in office.publish("2024-03-10").releases] == ["2024-02"]
 
 
-def test_a_ledger_that_was_put_back_from_a_copy_with_its_private_file_draws_no_period_again(office: Office) -> None:
+def test_a_ledger_that_was_put_back_from_a_copy_with_its_private_file_draws_no_period_again(
+    office: Office,
+) -> None:
     office.come(*rows_of(1, 30, 40), *rows_of(2, 10, 20))
     office.publish("2024-02-10")
     copied = {path: path.read_bytes() for path in office.folder.iterdir() if "ledger" in path.name}
@@ -290,13 +384,17 @@ def test_a_ledger_that_was_put_back_from_a_copy_with_its_private_file_draws_no_p
     office.publish("2024-03-10")
     for path, content in copied.items():
         path.write_bytes(content)
-    with pytest.raises(ln.LedgerError, match="has a release of 2024-02, which the ledger has not drawn"):
+    with pytest.raises(
+        ln.LedgerError, match="has a release of 2024-02, which the ledger has not drawn"
+    ):
         office.publish("2024-04-10")
 
 
 def test_a_series_goes_on_with_the_second_table_that_it_was_paid_for(office: Office) -> None:
     office.come(*rows_of(1, 30, 40), *rows_of(2, 10, 20))
-    (office.folder / "visits.csv").write_text("\n".join(["day,sex", *map(",".join, office.rows), ""]))
+    (office.folder / "visits.csv").write_text(
+        "\n".join(["day,sex", *map(",".join, office.rows), ""])
+    )
     office.on("2024-03-01")
     what, second = office.asked, pd.DataFrame({"sex": ["F", "M"], "region": ["n", "s"]})
     given = {"out": office.folder / "monthly", "ledger": office.ledger}
@@ -316,7 +414,10 @@ def test_periods_that_are_not_over_are_refused_before_anything_is_paid(office: O
     with pytest.raises(ln.InputError, match="--through"):
         office.publish("2024-03-31", through="2023-01")
     assert not (office.ledger).exists()
-    assert [one.name for one in office.publish("2024-03-01", through="2024-02").releases] == ["2024-01", "2024-02"]
+    assert [one.name for one in office.publish("2024-03-01", through="2024-02").releases] == [
+        "2024-01",
+        "2024-02",
+    ]
 
 
 def test_a_plan_of_a_series_is_no_plan_of_one_release(office: Office) -> None:
@@ -328,7 +429,10 @@ def test_a_plan_of_a_series_is_no_plan_of_one_release(office: Office) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (('rho = "1000"\n', 'epsilon = "1"\n', '"2024-06-30"', '"2044-06-30"'), "at most 128 periods"),
+        (
+            ('rho = "1000"\n', 'epsilon = "1"\n', '"2024-06-30"', '"2044-06-30"'),
+            "at most 128 periods",
+        ),
         (('rho = "1000"', 'rho = "least"'), "Give the budget of all periods together"),
         (('along = "month"', 'along = "sex"'), "an attribute with dates"),
         (('along = "month"', 'along = "week"'), "along must be one of"),
@@ -338,26 +442,62 @@ def test_a_plan_of_a_series_is_no_plan_of_one_release(office: Office) -> None:
         (('by = "month" }', 'by = "month" }\noutside = "clip"'), "null and outside"),
         (('to = "2024-06-30"', 'to = "2024-01-30"', "rolling = 3", "rolling = 1"), "at least 2"),
         (('{ month = "prefix" }', '{ sex = "identity" }'), "sex has none"),
-        (('{ month = "prefix" }', '{ month = { level = "quarter" } }'), "what a series asks along month"),
+        (
+            ('{ month = "prefix" }', '{ month = { level = "quarter" } }'),
+            "what a series asks along month",
+        ),
         (("rolling = 3 }", "rolling = 9 }"), "from 1 to 6"),
-        (('{ month = { rolling = 3 }, sex = "identity" }', '{ month = "identity", sex = { rolling = 2 } }'), "windows of dates"),
+        (
+            (
+                '{ month = { rolling = 3 }, sex = "identity" }',
+                '{ month = "identity", sex = { rolling = 2 } }',
+            ),
+            "windows of dates",
+        ),
         (("[series]", '[plan]\nobjective = "worst"\n[series]'), "a weight"),
-        (('{ month = "prefix" }', '{ month = "prefix" }\nsum = "paid"', 'late = "drop"', 'late = "arrival"'), '"drop" where sums'),
-        (('queries = { month = "prefix" }', 'means = { of = "paid", by = ["sex"] }'), "with month in by"),
-        (("clip = [0, 500]", "clip = [0, 500_000_000]", '{ month = "prefix" }', '{ month = "prefix" }\nsum = "paid"'), "a larger unit"),
+        (
+            (
+                '{ month = "prefix" }',
+                '{ month = "prefix" }\nsum = "paid"',
+                'late = "drop"',
+                'late = "arrival"',
+            ),
+            '"drop" where sums',
+        ),
+        (
+            ('queries = { month = "prefix" }', 'means = { of = "paid", by = ["sex"] }'),
+            "with month in by",
+        ),
+        (
+            (
+                "clip = [0, 500]",
+                "clip = [0, 500_000_000]",
+                '{ month = "prefix" }',
+                '{ month = "prefix" }\nsum = "paid"',
+            ),
+            "a larger unit",
+        ),
     ],
 )
-def test_what_a_series_cannot_be_is_refused(office: Office, change: tuple[str, ...], words: str) -> None:
+def test_what_a_series_cannot_be_is_refused(
+    office: Office, change: tuple[str, ...], words: str
+) -> None:
     office.spec(change[:2], change[2:] or ("", ""))
     with pytest.raises(ln.InputError, match=words):
         planned_spec(office.asked)
 
 
-def test_units_have_so_many_rows_in_each_period_and_the_price_is_in_the_plan(office: Office) -> None:
+def test_units_have_so_many_rows_in_each_period_and_the_price_is_in_the_plan(
+    office: Office,
+) -> None:
     office.spec(('"1000"', '"40000"'), unit='unit = { column = "person", max_rows = 2 }')
     privacy = office.asked.privacy
     assert (privacy.max_rows, privacy.max_per_cell) == (12, ln.PerCell(2, "month"))
-    office.come(*[("2024-01-10", "F", "ann")] * 5, *[("2024-02-10", "F", "ann")] * 5, *[("2024-02-11", "M", f"p{one}") for one in range(9)])
+    office.come(
+        *[("2024-01-10", "F", "ann")] * 5,
+        *[("2024-02-10", "F", "ann")] * 5,
+        *[("2024-02-11", "M", f"p{one}") for one in range(9)],
+    )
     office.publish("2024-03-10")
     assert office.counts("2024-02") == {"01F": 2, "01M": 0, "02F": 2, "02M": 9}
     office.spec(unit='unit = { column = "person", max_rows = 2, max_per_cell = 1 }')
@@ -369,7 +509,10 @@ def test_units_have_so_many_rows_in_each_period_and_the_price_is_in_the_plan(off
 
 
 def made_up(periods: int, **kinds: Any) -> ln.Domain:
-    return ln.Domain({"day": ln.Dates("2024-01-01", dt.date(2024, 1, 1) + dt.timedelta(days=periods - 1))}, **kinds)
+    return ln.Domain(
+        {"day": ln.Dates("2024-01-01", dt.date(2024, 1, 1) + dt.timedelta(days=periods - 1))},
+        **kinds,
+    )
 
 
 def planned(asked: ln.Workload, budget: Any) -> ln.Plan:
@@ -392,14 +535,18 @@ def test_publishing_period_by_period_has_the_least_error_of_waiting_until_the_en
     plan = planned(asked, ln.ZCDP("1/2"))
     assert plan.expected_error().tables[0].rmse == pytest.approx(2.0999, abs=5e-5)
     waiting = ln.plan(asked, ln.ZCDP("1/2"), strategy="gaussian_optimum")
-    assert plan.expected_error().total_squared_error == pytest.approx(waiting.expected_error().total_squared_error, rel=1e-5)
+    assert plan.expected_error().total_squared_error == pytest.approx(
+        waiting.expected_error().total_squared_error, rel=1e-5
+    )
     promised = [errors[0] for errors in period_errors(plan).values()]
     for periods in (1, 7, 40, 64):
         total = up_to(plan, periods).expected_error().total_squared_error
         assert total == pytest.approx(sum(one**2 for one in promised[:periods]), rel=1e-9)
 
 
-def test_under_a_pure_budget_hierarchies_are_measured_when_they_are_over_and_later_ones_improve_earlier_numbers(tmp_path) -> None:
+def test_under_a_pure_budget_hierarchies_are_measured_when_they_are_over_and_later_ones_improve_earlier_numbers(
+    tmp_path,
+) -> None:
     plan = planned(ln.queries(made_up(60), day="prefix"), ln.PureDP(1))
     (block,) = plan.measured().blocks
     assert block.rows > 60  # no cells alone
@@ -407,7 +554,10 @@ def test_under_a_pure_budget_hierarchies_are_measured_when_they_are_over_and_lat
     cells = 2 * math.exp(-1) / (1 - math.exp(-1)) ** 2 * sum(range(1, 61))  # of sums of cells alone
     assert sum(one**2 for one in promised) < 0.92 * cells
     rows = pd.DataFrame({"day": pd.to_datetime(["2024-01-01"] * 500 + ["2024-01-09"] * 300)})
-    ends = [release.answers["answer"][9] - 800 for _, release in released_up_to(plan, rows, 20, tmp_path, (10, 12))]
+    ends = [
+        release.answers["answer"][9] - 800
+        for _, release in released_up_to(plan, rows, 20, tmp_path, (10, 12))
+    ]
     assert np.abs(ends).max() < 60
     assert np.sqrt(np.mean(np.square(ends[::2]))) == pytest.approx(promised[9], rel=0.4)
 
@@ -416,24 +566,40 @@ def test_very_long_series_are_planned_by_a_form_that_is_near_the_optimum() -> No
     plan = planned(ln.queries(made_up(700), day="prefix"), ln.ZCDP("1/2"))
     assert plan.expected_error().times_least < 1.04
     early = [errors[0] ** 2 for errors in period_errors(plan).values()][:300]
-    assert up_to(plan, 300).expected_error().tables[0].rmse == pytest.approx(math.sqrt(np.mean(early)))
+    assert up_to(plan, 300).expected_error().tables[0].rmse == pytest.approx(
+        math.sqrt(np.mean(early))
+    )
 
 
 def dated(days: np.ndarray, **columns: Any) -> pd.DataFrame:
     return pd.DataFrame({"day": pd.Timestamp("2024-01-01") + pd.to_timedelta(days, "D"), **columns})
 
 
-@pytest.mark.parametrize("budget", [ln.ZCDP("1/8"), ln.ApproxDP(1, "1e-6"), ln.PureDP(1)], ids=["rho", "delta", "epsilon"])
+@pytest.mark.parametrize(
+    "budget",
+    [ln.ZCDP("1/8"), ln.ApproxDP(1, "1e-6"), ln.PureDP(1)],
+    ids=["rho", "delta", "epsilon"],
+)
 def test_sums_have_the_error_that_was_promised_for_their_period(tmp_path, budget: Any) -> None:
     periods, seeds, random = 5, 6, np.random.default_rng(6)
-    domain = made_up(periods, group=ln.Coded(40), measures={"pay": ln.Measure("pay", -3, 40, unit="0.5")})
-    asked = ln.queries(domain, day="identity", group="identity", sum="pay") + ln.queries(domain, day="prefix", group="identity", sum="pay")
+    domain = made_up(
+        periods, group=ln.Coded(40), measures={"pay": ln.Measure("pay", -3, 40, unit="0.5")}
+    )
+    asked = ln.queries(domain, day="identity", group="identity", sum="pay") + ln.queries(
+        domain, day="prefix", group="identity", sum="pay"
+    )
     plan = planned(asked + ln.queries(domain, day="prefix", group="identity"), budget)
-    days, codes, paid = random.integers(periods, size=3000), random.integers(40, size=3000), random.integers(-6, 81, size=3000) / 2
+    days, codes, paid = (
+        random.integers(periods, size=3000),
+        random.integers(40, size=3000),
+        random.integers(-6, 81, size=3000) / 2,
+    )
     truth, squares = np.zeros((periods, 40)), np.zeros((periods, 2))
     promised = np.array([row[:2] for row in period_errors(plan).values()])
     np.add.at(truth, (days, codes), paid)
-    for end, release in released_up_to(plan, dated(days, group=codes, pay=paid), seeds, tmp_path, range(1, periods + 1)):
+    for end, release in released_up_to(
+        plan, dated(days, group=codes, pay=paid), seeds, tmp_path, range(1, periods + 1)
+    ):
         for place, right in enumerate((truth[end - 1], truth[:end].sum(axis=0))):
             table = release.tables[f"sum of pay by day{':prefix' * place} x group"]
             assert table.noise_std[-1] == pytest.approx(promised[end - 1, place], rel=1e-6)
@@ -443,7 +609,9 @@ def test_sums_have_the_error_that_was_promised_for_their_period(tmp_path, budget
     assert np.sqrt(ratios.mean()) == pytest.approx(1, abs=0.05)
 
 
-def test_a_release_of_a_series_that_is_entered_into_another_ledger_is_entered_as_the_whole(office: Office) -> None:
+def test_a_release_of_a_series_that_is_entered_into_another_ledger_is_entered_as_the_whole(
+    office: Office,
+) -> None:
     """No later one of the series is entered after it."""
     office.spec(('rho = "1000"', 'epsilon = "1"\ndelta = "1e-6"'))
     office.come(("2024-01-03", "F"))
@@ -451,4 +619,6 @@ def test_a_release_of_a_series_that_is_entered_into_another_ledger_is_entered_as
     other = ln.Ledger.create(office.folder / "other", "visits", ln.Privacy(ln.ApproxDP(9, "1e-5")))
     assert str(_finish.enter_release(other, first).charge) == "epsilon = 1, delta = 0.000001"
     with pytest.raises(ln.InputError):  # it has part of the cost in rho
-        _finish.enter_release(ln.Ledger.create(office.folder / "rho", "visits", ln.Privacy(ln.ZCDP(5))), first)
+        _finish.enter_release(
+            ln.Ledger.create(office.folder / "rho", "visits", ln.Privacy(ln.ZCDP(5))), first
+        )

@@ -17,14 +17,27 @@ from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
 from leastnoise._table import Table
 
-PEOPLE = pd.DataFrame({"sex": ["F", "M", None] * 100, "age": [17, 30, 200] * 100, "income": [0.0, 250.0, -4.0] * 100})
-DOMAIN = ln.Domain({"sex": ln.Categories(["F", "M"]), "age": ln.Integers(17, 90), "income": ln.Bins(0, 100, 4, outside="clip")})
+PEOPLE = pd.DataFrame(
+    {"sex": ["F", "M", None] * 100, "age": [17, 30, 200] * 100, "income": [0.0, 250.0, -4.0] * 100}
+)
+DOMAIN = ln.Domain(
+    {
+        "sex": ln.Categories(["F", "M"]),
+        "age": ln.Integers(17, 90),
+        "income": ln.Bins(0, 100, 4, outside="clip"),
+    }
+)
 WORKLOAD = ln.marginals(DOMAIN, upto=2, of=["sex", "age"])
 
 
 def test_attributes_and_measures_that_no_query_uses_are_not_read_and_drop_no_row() -> None:
-    domain = ln.Domain({"sex": ["F", "M"], "age": ln.Integers(0, 1), "absent": ["x"]}, measures={"pay": ln.Measure("also absent", 0, 100)})
-    made = ln.plan(ln.marginals(domain, ways=1, of=["sex"]) + ln.marginals(domain, ways=0), ln.PureDP(50))
+    domain = ln.Domain(
+        {"sex": ["F", "M"], "age": ln.Integers(0, 1), "absent": ["x"]},
+        measures={"pay": ln.Measure("also absent", 0, 100)},
+    )
+    made = ln.plan(
+        ln.marginals(domain, ways=1, of=["sex"]) + ln.marginals(domain, ways=0), ln.PureDP(50)
+    )
     source = pd.DataFrame({"sex": ["F", "M", "M"], "age": [50, 60, 70]})
     assert ln.release(made, source, seed=1).answers["answer"].round().tolist() == [1, 2, 3]
     total = ln.plan(ln.marginals(domain, ways=0), ln.PureDP(50))
@@ -39,18 +52,23 @@ def test_two_private_releases_differ(tmp_path) -> None:
 
 
 def test_the_dual_bound_of_one_strategy_holds_for_all() -> None:
-    asked = ln.queries(ln.Domain(x=ln.Integers(0, 11), y=ln.Integers(0, 7)), x="prefix", y="all_ranges")
+    asked = ln.queries(
+        ln.Domain(x=ln.Integers(0, 11), y=ln.Integers(0, 7)), x="prefix", y="all_ranges"
+    )
     tried = ln.compare(asked, ln.Privacy(ln.ApproxDP(1, "1e-6")))
     assert [one.total for one in tried] == sorted(one.total for one in tried)
     assert all(one.plan.strategy == one.strategy for one in tried if one.plan is not None)
     assert tried[0].plan == ln.plan(asked, tried[0].plan.privacy)
     bounds = {
-        noise: {one.plan.lower_bound() for one in tried if one.plan is not None and one.noise == noise}
+        noise: {
+            one.plan.lower_bound() for one in tried if one.plan is not None and one.noise == noise
+        }
         for noise in (Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE)
     }
     assert [len(found) for found in bounds.values()] == [1, 1]
     least = {noise: min(one.total for one in tried if one.noise == noise) for noise in bounds}
-    # The Gaussian optimum of a product is the product of the optima, and proves it; the singular values leave 8%.
+    # The Gaussian optimum of a product is the product of the optima, and proves it; the singular
+    # values leave 8%.
     assert 1 <= least[Noise.ROUNDED_GAUSSIAN] / bounds[Noise.ROUNDED_GAUSSIAN].pop() < 1.002
     assert least[Noise.DISCRETE_LAPLACE] / bounds[Noise.DISCRETE_LAPLACE].pop() > 3.5
 
@@ -58,25 +76,71 @@ def test_the_dual_bound_of_one_strategy_holds_for_all() -> None:
 PLAN = ln.plan(ln.marginals(DOMAIN, ways=1), ln.PureDP(1))
 OF_LISTS = pa.table({"sex": [["F"]], "age": [17], "income": [0.0]})
 REFUSED = [
-    ("a workload that is none", lambda _: ln.plan([1, 2], ln.PureDP(1)), "workload must be a workload.*got 'list'"),
+    (
+        "a workload that is none",
+        lambda _: ln.plan([1, 2], ln.PureDP(1)),
+        "workload must be a workload.*got 'list'",
+    ),
     ("a budget that is none", lambda _: ln.plan(WORKLOAD, 1.0), "budget must be PureDP"),
-    ("a budget that is none to compare", lambda _: ln.compare(WORKLOAD, 1), "budget must be PureDP"),
-    ("a workload that is none to compare", lambda _: ln.compare("sex", ln.PureDP(1)), "workload must be a workload"),
+    (
+        "a budget that is none to compare",
+        lambda _: ln.compare(WORKLOAD, 1),
+        "budget must be PureDP",
+    ),
+    (
+        "a workload that is none to compare",
+        lambda _: ln.compare("sex", ln.PureDP(1)),
+        "workload must be a workload",
+    ),
     ("a plan that is none", lambda _: ln.release("plan", PEOPLE, seed=1), "plan must be a plan"),
     ("no ledger", lambda _: ln.release(PLAN, PEOPLE), "A release must have a ledger"),
-    ("a ledger of a number", lambda _: ln.release(PLAN, PEOPLE, ledger=3), "ledger must be a path or a Ledger"),
-    ("seed and ledger", lambda at: ln.release(PLAN, PEOPLE, seed=1, ledger=at / "x.ledger"), "leave out the ledger or the seed"),
+    (
+        "a ledger of a number",
+        lambda _: ln.release(PLAN, PEOPLE, ledger=3),
+        "ledger must be a path or a Ledger",
+    ),
+    (
+        "seed and ledger",
+        lambda at: ln.release(PLAN, PEOPLE, seed=1, ledger=at / "x.ledger"),
+        "leave out the ledger or the seed",
+    ),
     ("a seed that is none", lambda _: ln.release(PLAN, PEOPLE, seed=-1), "seed must be"),
-    ("options that are none", lambda _: ln.release(PLAN, PEOPLE, seed=1, options={"level": 0.9}), "options must be leastnoise.Options"),
-    ("a source that is none", lambda at: ln.release(PLAN, 17, ledger=at / "x.ledger"), "source must be"),
-    ("a source that is not there", lambda at: ln.release(PLAN, at / "no.csv", ledger=at / "x.ledger"), "no.csv"),
-    ("a column that is not there", lambda at: ln.release(PLAN, PEOPLE[["sex", "income"]], ledger=at / "x.ledger"), "age"),
-    ("a column of lists", lambda at: ln.release(PLAN, OF_LISTS, ledger=at / "x.ledger"), "'sex' of .* must hold numbers, text or dates"),
-    ("a directory that is there", lambda at: ln.release(PLAN, PEOPLE, ledger=at / "x.ledger", out=at), "must not exist yet"),
+    (
+        "options that are none",
+        lambda _: ln.release(PLAN, PEOPLE, seed=1, options={"level": 0.9}),
+        "options must be leastnoise.Options",
+    ),
+    (
+        "a source that is none",
+        lambda at: ln.release(PLAN, 17, ledger=at / "x.ledger"),
+        "source must be",
+    ),
+    (
+        "a source that is not there",
+        lambda at: ln.release(PLAN, at / "no.csv", ledger=at / "x.ledger"),
+        "no.csv",
+    ),
+    (
+        "a column that is not there",
+        lambda at: ln.release(PLAN, PEOPLE[["sex", "income"]], ledger=at / "x.ledger"),
+        "age",
+    ),
+    (
+        "a column of lists",
+        lambda at: ln.release(PLAN, OF_LISTS, ledger=at / "x.ledger"),
+        "'sex' of .* must hold numbers, text or dates",
+    ),
+    (
+        "a directory that is there",
+        lambda at: ln.release(PLAN, PEOPLE, ledger=at / "x.ledger", out=at),
+        "must not exist yet",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("call", "message"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+@pytest.mark.parametrize(
+    ("call", "message"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
+)
 def test_what_cannot_be_used_is_refused_and_costs_nothing(tmp_path, call, message: str) -> None:
     with pytest.raises(ln.InputError, match=message):
         call(tmp_path)
@@ -85,10 +149,17 @@ def test_what_cannot_be_used_is_refused_and_costs_nothing(tmp_path, call, messag
 
 # --- promised against true error for every strategy, every budget and several workloads ---
 
-SMALL = ln.Domain(a=ln.Coded(3), b=ln.Integers(0, 15), c=ln.Coded(2), measures={"pay": ln.Measure("pay", 0, 40)})
+SMALL = ln.Domain(
+    a=ln.Coded(3), b=ln.Integers(0, 15), c=ln.Coded(2), measures={"pay": ln.Measure("pay", 0, 40)}
+)
 RANGES = ln.queries(SMALL, b="all_ranges", weight="1/2")
-MIXED = ln.marginals(SMALL, ways=2) + ln.queries(SMALL, b="prefix", weight=3) + ln.marginals(SMALL, ways=1, of=["a", "c"], sum="pay")
-# They have every kind of budget and of workload, and every strategy but `union` can be used in one of them.
+MIXED = (
+    ln.marginals(SMALL, ways=2)
+    + ln.queries(SMALL, b="prefix", weight=3)
+    + ln.marginals(SMALL, ways=1, of=["a", "c"], sum="pay")
+)
+# They have every kind of budget and of workload, and every strategy but `union` can be used in one
+# of them.
 CASES = [
     (ln.PureDP("1/2"), MIXED),
     (ln.ZCDP("1/3"), RANGES),
@@ -123,7 +194,9 @@ def test_estimates_are_dense_least_squares_whose_error_is_the_promised_one(strat
         found = [*candidates(workload, Privacy(budget), strategy)]
         assert all(candidate.plan or candidate.reason for candidate in found)
         for plan in (candidate.plan for candidate in found if candidate.plan):
-            assert error_of_dense_least_squares(plan) == pytest.approx(plan.expected_error().total_squared_error, rel=1e-6)
+            assert error_of_dense_least_squares(plan) == pytest.approx(
+                plan.expected_error().total_squared_error, rel=1e-6
+            )
         used += any(candidate.plan and candidate.strategy == strategy for candidate in found)
         if used == 2:
             break

@@ -45,7 +45,12 @@ cdf = { of = "amount", by = ["store"] }
 """
 
 
-NAMES = ["mean of pay by store", "quantiles of amount by store", "distribution of age", "distribution of amount by store"]
+NAMES = [
+    "mean of pay by store",
+    "quantiles of amount by store",
+    "distribution of age",
+    "distribution of amount by store",
+]
 
 
 def spec(text: str) -> object:
@@ -77,7 +82,12 @@ def released(made: ln.Plan, tmp_path_factory) -> tuple[ln.Release, Path]:
 def test_statistics_ask_for_the_tables_that_they_need() -> None:
     what = spec(ASKED)
     asked = {product.name: str(product.weight) for product in what.workload}
-    assert asked == {"count of pay by store": "1", "sum of pay by store": "1", "store x amount:prefix": "3", "age:prefix": "1"}
+    assert asked == {
+        "count of pay by store": "1",
+        "sum of pay by store": "1",
+        "store x amount:prefix": "3",
+        "age:prefix": "1",
+    }
     assert [len(part) for part in what.parts] == [2, 1, 1, 1]
     domain = what.domain
     same = ln.mean_queries(domain, "pay", by=["store"], size=1000)
@@ -91,22 +101,32 @@ def test_statistics_ask_for_the_tables_that_they_need() -> None:
 def test_a_plan_keeps_what_was_asked_for(made: ln.Plan) -> None:
     assert made.expected_error().times_least is not None
     assert ln.Plan.from_json(made.to_json()).workload == made.workload
-    with pytest.raises(InputError, match="The tables that the mean of pay by store needs are not in the workload"):
+    with pytest.raises(
+        InputError, match="The tables that the mean of pay by store needs are not in the workload"
+    ):
         ln.Workload(made.domain, made.workload.products[1:], made.workload.statistics)
     damaged = json.loads(made.to_json())
     damaged["statistics"][-1] = {"median": {"of": "age", "by": []}}
-    with pytest.raises(InputError, match="the kind of a statistic must be one of 'means', 'quantiles', 'cdf'"):
+    with pytest.raises(
+        InputError, match="the kind of a statistic must be one of 'means', 'quantiles', 'cdf'"
+    ):
         ln.Plan.from_json(json.dumps(damaged))
 
 
 def test_answers_are_files_with_labels(released: tuple[ln.Release, Path]) -> None:
     made, out = released
     files = sorted((out / "answers").glob("s*.csv"))
-    assert [path.name for path in files] == [f"s{number}-{name.replace(' ', '-')}.csv" for number, name in enumerate(NAMES, 1)]
-    means, quantiles, ages, amounts = (list(csv.DictReader(path.read_text().splitlines())) for path in files)
+    assert [path.name for path in files] == [
+        f"s{number}-{name.replace(' ', '-')}.csv" for number, name in enumerate(NAMES, 1)
+    ]
+    means, quantiles, ages, amounts = (
+        list(csv.DictReader(path.read_text().splitlines())) for path in files
+    )
     assert list(means[0]) == ["query", "store", "mean", "low", "high", "std_error", "sum", "count"]
     found = [(row["store"], row["share"]) for row in quantiles]
-    assert found == [(store, share) for store in ("north", "south") for share in ("0.25", "0.5", "0.75")]
+    assert found == [
+        (store, share) for store in ("north", "south") for share in ("0.25", "0.5", "0.75")
+    ]
     assert [row["age"] for row in ages] == [f"<= {age}" for age in range(17, 41)]
     assert amounts[9]["amount"] == "<= 100"
     for row in quantiles:
@@ -119,11 +139,16 @@ def test_answers_are_files_with_labels(released: tuple[ln.Release, Path]) -> Non
 def test_statistics_agree_with_the_tables_beside_them(released: tuple[ln.Release, Path]) -> None:
     made, out = released
     own = made.statistics["s1"]
-    counts, sums = made.tables["count of pay by store"].answer, made.tables["sum of pay by store"].answer
+    counts, sums = (
+        made.tables["count of pay by store"].answer,
+        made.tables["sum of pay by store"].answer,
+    )
     assert own.further["count"] == pytest.approx(counts)
     assert own.further["sum"] == pytest.approx(sums)
     assert own.values == pytest.approx(sums / counts)
-    stds = [made.tables[name].noise_std for name in ("sum of pay by store", "count of pay by store")]
+    stds = [
+        made.tables[name].noise_std for name in ("sum of pay by store", "count of pay by store")
+    ]
     middle = 100  # of the values: their sums were measured together with the counts
     variance = stds[0] ** 2 + ((own.values - middle) ** 2 - middle**2) * stds[1] ** 2
     assert own.further["std_error"] == pytest.approx(np.sqrt(variance) / counts)
@@ -134,35 +159,84 @@ def test_statistics_agree_with_the_tables_beside_them(released: tuple[ln.Release
         assert np.array_equal(one.low, other.low)
     value = manifest(out)
     assert value["statistics"][0]["files"] == "answers/s1-mean-of-pay-by-store"
-    assert value["statistics"][1]["asked"] == {"quantiles": {"of": "amount", "at": ["1/4", "1/2", "3/4"], "by": ["store"]}}
+    assert value["statistics"][1]["asked"] == {
+        "quantiles": {"of": "amount", "at": ["1/4", "1/2", "3/4"], "by": ["store"]}
+    }
     assert value["statistics"][0]["tables"] == ["count of pay by store", "sum of pay by store"]
-    assert {"path", "bytes", "sha256"} <= set(next(entry for entry in value["files"] if "/s1-" in entry["path"]))
+    assert {"path", "bytes", "sha256"} <= set(
+        next(entry for entry in value["files"] if "/s1-" in entry["path"])
+    )
 
 
 @pytest.mark.parametrize(
     ("part", "message"),
     [
-        ('means = { of = "age" }', "number 1: of must be a measure of the domain (pay); got 'age'. Declare it with public bounds"),
-        ('quantiles = { of = "pay", at = ["0.5"] }', "pay is a measure: for its quantiles declare an attribute of the same column in bins"),
-        ('quantiles = { of = "store", at = ["0.5"] }', "one of Integers, Decimals, Bins or Edges, whose cells are numbers (amount, age)"),
-        ('quantiles = { of = "age", at = ["1.5"] }', "different shares above 0 and at most 1, such as 0.5 for the median; got '1.5'"),
-        ('quantiles = { of = "age", at = [0] }', "at must be different shares above 0 and at most 1"),
+        (
+            'means = { of = "age" }',
+            (
+                "number 1: of must be a measure of the domain (pay); got 'age'. Declare it with "
+                "public bounds"
+            ),
+        ),
+        (
+            'quantiles = { of = "pay", at = ["0.5"] }',
+            "pay is a measure: for its quantiles declare an attribute of the same column in bins",
+        ),
+        (
+            'quantiles = { of = "store", at = ["0.5"] }',
+            "one of Integers, Decimals, Bins or Edges, whose cells are numbers (amount, age)",
+        ),
+        (
+            'quantiles = { of = "age", at = ["1.5"] }',
+            "different shares above 0 and at most 1, such as 0.5 for the median; got '1.5'",
+        ),
+        (
+            'quantiles = { of = "age", at = [0] }',
+            "at must be different shares above 0 and at most 1",
+        ),
         ('quantiles = { of = "age", at = [0.5, "1/2"] }', "got '0.5, 0.5'"),
-        ('quantiles = { of = "age", at = "0.5" }', "at must be a list of shares above 0 and at most 1"),
+        (
+            'quantiles = { of = "age", at = "0.5" }',
+            "at must be a list of shares above 0 and at most 1",
+        ),
         ('quantiles = { of = "age" }', "quantiles must have at; it has of"),
         ('quantiles = { of = "age", at = [] }', "at least one for quantiles"),
-        ('quantiles = { of = "age", at = ["0.5"], by = ["age"] }', "age cannot be both of and in by"),
+        (
+            'quantiles = { of = "age", at = ["0.5"], by = ["age"] }',
+            "age cannot be both of and in by",
+        ),
         ('cdf = { of = "age", by = "store" }', "by must be a list of attributes"),
-        ('cdf = { of = "age", by = ["shop"] }', "by must be attributes of store, amount, age; got 'shop'"),
-        ('cdf = { of = "age", by = ["store", "store"] }', "by must be attributes without repetitions"),
+        (
+            'cdf = { of = "age", by = ["shop"] }',
+            "by must be attributes of store, amount, age; got 'shop'",
+        ),
+        (
+            'cdf = { of = "age", by = ["store", "store"] }',
+            "by must be attributes without repetitions",
+        ),
         ('cdf = { by = ["store"] }', "cdf must have of; it has by"),
         ('cdf = { of = "age", at = ["0.5"] }', "at"),
-        ('means = { of = "pay" }\nmargin = 5', "the margin of a mean must be given with a size; got '5 without a size'"),
-        ('means = { of = "pay" }\nsize = 10\nmargin = 5\nrmse = 2', "a target must be one of margin, relative and rmse"),
-        ('means = { of = "pay" }\nsize = 10\nrelative = 0.1', "got 'relative'. Other targets, and sums, are of tables"),
-        ('cdf = { of = "age" }\nsize = 10\nmargin = 5', "must be one of cdf, weight, size; got 'margin'. Other targets"),
+        (
+            'means = { of = "pay" }\nmargin = 5',
+            "the margin of a mean must be given with a size; got '5 without a size'",
+        ),
+        (
+            'means = { of = "pay" }\nsize = 10\nmargin = 5\nrmse = 2',
+            "a target must be one of margin, relative and rmse",
+        ),
+        (
+            'means = { of = "pay" }\nsize = 10\nrelative = 0.1',
+            "got 'relative'. Other targets, and sums, are of tables",
+        ),
+        (
+            'cdf = { of = "age" }\nsize = 10\nmargin = 5',
+            "must be one of cdf, weight, size; got 'margin'. Other targets",
+        ),
         ('means = { of = "pay" }\nsize = 0', "size must be"),
-        ('means = { of = "pay" }\ncdf = { of = "age" }', "must have exactly one of marginals, queries, means, quantiles, cdf, sql; got"),
+        (
+            'means = { of = "pay" }\ncdf = { of = "age" }',
+            "must have exactly one of marginals, queries, means, quantiles, cdf, sql; got",
+        ),
     ],
 )
 def test_mistakes_are_named(part: str, message: str) -> None:
@@ -173,7 +247,11 @@ def test_mistakes_are_named(part: str, message: str) -> None:
 def test_what_a_plan_cannot_give_is_refused_before_it_is_paid() -> None:
     what = spec(ASKED)
     looks = ln.Plan(workload=what.workload, privacy=what.privacy, strategy="dawa")
-    with pytest.raises(InputError, match="The mean of pay by store cannot be given by the strategy 'dawa', which decides on the way"):
+    with pytest.raises(
+        InputError,
+        match="The mean of pay by store cannot be given by the strategy 'dawa', which decides on "
+        "the way",
+    ):
         check_options(looks, Options())
 
 
@@ -194,11 +272,17 @@ def test_charts_are_dots_and_lines(released: tuple[ln.Release, Path]) -> None:
     made = released[0].statistics
     assert [one.chart(said) for one in made] == ["dots", "dots", "lines", "lines"]
     assert [row["k0"] for row in made["s1"].spec(said)["data"]["values"]] == ["north", "south"]
-    assert {row["group"] for row in made["s2"].spec(said)["data"]["values"]} == {"0.25", "0.5", "0.75"}
+    assert {row["group"] for row in made["s2"].spec(said)["data"]["values"]} == {
+        "0.25",
+        "0.5",
+        "0.75",
+    }
     lines = made["s4"].spec(said)["data"]["values"]
     assert {row["group"] for row in lines} == {"north", "south"}
     assert lines[9]["x"] == 100
-    single = ln.release(planned_spec(spec('[[workload]]\nmeans = { of = "pay" }')), PEOPLE, seed=1).statistics[0]
+    single = ln.release(
+        planned_spec(spec('[[workload]]\nmeans = { of = "pay" }')), PEOPLE, seed=1
+    ).statistics[0]
     assert single.chart(said) == ""
     with pytest.raises(InputError, match="is a single number, or too many"):
         single.plot()

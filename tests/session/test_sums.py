@@ -1,7 +1,8 @@
 """Sums under a private threshold: what a record costs, error bars given what was decided, what is cut, kept or left out, and refusals.
 
-Three ways are told apart by what is asked: sums along the number and by other attributes are cut at one threshold; sums by groups are
-measured in buckets of the number, of which each group keeps some; sums along the number alone leave out what does not stand out.
+Three ways are told apart by what is asked: sums along the number and by other attributes are cut at
+one threshold; sums by groups are measured in buckets of the number, of which each group keeps some;
+sums along the number alone leave out what does not stand out.
 """
 
 import json
@@ -44,7 +45,9 @@ def setting(asked: ln.Workload, budget: Any) -> sums.Setting:
     return sums.setting(asked, Privacy(budget))
 
 
-def released(asked: ln.Workload, table: Table, budget: Any, seed: int) -> tuple[Any, dict[str, Any]]:
+def released(
+    asked: ln.Workload, table: Table, budget: Any, seed: int
+) -> tuple[Any, dict[str, Any]]:
     """The estimator and the facts of one run, which spends all of its budget."""
     plan = setting(asked, budget).plan
     series = UnpaidSeries(terms_of(plan), table, SeededEntropy(seed))
@@ -55,19 +58,26 @@ def released(asked: ln.Workload, table: Table, budget: Any, seed: int) -> tuple[
 
 def is_near(answer: Any, exact: np.ndarray) -> bool:
     """Within six times what is said of the noise and of what was left out."""
-    return bool((np.abs(answer.values - exact) < 6 * np.hypot(answer.noise_std, np.nan_to_num(answer.approximation_std))).all())
+    return bool(
+        (
+            np.abs(answer.values - exact)
+            < 6 * np.hypot(answer.noise_std, np.nan_to_num(answer.approximation_std))
+        ).all()
+    )
 
 
 def is_one(squares: np.ndarray) -> bool:
     """Each of many releases gives a mean square of about 1; they vary because answers of one release are alike."""
-    return bool((abs(squares.mean(axis=0) - 1) < 4.5 * squares.std(axis=0) / np.sqrt(len(squares))).all())
+    return bool(
+        (abs(squares.mean(axis=0) - 1) < 4.5 * squares.std(axis=0) / np.sqrt(len(squares))).all()
+    )
 
 
 def wages(low: int = 0, high: int = 4000, unit: Any = 1, **kinds: Any) -> ln.Domain:
     return ln.Domain(kinds, measures={"wages": ln.Measure("pay", low, high, unit=unit)})
 
 
-# --- the number and another attribute: one threshold ---------------------------------------------------------------------------------
+# --- the number and another attribute: one threshold ----------------------------------------------
 
 BY_SEX_DOMAIN = wages(sex=["F", "M"], pay=ln.Bins(0, 4000, 80, closed="right"))
 RNG = np.random.default_rng(6)
@@ -94,23 +104,37 @@ def test_error_bars_cover_the_noise_given_the_threshold(budget: Any) -> None:
     estimate = Estimate(simulate(plan, TABLE, SeededEntropy(1)))
     noise_std = estimate.estimate(product).noise_std
     assert noise_std == pytest.approx(first.estimate(product).noise_std)
-    answers = np.array([estimate.like(one).values(product) for one in simulations(plan, TABLE, 150, seed=0)])
+    answers = np.array(
+        [estimate.like(one).values(product) for one in simulations(plan, TABLE, 150, seed=0)]
+    )
     scaled = (answers - cut_sums(facts["threshold"])) / noise_std
     assert is_one(np.mean(np.square(scaled), axis=(1, 2)))
     assert np.mean(np.abs(scaled) < 2.2) > 0.93
 
 
 def test_more_budget_cuts_higher_and_the_loss_is_estimated() -> None:
-    asked = ln.queries(BY_SEX_DOMAIN, sum="wages") + ln.queries(BY_SEX_DOMAIN, sex="identity", sum="wages")
-    medians = [np.median([released(asked, TABLE, ln.PureDP(size), seed)[1]["threshold"] for seed in range(5)]) for size in ("1/50", 1, 40)]
+    asked = ln.queries(BY_SEX_DOMAIN, sum="wages") + ln.queries(
+        BY_SEX_DOMAIN, sex="identity", sum="wages"
+    )
+    medians = [
+        np.median(
+            [released(asked, TABLE, ln.PureDP(size), seed)[1]["threshold"] for seed in range(5)]
+        )
+        for size in ("1/50", 1, 40)
+    ]
     assert medians[0] < medians[1] < medians[2]
     made, facts = released(asked, TABLE, ln.PureDP("1"), 3)
     exact = np.maximum(AMOUNTS - facts["threshold"], 0).sum()
-    # Counts of the tail have noise of 14 records; what lies above the threshold is a matter of some such numbers times up to 2000.
+    # Counts of the tail have noise of 14 records; what lies above the threshold is a matter of some
+    # such numbers times up to 2000.
     assert made.losses(asked.products[0]) == pytest.approx(exact, abs=60_000)
-    assert (made.estimate(asked.products[0]).approximation_std == np.abs(made.losses(asked.products[0]))).all()
+    assert (
+        made.estimate(asked.products[0]).approximation_std == np.abs(made.losses(asked.products[0]))
+    ).all()
     answer = made.estimate(asked.products[1])
-    assert answer.values == pytest.approx(cut_sums(facts["threshold"])[:, -1], abs=6 * answer.noise_std.max())
+    assert answer.values == pytest.approx(
+        cut_sums(facts["threshold"])[:, -1], abs=6 * answer.noise_std.max()
+    )
     made, facts = released(BY_SEX, TABLE, ln.PureDP("1"), 3)
     grouped = made.losses(BY_SEX.products[0])
     assert grouped.shape == (2, 80)
@@ -120,7 +144,12 @@ def test_more_budget_cuts_higher_and_the_loss_is_estimated() -> None:
 
 def test_units_and_edges_of_the_number_give_the_limits() -> None:
     cents = wages(0, 8, "0.01", pay=ln.Bins(0, 10, 4))
-    assert setting(ln.queries(cents, pay="prefix", sum="wages"), ln.PureDP(1)).edges.tolist() == [250, 500, 750, 800]
+    assert setting(ln.queries(cents, pay="prefix", sum="wages"), ln.PureDP(1)).edges.tolist() == [
+        250,
+        500,
+        750,
+        800,
+    ]
     clipped = wages(0, 9, pay=ln.Integers(0, 3, outside="clip"))
     assert setting(ln.queries(clipped, sum="wages"), ln.PureDP(1)).edges.tolist() == [1, 1, 2, 9]
 
@@ -133,16 +162,37 @@ def some_ranges(seed: int, top: int) -> object:
 
 WITH_PLANS = [
     # prefix sums of the number beside sums by group, whose joint table gains nothing
-    (11, lambda d: ln.queries(d, pay="prefix", sum="wages") + ln.queries(d, group="identity", sum="wages")),
-    (11, lambda d: ln.queries(d, group="identity", pay="all_ranges", sum="wages") + ln.queries(d, sum="wages")),
+    (
+        11,
+        lambda d: (
+            ln.queries(d, pay="prefix", sum="wages") + ln.queries(d, group="identity", sum="wages")
+        ),
+    ),
+    (
+        11,
+        lambda d: (
+            ln.queries(d, group="identity", pay="all_ranges", sum="wages")
+            + ln.queries(d, sum="wages")
+        ),
+    ),
     (60_000, lambda d: ln.queries(d, group="identity", sum="wages") + ln.queries(d, sum="wages")),
-    *[(30, lambda d, s=s: ln.queries(d, group="identity", pay=some_ranges(s, 30), sum="wages")) for s in range(5)],
-    (30, lambda d: ln.queries(d, pay=some_ranges(4, 30), sum="wages") + ln.queries(d, group="identity", sum="wages")),
+    *[
+        (30, lambda d, s=s: ln.queries(d, group="identity", pay=some_ranges(s, 30), sum="wages"))
+        for s in range(5)
+    ],
+    (
+        30,
+        lambda d: (
+            ln.queries(d, pay=some_ranges(4, 30), sum="wages")
+            + ln.queries(d, group="identity", sum="wages")
+        ),
+    ),
 ]
 
 
 @pytest.mark.parametrize(
-    ("budget", "top", "ask"), [(budget, *one) for budget, one in zip(cycle([ln.PureDP(1), ln.ZCDP("1/2")]), WITH_PLANS)]
+    ("budget", "top", "ask"),
+    [(budget, *one) for budget, one in zip(cycle([ln.PureDP(1), ln.ZCDP("1/2")]), WITH_PLANS)],
 )
 def test_every_threshold_that_may_be_chosen_has_a_plan(budget: Any, top: int, ask: Any) -> None:
     """What is paid must not fail afterwards."""
@@ -159,15 +209,24 @@ def test_every_threshold_that_may_be_chosen_has_a_plan(budget: Any, top: int, as
 def test_a_table_of_too_many_cells_is_planned_where_what_is_asked_of_it_is_little() -> None:
     domain = wages(0, 59_999, pay=ln.Integers(0, 59_999), group=ln.Coded(100_000))
     made = setting(ln.queries(domain, group="identity", sum="wages"), ln.PureDP(1))
-    assert sums.chooser(made)(np.zeros(len(made.candidates) - 1)).threshold == made.edges[made.candidates[0]]
+    assert (
+        sums.chooser(made)(np.zeros(len(made.candidates) - 1)).threshold
+        == made.edges[made.candidates[0]]
+    )
     assert sums.sums(made, 500).blocks
 
 
-# --- groups alone: buckets, of which each group keeps some ---------------------------------------------------------------------------
+# --- groups alone: buckets, of which each group keeps some ----------------------------------------
 
 GROUPS = 8
 EDGES = 25 * 2 ** np.arange(10)
-GROUPED = wages(0, 12_800, place=[f"p{one}" for one in range(GROUPS)], pay=ln.Edges([0, *EDGES.tolist()], closed="right"), sex=["F", "M"])
+GROUPED = wages(
+    0,
+    12_800,
+    place=[f"p{one}" for one in range(GROUPS)],
+    pay=ln.Edges([0, *EDGES.tolist()], closed="right"),
+    sex=["F", "M"],
+)
 BY_PLACE = ln.queries(GROUPED, place="identity", sum="wages")
 
 
@@ -179,7 +238,11 @@ def people(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def grouped(place: np.ndarray, amounts: np.ndarray) -> Table:
-    return Table(GROUPED, {"place": place, "pay": np.searchsorted(EDGES, amounts), "sex": amounts % 2}, {"wages": amounts})
+    return Table(
+        GROUPED,
+        {"place": place, "pay": np.searchsorted(EDGES, amounts), "sex": amounts % 2},
+        {"wages": amounts},
+    )
 
 
 def buckets_of(made: Any, amounts: np.ndarray) -> np.ndarray:
@@ -191,10 +254,14 @@ def test_noise_of_groups_is_exact_given_what_is_kept(budget: Any) -> None:
     place, amounts = people(3000)
     made = sums.under(setting(BY_PLACE, budget), 1600)
     kept = np.arange(GROUPS) % (len(made.buckets.ends) + 1)
-    right = np.bincount(place, np.minimum(amounts, 1600) * (buckets_of(made, amounts) < kept[place]), GROUPS)
+    right = np.bincount(
+        place, np.minimum(amounts, 1600) * (buckets_of(made, amounts) < kept[place]), GROUPS
+    )
     scaled = []
     for observation in simulations(made.measurements, grouped(place, amounts), 200, seed=0):
-        answer = ByGroup.of(observation, "pay", kept, np.zeros(GROUPS)).estimate(BY_PLACE.products[0])
+        answer = ByGroup.of(observation, "pay", kept, np.zeros(GROUPS)).estimate(
+            BY_PLACE.products[0]
+        )
         assert (answer.values[kept == 0] == 0).all()
         assert answer.noise_std[kept == 0] == pytest.approx(np.sqrt((made.noise**2).sum()))
         scaled.append(((answer.values - right) / answer.noise_std)[kept > 0])
@@ -206,11 +273,16 @@ def test_noise_of_groups_is_exact_given_what_is_kept(budget: Any) -> None:
 def test_intervals_cover_the_sums_of_values_cut_at_the_threshold(budget: Any) -> None:
     place, amounts = people(4000)
     made, inside = setting(BY_PLACE, budget), []
-    once, (wide, narrow) = runs(made.plan, grouped(place, amounts)), (interval_multiplier(made.noise, level) for level in (0.95, 0.9))
+    once, (wide, narrow) = (
+        runs(made.plan, grouped(place, amounts)),
+        (interval_multiplier(made.noise, level) for level in (0.95, 0.9)),
+    )
     for seed in range(150):
         outcome = once(SeededEntropy(seed))
         answer = outcome.estimator().estimate(BY_PLACE.products[0])
-        exact = np.bincount(place, np.minimum(amounts, outcome.finding.facts()["threshold"]), GROUPS)
+        exact = np.bincount(
+            place, np.minimum(amounts, outcome.finding.facts()["threshold"]), GROUPS
+        )
         below, above = answer.reaches(wide, narrow, 0.0)
         inside.append((answer.values - below <= exact) & (exact <= answer.values + above))
     shares = np.mean(inside, axis=0)
@@ -220,7 +292,10 @@ def test_intervals_cover_the_sums_of_values_cut_at_the_threshold(budget: Any) ->
 
 def test_which_way_sums_are_measured() -> None:
     place, amounts = people(20_000)
-    total, both = ln.queries(GROUPED, sum="wages"), ln.queries(GROUPED, place="identity", sex="identity", sum="wages")
+    total, both = (
+        ln.queries(GROUPED, sum="wages"),
+        ln.queries(GROUPED, place="identity", sex="identity", sum="wages"),
+    )
     for asked in (total, both):
         made, facts = released(asked, grouped(place, amounts), ln.PureDP(2), 3)
         exact = np.zeros((GROUPS, 2))
@@ -231,7 +306,10 @@ def test_which_way_sums_are_measured() -> None:
     by_pay = ln.queries(GROUPED, place="identity", pay="prefix", sum="wages")
     two = BY_PLACE + ln.queries(GROUPED, sex="identity", sum="wages")
     for asked, step in ((total, "groups"), (both, "groups"), (by_pay, "sums"), (two, "sums")):
-        assert [step["step"] for step in setting(asked, ln.PureDP(1)).plan.details["steps"]] == ["tail", step]
+        assert [step["step"] for step in setting(asked, ln.PureDP(1)).plan.details["steps"]] == [
+            "tail",
+            step,
+        ]
     with pytest.raises(InputError, match="Sums were measured by place alone"):
         released(BY_PLACE, grouped(place, amounts), ln.PureDP(1), 0)[0].estimate(two.products[1])
 
@@ -239,7 +317,12 @@ def test_which_way_sums_are_measured() -> None:
 def test_the_buckets_are_read_wherever_the_number_stands() -> None:
     """Groups before the number and behind it, as the domain has them."""
     place, amounts = people(500)
-    made = sums.under(setting(ln.queries(GROUPED, place="identity", sex="identity", sum="wages"), ln.PureDP(1000)), 12_800)
+    made = sums.under(
+        setting(
+            ln.queries(GROUPED, place="identity", sex="identity", sum="wages"), ln.PureDP(1000)
+        ),
+        12_800,
+    )
     (observation,) = simulations(made.measurements, grouped(place, amounts), 1, seed=1)
     values, noise = measured_by_group(observation, "pay")
     exact = np.zeros((GROUPS, 2, len(noise)))
@@ -248,8 +331,26 @@ def test_the_buckets_are_read_wherever_the_number_stands() -> None:
 
 
 DAMAGED = {
-    "kept": [[0] * (GROUPS - 1), [99] * GROUPS, [-1] * GROUPS, [2**70] * GROUPS, ["1"] * GROUPS, [1.5] * GROUPS, 3, None],
-    "missing": [[1.0] * (GROUPS - 1), [-1.0] * GROUPS, ["1"] * GROUPS, [None] * GROUPS, [10**400] * GROUPS, [[1.0] * GROUPS], 3, None],
+    "kept": [
+        [0] * (GROUPS - 1),
+        [99] * GROUPS,
+        [-1] * GROUPS,
+        [2**70] * GROUPS,
+        ["1"] * GROUPS,
+        [1.5] * GROUPS,
+        3,
+        None,
+    ],
+    "missing": [
+        [1.0] * (GROUPS - 1),
+        [-1.0] * GROUPS,
+        ["1"] * GROUPS,
+        [None] * GROUPS,
+        [10**400] * GROUPS,
+        [[1.0] * GROUPS],
+        3,
+        None,
+    ],
     "threshold": [5, 0, -7, "800", 1.5, 10**30, None],
     "estimated_loss": [-1.0, "1", 10**400, None],
     "measure": ["others", 3],
@@ -264,13 +365,18 @@ def test_what_no_release_has_found_is_refused_when_it_is_read(name: str) -> None
     outcome_from_json(plan.to_json(), json.dumps(value))
     for damaged in DAMAGED[name]:
         with pytest.raises(InputError, match="This is not an observation, or a damaged one"):
-            outcome_from_json(plan.to_json(), json.dumps({**value, "outcome": {**value["outcome"], name: damaged}}))
+            outcome_from_json(
+                plan.to_json(),
+                json.dumps({**value, "outcome": {**value["outcome"], name: damaged}}),
+            )
 
 
-# --- the number alone: buckets, of which those that do not stand out are left out ----------------------------------------------------
+# --- the number alone: buckets, of which those that do not stand out are left out -----------------
 
 ALONG = wages(pay=ln.Bins(0, 4000, 20, closed="right"))
-ALONG_PAY = ln.queries(ALONG, pay="prefix", sum="wages") + ln.queries(ALONG, pay="identity", sum="wages")
+ALONG_PAY = ln.queries(ALONG, pay="prefix", sum="wages") + ln.queries(
+    ALONG, pay="identity", sum="wages"
+)
 
 
 def along(amounts: np.ndarray) -> Table:
@@ -278,7 +384,9 @@ def along(amounts: np.ndarray) -> Table:
 
 
 def amounts_of(count: int, low: float = 0.0) -> np.ndarray:
-    return np.clip(np.rint(low + np.random.default_rng(6).lognormal(5.0, 0.6, count)), 1, 4000).astype(np.int64)
+    return np.clip(
+        np.rint(low + np.random.default_rng(6).lognormal(5.0, 0.6, count)), 1, 4000
+    ).astype(np.int64)
 
 
 def sums_of(amounts: np.ndarray) -> np.ndarray:
@@ -289,18 +397,29 @@ def sums_of(amounts: np.ndarray) -> np.ndarray:
 def test_noise_is_exact_given_what_is_left_out(budget: Any) -> None:
     """Also where something was left out, of which each answer falls short as is said of it."""
     amounts = amounts_of(3000)
-    measured, exact = simulations(sums.measured(setting(ALONG_PAY, budget))[1], along(amounts), 200, seed=0), sums_of(amounts)
+    measured, exact = (
+        simulations(sums.measured(setting(ALONG_PAY, budget))[1], along(amounts), 200, seed=0),
+        sums_of(amounts),
+    )
     for first, stop in ((0, 20), (1, 10)):
-        lost = [(cell, cell + 1, float(exact[cell])) for cell in range(20) if not first <= cell < stop and exact[cell]]
+        lost = [
+            (cell, cell + 1, float(exact[cell]))
+            for cell in range(20)
+            if not first <= cell < stop and exact[cell]
+        ]
         squares = np.zeros((len(measured), 2))
         for number, observation in enumerate(measured):
             estimator = LeftOut.of(observation, first, stop, lost)
-            for place, (product, right) in enumerate(zip(ALONG_PAY, (np.cumsum(exact), exact), strict=True)):
+            for place, (product, right) in enumerate(
+                zip(ALONG_PAY, (np.cumsum(exact), exact), strict=True)
+            ):
                 answer = estimator.estimate(product)
                 assert (answer.noise_std > 0).all()
                 expected = right - answers_of(product, estimator.missing)
                 known = (answer.values != 0) | (np.abs(expected) > 1e-6)
-                squares[number, place] = np.mean(((answer.values - expected)[known] / answer.noise_std[known]) ** 2)
+                squares[number, place] = np.mean(
+                    ((answer.values - expected)[known] / answer.noise_std[known]) ** 2
+                )
         assert is_one(squares)
 
 
@@ -317,16 +436,23 @@ def test_a_maximum_far_above_all_values_does_no_harm_along_the_number() -> None:
 
 
 def test_small_values_that_nobody_has_are_nothing() -> None:
-    kept = [released(ALONG_PAY, along(amounts_of(20_000, 2100.0)), ln.PureDP("1/10"), seed)[1] for seed in range(10)]
+    kept = [
+        released(ALONG_PAY, along(amounts_of(20_000, 2100.0)), ln.PureDP("1/10"), seed)[1]
+        for seed in range(10)
+    ]
     assert sum(facts["first"] == 8 for facts in kept) >= 6
     assert all(facts["stop"] == 20 for facts in kept)
 
 
-@pytest.mark.parametrize(("most", "budget"), [(4000, ln.PureDP(1)), (400, ln.PureDP("1/10")), (400, ln.ZCDP("1/500"))])
+@pytest.mark.parametrize(
+    ("most", "budget"), [(4000, ln.PureDP(1)), (400, ln.PureDP("1/10")), (400, ln.ZCDP("1/500"))]
+)
 def test_a_second_hump_is_no_noise(most: int, budget: Any) -> None:
     """Its sum is three times as large as the first one's, with nothing between them: no tail falls like that, and it is clear."""
     amounts = np.concatenate([np.clip(amounts_of(20_000), 1, most), np.full(3000, 3500)])
-    assert {released(ALONG_PAY, along(amounts), budget, seed)[1]["stop"] for seed in range(5)} == {20}
+    assert {released(ALONG_PAY, along(amounts), budget, seed)[1]["stop"] for seed in range(5)} == {
+        20
+    }
 
 
 def weighted(asked: ln.Workload, budget: Any, seed: int) -> tuple[Any, Any, np.ndarray, np.ndarray]:
@@ -335,7 +461,12 @@ def weighted(asked: ln.Workload, budget: Any, seed: int) -> tuple[Any, Any, np.n
     (observation,) = simulations(made, along(amounts_of(500)), 1, seed=seed)
     (block,), (values,) = made.blocks, observation.values
     weights = block.factors[0].weights.astype(float)
-    return buckets, observation, weights[:, None] * dense(block.factors[0].operator)[:, buckets.starts], weights * values / made.grid
+    return (
+        buckets,
+        observation,
+        weights[:, None] * dense(block.factors[0].operator)[:, buckets.starts],
+        weights * values / made.grid,
+    )
 
 
 @every_budget
@@ -347,11 +478,17 @@ def test_what_is_kept_is_least_squares_without_the_columns_of_the_rest(budget: A
     expected[2:10] = np.linalg.lstsq(rows[:, 2:10], measured, rcond=None)[0]
     assert estimator.kept.even == pytest.approx(expected, rel=1e-9)
     short = np.linalg.lstsq(rows[:, 2:10], rows[:, 10:] @ np.full(10, 100.0), rcond=None)[0]
-    assert estimator.missing == pytest.approx(np.concatenate([np.zeros(2), -short, np.full(10, 100.0)]), rel=1e-6, abs=1e-6)
+    assert estimator.missing == pytest.approx(
+        np.concatenate([np.zeros(2), -short, np.full(10, 100.0)]), rel=1e-6, abs=1e-6
+    )
 
 
 @pytest.mark.parametrize(
-    ("kind", "budget"), [("prefix", BUDGETS[1]), ({"matrix": np.random.default_rng(2).integers(0, 2, (7, 20)).tolist()}, BUDGETS[0])]
+    ("kind", "budget"),
+    [
+        ("prefix", BUDGETS[1]),
+        ({"matrix": np.random.default_rng(2).integers(0, 2, (7, 20)).tolist()}, BUDGETS[0]),
+    ],
 )
 def test_sides_are_those_of_least_squares_with_all_columns(kind: object, budget: Any) -> None:
     """By dense algebra: the upper one leaves nothing out, the lower one takes back what is carried with a sign below 0."""
@@ -362,14 +499,17 @@ def test_sides_are_those_of_least_squares_with_all_columns(kind: object, budget:
     left = np.setdiff1d(np.arange(len(buckets.starts)), kept)
     recover = np.zeros((len(buckets.starts), len(rows)))
     recover[kept] = np.linalg.pinv(rows[:, kept])
-    # an answer adds up queries @ recover @ rows of the true sums, where queries of them are asked for
+    # an answer adds up queries @ recover @ rows of the true sums, where queries of them are asked
+    # for
     raised = np.maximum((queries @ (recover @ rows))[:, left] - queries[:, left], 0.0)
     noise = block_variance(observation.measurements, observation.measurements.blocks[0])
     sides = LeftOut.of(observation, 2, 10, []).estimate(asked.products[0]).sides
     assert sides is not None
     assert raised.max() > 0.01
     assert sides.most == pytest.approx(queries @ full @ measured, rel=1e-6)
-    assert sides.most_std == pytest.approx(np.sqrt(noise * ((queries @ full) ** 2).sum(axis=1)), rel=1e-6)
+    assert sides.most_std == pytest.approx(
+        np.sqrt(noise * ((queries @ full) ** 2).sum(axis=1)), rel=1e-6
+    )
     lower = queries @ recover - raised @ full[left]
     assert sides.least == pytest.approx(lower @ measured, rel=1e-6, abs=1e-3)
     assert sides.least_std == pytest.approx(np.sqrt(noise * (lower**2).sum(axis=1)), rel=1e-6)
@@ -382,15 +522,28 @@ def test_intervals_hold_the_sums_of_all_values_query_by_query() -> None:
     measured = simulations(made, along(amounts), 150, seed=4)
     choices = buckets.choices(Expanded.of(measured[0], None).covariance)
     exact = np.concatenate([np.cumsum(sums_of(amounts)), sums_of(amounts)])
-    times, once, half = interval_multiplier(made.noise, 0.95), interval_multiplier(made.noise, 0.9), 0.5 / made.grid
+    times, once, half = (
+        interval_multiplier(made.noise, 0.95),
+        interval_multiplier(made.noise, 0.9),
+        0.5 / made.grid,
+    )
     stops, inside, without = set(), [], []
     for observation in measured:
         kept = choices.kept(Expanded.of(observation, None).counts)
         stops.add(kept.stop)
-        answers = [LeftOut.of(observation, kept.first, kept.stop, kept.losses).estimate(product) for product in ALONG_PAY]
+        answers = [
+            LeftOut.of(observation, kept.first, kept.stop, kept.losses).estimate(product)
+            for product in ALONG_PAY
+        ]
         apart = exact - np.concatenate([one.values for one in answers])
-        for seen, each in ((inside, answers), (without, [replace(one, sides=None) for one in answers])):
-            below, above = (np.concatenate(side) for side in zip(*(one.reaches(times, once, half) for one in each), strict=True))
+        for seen, each in (
+            (inside, answers),
+            (without, [replace(one, sides=None) for one in answers]),
+        ):
+            below, above = (
+                np.concatenate(side)
+                for side in zip(*(one.reaches(times, once, half) for one in each), strict=True)
+            )
             seen.append((-below <= apart) & (apart <= above))
     assert len(stops) > 1
     assert np.mean(inside, axis=0).min() > 0.87  # 0.95 less four standard errors
@@ -400,9 +553,13 @@ def test_intervals_hold_the_sums_of_all_values_query_by_query() -> None:
 def test_a_stop_is_chosen_anew_without_what_lies_above() -> None:
     """Queries reach across buckets: what lies above blurs those below until it is taken for nothing."""
     long = wages(pay=ln.Bins(0, 4000, 80, closed="right"))
-    buckets, made = sums.measured(setting(ln.queries(long, pay="prefix", sum="wages"), ln.PureDP("1/10")))
+    buckets, made = sums.measured(
+        setting(ln.queries(long, pay="prefix", sum="wages"), ln.PureDP("1/10"))
+    )
     amounts = np.minimum(amounts_of(20_000), 700)
-    measured = simulations(made, Table(long, {"pay": -(-amounts // 50) - 1}, {"wages": amounts}), 20, seed=1)
+    measured = simulations(
+        made, Table(long, {"pay": -(-amounts // 50) - 1}, {"wages": amounts}), 20, seed=1
+    )
     full = [LeftOut.of(one, 0, 80, ()).full for one in measured]
     choices = buckets.choices(full[0].covariance)
     enough = int(np.searchsorted(buckets.stops[buckets.ends - 1], 14))
@@ -410,10 +567,14 @@ def test_a_stop_is_chosen_anew_without_what_lies_above() -> None:
     assert (within <= alone * (1 + 1e-9)).all()
     assert within[-1] < 0.99 * alone[-1]
     stops = sorted(choices.kept(one.counts).stop for one in full)
-    assert buckets.stops[buckets.ends[enough - 1] - 1] <= stops[10] <= buckets.stops[buckets.ends[enough] - 1]
+    assert (
+        buckets.stops[buckets.ends[enough - 1] - 1]
+        <= stops[10]
+        <= buckets.stops[buckets.ends[enough] - 1]
+    )
 
 
-# --- all of them ---------------------------------------------------------------------------------------------------------------------
+# --- all of them ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -429,15 +590,25 @@ def test_no_record_changes_the_sums_by_more_than_is_paid(kind: Any, by_group: bo
     """By brute force, under every threshold: every cell, and in it every value that changes a measured sum most."""
     edges, epsilon = [int(end) for end in kind.edges], Fraction(1, 3)
     asked = {"sex": "identity"} if by_group else {"pay": "prefix"}
-    made = setting(ln.queries(wages(0, edges[-1], sex=["F", "M"], pay=kind), sum="wages", **asked), ln.PureDP(epsilon))
+    made = setting(
+        ln.queries(wages(0, edges[-1], sex=["F", "M"], pay=kind), sum="wages", **asked),
+        ln.PureDP(epsilon),
+    )
     if by_group:
-        steps = [sums.under(made, threshold).measurements for threshold in made.edges[candidate_cells(made.edges)].tolist()]
+        steps = [
+            sums.under(made, threshold).measurements
+            for threshold in made.edges[candidate_cells(made.edges)].tolist()
+        ]
     else:
         steps = [sums.measured(made)[1]]
     paid = epsilon * (Fraction(9, 10) if by_group else 1)
     for measurements in steps:
         (block,) = measurements.blocks
-        lost = [_loss(block, cell, value) for cell in range(len(edges) - 1) for value in (edges[cell] + 1, edges[cell + 1], edges[-1])]
+        lost = [
+            _loss(block, cell, value)
+            for cell in range(len(edges) - 1)
+            for value in (edges[cell] + 1, edges[cell + 1], edges[-1])
+        ]
         assert Fraction(98, 100) * paid < max(lost) <= paid
 
 
@@ -455,14 +626,41 @@ FEW = np.minimum(amounts_of(20_000), 700)
 @pytest.mark.parametrize(
     ("asked", "budget", "rows", "exact", "regime", "words"),
     [
-        (BY_SEX, 1, {"sex": np.array(["F", "M"])[SEX], "pay": AMOUNTS}, cut_sums(4000), "truncated", "were counted as"),
-        (BY_PLACE, 1, {"place": [f"p{place}" for place in PLACES], "pay": MANY}, np.bincount(PLACES, MANY), "grouped", "were counted as"),
-        (ALONG_PAY, "1/10", {"pay": FEW}, np.cumsum(sums_of(FEW)), "bucketed", "did not stand out of their noise"),
+        (
+            BY_SEX,
+            1,
+            {"sex": np.array(["F", "M"])[SEX], "pay": AMOUNTS},
+            cut_sums(4000),
+            "truncated",
+            "were counted as",
+        ),
+        (
+            BY_PLACE,
+            1,
+            {"place": [f"p{place}" for place in PLACES], "pay": MANY},
+            np.bincount(PLACES, MANY),
+            "grouped",
+            "were counted as",
+        ),
+        (
+            ALONG_PAY,
+            "1/10",
+            {"pay": FEW},
+            np.cumsum(sums_of(FEW)),
+            "bucketed",
+            "did not stand out of their noise",
+        ),
     ],
     ids=["truncated", "grouped", "bucketed"],
 )
-def test_releases_by_name_are_read_again_and_say_what_was_cut(tmp_path, asked, budget, rows, exact, regime, words) -> None:
-    plan, ledger, out = ln.plan(asked, ln.PureDP(budget), strategy="truncated_sums"), tmp_path / "people.ledger", tmp_path / "out"
+def test_releases_by_name_are_read_again_and_say_what_was_cut(
+    tmp_path, asked, budget, rows, exact, regime, words
+) -> None:
+    plan, ledger, out = (
+        ln.plan(asked, ln.PureDP(budget), strategy="truncated_sums"),
+        tmp_path / "people.ledger",
+        tmp_path / "out",
+    )
     release = ln.release(plan, pd.DataFrame(rows), ledger=ledger, out=out)
     book = ln.Ledger.open(ledger)
     assert (book.left().epsilon, len(book.entries())) == (0, 1)
@@ -470,7 +668,9 @@ def test_releases_by_name_are_read_again_and_say_what_was_cut(tmp_path, asked, b
     assert told["plan"]["outcome"]["regime"] == regime
     assert words in " ".join(told["intervals"]["does_not_cover"])
     table, again = release.tables["q1"], ln.read_release(out).tables["q1"]
-    rest = 0 if regime == "bucketed" else 3000  # what the threshold cuts, and the estimate of the loss misses
+    rest = (
+        0 if regime == "bucketed" else 3000
+    )  # what the threshold cuts, and the estimate of the loss misses
     spread = 6 * table.noise_std + 4 * table.approximation_std + rest
     assert (np.abs(table.answer.reshape(-1) - exact.reshape(-1)) < spread.reshape(-1)).all()
     assert (again.answer == table.answer).all()
@@ -482,27 +682,52 @@ def test_a_plan_from_a_file_is_checked_before_it_is_paid(asked: ln.Workload) -> 
     plan = setting(asked, ln.PureDP(1)).plan
     assert sums.setting_of(Plan.from_json(plan.to_json())).attribute == "pay"
     for changed in ({"details": {**plan.details, "attribute": "sex"}}, {"strategy": "dawa"}):
-        with pytest.raises(InputError, match=r"not those of this version\. Make the plan again; nothing was spent"):
+        with pytest.raises(
+            InputError, match=r"not those of this version\. Make the plan again; nothing was spent"
+        ):
             sums.setting_of(replace(plan, **changed))
 
 
 LARGE = wages(0, 2 * 10**7, "0.01", pay=ln.Bins(0, 2 * 10**7, 1000))
-FINE, FINER = wages(0, 1999, sex=["F", "M"], pay=ln.Integers(0, 1999)), wages(0, 4999, pay=ln.Integers(0, 4999))
+FINE, FINER = (
+    wages(0, 1999, sex=["F", "M"], pay=ln.Integers(0, 1999)),
+    wages(0, 4999, pay=ln.Integers(0, 4999)),
+)
 
 
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        (ln.queries(ALONG, pay="prefix"), "truncated_sums answers sums of one measure; this workload asks for counts"),
-        (BY_SEX + ln.queries(BY_SEX_DOMAIN, pay="prefix"), "this workload asks for sums of wages and counts"),
-        (ln.queries(wages(sex=["F", "M"]), sex="identity", sum="wages"), "the domain must have the attribute pay as Integers or Bins"),
-        (ln.queries(wages(-3, 3, pay=ln.Integers(-3, 3)), sum="wages"), "wages must not be negative; its lower bound is -3 units"),
-        (ln.queries(LARGE, pay="prefix", sum="wages"), "The public bounds are too large for exact arithmetic: up to 2000000000 units"),
-        (ln.queries(FINE, sex="identity", pay="prefix", sum="wages"), "at most 1024 cells that queries tell apart; it has 2000 cells"),
+        (
+            ln.queries(ALONG, pay="prefix"),
+            "truncated_sums answers sums of one measure; this workload asks for counts",
+        ),
+        (
+            BY_SEX + ln.queries(BY_SEX_DOMAIN, pay="prefix"),
+            "this workload asks for sums of wages and counts",
+        ),
+        (
+            ln.queries(wages(sex=["F", "M"]), sex="identity", sum="wages"),
+            "the domain must have the attribute pay as Integers or Bins",
+        ),
+        (
+            ln.queries(wages(-3, 3, pay=ln.Integers(-3, 3)), sum="wages"),
+            "wages must not be negative; its lower bound is -3 units",
+        ),
+        (
+            ln.queries(LARGE, pay="prefix", sum="wages"),
+            "The public bounds are too large for exact arithmetic: up to 2000000000 units",
+        ),
+        (
+            ln.queries(FINE, sex="identity", pay="prefix", sum="wages"),
+            "at most 1024 cells that queries tell apart; it has 2000 cells",
+        ),
         (ln.queries(FINER, pay=ln.ranges([(1, 40), (20, 90)]), sum="wages"), "at most 4096 cells"),
     ],
 )
-def test_what_no_release_could_plan_is_refused_when_it_is_planned(asked: ln.Workload, message: str) -> None:
+def test_what_no_release_could_plan_is_refused_when_it_is_planned(
+    asked: ln.Workload, message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         setting(asked, ln.PureDP(1))
 
@@ -519,29 +744,50 @@ def test_names_of_earlier_versions_name_the_one_there_is(name: str) -> None:
         one_of("[plan] strategy", name, ("auto", *PLANNERS, *BY_NAME))
 
 
-# --- public bounds of the measure ----------------------------------------------------------------------------------------------------
+# --- public bounds of the measure -----------------------------------------------------------------
 
-WAYS: list[dict[str, str]] = [{"group": "identity"}, {"group": "identity", "pay": "prefix"}, {"pay": "prefix"}]
+WAYS: list[dict[str, str]] = [
+    {"group": "identity"},
+    {"group": "identity", "pay": "prefix"},
+    {"pay": "prefix"},
+]
 
 
 def planned(asked: dict[str, str], budget: Any, pay: Any, *bounds: Any) -> Plan:
-    return ln.plan(ln.queries(wages(*bounds, group=["a", "b"], pay=pay), sum="wages", **asked), budget, strategy="truncated_sums")
+    return ln.plan(
+        ln.queries(wages(*bounds, group=["a", "b"], pay=pay), sum="wages", **asked),
+        budget,
+        strategy="truncated_sums",
+    )
 
 
 @pytest.mark.parametrize("asked", WAYS[:2])
 @pytest.mark.parametrize("amount", ["1", "4"])
-def test_bounds_too_large_for_the_counts_beside_them_are_refused_before_payment(asked: dict[str, str], amount: str) -> None:
+def test_bounds_too_large_for_the_counts_beside_them_are_refused_before_payment(
+    asked: dict[str, str], amount: str
+) -> None:
     """Counts need a finer grid than sums under (epsilon, delta), and what was measured is kept on the finer one."""
     refused, cells = [], np.arange(40) % 8
     tried = (20_000, 400_000, 1_500_000, 4_000_000, 20_000_000)
     for most in tried:
         try:
-            plan = planned(asked, ln.ApproxDP(amount, "1/1000000"), ln.Bins(0, most, 8, closed="right"), 0, most, "0.01")
+            plan = planned(
+                asked,
+                ln.ApproxDP(amount, "1/1000000"),
+                ln.Bins(0, most, 8, closed="right"),
+                0,
+                most,
+                "0.01",
+            )
             once = mechanism_of(plan).ready(plan)  # the last that may refuse
         except InputError as error:
             refused.append(str(error))
             continue
-        table = Table(plan.domain, {"group": cells % 2, "pay": cells}, {"wages": (cells * most * 100) // 8 + 1})
+        table = Table(
+            plan.domain,
+            {"group": cells % 2, "pay": cells},
+            {"wages": (cells * most * 100) // 8 + 1},
+        )
         outcome = once(UnpaidSeries(terms_of(plan), table, SeededEntropy(1)))
         assert np.isfinite(outcome.estimator().estimate(plan.workload.products[0]).values).all()
     assert 0 < len(refused) < len(tried)
@@ -554,22 +800,38 @@ def test_values_below_the_lower_bound_are_raised_to_it(asked: dict[str, str]) ->
     plan = planned(asked, ln.PureDP(10), ln.Bins(0, 1000, 50, closed="right"), 100, 1000)
     numbers = np.random.default_rng(0).integers(1, 150, 40_000)
     amounts = np.maximum(numbers, 100)
-    table = Table(plan.domain, {"group": numbers % 2, "pay": -(-numbers // 20) - 1}, {"wages": amounts})
+    table = Table(
+        plan.domain, {"group": numbers % 2, "pay": -(-numbers // 20) - 1}, {"wages": amounts}
+    )
     answer = run(plan, table, 2).estimator().estimate(plan.workload.products[0])
     right = np.bincount(numbers % 2, amounts) if "group" in asked else amounts.sum()
-    assert (answer.values if asked == WAYS[0] else answer.values[..., -1]) == pytest.approx(right, rel=0.002)
+    assert (answer.values if asked == WAYS[0] else answer.values[..., -1]) == pytest.approx(
+        right, rel=0.002
+    )
 
 
 @pytest.mark.parametrize("asked", WAYS[:2])
 @pytest.mark.parametrize("most", [12_800, 40_000])
-def test_nulls_in_a_cell_of_their_own_do_not_move_the_threshold(asked: dict[str, str], most: int) -> None:
+def test_nulls_in_a_cell_of_their_own_do_not_move_the_threshold(
+    asked: dict[str, str], most: int
+) -> None:
     """They add the lower bound; a third of the rows, counted above every threshold, would have driven it up."""
     random, edges = np.random.default_rng(1), [0, *EDGES.tolist()]
     amounts = np.where(random.random(3000) < 1 / 3, 0, random.integers(1, 400, 3000))
-    cells, group = np.where(amounts == 0, len(EDGES), np.searchsorted(EDGES, amounts)), random.integers(0, 2, 3000)
+    cells, group = (
+        np.where(amounts == 0, len(EDGES), np.searchsorted(EDGES, amounts)),
+        random.integers(0, 2, 3000),
+    )
     thresholds = []
     for null, rows in (("drop", amounts > 0), ("other", slice(None))):
         plan = planned(asked, ln.PureDP(1), ln.Edges(edges, closed="right", null=null), 0, most)
-        once = runs(plan, Table(plan.domain, {"group": group[rows], "pay": cells[rows]}, {"wages": amounts[rows]}))
-        thresholds.append([once(SeededEntropy(seed)).finding.facts()["threshold"] for seed in range(3)])
+        once = runs(
+            plan,
+            Table(
+                plan.domain, {"group": group[rows], "pay": cells[rows]}, {"wages": amounts[rows]}
+            ),
+        )
+        thresholds.append(
+            [once(SeededEntropy(seed)).finding.facts()["threshold"] for seed in range(3)]
+        )
     assert thresholds[0] == thresholds[1]

@@ -17,21 +17,33 @@ from leastnoise._kernel import Series, _keys, _series
 from leastnoise._session import _finish
 from session.releasing import stopped
 
-PLAN = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"], age=ln.Integers(17, 90)), ways=2), ln.PureDP(1))
+PLAN = ln.plan(
+    ln.marginals(ln.Domain(sex=["F", "M"], age=ln.Integers(17, 90)), ways=2), ln.PureDP(1)
+)
 SEARCH = ln.plan_categories("agent", ln.Unknown(9, outside="other"), ln.ApproxDP("1/2", "1e-9"))
 FORMATS = ln.Options(formats=("csv", "parquet", "xlsx", "sdmx"))
-pytestmark = pytest.mark.filterwarnings("ignore:Release . of .* was stopped before it was published")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Release . of .* was stopped before it was published"
+)
 few_and_many = pytest.mark.parametrize("rows", [10**3, 10**6])
 
 
 def people(rows: int) -> pd.DataFrame:
     rng = np.random.default_rng(rows)
-    return pd.DataFrame({"sex": rng.choice(["F", "M"], rows), "age": rng.integers(17, 91, rows), "agent": rng.choice(["a", "b"], rows)})
+    return pd.DataFrame(
+        {
+            "sex": rng.choice(["F", "M"], rows),
+            "age": rng.integers(17, 91, rows),
+            "agent": rng.choice(["a", "b"], rows),
+        }
+    )
 
 
 def times(path) -> list[float]:
     """Of birth where the file system has it, of modification and of change."""
-    birth, modified, changed = map(float, subprocess.check_output(["stat", "-c", "%.9W %.9Y %.9Z", path], text=True).split())
+    birth, modified, changed = map(
+        float, subprocess.check_output(["stat", "-c", "%.9W %.9Y %.9Z", path], text=True).split()
+    )
     return [*([birth] if birth else []), modified, changed]
 
 
@@ -42,9 +54,15 @@ def older_than(marker, published):
 def clocks(path) -> set[str]:
     """Every time of day within a file; within an archive those of its parts, and in the texts of its parts."""
     if not zipfile.is_zipfile(path):
-        return {clock.decode() for clock in re.findall(rb"\b[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\b", path.read_bytes())}
+        return {
+            clock.decode()
+            for clock in re.findall(rb"\b[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\b", path.read_bytes())
+        }
     with zipfile.ZipFile(path) as archive:
-        found = {re.search(rb"[0-2][0-9]:[0-5][0-9]:[0-5][0-9]", archive.read(one)) for one in archive.namelist()} - {None}
+        found = {
+            re.search(rb"[0-2][0-9]:[0-5][0-9]:[0-5][0-9]", archive.read(one))
+            for one in archive.namelist()
+        } - {None}
         assert {one.date_time[3:] for one in archive.infolist()} == {(0, 0, 0)}
     return {clock.group().decode() for clock in found}
 
@@ -54,7 +72,10 @@ def check(marker, published) -> None:
     assert {clock for path in published if path.is_file() for clock in clocks(path)} <= {"00:00:00"}
     assert older_than(marker, published) == []
     if len(times(marker)) == 2:
-        pytest.skip("this file system tells no time of birth; the times of modification and change were compared, and are right")
+        pytest.skip(
+            "this file system tells no time of birth; the times of modification and change were "
+            "compared, and are right"
+        )
 
 
 @pytest.fixture
@@ -63,7 +84,10 @@ def first_draw(tmp_path, monkeypatch):
     marker = tmp_path / "drawn"
 
     def marked(real):
-        return lambda *given, **named: (real(*given, **named), marker.touch() if not marker.exists() else None)[0]
+        return lambda *given, **named: (
+            real(*given, **named),
+            marker.touch() if not marker.exists() else None,
+        )[0]
 
     monkeypatch.setattr(_series, "draw", marked(_series.draw))
     monkeypatch.setattr(_keys.KeySearch, "draw", marked(_keys.KeySearch.draw))
@@ -80,10 +104,21 @@ def test_all_that_is_published_is_younger_than_the_first_noise(rows, tmp_path, f
 
 
 @few_and_many
-@pytest.mark.parametrize("stop", [(), (Series, "find"), (_finish, "write_categories")], ids=["at once", "before its draw", "after it"])
+@pytest.mark.parametrize(
+    "stop",
+    [(), (Series, "find"), (_finish, "write_categories")],
+    ids=["at once", "before its draw", "after it"],
+)
 def test_found_categories_are_younger_than_their_noise(rows, stop, tmp_path, first_draw):
     ledger, out = tmp_path / "people.ledger", tmp_path / "new" / "agents"
-    find = partial(ln.find_categories, SEARCH, people(rows), ledger=ledger, out=out, whole=ln.Privacy(ln.ApproxDP(1, "1e-6")))
+    find = partial(
+        ln.find_categories,
+        SEARCH,
+        people(rows),
+        ledger=ledger,
+        out=out,
+        whole=ln.Privacy(ln.ApproxDP(1, "1e-6")),
+    )
     if stop:
         with stopped(*stop):
             find()
@@ -95,17 +130,26 @@ def test_found_categories_are_younger_than_their_noise(rows, stop, tmp_path, fir
 
 
 @few_and_many
-def test_what_a_resumed_release_publishes_and_its_exports_are_younger_too(rows, tmp_path, first_draw):
+def test_what_a_resumed_release_publishes_and_its_exports_are_younger_too(
+    rows, tmp_path, first_draw
+):
     """Stopped when its numbers were measured, with a folder of its own above it, and exported in every form."""
-    out, book = tmp_path / "new" / "out", ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
+    out, book = (
+        tmp_path / "new" / "out",
+        ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1))),
+    )
     with stopped(_finish, "build"):
         ln.release(PLAN, people(rows), ledger=book, out=out, options=FORMATS)
     assert first_draw.exists()
-    left = [path for path in tmp_path.rglob("*") if path.name.startswith("new") or "out" in path.parts]
+    left = [
+        path for path in tmp_path.rglob("*") if path.name.startswith("new") or "out" in path.parts
+    ]
     assert len(ln.resume(book)) == 1
     exports = [tmp_path / f"export-{name}" for name in EXPORTS]
     for name, file in zip(EXPORTS, exports, strict=True):
-        CliRunner().invoke(program, ["export", str(out), "--as", name, "--out", str(file)], catch_exceptions=False)
+        CliRunner().invoke(
+            program, ["export", str(out), "--as", name, "--out", str(file)], catch_exceptions=False
+        )
     check(first_draw, [*left, out, *out.rglob("*"), *exports])
 
 

@@ -16,7 +16,9 @@ RNG = np.random.default_rng(5)
 CUSTOMERS = RNG.integers(0, 600, 4000)
 REGIONS = np.array(["N", "S", "W"])[CUSTOMERS % 3]
 MONTHS, REVENUES = RNG.integers(0, 4, 4000), RNG.integers(0, 100, 4000)
-SHOP = pd.DataFrame({"customer": CUSTOMERS, "region": REGIONS, "month": MONTHS, "revenue": REVENUES})
+SHOP = pd.DataFrame(
+    {"customer": CUSTOMERS, "region": REGIONS, "month": MONTHS, "revenue": REVENUES}
+)
 SPEC = """\
 [source]
 path = "shop.csv"
@@ -67,26 +69,39 @@ def test_units_are_counted_once_in_a_cell_and_once_in_all_by_what_is_their_own(r
     by_month = SHOP.groupby("month")["customer"].nunique().tolist()
     if rows == 40:  # nobody has more
         assert found["units by month"] == by_month
-        assert found["sum of revenue by region"] == pytest.approx(SHOP.groupby("region")["revenue"].sum().tolist(), abs=60)
+        assert found["sum of revenue by region"] == pytest.approx(
+            SHOP.groupby("region")["revenue"].sum().tolist(), abs=60
+        )
     else:  # a month of which no row is kept
-        assert all(0.6 * most < kept < most for kept, most in zip(found["units by month"], by_month, strict=True))
+        assert all(
+            0.6 * most < kept < most
+            for kept, most in zip(found["units by month"], by_month, strict=True)
+        )
 
 
-def test_rows_and_units_share_the_budget_and_units_of_their_own_attributes_cost_a_single_row(plan: ln.Plan) -> None:
+def test_rows_and_units_share_the_budget_and_units_of_their_own_attributes_cost_a_single_row(
+    plan: ln.Plan,
+) -> None:
     paid = {view.blocks[0].measure: cost(view).epsilon for view in views(plan.measured())}
     assert float(sum(paid.values())) == pytest.approx(1)
     assert plan.cost().epsilon == sum(paid.values())
     promise = plan.expected_error()
     assert promise.lower_bound <= promise.total_squared_error
     own = {table.name: table.rmse for table in promise.tables}
-    # of the noise that one row would have within the share: one row by region, and one in each of the four months
-    for name, measure, rows in (("units by region", "units", 1), ("units by month", "units by month", 4)):
+    # of the noise that one row would have within the share: one row by region, and one in each of
+    # the four months
+    for name, measure, rows in (
+        ("units by region", "units", 1),
+        ("units by month", "units by month", 4),
+    ):
         assert own[name] * float(paid[measure]) / 2**0.5 == pytest.approx(rows, rel=0.05)
     again = ln.Plan.from_json(plan.to_json())
     assert (again, again.domain) == (plan, plan.domain)
 
 
-@pytest.mark.parametrize("budget", ['epsilon = "1"', 'rho = "1/2"', 'epsilon = "1"\ndelta = "1e-7"'])
+@pytest.mark.parametrize(
+    "budget", ['epsilon = "1"', 'rho = "1/2"', 'epsilon = "1"\ndelta = "1e-7"']
+)
 def test_errors_are_those_promised(budget: str) -> None:
     asked = spec(('epsilon = "1"', budget))
     plan = ln.plan(asked.workload, asked.privacy)
@@ -98,10 +113,26 @@ def test_errors_are_those_promised(budget: str) -> None:
 
 
 def test_files_and_report_say_what_a_unit_is(plan: ln.Plan, tmp_path) -> None:
-    ln.release(plan, SHOP, ledger=tmp_path / "shop.ledger", dataset="shop", out=tmp_path / "out", options=ln.Options(language="de"))
+    ln.release(
+        plan,
+        SHOP,
+        ledger=tmp_path / "shop.ledger",
+        dataset="shop",
+        out=tmp_path / "out",
+        options=ln.Options(language="de"),
+    )
     release = ln.read_release(tmp_path / "out")
-    assert [table.name for table in release.tables][1:] == ["units by region", "units by month", "units by region:coast"]
-    assert [table["unit"] for table in manifest(tmp_path / "out")["answers"]["tables"]] == ["1", "unit", "unit", "unit"]
+    assert [table.name for table in release.tables][1:] == [
+        "units by region",
+        "units by month",
+        "units by region:coast",
+    ]
+    assert [table["unit"] for table in manifest(tmp_path / "out")["answers"]["tables"]] == [
+        "1",
+        "unit",
+        "unit",
+        "unit",
+    ]
     page = report(tmp_path / "out")
     for words in (
         "Einheiten nach region",
@@ -113,7 +144,10 @@ def test_files_and_report_say_what_a_unit_is(plan: ln.Plan, tmp_path) -> None:
     assert "Summe von units" not in page
     (further,) = release.answer(ln.queries(release.plan.domain, region=ln.total(), sum="units"))
     assert float(further.answer) == pytest.approx(float(release.tables[1].answer.sum()), abs=3)
-    with pytest.raises(ln.InputError, match=r"units by month must be the cells of month; got '.*'. A unit may be in several"):
+    with pytest.raises(
+        ln.InputError,
+        match=r"units by month must be the cells of month; got '.*'. A unit may be in several",
+    ):
         ln.queries(release.plan.domain, month="prefix", sum="units by month")
 
 
@@ -125,12 +159,35 @@ def test_files_and_report_say_what_a_unit_is(plan: ln.Plan, tmp_path) -> None:
             '"row"',
             r"number 2: count must be \"rows\" where every row is a unit",
         ),
-        ('of_unit = ["region"]', 'of_unit = ["regoin"]', r"\[privacy\] unit of_unit must be a list of attributes \(region, month\)"),
-        (', of_unit = ["region"]', "", "number 3: the queries of units by region must be the cells of region; got 'region:coast'"),
-        ('sum = "revenue"', 'sum = "revenue"\ncount = "units"', 'number 1: count must be left out, or "rows", where a measure is summed'),
+        (
+            'of_unit = ["region"]',
+            'of_unit = ["regoin"]',
+            r"\[privacy\] unit of_unit must be a list of attributes \(region, month\)",
+        ),
+        (
+            ', of_unit = ["region"]',
+            "",
+            (
+                "number 3: the queries of units by region must be the cells of region; got "
+                "'region:coast'"
+            ),
+        ),
+        (
+            'sum = "revenue"',
+            'sum = "revenue"\ncount = "units"',
+            'number 1: count must be left out, or "rows", where a measure is summed',
+        ),
         ('count = "units"', 'count = "people"', "number 2: count must be one of .rows., .units."),
-        ("[measures.revenue]", '[measures."units by month"]\nclip = [0, 2]\n[measures.revenue]', "the name of a measure must be"),
-        ('[[workload]]\nqueries = { region = "identity" }\nsum', '[[workload]]\nmeans = { of = "revenue" }\ncount', "a key of"),
+        (
+            "[measures.revenue]",
+            '[measures."units by month"]\nclip = [0, 2]\n[measures.revenue]',
+            "the name of a measure must be",
+        ),
+        (
+            '[[workload]]\nqueries = { region = "identity" }\nsum',
+            '[[workload]]\nmeans = { of = "revenue" }\ncount',
+            "a key of",
+        ),
     ],
 )
 def test_what_cannot_be_counted_is_refused(old: str, new: str, message: str) -> None:
@@ -140,8 +197,14 @@ def test_what_cannot_be_counted_is_refused(old: str, new: str, message: str) -> 
 
 def test_mechanisms_for_sums_audits_and_means_refuse_counts_of_units(plan: ln.Plan) -> None:
     domain = ln.Domain(month=ln.Integers(0, 3))
-    asked, privacy = ln.marginals(domain, ways=1, count="units"), ln.Privacy(ln.PureDP(1), unit_column="customer", max_rows=5)
-    for strategy, message in (("truncated_sums", "this workload asks for counts of units"), ("dawa", "dawa")):
+    asked, privacy = (
+        ln.marginals(domain, ways=1, count="units"),
+        ln.Privacy(ln.PureDP(1), unit_column="customer", max_rows=5),
+    )
+    for strategy, message in (
+        ("truncated_sums", "this workload asks for counts of units"),
+        ("dawa", "dawa"),
+    ):
         with pytest.raises(ln.InputError, match=message):
             ln.plan(asked, privacy, strategy=strategy)
     with pytest.raises(ln.InputError, match="A plan that counts units cannot be audited yet"):
@@ -154,8 +217,17 @@ def test_mechanisms_for_sums_audits_and_means_refuse_counts_of_units(plan: ln.Pl
 
 def test_workloads_of_rows_and_of_units_are_put_together() -> None:
     domain = ln.Domain(region=["N", "S"], month=ln.Coded(2))
-    rows, units = ln.marginals(domain, ways=1), ln.marginals(domain, upto=1, count="units", of_unit=["region"])
-    assert [table.name for table in rows + units] == ["region", "month", "units", "units by region", "units by month"]
+    rows, units = (
+        ln.marginals(domain, ways=1),
+        ln.marginals(domain, upto=1, count="units", of_unit=["region"]),
+    )
+    assert [table.name for table in rows + units] == [
+        "region",
+        "month",
+        "units",
+        "units by region",
+        "units by month",
+    ]
     assert (rows + units).domain == (units + rows).domain == units.domain
     privacy = ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=9)
     for asked in (rows + units, units):

@@ -20,10 +20,15 @@ from simulated import releases
 RNG = np.random.default_rng(8)
 ROWS = 4_000
 REGION = RNG.choice(["north", "south"], ROWS, p=[0.3, 0.7])
-PEOPLE = pd.DataFrame({"region": REGION, "pay": RNG.normal(30, 25, ROWS), "wt": RNG.gamma(2, 12, ROWS)})
+PEOPLE = pd.DataFrame(
+    {"region": REGION, "pay": RNG.normal(30, 25, ROWS), "wt": RNG.gamma(2, 12, ROWS)}
+)
 PEOPLE.loc[RNG.random(ROWS) < 0.05, "pay"] = np.nan
 PEOPLE.loc[RNG.random(ROWS) < 0.02, "wt"] = np.nan
-VALUE, WEIGHT = np.rint(np.clip(PEOPLE.pay, -10, 90) * 2) / 2, np.rint(np.clip(PEOPLE.wt, 0, 60) * 4) / 4
+VALUE, WEIGHT = (
+    np.rint(np.clip(PEOPLE.pay, -10, 90) * 2) / 2,
+    np.rint(np.clip(PEOPLE.wt, 0, 60) * 4) / 4,
+)
 SPEC = """
 [privacy]
 epsilon = "400"
@@ -57,7 +62,11 @@ def by_region(values: pd.Series) -> list[float]:
 def test_weighted_tables_are_those_of_brute_force(source: str, tmp_path) -> None:
     spec = parse_spec(SPEC, tmp_path)
     names = [product.name for product in spec.workload]
-    count, total, whole = "sum of weight of rows with pay by region", "sum of pay weighted by weight by region", "sum of weight by region"
+    count, total, whole = (
+        "sum of weight of rows with pay by region",
+        "sum of pay weighted by weight by region",
+        "sum of weight by region",
+    )
     assert names == [count, total, whole, "sum of pay weighted by weight"]
     data: object = PEOPLE
     if source == "csv":
@@ -66,14 +75,22 @@ def test_weighted_tables_are_those_of_brute_force(source: str, tmp_path) -> None
     elif source == "engine":
         data = duckdb.from_arrow(pa.Table.from_pandas(PEOPLE, preserve_index=False))
     made = ln.release(ln.plan(spec.workload, spec.privacy), data, seed=4)
-    assert made.tables[count].answer == pytest.approx(by_region(WEIGHT[VALUE.notna()].fillna(0).reindex(PEOPLE.index, fill_value=0)), abs=9)
-    assert made.tables[total].answer == pytest.approx(by_region((VALUE * WEIGHT).fillna(0)), abs=900)
+    assert made.tables[count].answer == pytest.approx(
+        by_region(WEIGHT[VALUE.notna()].fillna(0).reindex(PEOPLE.index, fill_value=0)), abs=9
+    )
+    assert made.tables[total].answer == pytest.approx(
+        by_region((VALUE * WEIGHT).fillna(0)), abs=900
+    )
     assert made.tables[whole].answer == pytest.approx(by_region(WEIGHT.fillna(0)), abs=9)
     (means,) = made.statistics
     assert means.name == "mean of pay weighted by weight by region"
     both = VALUE.notna() & WEIGHT.notna()
     assert means.values == pytest.approx(
-        [np.average(VALUE[m], weights=WEIGHT[m]) for m in (both & (n == REGION) for n in ("north", "south"))], abs=0.1
+        [
+            np.average(VALUE[m], weights=WEIGHT[m])
+            for m in (both & (n == REGION) for n in ("north", "south"))
+        ],
+        abs=0.1,
     )
     assert (means.further["count"] == made.tables[count].answer).all()
     assert ln.Plan.from_json(made.plan.to_json()).workload == made.plan.workload
@@ -83,12 +100,20 @@ def test_weighted_tables_are_those_of_brute_force(source: str, tmp_path) -> None
 def test_intervals_hold_weighted_means(budget) -> None:
     """One group has few rows, so that its intervals are open to the bounds now and then."""
     domain = parse_spec(SPEC, Path()).domain
-    plan = ln.plan(ln.mean_queries(domain, "pay", by=["region"], weight=3).weighted_by("weight"), budget)
+    plan = ln.plan(
+        ln.mean_queries(domain, "pay", by=["region"], weight=3).weighted_by("weight"), budget
+    )
     few = PEOPLE[(REGION == "south") | (PEOPLE.index % 8 == 0)]
     value, weight = VALUE[few.index], WEIGHT[few.index]
     both = value.notna() & weight.notna()
-    true = [np.average(value[m], weights=weight[m]) for m in (both & (few.region == name) for name in ("north", "south"))]
-    found = [ln.means(release, "pay weighted by weight", by=["region"], level=0.9) for release in releases(plan, few, range(150))]
+    true = [
+        np.average(value[m], weights=weight[m])
+        for m in (both & (few.region == name) for name in ("north", "south"))
+    ]
+    found = [
+        ln.means(release, "pay weighted by weight", by=["region"], level=0.9)
+        for release in releases(plan, few, range(150))
+    ]
     held = np.array([(one.low <= true) & (true <= one.high) for one in found])
     assert held.mean() > 0.9 - 3 * (0.09 / held.size) ** 0.5
     assert held[:, 1].mean() < 0.98
@@ -98,35 +123,67 @@ def test_intervals_hold_weighted_means(budget) -> None:
 def test_what_a_weight_costs_is_said_and_true() -> None:
     domain = parse_spec(SPEC, Path()).domain
     asked = ln.queries(domain, region="identity")
-    rows, weighted = (ln.plan(one, ln.ZCDP("1/50"), strategy="identity") for one in (asked, asked.weighted_by("weight")))
+    rows, weighted = (
+        ln.plan(one, ln.ZCDP("1/50"), strategy="identity")
+        for one in (asked, asked.weighted_by("weight"))
+    )
     factor = weighted.expected_error().tables[0].rmse * 0.25 / rows.expected_error().tables[0].rmse
     assert factor == pytest.approx(60, rel=0.02)
     (clipped, cost) = sums_words(weighted.workload)
-    assert clipped.startswith("In sums of weight a value below 0 counts as 0 and one above 60 as 60")
+    assert clipped.startswith(
+        "In sums of weight a value below 0 counts as 0 and one above 60 as 60"
+    )
     assert "its standard error is about 60 times that of a count of rows" in cost
     both = sums_words(ln.mean_queries(domain, "pay").weighted_by("weight"), texts("de"))
-    assert [sentence.split(" von ")[1].split(" ")[0] for sentence in both] == ["pay", "weight", "pay", "weight"]
+    assert [sentence.split(" von ")[1].split(" ")[0] for sentence in both] == [
+        "pay",
+        "weight",
+        "pay",
+        "weight",
+    ]
     assert "um höchstens 5.400:" in both[2]
 
 
 def test_no_bound_is_above_what_the_rows_allow() -> None:
     """The lower bound is that of rows which exist: a weight, and a value times this weight."""
-    domain = ln.Domain(sex=["f", "m"], measures={"pay": Measure("pay", 0, 10), "w": Measure("w", 0, 5)})
+    domain = ln.Domain(
+        sex=["f", "m"], measures={"pay": Measure("pay", 0, 10), "w": Measure("w", 0, 5)}
+    )
     weighted = ln.mean_queries(domain, "pay", by=["sex"]).weighted_by("w")
-    plain = ln.queries(domain, sex="identity").weighted_by("w") + ln.queries(domain, sex="identity", sum="pay")
+    plain = ln.queries(domain, sex="identity").weighted_by("w") + ln.queries(
+        domain, sex="identity", sum="pay"
+    )
     for asked in (weighted, weighted + plain, weighted + ln.queries(domain, sex="identity")):
         privacy = ln.plan(asked, ln.ZCDP(1)).privacy
-        scales = [asked.domain.measure(product.measure).largest if product.measure else 1 for product in asked]
+        scales = [
+            asked.domain.measure(product.measure).largest if product.measure else 1
+            for product in asked
+        ]
         rows = []
         for weight in range(6):
             for pay in range(11):
-                worth = {"w": weight, "pay": pay, "w of rows with pay": weight, "pay weighted by w": weight * pay, None: 1}
-                rows.append([worth[product.measure] / scale for product, scale in zip(asked, scales, strict=True)])
+                worth = {
+                    "w": weight,
+                    "pay": pay,
+                    "w of rows with pay": weight,
+                    "pay weighted by w": weight * pay,
+                    None: 1,
+                }
+                rows.append(
+                    [
+                        worth[product.measure] / scale
+                        for product, scale in zip(asked, scales, strict=True)
+                    ]
+                )
         # two cells: the least trace over Gaussian mechanisms, by multiplicative weights on the rows
         table, shares = np.array(rows), np.full(len(rows), 1 / len(rows))
         for _ in range(4000):
             root = np.linalg.eigh((table.T * shares) @ table)
-            inverse = root.eigenvectors @ np.diag(np.maximum(root.eigenvalues, 1e-12) ** -0.5) @ root.eigenvectors.T
+            inverse = (
+                root.eigenvectors
+                @ np.diag(np.maximum(root.eigenvalues, 1e-12) ** -0.5)
+                @ root.eigenvectors.T
+            )
             gains = np.einsum("ri,ij,rj->r", table, inverse, table)
             shares *= gains / gains.max()
             shares /= shares.sum()
@@ -138,9 +195,18 @@ def test_no_bound_is_above_what_the_rows_allow() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ('weighted_by = "height"', r"weighted_by must be a measure whose bounds are not negative \(weight\); got 'height'"),
-        ('weighted_by = "pay"', r"weighted_by must be a measure whose bounds are not negative \(weight\); got 'pay'. Declare it"),
-        ('weighted_by = "weight"\nsize = 100', "for counts, sums, and means without a size; quantiles and shares have no weights"),
+        (
+            'weighted_by = "height"',
+            r"weighted_by must be a measure whose bounds are not negative \(weight\); got 'height'",
+        ),
+        (
+            'weighted_by = "pay"',
+            r"weighted_by must be a measure whose bounds are not negative \(weight\); got 'pay'. Declare it",
+        ),
+        (
+            'weighted_by = "weight"\nsize = 100',
+            "for counts, sums, and means without a size; quantiles and shares have no weights",
+        ),
     ],
 )
 def test_weights_that_cannot_be_used_are_refused(changed: str, message: str) -> None:
@@ -150,13 +216,20 @@ def test_weights_that_cannot_be_used_are_refused(changed: str, message: str) -> 
 
 def test_quantiles_and_units_are_not_weighted() -> None:
     domain = parse_spec(SPEC, Path()).domain
-    for asked in (ln.marginals(domain, ways=1, count="units"), ln.queries(domain, sum="pay").weighted_by("weight")):
-        with pytest.raises(InputError, match="counts of units, and weighted tables, have no weights"):
+    for asked in (
+        ln.marginals(domain, ways=1, count="units"),
+        ln.queries(domain, sum="pay").weighted_by("weight"),
+    ):
+        with pytest.raises(
+            InputError, match="counts of units, and weighted tables, have no weights"
+        ):
             asked.weighted_by("weight")
     numbers = ln.Domain(age=ln.Integers(0, 9), measures={"weight": Measure("w", 0, 1)})
     with pytest.raises(InputError, match="quantiles and shares have no weights"):
         ln.cdf_queries(numbers, "age").weighted_by("weight")
-    with pytest.raises(InputError, match="a weight must be a Measure with a lower bound of at least 0"):
+    with pytest.raises(
+        InputError, match="a weight must be a Measure with a lower bound of at least 0"
+    ):
         Weighted(Measure("pay", 0, 1), Measure("w", -1, 1))
     with pytest.raises(InputError, match="at most 2\\^53 - 1 units"):
         Weighted(Measure("pay", 0, 2**30), Measure("w", 0, 2**30))

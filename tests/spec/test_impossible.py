@@ -49,11 +49,15 @@ def test_intervals_of_numbers_and_dates_and_lists_of_cells():
     ],
 )
 def test_what_is_no_combination_is_refused(impossible, message):
-    text = SPEC.format(impossible=impossible if impossible.startswith("[") else "", strategy="model")
+    text = SPEC.format(
+        impossible=impossible if impossible.startswith("[") else "", strategy="model"
+    )
     with pytest.raises(InputError, match=message):
         parse_spec(text if impossible.startswith("[") else f"{impossible}\n{text}", Path())
 
 
 def test_other_strategies_refuse_it():
-    with pytest.raises(InputError, match=r"strategy must be 'model' where \[\[impossible\]\] is said; got 'auto'"):
+    with pytest.raises(
+        InputError, match=r"strategy must be 'model' where \[\[impossible\]\] is said; got 'auto'"
+    ):
         planned_spec(spec_of('[[impossible]]\nage = [0, 2]\njob = ["nurse"]', "auto"))

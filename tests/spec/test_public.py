@@ -38,8 +38,16 @@ REGION = '[[public]]\nqueries = { store = { level = "region" } }\ncounts = [%s]\
 PAIRS = "marginals = { ways = 2 }"
 
 
-def spec_of(public: str, strategy: str = "marginals", budget: str = 'epsilon = "1/4"', asked: str = PAIRS, folder: Path = Path()) -> Spec:
-    return parse_spec(SPEC.format(budget=budget, strategy=strategy, public=public, asked=asked), folder)
+def spec_of(
+    public: str,
+    strategy: str = "marginals",
+    budget: str = 'epsilon = "1/4"',
+    asked: str = PAIRS,
+    folder: Path = Path(),
+) -> Spec:
+    return parse_spec(
+        SPEC.format(budget=budget, strategy=strategy, public=public, asked=asked), folder
+    )
 
 
 RANDOM = np.random.default_rng(5)
@@ -63,19 +71,25 @@ def sums(answers: np.ndarray, product: ln.Workload) -> dict[str, np.ndarray]:
     return found
 
 
-@pytest.mark.parametrize("budget", ['epsilon = "1/4"', 'rho = "1/20"', 'epsilon = "1/2"\ndelta = "1e-6"'])
+@pytest.mark.parametrize(
+    "budget", ['epsilon = "1/4"', 'rho = "1/20"', 'epsilon = "1/2"\ndelta = "1e-6"']
+)
 @pytest.mark.parametrize("strategy", ["marginals", "workload", "auto"])
 def test_every_kind_of_answer_holds_public_sums(strategy: str, budget: str):
     plan = planned_spec(spec_of(BOTH, strategy, budget))
     assert {len(one.sums.counts) for one in public_of(Plan.from_json(plan.to_json()))} == {2}
-    (release,) = releases(plan, ROWS_OF, [3], Options(non_negative=True, integer=True, local_non_negative=True))
+    (release,) = releases(
+        plan, ROWS_OF, [3], Options(non_negative=True, integer=True, local_non_negative=True)
+    )
     for table in release.tables:
         for kind in (table.answer, table.non_negative, table.integer, table.local):
             for name, found in sums(np.asarray(kind, dtype=float), table.product).items():
                 assert found == pytest.approx(COUNTS[name], abs=1e-4), (name, table.name)
         assert table.integer.dtype.kind == "i"
         assert min(table.non_negative.min(), table.local.min(), table.integer.min()) >= 0
-    answers = release.answer(ln.queries(plan.domain, sex="identity") + ln.queries(plan.domain, store={"level": "region"}))
+    answers = release.answer(
+        ln.queries(plan.domain, sex="identity") + ln.queries(plan.domain, store={"level": "region"})
+    )
     for table, name in zip(answers, ("sex", "region"), strict=True):
         assert table.answer.tolist() == table.low.tolist() == table.high.tolist() == COUNTS[name]
         assert np.abs(table.noise_std).max() == 0
@@ -85,34 +99,60 @@ def test_every_kind_of_answer_holds_public_sums(strategy: str, budget: str):
 def test_tables_of_levels_that_agree_hold_them_too(public: str):
     more = '[[workload]]\nqueries = { sex = "identity", store = { level = "region" } }'
     asked = f'queries = {{ sex = "identity", store = "identity" }}\n{more}'
-    (release,) = releases(planned_spec(spec_of(public, asked=asked)), ROWS_OF, [5], Options(non_negative=True, integer=True))
+    (release,) = releases(
+        planned_spec(spec_of(public, asked=asked)),
+        ROWS_OF,
+        [5],
+        Options(non_negative=True, integer=True),
+    )
     cells, regions = release.tables
     for kind in ("non_negative", "integer"):
-        fine, coarse = (np.asarray(getattr(table, kind), dtype=float).reshape(2, -1) for table in (cells, regions))
-        assert np.stack([fine[:, [0, 2]].sum(axis=1), fine[:, [1, 3, 4, 5]].sum(axis=1)], axis=1) == pytest.approx(coarse)
+        fine, coarse = (
+            np.asarray(getattr(table, kind), dtype=float).reshape(2, -1)
+            for table in (cells, regions)
+        )
+        assert np.stack(
+            [fine[:, [0, 2]].sum(axis=1), fine[:, [1, 3, 4, 5]].sum(axis=1)], axis=1
+        ) == pytest.approx(coarse)
         assert coarse.sum(axis=0) == pytest.approx(COUNTS["region"])
         assert fine.min() >= 0
 
 
 @pytest.mark.parametrize(
     ("budget", "strategy", "asked"),
-    [('rho = "1/20"', "marginals", PAIRS), ('epsilon = "1/4"', "p_identity", 'queries = { age = "prefix" }')],
+    [
+        ('rho = "1/20"', "marginals", PAIRS),
+        ('epsilon = "1/4"', "p_identity", 'queries = { age = "prefix" }'),
+    ],
 )
 def test_the_promised_error_is_that_of_releases(budget: str, strategy: str, asked: str):
     public = BOTH if asked == PAIRS else f"[[public]]\ncounts = {ROWS}"
     plan = planned_spec(spec_of(public, strategy, budget, asked))
     without = planned_spec(spec_of("", strategy, budget, asked))
-    assert plan.expected_error().total_squared_error < 0.99 * without.expected_error().total_squared_error
+    assert (
+        plan.expected_error().total_squared_error
+        < 0.99 * without.expected_error().total_squared_error
+    )
     assert plan.lower_bound() == 0
     assert plan.measured() == without.measured()
     truth = [
-        table.answer for table in next(iter(releases(planned_spec(spec_of("", strategy, 'epsilon = "60"', asked)), ROWS_OF, [0]))).tables
+        table.answer
+        for table in next(
+            iter(
+                releases(planned_spec(spec_of("", strategy, 'epsilon = "60"', asked)), ROWS_OF, [0])
+            )
+        ).tables
     ]
     squares = np.zeros(len(truth))
     tables = [releases_of.tables for releases_of in releases(plan, ROWS_OF, range(150))]
     for made in tables:
-        squares += [np.mean((table.answer - exact) ** 2) / len(tables) for table, exact in zip(made, truth, strict=True)]
-    assert np.sqrt(squares) == pytest.approx([table.rmse for table in plan.expected_error().tables], rel=0.1)
+        squares += [
+            np.mean((table.answer - exact) ** 2) / len(tables)
+            for table, exact in zip(made, truth, strict=True)
+        ]
+    assert np.sqrt(squares) == pytest.approx(
+        [table.rmse for table in plan.expected_error().tables], rel=0.1
+    )
 
 
 @pytest.mark.parametrize("of", [BOTH, f"[[public]]\ncounts = {ROWS}"])
@@ -135,7 +175,11 @@ def test_the_model_and_its_records_hold_public_sums(budget: str):
     for table in release.tables:
         for name, found in sums(table.answer, table.product).items():
             assert found == pytest.approx(COUNTS[name], abs=1e-4), table.name
-    (sex,) = release.outcome.estimator().estimate(ln.queries(plan.domain, sex="identity").products[0]).values[None]
+    (sex,) = (
+        release.outcome.estimator()
+        .estimate(ln.queries(plan.domain, sex="identity").products[0])
+        .values[None]
+    )
     assert sex.tolist() == COUNTS["sex"]
     for times, rows in ((1, None), (2, 2 * ROWS)):
         made = make_records(release.outcome, rows)
@@ -149,7 +193,9 @@ def test_records_hold_public_counts_of_impossible_values_too():
     never = '[[impossible]]\nsex = ["M"]\nage = [0, 2]\n'
     plan = planned_spec(spec_of(SEX % "100, 300" + never, "model", 'rho = "1/200"'))
     (release,) = releases(plan, ROWS_OF, [4])
-    counts = make_records(release.outcome).counts(ln.marginals(plan.domain, ways=2, of=("sex", "age")).products[0])
+    counts = make_records(release.outcome).counts(
+        ln.marginals(plan.domain, ways=2, of=("sex", "age")).products[0]
+    )
     assert counts.sum(axis=1).tolist() == [100, 300]
     assert counts[1, :3].tolist() == [0, 0, 0]
 
@@ -161,7 +207,13 @@ def test_counts_of_a_file(tmp_path):
     said += 'counts = { file = "register.csv", column = "people" }\n'
     assert spec_of(said, folder=tmp_path).public[0]["counts"] == [1, 3, 2, 4]
     # what follows from other counts is left out
-    (one,) = public_of(planned_spec(spec_of(said + SEX % "4, 6" + REGION % "3, 7" + "[[public]]\ncounts = 10", folder=tmp_path)))
+    (one,) = public_of(
+        planned_spec(
+            spec_of(
+                said + SEX % "4, 6" + REGION % "3, 7" + "[[public]]\ncounts = 10", folder=tmp_path
+            )
+        )
+    )
     assert one.product.attributes == ("sex", "store")
     lacks = "must have a number for every cell of sex x store:region; F, south has none"
     for text, message in (("north,F,1", lacks), ("north,F,x", "got 'x'")):
@@ -170,22 +222,44 @@ def test_counts_of_a_file(tmp_path):
             spec_of(said, folder=tmp_path)
 
 
-CROSSED = SEX.replace('"identity" }', '"identity", age = { ranges = [[0, 5], [6, 11]] } }') % "1, 0, 0, 2"
+CROSSED = (
+    SEX.replace('"identity" }', '"identity", age = { ranges = [[0, 5], [6, 11]] } }') % "1, 0, 0, 2"
+)
 CROSSED += f'[[public]]\nqueries = {{ age = "identity" }}\ncounts = {[1, *[0] * 10, 2]}'
 
 
 @pytest.mark.parametrize(
     ("public", "strategy", "message"),
     [
-        ("[[public]]\ncounts = [1, 2]", "auto", r"\[\[public\]\] number 1: Public counts of total must be 1 whole numbers"),
+        (
+            "[[public]]\ncounts = [1, 2]",
+            "auto",
+            r"\[\[public\]\] number 1: Public counts of total must be 1 whole numbers",
+        ),
         ("[[public]]", "auto", "must be 1 whole numbers of at least 0"),
         (SEX % "1", "auto", "Public counts of sex must be 2 whole numbers"),
         (SEX % "1, -1", "auto", "of at least 0"),
         (SEX % '1, "2"', "auto", "must be 2 whole numbers"),
-        (SEX % "1, 2" + "[[public]]\ncounts = 4", "auto", "Public counts must agree; those of sex and total do not"),
-        ('[[public]]\nqueries = { age = "prefix" }\ncounts = [1]', "auto", "of cells or of groups that divide age"),
-        (SEX % "1, 2" + CROSSED, "auto", "must share no attribute, or one must follow from the other"),
-        (SEX % "1, 2", "dawa", r"'model' or one that does not look at the data where \[\[public\]\] is said; got 'dawa'"),
+        (
+            SEX % "1, 2" + "[[public]]\ncounts = 4",
+            "auto",
+            "Public counts must agree; those of sex and total do not",
+        ),
+        (
+            '[[public]]\nqueries = { age = "prefix" }\ncounts = [1]',
+            "auto",
+            "of cells or of groups that divide age",
+        ),
+        (
+            SEX % "1, 2" + CROSSED,
+            "auto",
+            "must share no attribute, or one must follow from the other",
+        ),
+        (
+            SEX % "1, 2",
+            "dawa",
+            r"'model' or one that does not look at the data where \[\[public\]\] is said; got 'dawa'",
+        ),
         ("[[public]]\nqueries = 3", "auto", "queries must be"),
     ],
 )
@@ -201,5 +275,10 @@ def test_options_that_cannot_hold_them_are_refused_before_payment():
     with pytest.raises(InputError, match="nnls must be left out where counts are public"):
         next(iter(releases(plan, ROWS_OF, [3]))).with_nnls()
     ages = "[[public]]\nqueries = { age = { ranges = [[0, 5], [6, 11]] } }\ncounts = [200, 200]\n"
-    with pytest.raises(InputError, match="left out where a table has more than 2 tables of public counts"):
-        check_options(planned_spec(spec_of(BOTH + ages, asked="marginals = { ways = 3 }")), Options(integer=True))
+    with pytest.raises(
+        InputError, match="left out where a table has more than 2 tables of public counts"
+    ):
+        check_options(
+            planned_spec(spec_of(BOTH + ages, asked="marginals = { ways = 3 }")),
+            Options(integer=True),
+        )

@@ -72,12 +72,20 @@ class Client:
         self.version = None  # of the settings that it was shown last
 
     def ask(self, path, body=None, *, host=None, origin=""):
-        content = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        content = (
+            b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        )
         own = None if body is None else f"http://{self.host}"
-        headers = {"Host": host or self.host, "Origin": own if origin == "" else origin, "Cookie": self.cookie}
+        headers = {
+            "Host": host or self.host,
+            "Origin": own if origin == "" else origin,
+            "Cookie": self.cookie,
+        }
         headers["Content-Length"] = str(len(content)) if content else None
         with closing(HTTPConnection(*self.host.split(":"), timeout=HANGS)) as connection:
-            connection.putrequest("GET" if body is None else "POST", path, skip_host=True, skip_accept_encoding=True)
+            connection.putrequest(
+                "GET" if body is None else "POST", path, skip_host=True, skip_accept_encoding=True
+            )
             for name, value in headers.items():
                 if value is not None:
                     connection.putheader(name, value)

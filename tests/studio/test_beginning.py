@@ -34,7 +34,10 @@ PEOPLE = {
 
 def fields(text: str) -> dict[str, str]:
     """The fields of a form from words such as c1.kind=list; in values _ is a space, and ; the end of a line."""
-    return {name: value.replace("_", " ").replace(";", "\n") for name, _, value in (word.partition("=") for word in text.split())}
+    return {
+        name: value.replace("_", " ").replace(";", "\n")
+        for name, _, value in (word.partition("=") for word in text.split())
+    }
 
 
 FORM = fields("""
@@ -50,7 +53,8 @@ FORM = fields("""
 
 WITHIN = {"how": "within", "margin": "500"}
 OF_TWO_TEXTS = (
-    "weighted_by is for counts, sums, and means without a size; quantiles and shares have no weights. "
+    "weighted_by is for counts, sums, and means without a size; quantiles and shares have no "
+    "weights. "
     "Give queries for their sums and weights targets of their own."
 )
 
@@ -70,7 +74,9 @@ def data(tmp_path, monkeypatch):
 
 def test_names_and_types_suggest_forms_and_who_is_protected(data):
     kinds = {column.name: column.kind for column in data.columns}
-    assert kinds == dict(zip(PEOPLE, ("whole", "text", "whole", "number", "text", "date", "truth", ""), strict=True))
+    assert kinds == dict(
+        zip(PEOPLE, ("whole", "text", "whole", "number", "text", "date", "truth", ""), strict=True)
+    )
     assert [column.name for column in data.columns if column.names_person] == ["customer_id"]
 
 
@@ -80,7 +86,11 @@ def test_a_table_of_a_database_is_known_by_the_names_of_its_columns(tmp_path, mo
         made.execute("CREATE TABLE visits (kunde_id BIGINT, age INTEGER)")
     monkeypatch.setenv("SHOP", f"duckdb://{tmp_path}/shop.duckdb")
     seen = looked_at(ln.DatabaseTable("visits", "env:SHOP"), {})
-    text = spec_of(seen, fields("c1.kind=whole c1.low=0 c1.high=99 epsilon=1 a0.what=counts a0.by.1.cells=on"), "en")
+    text = spec_of(
+        seen,
+        fields("c1.kind=whole c1.low=0 c1.high=99 epsilon=1 a0.what=counts a0.by.1.cells=on"),
+        "en",
+    )
     assert [column.names_person for column in seen.columns] == [True, False]
     assert 'table = "visits"\nconnection = "env:SHOP"' in text
     assert seen.folder == tmp_path
@@ -92,15 +102,33 @@ def test_a_table_of_a_server_is_known_by_names_and_types_alone(tmp_path, monkeyp
     with server() as url:
         columns = '"Kunden-Nr" integer, "Ort" text, "Betrag €" numeric(10, 2), "Kaufdatum" date, "per Karte?" boolean'
         table = '"Läden"."Umsätze 2025"'
-        fill(url, ['CREATE SCHEMA "Läden"', f"CREATE TABLE {table} ({columns})", f"REVOKE ALL ON {table} FROM PUBLIC"])
+        fill(
+            url,
+            [
+                'CREATE SCHEMA "Läden"',
+                f"CREATE TABLE {table} ({columns})",
+                f"REVOKE ALL ON {table} FROM PUBLIC",
+            ],
+        )
         fill(url, ["CREATE ROLE guest LOGIN", 'GRANT USAGE ON SCHEMA "Läden" TO guest'])
         monkeypatch.setenv("SHOP", re.sub("//[^/@]*@", "//guest@", url))
         with serving(None) as client:
             client.enter()
-            assert client.json("/choose", {"form": {"table": "Läden.Umsätze 2025", "connection": "env:SHOP"}}) == {}
+            assert (
+                client.json(
+                    "/choose", {"form": {"table": "Läden.Umsätze 2025", "connection": "env:SHOP"}}
+                )
+                == {}
+            )
             assert "Umsätze 2025" in client.ask("/")[2].decode()
         seen = looked_at(ln.DatabaseTable("Läden.Umsätze 2025", "env:SHOP"), {})
-    kinds = {"Kunden-Nr": "whole", "Ort": "text", "Betrag €": "number", "Kaufdatum": "date", "per Karte?": "truth"}
+    kinds = {
+        "Kunden-Nr": "whole",
+        "Ort": "text",
+        "Betrag €": "number",
+        "Kaufdatum": "date",
+        "per Karte?": "truth",
+    }
     assert {column.name: column.kind for column in seen.columns} == kinds
     assert seen.columns[0].names_person
 
@@ -109,8 +137,16 @@ def test_everything_that_can_be_filled_in_is_in_the_spec(data, tmp_path):
     (tmp_path / "people.toml").write_text(spec_of(data, FORM, "de"))
     spec = read_spec(tmp_path / "people.toml")
     assert spec.source == tmp_path / "people.parquet"
-    assert (spec.privacy.unit_column, spec.privacy.max_rows, spec.privacy.budget) == ("customer_id", 20, ln.PureDP("1/2"))
-    assert (spec.options.title, spec.options.language, spec.options.guard) == ("A survey", "de", ln.PureDP("1/100").epsilon)
+    assert (spec.privacy.unit_column, spec.privacy.max_rows, spec.privacy.budget) == (
+        "customer_id",
+        20,
+        ln.PureDP("1/2"),
+    )
+    assert (spec.options.title, spec.options.language, spec.options.guard) == (
+        "A survey",
+        "de",
+        ln.PureDP("1/100").epsilon,
+    )
     domain = spec.domain
     assert domain.names == ("sex", "age", "pay (EUR)", "store", "bought", "gone")
     assert domain.kind("sex").values == ("F", "M")
@@ -120,9 +156,16 @@ def test_everything_that_can_be_filled_in_is_in_the_spec(data, tmp_path):
     assert domain.kind("pay (EUR)").reading.column == "pay"
     assert domain.kind("bought").regular == 12
     assert (domain.measure("pay (EUR)").column, domain.measure("pay (EUR)").high) == ("pay", 1000)
-    statistics = ["mean of pay (EUR) by store:region", "quantiles of pay (EUR) by sex", "distribution of age", "quantiles of age"]
+    statistics = [
+        "mean of pay (EUR) by store:region",
+        "quantiles of pay (EUR) by sex",
+        "distribution of age",
+        "quantiles of age",
+    ]
     assert [statistic.name for statistic in spec.workload.statistics] == statistics
-    assert {"sex x age:group", "bought", "gone", "sum of pay (EUR)"} <= {product.name for product in spec.workload.products}
+    assert {"sex x age:group", "bought", "gone", "sum of pay (EUR)"} <= {
+        product.name for product in spec.workload.products
+    }
 
 
 @pytest.mark.parametrize(
@@ -144,18 +187,30 @@ def test_everything_that_can_be_filled_in_is_in_the_spec(data, tmp_path):
         ({"epsilon": "0"}, "epsilon"),
         ({"how": "within", "margin": ""}, "Say how far"),
         ({"how": "within", "margin": "0"}, "margin must be a number above 0"),
-        ({"c0.kind": "list", "c0.list": "F\nother", "c0.other": "on", "a8.by.0.cells": "on"}, "must not contain 'other'"),
+        (
+            {"c0.kind": "list", "c0.list": "F\nother", "c0.other": "on", "a8.by.0.cells": "on"},
+            "must not contain 'other'",
+        ),
         ({"c2.low": "99"}, "low must be below high; got low 99 and high 99"),
-        ({"c2.high": "2000000"}, "age would have 2000000 values here, and at most 1000000 are allowed"),
+        (
+            {"c2.high": "2000000"},
+            "age would have 2000000 values here, and at most 1000000 are allowed",
+        ),
         ({"c3.step": "0.0001"}, "pay (EUR) would have 10000000 values here"),
         ({"c3.high": "1e30", "c3.step": "1e30"}, "between -(2^53 - 1) and 2^53 - 1"),
         ({"c3.unit": "a\tb"}, "has no control characters"),
         ({"c2.edges": "5, 18"}, "a list of rising numbers, the first of them at most 0"),
         ({"c3.edges": "0, 13"}, "edges between cells"),
         ({"c4.file_column": "nam"}, "which has name, region; got 'nam'. Did you mean 'name'?"),
-        ({"c4.file_column": "region"}, "the level 'region' must give every cell a group; 2 have none: 'north', 'south'"),
+        (
+            {"c4.file_column": "region"},
+            "the level 'region' must give every cell a group; 2 have none: 'north', 'south'",
+        ),
         ({"c4.level": "identity"}, "the name of a level must be none of identity"),
-        ({"c4.level_key": "region", "c4.level_value": "name", "c4.level_file": "twice.csv"}, "must give every key one value"),
+        (
+            {"c4.level_key": "region", "c4.level_value": "name", "c4.level_file": "twice.csv"},
+            "must give every key one value",
+        ),
         ({"c4.level_file": "binary.csv"}, "cannot be read as CSV: UnicodeDecodeError"),
         ({"c5.from": "2025-13-01"}, "the first day of dates must be a day"),
         ({"c5.to": "2023-01-01"}, "must not be after the last"),
@@ -164,11 +219,26 @@ def test_everything_that_can_be_filled_in_is_in_the_spec(data, tmp_path):
         ({"a1.size": "-1"}, "[[workload]] number 2: size must be a number above 0"),
         ({"a5.of": "1"}, "whose cells are numbers (age, pay (EUR)); got 'sex'"),
         ({"a5.by.2.cells": "on"}, "age cannot be both of and in by"),
-        ({"c4.kind": "unknown", "c4.most": "0", "c4.level": ""}, "most must be a whole number from 1 to 1000000"),
-        ({"c4.kind": "unknown", "c4.most": "9", "c4.level": "", "a1.by.4.level": "", "a1.by.4.cells": "on", "delta": "1"}, "delta must be"),
+        (
+            {"c4.kind": "unknown", "c4.most": "0", "c4.level": ""},
+            "most must be a whole number from 1 to 1000000",
+        ),
+        (
+            {
+                "c4.kind": "unknown",
+                "c4.most": "9",
+                "c4.level": "",
+                "a1.by.4.level": "",
+                "a1.by.4.cells": "on",
+                "delta": "1",
+            },
+            "delta must be",
+        ),
     ],
 )
-def test_what_is_missing_or_wrong_is_refused_with_a_sentence_in_both_languages(data, change, message):
+def test_what_is_missing_or_wrong_is_refused_with_a_sentence_in_both_languages(
+    data, change, message
+):
     (data.folder / "twice.csv").write_text("name,region\ns1,north\ns2,north\n")
     (data.folder / "binary.csv").write_bytes(b"\xff\xfename")
     with pytest.raises(InputError, match=re.escape(message)) as refused:
@@ -179,15 +249,26 @@ def test_what_is_missing_or_wrong_is_refused_with_a_sentence_in_both_languages(d
     assert not re.search(r"\b(must|the|and|got|have)\b", german.replace(str(data.folder), ""))
 
 
-@pytest.mark.parametrize("wrong", ["no.csv", "a.txt", "dir", "*.gz", "bad.parquet", "utf16.csv", "empty.csv"])
-def test_data_that_cannot_be_read_are_refused_in_the_language_of_the_page(tmp_path, monkeypatch, wrong):
+@pytest.mark.parametrize(
+    "wrong", ["no.csv", "a.txt", "dir", "*.gz", "bad.parquet", "utf16.csv", "empty.csv"]
+)
+def test_data_that_cannot_be_read_are_refused_in_the_language_of_the_page(
+    tmp_path, monkeypatch, wrong
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "dir").mkdir()
-    for name, content in (("a.txt", b"a"), ("bad.parquet", b"no"), ("utf16.csv", "a,b".encode("utf-16")), ("empty.csv", b"")):
+    for name, content in (
+        ("a.txt", b"a"),
+        ("bad.parquet", b"no"),
+        ("utf16.csv", "a,b".encode("utf-16")),
+        ("empty.csv", b""),
+    ):
         (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError) as refused:
         looked_at(Path(wrong), {})
-    assert not re.search(r"\b(must|the|and|is|not|of|has|that)\b", texts("de").fault(refused.value.args[0]))
+    assert not re.search(
+        r"\b(must|the|and|is|not|of|has|that)\b", texts("de").fault(refused.value.args[0])
+    )
 
 
 def test_the_german_sentences_about_faults_are_of_those_that_the_program_says():
@@ -196,25 +277,49 @@ def test_the_german_sentences_about_faults_are_of_those_that_the_program_says():
         text = path.read_text("utf-8")
         if re.search(r"{\w+(!r)?}|Error|refuse\(", text):
             nodes = ast.walk(ast.parse(text))
-            constants |= {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    assert [template for template in table if template.removesuffix(" {advice}") not in constants] == [OF_TWO_TEXTS]
+            constants |= {
+                node.value
+                for node in nodes
+                if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            }
+    assert [
+        template for template in table if template.removesuffix(" {advice}") not in constants
+    ] == [OF_TWO_TEXTS]
     for template, said in table.items():
-        named, named_in_german = (set(re.findall(r"{(\w+)(?:!r)?}", text)) for text in (template, said))
+        named, named_in_german = (
+            set(re.findall(r"{(\w+)(?:!r)?}", text)) for text in (template, said)
+        )
         assert named_in_german <= named, template
 
 
 def test_what_only_a_spec_written_by_hand_can_cause_stays_english_and_is_said_to_be():
-    assert texts("de").fault("[series] late must be one.") == "(Auf Englisch, aus der Spezifikation:) [series] late must be one."
-    half = message("{what} must be {allowed}; got {got}.", what="late", allowed="a number above 0", got="1")
-    assert texts("de").fault(half) == "(Auf Englisch, aus der Spezifikation:) late must be a number above 0; got 1."
+    assert (
+        texts("de").fault("[series] late must be one.")
+        == "(Auf Englisch, aus der Spezifikation:) [series] late must be one."
+    )
+    half = message(
+        "{what} must be {allowed}; got {got}.", what="late", allowed="a number above 0", got="1"
+    )
+    assert (
+        texts("de").fault(half)
+        == "(Auf Englisch, aus der Spezifikation:) late must be a number above 0; got 1."
+    )
 
 
 def test_of_a_file_of_texts_it_can_be_said_how_they_are_written(tmp_path):
-    (tmp_path / "sales.csv").write_bytes("id;town;day;paid\n1;K\xf6ln;31.12.2025;1.234,50\n".encode("latin-1"))
+    (tmp_path / "sales.csv").write_bytes(
+        "id;town;day;paid\n1;K\xf6ln;31.12.2025;1.234,50\n".encode("latin-1")
+    )
     data = looked_at(tmp_path / "sales.csv", {})
     assert not any(column.typed for column in data.columns)
-    form = fields("encoding=latin-1 numbers=1.234,56 days=31.12.2025 epsilon=1 a0.what=sums a0.of=3 a0.by.2.cells=on")
-    form |= fields("c2.kind=dates c2.from=2025-01-01 c2.to=2025-12-31 c2.by=month c3.kind=number c3.low=0 c3.high=2000 c3.step=1")
+    form = fields(
+        "encoding=latin-1 numbers=1.234,56 days=31.12.2025 epsilon=1 a0.what=sums a0.of=3 "
+        "a0.by.2.cells=on"
+    )
+    form |= fields(
+        "c2.kind=dates c2.from=2025-01-01 c2.to=2025-12-31 c2.by=month c3.kind=number c3.low=0 "
+        "c3.high=2000 c3.step=1"
+    )
     text = spec_of(data, form, "en")
     for line in ('encoding = "latin-1"', 'decimal = ","', 'thousands = "."', 'format = "%d.%m.%Y"'):
         assert line in text
@@ -227,30 +332,57 @@ def test_what_sql_asks_needs_no_question_on_the_page(data):
     form = {key: text for key, text in FORM.items() if not key.startswith("a")}
     text = spec_of(data, form, "en", in_sql=True)
     assert "[[workload]]" not in text
-    assert all(part in text for part in ("[domain.sex]", "[domain.age]", "[domain.pay]", "[measures.pay]"))
+    assert all(
+        part in text for part in ("[domain.sex]", "[domain.age]", "[domain.pay]", "[measures.pay]")
+    )
     for more, in_sql in (({}, False), ({"how": "within", "margin": "9"}, True)):
         with pytest.raises(InputError, match="Nothing is asked yet"):
             spec_of(data, {**form, **more}, "en", in_sql=in_sql)
-    form |= {"c1.kind": "file", "c1.file": "codes.csv", "c1.file_column": "code", "c1.level": "region"}
+    form |= {
+        "c1.kind": "file",
+        "c1.file": "codes.csv",
+        "c1.file_column": "code",
+        "c1.level": "region",
+    }
     (data.folder / "codes.csv").write_text("code,region\nF,n\nM,s\n")
-    assert 'levels = {region = {file = "codes.csv", key = "code", value = "region"}}' in spec_of(data, form, "en", in_sql=True)
+    assert 'levels = {region = {file = "codes.csv", key = "code", value = "region"}}' in spec_of(
+        data, form, "en", in_sql=True
+    )
 
 
 def test_commands_are_typed_where_the_studio_was_started(data, tmp_path):
-    assert commands(tmp_path / "my spec.toml")[1] == "leastnoise release 'my spec.toml' --out 'my spec'-release"
+    assert (
+        commands(tmp_path / "my spec.toml")[1]
+        == "leastnoise release 'my spec.toml' --out 'my spec'-release"
+    )
     elsewhere = [commands(Path("/elsewhere/a.toml"), in_sql=in_sql)[0] for in_sql in (False, True)]
-    assert elsewhere == ["leastnoise plan /elsewhere/a.toml", "leastnoise plan questions.sql --spec /elsewhere/a.toml"]
+    assert elsewhere == [
+        "leastnoise plan /elsewhere/a.toml",
+        "leastnoise plan questions.sql --spec /elsewhere/a.toml",
+    ]
 
 
 def margins_of(workload):
-    return {product.name: product.target and int(product.target.most) for product in workload.products}
+    return {
+        product.name: product.target and int(product.target.most) for product in workload.products
+    }
 
 
 def test_a_distance_is_the_target_of_every_table_and_the_budget_follows(data):
     text = spec_of(data, {**FORM, **WITHIN}, "en")
     assert 'epsilon = "least"' in text
     assert margins_of(parse_spec(text, data.folder).workload) == {
-        **dict.fromkeys(("sex x age:group", "bought", "gone", "sum of pay (EUR)", "age:prefix", "sex x pay (EUR):prefix"), 500),
+        **dict.fromkeys(
+            (
+                "sex x age:group",
+                "bought",
+                "gone",
+                "sum of pay (EUR)",
+                "age:prefix",
+                "sex x pay (EUR):prefix",
+            ),
+            500,
+        ),
         "count of pay (EUR) by store:region": 500,
         "sum of pay (EUR) by store:region": 500_000,
     }
@@ -259,16 +391,35 @@ def test_a_distance_is_the_target_of_every_table_and_the_budget_follows(data):
 def test_weights_of_a_survey_have_bounds_and_a_unit_and_what_they_cost_is_said(data):
     form = {
         **FORM,
-        **fields("c2.kind=number c2.low=0 c2.high=500 c2.step=0.25 c2.edges= a0.by.2.group= a0.weight=2 a1.weight=2 a3.weight=2"),
+        **fields(
+            "c2.kind=number c2.low=0 c2.high=500 c2.step=0.25 c2.edges= a0.by.2.group= "
+            "a0.weight=2 a1.weight=2 a3.weight=2"
+        ),
     }
     form |= fields("a5.of=3 a6.weight=2 a7.of=3 a1.size=")
-    spec, within = (parse_spec(spec_of(data, {**form, **more}, "en"), data.folder) for more in ({}, WITHIN))
-    assert (spec.domain.measure("age").high, spec.domain.measure("age").unit) == (500, ln.Measure("age", 0, 500, unit="0.25").unit)
-    assert any("changes a sum of age by at most 500" in words for words in sums_words(spec.workload))
-    weighted, of_pay = "sum of pay (EUR) weighted by age by store:region", "sum of age of rows with pay (EUR) by store:region"
-    assert {"sum of age by sex", of_pay, weighted, "sum of pay (EUR) weighted by age"} <= {*margins_of(spec.workload)}
+    spec, within = (
+        parse_spec(spec_of(data, {**form, **more}, "en"), data.folder) for more in ({}, WITHIN)
+    )
+    assert (spec.domain.measure("age").high, spec.domain.measure("age").unit) == (
+        500,
+        ln.Measure("age", 0, 500, unit="0.25").unit,
+    )
+    assert any(
+        "changes a sum of age by at most 500" in words for words in sums_words(spec.workload)
+    )
+    weighted, of_pay = (
+        "sum of pay (EUR) weighted by age by store:region",
+        "sum of age of rows with pay (EUR) by store:region",
+    )
+    assert {"sum of age by sex", of_pay, weighted, "sum of pay (EUR) weighted by age"} <= {
+        *margins_of(spec.workload)
+    }
     targets = margins_of(within.workload)
-    assert [targets[name] for name in ("sum of age by sex", of_pay, weighted)] == [500, 500, 500_000]
+    assert [targets[name] for name in ("sum of age by sex", of_pay, weighted)] == [
+        500,
+        500,
+        500_000,
+    ]
     for change, sentence in (
         ({"a0.weight": "99"}, "Weights must be of a column"),
         ({"c2.low": "-1", "c2.step": "1"}, "bounds are not negative"),
@@ -278,21 +429,35 @@ def test_weights_of_a_survey_have_bounds_and_a_unit_and_what_they_cost_is_said(d
 
 
 def test_a_column_that_is_only_averaged_is_no_attribute_of_which_the_plan_would_warn(data):
-    form = fields("c1.kind=list c1.list=F;M c3.kind=number c3.low=0 c3.high=9 c3.step=1 epsilon=1 a0.what=means a0.of=3")
-    alone, by_sex = (parse_spec(spec_of(data, {**form, "a0.by.1.cells": ticked}, "en"), data.folder) for ticked in ("", "on"))
+    form = fields(
+        "c1.kind=list c1.list=F;M c3.kind=number c3.low=0 c3.high=9 c3.step=1 epsilon=1 "
+        "a0.what=means a0.of=3"
+    )
+    alone, by_sex = (
+        parse_spec(spec_of(data, {**form, "a0.by.1.cells": ticked}, "en"), data.folder)
+        for ticked in ("", "on")
+    )
     assert (alone.domain.names, by_sex.domain.names) == (("pay",), ("sex",))
     assert by_sex.domain.measure("pay").high == 9
     assert spec_warnings(by_sex) == ()
 
 
 def test_texts_that_nobody_can_list_are_found_under_a_delta(data):
-    text = spec_of(data, fields("c4.kind=unknown c4.most=100 a0.what=top a0.by.4.cells=on epsilon=1 delta=1e-9"), "en")
+    text = spec_of(
+        data,
+        fields("c4.kind=unknown c4.most=100 a0.what=top a0.by.4.cells=on epsilon=1 delta=1e-9"),
+        "en",
+    )
     assert 'delta = "1e-9"' in text
-    assert 'unknown = {most = 100}\noutside = "other"\nnull = "other"' in text, "a row whose text is not found is in the other tables"
+    assert 'unknown = {most = 100}\noutside = "other"\nnull = "other"' in text, (
+        "a row whose text is not found is in the other tables"
+    )
 
 
 def test_numbers_have_a_comma_in_german_and_no_separators(data):
-    form = fields("c3.kind=number c3.low=0 c3.high=10 c3.step=2,5 a0.what=counts a0.by.3.cells=on epsilon=0,5")
+    form = fields(
+        "c3.kind=number c3.low=0 c3.high=10 c3.step=2,5 a0.what=counts a0.by.3.cells=on epsilon=0,5"
+    )
     assert "count = 4" in spec_of(data, form, "de")
     with pytest.raises(InputError, match="without separators of thousands"):
         spec_of(data, {**form, "c3.high": "1.000"}, "de")
@@ -328,8 +493,13 @@ def test_from_no_file_to_a_saved_spec_and_on_to_targets(data, tmp_path, planned_
         assert saved["commands"][1] == "leastnoise release people.toml --out people-release"
         assert "already" in refused("/save", form=form, name="people.toml")
         assert "name of a file" in refused("/save", form=form, name="../people.toml")
-        silent = client.json("/save", {"form": fields("c1.kind=list c1.list=F;M epsilon=1"), "name": "sql.toml"})  # SQL will ask
-        assert (silent["asked"], silent["commands"][0]) == (False, "leastnoise plan questions.sql --spec sql.toml")
+        silent = client.json(
+            "/save", {"form": fields("c1.kind=list c1.list=F;M epsilon=1"), "name": "sql.toml"}
+        )  # SQL will ask
+        assert (silent["asked"], silent["commands"][0]) == (
+            False,
+            "leastnoise plan questions.sql --spec sql.toml",
+        )
         assert "Save the spec first" in refused("/further", name="other.toml")
         assert client.json("/further", {"name": "people.toml"}) == {}
         assert "Plan people.toml" in client.ask("/")[2].decode()
@@ -347,10 +517,19 @@ def test_pages_to_begin_with_are_guarded_as_all_others(data, place):
         assert nothing(client.ask("/", host="evil.example"))
 
 
-# The sentence of each page that explains a word of the glossary; of what it shows of a spec or a release, `lead` says what margins are.
+# The sentence of each page that explains a word of the glossary; of what it shows of a spec or a
+# release, `lead` says what margins are.
 EXPLAIN = {
-    "beginning": {"epsilon": "be_epsilon", "delta": "be_delta", "budget": "be_epsilon", "margin": "be_size"},
-    "planning": dict.fromkeys(("epsilon", "rho", "budget", "prefix", "strategy", "rmse"), "st_words") | {"margin": "st_lead"},
+    "beginning": {
+        "epsilon": "be_epsilon",
+        "delta": "be_delta",
+        "budget": "be_epsilon",
+        "margin": "be_size",
+    },
+    "planning": dict.fromkeys(
+        ("epsilon", "rho", "budget", "prefix", "strategy", "rmse"), "st_words"
+    )
+    | {"margin": "st_lead"},
     "exploring": {"margin": "st_explore"},
     "choosing": {},
 }
@@ -361,6 +540,11 @@ def test_each_word_of_the_glossary_is_explained_on_the_page_that_has_it(page):
     template = (ASSETS / f"{page}.html").read_text("utf-8")
     english = texts("en").sentences
     keys = {key for key in re.findall(r"\"(\w+)\"", template) if key in english}
-    words = {word for word in site.glossary() for key in keys if re.search(rf"\b{word}s?\b", english[key], re.IGNORECASE)}
+    words = {
+        word
+        for word in site.glossary()
+        for key in keys
+        if re.search(rf"\b{word}s?\b", english[key], re.IGNORECASE)
+    }
     assert words == set(EXPLAIN[page])
     assert all(key in keys or "{{ lead }}" in template for key in EXPLAIN[page].values())

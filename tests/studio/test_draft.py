@@ -57,11 +57,16 @@ def test_the_text_says_what_the_draft_does_and_keeps_comments(draft, changes, ro
     assert "# a year" in text
     assert 'categories = ["north", "south", "<b>west</b>"]' in text
     assert spec_text(changed(made, {})) == text
-    assert sorted(map(str, again.settings)) == sorted(str(setting) for setting in made.settings if setting.on)
+    assert sorted(map(str, again.settings)) == sorted(
+        str(setting) for setting in made.settings if setting.on
+    )
 
 
 def test_a_rho_the_least_budget_and_delta(draft):
-    rho, both = (drafted(SPEC.replace("epsilon = 1", text), Path()) for text in ('rho = "1/8"', 'epsilon = 1\ndelta = "1e-9"'))
+    rho, both = (
+        drafted(SPEC.replace("epsilon = 1", text), Path())
+        for text in ('rho = "1/8"', 'epsilon = 1\ndelta = "1e-9"')
+    )
     assert changed(rho, {"size": "2"}).spec.privacy.budget == ln.ZCDP(2)
     assert changed(both, {"delta": "1e-6"}).spec.privacy.budget == ln.ApproxDP(1, "1e-6")
     least = changed(draft, {"size": "least"})
@@ -90,7 +95,9 @@ def test_what_cannot_be_used_is_refused(draft, changes, rows, message):
         changed(draft, changes, rows)
 
 
-def test_a_table_that_is_left_out_keeps_the_margins_of_the_others_until_there_is_a_plan(draft, plan):
+def test_a_table_that_is_left_out_keeps_the_margins_of_the_others_until_there_is_a_plan(
+    draft, plan
+):
     quick = scaled(plan, changed(draft, {"on": False}, [1, 7]).spec)
     assert len(quick.workload.products) == 6
     before, after = margins(plan, 0.95), margins(quick, 0.95)
@@ -124,7 +131,17 @@ def test_saving(tmp_path):
     assert save(place, "one", "a.toml", "two") == place
     assert (place.read_text(), place.stat().st_mode & 0o777) == ("two", 0o640)
     assert save(place, "two", "b.toml", "three").read_text() == "three"
-    names = ("../c.toml", "/c.toml", "c", ".toml", ".c.toml", "", "c\n.toml", "d/c.toml", "d\\c.toml")
+    names = (
+        "../c.toml",
+        "/c.toml",
+        "c",
+        ".toml",
+        ".c.toml",
+        "",
+        "c\n.toml",
+        "d/c.toml",
+        "d\\c.toml",
+    )
     for opened, before, name, message in (
         *((place, "two", name, "must have the name of a file") for name in names),
         (place, "two", "b.toml", "already"),
@@ -133,7 +150,10 @@ def test_saving(tmp_path):
     ):
         with pytest.raises(InputError, match=message):
             save(opened, before, name, "four")
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a.toml": "two", "b.toml": "three"}
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "a.toml": "two",
+        "b.toml": "three",
+    }
 
 
 ASKED = """
@@ -169,13 +189,25 @@ def verdicts(draft, plan):
 def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tmp_path):
     draft = drafted(ASKED, tmp_path)
     names = [row.name(texts()) for row in draft.rows[2:]]
-    assert [name.partition(" (")[0] for name in names] == [row.statistic.name for row in draft.rows[2:]]
+    assert [name.partition(" (")[0] for name in names] == [
+        row.statistic.name for row in draft.rows[2:]
+    ]
     assert names[0] == "mean of pay by b (count of pay by b, sum of pay by b)"
-    assert [row.statistic and row.statistic.kind for row in draft.rows] == [None, None, "means", "quantiles", "quantiles", "cdf"]
+    assert [row.statistic and row.statistic.kind for row in draft.rows] == [
+        None,
+        None,
+        "means",
+        "quantiles",
+        "quantiles",
+        "cdf",
+    ]
     assert [len(row.statistic.at) for row in draft.rows[3:5]] == [2, 1]
     plan = planned_spec(draft.spec)
     times = interval_multiplier(plan.measured().noise, 0.95)
-    words, share = verdicts(draft, plan), texts().percent(times * statistic_errors(plan)[3].std_error, 2)
+    words, share = (
+        verdicts(draft, plan),
+        texts().percent(times * statistic_errors(plan)[3].std_error, 2),
+    )
     assert words[:3] == ["", "", "give a public size to see its margin"]
     assert words[5] == f"shares ± {share}, of that size"
     sized = changed(draft, {"size_of": "300"}, [2])
@@ -185,7 +217,10 @@ def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tm
     less = changed(changed(draft, {"on": False}, [2]), {"weight": "3"}, [5])
     assert [one.kind for one in less.spec.workload.statistics] == ["quantiles", "quantiles", "cdf"]
     assert less.spec.workload.products[-1].weight == 3
-    for row, message in ((2, "the margin of a mean must be given with a size"), (5, "Other targets, and sums, are of tables")):
+    for row, message in (
+        (2, "the margin of a mean must be given with a size"),
+        (5, "Other targets, and sums, are of tables"),
+    ):
         with pytest.raises(InputError, match=message):
             changed(draft, {"target": "margin", "most": "5"}, [row])
     strict = changed(sized, {"target": "margin", "most": str(mean / 2)}, [2])

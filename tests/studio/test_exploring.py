@@ -19,9 +19,14 @@ from studio.conftest import serving
 from studio.test_guard import nothing
 
 DOMAIN = ln.Domain(
-    sex=["F", "M"], zone=["north", "south", "<b>west</b>"], kids=ln.Integers(0, 5), measures={"pay": ln.Measure("pay", 0, 100)}
+    sex=["F", "M"],
+    zone=["north", "south", "<b>west</b>"],
+    kids=ln.Integers(0, 5),
+    measures={"pay": ln.Measure("pay", 0, 100)},
 )
-ASKED = ln.marginals(DOMAIN, ways=2) + ln.queries(DOMAIN, sex="identity", kids="identity", sum="pay")
+ASKED = ln.marginals(DOMAIN, ways=2) + ln.queries(
+    DOMAIN, sex="identity", kids="identity", sum="pay"
+)
 BY_SEX = ln.cdf_queries(DOMAIN, of="kids", by=["sex"])
 
 
@@ -33,7 +38,13 @@ def rows():
 
 def released(asked, budget=None, out=None, strategy="identity", data=None, **options):
     plan = ln.plan(asked, budget or ln.PureDP(1), strategy=strategy)
-    return ln.release(plan, rows() if data is None else data, seed=1, out=out, options=ln.Options(formats=["csv"], **options))
+    return ln.release(
+        plan,
+        rows() if data is None else data,
+        seed=1,
+        out=out,
+        options=ln.Options(formats=["csv"], **options),
+    )
 
 
 @contextmanager
@@ -44,7 +55,9 @@ def explored(out):
 
 
 def numbers(table):
-    return [float(values.sum()) for values in (table.answer, table.noise_std, table.low, table.high)]
+    return [
+        float(values.sum()) for values in (table.answer, table.noise_std, table.low, table.high)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -70,15 +83,28 @@ def test_a_page_has_tables_charts_and_sums_of_any_cells(client, release):
     assert "NOT PRIVATE" in page
     assert "<b>west</b>" not in page
     assert b"vegaEmbed" in client.ask("/vega.js")[2]
-    found = client.json("/table", {"asked": {"sex": "identity", "zone": "", "kids": "prefix"}, "measure": ""})
+    found = client.json(
+        "/table", {"asked": {"sex": "identity", "zone": "", "kids": "prefix"}, "measure": ""}
+    )
     (table,) = release.answer(ln.queries(DOMAIN, sex="identity", kids="prefix"))
     assert [row[0] for row in found["rows"]] == table.cell_names()
-    assert [float(row[1].replace(",", "")) for row in found["rows"]] == pytest.approx(table.answer.reshape(-1), abs=0.51)
+    assert [float(row[1].replace(",", "")) for row in found["rows"]] == pytest.approx(
+        table.answer.reshape(-1), abs=0.51
+    )
     assert found["chart"]["$schema"].startswith("https://vega.github.io/schema/vega-lite")
     for name, measure in (("sex x kids", ""), ("sum of pay by sex x kids", "pay")):
-        total = client.json("/sum", {"asked": {"sex": "identity", "kids": "identity"}, "measure": measure, "cells": [7, 8, 9]})
+        total = client.json(
+            "/sum",
+            {
+                "asked": {"sex": "identity", "kids": "identity"},
+                "measure": measure,
+                "cells": [7, 8, 9],
+            },
+        )
         wanted = release.sum(name, {"sex": "M", "kids": (1, 3)})
-        assert [total[key] for key in ("answer", "noise_std", "low", "high")] == pytest.approx(numbers(wanted))
+        assert [total[key] for key in ("answer", "noise_std", "low", "high")] == pytest.approx(
+            numbers(wanted)
+        )
         assert total["sum"].startswith("3 cells: ")
 
 
@@ -106,40 +132,64 @@ def test_what_cannot_be_answered_is_said(client, path, body, message):
         ("sex x store", {"sex": "F", "store": ["a", "b"]}, [0, 1, 1, 0]),
         ("sex x store", {"store": ["a", "c", "d"]}, [0, 2, 3, 6, 8, 9]),
         ("sex x age", {"sex": "M", "age": (3, 5)}, [15, 16, 17]),
-        ("age x store", {"age": (0, 11), "store": ["a", "c"]}, [6 * age + store for age in range(12) for store in (0, 2)]),  # public
+        (
+            "age x store",
+            {"age": (0, 11), "store": ["a", "c"]},
+            [6 * age + store for age in range(12) for store in (0, 2)],
+        ),  # public
     ],
 )
 def test_sums_beside_public_counts_are_those_of_the_release(table, where, cells):
     (release,) = releases(planned_spec(spec_of(BOTH)), ROWS_OF, [1])
-    seen = Exploring(release).sum(tuple((name, "identity") for name in table.split(" x ")), None, cells)
+    seen = Exploring(release).sum(
+        tuple((name, "identity") for name in table.split(" x ")), None, cells
+    )
     assert numbers(seen) == pytest.approx(numbers(release.sum(table, where)), abs=1e-6)
-    assert (seen.noise_std.item() < 1e-6) == (len(cells) in (6, 24) and "d" not in where.get("store", []))
+    assert (seen.noise_std.item() < 1e-6) == (
+        len(cells) in (6, 24) and "d" not in where.get("store", [])
+    )
 
 
 def test_a_release_that_looked_at_the_data_has_no_error_for_such_sums():
-    exploring = Exploring(released(ln.queries(ln.Domain(kids=ln.Integers(0, 15)), kids="identity"), strategy="dawa"))
+    exploring = Exploring(
+        released(ln.queries(ln.Domain(kids=ln.Integers(0, 15)), kids="identity"), strategy="dawa")
+    )
     assert exploring.table((("kids", "identity"),), None).cells == 16
     with pytest.raises(InputError, match="looked at the data"):
         exploring.sum((("kids", "identity"),), None, [1, 5])
 
 
 def test_means_quantiles_and_functions_are_shown_with_their_charts(tmp_path):
-    asked = ln.mean_queries(DOMAIN, of="pay", by=["zone"]) + ln.quantile_queries(DOMAIN, of="kids", at=["1/2"]) + BY_SEX
+    asked = (
+        ln.mean_queries(DOMAIN, of="pay", by=["zone"])
+        + ln.quantile_queries(DOMAIN, of="kids", at=["1/2"])
+        + BY_SEX
+    )
     made = released(asked, ln.PureDP(4), tmp_path / "out")
     with explored(tmp_path / "out") as (client, page):
         for one in made.statistics:
             assert f'<h3 id="n{one.id}">{one.name} ' in page
-            assert all(text.replace("<", "&lt;").replace(">", "&gt;") in page for row in one.written(texts(), 200) for text in row)
+            assert all(
+                text.replace("<", "&lt;").replace(">", "&gt;") in page
+                for row in one.written(texts(), 200)
+                for text in row
+            )
             chart = client.json("/statistic", {"statistic": one.id})["chart"]
             assert (chart is None) == (one.cells == 1)
         for wrong in (7, "q1"):
-            assert "must be called by its id" in client.json("/statistic", {"statistic": wrong})["refused"]
+            assert (
+                "must be called by its id"
+                in client.json("/statistic", {"statistic": wrong})["refused"]
+            )
 
 
 def test_charts_write_numbers_and_dates_in_the_language_of_the_release(tmp_path):
     released(ASKED + BY_SEX, ln.PureDP(4), tmp_path / "out", language="de")
     with explored(tmp_path / "out") as (client, _):
-        for path, body in (("/table", {"asked": {"sex": "identity"}, "measure": ""}), ("/statistic", {"statistic": "s1"})):
+        for path, body in (
+            ("/table", {"asked": {"sex": "identity"}, "measure": ""}),
+            ("/statistic", {"statistic": "s1"}),
+        ):
             words = client.json(path, body)["chart"]["config"]["locale"]
             assert (words["number"]["decimal"], words["time"]["months"][6]) == (",", "Juli")
 
@@ -148,19 +198,31 @@ def test_a_level_is_picked_like_an_attribute(tmp_path):
     zone = ln.Categories(["a", "b", "c"], levels={"half": {"a": "left", "b": "left", "c": "right"}})
     domain = ln.Domain(zone=zone, kids=ln.Integers(0, 5))
     data = pd.DataFrame({"zone": list("aabc") * 50, "kids": [0, 1, 2, 3] * 50})
-    asked = ln.queries(domain, zone="identity", kids="identity") + ln.cdf_queries(domain, "kids", by=[{"zone": ln.level("half")}])
-    (table,) = released(asked, ln.PureDP(2), tmp_path / "release", data=data).answer(ln.queries(domain, zone=ln.level("half")))
+    asked = ln.queries(domain, zone="identity", kids="identity") + ln.cdf_queries(
+        domain, "kids", by=[{"zone": ln.level("half")}]
+    )
+    (table,) = released(asked, ln.PureDP(2), tmp_path / "release", data=data).answer(
+        ln.queries(domain, zone=ln.level("half"))
+    )
     halves = {"asked": {"zone": "half", "kids": ""}, "measure": ""}
     with explored(tmp_path / "release") as (client, page):
         assert page.count('<option value="half">half</option>') == 1
         assert "distribution of kids by zone:half" in page
-        assert [row[0] for row in client.json("/table", halves)["rows"]] == ["zone:half=left", "zone:half=right"]
-        assert client.json("/sum", {**halves, "cells": [0]})["answer"] == pytest.approx(table.answer[0])
+        assert [row[0] for row in client.json("/table", halves)["rows"]] == [
+            "zone:half=left",
+            "zone:half=right",
+        ]
+        assert client.json("/sum", {**halves, "cells": [0]})["answer"] == pytest.approx(
+            table.answer[0]
+        )
 
 
 WIDE = ln.Domain(
     a=ln.Integers(0, 64),
-    b=ln.Categories([str(number) for number in range(64)], levels={"tens": {str(number): f"t{number // 10}" for number in range(64)}}),
+    b=ln.Categories(
+        [str(number) for number in range(64)],
+        levels={"tens": {str(number): f"t{number // 10}" for number in range(64)}},
+    ),
     measures={"pay": ln.Measure("pay", 0, 100)},
 )
 TENS, SOME = ln.level("tens"), ln.queries(WIDE, a=ln.ranges([(0, 9)]))
@@ -190,15 +252,29 @@ def test_a_page_opens_with_a_table_that_it_can_show(tmp_path, asked, first, cell
 
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_tables_and_sums_of_a_rounded_release_are_rounded_and_say_so(tmp_path, language):
-    asked = ln.queries(DOMAIN, sex="identity", zone="identity") + ln.queries(DOMAIN, kids="identity")
+    asked = ln.queries(DOMAIN, sex="identity", zone="identity") + ln.queries(
+        DOMAIN, kids="identity"
+    )
     made = released(asked, ln.PureDP(4), tmp_path / "release", round=5, below=20, language=language)
-    wanted, said, question = made.tables["sex x zone"], texts(language), {"asked": {"sex": "identity", "zone": "identity"}, "measure": ""}
+    wanted, said, question = (
+        made.tables["sex x zone"],
+        texts(language),
+        {"asked": {"sex": "identity", "zone": "identity"}, "measure": ""},
+    )
     exact = made.sum("sex x zone", {"zone": ["north", "south"]})
     with explored(tmp_path / "release") as (client, page):
         assert rounding_words(made.options, said) in unescape(page)
-        cells = zip(*(one.reshape(-1) for one in (wanted.answer, wanted.margins, wanted.low, wanted.high)), strict=True)
+        cells = zip(
+            *(one.reshape(-1) for one in (wanted.answer, wanted.margins, wanted.low, wanted.high)),
+            strict=True,
+        )
         shown = [
-            [said.number(answer, margin), said.error(margin), said.number(low, margin), said.number(high, margin)]
+            [
+                said.number(answer, margin),
+                said.error(margin),
+                said.number(low, margin),
+                said.number(high, margin),
+            ]
             for answer, margin, low, high in cells
         ]
         assert [row[1:] for row in client.json("/table", question)["rows"]] == shown

@@ -9,13 +9,21 @@ CHANGE = {"changes": {"size": "5"}}
 
 def nothing(found):
     status, headers, content = found
-    return status == 403 and content == b"" and "set-cookie" not in headers and "server" not in headers
+    return (
+        status == 403 and content == b"" and "set-cookie" not in headers and "server" not in headers
+    )
 
 
 def test_nothing_is_served_without_the_token_and_it_is_good_for_one_visit(client):
     assert all(nothing(client.ask(path)) for path in PATHS)
     assert all(nothing(client.ask(path, {})) for path in ACTIONS)
-    for wrong in ("/?token=", "/?token=wrong", "/?token=%F0%9F%98%80", client.first[:-1], client.first.replace("/?", "/view?")):
+    for wrong in (
+        "/?token=",
+        "/?token=wrong",
+        "/?token=%F0%9F%98%80",
+        client.first[:-1],
+        client.first.replace("/?", "/view?"),
+    ):
         assert nothing(client.ask(wrong))
     assert nothing(client.ask(client.first, {}))
     client.enter()
@@ -30,15 +38,34 @@ def test_nothing_is_served_without_the_token_and_it_is_good_for_one_visit(client
 
 def test_a_foreign_host_or_origin_gets_nothing(client):
     port = client.host.split(":")[1]
-    hosts = ["evil.example", f"evil.example:{port}", f"localhost:{port}", "127.0.0.1", f"127.0.0.1:{port}.evil.example", f"[::1]:{port}"]
-    origins = ["http://evil.example", "null", f"https://{client.host}", "http://127.0.0.1", f"http://127.0.0.1:{port}0"]
+    hosts = [
+        "evil.example",
+        f"evil.example:{port}",
+        f"localhost:{port}",
+        "127.0.0.1",
+        f"127.0.0.1:{port}.evil.example",
+        f"[::1]:{port}",
+    ]
+    origins = [
+        "http://evil.example",
+        "null",
+        f"https://{client.host}",
+        "http://127.0.0.1",
+        f"http://127.0.0.1:{port}0",
+    ]
     strangers = [*({"host": host} for host in hosts), *({"origin": origin} for origin in origins)]
     assert all(nothing(client.ask(client.first, **stranger)) for stranger in strangers)
     client.enter()  # none of these used the token up
     for stranger in strangers:
         assert nothing(client.ask("/view", **stranger))
-        assert nothing(client.ask("/change", CHANGE, **{"origin": f"http://{stranger.get('host')}", **stranger}))
-    assert nothing(client.ask("/change", CHANGE, origin=None))  # what changes something says where it comes from
+        assert nothing(
+            client.ask(
+                "/change", CHANGE, **{"origin": f"http://{stranger.get('host')}", **stranger}
+            )
+        )
+    assert nothing(
+        client.ask("/change", CHANGE, origin=None)
+    )  # what changes something says where it comes from
     assert client.json("/view")["size"] == "1"
 
 
@@ -55,11 +82,23 @@ def test_pages_load_nothing_from_elsewhere_and_are_in_no_frame(client):
     for rule in ("default-src 'none'", "script-src 'self';", "frame-ancestors 'none'"):
         assert rule in headers["content-security-policy"]
     assert headers["cache-control"] == "no-store"
-    assert not [text for text in ("http://", "https://", "<b>west</b>", client.first) if text in page]
+    assert not [
+        text for text in ("http://", "https://", "<b>west</b>", client.first) if text in page
+    ]
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"[]", b"{", b"\xff", b'{"a": NaN}', b"[" * 5000, b'{"changes": [], "version": 1}', b'{"a":"' + b"a" * 1_000_001]
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b"\xff",
+        b'{"a": NaN}',
+        b"[" * 5000,
+        b'{"changes": [], "version": 1}',
+        b'{"a":"' + b"a" * 1_000_001,
+    ],
 )
 def test_what_is_no_request_is_refused_with_a_sentence(client, body):
     client.enter()

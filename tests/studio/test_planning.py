@@ -29,7 +29,8 @@ PUBLIC = {
     "planned", "price", "read_spec_text", "reached", "reached_by_means", "read_release", "read_toml", "spec_from_table",
     "spec_warnings", "stated",
 }  # fmt: skip
-# What asks a file or a database for the names and types of its columns alone; tests/studio/test_beginning.py destroys all values.
+# What asks a file or a database for the names and types of its columns alone;
+# tests/studio/test_beginning.py destroys all values.
 NAMES_AND_TYPES = {"CSV", "DatabaseTable", "SourceColumn", "columns", "source_columns"}
 
 
@@ -45,12 +46,19 @@ def test_what_is_shown_is_what_the_saved_spec_plans(client, spec):
     assert "region x kids (up to each value)" in client.enter()
     first = client.planned()
     assert typical(first) == promised(planned_spec(read_spec(spec)))
-    assert first["rows"][7]["verdict"] in {"kept", f"missed: {SAID.error(0)}"} or first["rows"][7]["missed"]
+    assert (
+        first["rows"][7]["verdict"] in {"kept", f"missed: {SAID.error(0)}"}
+        or first["rows"][7]["missed"]
+    )
     half = client.act("/change", changes={"size": "1/2"})
     assert (half["ready"], half["busy"]) == (False, True)
     quick = typical(half)
     client.act("/change", changes={"on": False}, rows=[1])
-    client.act("/change", changes={"weight": "4", "target": "relative", "most": "0.5", "size_of": "300"}, rows=[2])
+    client.act(
+        "/change",
+        changes={"weight": "4", "target": "relative", "most": "0.5", "size_of": "300"},
+        rows=[2],
+    )
     client.act("/change", changes={"level": 0.9})
     found = client.planned()
     assert client.act("/save", name="other.toml")["done"] == "Saved: other.toml"
@@ -103,7 +111,9 @@ def test_two_plans_side_by_side_and_what_tables_cost(client, spec):
     prices = [row["price"] for row in client.idle()["rows"]]
     opened = read_spec(spec)
     found = price(planned_spec(opened), [7], opened.search())
-    assert prices == [""] * 7 + [f"alone {SAID.percent(found.alone, 2)}, saves {SAID.percent(found.saved, 2)}"]
+    assert prices == [""] * 7 + [
+        f"alone {SAID.percent(found.alone, 2)}, saves {SAID.percent(found.saved, 2)}"
+    ]
     client.act("/change", changes={"size": "3"})
     assert "wait for it" in client.act("/price", rows=[1])["refused"]
 
@@ -112,7 +122,10 @@ def test_how_a_row_without_a_value_counts_is_said(tmp_path):
     sums = '[measures.pay]\nclip = [0, 9]\n[[workload]]\nmeans = { of = "pay", by = ["sex"] }\n[output]\nlanguage = "de"\n'
     facts = view(Planning(tmp_path / "people.toml", SPEC + sums).seen)["facts"]
     values, cost = (text for name, text in facts if name == "Werte")
-    assert values.endswith("eine Zeile ohne Wert trägt zu einer Summe nichts bei und bleibt bei einem Mittelwert außer Betracht.")
+    assert values.endswith(
+        "eine Zeile ohne Wert trägt zu einer Summe nichts bei und bleibt bei einem Mittelwert "
+        "außer Betracht."
+    )
     assert "um höchstens 9:" in cost
 
 
@@ -130,12 +143,20 @@ def test_nothing_is_done_for_a_page_that_shows_other_settings(client, spec):
         ("/keep", {}),
         ("/swap", {}),
     ):
-        for wrong in ({"version": shown}, {}, {"version": None}, {"version": str(other.version)}, {"version": -1}):
+        for wrong in (
+            {"version": shown},
+            {},
+            {"version": None},
+            {"version": str(other.version)},
+            {"version": -1},
+        ):
             assert "another page" in client.json(path, {**body, **wrong})["refused"]
         assert client.json("/view") == before
     assert sorted(spec.parent.glob("*.toml")) == [spec]
     assert spec.read_text() == SPEC
-    assert client.act("/save", name="people.toml")["done"] == "Saved: people.toml"  # it shows them now
+    assert (
+        client.act("/save", name="people.toml")["done"] == "Saved: people.toml"
+    )  # it shows them now
     assert 'epsilon = "3"' in spec.read_text()
 
 
@@ -143,10 +164,16 @@ def test_a_page_that_plans_in_vain_says_so(client):
     client.enter()
     client.planned()
     client.act("/change", changes={"target": "", "most": ""}, rows=[7])
-    assert client.act("/change", changes={"size": "least"})["status"].endswith("The plan for these settings is being made.")
+    assert client.act("/change", changes={"size": "least"})["status"].endswith(
+        "The plan for these settings is being made."
+    )
     seen = client.idle()
     assert "No table has a target" in seen["error"]
-    assert seen["status"] == "The margins are exact for the strategy found before. There is no plan for these settings."
+    assert (
+        seen["status"]
+        == "The margins are exact for the strategy found before. There is no plan for these "
+        "settings."
+    )
 
 
 def test_what_cannot_be_planned_is_said(spec, planned_here):
@@ -157,11 +184,17 @@ def test_what_cannot_be_planned_is_said(spec, planned_here):
 
 
 def test_an_error_that_depends_on_the_data_is_said(spec, planned_here):
-    spec.write_text(SPEC[: SPEC.index("# all small")] + '[[workload]]\nqueries = { kids = "prefix" }\n[plan]\nstrategy = "dawa"\n')
+    spec.write_text(
+        SPEC[: SPEC.index("# all small")]
+        + '[[workload]]\nqueries = { kids = "prefix" }\n[plan]\nstrategy = "dawa"\n'
+    )
     with serving(spec) as client:
         client.enter()
         seen = client.planned()
-        assert seen["status"] == "The error of the strategy dawa depends on the data; no margin can be promised."
+        assert (
+            seen["status"]
+            == "The error of the strategy dawa depends on the data; no margin can be promised."
+        )
         assert typical(seen) == ["not known yet"]
 
 
@@ -181,7 +214,14 @@ def test_the_studio_asks_session_spec_and_planning_for_nothing_that_takes_data()
             module = node.module if isinstance(node, ast.ImportFrom) else ""
             if module in {"leastnoise._session", "leastnoise._spec", "leastnoise._planning"}:
                 asked |= {alias.name for alias in node.names}
-            assert not module.startswith(("leastnoise._session.", "leastnoise._table", "leastnoise._kernel", "leastnoise._adapters"))
+            assert not module.startswith(
+                (
+                    "leastnoise._session.",
+                    "leastnoise._table",
+                    "leastnoise._kernel",
+                    "leastnoise._adapters",
+                )
+            )
             if isinstance(node, ast.Import):
                 assert not any(alias.name.startswith("leastnoise") for alias in node.names)
     assert asked <= PUBLIC | NAMES_AND_TYPES
@@ -189,7 +229,13 @@ def test_the_studio_asks_session_spec_and_planning_for_nothing_that_takes_data()
 
 @pytest.fixture
 def program(spec):
-    command = [sys.executable, "-c", "from leastnoise._cli import main; main()", "studio", str(spec)]
+    command = [
+        sys.executable,
+        "-c",
+        "from leastnoise._cli import main; main()",
+        "studio",
+        str(spec),
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     yield process
     process.kill()
@@ -208,7 +254,11 @@ def test_the_command_says_where_the_page_is_and_ends_with_an_interruption(progra
 
 def planners(number):
     tasks = Path(f"/proc/{number}/task").iterdir()
-    return [Path(f"/proc/{child}/stat") for task in tasks for child in (task / "children").read_text().split()]
+    return [
+        Path(f"/proc/{child}/stat")
+        for task in tasks
+        for child in (task / "children").read_text().split()
+    ]
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up in /proc")
@@ -235,8 +285,12 @@ def test_missing_packages_and_missing_specs_are_said(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("length", [1, 4_000_000])  # less and more than a pipe holds
-@pytest.mark.parametrize("program", ["pass", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"])
-def test_a_process_that_ends_before_it_has_read_is_told_of_and_leaves_no_error(monkeypatch, program, length):
+@pytest.mark.parametrize(
+    "program", ["pass", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"]
+)
+def test_a_process_that_ends_before_it_has_read_is_told_of_and_leaves_no_error(
+    monkeypatch, program, length
+):
     monkeypatch.setattr(_planning, "_COMMAND", ("-c", program))
     seen = queue.Queue()
     worker = Background(lambda number, found: seen.put((number, found)))
@@ -251,11 +305,15 @@ def test_a_process_that_ends_before_it_has_read_is_told_of_and_leaves_no_error(m
     assert seen.get(block=False) == (7, None)
 
 
-@pytest.mark.parametrize(("said", "told"), [("len(sys.stdin.readline())", [4_000_013]), ("sys.stdin.readline()[:7]", [])])
+@pytest.mark.parametrize(
+    ("said", "told"), [("len(sys.stdin.readline())", [4_000_013]), ("sys.stdin.readline()[:7]", [])]
+)
 def test_what_a_process_says_is_passed_on(monkeypatch, said, told):
     monkeypatch.setattr(_planning, "_COMMAND", ("-c", f"import sys; print({said})"))
     seen = queue.Queue()
-    Background(lambda number, found: seen.put((number, found))).start(7, lambda: {"text": "x" * 4_000_000})
+    Background(lambda number, found: seen.put((number, found))).start(
+        7, lambda: {"text": "x" * 4_000_000}
+    )
     found = []
     while (one := seen.get()) != (7, None):
         found.append(one[1])

@@ -4,7 +4,13 @@ import gc
 import types
 from collections.abc import Iterator
 
-_ENDS = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType)
+_ENDS = (
+    type,
+    types.ModuleType,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+)
 
 
 def reachable(start: object) -> Iterator[object]:

@@ -17,18 +17,36 @@ def test_counts_say_what_was_read():
     domain = Domain(sex=["F", "M"], age=Integers(0, 1), measures={"pay": Measure("pay", 0, 9)})
     counts = {(None, ("sex",)): np.array([1, 2]), ("pay", ("sex",)): np.array([3, 4])}
     table = Table.counted(domain, ["sex"], ["pay"], counts, unit_column="id", max_rows=3)
-    assert (table.attributes, table.measures, table.unit_column, table.max_rows) == (("sex",), ("pay",), "id", 3)
+    assert (table.attributes, table.measures, table.unit_column, table.max_rows) == (
+        ("sex",),
+        ("pay",),
+        "id",
+        3,
+    )
 
 
 def test_keys_say_for_which_unit_they_were_counted():
-    table = Table.keyed(Domain(agent=Unknown(9)), "agent", ["curl"], np.array([3]), unit_column="id", max_rows=12)
-    assert (table.attributes, table.measures, table.unit_column, table.max_rows, table.max_per_cell) == (("agent",), (), "id", 12, None)
+    table = Table.keyed(
+        Domain(agent=Unknown(9)), "agent", ["curl"], np.array([3]), unit_column="id", max_rows=12
+    )
+    assert (
+        table.attributes,
+        table.measures,
+        table.unit_column,
+        table.max_rows,
+        table.max_per_cell,
+    ) == (("agent",), (), "id", 12, None)
 
 
 def test_repr_is_the_same_for_any_rows():
     domain = Domain(age=Integers(0, 10))
     few, many = Table(domain, {"age": []}), Table(domain, {"age": [7] * 1234})
-    assert repr(few) == repr(many) == str(many) == "<Table of private rows over Domain(age=Integers(0, 10))>"
+    assert (
+        repr(few)
+        == repr(many)
+        == str(many)
+        == "<Table of private rows over Domain(age=Integers(0, 10))>"
+    )
 
 
 def test_table_is_closed():
@@ -47,7 +65,9 @@ def test_table_is_closed():
 
 def test_nothing_leads_from_the_handle_to_the_rows():
     """Followed through every object that Python's collector knows of, except modules, classes and functions."""
-    table = Table(Domain(a0=Coded(2), measures={"m": Measure("m", 0, 9)}), {"a0": [0, 1]}, {"m": [3, 4]})
+    table = Table(
+        Domain(a0=Coded(2), measures={"m": Measure("m", 0, 9)}), {"a0": [0, 1]}, {"m": [3, 4]}
+    )
     assert [found for found in reachable(table) if isinstance(found, (np.ndarray, Columns))] == []
     assert any(isinstance(found, np.ndarray) for found in reachable(columns_of(table)))
 
@@ -64,7 +84,10 @@ def test_codes_are_small_copies():
     codes = np.zeros(4, dtype=np.int64)
     table = Table(Domain(a=Coded(256), b=Coded(257)), {"a": codes, "b": codes})
     codes[0] = 9
-    assert (columns_of(table).codes["a"].dtype, columns_of(table).codes["b"].dtype) == (np.uint8, np.uint16)
+    assert (columns_of(table).codes["a"].dtype, columns_of(table).codes["b"].dtype) == (
+        np.uint8,
+        np.uint16,
+    )
     assert columns_of(table).codes["a"][0] == 0
 
 
@@ -75,8 +98,22 @@ MARK = 77777
     ("codes", "values", "message"),
     [
         ({}, {}, "all columns of a table must have the same number of rows."),
-        ({"a": [0], "b": [0]}, {}, "the columns of a table must be codes of attributes and values of measures of its domain."),
-        ({}, {"n": [0]}, "the columns of a table must be codes of attributes and values of measures of its domain."),
+        (
+            {"a": [0], "b": [0]},
+            {},
+            (
+                "the columns of a table must be codes of attributes and values of measures of its "
+                "domain."
+            ),
+        ),
+        (
+            {},
+            {"n": [0]},
+            (
+                "the columns of a table must be codes of attributes and values of measures of its "
+                "domain."
+            ),
+        ),
         ({"a": [MARK]}, {"m": [0]}, "the codes of 'a' must be cells of the attribute."),
         ({"a": [-MARK]}, {"m": [0]}, "the codes of 'a' must be cells of the attribute."),
         ({"a": [0.5]}, {"m": [0]}, "the codes of 'a' must be a flat array of integers."),

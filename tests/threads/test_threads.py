@@ -46,7 +46,10 @@ def released(seen: Callable[[], None]) -> ln.Release:
     return ln.release(planned(lambda: None), ROWS, seed=1, progress=lambda *_: seen())
 
 
-STUDIO = {"text": "[privacy]\nepsilon = 1\n[domain]\na.size = 2\n[[workload]]\nmarginals = { ways = 1 }", "folder": "."}
+STUDIO = {
+    "text": "[privacy]\nepsilon = 1\n[domain]\na.size = 2\n[[workload]]\nmarginals = { ways = 1 }",
+    "folder": ".",
+}
 
 
 @pytest.mark.parametrize(
@@ -82,7 +85,12 @@ def test_one_thread_answers(two, ask):
     def watch(frame: FrameType, event: str, _: object) -> None:
         module = frame.f_globals.get("__name__", "")
         # `answers` is a name for a function that computes, and `_threads` sets the limit
-        if event == "call" and module.startswith("leastnoise.") and "_threads" not in module and frame.f_code.co_name != "answers":
+        if (
+            event == "call"
+            and module.startswith("leastnoise.")
+            and "_threads" not in module
+            and frame.f_code.co_name != "answers"
+        ):
             seen.append(threads())
             if len(seen) == 10:
                 sys.setprofile(None)
@@ -129,5 +137,12 @@ print(threads())
 
 def test_a_library_that_is_loaded_meanwhile_computes_with_one_thread_and_then_as_the_others():
     environment = {name: value for name, value in os.environ.items() if name not in SAID_BY}
-    run = subprocess.run([sys.executable, "-c", LATER], capture_output=True, text=True, check=True, timeout=HANGS, env=environment)
+    run = subprocess.run(
+        [sys.executable, "-c", LATER],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=HANGS,
+        env=environment,
+    )
     assert run.stdout.splitlines() == ["[1] False", "[2]", "[1, 1]", "[2, 2]"]

@@ -3,7 +3,16 @@
 The proofs are in PROOFS-accounting.md beside this file.
 """
 
-from leastnoise._accounting._budget import ZCDP, ApproxDP, Budget, Privacy, PureDP, fraction_to_text, parameters, round_up
+from leastnoise._accounting._budget import (
+    ZCDP,
+    ApproxDP,
+    Budget,
+    Privacy,
+    PureDP,
+    fraction_to_text,
+    parameters,
+    round_up,
+)
 from leastnoise._accounting._cost import (
     Charge,
     ConcentratedCost,
@@ -23,5 +32,11 @@ from leastnoise._accounting._cost import (
 )
 from leastnoise._accounting._deltas import gaussian_is_private, zcdp_delta
 from leastnoise._accounting._keys import KeyRule, keys_are_private
-from leastnoise._accounting._read import budget_from_json, charge_from_json, cost_from_json, fraction_from_text, privacy_from_json
+from leastnoise._accounting._read import (
+    budget_from_json,
+    charge_from_json,
+    cost_from_json,
+    fraction_from_text,
+    privacy_from_json,
+)
 from leastnoise._accounting._words import charge_text

@@ -12,12 +12,16 @@ _MOST_STEPS = 4000
 def near_best(rho: Fraction, epsilon: Fraction) -> Decimal:
     """Return a positive alpha - 1 near which log delta is least, to about 13 digits; far out, where the search ends early, any is valid."""
     c = _SEARCH
-    near_eps, near_cost = (c.divide(Decimal(value.numerator), Decimal(value.denominator)) for value in (epsilon, rho))
+    near_eps, near_cost = (
+        c.divide(Decimal(value.numerator), Decimal(value.denominator)) for value in (epsilon, rho)
+    )
 
     def slope(beta: Decimal) -> Decimal:
         """Return the derivative of log delta at alpha = 1 + beta; it increases."""
         linear = c.multiply(c.add(c.multiply(Decimal(2), beta), Decimal(1)), near_cost)
-        return c.add(c.subtract(linear, near_eps), c.subtract(c.ln(beta), c.ln(c.add(beta, Decimal(1)))))
+        return c.add(
+            c.subtract(linear, near_eps), c.subtract(c.ln(beta), c.ln(c.add(beta, Decimal(1))))
+        )
 
     low = high = Decimal(1)
     factor = Decimal(2) if slope(low) < 0 else Decimal("0.5")

@@ -1,7 +1,7 @@
 """Budgets and the privacy unit, which a data holder promises to protect; and exact fractions as text for files.
 
-A file holds every fraction as ``"p/q"``, never as a float. What is read back is checked character by character, so that a damaged file is
-refused and not guessed at.
+A file holds every fraction as ``"p/q"``, never as a float. What is read back is checked character
+by character, so that a damaged file is refused and not guessed at.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -23,7 +23,8 @@ def short_exact(name: str, value: Exact) -> Fraction:
     number = exact(name, value)
     if not (abs(number.numerator) < _LIMIT and number.denominator < _LIMIT):
         raise InputError(
-            f"{name} must be a fraction of two whole numbers of at most {MOST_DIGITS} digits each; got a longer one. Use fewer digits."
+            f"{name} must be a fraction of two whole numbers of at most {MOST_DIGITS} digits "
+            "each; got a longer one. Use fewer digits."
         )
     return number
 
@@ -42,14 +43,17 @@ def fraction_to_text(name: str, value: Fraction) -> str:
     '1/3'
     """
     if not value >= 0:
-        raise InputError(f"{name} must be at least 0 to be written to a file; got a negative fraction.")
+        raise InputError(
+            f"{name} must be at least 0 to be written to a file; got a negative fraction."
+        )
     return str(short_exact(name, value))
 
 
 def round_up(value: Fraction, bits: int = 128) -> Fraction:
     """Give a short fraction that is not below a long one: a dyadic rational with ``bits`` significant bits.
 
-    A fraction whose denominator has at most 64 bits is given back as it is, so that three times 1/3 is 1.
+    A fraction whose denominator has at most 64 bits is given back as it is, so that three times 1/3
+    is 1.
 
     Args:
         value: a fraction of at least zero, for instance a cost summed over many scales.
@@ -111,7 +115,10 @@ class _Definition:
         >>> ln.ApproxDP(1, "1e-3").to_json()
         {'definition': 'ApproxDP', 'epsilon': '1', 'delta': '1/1000'}
         """
-        return {"definition": type(self).__name__, **{name: fraction_to_text(name, number) for name, number in parameters(self).items()}}
+        return {
+            "definition": type(self).__name__,
+            **{name: fraction_to_text(name, number) for name, number in parameters(self).items()},
+        }
 
 
 def parameters(amount: Any) -> dict[str, Fraction]:
@@ -128,7 +135,8 @@ class PureDP(_Definition):
     """Pure differential privacy: no output becomes more than ``exp(epsilon)`` times as likely when one unit changes.
 
     Args:
-        epsilon: above 0, read exactly: an int, a Fraction, a Decimal, a text such as "1/3", or a float (read as the decimal it prints as).
+        epsilon: above 0, read exactly: an int, a Fraction, a Decimal, a text such as "1/3", or a
+            float (read as the decimal it prints as).
 
     Raises:
         InputError: epsilon is NaN, infinite, zero, negative, or longer than 1000 digits.
@@ -169,7 +177,9 @@ class ApproxDP(_Definition):
         object.__setattr__(self, "epsilon", _positive("epsilon", epsilon))
         number = short_exact("delta", delta)
         if number == 0:
-            raise refuse("delta", delta, "a number above 0 and below 1", "For delta = 0 use PureDP(epsilon).")
+            raise refuse(
+                "delta", delta, "a number above 0 and below 1", "For delta = 0 use PureDP(epsilon)."
+            )
         if not 0 < number < 1:
             advice = "Choose far less than one over the number of people, for example '1e-9'."
             raise refuse("delta", delta, "a number above 0 and below 1", advice)
@@ -216,13 +226,15 @@ class Privacy:
     Args:
         budget: PureDP, ApproxDP or ZCDP.
         neighbours: "add_remove" (one unit more or less) or "replace" (one unit becomes another).
-        unit_column: name of the column whose value names the unit; None if every row is a unit of its own.
+        unit_column: name of the column whose value names the unit; None if every row is a unit of
+            its own.
         max_rows: the most rows of one unit that are counted; 1 if the unit is a row.
-        max_per_cell: the most of these rows that are counted in one cell; None without such a bound.
+        max_per_cell: the most of these rows that are counted in one cell; None without such a
+            bound.
 
     Raises:
-        InputError: ``neighbours`` is another word, the column name is empty, max_rows is below 1, either bound is given without a column,
-            or the bound in a cell is above max_rows.
+        InputError: ``neighbours`` is another word, the column name is empty, max_rows is below 1,
+            either bound is given without a column, or the bound in a cell is above max_rows.
 
     >>> ln.Privacy(ln.PureDP(1), unit_column="person_id", max_rows=5).max_rows
     5
@@ -238,17 +250,32 @@ class Privacy:
         budget, unit_column, max_per_cell = self.budget, self.unit_column, self.max_per_cell
         if type(budget) not in (PureDP, ApproxDP, ZCDP):
             raise refuse("budget", budget, "PureDP(epsilon), ApproxDP(epsilon, delta) or ZCDP(rho)")
-        if unit_column is not None and (not isinstance(unit_column, str) or not unit_column.strip()):
-            raise refuse("unit_column", unit_column, "the name of a column, or None if every row is a unit")
+        if unit_column is not None and (
+            not isinstance(unit_column, str) or not unit_column.strip()
+        ):
+            raise refuse(
+                "unit_column", unit_column, "the name of a column, or None if every row is a unit"
+            )
         rows = whole("max_rows", self.max_rows, 1)
         if unit_column is None and rows != 1:
-            raise InputError(f"max_rows must be 1 where the unit is a row; got {rows}. Name the column of the unit (unit_column).")
+            raise InputError(
+                f"max_rows must be 1 where the unit is a row; got {rows}. Name the column of the "
+                "unit (unit_column)."
+            )
         if max_per_cell is not None and type(max_per_cell) is not PerCell:
-            raise refuse("max_per_cell", max_per_cell, "None or a PerCell, such as PerCell(1, 'month')")
+            raise refuse(
+                "max_per_cell", max_per_cell, "None or a PerCell, such as PerCell(1, 'month')"
+            )
         if max_per_cell is not None and (unit_column is None or not max_per_cell.rows <= rows):
-            allowed = "at most max_rows, the rows of a unit in all cells" if unit_column else "none where the unit is a row"
+            allowed = (
+                "at most max_rows, the rows of a unit in all cells"
+                if unit_column
+                else "none where the unit is a row"
+            )
             raise refuse("max_per_cell", max_per_cell.rows, allowed)
-        object.__setattr__(self, "neighbours", one_of("neighbours", self.neighbours, ["add_remove", "replace"]))
+        object.__setattr__(
+            self, "neighbours", one_of("neighbours", self.neighbours, ["add_remove", "replace"])
+        )
         object.__setattr__(self, "unit_column", plain(unit_column))
         object.__setattr__(self, "max_rows", rows)
 
@@ -273,7 +300,11 @@ class Privacy:
         >>> ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=5).protected
         "all rows of one value of the column 'id' (add_remove)"
         """
-        return self.unit if self.unit_column is None else f"all rows of one value of the column {self.unit_column!r} ({self.neighbours})"
+        return (
+            self.unit
+            if self.unit_column is None
+            else f"all rows of one value of the column {self.unit_column!r} ({self.neighbours})"
+        )
 
     @property
     def distance(self) -> int:
@@ -291,7 +322,9 @@ class Privacy:
         >>> ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=5, max_per_cell=ln.PerCell(2, "month")).squares
         9
         """
-        many, rest = divmod(self.max_rows, self.max_rows if self.max_per_cell is None else self.max_per_cell.rows)
+        many, rest = divmod(
+            self.max_rows, self.max_rows if self.max_per_cell is None else self.max_per_cell.rows
+        )
         return many * ((self.max_rows - rest) // many) ** 2 + rest**2
 
     def within(self, budget: Budget) -> "Privacy":
@@ -309,8 +342,8 @@ class Privacy:
     def same_unit(self, other: "Privacy") -> bool:
         """Tell whether two promises protect the same thing, so that their costs can be added.
 
-        The bounds on the rows of a unit may differ: each cost holds for all rows that a unit has in the source, counted or not (theorem 6
-        of PROOFS-accounting.md).
+        The bounds on the rows of a unit may differ: each cost holds for all rows that a unit has in
+        the source, counted or not (theorem 6 of PROOFS-accounting.md).
 
         >>> ln.Privacy(ln.PureDP(1)).same_unit(ln.Privacy(ln.PureDP(2), neighbours="replace"))
         False

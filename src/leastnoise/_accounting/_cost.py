@@ -6,7 +6,16 @@ from enum import Enum
 from fractions import Fraction
 from typing import ClassVar
 
-from leastnoise._accounting._budget import ZCDP, ApproxDP, Budget, Json, PureDP, fraction_to_text, parameters, round_up
+from leastnoise._accounting._budget import (
+    ZCDP,
+    ApproxDP,
+    Budget,
+    Json,
+    PureDP,
+    fraction_to_text,
+    parameters,
+    round_up,
+)
 from leastnoise._accounting._deltas import gaussian_is_private, zcdp_delta
 from leastnoise._accounting._words import not_zcdp, pure_alone
 from leastnoise._check import InputError, exact_positive, readable, refuse
@@ -33,7 +42,10 @@ class _Amount:
         >>> PureCost(1).to_json(), GaussianCost(1).to_json()
         ({'kind': 'pure', 'epsilon': '1'}, {'kind': 'gaussian', 'mu_squared': '1'})
         """
-        return {"kind": self.kind, **{name: fraction_to_text(name, value) for name, value in parameters(self).items()}}
+        return {
+            "kind": self.kind,
+            **{name: fraction_to_text(name, value) for name, value in parameters(self).items()},
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +64,8 @@ class PureCost(_Amount):
 class GaussianCost(_Amount):
     """The cost of rounded continuous Gaussian noise: mu squared, the largest over the cells j of ``sum_i A_ij^2 / sigma_i^2``.
 
-    The mechanism is mu-GDP exactly, as rounding an integer plus a continuous Gaussian is post-processing.
+    The mechanism is mu-GDP exactly, as rounding an integer plus a continuous Gaussian is
+    post-processing.
 
     >>> GaussianCost("1/4").mu_squared
     Fraction(1, 4)
@@ -94,7 +107,9 @@ class SeriesCost:
 
     def __post_init__(self) -> None:
         if not isinstance(self.budget, PureDP | ApproxDP | ZCDP):
-            raise refuse("budget", self.budget, "PureDP(epsilon), ApproxDP(epsilon, delta) or ZCDP(rho)")
+            raise refuse(
+                "budget", self.budget, "PureDP(epsilon), ApproxDP(epsilon, delta) or ZCDP(rho)"
+            )
 
     def __str__(self) -> str:
         return f"a series of steps within {', '.join(f'{name} = {readable(part)}' for name, part in parameters(self.budget).items())}"
@@ -138,7 +153,11 @@ class Noise(Enum):
         """
         if self is Noise.DISCRETE_LAPLACE:
             return PureCost(distance)
-        return GaussianCost(distance) if self is Noise.ROUNDED_GAUSSIAN else ConcentratedCost(distance / 2)
+        return (
+            GaussianCost(distance)
+            if self is Noise.ROUNDED_GAUSSIAN
+            else ConcentratedCost(distance / 2)
+        )
 
 
 def rho_of(cost: Cost) -> Fraction:
@@ -159,8 +178,17 @@ def rho_of(cost: Cost) -> Fraction:
     if isinstance(cost, ConcentratedCost):
         return cost.rho
     if isinstance(cost.budget, ApproxDP):
-        raise refuse("a series of steps", str(cost), "one within epsilon or rho", "Declare PureDP or ZCDP where rho is added up.")
-    return cost.budget.epsilon * cost.budget.epsilon / 2 if isinstance(cost.budget, PureDP) else cost.budget.rho
+        raise refuse(
+            "a series of steps",
+            str(cost),
+            "one within epsilon or rho",
+            "Declare PureDP or ZCDP where rho is added up.",
+        )
+    return (
+        cost.budget.epsilon * cost.budget.epsilon / 2
+        if isinstance(cost.budget, PureDP)
+        else cost.budget.rho
+    )
 
 
 def covers(budget: Budget, cost: Cost) -> bool:
@@ -171,13 +199,15 @@ def covers(budget: Budget, cost: Cost) -> bool:
         cost: the cost of the mechanism.
 
     Returns:
-        True only where it is proved; False where it is false, or (within a relative 1e-12 of the boundary) not decided.
+        True only where it is proved; False where it is false, or (within a relative 1e-12 of the
+        boundary) not decided.
 
     Raises:
         InputError: one of the two is of another class.
 
     Guarantees:
-        All comparisons are between exact fractions, one side possibly a proved upper bound; see PROOFS-accounting.md.
+        All comparisons are between exact fractions, one side possibly a proved upper bound; see
+        PROOFS-accounting.md.
 
     Source: `gaussian_is_private` and `zcdp_delta` name theirs.
 
@@ -222,7 +252,12 @@ class Charge:
 
     def __str__(self) -> str:
         """Write the parts above zero for people."""
-        return ", ".join(f"{name} = {readable(part)}" for name, part in parameters(self).items() if part) or "nothing"
+        return (
+            ", ".join(
+                f"{name} = {readable(part)}" for name, part in parameters(self).items() if part
+            )
+            or "nothing"
+        )
 
     def within(self, other: "Charge") -> bool:
         """Tell whether no part of this charge is above that part of the other.
@@ -259,15 +294,18 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
         cost: the exact cost of the plan.
 
     Returns:
-        The charge: see the table. It is the declared budget and not the cost, which is a little less because scales are rounded up to
-        short fractions: a ledger of such differences would be hard to read and of no use.
+        The charge: see the table. It is the declared budget and not the cost, which is a little
+        less because scales are rounded up to short fractions: a ledger of such differences would be
+        hard to read and of no use.
 
     Raises:
-        InputError: the declared budget does not cover the cost, or the definition of the data set's budget cannot hold such a release.
+        InputError: the declared budget does not cover the cost, or the definition of the data set's
+            budget cannot hold such a release.
 
     Guarantees:
-        The release satisfies the charge read as a budget: epsilon-DP, (epsilon, delta)-DP or rho-zCDP. The sum of charges is then valid for
-        releases that were chosen after seeing earlier ones (PROOFS-accounting.md, theorem 6).
+        The release satisfies the charge read as a budget: epsilon-DP, (epsilon, delta)-DP or
+        rho-zCDP. The sum of charges is then valid for releases that were chosen after seeing
+        earlier ones (PROOFS-accounting.md, theorem 6).
 
     | budget   | pure cost       | Gaussian cost                 | concentrated cost             |
     |----------|-----------------|-------------------------------|-------------------------------|
@@ -275,21 +313,29 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
     | ApproxDP | (epsilon, 0)    | (epsilon, delta)              | (epsilon, delta)              |
     | ZCDP     | epsilon^2 / 2   | rho                           | rho                           |
 
-    The amounts are the declared ones, with one exception: a release that declared ApproxDP charges a ZCDP budget with the rho of its cost,
-    rounded up to 128 bits. Pure noise is charged no delta. A series of steps is charged like a pure cost if it declares PureDP, and with
-    all that it declares otherwise; under ZCDP it cannot declare ApproxDP. A budget of ApproxDP refuses releases that declare ZCDP, and one
-    of PureDP those that declare ApproxDP or ZCDP.
+    The amounts are the declared ones, with one exception: a release that declared ApproxDP charges
+    a ZCDP budget with the rho of its cost, rounded up to 128 bits. Pure noise is charged no delta.
+    A series of steps is charged like a pure cost if it declares PureDP, and with all that it
+    declares otherwise; under ZCDP it cannot declare ApproxDP. A budget of ApproxDP refuses releases
+    that declare ZCDP, and one of PureDP those that declare ApproxDP or ZCDP.
 
     >>> charge(PureDP(1), PureDP("1/3"), PureCost("1/3")).epsilon, charge(ZCDP(1), PureDP(1), PureCost(1)).rho
     (Fraction(1, 3), Fraction(1, 2))
     """
     if not covers(declared, cost):
-        raise InputError(f"The plan declares {declared}, which is not proved to cover its cost, {cost}. Make the plan again.")
+        raise InputError(
+            f"The plan declares {declared}, which is not proved to cover its cost, {cost}. Make "
+            "the plan again."
+        )
     limit = whole_budget(declared)
     if isinstance(budget, ZCDP):
         if isinstance(declared, ZCDP):
             return limit
-        return Charge(rho=rho_of(PureCost(declared.epsilon)) if isinstance(declared, PureDP) else round_up(rho_of(cost)))
+        return Charge(
+            rho=rho_of(PureCost(declared.epsilon))
+            if isinstance(declared, PureDP)
+            else round_up(rho_of(cost))
+        )
     if isinstance(budget, PureDP):
         if not (isinstance(declared, PureDP) and isinstance(cost, PureCost | SeriesCost)):
             raise InputError(pure_alone(declared))
@@ -308,7 +354,12 @@ def total(charges: Iterable[Charge]) -> Charge:
     Fraction(1, 1)
     """
     listed = [parameters(parts) for parts in charges]
-    return Charge(**{name: sum((parts[name] for parts in listed), Fraction(0)) for name in parameters(Charge())})
+    return Charge(
+        **{
+            name: sum((parts[name] for parts in listed), Fraction(0))
+            for name in parameters(Charge())
+        }
+    )
 
 
 def left(budget: Budget, spent: Charge) -> Charge:
@@ -327,7 +378,12 @@ def missing(requested: Charge, available: Charge) -> Charge:
     'rho = 0.25'
     """
     there = parameters(available)
-    return Charge(**{name: max(Fraction(0), part - there[name]) for name, part in parameters(requested).items()})
+    return Charge(
+        **{
+            name: max(Fraction(0), part - there[name])
+            for name, part in parameters(requested).items()
+        }
+    )
 
 
 def is_charge_of(budget: Budget, amount: Charge) -> bool:
@@ -337,4 +393,6 @@ def is_charge_of(budget: Budget, amount: Charge) -> bool:
     (True, False)
     """
     budgeted, parts = parameters(budget), parameters(amount)
-    return parts[next(iter(budgeted))] > 0 and not any(part for name, part in parts.items() if name not in budgeted)
+    return parts[next(iter(budgeted))] > 0 and not any(
+        part for name, part in parts.items() if name not in budgeted
+    )

@@ -1,10 +1,12 @@
 """Proved bounds on the delta of Gaussian noise and of zCDP at a given epsilon, in decimal arithmetic with directed rounding.
 
-Every number is a pair (low, high) with the true value between. Operations of `decimal` round as their context says; its ``exp``, ``ln`` and
-``sqrt`` round to nearest, so that one step down or up encloses them. PROOFS-accounting.md has the proofs.
+Every number is a pair (low, high) with the true value between. Operations of `decimal` round as
+their context says; its ``exp``, ``ln`` and ``sqrt`` round to nearest, so that one step down or up
+encloses them. PROOFS-accounting.md has the proofs.
 
-Gaussian noise, by Balle and Wang. With ``a = epsilon/mu - mu/2``, ``b = epsilon/mu + mu/2``, phi the normal density, Q its upper tail and
-``R = Q/phi`` (Mills' ratio), as ``e^epsilon phi(b) = phi(a)``,
+Gaussian noise, by Balle and Wang. With ``a = epsilon/mu - mu/2``, ``b = epsilon/mu + mu/2``, phi
+the normal density, Q its upper tail and ``R = Q/phi`` (Mills' ratio), as ``e^epsilon phi(b) =
+phi(a)``,
 
     delta(epsilon) = Q(a) - e^epsilon Q(b) = phi(a) (R(a) - R(b))                if a >= 0
                                            = 1 - phi(a) (R(-a) + R(b))           if a < 0.
@@ -15,11 +17,22 @@ rho-zCDP, by Canonne, Kamath and Steinke. For every alpha > 1,
 
     log delta = (alpha - 1)(alpha rho - epsilon) + (alpha - 1) log(alpha - 1) - alpha log(alpha).
 
-The best alpha is searched without rigour (`_alpha`); the bound is then evaluated upwards at the alpha found, a short exact number.
+The best alpha is searched without rigour (`_alpha`); the bound is then evaluated upwards at the
+alpha found, a short exact number.
 """
 
 from dataclasses import dataclass
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal, DivisionByZero, InvalidOperation, Overflow
+from decimal import (
+    MAX_EMAX,
+    MIN_EMIN,
+    ROUND_CEILING,
+    ROUND_FLOOR,
+    Context,
+    Decimal,
+    DivisionByZero,
+    InvalidOperation,
+    Overflow,
+)
 from fractions import Fraction
 from functools import lru_cache
 
@@ -94,7 +107,16 @@ def rounding(digits: int) -> Rounding:
 
     def context(mode: str) -> Context:
         traps = [InvalidOperation, DivisionByZero, Overflow]
-        return Context(prec=digits, rounding=mode, Emin=MIN_EMIN, Emax=MAX_EMAX, capitals=1, clamp=0, flags=[], traps=traps)
+        return Context(
+            prec=digits,
+            rounding=mode,
+            Emin=MIN_EMIN,
+            Emax=MAX_EMAX,
+            capitals=1,
+            clamp=0,
+            flags=[],
+            traps=traps,
+        )
 
     return Rounding(digits, context(ROUND_FLOOR), context(ROUND_CEILING))
 
@@ -105,7 +127,11 @@ def short_upper(value: Fraction) -> Fraction:
     >>> short_upper(Fraction(123456789012345678, 10**18))
     Fraction(1543209862654321, 12500000000000000)
     """
-    return max(LEAST_DELTA, Fraction(rounding(17).fraction(value)[1])) if value > LEAST_DELTA else LEAST_DELTA
+    return (
+        max(LEAST_DELTA, Fraction(rounding(17).fraction(value)[1]))
+        if value > LEAST_DELTA
+        else LEAST_DELTA
+    )
 
 
 def gaussian_is_private(epsilon: Exact, mu_squared: Exact, delta: Exact) -> bool:
@@ -117,7 +143,8 @@ def gaussian_is_private(epsilon: Exact, mu_squared: Exact, delta: Exact) -> bool
         delta: the delta to stay at or below.
 
     Returns:
-        True only where it is proved; undecided cases (nearer to delta than about 50 digits tell, or delta below 1e-3000) are False.
+        True only where it is proved; undecided cases (nearer to delta than about 50 digits tell, or
+        delta below 1e-3000) are False.
 
     Raises:
         InputError: an argument is not a finite number in its range.
@@ -138,7 +165,8 @@ def gaussian_delta(epsilon: Exact, mu_squared: Exact) -> Fraction:
         mu_squared: above 0.
 
     Returns:
-        A fraction of 17 digits, at most 1, within a relative 1e-15 of the least such delta, or 1e-3000 where that is below it.
+        A fraction of 17 digits, at most 1, within a relative 1e-15 of the least such delta, or
+        1e-3000 where that is below it.
 
     Raises:
         InputError: an argument is not a finite number in its range.
@@ -156,7 +184,9 @@ def _delta_above(epsilon: Exact, mu_squared: Exact) -> Fraction:
     eps, square = exact("epsilon", epsilon), exact_positive("mu_squared", mu_squared)
     if not eps >= 0:
         raise refuse("epsilon", epsilon, "a number of at least 0")
-    if (eps - square / 2) ** 2 >= 2 * HOPELESS * square:  # a^2 / 2 >= 7000: then Q(|a|) <= exp(-a^2 / 2) / 2 < 1e-3000
+    if (
+        eps - square / 2
+    ) ** 2 >= 2 * HOPELESS * square:  # a^2 / 2 >= 7000: then Q(|a|) <= exp(-a^2 / 2) / 2 < 1e-3000
         return LEAST_DELTA if 2 * eps > square else Fraction(1)
     return Fraction(_delta_between(eps, square, 50 + square.denominator.bit_length() // 3)[1])
 
@@ -232,7 +262,8 @@ def _mills_by_series(x: Decimal, way: Rounding) -> Between:
 def _mills_by_fraction(x: Decimal, way: Rounding) -> Between:
     """Enclose ``R(x) = 1/(x + 1/(x + 2/(x + 3/(x + ...))))`` for x > 0 by Laplace's continued fraction.
 
-    Every tail ``T_n = x + (n+1)/T_(n+1)`` lies between x and ``x + (n+1)/x``, so the recursion backwards from any n encloses T_0 = 1/R.
+    Every tail ``T_n = x + (n+1)/T_(n+1)`` lies between x and ``x + (n+1)/x``, so the recursion
+    backwards from any n encloses T_0 = 1/R.
     """
     down, up = way.down, way.up
     depth = 2 * way.digits
@@ -248,7 +279,10 @@ def _pi_between(digits: int) -> tuple[Fraction, Fraction]:
     """Enclose pi by the series of Bailey, Borwein and Plouffe in integers: each floor, and all that is left out, lose below 1."""
     terms = digits * 5 // 6 + 10  # 16^5 is above 10^6
     low = sum(
-        16 ** (terms - k) * (120 * k**2 + 151 * k + 47) // (512 * k**4 + 1024 * k**3 + 712 * k**2 + 194 * k + 15) for k in range(terms)
+        16 ** (terms - k)
+        * (120 * k**2 + 151 * k + 47)
+        // (512 * k**4 + 1024 * k**3 + 712 * k**2 + 194 * k + 15)
+        for k in range(terms)
     )
     return Fraction(low, 16**terms), Fraction(low + terms + 1, 16**terms)
 
@@ -261,8 +295,8 @@ def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:
         epsilon: at least 0.
 
     Returns:
-        A fraction of 17 digits, at most 1, within a relative 1e-12 of the infimum of the bound over alpha; where that is below 1e-3000, the
-        number 1e-3000.
+        A fraction of 17 digits, at most 1, within a relative 1e-12 of the infimum of the bound over
+        alpha; where that is below 1e-3000, the number 1e-3000.
 
     Raises:
         InputError: an argument is not a finite number in its range.
@@ -270,7 +304,8 @@ def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:
     Guarantees:
         An upper bound whatever alpha the search found.
 
-    Source: Canonne, Kamath, Steinke, The discrete Gaussian for differential privacy (2020), the conversion from Renyi divergence.
+    Source: Canonne, Kamath, Steinke, The discrete Gaussian for differential privacy (2020), the
+        conversion from Renyi divergence.
     For continuous Gaussian noise the analytic delta is exact, and smaller.
 
     >>> float(zcdp_delta("0.05", 1))

@@ -7,11 +7,19 @@ from fractions import Fraction
 
 from leastnoise._accounting._budget import ApproxDP, Privacy
 from leastnoise._accounting._cost import Noise
-from leastnoise._accounting._deltas import LEAST_DELTA, Rounding, gaussian_delta, normal_tail, rounding
+from leastnoise._accounting._deltas import (
+    LEAST_DELTA,
+    Rounding,
+    gaussian_delta,
+    normal_tail,
+    rounding,
+)
 from leastnoise._check import exact_positive, refuse, whole
 
 _DIGITS = 50
-_SINGLE = 64  # numbers of keys up to here are checked one by one; larger ones in ranges of an eighth of their size
+# numbers of keys up to here are checked one by one; larger ones in ranges of an eighth of their
+# size
+_SINGLE = 64
 MOST_SCALE = 2**48
 _MOST_TERM = 2**56
 
@@ -22,7 +30,8 @@ class KeyRule:
 
     Args:
         noise: discrete Laplace or rounded Gaussian.
-        scale: of the noise, in units: b, or sigma; above 0 and at most 2^48, with numerator and denominator below 2^56.
+        scale: of the noise, in units: b, or sigma; above 0 and at most 2^48, with numerator and
+            denominator below 2^56.
         threshold: a whole number of at least 2.
 
     Raises:
@@ -38,10 +47,16 @@ class KeyRule:
 
     def __post_init__(self) -> None:
         if self.noise not in (Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN):
-            raise refuse("the noise of a search for keys", self.noise, "discrete Laplace or rounded Gaussian noise")
+            raise refuse(
+                "the noise of a search for keys",
+                self.noise,
+                "discrete Laplace or rounded Gaussian noise",
+            )
         scale = exact_positive("scale", self.scale)
         if not (scale <= MOST_SCALE and max(scale.numerator, scale.denominator) < _MOST_TERM):
-            raise refuse("scale", float(scale), "at most 2^48, and a fraction of numbers below 2^56")
+            raise refuse(
+                "scale", float(scale), "at most 2^48, and a fraction of numbers below 2^56"
+            )
         object.__setattr__(self, "scale", scale)
         object.__setattr__(self, "threshold", whole("threshold", self.threshold, 2, 2**60))
 
@@ -59,11 +74,12 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
     Raises:
         InputError: the budget has no delta.
 
-    Guarantees: the bound is exact up to rounding, and to a relative delta / 2, if none or all of a unit's keys are held by nobody else.
-        Its delta bounds the probability that any of the unit's own keys is released, plus the delta of the noise on its other keys.
+    Guarantees: the bound is exact up to rounding, and to a relative delta / 2, if none or all of a
+        unit's keys are held by nobody else. Its delta bounds the probability that any of the unit's
+        own keys is released, plus the delta of the noise on its other keys.
 
-    Source: Wilkins, Kifer, Zhang, Karrer, Exact privacy analysis of the Gaussian sparse histogram mechanism (2024), here for both
-        kinds of neighbours.
+    Source: Wilkins, Kifer, Zhang, Karrer, Exact privacy analysis of the Gaussian sparse histogram
+        mechanism (2024), here for both kinds of neighbours.
 
     >>> privacy = Privacy(ApproxDP(1, "1e-9"))
     >>> [keys_are_private(KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=Fraction(1), threshold=most), privacy) for most in (21, 22)]
@@ -71,7 +87,12 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
     """
     budget = privacy.budget
     if not isinstance(budget, ApproxDP):
-        raise refuse("the budget of a search for keys", budget, "ApproxDP(epsilon, delta)", "A key that one person has gets out by chance.")
+        raise refuse(
+            "the budget of a search for keys",
+            budget,
+            "ApproxDP(epsilon, delta)",
+            "A key that one person has gets out by chance.",
+        )
     gaussian = rule.noise is Noise.ROUNDED_GAUSSIAN
     if not gaussian and not privacy.distance <= budget.epsilon * rule.scale:
         return False
@@ -79,7 +100,11 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
     out, limit = _out(rule, way), way.fraction(budget.delta)[0]
     for first, last in _stretches(most) if gaussian else [(most, most)]:
         shared = privacy.distance - first
-        noise = way.fraction(gaussian_delta(budget.epsilon, shared / rule.scale**2))[1] if gaussian and shared else Decimal(0)
+        noise = (
+            way.fraction(gaussian_delta(budget.epsilon, shared / rule.scale**2))[1]
+            if gaussian and shared
+            else Decimal(0)
+        )
         if not way.up.add(noise, way.up.multiply(out, Decimal(last))) <= limit:
             return False
     return True

@@ -8,19 +8,41 @@ from collections.abc import Mapping
 from dataclasses import fields
 from fractions import Fraction
 
-from leastnoise._accounting._budget import ZCDP, ApproxDP, Budget, Privacy, PureDP, parameters, short_exact
-from leastnoise._accounting._cost import Charge, ConcentratedCost, Cost, GaussianCost, PureCost, SeriesCost
+from leastnoise._accounting._budget import (
+    ZCDP,
+    ApproxDP,
+    Budget,
+    Privacy,
+    PureDP,
+    parameters,
+    short_exact,
+)
+from leastnoise._accounting._cost import (
+    Charge,
+    ConcentratedCost,
+    Cost,
+    GaussianCost,
+    PureCost,
+    SeriesCost,
+)
 from leastnoise._check import MOST_DIGITS, one_of, refuse, whole
 from leastnoise._domain import PerCell
 
 _TEXT = re.compile(r"(0|[1-9][0-9]*)(/[1-9][0-9]*)?")
-_KINDS: dict[str, type[PureCost | GaussianCost | ConcentratedCost]] = {it.kind: it for it in (PureCost, GaussianCost, ConcentratedCost)}
+_KINDS: dict[str, type[PureCost | GaussianCost | ConcentratedCost]] = {
+    it.kind: it for it in (PureCost, GaussianCost, ConcentratedCost)
+}
 
 
 def fraction_from_text(name: str, text: object) -> Fraction:
     """Read a text that `fraction_to_text` wrote; refuse any other."""
     if not isinstance(text, str) or len(text) > 2 * MOST_DIGITS + 1 or not _TEXT.fullmatch(text):
-        raise refuse(name, text, "a text such as '1/3' or '2'", "The file is damaged, or not of this package.")
+        raise refuse(
+            name,
+            text,
+            "a text such as '1/3' or '2'",
+            "The file is damaged, or not of this package.",
+        )
     return short_exact(name, Fraction(text))
 
 
@@ -35,7 +57,9 @@ def fields_of(name: str, data: object, names: set[str]) -> Mapping[str, object]:
 def budget_from_json(data: object) -> Budget:
     """Read a budget back from the values its ``to_json`` gave."""
     kinds = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP)}
-    definition = one_of("definition", data.get("definition") if isinstance(data, Mapping) else data, list(kinds))
+    definition = one_of(
+        "definition", data.get("definition") if isinstance(data, Mapping) else data, list(kinds)
+    )
     names = [field.name for field in fields(kinds[definition])]
     texts = fields_of(f"the budget {definition}", data, {"definition", *names})
     return kinds[definition](*(fraction_from_text(name, texts[name]) for name in names))
@@ -44,7 +68,11 @@ def budget_from_json(data: object) -> Budget:
 def privacy_from_json(data: object) -> Privacy:
     """Read a promise back from the values `Privacy.to_json` gave."""
     bounded = isinstance(data, Mapping) and "max_per_cell" in data
-    fields = fields_of("privacy", data, {"budget", "neighbours", "unit_column", "max_rows", *(["max_per_cell"] if bounded else [])})
+    fields = fields_of(
+        "privacy",
+        data,
+        {"budget", "neighbours", "unit_column", "max_rows", *(["max_per_cell"] if bounded else [])},
+    )
     column = fields["unit_column"]
     if column is not None and not isinstance(column, str):
         raise refuse("unit_column", column, "the name of a column, or null")
@@ -58,8 +86,14 @@ def privacy_from_json(data: object) -> Privacy:
 
 
 def _per_cell(data: object) -> PerCell:
-    if not isinstance(data, Mapping) or set(data) != {"rows", "attributes"} or not isinstance(data["attributes"], list):
-        raise refuse("max_per_cell", type(data).__name__, "a JSON object with rows, and attributes in a list")
+    if (
+        not isinstance(data, Mapping)
+        or set(data) != {"rows", "attributes"}
+        or not isinstance(data["attributes"], list)
+    ):
+        raise refuse(
+            "max_per_cell", type(data).__name__, "a JSON object with rows, and attributes in a list"
+        )
     return PerCell(data["rows"], data["attributes"])
 
 
@@ -67,9 +101,13 @@ def cost_from_json(data: object) -> Cost:
     """Read a cost back from the values its ``to_json`` gave."""
     kind = one_of("kind", data.get("kind") if isinstance(data, dict) else data, [*_KINDS, "series"])
     if kind == "series":
-        return SeriesCost(budget_from_json(fields_of("the cost of a series", data, {"kind", "budget"})["budget"]))
+        return SeriesCost(
+            budget_from_json(fields_of("the cost of a series", data, {"kind", "budget"})["budget"])
+        )
     (name,) = (field.name for field in fields(_KINDS[kind]))
-    return _KINDS[kind](fraction_from_text(name, fields_of(f"a {kind} cost", data, {"kind", name})[name]))
+    return _KINDS[kind](
+        fraction_from_text(name, fields_of(f"a {kind} cost", data, {"kind", name})[name])
+    )
 
 
 def charge_from_json(data: object) -> Charge:

@@ -9,7 +9,8 @@ from leastnoise._check import readable
 def pure_alone(declared: Budget) -> str:
     """The sentence for a release that is not pure, where pure ones alone can be charged."""
     return (
-        f"The data set has a PureDP budget, which only pure releases can be charged to; the plan declares {declared}. "
+        "The data set has a PureDP budget, which only pure releases can be charged to; the plan "
+        f"declares {declared}. "
         "Plan with PureDP(epsilon), or set a ZCDP or ApproxDP budget for the data set."
     )
 
@@ -17,8 +18,10 @@ def pure_alone(declared: Budget) -> str:
 def not_zcdp(declared: Budget) -> str:
     """The sentence for a release within rho, where epsilon and delta are added up."""
     return (
-        f"The data set has an ApproxDP budget, which adds up (epsilon, delta); the plan declares {declared}. "
-        "Plan with ApproxDP(epsilon, delta), or set a ZCDP budget for the data set, which adds many Gaussian releases up more tightly."
+        "The data set has an ApproxDP budget, which adds up (epsilon, delta); the plan declares "
+        f"{declared}. "
+        "Plan with ApproxDP(epsilon, delta), or set a ZCDP budget for the data set, which adds "
+        "many Gaussian releases up more tightly."
     )
 
 

@@ -1,16 +1,39 @@
 """Exact expected errors of a plan's answers to a workload, lower bounds on them, and interval widths, for planners and for error bars.
 
-``_structure`` computes the covariance of least squares from what a plan measures (``_measured``), in one of four forms of one interface:
-``_product`` where all tables have one strategy along every attribute, ``_pair`` for two tables, ``_joint`` as one matrix over joint cells
-or by a linear solver. Each form gives variances, covariances and the estimate, and refuses queries that the measurements do not determine
-(``_determined``). ``_bounds`` has lower bounds on the error, ``_intervals`` the widths of intervals, ``_memory`` refuses what needs too
-much memory. Begin with `promised` in ``_structure``.
+``_structure`` computes the covariance of least squares from what a plan measures (``_measured``),
+in one of four forms of one interface:
+``_product`` where all tables have one strategy along every attribute, ``_pair`` for two tables,
+``_joint`` as one matrix over joint cells or by a linear solver. Each form gives variances,
+covariances and the estimate, and refuses queries that the measurements do not determine
+(``_determined``). ``_bounds`` has lower bounds on the error, ``_intervals`` the widths of
+intervals, ``_memory`` refuses what needs too much memory. Begin with `promised` in ``_structure``.
 """
 
-from leastnoise._accuracy._bounds import Terms, bound_seconds, lower_bound, nuclear_across, nuclear_norm, nuclear_parts, subset_sums
+from leastnoise._accuracy._bounds import (
+    Terms,
+    bound_seconds,
+    lower_bound,
+    nuclear_across,
+    nuclear_norm,
+    nuclear_parts,
+    subset_sums,
+)
 from leastnoise._accuracy._determined import UnsupportedQuery
-from leastnoise._accuracy._intervals import LEVEL, GivenNothing, checked_level, interval_multiplier, noise_variance, ratio_interval
-from leastnoise._accuracy._joint import DenseStructure, IterativeStructure, Joint, confidence_factor, conjugate_gradients
+from leastnoise._accuracy._intervals import (
+    LEVEL,
+    GivenNothing,
+    checked_level,
+    interval_multiplier,
+    noise_variance,
+    ratio_interval,
+)
+from leastnoise._accuracy._joint import (
+    DenseStructure,
+    IterativeStructure,
+    Joint,
+    confidence_factor,
+    conjugate_gradients,
+)
 from leastnoise._accuracy._measured import (
     Cells,
     Equations,

@@ -1,10 +1,12 @@
 """Lower bounds on the total squared error of any unbiased plan, from singular values; derived in docs/mathematics.md, section 3.
 
-For a strategy A of Gram X and a workload of Gram M, the error at unit noise is tr(M X^-1) >= (tr M^(1/2))^2 / tr X, and tr X is at most n
-times the squared sensitivity (Li and Miklau, arXiv 1202.3399). tr M^(1/2) is the nuclear norm of W, here always divided by sqrt(n), so
-that domains of any size can be handled. A union is split by orthogonal projectors on the left (its products) and on the right (the
-residual subspaces tau), every tau given to one part: the marginals together are diagonal in the tau; another product takes the tau of all
-its attributes, or, one product at most, all tau within its attributes. Of a unit of several rows each part counts k or kappa fold.
+For a strategy A of Gram X and a workload of Gram M, the error at unit noise is tr(M X^-1) >= (tr
+M^(1/2))^2 / tr X, and tr X is at most n times the squared sensitivity (Li and Miklau, arXiv
+1202.3399). tr M^(1/2) is the nuclear norm of W, here always divided by sqrt(n), so that domains of
+any size can be handled. A union is split by orthogonal projectors on the left (its products) and on
+the right (the residual subspaces tau), every tau given to one part: the marginals together are
+diagonal in the tau; another product takes the tau of all its attributes, or, one product at most,
+all tau within its attributes. Of a unit of several rows each part counts k or kappa fold.
 """
 
 import itertools
@@ -38,7 +40,9 @@ from leastnoise._workload import Product, Workload, numbered
 
 _MOST_GRAM, _MOST_CLOSED, _MOST_JOINT, _MOST_DIRECTIONS = 2048, 1024, 1536, 2**62
 _SWEEPS = 2
-_SHARES = [share / 50 for share in range(25, 51)]  # parts of a measure's values at its larger end that are tried
+_SHARES = [
+    share / 50 for share in range(25, 51)
+]  # parts of a measure's values at its larger end that are tried
 _MOST_BITS = 62
 Worth = Callable[[Names], float]
 """The most by which the rows of a unit change the residual space of some attributes, over its most rows in one cell."""
@@ -54,7 +58,9 @@ def nuclear_parts(operator: Operator) -> tuple[float, float]:
     if closed is not None:
         return float(closed.sum()) / math.sqrt(n), along
     if n <= _MOST_GRAM:
-        return float(np.sqrt(np.maximum(np.linalg.eigvalsh(apply_gram(operator, np.eye(n))), 0)).sum()) / math.sqrt(n), along
+        return float(
+            np.sqrt(np.maximum(np.linalg.eigvalsh(apply_gram(operator, np.eye(n))), 0)).sum()
+        ) / math.sqrt(n), along
     return math.sqrt(float(gram_diagonal(operator).sum()) / n), along
 
 
@@ -63,7 +69,9 @@ def bound_seconds(workload: Workload) -> float:
     cubes = 0.0
     for _, queries, operator in workload.along:
         closed = queries.form.structured or partition(operator) is not None
-        if operator.size <= (_MOST_CLOSED if closed else _MOST_GRAM) and operator != Identity(operator.size):
+        if operator.size <= (_MOST_CLOSED if closed else _MOST_GRAM) and operator != Identity(
+            operator.size
+        ):
             cubes += ((not closed) + (len(workload.products) > 1)) * (operator.size / 1024) ** 3
     return 0.17 * cubes
 
@@ -86,36 +94,60 @@ def nuclear_across(operator: Operator) -> float:
     return max(0.0, whole - along) if closed else math.sqrt(max(0.0, whole**2 - along**2))
 
 
-def nuclear_norm(products: Sequence[Product], worth: Worth = lambda _: 1.0, *, total: bool = True, weighted: bool = False) -> float:
+def nuclear_norm(
+    products: Sequence[Product],
+    worth: Worth = lambda _: 1.0,
+    *,
+    total: bool = True,
+    weighted: bool = False,
+) -> float:
     """Return a lower bound on the nuclear norm of weighted products over one data vector, over sqrt(cells).
 
-    It is exact for marginals, for nested levels (unless those of several attributes are very large), and for single products. Sums are in
-    units of the largest value that one row can add, so that a row changes them by 1, like counts. If ``weighted``, cells in unequal groups
-    are multiplied by the roots of weights of mean 1.
+    It is exact for marginals, for nested levels (unless those of several attributes are very
+    large), and for single products. Sums are in units of the largest value that one row can add, so
+    that a row changes them by 1, like counts. If ``weighted``, cells in unequal groups are
+    multiplied by the roots of weights of mean 1.
     """
 
     def norm(product: Product, part: Callable[[Operator], float]) -> float:
-        return worth(product.attributes) * float(product.weight) * math.prod(map(part, product.operators))
+        return (
+            worth(product.attributes)
+            * float(product.weight)
+            * math.prod(map(part, product.operators))
+        )
 
-    if total and len(products) == 1 and not products[0].is_marginal:  # the part across the total is not needed, and takes longest
+    if (
+        total and len(products) == 1 and not products[0].is_marginal
+    ):  # the part across the total is not needed, and takes longest
         return norm(products[0], lambda operator: nuclear_parts(operator)[0])
-    others: list[tuple[Names, float, float, float]] = []  # norms: across the total along all attributes, whole, along the total
+    others: list[
+        tuple[Names, float, float, float]
+    ] = []  # norms: across the total along all attributes, whole, along the total
     if all(product.is_marginal for product in products):
         best = {tau: part for tau, part in _marginal_norms(products, worth).items() if tau or total}
     else:
         known = _levels(products)
         chained, rest = list[Product](), list[Product]()
         for product in products:
-            levels_of = [known[name].level(operator) for name, operator in zip(product.attributes, product.operators, strict=True)]
+            levels_of = [
+                known[name].level(operator)
+                for name, operator in zip(product.attributes, product.operators, strict=True)
+            ]
             (rest if None in levels_of else chained).append(product)
         spectra = {name: levels.spectrum for name, levels in known.items()}
         wide = {name for name, parts in spectra.items() if parts[0].size > 1}
-        if rest or _seen([parts[0] for parts in spectra.values()], [*_terms(chained, known)]) is None:
+        if (
+            rest
+            or _seen([parts[0] for parts in spectra.values()], [*_terms(chained, known)]) is None
+        ):
             grouped: dict[Names, list[Product]] = {}
             for product in chained:
                 if wide & {*product.attributes}:
                     grouped.setdefault(product.attributes, []).append(product)
-            others = [(names, *_group_norms(names, group, known, worth(names))) for names, group in grouped.items()]
+            others = [
+                (names, *_group_norms(names, group, known, worth(names)))
+                for names, group in grouped.items()
+            ]
             chained = [product for product in chained if not wide & {*product.attributes}]
             known = {name: levels for name, levels in known.items() if name not in wide}
         elif weighted:
@@ -123,7 +155,12 @@ def nuclear_norm(products: Sequence[Product], worth: Worth = lambda _: 1.0, *, t
         best = _level_norms(chained, known, spectra, worth, total=total) if chained else {}
         for product in rest:
             across, whole, along = (
-                norm(product, part) for part in (nuclear_across, lambda of: nuclear_parts(of)[0], lambda of: nuclear_parts(of)[1])
+                norm(product, part)
+                for part in (
+                    nuclear_across,
+                    lambda of: nuclear_parts(of)[0],
+                    lambda of: nuclear_parts(of)[1],
+                )
             )
             others.append((product.attributes, across, whole, along))
     for names, across, _, _ in others:
@@ -142,17 +179,30 @@ def _marginal_norms(products: Sequence[Product], worth: Worth) -> dict[Names, fl
     domain, asked = products[0].domain, numbered(products)
     positions = np.array([along.position for along in asked.along], dtype=np.int64)
     shape = np.array(domain.shape, dtype=np.float64)
-    squares = {id(product.weight): float(product.weight) ** 2 for product in {id(other.weight): other for other in products}.values()}
+    squares = {
+        id(product.weight): float(product.weight) ** 2
+        for product in {id(other.weight): other for other in products}.values()
+    }
     weights = np.array([squares[id(product.weight)] for product in products])
     terms = []
     for where, rows in asked.widths:
         sets = positions[rows]
-        terms.append(Terms(sets, np.ones(sets.shape), np.ones(sets.shape), weights[where] / shape[sets].prod(axis=1)))
+        terms.append(
+            Terms(
+                sets,
+                np.ones(sets.shape),
+                np.ones(sets.shape),
+                weights[where] / shape[sets].prod(axis=1),
+            )
+        )
     names = np.array(domain.names, dtype=object)
     norms: dict[Names, float] = {}
     for sets, sums in subset_sums(terms, len(names)):
         parts = (shape[sets] - 1).prod(axis=1) * np.sqrt(sums)
-        norms |= {tau: part * worth(tau) for tau, part in zip(map(tuple, names[sets].tolist()), parts.tolist(), strict=True)}
+        norms |= {
+            tau: part * worth(tau)
+            for tau, part in zip(map(tuple, names[sets].tolist()), parts.tolist(), strict=True)
+        }
     return norms
 
 
@@ -172,12 +222,17 @@ def _levels(products: Sequence[Product]) -> dict[str, Levels]:
     return levels
 
 
-def _terms(products: Sequence[Product], known: Mapping[str, Levels]) -> dict[tuple[int, ...], float]:
+def _terms(
+    products: Sequence[Product], known: Mapping[str, Levels]
+) -> dict[tuple[int, ...], float]:
     """Return the summed squared weights of the products, by their levels along all attributes."""
     terms: dict[tuple[int, ...], float] = {}
     for product in products:
         operators = dict(zip(product.attributes, product.operators, strict=True))
-        key = tuple(levels.level(operators.get(name, Total(levels.size))) or 0 for name, levels in known.items())
+        key = tuple(
+            levels.level(operators.get(name, Total(levels.size))) or 0
+            for name, levels in known.items()
+        )
         terms[key] = terms.get(key, 0.0) + float(product.weight) ** 2
     return terms
 
@@ -191,28 +246,51 @@ def _weighted_spectrum(products: Sequence[Product], name: str, levels: Levels) -
         operator = dict(zip(product.attributes, product.operators, strict=True)).get(name)
         if operator is not None:
             groups = levels.groups[levels.level(operator) or 0]
-            gram += product.importance * product.rows / operator.rows * np.equal.outer(groups, groups)
+            gram += (
+                product.importance * product.rows / operator.rows * np.equal.outer(groups, groups)
+            )
     orbits = levels.orbits.of_groups[0]
     weights = fit_gaussian_optimum(dense_gram(gram, levels.size)).weights * levels.size
     return levels.weighted_spectrum(np.bincount(orbits, weights) / np.bincount(orbits))
 
 
 def _level_norms(
-    products: Sequence[Product], known: Mapping[str, Levels], spectra: Mapping[str, Sequence[Part]], worth: Worth, *, total: bool
+    products: Sequence[Product],
+    known: Mapping[str, Levels],
+    spectra: Mapping[str, Sequence[Part]],
+    worth: Worth,
+    *,
+    total: bool,
 ) -> dict[Names, float]:
     """Return the parts of invariant spaces in the nuclear norm of levels, by the attributes along which they leave out the total."""
-    # All levels along an attribute have invariant spaces in common (`Part`), and tables of them the products of these.
+    # All levels along an attribute have invariant spaces in common (`Part`), and tables of them the
+    # products of these.
     terms, names = _terms(products, known), tuple(known)
     norms: dict[Names, float] = {}
-    for tau in dict.fromkeys(itertools.chain.from_iterable(subsets(product.attributes) for product in products)):
-        for chosen in itertools.product(*(spectra[name][1:] if name in tau else spectra[name][:1] for name in names)):
-            wide = tuple(name for part, name in zip(chosen, names, strict=True) if name not in tau and part.size > 1)
-            least = min(worth(tuple(name for name in names if name in tau or name in more)) for more in subsets(wide))
-            norms[tau] = norms.get(tau, 0.0) + least * _joint_root(chosen, terms, total=total or bool(tau))
+    for tau in dict.fromkeys(
+        itertools.chain.from_iterable(subsets(product.attributes) for product in products)
+    ):
+        for chosen in itertools.product(
+            *(spectra[name][1:] if name in tau else spectra[name][:1] for name in names)
+        ):
+            wide = tuple(
+                name
+                for part, name in zip(chosen, names, strict=True)
+                if name not in tau and part.size > 1
+            )
+            least = min(
+                worth(tuple(name for name in names if name in tau or name in more))
+                for more in subsets(wide)
+            )
+            norms[tau] = norms.get(tau, 0.0) + least * _joint_root(
+                chosen, terms, total=total or bool(tau)
+            )
     return norms
 
 
-def _group_norms(names: Names, products: Sequence[Product], known: Mapping[str, Levels], worth: float) -> tuple[float, float, float]:
+def _group_norms(
+    names: Names, products: Sequence[Product], known: Mapping[str, Levels], worth: float
+) -> tuple[float, float, float]:
     """Return norms of tables of levels by the same attributes: across the total along all of them, whole, and along the total."""
     spectra = [known[name].spectrum for name in names]
     terms = _terms(products, {name: known[name] for name in names})
@@ -221,7 +299,10 @@ def _group_norms(names: Names, products: Sequence[Product], known: Mapping[str, 
         for parts in ([[part.across for part in spectrum] for spectrum in spectra], spectra)
     )
     along = math.fsum(
-        weight * math.prod(parts[0].grams[level, 0, 0] for level, parts in zip(levels, spectra, strict=True))
+        weight
+        * math.prod(
+            parts[0].grams[level, 0, 0] for level, parts in zip(levels, spectra, strict=True)
+        )
         for levels, weight in terms.items()
     )
     return worth * across, worth * whole, worth * math.sqrt(along)
@@ -231,21 +312,32 @@ def _seen(parts: Sequence[Part], keys: Sequence[tuple[int, ...]]) -> list[IntArr
     """Return for each table of levels the directions of a product of spaces that it measures; None if they are too many."""
     axes = [[part.seen(level) for part, level in zip(parts, key, strict=True)] for key in keys]
     sizes = [part.size for part in parts]
-    if math.prod(sizes) > _MOST_DIRECTIONS or max(math.prod(map(len, along)) for along in axes) > _MOST_JOINT:
+    if (
+        math.prod(sizes) > _MOST_DIRECTIONS
+        or max(math.prod(map(len, along)) for along in axes) > _MOST_JOINT
+    ):
         return None
     seen = [np.ravel_multi_index(np.ix_(*along), sizes).reshape(-1) for along in axes]
     return seen if len(np.unique(np.concatenate(seen))) <= _MOST_JOINT else None
 
 
-def _joint_root(parts: Sequence[Part], terms: Mapping[tuple[int, ...], float], *, total: bool = True) -> float:
+def _joint_root(
+    parts: Sequence[Part], terms: Mapping[tuple[int, ...], float], *, total: bool = True
+) -> float:
     """Return tr M^(1/2) of a weighted sum M of Kronecker products of Gram matrices, or a lower bound if M is too large."""
     positions = [position for position, part in enumerate(parts) if part.size != 1]
     wide, weights = [parts[position] for position in positions], dict[tuple[int, ...], float]()
     often = math.prod(part.often for part in parts)
     for levels, weight in terms.items():
-        scale = weight * math.prod(float(part.grams[level, 0, 0]) for part, level in zip(parts, levels, strict=True) if part.size == 1)
+        scale = weight * math.prod(
+            float(part.grams[level, 0, 0])
+            for part, level in zip(parts, levels, strict=True)
+            if part.size == 1
+        )
         key = tuple(levels[position] for position in positions)
-        if scale > 0 and all(part.grams[level].any() for part, level in zip(wide, key, strict=True)):
+        if scale > 0 and all(
+            part.grams[level].any() for part, level in zip(wide, key, strict=True)
+        ):
             weights[key] = weights.get(key, 0.0) + scale
     if not weights or not (wide or total):
         return 0.0
@@ -257,12 +349,20 @@ def _joint_root(parts: Sequence[Part], terms: Mapping[tuple[int, ...], float], *
         gram = np.zeros((len(directions), len(directions)))
         for (key, weight), shown in zip(weights.items(), seen, strict=True):
             rows = np.searchsorted(directions, shown)
-            each = [part.grams[level][np.ix_(part.seen(level), part.seen(level))] for part, level in zip(wide, key, strict=True)]
-            gram[np.ix_(rows, rows)] += weight * reduce(lambda left, right: np.asarray(np.kron(left, right)), each, np.ones((1, 1)))
-        return often * root_trace(gram if total else gram[1:, 1:])  # the first direction is that of equal cells
+            each = [
+                part.grams[level][np.ix_(part.seen(level), part.seen(level))]
+                for part, level in zip(wide, key, strict=True)
+            ]
+            gram[np.ix_(rows, rows)] += weight * reduce(
+                lambda left, right: np.asarray(np.kron(left, right)), each, np.ones((1, 1))
+            )
+        return often * root_trace(
+            gram if total else gram[1:, 1:]
+        )  # the first direction is that of equal cells
     # Each term is a lower bound, and so is a product of sums that lies below the sum of all terms.
     alone = max(
-        math.sqrt(weight) * math.prod(root_trace(part.grams[level]) for part, level in zip(wide, key, strict=True))
+        math.sqrt(weight)
+        * math.prod(root_trace(part.grams[level]) for part, level in zip(wide, key, strict=True))
         for key, weight in weights.items()
     )
     sums: list[dict[int, float]] = [{} for _ in wide]
@@ -270,7 +370,9 @@ def _joint_root(parts: Sequence[Part], terms: Mapping[tuple[int, ...], float], *
         for axis, level in zip(sums, key, strict=True):
             axis[level] = axis.get(level, 0.0) + weight
     least = min(
-        weights.get(key, 0.0) / math.prod(axis[level] for axis, level in zip(sums, key, strict=True)) for key in itertools.product(*sums)
+        weights.get(key, 0.0)
+        / math.prod(axis[level] for axis, level in zip(sums, key, strict=True))
+        for key in itertools.product(*sums)
     )
     roots = (
         root_trace(np.asarray(sum(weight * part.grams[level] for level, weight in axis.items())))
@@ -279,15 +381,37 @@ def _joint_root(parts: Sequence[Part], terms: Mapping[tuple[int, ...], float], *
     return often * max(alone, math.sqrt(least) * math.prod(roots))
 
 
-def lower_bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0) -> float:
+def lower_bound(
+    workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0
+) -> float:
     """Return a total squared error that no unbiased plan with this noise can go below."""
-    # It holds for every strategy of integer queries with least squares, also if counts and sums are measured together; loose for Laplace.
-    units = {product.measure for product in workload if product.of_units} if workload.domain.measures else set()
-    if units and (len(workload.measures) > 1 or rows_in_view(workload.domain, privacy, workload.measures[0]) != privacy):
+    # It holds for every strategy of integer queries with least squares, also if counts and sums are
+    # measured together; loose for Laplace.
+    units = (
+        {product.measure for product in workload if product.of_units}
+        if workload.domain.measures
+        else set()
+    )
+    if units and (
+        len(workload.measures) > 1
+        or rows_in_view(workload.domain, privacy, workload.measures[0]) != privacy
+    ):
         rest = tuple(product for product in workload if product.measure not in units)
-        parts = [(rest, privacy), *((tuple(workload.of(name)), rows_in_view(workload.domain, privacy, name)) for name in units)]
-        power = 3 if noise is Noise.DISCRETE_LAPLACE else 2  # of parts that share a budget, by shares s: the sum of error / s^(power - 1)
-        alone = [_bound(Workload(workload.domain, products), rows, noise) for products, rows in parts if products]
+        parts = [
+            (rest, privacy),
+            *(
+                (tuple(workload.of(name)), rows_in_view(workload.domain, privacy, name))
+                for name in units
+            ),
+        ]
+        power = (
+            3 if noise is Noise.DISCRETE_LAPLACE else 2
+        )  # of parts that share a budget, by shares s: the sum of error / s^(power - 1)
+        alone = [
+            _bound(Workload(workload.domain, products), rows, noise)
+            for products, rows in parts
+            if products
+        ]
         return math.fsum(bound ** (1 / power) for bound in alone) ** power
     return _bound(workload, privacy, noise, unit_bound)
 
@@ -296,12 +420,14 @@ def _bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float
     """Return the bound for rows, or for one count of units by itself."""
     apart = privacy.max_per_cell is not None and noise is not Noise.DISCRETE_LAPLACE
     norm = _together_norm(workload, privacy, apart=apart)
-    # For replace: the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has a factor 2 and the total is free.
+    # For replace: the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has a
+    # factor 2 and the total is free.
     unit = 2 * norm**2 if privacy.neighbours == "replace" else max(norm**2, unit_bound)
     # A query has at least the noise for as many rows as a unit may have in one cell.
     rows = privacy.max_per_cell.rows if apart and privacy.max_per_cell else privacy.max_rows
     if noise is Noise.DISCRETE_LAPLACE:
-        # A row with entries of at least 1 has a scale of at least rows / epsilon, and the discrete variance over 2 b^2 grows with b.
+        # A row with entries of at least 1 has a scale of at least rows / epsilon, and the discrete
+        # variance over 2 b^2 grows with b.
         return unit * noise_variance(noise, rows / allowed_epsilon(privacy.budget))
     sigma = rows / math.sqrt(float(allowed_mu_squared(privacy.budget)))
     return unit * (noise_variance(noise, sigma) if noise is Noise.DISCRETE_GAUSSIAN else sigma**2)
@@ -321,29 +447,42 @@ def _together_norm(workload: Workload, privacy: Privacy, *, apart: bool) -> floa
         return math.sqrt(max(0, privacy.squares * n - k**2) / (n - 1)) / bound.rows
 
     total = privacy.neighbours != "replace"
-    weighted = not apart and len(workload.measures) == 1  # rows of several measures lie in the same cells
-    return _together(domain, {name: nuclear_norm(workload.of(name), worth, total=total, weighted=weighted) for name in workload.measures})
+    weighted = (
+        not apart and len(workload.measures) == 1
+    )  # rows of several measures lie in the same cells
+    return _together(
+        domain,
+        {
+            name: nuclear_norm(workload.of(name), worth, total=total, weighted=weighted)
+            for name in workload.measures
+        },
+    )
 
 
 def _together(domain: Domain, norms: Mapping[str | None, float]) -> float:
     """Return the nuclear norm of counts and sums together, from that of each; proved in docs/mathematics.md, section 8."""
-    # Let a measure's values be their larger end with some probability and else the other, and M the matrix of E t_i t_j, t_0 = 1 for counts
-    # and else the value over the largest one. For any such probabilities the norm is at least the nuclear norm of diag(norms) M^(1/2).
+    # Let a measure's values be their larger end with some probability and else the other, and M the
+    # matrix of E t_i t_j, t_0 = 1 for counts and else the value over the largest one. For any such
+    # probabilities the norm is at least the nuclear norm of diag(norms) M^(1/2).
     measures = {name: None if name is None else domain.measure(name) for name in norms}
     heaviest = {measure.weight for measure in measures.values() if isinstance(measure, Weighted)}
-    # Only values that are independent of each other in rows of the largest weight: of those with and without weights, the first.
+    # Only values that are independent of each other in rows of the largest weight: of those with
+    # and without weights, the first.
     kept: dict[str | None, tuple[float, float]] = {}
     values: set[Measure] = set(heaviest)
     for name, measure in measures.items():
         value = measure.of if isinstance(measure, Weighted) else measure
-        # Rows without a value, and of smaller weights, change less: the bound is that of rows with a value and the largest weight.
+        # Rows without a value, and of smaller weights, change less: the bound is that of rows with
+        # a value and the largest weight.
         counts = measure is None or measure in heaviest or isinstance(value, ValueCount)
         if not counts and type(value) is Measure:
             if value in values:
                 continue
             values.add(value)
         kept[name] = (1.0, 1.0)
-        if not counts and value is not None:  # both ends over the largest absolute value, the larger first
+        if (
+            not counts and value is not None
+        ):  # both ends over the largest absolute value, the larger first
             ends = value.low_units / value.largest, value.high_units / value.largest
             kept[name] = ends if abs(ends[0]) > abs(ends[1]) else (ends[1], ends[0])
     if len(kept) == 1:
@@ -355,8 +494,12 @@ def _together(domain: Domain, norms: Mapping[str | None, float]) -> float:
         tried = np.tile(chosen, (len(_SHARES), 1))
         tried[:, at] = _SHARES
         mean, square = tried * far + (1 - tried) * near, tried * far**2 + (1 - tried) * near**2
-        moments = mean[:, :, None] * mean[:, None, :] + np.maximum(square - mean**2, 0.0)[:, None, :] * np.eye(len(kept))
-        norms_together = np.sqrt(np.maximum(np.linalg.eigvalsh(weights[:, None] * moments * weights), 0.0)).sum(axis=1)
+        moments = mean[:, :, None] * mean[:, None, :] + np.maximum(square - mean**2, 0.0)[
+            :, None, :
+        ] * np.eye(len(kept))
+        norms_together = np.sqrt(
+            np.maximum(np.linalg.eigvalsh(weights[:, None] * moments * weights), 0.0)
+        ).sum(axis=1)
         if norms_together.max() > best:
             best, chosen = float(norms_together.max()), tried[norms_together.argmax()]
     return best
@@ -378,7 +521,11 @@ def subset_sums(terms: Iterable[Terms], count: int) -> list[tuple[IntArray, Floa
         chosen: list[tuple[tuple[int, ...], FloatArray]] = [((), term.weights)]
         for column in range(term.sets.shape[1]):
             out, in_ = term.outside[:, column], term.inside[:, column]
-            chosen = [(more, value * factor) for columns, value in chosen for more, factor in ((columns, out), ((*columns, column), in_))]
+            chosen = [
+                (more, value * factor)
+                for columns, value in chosen
+                for more, factor in ((columns, out), ((*columns, column), in_))
+            ]
         for columns, value in chosen:
             parts.setdefault(len(columns), []).append((term.sets[:, list(columns)], value))
     added = []
@@ -392,5 +539,10 @@ def subset_sums(terms: Iterable[Terms], count: int) -> list[tuple[IntArray, Floa
             distinct = sets[first]
         else:
             distinct, group = np.unique(sets, axis=0, return_inverse=True)
-        added.append((distinct, np.asarray(np.bincount(group.reshape(-1), values, len(distinct)), dtype=np.float64)))
+        added.append(
+            (
+                distinct,
+                np.asarray(np.bincount(group.reshape(-1), values, len(distinct)), dtype=np.float64),
+            )
+        )
     return added

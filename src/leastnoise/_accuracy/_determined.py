@@ -24,8 +24,15 @@ def undetermined(product: Product) -> UnsupportedQuery:
     table = " x ".join(product.attributes)
     wanted = f"the table {table}" if table else "the total"
     if product.measure is not None:
-        wanted = f"the sums of {product.measure}" + (f" by {table}" if table else "") if product.of_values else f"the table {product.name}"
-    return UnsupportedQuery(f"The measurements do not determine {product.name}. Ask for {wanted} in the workload of a release.")
+        wanted = (
+            f"the sums of {product.measure}" + (f" by {table}" if table else "")
+            if product.of_values
+            else f"the table {product.name}"
+        )
+    return UnsupportedQuery(
+        f"The measurements do not determine {product.name}. Ask for {wanted} in the workload of a "
+        "release."
+    )
 
 
 def multiples_of_total(operator: Operator) -> bool:
@@ -43,8 +50,14 @@ def split(product: Product, names: Collection[str]) -> tuple[Product, tuple[int,
     for inside, operator in zip(kept, product.operators, strict=True):
         if not (inside or multiples_of_total(operator)):
             raise undetermined(product)
-        times = np.multiply.outer(times, np.ones(1) if inside else apply(operator, np.eye(1, operator.size)[0]))
-    attributes = tuple(name for inside, name in zip(kept, product.attributes, strict=True) if inside)
-    sets = tuple(queries for inside, queries in zip(kept, product.query_sets, strict=True) if inside)
+        times = np.multiply.outer(
+            times, np.ones(1) if inside else apply(operator, np.eye(1, operator.size)[0])
+        )
+    attributes = tuple(
+        name for inside, name in zip(kept, product.attributes, strict=True) if inside
+    )
+    sets = tuple(
+        queries for inside, queries in zip(kept, product.query_sets, strict=True) if inside
+    )
     shape = tuple(rows if inside else 1 for inside, rows in zip(kept, product.shape, strict=True))
     return replace(product, attributes=attributes, query_sets=sets), shape, times

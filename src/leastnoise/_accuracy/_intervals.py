@@ -1,8 +1,9 @@
 """Variances and quantiles of the noise, and intervals: of answers, and of means (Fieller's).
 
-A quotient r = S / C belongs to its interval if |S - r C| is at most the multiplier times the standard error of S - r C. At the true r that
-has the level's probability whatever C is, so the set of all such r covers the truth. It is an interval if C is clear of 0; else it is
-unbounded, and the public bounds of the quotient remain.
+A quotient r = S / C belongs to its interval if |S - r C| is at most the multiplier times the
+standard error of S - r C. At the true r that has the level's probability whatever C is, so the set
+of all such r covers the truth. It is an interval if C is clear of 0; else it is unbounded, and the
+public bounds of the quotient remain.
 
 Source: Fieller, J. R. Stat. Soc. B 16 (1954).
 """
@@ -33,7 +34,11 @@ def noise_variance(noise: Noise, scale: float, grid: int = 1) -> float:
     # Source: Ghosh, Roughgarden, Sundararajan 2009; Canonne, Kamath, Steinke 2020.
     fine = scale * grid
     if noise is Noise.DISCRETE_LAPLACE:
-        return 0.5 / math.sinh(0.5 / fine) / math.sinh(0.5 / fine) / grid**2 if fine > 1e-3 else 2 * math.exp(-1 / fine) / grid**2
+        return (
+            0.5 / math.sinh(0.5 / fine) / math.sinh(0.5 / fine) / grid**2
+            if fine > 1e-3
+            else 2 * math.exp(-1 / fine) / grid**2
+        )
     if fine > 8:
         # Poisson summation: the relative error is below exp(-2 pi^2 64).
         return (fine**2 + (1 / 12 if noise is Noise.ROUNDED_GAUSSIAN else 0.0)) / grid**2
@@ -67,8 +72,11 @@ def ratio_interval(
     """Return the ends of the intervals of part / whole, for uncorrelated noise on both; the bounds where the whole is not clear of 0."""
     low, high = bounds
     if not low <= high:
-        raise InputError(f"The bounds of a quotient must be a lower and an upper one; got {low} and {high}.")
-    # Each standard error is widened so that an interval for the part or the whole alone gets wider by its half step.
+        raise InputError(
+            f"The bounds of a quotient must be a lower and an upper one; got {low} and {high}."
+        )
+    # Each standard error is widened so that an interval for the part or the whole alone gets wider
+    # by its half step.
     spread_part = (np.sqrt(part_variance) + steps[0] / multiplier) ** 2
     spread_whole = (np.sqrt(whole_variance) + steps[1] / multiplier) ** 2
     square = multiplier**2
@@ -95,14 +103,19 @@ class GivenNothing:
     @staticmethod
     def of(covariance: FloatArray, kept: BoolArray) -> "GivenNothing":
         """Compute them from the covariance C of least squares on all unknowns."""
-        # With i for what is kept and o for the rest, the estimates are x_i - C_io C_oo^-1 x_o with the covariance C_ii - C_io C_oo^-1 C_oi:
+        # With i for what is kept and o for the rest, the estimates are x_i - C_io C_oo^-1 x_o with
+        # the covariance C_ii - C_io C_oo^-1 C_oi:
         # least squares on the same measurements without the columns of the rest.
         size = np.sqrt(np.diag(covariance))
         scaled = covariance / size / size[:, None]
         inside, outside = np.flatnonzero(kept), np.flatnonzero(~kept)
-        across = np.linalg.solve(scaled[np.ix_(outside, outside)], scaled[np.ix_(outside, inside)]).T
+        across = np.linalg.solve(
+            scaled[np.ix_(outside, outside)], scaled[np.ix_(outside, inside)]
+        ).T
         left = np.zeros_like(covariance)
-        left[np.ix_(inside, inside)] = scaled[np.ix_(inside, inside)] - across @ scaled[np.ix_(outside, inside)]
+        left[np.ix_(inside, inside)] = (
+            scaled[np.ix_(inside, inside)] - across @ scaled[np.ix_(outside, inside)]
+        )
         left = (left + left.T) / 2 * size * size[:, None]
         carried = np.diag(np.where(kept, 0.0, 1.0))
         carried[np.ix_(inside, outside)] = across * size[inside, None] / size[outside]

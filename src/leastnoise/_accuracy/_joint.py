@@ -1,18 +1,23 @@
 """The joint form of the covariance, for any blocks: over the joint cells of the attributes that they touch.
 
-With A the measured queries and D the variances of their noise, least squares solves M x = A^T D^-1 z, M = A^T D^-1 A. Up to 4096 joint
-cells the inverse of M is one dense matrix. Beyond, M is a sum of Kronecker products of Gram matrices, one a block, and is never formed: a
-product with it costs a few passes over the joint cells, and conjugate gradients solve for the estimate. The preconditioner turns every
-short attribute into the eigenvectors of the partial trace of M along it and divides by the diagonal of M in that basis; it is exact where
-all blocks have common eigenvectors, as marginals of cells have.
+With A the measured queries and D the variances of their noise, least squares solves M x = A^T D^-1
+z, M = A^T D^-1 A. Up to 4096 joint cells the inverse of M is one dense matrix. Beyond, M is a sum
+of Kronecker products of Gram matrices, one a block, and is never formed: a product with it costs a
+few passes over the joint cells, and conjugate gradients solve for the estimate. The preconditioner
+turns every short attribute into the eigenvectors of the partial trace of M along it and divides by
+the diagonal of M in that basis; it is exact where all blocks have common eigenvectors, as marginals
+of cells have.
 
-Beyond 4096 cells error bars are exact, by one solve for each query, for products of at most 2048 queries, and else simulated. R draws of
-Gaussian noise with the variances of the plan go through the same estimator. It is linear, so the error of an answer in one draw is normal
-with the wanted variance, whatever the plan's own noise, and the mean of its squares over R draws is that variance times chi^2_R / R. The
-published variance is the mean divided by the 0.1% quantile of chi^2_R / R: for every answer too small with a probability of 1 in 1000.
-The draws come from a fixed public seed, so a release prints the error bars that its plan promised.
+Beyond 4096 cells error bars are exact, by one solve for each query, for products of at most 2048
+queries, and else simulated. R draws of Gaussian noise with the variances of the plan go through the
+same estimator. It is linear, so the error of an answer in one draw is normal with the wanted
+variance, whatever the plan's own noise, and the mean of its squares over R draws is that variance
+times chi^2_R / R. The published variance is the mean divided by the 0.1% quantile of chi^2_R / R:
+for every answer too small with a probability of 1 in 1000. The draws come from a fixed public seed,
+so a release prints the error bars that its plan promised.
 
-Source: conjugate gradients with many right-hand sides at once, each with its own steps; Hestenes and Stiefel 1952.
+Source: conjugate gradients with many right-hand sides at once, each with its own steps; Hestenes
+    and Stiefel 1952.
 """
 
 import math
@@ -25,7 +30,15 @@ from typing import NamedTuple
 import numpy as np
 
 from leastnoise._accuracy._determined import UnsupportedQuery, split, undetermined
-from leastnoise._accuracy._measured import Errors, JointCells, Measured, Names, Structure, block_rows, used
+from leastnoise._accuracy._measured import (
+    Errors,
+    JointCells,
+    Measured,
+    Names,
+    Structure,
+    block_rows,
+    used,
+)
 from leastnoise._accuracy._memory import require_memory
 from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import FloatArray
@@ -54,7 +67,8 @@ from leastnoise._workload import Product
 MOST_JOINT = 2**24
 TOLERANCE = 1e-9
 _MOST_STEPS = 3000
-_PATIENCE = 300  # after so many steps without a residual half as large, the system is inconsistent or hopeless
+# after so many steps without a residual half as large, the system is inconsistent or hopeless
+_PATIENCE = 300
 _MOST_TURNED = 1024  # an axis of more cells keeps the basis of cells in the preconditioner
 _AT_ONCE = 2**24  # numbers
 _MOST_EXACT, _MOST_EXACT_NUMBERS = 2048, 2**28
@@ -93,12 +107,18 @@ class Joint:
     @staticmethod
     def of(domain: Domain, blocks: Sequence[tuple[Block, float]]) -> "Joint":
         """Collect some blocks, and refuse a joint table that is too large."""
-        touched = {name for block, _ in blocks for factor in filter(used, block.factors) for name in factor.attributes}
+        touched = {
+            name
+            for block, _ in blocks
+            for factor in filter(used, block.factors)
+            for name in factor.attributes
+        }
         names = tuple(name for name in domain.names if name in touched)
         shape = tuple(domain.kind(name).size for name in names)
         if not math.prod(shape) <= MOST_JOINT:
             raise InputError(
-                f"Least squares over these measurements needs the joint table of {' x '.join(names)}, {math.prod(shape)} cells; at most "
+                "Least squares over these measurements needs the joint table of "
+                f"{' x '.join(names)}, {math.prod(shape)} cells; at most "
                 f"{MOST_JOINT} are allowed. Choose another strategy, such as marginals."
             )
         return Joint(names, shape, tuple(blocks))
@@ -113,7 +133,9 @@ class Joint:
         asked = dict(zip(product.attributes, product.operators, strict=True))
         if any(name not in self.names for name in asked):
             raise undetermined(product)
-        return [asked.get(name, Total(size)) for name, size in zip(self.names, self.shape, strict=True)]
+        return [
+            asked.get(name, Total(size)) for name, size in zip(self.names, self.shape, strict=True)
+        ]
 
     @cached_property
     def _tables(self) -> list[tuple[list[Factor], tuple[int, ...], float]]:
@@ -122,22 +144,45 @@ class Joint:
         for block, variance in self.blocks:
             factors = [factor for factor in block.factors if used(factor)]
             measured = {name for factor in factors for name in factor.attributes}
-            tables.append((factors, tuple(axis for axis, name in enumerate(self.names) if name not in measured), variance))
+            tables.append(
+                (
+                    factors,
+                    tuple(axis for axis, name in enumerate(self.names) if name not in measured),
+                    variance,
+                )
+            )
         return tables
 
     @cached_property
     def _grams(self) -> dict[Factor, FloatArray]:
         """The Gram matrices of the factors that are applied faster by them."""
-        factors = {factor for factors, _, _ in self._tables for factor in factors if factor.operator.size <= _MOST_TURNED}
-        return {factor: weighted_gram(factor) for factor in factors if type(factor.operator) in QUICKER_BY_GRAM}
+        factors = {
+            factor
+            for factors, _, _ in self._tables
+            for factor in factors
+            if factor.operator.size <= _MOST_TURNED
+        }
+        return {
+            factor: weighted_gram(factor)
+            for factor in factors
+            if type(factor.operator) in QUICKER_BY_GRAM
+        }
 
-    def _reduced(self, factors: Sequence[Factor], summed: tuple[int, ...], x: FloatArray) -> FloatArray:
+    def _reduced(
+        self, factors: Sequence[Factor], summed: tuple[int, ...], x: FloatArray
+    ) -> FloatArray:
         """Sum x over some axes, and give it one axis for each factor and one for the columns."""
-        return x.reshape(*self.shape, -1).sum(axis=summed).reshape(*(factor.operator.size for factor in factors), -1)
+        return (
+            x.reshape(*self.shape, -1)
+            .sum(axis=summed)
+            .reshape(*(factor.operator.size for factor in factors), -1)
+        )
 
     def _spread(self, summed: tuple[int, ...], cube: FloatArray) -> FloatArray:
         """Return the transpose of ``_reduced``, to be broadcast to shape (*self.shape, columns)."""
-        return cube.reshape(*(1 if axis in summed else size for axis, size in enumerate(self.shape)), -1)
+        return cube.reshape(
+            *(1 if axis in summed else size for axis, size in enumerate(self.shape)), -1
+        )
 
     def gram(self, x: FloatArray) -> FloatArray:
         """Return M x for columns x of shape (cells, columns)."""
@@ -146,7 +191,13 @@ class Joint:
             cube = self._reduced(factors, summed, x)
             for axis, factor in enumerate(factors):
                 gram, moved = self._grams.get(factor), np.moveaxis(cube, axis, 0)
-                cube = np.moveaxis(apply_weighted_gram(factor, moved) if gram is None else np.tensordot(gram, moved, axes=1), 0, axis)
+                cube = np.moveaxis(
+                    apply_weighted_gram(factor, moved)
+                    if gram is None
+                    else np.tensordot(gram, moved, axes=1),
+                    0,
+                    axis,
+                )
             out += self._spread(summed, cube / variance)
         return out.reshape(x.shape)
 
@@ -155,7 +206,9 @@ class Joint:
         count = values[0].shape[1]
         out = np.zeros((*self.shape, count))
         for (factors, summed, variance), rows in zip(self._tables, values, strict=True):
-            cube = rows.reshape(*(factor.operator.rows for factor in factors), count)  # totals have one row, so their axes are left out
+            cube = rows.reshape(
+                *(factor.operator.rows for factor in factors), count
+            )  # totals have one row, so their axes are left out
             for axis, factor in enumerate(factors):
                 moved = np.moveaxis(cube, axis, 0)
                 if not factor.even:
@@ -167,7 +220,9 @@ class Joint:
     def answers(self, x: FloatArray) -> list[FloatArray]:
         """Return A x: the answers of every block to one column of cells, shape (rows, 1)."""
         return [
-            along_each((factor.operator for factor in factors), self._reduced(factors, summed, x)).reshape(-1, 1)
+            along_each(
+                (factor.operator for factor in factors), self._reduced(factors, summed, x)
+            ).reshape(-1, 1)
             for factors, summed, _ in self._tables
         ]
 
@@ -186,17 +241,38 @@ class Joint:
         """An approximate inverse of M."""
         factors = {factor for factors, _, _ in self._tables for factor in factors}
         turns: list[FloatArray | None] = []
-        if any(len(factor.attributes) > 1 for factor in factors):  # then no matrix acts along one axis
+        if any(
+            len(factor.attributes) > 1 for factor in factors
+        ):  # then no matrix acts along one axis
             turns, diagonal = [None] * len(self.shape), self.diagonal().reshape(self.shape)
         else:
-            grams = {factor: weighted_gram(factor) for factor in factors if factor.operator.size <= _MOST_TURNED}
-            diagonals = {factor: np.diag(grams[factor]) if factor in grams else _weighted_diagonal(factor) for factor in factors}
-            along = [({factor.attributes[0]: factor for factor in factors}, variance) for factors, _, variance in self._tables]
+            grams = {
+                factor: weighted_gram(factor)
+                for factor in factors
+                if factor.operator.size <= _MOST_TURNED
+            }
+            diagonals = {
+                factor: np.diag(grams[factor]) if factor in grams else _weighted_diagonal(factor)
+                for factor in factors
+            }
+            along = [
+                ({factor.attributes[0]: factor for factor in factors}, variance)
+                for factors, _, variance in self._tables
+            ]
             for name, size in zip(self.names, self.shape, strict=True):
                 partial = np.zeros((size, size) if size <= _MOST_TURNED else 0)
                 for factors_of, variance in along if size <= _MOST_TURNED else ():
-                    weight = math.prod(float(diagonals[factor].mean()) for other, factor in factors_of.items() if other != name) / variance
-                    partial += weight * (grams[factors_of[name]] if name in factors_of else np.ones((size, size)))
+                    weight = (
+                        math.prod(
+                            float(diagonals[factor].mean())
+                            for other, factor in factors_of.items()
+                            if other != name
+                        )
+                        / variance
+                    )
+                    partial += weight * (
+                        grams[factors_of[name]] if name in factors_of else np.ones((size, size))
+                    )
                 turns.append(np.linalg.eigh(partial)[1] if size <= _MOST_TURNED else None)
             diagonal = np.zeros(self.shape)
             for factors_of, variance in along:
@@ -211,8 +287,13 @@ class Joint:
                     term = np.multiply.outer(term, part)
                 diagonal += term / variance
         if not diagonal.max() > 0:
-            raise refuse("the measurements", "queries without a coefficient", "at least one query that sees a cell")
-        # Directions that nothing measures get a small positive value, so that the matrix stays definite.
+            raise refuse(
+                "the measurements",
+                "queries without a coefficient",
+                "at least one query that sees a cell",
+            )
+        # Directions that nothing measures get a small positive value, so that the matrix stays
+        # definite.
         return Diagonalised(tuple(turns), 1 / np.maximum(diagonal, 1e-10 * diagonal.max()))
 
     def solve(self, b: FloatArray, what: str, tolerance: float = TOLERANCE) -> FloatArray:
@@ -221,25 +302,33 @@ class Joint:
         whole = np.maximum((b * turn(b)).sum(axis=0), 0.0)
         goal, size = (tolerance / 2) ** 2 * whole, np.sqrt(whole)
         x, before, worst = np.zeros_like(b), math.inf, math.inf
-        # The residual that conjugate gradients update drifts from the true one by rounding, so the true one is solved for again.
+        # The residual that conjugate gradients update drifts from the true one by rounding, so the
+        # true one is solved for again.
         for _ in range(4):
             left = b - self.gram(x) if before < math.inf else b
             rest = np.sqrt(np.maximum((left * turn(left)).sum(axis=0), 0.0))
-            worst = float(np.max(np.where(size > 0, rest / np.where(size > 0, size, 1.0), rest), initial=0.0))  # relative residual
+            worst = float(
+                np.max(np.where(size > 0, rest / np.where(size > 0, size, 1.0), rest), initial=0.0)
+            )  # relative residual
             if worst <= tolerance or not worst < before / 2:
                 break
             before = worst
             x = x + conjugate_gradients(self.gram, turn, left, goal)
         if not worst <= tolerance:
             raise UnsupportedQuery(
-                f"Least squares for {what} did not converge: the relative residual is {worst:.1e}, allowed is {tolerance:.0e}. "
-                "Either the measurements do not determine it, or their noise is too unequal for the solver. Choose another strategy."
+                f"Least squares for {what} did not converge: the relative residual is "
+                f"{worst:.1e}, allowed is {tolerance:.0e}. "
+                "Either the measurements do not determine it, or their noise is too unequal for "
+                "the solver. Choose another strategy."
             )
         return x
 
 
 def conjugate_gradients(
-    gram: Callable[[FloatArray], FloatArray], turn: Callable[[FloatArray], FloatArray], right: FloatArray, goal: FloatArray | float
+    gram: Callable[[FloatArray], FloatArray],
+    turn: Callable[[FloatArray], FloatArray],
+    right: FloatArray,
+    goal: FloatArray | float,
 ) -> FloatArray:
     """Solve M x = b by columns, each until its residual r has r^T P r of at most its goal, with an approximate inverse P of M."""
     x, residual = np.zeros_like(right), right.copy()
@@ -253,12 +342,17 @@ def conjugate_gradients(
             break
         product = gram(direction)
         curvature = (direction * product).sum(axis=0)
-        step = np.where(open_ & (curvature > 0), squared / np.where(curvature > 0, curvature, 1.0), 0.0)
+        step = np.where(
+            open_ & (curvature > 0), squared / np.where(curvature > 0, curvature, 1.0), 0.0
+        )
         x += step * direction
         residual -= step * product
         turned = turn(residual)
         fresh = (residual * turned).sum(axis=0)
-        direction = turned + np.where(squared > 0, fresh / np.where(squared > 0, squared, 1.0), 0.0) * direction
+        direction = (
+            turned
+            + np.where(squared > 0, fresh / np.where(squared > 0, squared, 1.0), 0.0) * direction
+        )
         squared = fresh
         better = squared < best / 4
         best, since = np.where(better, squared, best), 0 if (better & open_).any() else since + 1
@@ -273,7 +367,13 @@ class Diagonalised(NamedTuple):
 
     def times(self, x: FloatArray) -> FloatArray:
         """Multiply columns of shape (cells, columns) with the matrix: turn, multiply, turn back."""
-        cube = x.reshape(*(size if basis is None else len(basis) for size, basis in zip(self.diagonal.shape, self.bases, strict=True)), -1)
+        cube = x.reshape(
+            *(
+                size if basis is None else len(basis)
+                for size, basis in zip(self.diagonal.shape, self.bases, strict=True)
+            ),
+            -1,
+        )
         for side in (0, 1):
             for axis, basis in enumerate(self.bases):
                 if basis is not None:
@@ -283,7 +383,9 @@ class Diagonalised(NamedTuple):
         return cube.reshape(x.shape)
 
 
-def joint_rows_in_parts(operators: Sequence[Operator], most: int | None = None) -> Iterator[tuple[slice, FloatArray]]:
+def joint_rows_in_parts(
+    operators: Sequence[Operator], most: int | None = None
+) -> Iterator[tuple[slice, FloatArray]]:
     """Yield the explicit Kronecker product of operators some rows at a time, with the positions of the rows."""
     matrices = [dense(operator).astype(float) for operator in operators]
     shape = [len(matrix) for matrix in matrices]
@@ -291,15 +393,19 @@ def joint_rows_in_parts(operators: Sequence[Operator], most: int | None = None) 
     for start in range(0, math.prod(shape), step):
         part = slice(start, min(start + step, math.prod(shape)))
         rows = np.ones((part.stop - start, 1))
-        for matrix, indices in zip(matrices, np.unravel_index(np.arange(part.start, part.stop), shape) if shape else (), strict=True):
+        for matrix, indices in zip(
+            matrices,
+            np.unravel_index(np.arange(part.start, part.stop), shape) if shape else (),
+            strict=True,
+        ):
             rows = (rows[:, :, None] * matrix[indices][:, None, :]).reshape(len(rows), -1)
         yield part, rows
 
 
 def joint_variances(covariance: FloatArray, operators: Sequence[Operator]) -> FloatArray:
     """Return q C q for every row q of a product, shape (rows,)."""
-    # Attribute by attribute: ``left`` has for each row along the attributes so far a covariance matrix over the cells of the others.
-    # Intervals are differences of its prefix sums.
+    # Attribute by attribute: ``left`` has for each row along the attributes so far a covariance
+    # matrix over the cells of the others. Intervals are differences of its prefix sums.
     left = covariance[None]
     for operator in operators:
         before, n, m = len(left), operator.size, left.shape[1] // operator.size
@@ -308,7 +414,12 @@ def joint_variances(covariance: FloatArray, operators: Sequence[Operator]) -> Fl
             sums = np.zeros((before, n + 1, m, n + 1, m))
             sums[:, 1:, :, 1:] = cube.cumsum(axis=1).cumsum(axis=3)
             low, high = ends[0], ends[1] + 1
-            differences = sums[:, high, :, high] - sums[:, low, :, high] - sums[:, high, :, low] + sums[:, low, :, low]
+            differences = (
+                sums[:, high, :, high]
+                - sums[:, low, :, high]
+                - sums[:, high, :, low]
+                + sums[:, low, :, low]
+            )
             left = np.moveaxis(differences, 0, 1)
         else:
             rows = dense(operator).astype(float)
@@ -316,7 +427,9 @@ def joint_variances(covariance: FloatArray, operators: Sequence[Operator]) -> Fl
             step = max(1, _AT_ONCE // (before * n * m * m))
             for start in range(0, len(rows), step):
                 part = rows[start : start + step]
-                left[:, start : start + step] = np.einsum("rkxby,rb->krxy", np.tensordot(part, cube, axes=(1, 1)), part)
+                left[:, start : start + step] = np.einsum(
+                    "rkxby,rb->krxy", np.tensordot(part, cube, axes=(1, 1)), part
+                )
         left = left.reshape(-1, m, m)
     return left.reshape(-1)
 
@@ -363,12 +476,18 @@ class JointStructure(Structure):
     def covariance(self, product: Product, other: Product) -> FloatArray:
         self.require(product)
         self.require(other)
-        (first, rows, times), (second, columns, factors) = (split(asked, self.joint.names) for asked in (product, other))
+        (first, rows, times), (second, columns, factors) = (
+            split(asked, self.joint.names) for asked in (product, other)
+        )
         covariance = np.empty((first.rows, second.rows))
         for part, queries in joint_rows_in_parts(self.joint.operators(first)):
             cube = self.solve(queries.T).reshape(*self.joint.shape, -1)
-            covariance[part] = along_each(self.joint.operators(second), cube).reshape(second.rows, -1).T
-        return np.asarray(covariance.reshape((*rows, *columns)) * np.multiply.outer(times, factors)).reshape(product.rows, other.rows)
+            covariance[part] = (
+                along_each(self.joint.operators(second), cube).reshape(second.rows, -1).T
+            )
+        return np.asarray(
+            covariance.reshape((*rows, *columns)) * np.multiply.outer(times, factors)
+        ).reshape(product.rows, other.rows)
 
     def cells(self, measured: Sequence[Measured]) -> JointCells:
         """Return the estimated cells."""
@@ -388,7 +507,10 @@ class DenseStructure(JointStructure):
         every = self.joint.operators(split(product, self.joint.names)[0])
         if not self.space.everything:
             # All ranges span the same space as cells.
-            asked = [Identity(operator.size) if operator == AllRanges(operator.size) else operator for operator in every]
+            asked = [
+                Identity(operator.size) if operator == AllRanges(operator.size) else operator
+                for operator in every
+            ]
             if not all(self.space.holds_rows(rows) for _, rows in joint_rows_in_parts(asked)):
                 raise undetermined(product)
 
@@ -400,12 +522,17 @@ class DenseStructure(JointStructure):
 
     def summed(self, product: Product) -> float:
         """Return the trace of the queries' Gram matrix times the covariance."""
-        cube = along_each(self.joint.operators(product), self.inverse.reshape(*self.joint.shape, -1), apply_gram)
+        cube = along_each(
+            self.joint.operators(product), self.inverse.reshape(*self.joint.shape, -1), apply_gram
+        )
         return float(np.trace(cube.reshape(self.inverse.shape)))
 
     def most(self, product: Product) -> float:
         """Return the largest eigenvalue times the largest squared norm of a query."""
-        norms = math.prod(CellsBasis.plain(operator.size).largest_variance(operator) for operator in self.joint.operators(product))
+        norms = math.prod(
+            CellsBasis.plain(operator.size).largest_variance(operator)
+            for operator in self.joint.operators(product)
+        )
         return float(np.linalg.eigvalsh(self.inverse)[-1]) * norms
 
 
@@ -413,14 +540,19 @@ def dense_structure(domain: Domain, joint: Joint) -> DenseStructure:
     """Compute the covariance as one matrix."""
     gram, counted = np.zeros((joint.cells, joint.cells)), np.zeros((joint.cells, joint.cells))
     for block, variance in joint.blocks:
-        rows = block_rows(domain, joint.names, replace(block, factors=tuple(filter(used, block.factors))))
+        rows = block_rows(
+            domain, joint.names, replace(block, factors=tuple(filter(used, block.factors)))
+        )
         gram += rows.T @ rows / variance
         whole = unit_rows(rows)
         counted += whole.T @ whole
     space = of_gram(counted)
     inverse = inverted(gram, space)
     if inverse is None:
-        raise UnsupportedQuery(f"The noise of the queries measured on {' x '.join(joint.names)} is too unequal. Choose another strategy.")
+        raise UnsupportedQuery(
+            f"The noise of the queries measured on {' x '.join(joint.names)} is too unequal. "
+            "Choose another strategy."
+        )
     return DenseStructure(joint, inverse, space)
 
 
@@ -443,10 +575,17 @@ class IterativeStructure(JointStructure):
         inner, _, _ = split(product, self.joint.names)
         if inner in self._known or inner in self._determined:
             return
-        # A random combination of all queries lies in the span, with probability 1, only if every one of them does.
+        # A random combination of all queries lies in the span, with probability 1, only if every
+        # one of them does.
         generator, operators = np.random.default_rng(_SEED), self.joint.operators(inner)
-        mixed = along_each(operators, generator.standard_normal([operator.rows for operator in operators]), apply_transpose)
-        with np.errstate(over="ignore", invalid="ignore"):  # without a solution the steps may grow beyond all bounds
+        mixed = along_each(
+            operators,
+            generator.standard_normal([operator.rows for operator in operators]),
+            apply_transpose,
+        )
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # without a solution the steps may grow beyond all bounds
             self.joint.solve(mixed.reshape(-1, 1), inner.name, _ERROR_TOLERANCE)
         self._determined.add(inner)
 
@@ -454,21 +593,38 @@ class IterativeStructure(JointStructure):
         if product not in self._known:
             if not product.rows <= _MOST_SIMULATED:
                 raise UnsupportedQuery(
-                    f"The error bars of {product.name} would have to be simulated for each of its {product.rows} answers; at most "
-                    f"{_MOST_SIMULATED} are allowed. Choose another strategy, or ask for fewer queries."
+                    f"The error bars of {product.name} would have to be simulated for each of its "
+                    f"{product.rows} answers; at most "
+                    f"{_MOST_SIMULATED} are allowed. Choose another strategy, or ask for fewer "
+                    "queries."
                 )
             needed = 64 * max(product.rows, self.joint.cells)
-            require_memory(needed, f"The error bars of {product.name} from a linear solver", "Choose another strategy.")
+            require_memory(
+                needed,
+                f"The error bars of {product.name} from a linear solver",
+                "Choose another strategy.",
+            )
             operators = self.joint.operators(product)
-            if product.rows <= _MOST_EXACT and product.rows * self.joint.cells <= _MOST_EXACT_NUMBERS:
+            if (
+                product.rows <= _MOST_EXACT
+                and product.rows * self.joint.cells <= _MOST_EXACT_NUMBERS
+            ):
                 parts = joint_rows_in_parts(operators, _MOST_COLUMNS)
-                each = [(rows.T * self.joint.solve(rows.T, product.name, _ERROR_TOLERANCE)).sum(axis=0) for _, rows in parts]
+                each = [
+                    (rows.T * self.joint.solve(rows.T, product.name, _ERROR_TOLERANCE)).sum(axis=0)
+                    for _, rows in parts
+                ]
                 variances = np.concatenate(each)
             else:  # simulated, and as large as the draws make sure
                 squares, count = np.zeros(product.rows), 0
                 for drawn in self._errors:
                     for column in drawn.T:
-                        squares += along_each(operators, column.astype(float).reshape(self.joint.shape)).reshape(-1) ** 2
+                        squares += (
+                            along_each(
+                                operators, column.astype(float).reshape(self.joint.shape)
+                            ).reshape(-1)
+                            ** 2
+                        )
                         count += 1
                 variances = squares / count * confidence_factor(count)
             self._known[product] = variances.reshape(product.shape)
@@ -484,7 +640,8 @@ class IterativeStructure(JointStructure):
     def covariance(self, product: Product, other: Product) -> FloatArray:
         """Refuse: covariances are not known here."""
         raise UnsupportedQuery(
-            f"Covariances of {product.name} and {other.name} are not known where estimates need a linear solver. Choose a strategy with a "
+            f"Covariances of {product.name} and {other.name} are not known where estimates need a "
+            "linear solver. Choose a strategy with a "
             "product form."
         )
 
@@ -493,12 +650,21 @@ class IterativeStructure(JointStructure):
         """Simulated errors of the joint cells in batches of shape (cells, draws), float32 to save memory."""
         generator, joint = np.random.default_rng(_SEED), self.joint
         draws = int(min(max(_DRAWN_NUMBERS // joint.cells, _DRAWS[0]), _DRAWS[1]))
-        step = max(1, min(draws, _MOST_COLUMNS // max(joint.cells, *(block.rows for block, _ in joint.blocks))))
+        step = max(
+            1,
+            min(
+                draws, _MOST_COLUMNS // max(joint.cells, *(block.rows for block, _ in joint.blocks))
+            ),
+        )
         drawn = []
         for start in range(0, draws, step):
             values = []
             for block, variance in joint.blocks:
                 noise = generator.standard_normal((block.rows, min(step, draws - start)))
                 values.append(noise * (math.sqrt(variance) / block.scaling())[:, None])
-            drawn.append(joint.solve(joint.gather(values), "its error bars", _ERROR_TOLERANCE).astype(np.float32))
+            drawn.append(
+                joint.solve(joint.gather(values), "its error bars", _ERROR_TOLERANCE).astype(
+                    np.float32
+                )
+            )
         return drawn

@@ -1,11 +1,13 @@
 """What the blocks of a plan measure: along which attributes, with how much noise, of counts or of the sums of a measure.
 
-A block on both ends of a measure's values measures a = sum of (v - low) + x and b = sum of (high - v) + y with noise x and y. It is split
-into counts, (a + b) / (high - low), and *centred sums*, (a - b) / 2, of v less the middle. The noise of the two is uncorrelated, so each is
-estimated as if they had been measured apart (docs/mathematics.md, section 8). Counts are of values where the domain counts them
-(`Domain.count_of`), else of rows.
+A block on both ends of a measure's values measures a = sum of (v - low) + x and b = sum of (high -
+v) + y with noise x and y. It is split into counts, (a + b) / (high - low), and *centred sums*, (a -
+b) / 2, of v less the middle. The noise of the two is uncorrelated, so each is estimated as if they
+had been measured apart (docs/mathematics.md, section 8). Counts are of values where the domain
+counts them (`Domain.count_of`), else of rows.
 
-`Known` is the interface of every form of the covariance of least squares; a `Structure` also gives the estimate.
+`Known` is the interface of every form of the covariance of least squares; a `Structure` also gives
+the estimate.
 """
 
 import math
@@ -52,7 +54,9 @@ def measured_along(block: Block, leveled: str | None) -> tuple[Names, Names]:
     """
     along = [(factor.attributes[0], factor) for factor in block.factors]
     names = tuple(name for name, factor in along if name == leveled or used(factor))
-    return names, tuple(name for name, factor in along if name == leveled or leaves_out_total(factor.operator))
+    return names, tuple(
+        name for name, factor in along if name == leveled or leaves_out_total(factor.operator)
+    )
 
 
 def explained(names: Names, across: Names) -> Iterator[Names]:
@@ -60,34 +64,50 @@ def explained(names: Names, across: Names) -> Iterator[Names]:
     if not across:
         return subsets(names)
     free = tuple(name for name in names if name not in across)
-    return (tuple(name for name in names if name in across or name in chosen) for chosen in subsets(free))
+    return (
+        tuple(name for name in names if name in across or name in chosen)
+        for chosen in subsets(free)
+    )
 
 
 def block_variance(plan: Measurements, block: Block) -> float:
     """Return the noise variance of a row of weight 1 of a block; that of a row of weight w is this over w^2."""
-    # Exact where all rows have one weight. Else for Laplace noise it is 2 b^2, above the exact one by less than 1 / (12 b^2) of it, and
-    # along contrasts sigma^2, which the discrete Gaussian's does not exceed.
+    # Exact where all rows have one weight. Else for Laplace noise it is 2 b^2, above the exact one
+    # by less than 1 / (12 b^2) of it, and along contrasts sigma^2, which the discrete Gaussian's
+    # does not exceed.
     scale = float(block.scale)
     variance = noise_variance(plan.noise, scale, plan.grid)
     if not variance > _LEAST_VARIANCE:
         raise InputError(
-            f"The budget is so large that the noise of {' x '.join(block.attributes) or 'the total'} vanishes (a scale of {scale:.2g} "
+            "The budget is so large that the noise of "
+            f"{' x '.join(block.attributes) or 'the total'} vanishes (a scale of {scale:.2g} "
             "rows), which protects nobody. Choose a smaller budget."
         )
     if any(factor.largest_square > 1 for factor in block.factors):
         return scale**2
-    return 2 * scale**2 if plan.noise.norm == 1 and not all(factor.even for factor in block.factors) else variance
+    return (
+        2 * scale**2
+        if plan.noise.norm == 1 and not all(factor.even for factor in block.factors)
+        else variance
+    )
 
 
 def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
     """Return a block's queries times their row weights, over the joint cells of ``names``, shape (block.rows, cells)."""
     rows: FloatArray = np.ones((1, 1))
     for factor in block.factors:
-        rows = np.asarray(np.kron(rows, dense(factor.operator).astype(float) * factor.scaling[:, None]), dtype=np.float64)
+        rows = np.asarray(
+            np.kron(rows, dense(factor.operator).astype(float) * factor.scaling[:, None]),
+            dtype=np.float64,
+        )
     order = [*block.attributes, *(name for name in names if name not in block.attributes)]
     sizes = [domain.kind(name).size for name in order]
-    cube = np.broadcast_to(rows[..., None], (*rows.shape, math.prod(sizes) // rows.shape[1])).reshape(len(rows), *sizes)
-    return np.moveaxis(cube, [1 + order.index(name) for name in names], range(1, len(names) + 1)).reshape(len(rows), -1)
+    cube = np.broadcast_to(
+        rows[..., None], (*rows.shape, math.prod(sizes) // rows.shape[1])
+    ).reshape(len(rows), *sizes)
+    return np.moveaxis(
+        cube, [1 + order.index(name) for name in names], range(1, len(names) + 1)
+    ).reshape(len(rows), -1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +123,11 @@ class Equations:
         """Combine the block's answers to those about the quantity, shape (rows, ...)."""
         if self.shares == _WHOLE:
             return np.asarray(measured)
-        parts = zip(self.shares, np.split(np.asarray(measured, dtype=np.float64), len(self.shares)), strict=True)
+        parts = zip(
+            self.shares,
+            np.split(np.asarray(measured, dtype=np.float64), len(self.shares)),
+            strict=True,
+        )
         return np.asarray(sum(share * part for share, part in parts))
 
 
@@ -116,21 +140,32 @@ def equations(plan: Measurements, quantity: Quantity, *, centred: bool = True) -
     groups = [group for group in plan.alike if quantity in (group[0].measure, counted(group[0]))]
     if len({group[0].limits for group in groups if group[0].measure == quantity}) > 1:
         raise InputError(
-            f"Sums of {quantity} under different limits differ in their bias and are not estimated together. Make a plan for each limit."
+            f"Sums of {quantity} under different limits differ in their bias and are not "
+            "estimated together. Make a plan for each limit."
         )
     if len({group[0].ends for group in groups if group[0].measure == quantity}) > 1:
         raise InputError(
-            f"Sums of {quantity} by themselves and distances from both ends of its values are not estimated together. "
+            f"Sums of {quantity} by themselves and distances from both ends of its values are not "
+            "estimated together. "
             "Measure all of them in one of the two ways."
         )
     variances: dict[int, float] = {}
     for group in groups:
         variances.update(dict.fromkeys(map(id, group), block_variance(plan, group[0])))
-    entries = [Equations(at, block, variances[id(block)]) for at, block in enumerate(plan.blocks) if id(block) in variances]
-    return [_of_ends(plan, quantity, entry, centred=centred) if entry.block.ends else entry for entry in entries]
+    entries = [
+        Equations(at, block, variances[id(block)])
+        for at, block in enumerate(plan.blocks)
+        if id(block) in variances
+    ]
+    return [
+        _of_ends(plan, quantity, entry, centred=centred) if entry.block.ends else entry
+        for entry in entries
+    ]
 
 
-def _of_ends(plan: Measurements, quantity: Quantity, entry: Equations, *, centred: bool) -> Equations:
+def _of_ends(
+    plan: Measurements, quantity: Quantity, entry: Equations, *, centred: bool
+) -> Equations:
     """Give an equation the shares that distances from both ends have in the quantity."""
     block = entry.block
     shares: tuple[float, ...] = (0.5, -0.5)
@@ -138,14 +173,26 @@ def _of_ends(plan: Measurements, quantity: Quantity, entry: Equations, *, centre
         shares = (1 / float(plan.largest_values(block)[0]),) * 2
     elif not centred:
         bounds = plan.domain.measure(str(quantity))
-        shares = tuple(end / (bounds.high_units - bounds.low_units) for end in (bounds.high_units, bounds.low_units))
-    return Equations(entry.index, replace(block, ends=False), entry.variance * sum(share**2 for share in shares), shares)
+        shares = tuple(
+            end / (bounds.high_units - bounds.low_units)
+            for end in (bounds.high_units, bounds.low_units)
+        )
+    return Equations(
+        entry.index,
+        replace(block, ends=False),
+        entry.variance * sum(share**2 for share in shares),
+        shares,
+    )
 
 
 def middles(plan: Measurements, measure: Quantity) -> Mapping[Quantity, float]:
     """Return the quantities of which the counts or the sums of a measure are made, with their factors."""
     centred = centre(plan, measure)
-    return {measure: 1.0} if centred is None else {measure: 1.0, plan.domain.count_of(str(measure)): centred}
+    return (
+        {measure: 1.0}
+        if centred is None
+        else {measure: 1.0, plan.domain.count_of(str(measure)): centred}
+    )
 
 
 def centre(plan: Measurements, measure: Quantity) -> float | None:
@@ -206,8 +253,15 @@ class JointCells(Cells):
     cube: FloatArray
 
     def marginals(self, tables: Sequence[Names]) -> FloatArray:
-        without = [tuple(axis for axis, name in enumerate(self.names) if name not in names) for names in tables]
-        return np.stack([self.cube.sum(axis=axes) for axes in without]) if len(without) > 1 else self.cube.sum(axis=without[0])[None]
+        without = [
+            tuple(axis for axis, name in enumerate(self.names) if name not in names)
+            for names in tables
+        ]
+        return (
+            np.stack([self.cube.sum(axis=axes) for axes in without])
+            if len(without) > 1
+            else self.cube.sum(axis=without[0])[None]
+        )
 
 
 class Known(ABC):
@@ -266,9 +320,13 @@ def covariances(structure: Known, product: Product, other: Product | None = None
     """Return the covariance of every answer of a table with every answer of another, or of its own."""
     second = product if other is None else other
     if product.measure != second.measure:
-        raise InputError(f"Covariances must be of one measure; got {product.name} and {second.name}. Ask for each of them.")
+        raise InputError(
+            f"Covariances must be of one measure; got {product.name} and {second.name}. Ask for "
+            "each of them."
+        )
     if not product.rows * second.rows <= MOST_COVARIANCES:
         raise InputError(
-            f"At most {MOST_COVARIANCES} covariances can be listed at once; got {product.rows} x {second.rows}. Ask for smaller tables."
+            f"At most {MOST_COVARIANCES} covariances can be listed at once; got {product.rows} x "
+            f"{second.rows}. Ask for smaller tables."
         )
     return structure.covariance(product, second)

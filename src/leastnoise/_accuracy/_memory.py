@@ -33,7 +33,10 @@ def require_memory(needed: int, what: str, advice: str) -> None:
     have = available_memory()
     if have is not None and needed > have:
         limit = f"{VARIABLE}, for example 8G, sets another limit."
-        raise InputError(f"{what} needs about {in_bytes(needed)} of memory; {in_bytes(have)} is available. {advice} {limit}")
+        raise InputError(
+            f"{what} needs about {in_bytes(needed)} of memory; {in_bytes(have)} is available. "
+            f"{advice} {limit}"
+        )
 
 
 def in_bytes(size: int) -> str:

@@ -1,8 +1,10 @@
 """The covariance from two tables of different strategies, in a common basis along each attribute.
 
-Two quadratic forms along an attribute are always diagonal in a common basis. In that basis V the information matrix of both tables has the
-entries lambda(k) = p prod_i a_i[k_i] + q prod_i b_i[k_i], p and q one over the noise variances. A query has the variance sum over k of
-prod_i (q_i V_i^+)[k_i]^2 / lambda(k). It is determined if it lies within the space of V, with no part where lambda is 0.
+Two quadratic forms along an attribute are always diagonal in a common basis. In that basis V the
+information matrix of both tables has the entries lambda(k) = p prod_i a_i[k_i] + q prod_i b_i[k_i],
+p and q one over the noise variances. A query has the variance sum over k of prod_i (q_i
+V_i^+)[k_i]^2 / lambda(k). It is determined if it lies within the space of V, with no part where
+lambda is 0.
 
 Source: simultaneous diagonalisation of two quadratic forms; docs/mathematics.md, section 6.
 """
@@ -40,7 +42,9 @@ class PairAxis:
     @staticmethod
     def of(size: int, factors: tuple[Factor | None, Factor | None]) -> "PairAxis":
         """Find the common basis of two strategies along an attribute; None stands for summing over it."""
-        forms = [np.ones((size, size)) if factor is None else weighted_gram(factor) for factor in factors]
+        forms = [
+            np.ones((size, size)) if factor is None else weighted_gram(factor) for factor in factors
+        ]
         # Scaled to the same size, so that shares tell which form a vector belongs to.
         sizes = [float(np.trace(form)) / size for form in forms]
         first, second = (form / scale for form, scale in zip(forms, sizes, strict=True))
@@ -48,7 +52,8 @@ class PairAxis:
         kept = values > 1e-10 * values[-1]
         whitened = vectors[:, kept] / np.sqrt(values[kept])
         shares, turn = np.linalg.eigh(whitened.T @ first @ whitened)
-        # The largest share of the first form comes first; shares that are 0 but for rounding become 0.
+        # The largest share of the first form comes first; shares that are 0 but for rounding become
+        # 0.
         shares, outward = np.clip(shares[::-1], 0.0, 1.0), whitened @ turn[:, ::-1]
         a, b = (np.where(share > _ZERO, share, 0.0) for share in (shares, 1 - shares))
         projector = None if kept.all() else vectors[:, kept] @ vectors[:, kept].T
@@ -58,7 +63,10 @@ class PairAxis:
         """Tell whether the rows of an operator lie within the space of the basis."""
         if self.determined is None:
             return True
-        asked, seen = (float(np.trace(apply_gram(operator, part))) for part in (np.eye(len(self.outward)), self.determined))
+        asked, seen = (
+            float(np.trace(apply_gram(operator, part)))
+            for part in (np.eye(len(self.outward)), self.determined)
+        )
         return asked - seen <= _ZERO * asked
 
     def summed(self, operator: Operator) -> FloatArray:
@@ -77,12 +85,19 @@ class PairStructure(JointStructure):
     @cached_property
     def inverse(self) -> Diagonalised:
         """One over lambda in the common basis, 0 where lambda is."""
-        reciprocal = np.divide(1.0, self.information, out=np.zeros_like(self.information), where=self.information > 0)
+        reciprocal = np.divide(
+            1.0, self.information, out=np.zeros_like(self.information), where=self.information > 0
+        )
         return Diagonalised(tuple(axis.outward for axis in self.axes.values()), reciprocal)
 
     def _summed(self, product: Product) -> list[FloatArray]:
         """Return for each attribute the sum of (q V^+)^2 over a product's rows."""
-        return [axis.summed(operator) for axis, operator in zip(self.axes.values(), self.joint.operators(product), strict=True)]
+        return [
+            axis.summed(operator)
+            for axis, operator in zip(
+                self.axes.values(), self.joint.operators(product), strict=True
+            )
+        ]
 
     def asked(self, product: Product) -> FloatArray:
         """Return the factors of the entries of one over ``information`` in the total variance of a determined product."""
@@ -90,7 +105,12 @@ class PairStructure(JointStructure):
         return _outer(self._summed(product))
 
     def _require_seen(self, product: Product) -> None:
-        if not all(axis.sees(operator) for axis, operator in zip(self.axes.values(), self.joint.operators(product), strict=True)):
+        if not all(
+            axis.sees(operator)
+            for axis, operator in zip(
+                self.axes.values(), self.joint.operators(product), strict=True
+            )
+        ):
             raise undetermined(product)
 
     def require(self, product: Product) -> None:
@@ -99,7 +119,10 @@ class PairStructure(JointStructure):
         self._require_seen(inner)
         weights, unknown = self._summed(inner), self.information <= 0
         if unknown.any():
-            lost, whole = (_contracted(cube, weights) for cube in (unknown.astype(float), np.ones(unknown.shape)))
+            lost, whole = (
+                _contracted(cube, weights)
+                for cube in (unknown.astype(float), np.ones(unknown.shape))
+            )
             if not lost <= _ZERO * whole:
                 raise undetermined(product)
 
@@ -107,7 +130,9 @@ class PairStructure(JointStructure):
         cube = self.inverse.diagonal
         operators = enumerate(zip(self.axes.values(), self.joint.operators(product), strict=True))
         # What shrinks the array most comes first.
-        for axis_number, (axis, operator) in sorted(operators, key=lambda pair: pair[1][1].rows / pair[1][1].size):
+        for axis_number, (axis, operator) in sorted(
+            operators, key=lambda pair: pair[1][1].rows / pair[1][1].size
+        ):
             moved = np.moveaxis(cube, axis_number, 0)
             answer = np.empty((operator.rows, *moved.shape[1:]))
             for part, rows in applied_in_parts(operator, axis.outward):
@@ -120,7 +145,10 @@ class PairStructure(JointStructure):
 
     def most(self, product: Product) -> float:
         each = zip(self.axes.values(), self.joint.operators(product), strict=True)
-        largest = [DenseBasis(axis.outward @ axis.outward.T).largest_variance(operator) for axis, operator in each]
+        largest = [
+            DenseBasis(axis.outward @ axis.outward.T).largest_variance(operator)
+            for axis, operator in each
+        ]
         return float(self.inverse.diagonal.max()) * math.prod(largest)
 
     def solve(self, gathered: FloatArray) -> FloatArray:
@@ -130,8 +158,14 @@ class PairStructure(JointStructure):
         """Return the estimated cells, with one correction for rounding, which matters where weights are very unequal."""
         values = [table.values[:, None] for table in measured]
         cells = self.solve(self.joint.gather(values))
-        left = [column - answers for column, answers in zip(values, self.joint.answers(cells), strict=True)]
-        return JointCells(self.joint.names, (cells + self.solve(self.joint.gather(left))).reshape(self.joint.shape))
+        left = [
+            column - answers
+            for column, answers in zip(values, self.joint.answers(cells), strict=True)
+        ]
+        return JointCells(
+            self.joint.names,
+            (cells + self.solve(self.joint.gather(left))).reshape(self.joint.shape),
+        )
 
 
 def _contracted(cube: FloatArray, weights: Sequence[FloatArray]) -> float:
@@ -150,9 +184,21 @@ def pair_terms(axes: Mapping[str, PairAxis]) -> tuple[FloatArray, FloatArray]:
     return first, second
 
 
-def pair_structure(sizes: Mapping[str, int], tables: Sequence[tuple[Block, float]]) -> PairStructure:
+def pair_structure(
+    sizes: Mapping[str, int], tables: Sequence[tuple[Block, float]]
+) -> PairStructure:
     """Compute the covariance from two tables over the joint cells of some attributes."""
-    along = [{factor.attributes[0]: factor for factor in block.factors if used(factor)} for block, _ in tables]
-    axes = {name: PairAxis.of(size, (along[0].get(name), along[1].get(name))) for name, size in sizes.items()}
-    first, second = (term / variance for term, (_, variance) in zip(pair_terms(axes), tables, strict=True))
-    return PairStructure(Joint(tuple(sizes), tuple(sizes.values()), tuple(tables)), axes, first + second)
+    along = [
+        {factor.attributes[0]: factor for factor in block.factors if used(factor)}
+        for block, _ in tables
+    ]
+    axes = {
+        name: PairAxis.of(size, (along[0].get(name), along[1].get(name)))
+        for name, size in sizes.items()
+    }
+    first, second = (
+        term / variance for term, (_, variance) in zip(pair_terms(axes), tables, strict=True)
+    )
+    return PairStructure(
+        Joint(tuple(sizes), tuple(sizes.values()), tuple(tables)), axes, first + second
+    )

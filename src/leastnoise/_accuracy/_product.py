@@ -1,23 +1,28 @@
 """The product form of the covariance, and its estimate: unbiased, of least variance, and consistent across all tables.
 
-Along every attribute all blocks use one strategy (or sum over it); along one of them they may use levels that lie in each other. Without
-levels the information matrix of all measurements is diagonal in the residual basis of the families (docs/mathematics.md, section 1): with
-tau a set of attributes, p_B one over a block's noise variance and S_B its attributes,
+Along every attribute all blocks use one strategy (or sum over it); along one of them they may use
+levels that lie in each other. Without levels the information matrix of all measurements is diagonal
+in the residual basis of the families (docs/mathematics.md, section 1): with tau a set of
+attributes, p_B one over a block's noise variance and S_B its attributes,
 
-    lambda(tau) = sum over blocks B with S_B containing tau of p_B * prod over i in S_B but not in tau of 1 / kappa_i
+    lambda(tau) = sum over blocks B with S_B containing tau of p_B * prod over i in S_B but not in
+    tau of 1 / kappa_i
     Var(q)      = sum over tau within T of 1 / lambda(tau) * prod_{i in tau} q_i R_i q_i * prod_{i in T but not tau} (q_i mean_i)^2
     u(tau)      = 1 / lambda(tau) * sum over blocks B containing tau of p_B * (R on tau, mean^T on S_B without tau) F_B^T diag(w^2) z_B
 
-for a query q, a product of q_i over the attributes T. The estimate of a marginal is the sum of the components u(tau) within it, spread by
-the means; every component is computed once, so tables agree.
+for a query q, a product of q_i over the attributes T. The estimate of a marginal is the sum of the
+components u(tau) within it, spread by the means; every component is computed once, so tables agree.
 
-With levels along an attribute that attribute is in every tau, with all its cells, and lambda(tau) is a matrix over these,
+With levels along an attribute that attribute is in every tau, with all its cells, and lambda(tau)
+is a matrix over these,
 
-    X(tau) = sum over blocks B with S_B containing the rest of tau of p_B * prod of 1 / kappa_i as above * P_B^T diag(w^2) P_B
+    X(tau) = sum over blocks B with S_B containing the rest of tau of p_B * prod of 1 / kappa_i as
+    above * P_B^T diag(w^2) P_B
 
 with P_B the groups of the block's level, whatever their sizes, and w the weights of its rows.
 
-Source: ResidualPlanner (arXiv 2305.08175); Cormode et al. (arXiv 1207.6096), GReM (arXiv 2410.01091).
+Source: ResidualPlanner (arXiv 2305.08175); Cormode et al. (arXiv 1207.6096), GReM (arXiv
+    2410.01091).
 """
 
 import math
@@ -32,9 +37,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leastnoise._accuracy._determined import multiples_of_total, undetermined
-from leastnoise._accuracy._measured import Cells, Errors, Measured, Names, Structure, explained, measured_along, subsets, used
+from leastnoise._accuracy._measured import (
+    Cells,
+    Errors,
+    Measured,
+    Names,
+    Structure,
+    explained,
+    measured_along,
+    subsets,
+    used,
+)
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families import MOST_LISTED, Basis, CellsBasis, LevelInverse, Levels, Undetermined, leaves_out_total
+from leastnoise._families import (
+    MOST_LISTED,
+    Basis,
+    CellsBasis,
+    LevelInverse,
+    Levels,
+    Undetermined,
+    leaves_out_total,
+)
 from leastnoise._linop import AllRanges, Operator, Total, apply, apply_transpose, dense
 from leastnoise._measurements import Block, Factor
 from leastnoise._workload import Along, Product, numbered
@@ -61,21 +84,38 @@ class ProductCells(Cells):
         self.sizes = {name: basis.size for name, basis in structure.bases.items()}
         self.components: dict[Names, FloatArray] = {}
         self._latest: tuple[tuple[Names, ...], FloatArray] | None = None
-        self._few = _FEW if structure.leveled is None else 0  # with levels all components are summed at once
+        self._few = (
+            _FEW if structure.leveled is None else 0
+        )  # with levels all components are summed at once
         self._along = [measured_along(table.block, structure.leveled) for table in measured]
         # Blocks of the same kind differ in attributes alone.
         equal: dict[object, int] = {}
         factors = {id(factor): factor for table in measured for factor in table.block.factors}
         kind_of = {
-            key: equal.setdefault((factor.key(), id(structure.bases[factor.attributes[0]])), len(equal)) for key, factor in factors.items()
+            key: equal.setdefault(
+                (factor.key(), id(structure.bases[factor.attributes[0]])), len(equal)
+            )
+            for key, factor in factors.items()
         }
         numbers: dict[object, int] = {}
         self._kinds = [
-            numbers.setdefault((table.grid, table.variance, *[kind_of[id(factor)] for factor in table.block.factors]), len(numbers))
+            numbers.setdefault(
+                (
+                    table.grid,
+                    table.variance,
+                    *[kind_of[id(factor)] for factor in table.block.factors],
+                ),
+                len(numbers),
+            )
             for table in measured
         ]
-        # The blocks whose subsets are not listed, and for every tau the other blocks that contain it.
-        self._wide = [at for at, (names, across) in enumerate(self._along) if len(names) - len(across) > MOST_EXPLAINED]
+        # The blocks whose subsets are not listed, and for every tau the other blocks that contain
+        # it.
+        self._wide = [
+            at
+            for at, (names, across) in enumerate(self._along)
+            if len(names) - len(across) > MOST_EXPLAINED
+        ]
         self._containing: dict[Names, list[int]] = {}
         for at, attributes in enumerate(self._along):
             for tau in explained(*attributes) if at not in self._wide else ():
@@ -89,13 +129,17 @@ class ProductCells(Cells):
         alike: dict[tuple[int, frozenset[Positions]], list[int]] = {}
         for number, (names, across) in enumerate(self._along):
             if number not in self._wide and (names != across or names in wanted):
-                taken = frozenset(_positions(names, tau) for tau in explained(names, across) if tau in wanted)
+                taken = frozenset(
+                    _positions(names, tau) for tau in explained(names, across) if tau in wanted
+                )
                 alike.setdefault((self._kinds[number], taken), []).append(number)
         for (_, chosen), numbers in alike.items():
             for some in self._some(numbers):
                 for axes, stack in self._parts(some, chosen).items():
                     for number, part in zip(some, stack, strict=True) if axes in chosen else ():
-                        sums[_named(self._along[number][0], axes)] += part / self.measured[number].variance
+                        sums[_named(self._along[number][0], axes)] += (
+                            part / self.measured[number].variance
+                        )
         return sums
 
     def _some(self, numbers: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -113,7 +157,11 @@ class ProductCells(Cells):
         if kept:
             self.components.update(made)
         parts = [made[tau] if tau in made else self.components[tau] for tau in taus]
-        return np.array(parts) if parts[0].ndim == 0 else np.concatenate(parts).reshape(len(parts), *parts[0].shape)
+        return (
+            np.array(parts)
+            if parts[0].ndim == 0
+            else np.concatenate(parts).reshape(len(parts), *parts[0].shape)
+        )
 
     def _made(self, taus: Sequence[Names]) -> FloatArray:
         """Compute ``_components`` from the blocks for distinct tau."""
@@ -123,15 +171,23 @@ class ProductCells(Cells):
             numbers = self._containing.get(tau, [])
             if len(numbers) > self._few:
                 summed[row], numbers = self._shared[tau], []
-            within = [number for number in self._wide if set(self._along[number][1]) <= set(tau) <= set(self._along[number][0])]
+            within = [
+                number
+                for number in self._wide
+                if set(self._along[number][1]) <= set(tau) <= set(self._along[number][0])
+            ]
             for turn, number in enumerate(numbers + within):  # within one group no tau is twice
-                rows, blocks = groups.setdefault((turn, self._kinds[number], _positions(self._along[number][0], tau)), ([], []))
+                rows, blocks = groups.setdefault(
+                    (turn, self._kinds[number], _positions(self._along[number][0], tau)), ([], [])
+                )
                 rows.append(row)
                 blocks.append(number)
         for (_, _, axes), (rows, blocks) in groups.items():
             done = 0
             for some in self._some(blocks):
-                summed[rows[done : done + len(some)]] += self._parts(some, {axes})[axes] / self.measured[some[0]].variance
+                summed[rows[done : done + len(some)]] += (
+                    self._parts(some, {axes})[axes] / self.measured[some[0]].variance
+                )
                 done += len(some)
         if self.structure.leveled is None:
             strengths = np.array([self.structure.strength(tau) for tau in taus])
@@ -144,14 +200,19 @@ class ProductCells(Cells):
                 part[:] = np.moveaxis(inverse.solve(np.moveaxis(part, axis, 0)), 0, axis)
         return summed
 
-    def _parts(self, numbers: Sequence[int], wanted: AbstractSet[Positions]) -> dict[Positions, FloatArray]:
+    def _parts(
+        self, numbers: Sequence[int], wanted: AbstractSet[Positions]
+    ) -> dict[Positions, FloatArray]:
         """Return (R on tau, mean^T elsewhere) F^T diag(w^2) z of blocks that are alike, for the wanted tau and perhaps others."""
         block = self.measured[numbers[0]].block
         only = next(iter(wanted)) if len(wanted) == 1 else None
         every = tuple(range(len(self._along[numbers[0]][0])))
         whole = every in wanted
-        # Every factor takes the first axis and puts what is left of it last, so in the end the blocks are first, and their axes in order.
-        parts: dict[Positions, FloatArray] = {(): np.stack([self.measured[number].values for number in numbers], axis=1)}
+        # Every factor takes the first axis and puts what is left of it last, so in the end the
+        # blocks are first, and their axes in order.
+        parts: dict[Positions, FloatArray] = {
+            (): np.stack([self.measured[number].values for number in numbers], axis=1)
+        }
         shapes: dict[Positions, list[int]] = {(): [len(numbers)]}
         at = 0
         for factor in block.factors:
@@ -182,23 +243,36 @@ class ProductCells(Cells):
             return self._latest[1]
         alike: dict[tuple[int, ...], list[int]] = {}
         for number, names in enumerate(tables):
-            alike.setdefault(tuple([id(self.structure.bases[name]) for name in self._taken(names)]), []).append(number)
-        answer = np.empty([len(tables), *(self.sizes[name] for name in tables[0])]) if len(alike) > 1 else self._together(tables)
+            alike.setdefault(
+                tuple([id(self.structure.bases[name]) for name in self._taken(names)]), []
+            ).append(number)
+        answer = (
+            np.empty([len(tables), *(self.sizes[name] for name in tables[0])])
+            if len(alike) > 1
+            else self._together(tables)
+        )
         for numbers in alike.values() if len(alike) > 1 else ():
             answer[numbers] = self._together([tables[number] for number in numbers])
-        if self.structure.leveled is not None:  # the next question is often about another level of the same tables
+        if (
+            self.structure.leveled is not None
+        ):  # the next question is often about another level of the same tables
             self._latest = (*tables,), answer
         return answer
 
     def _taken(self, names: Names) -> Names:
         """Add the attribute with levels, which is in every tau."""
         level = self.structure.leveled
-        return names if level is None or level in names else tuple(name for name in self.sizes if name == level or name in names)
+        return (
+            names
+            if level is None or level in names
+            else tuple(name for name in self.sizes if name == level or name in names)
+        )
 
     def _together(self, tables: Sequence[Names]) -> FloatArray:
         """Compute marginals whose attributes have the same bases in turn."""
-        # Components of proper subsets are kept, because other tables need them too. That of the table itself is about as large as the
-        # table, and a release of many tables would keep them all.
+        # Components of proper subsets are kept, because other tables need them too. That of the
+        # table itself is about as large as the table, and a release of many tables would keep them
+        # all.
         level, taken = self.structure.leveled, [*map(self._taken, tables)]
         width, sizes = len(taken[0]), [self.sizes[name] for name in taken[0]]
         fixed = None if level is None else taken[0].index(level)
@@ -206,9 +280,14 @@ class ProductCells(Cells):
         for chosen in _subsets(width):
             if fixed is None or fixed in chosen:
                 taus = [_named(names, chosen) for names in taken]
-                parts[chosen] = self._components(taus, kept=len(chosen) < width or width <= 1 or fixed is not None)
+                parts[chosen] = self._components(
+                    taus, kept=len(chosen) < width or width <= 1 or fixed is not None
+                )
                 if fixed is not None and level not in tables[0]:
-                    parts[chosen], sizes[fixed] = parts[chosen].sum(axis=1 + chosen.index(fixed), keepdims=True), 1
+                    parts[chosen], sizes[fixed] = (
+                        parts[chosen].sum(axis=1 + chosen.index(fixed), keepdims=True),
+                        1,
+                    )
         for axis in range(width - 1, -1, -1):  # one attribute after the other, the last first
             mean = self.structure.bases[taken[0][axis]].mean
             behind = sizes[axis + 1 :]
@@ -282,7 +361,9 @@ class ProductStructure(Structure):
     """Covariance in product form, for the blocks of one measure."""
 
     bases: Mapping[str, Basis]
-    narrow: Mapping[Names, Any]  # by tau: lambda, or for each level its precision or those of its groups
+    narrow: Mapping[
+        Names, Any
+    ]  # by tau: lambda, or for each level its precision or those of its groups
     wide: tuple[tuple[Names, Names, float], ...]
     apart: frozenset[str]  # attributes along which some table leaves out the total
     leveled: str | None = None
@@ -290,14 +371,22 @@ class ProductStructure(Structure):
     _inverses: dict[Names, LevelInverse] = field(default_factory=dict, repr=False)
     _rows: dict[tuple[str, Operator], _Rows] = field(default_factory=dict, repr=False)
     _sums: dict[tuple[str, Operator], tuple[float, float]] = field(default_factory=dict, repr=False)
-    _needed: dict[tuple[str, Operator], tuple[bool, bool] | None] = field(default_factory=dict, repr=False)
+    _needed: dict[tuple[str, Operator], tuple[bool, bool] | None] = field(
+        default_factory=dict, repr=False
+    )
 
     def require(self, product: Product) -> None:
         queries, names, operators = self._asked(product)
-        needed = [self._needs(name, operator) for name, operator in zip(names, operators, strict=True)]
+        needed = [
+            self._needs(name, operator) for name, operator in zip(names, operators, strict=True)
+        ]
         for tau in subsets(names):
-            # Some query has a component in tau if along every attribute some row has one in the part that tau takes.
-            asked = all(needs is None or needs[name in tau] for name, needs in zip(names, needed, strict=True))
+            # Some query has a component in tau if along every attribute some row has one in the
+            # part that tau takes.
+            asked = all(
+                needs is None or needs[name in tau]
+                for name, needs in zip(names, needed, strict=True)
+            )
             if asked and (None in needed or not self._tells(tau, queries)):
                 raise undetermined(product)
 
@@ -311,10 +400,13 @@ class ProductStructure(Structure):
             except Undetermined:
                 self._needed[key] = None
                 return None
-            # Only where the total is left out can it be missing. All ranges have single cells among them, and some of these need it.
+            # Only where the total is left out can it be missing. All ranges have single cells among
+            # them, and some of these need it.
             total = True
             if name in self.apart and operator != AllRanges(basis.size):
-                squares = CellsBasis.plain(basis.size).variances(operator) * (basis.mean @ basis.mean)
+                squares = CellsBasis.plain(basis.size).variances(operator) * (
+                    basis.mean @ basis.mean
+                )
                 total = bool((self.rows(name, operator).mean > _ZERO_PART**2 * squares).any())
             self._needed[key] = total, not multiples_of_total(operator)
         return self._needed[key]
@@ -329,7 +421,9 @@ class ProductStructure(Structure):
         known = self.narrow.get(tau, 0.0)
         for names, across, precision in self.wide:
             if set(across) <= set(tau) <= set(names):
-                known += precision * math.prod(1 / self.bases[name].kappa for name in names if name not in tau)
+                known += precision * math.prod(
+                    1 / self.bases[name].kappa for name in names if name not in tau
+                )
         return float(known)
 
     def inverse(self, tau: Names) -> LevelInverse | Scaled | None:
@@ -345,7 +439,11 @@ class ProductStructure(Structure):
         """Return the queries along the attribute with levels (else a total), the other attributes, and the queries along these."""
         along = dict(zip(product.attributes, product.operators, strict=True))
         queries = None if self.leveled is None else along.pop(self.leveled, None)
-        return queries or Total(1 if self.levels is None else self.levels.size), tuple(along), [*along.values()]
+        return (
+            queries or Total(1 if self.levels is None else self.levels.size),
+            tuple(along),
+            [*along.values()],
+        )
 
     def rows(self, name: str, operator: Operator) -> _Rows:
         """Return (q mean)^2 and q R q for every row q along an attribute."""
@@ -353,7 +451,9 @@ class ProductStructure(Structure):
         if key not in self._rows:
             basis = self.bases[name]
             squares = apply(operator, basis.mean) ** 2
-            self._rows[key] = _Rows(squares, np.maximum(basis.variances(operator) - basis.kappa * squares, 0.0))
+            self._rows[key] = _Rows(
+                squares, np.maximum(basis.variances(operator) - basis.kappa * squares, 0.0)
+            )
         return self._rows[key]
 
     def sums(self, name: str, operator: Operator) -> tuple[float, float]:
@@ -365,12 +465,22 @@ class ProductStructure(Structure):
 
     def variances(self, product: Product) -> FloatArray:
         self.require(product)
-        if len(product.attributes) > 1 and sum(product.shape) <= _MOST_SORTED and self._rows_alike(product):
+        if (
+            len(product.attributes) > 1
+            and sum(product.shape) <= _MOST_SORTED
+            and self._rows_alike(product)
+        ):
             return np.full(product.shape, self.total(product) / product.rows)
         queries, names, operators = self._asked(product)
         each = [self.rows(name, operator) for name, operator in zip(names, operators, strict=True)]
-        listed = self._listed(queries, names, [np.column_stack((rows.mean, rows.residual)) for rows in each])
-        return np.moveaxis(listed, 0, product.attributes.index(self.leveled)) if self.leveled in product.attributes else listed[0]
+        listed = self._listed(
+            queries, names, [np.column_stack((rows.mean, rows.residual)) for rows in each]
+        )
+        return (
+            np.moveaxis(listed, 0, product.attributes.index(self.leveled))
+            if self.leveled in product.attributes
+            else listed[0]
+        )
 
     def _listed(self, queries: Operator, names: Names, kinds: Sequence[FloatArray]) -> FloatArray:
         """Return variances from ``rows`` along every attribute, the queries along the attribute with levels first."""
@@ -387,16 +497,29 @@ class ProductStructure(Structure):
     def errors(self, product: Product) -> Errors:
         summed = self.total(product)
         queries, names, operators = self._asked(product)
-        if len(names) == 1 and self.levels is None and product.rows <= MOST_LISTED:  # takes less than finding those that are alike
-            basis, precision = self.bases[names[0]], self.strength(names)  # where all variances are q G^-1 q over one precision
-            alone = precision > 0 and math.isclose(self.strength(()) * basis.kappa, precision, rel_tol=1e-12)
+        if (
+            len(names) == 1 and self.levels is None and product.rows <= MOST_LISTED
+        ):  # takes less than finding those that are alike
+            basis, precision = (
+                self.bases[names[0]],
+                self.strength(names),
+            )  # where all variances are q G^-1 q over one precision
+            alone = precision > 0 and math.isclose(
+                self.strength(()) * basis.kappa, precision, rel_tol=1e-12
+            )
             largest = basis.largest_unlisted(operators[0]) if alone else None
-            return Errors(summed, float(self.variances(product).max()) if largest is None else largest / precision)
+            return Errors(
+                summed,
+                float(self.variances(product).max()) if largest is None else largest / precision,
+            )
         if sum(product.shape) > _MOST_SORTED and self.levels is None:
             return Errors(summed, self._above_all(product), exact=False)
         if self._rows_alike(product):
             return Errors(summed, summed / product.rows)
-        kinds = [self.rows(name, operator).highest for name, operator in zip(names, operators, strict=True)]
+        kinds = [
+            self.rows(name, operator).highest
+            for name, operator in zip(names, operators, strict=True)
+        ]
         exact = queries.rows * math.prod(map(len, kinds)) <= MOST_LISTED
         if not exact and self.levels is None:
             return Errors(summed, self._above_all(product), exact=False)
@@ -406,10 +529,16 @@ class ProductStructure(Structure):
 
     def variances_of(self, products: Sequence[Product]) -> list[FloatArray]:
         pairs = zip(products, self._even(products), strict=True)
-        return [self.variances(product) if even is None else np.full(product.shape, even.largest) for product, even in pairs]
+        return [
+            self.variances(product) if even is None else np.full(product.shape, even.largest)
+            for product, even in pairs
+        ]
 
     def errors_of(self, products: Sequence[Product]) -> list[Errors]:
-        return [self.errors(product) if even is None else even for product, even in zip(products, self._even(products), strict=True)]
+        return [
+            self.errors(product) if even is None else even
+            for product, even in zip(products, self._even(products), strict=True)
+        ]
 
     def _even(self, products: Sequence[Product]) -> Sequence[Errors | None]:
         """Return ``errors`` of products whose answers all have the same variance, many at once; None for others."""
@@ -419,7 +548,11 @@ class ProductStructure(Structure):
         alike, sums = [], []
         for along in asked.along:
             name, operator = along.name, along.operator
-            alike.append(operator.rows <= _MOST_SORTED and self._needs(name, operator) is not None and self.rows(name, operator).alike)
+            alike.append(
+                operator.rows <= _MOST_SORTED
+                and self._needs(name, operator) is not None
+                and self.rows(name, operator).alike
+            )
             sums.append(self.sums(name, operator) if alike[-1] else (0.0, 0.0))
         parts = np.array(sums, dtype=np.float64).reshape(-1, 2)
         answers = np.array([along.operator.rows for along in asked.along], dtype=np.int64)
@@ -451,24 +584,38 @@ class ProductStructure(Structure):
             codes = (rows * len(along) ** np.arange(rows.shape[1])).sum(axis=1, dtype=np.int64)
             _, first, every = np.unique(codes, return_index=True, return_inverse=True)
             distinct = rows[first]
-        taus = map(tuple, np.array([asked.name for asked in along], dtype=object)[distinct].tolist())
-        return np.fromiter(map(self.narrow.get, taus, repeat(0.0)), np.float64, len(distinct))[every]
+        taus = map(
+            tuple, np.array([asked.name for asked in along], dtype=object)[distinct].tolist()
+        )
+        return np.fromiter(map(self.narrow.get, taus, repeat(0.0)), np.float64, len(distinct))[
+            every
+        ]
 
     def _above_all(self, product: Product) -> float:
         """Return a bound above all variances of a product's answers; docs/mathematics.md, section 2."""
         strengths = {tau: self.strength(tau) for tau in subsets(product.attributes)}
         worst = max(
-            1 / (known * math.prod(self.bases[name].kappa for name in product.attributes if name not in tau))
+            1
+            / (
+                known
+                * math.prod(
+                    self.bases[name].kappa for name in product.attributes if name not in tau
+                )
+            )
             for tau, known in strengths.items()
             if known > 0
         )
         each = zip(product.attributes, product.operators, strict=True)
-        return worst * math.prod(self.bases[name].largest_variance(operator) for name, operator in each)
+        return worst * math.prod(
+            self.bases[name].largest_variance(operator) for name, operator in each
+        )
 
     def _rows_alike(self, product: Product) -> bool:
         """Tell whether all answers have the same variance."""
         each = zip(product.attributes, product.operators, strict=True)
-        return all(name != self.leveled and self.rows(name, operator).alike for name, operator in each)
+        return all(
+            name != self.leveled and self.rows(name, operator).alike for name, operator in each
+        )
 
     def total(self, product: Product) -> float:
         """Return the sum of the variances of a product's answers, without listing them."""
@@ -479,23 +626,49 @@ class ProductStructure(Structure):
         for tau in subsets(names):
             inverse = self.inverse(tau)
             if inverse is not None:
-                term = math.prod(residual if name in tau else mean for name, (mean, residual) in zip(names, sums, strict=True))
+                term = math.prod(
+                    residual if name in tau else mean
+                    for name, (mean, residual) in zip(names, sums, strict=True)
+                )
                 answer += term * inverse.total_variance(queries)
         return answer
 
     def covariance(self, product: Product, other: Product) -> FloatArray:
         """Return the covariance of every answer of a product with every answer of another.
 
-        Source: docs/mathematics.md, (3): in q M^+ q'^T an attribute of tau that only one of the tables has gives 1^T R = 0.
+        Source: docs/mathematics.md, (3): in q M^+ q'^T an attribute of tau that only one of the
+            tables has gives 1^T R = 0.
         """
         self.require(product)
         self.require(other)
-        operators: list[dict[str, Operator]] = [dict(zip(p.attributes, p.operators, strict=True)) for p in (product, other)]
-        names = [name for name in product.domain.names if name in operators[0] or name in operators[1] or name == self.leveled]
-        shared = tuple(name for name in names if name in operators[0] and name in operators[1] and name != self.leveled)
-        rows = {name: [dense(along.get(name, Total(self.bases[name].size))).astype(float) for along in operators] for name in names}
-        means = {name: np.outer(*(matrix @ self.bases[name].mean for matrix in rows[name])) for name in names if name != self.leveled}
-        spread = {name: rows[name][0] @ self.bases[name].residual(rows[name][1].T) for name in shared}
+        operators: list[dict[str, Operator]] = [
+            dict(zip(p.attributes, p.operators, strict=True)) for p in (product, other)
+        ]
+        names = [
+            name
+            for name in product.domain.names
+            if name in operators[0] or name in operators[1] or name == self.leveled
+        ]
+        shared = tuple(
+            name
+            for name in names
+            if name in operators[0] and name in operators[1] and name != self.leveled
+        )
+        rows = {
+            name: [
+                dense(along.get(name, Total(self.bases[name].size))).astype(float)
+                for along in operators
+            ]
+            for name in names
+        }
+        means = {
+            name: np.outer(*(matrix @ self.bases[name].mean for matrix in rows[name]))
+            for name in names
+            if name != self.leveled
+        }
+        spread = {
+            name: rows[name][0] @ self.bases[name].residual(rows[name][1].T) for name in shared
+        }
         answer = np.zeros((product.rows, other.rows))
         for tau in subsets(shared):
             inverse = self.inverse(tau)
@@ -514,9 +687,14 @@ class ProductStructure(Structure):
         if self.leveled is None:
             return ProductCells(self, measured)
         # A block that sums over the attribute with levels gets a total along it.
-        total, tables = {self.leveled: Factor((self.leveled,), Total(self.bases[self.leveled].size))}, []
+        total, tables = (
+            {self.leveled: Factor((self.leveled,), Total(self.bases[self.leveled].size))},
+            [],
+        )
         for table in measured:
             factors = total | {factor.attributes[0]: factor for factor in table.block.factors}
-            block = Block(tuple(factors[name] for name in self.bases if name in factors), table.block.scale)
+            block = Block(
+                tuple(factors[name] for name in self.bases if name in factors), table.block.scale
+            )
             tables.append(Measured(block, table.counts, table.grid, table.variance))
         return ProductCells(self, tables)

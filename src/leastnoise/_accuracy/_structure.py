@@ -1,10 +1,12 @@
 """The covariance of the least squares estimate from a plan's measurements, and what a plan promises.
 
-Product form where along every attribute all blocks use one strategy (``_product``). Else two tables on a joint domain of more than 512 and
-at most 2^24 cells are inverted in a common basis (``_pair``), and any other blocks over their joint cells (``_joint``): as one matrix on at
-most 4096 of them; beyond, up to 2^24, by conjugate gradients.
+Product form where along every attribute all blocks use one strategy (``_product``). Else two tables
+on a joint domain of more than 512 and at most 2^24 cells are inverted in a common basis
+(``_pair``), and any other blocks over their joint cells (``_joint``): as one matrix on at most 4096
+of them; beyond, up to 2^24, by conjugate gradients.
 
-The expected error of a workload follows from it, by the same formula for planners, for plans and for error bars.
+The expected error of a workload follows from it, by the same formula for planners, for plans and
+for error bars.
 """
 
 import math
@@ -17,7 +19,17 @@ from typing import Any, TypeAlias
 from leastnoise._accuracy._bounds import lower_bound
 from leastnoise._accuracy._determined import UnsupportedQuery
 from leastnoise._accuracy._joint import MOST_JOINT, IterativeStructure, Joint, dense_structure
-from leastnoise._accuracy._measured import Errors, Known, Names, Structure, centre, equations, explained, middles, used
+from leastnoise._accuracy._measured import (
+    Errors,
+    Known,
+    Names,
+    Structure,
+    centre,
+    equations,
+    explained,
+    middles,
+    used,
+)
 from leastnoise._accuracy._pair import pair_structure
 from leastnoise._accuracy._product import MOST_EXPLAINED, ProductStructure
 from leastnoise._check import InputError
@@ -46,7 +58,9 @@ MOST_LONG = 2048
 _FEW = 512  # cells whose inverse takes no time
 Exact: TypeAlias = Sequence[Block]
 """Tables of counts that are known without noise."""
-_EXACT = 2.0**-22  # variance of exact counts over the least other one: much less would cost the rest digits
+_EXACT = (
+    2.0**-22
+)  # variance of exact counts over the least other one: much less would cost the rest digits
 ROUNDING = 2.0**-46
 """A variance that is subtracted keeps this part, which is more than rounding: the difference is never too small."""
 
@@ -54,25 +68,47 @@ ROUNDING = 2.0**-46
 def exact_variance(plan: Measurements) -> float:
     """Return the variance that stands for no noise; the estimate corrects what it leaves."""
     tables = [
-        (entry.variance, math.prod(largest_entry(factor.operator) for factor in entry.block.factors)) for entry in equations(plan, None)
+        (
+            entry.variance,
+            math.prod(largest_entry(factor.operator) for factor in entry.block.factors),
+        )
+        for entry in equations(plan, None)
     ]
     return _EXACT * min(variance / entry**2 for variance, entry in tables)
 
 
 def structure(plan: Measurements, measure: str | None, exact: Exact = ()) -> Known:
     """The covariance of least squares for the counts or the sums of one measure."""
-    return combined(plan, measure, {quantity: quantity_structure(plan, quantity, exact) for quantity in middles(plan, measure)})
+    return combined(
+        plan,
+        measure,
+        {
+            quantity: quantity_structure(plan, quantity, exact)
+            for quantity in middles(plan, measure)
+        },
+    )
 
 
-def combined(plan: Measurements, measure: str | None, known: Mapping[str | None, Structure]) -> Known:
+def combined(
+    plan: Measurements, measure: str | None, known: Mapping[str | None, Structure]
+) -> Known:
     """Return `structure` of a measure from the structures of the quantities that its sums are made of."""
-    counted = [(quantity, often) for quantity, often in middles(plan, measure).items() if quantity != measure]
-    return SumKnown(known[measure], known[counted[0][0]], counted[0][1]) if counted else known[measure]
+    counted = [
+        (quantity, often)
+        for quantity, often in middles(plan, measure).items()
+        if quantity != measure
+    ]
+    return (
+        SumKnown(known[measure], known[counted[0][0]], counted[0][1]) if counted else known[measure]
+    )
 
 
 def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = ()) -> Structure:
     """Return the covariance of least squares, and its estimate, from the blocks that measure one table of cells and exact counts of it."""
-    domain, tables = plan.domain, [(entry.block, entry.variance) for entry in equations(plan, quantity)]
+    domain, tables = (
+        plan.domain,
+        [(entry.block, entry.variance) for entry in equations(plan, quantity)],
+    )
     if not tables:
         raise UnsupportedQuery(f"The plan measures nothing of {quantity or 'the counts'}.")
     if quantity is None:
@@ -83,24 +119,43 @@ def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = 
     alone = True
     for factor in filter(used, dict.fromkeys(factors)):
         alone &= len(factor.attributes) == 1
-        known = Factor(factor.attributes, Identity(factor.operator.size)) if contrast_strength(factor) is not None else factor
+        known = (
+            Factor(factor.attributes, Identity(factor.operator.size))
+            if contrast_strength(factor) is not None
+            else factor
+        )
         along.setdefault(factor.attributes[0], {})[known] = None
     if alone:
         try:
             structure = _product_structure(domain, tables, along)
-        except Undetermined:  # a strategy that does not determine every cell may still determine the queries
+        except (
+            Undetermined
+        ):  # a strategy that does not determine every cell may still determine the queries
             structure = None
         if structure is not None:
             return structure
-    sizes = {name: domain.kind(name).size for name in domain.names if any(name in block.attributes for block in blocks)}
-    if len(blocks) == 2 and alone and max(sizes.values(), default=1) <= MOST_LONG and _FEW < math.prod(sizes.values()) <= MOST_JOINT:
+    sizes = {
+        name: domain.kind(name).size
+        for name in domain.names
+        if any(name in block.attributes for block in blocks)
+    }
+    if (
+        len(blocks) == 2
+        and alone
+        and max(sizes.values(), default=1) <= MOST_LONG
+        and _FEW < math.prod(sizes.values()) <= MOST_JOINT
+    ):
         return pair_structure(sizes, tables)
     joint = Joint.of(domain, tables)
-    return dense_structure(domain, joint) if joint.cells <= MOST_DENSE else IterativeStructure(joint)
+    return (
+        dense_structure(domain, joint) if joint.cells <= MOST_DENSE else IterativeStructure(joint)
+    )
 
 
 def _product_structure(
-    domain: Domain, tables: Sequence[tuple[Block, float]], strategies: Mapping[str, Mapping[Factor, None]]
+    domain: Domain,
+    tables: Sequence[tuple[Block, float]],
+    strategies: Mapping[str, Mapping[Factor, None]],
 ) -> ProductStructure | None:
     """Return the product form, with levels along one attribute if needed; None if there is none, or too many tau have levels."""
     mixed = [name for name, factors in strategies.items() if len(factors) > 1]
@@ -109,27 +164,56 @@ def _product_structure(
     measured = {name: next(iter(factors)) for name, factors in strategies.items()}
     # A partition of the cells is a level: no matrix is needed, however many groups there are.
     along = {name: factor.operator for name, factor in measured.items()}
-    grouped = (name for name, operator in along.items() if operator.rows < operator.size and partition(operator) is not None)
+    grouped = (
+        name
+        for name, operator in along.items()
+        if operator.rows < operator.size and partition(operator) is not None
+    )
     leveled, levels = mixed[0] if mixed else next(grouped, None), None
     bases = _bases(domain, {name: factor for name, factor in measured.items() if name != leveled})
     if leveled is not None:
-        levels = nested_levels(domain.kind(leveled).size, [factor.operator for factor in strategies[leveled]])
-        along_it = {id(factor): factor for block, _ in tables for factor in block.factors if factor.attributes == (leveled,)}
-        if levels is None or any(contrast_strength(factor) is not None for factor in along_it.values()):
-            return None  # contrasts are no level, although beside cells of one weight they serve as cells
-        bases[leveled] = CellsBasis.plain(levels.size)  # an object of its own, as bases are told apart by object
+        levels = nested_levels(
+            domain.kind(leveled).size, [factor.operator for factor in strategies[leveled]]
+        )
+        along_it = {
+            id(factor): factor
+            for block, _ in tables
+            for factor in block.factors
+            if factor.attributes == (leveled,)
+        }
+        if levels is None or any(
+            contrast_strength(factor) is not None for factor in along_it.values()
+        ):
+            # contrasts are no level, although beside cells of one weight they serve as cells
+            return None
+        bases[leveled] = CellsBasis.plain(
+            levels.size
+        )  # an object of its own, as bases are told apart by object
     narrow: dict[Names, Any] = {}
     wide = []
-    # Very many blocks share few factors, so that what is needed of each factor is computed once, by object.
-    distinct = {id(factor): factor for block, _ in tables for factor in block.factors if factor.attributes != (leveled,)}
+    # Very many blocks share few factors, so that what is needed of each factor is computed once, by
+    # object.
+    distinct = {
+        id(factor): factor
+        for block, _ in tables
+        for factor in block.factors
+        if factor.attributes != (leveled,)
+    }
     strengths = {key: contrast_strength(factor) or 1.0 for key, factor in distinct.items()}
-    names_of = {key: [factor.attributes[0]] if used(factor) else [] for key, factor in distinct.items()}
-    apart = {key: names_of[key] if leaves_out_total(factor.operator) else [] for key, factor in distinct.items()}
+    names_of = {
+        key: [factor.attributes[0]] if used(factor) else [] for key, factor in distinct.items()
+    }
+    apart = {
+        key: names_of[key] if leaves_out_total(factor.operator) else []
+        for key, factor in distinct.items()
+    }
     shrink = {name: 1 / basis.kappa for name, basis in bases.items()}
     for block, variance in tables:
         keys = [key for key in map(id, block.factors) if key in distinct]
         precision = math.prod(map(strengths.__getitem__, keys), start=1 / variance)
-        names, across = (tuple(chain.from_iterable(map(which.__getitem__, keys))) for which in (names_of, apart))
+        names, across = (
+            tuple(chain.from_iterable(map(which.__getitem__, keys))) for which in (names_of, apart)
+        )
         if levels is None and names == across:
             narrow[names] = narrow.get(names, 0.0) + precision
             continue
@@ -138,7 +222,11 @@ def _product_structure(
                 return None
             wide.append((names, across, precision))
             continue
-        shares = zip(explained(names, across), _shares(tuple(shrink[name] for name in names if name not in across)), strict=True)
+        shares = zip(
+            explained(names, across),
+            _shares(tuple(shrink[name] for name in names if name not in across)),
+            strict=True,
+        )
         if levels is None:
             for tau, share in shares:
                 narrow[tau] = narrow.get(tau, 0.0) + precision * share
@@ -149,7 +237,9 @@ def _product_structure(
         for tau, share in shares:
             known = narrow.setdefault(tau, [0.0] * len(levels.groups))
             known[level] = known[level] + precision * share * weights
-    return ProductStructure(bases, narrow, tuple(wide), frozenset(chain.from_iterable(apart.values())), leveled, levels)
+    return ProductStructure(
+        bases, narrow, tuple(wide), frozenset(chain.from_iterable(apart.values())), leveled, levels
+    )
 
 
 def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, Basis]:
@@ -157,10 +247,15 @@ def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, Basis]:
     measured: dict[object, Basis] = {}
     for factor in factors.values():
         if factor.key() not in measured:
-            measured[factor.key()] = basis_without_total(factor) if leaves_out_total(factor.operator) else basis(factor)
+            measured[factor.key()] = (
+                basis_without_total(factor) if leaves_out_total(factor.operator) else basis(factor)
+            )
     # Along an attribute that nothing measures only multiples of the total are determined.
     summed = {size: CellsBasis.plain(size) for size in domain.shape}
-    return {name: measured[factors[name].key()] if name in factors else summed[domain.kind(name).size] for name in domain.names}
+    return {
+        name: measured[factors[name].key()] if name in factors else summed[domain.kind(name).size]
+        for name in domain.names
+    }
 
 
 @lru_cache(maxsize=4096)
@@ -168,7 +263,10 @@ def _shares(shrinks: tuple[float, ...]) -> tuple[float, ...]:
     """Return for every subset of some attributes, in the order of ``subsets``, the product of the numbers of the others."""
     positions = range(len(shrinks))
     every = (subset for size in range(len(shrinks) + 1) for subset in combinations(positions, size))
-    return tuple(math.prod([shrinks[at] for at in positions if at not in subset], start=1.0) for subset in every)
+    return tuple(
+        math.prod([shrinks[at] for at in positions if at not in subset], start=1.0)
+        for subset in every
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,12 +300,18 @@ class SumKnown(Known):
         return self.centred.total(product) + self.middle**2 * self.counts.total(product)
 
     def covariance(self, product: Product, other: Product) -> FloatArray:
-        return self.centred.covariance(product, other) + self.middle**2 * self.counts.covariance(product, other)
+        return self.centred.covariance(product, other) + self.middle**2 * self.counts.covariance(
+            product, other
+        )
 
 
-def structures(workload: Workload, plan: Measurements, exact: Exact = ()) -> dict[str | None, Known]:
+def structures(
+    workload: Workload, plan: Measurements, exact: Exact = ()
+) -> dict[str | None, Known]:
     """Return the covariance of every measure that a workload asks about."""
-    quantities = dict.fromkeys(quantity for measure in workload.measures for quantity in middles(plan, measure))
+    quantities = dict.fromkeys(
+        quantity for measure in workload.measures for quantity in middles(plan, measure)
+    )
     known = {quantity: quantity_structure(plan, quantity, exact) for quantity in quantities}
     return {measure: combined(plan, measure, known) for measure in workload.measures}
 
@@ -229,25 +333,54 @@ def promised(
     for structure in known.values():
         if structure.solver_cells and not iterate:
             raise InputError(
-                "its tables have no common product form, so that the error bars need a linear solver over "
-                f"{structure.solver_cells} joint cells, which takes long; ask for it by name: strategy = '{strategy}'"
+                "its tables have no common product form, so that the error bars need a linear "
+                "solver over "
+                f"{structure.solver_cells} joint cells, which takes long; ask for it by name: "
+                f"strategy = '{strategy}'"
             )
-    errors = {measure: iter(structure.errors_of(workload.of(measure))) for measure, structure in known.items()}
+    errors = {
+        measure: iter(structure.errors_of(workload.of(measure)))
+        for measure, structure in known.items()
+    }
     tables, total = [], 0.0
-    worth: dict[tuple[int, str | None], tuple[float, float]] = {}  # by object: very many tables share few weights
+    worth: dict[
+        tuple[int, str | None], tuple[float, float]
+    ] = {}  # by object: very many tables share few weights
     for product in workload:
         error = next(errors[product.measure])
         key = id(product.weight), product.measure
-        importance, weight = worth.get(key) or worth.setdefault(key, (product.importance, float(product.weight)))
+        importance, weight = worth.get(key) or worth.setdefault(
+            key, (product.importance, float(product.weight))
+        )
         total += importance * error.total
         rows = product.rows
         mean = error.total / rows
-        tables.append(TableError(product.name, rows, weight, math.sqrt(mean), math.sqrt(max(error.largest, mean)), not error.exact))
+        tables.append(
+            TableError(
+                product.name,
+                rows,
+                weight,
+                math.sqrt(mean),
+                math.sqrt(max(error.largest, mean)),
+                not error.exact,
+            )
+        )
     facts = dict(details or {})
-    bound = 0.0 if exact else lower_bound(workload, measurements.privacy, measurements.noise, float(facts.get("unit_bound", 0.0)))
+    bound = (
+        0.0
+        if exact
+        else lower_bound(
+            workload, measurements.privacy, measurements.noise, float(facts.get("unit_bound", 0.0))
+        )
+    )
     promise = Promise(total, bound, tuple(tables))
     return Plan(
-        workload=workload, privacy=measurements.privacy, strategy=strategy, measurements=measurements, promise=promise, details=facts
+        workload=workload,
+        privacy=measurements.privacy,
+        strategy=strategy,
+        measurements=measurements,
+        promise=promise,
+        details=facts,
     )
 
 
@@ -264,9 +397,10 @@ class StatisticError:
 
 def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
     """Return what is known beforehand of the statistics that a plan's workload asks for."""
-    # The mean S / C has about the error (s - r c) / C, with the errors s and c of sum and count, C the size and r the mean itself: at most
-    # the larger of its public bounds. Of quantiles and distribution functions, the counts up to a cell have a known error, and so has their
-    # share of a known number of rows.
+    # The mean S / C has about the error (s - r c) / C, with the errors s and c of sum and count, C
+    # the size and r the mean itself: at most the larger of its public bounds. Of quantiles and
+    # distribution functions, the counts up to a cell have a known error, and so has their share of
+    # a known number of rows.
     if not plan.workload.statistics:
         return ()
     promised = plan.expected_error().tables
@@ -276,7 +410,9 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
         tables = [promised[numbers[product.question]] for product in plan.workload.tables_of(asked)]
         error = tables[0].rmse
         if asked.size is not None and asked.form.of_measure:
-            error = mean_error(plan.measured(), asked.of, error, tables[1].rmse) * float(plan.domain.measure(asked.of).unit)
+            error = mean_error(plan.measured(), asked.of, error, tables[1].rmse) * float(
+                plan.domain.measure(asked.of).unit
+            )
         errors.append(
             StatisticError(
                 statistic=asked,
@@ -291,7 +427,8 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
 
 def mean_error(measured: Measurements, measure: str, counts: float, sums: float) -> float:
     """Return the largest standard error of S - r C, sum and count of a group, of all means r within the measure's bounds."""
-    # (r - m)^2 c^2 beside the centred sums' own, s^2 - m^2 c^2, at the r farthest from m; m is 0 where sums are not centred.
+    # (r - m)^2 c^2 beside the centred sums' own, s^2 - m^2 c^2, at the r farthest from m; m is 0
+    # where sums are not centred.
     apart = centre(measured, measure) or 0.0
     variance = sums**2 + (farthest(measured, measure) ** 2 - (1 - ROUNDING) * apart**2) * counts**2
     return math.sqrt(max(0.0, variance))

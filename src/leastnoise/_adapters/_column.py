@@ -1,6 +1,7 @@
 """Sources and columns: public facts about a table, and a way to its private rows, chunk by chunk, or to counts of them.
 
-Arrow arrays become columns in one way, whatever source they come from. No value makes it fail. The label (E2) refers to PROOFS-adapters.md.
+Arrow arrays become columns in one way, whatever source they come from. No value makes it fail. The
+label (E2) refers to PROOFS-adapters.md.
 """
 
 import uuid
@@ -17,11 +18,13 @@ from leastnoise._adapters._values import stamp_text
 from leastnoise._check.arrays import Array, BoolArray, IntArray
 from leastnoise._domain import Measure, PerCell, Rule
 
-# Rows in a chunk: large enough for the fixed costs to vanish, small enough for a chunk of wide text to stay within some tens of MiB.
+# Rows in a chunk: large enough for the fixed costs to vanish, small enough for a chunk of wide text
+# to stay within some tens of MiB.
 CHUNK = 2**16
 
 
-# Stands for a value that no rule reads, such as a list; whatever it was, it follows the policy ``outside``.
+# Stands for a value that no rule reads, such as a list; whatever it was, it follows the policy
+# ``outside``.
 STRANGE = object()
 
 
@@ -30,11 +33,14 @@ class Column:
     """Values of a chunk: one a row, or the distinct ones and which of them each row has.
 
     Attributes:
-        data: a numpy array of Booleans, integers, floats or datetime64, or a list of Python values, which marks its nulls itself. Text is
-            Python text or bytes; bytes that are not UTF-8 are a value without a string form.
+        data: a numpy array of Booleans, integers, floats or datetime64, or a list of Python values,
+            which marks its nulls itself. Text is Python text or bytes; bytes that are not UTF-8 are
+            a value without a string form.
         null: where the row's value is missing; None where it cannot be.
-        index: None if the values are those of the rows in order; else for each row the place of its value, -1 for a null.
-        zoned: whether time stamps of an array are those of UTC, because their type has a time zone; else they are of no zone.
+        index: None if the values are those of the rows in order; else for each row the place of its
+            value, -1 for a null.
+        zoned: whether time stamps of an array are those of UTC, because their type has a time zone;
+            else they are of no zone.
     """
 
     data: Array | Sequence[object]
@@ -77,10 +83,13 @@ def by_value(compute: Callable[[Sequence[object]], IntArray]) -> Encoder:
     return encode
 
 
-def distinct(data: Array | Sequence[object]) -> tuple[Sequence[object], npt.NDArray[np.intp] | None]:
+def distinct(
+    data: Array | Sequence[object],
+) -> tuple[Sequence[object], npt.NDArray[np.intp] | None]:
     """Return the distinct values, and for each value its index among these; in place of the indices None if all values are listed.
 
-    Only values of one numpy type, and texts, are ever taken to be the same: equal values of other types can have different texts.
+    Only values of one numpy type, and texts, are ever taken to be the same: equal values of other
+    types can have different texts.
 
     >>> values, where = distinct(["b", "a", "b", None])
     >>> values, where.tolist()
@@ -90,11 +99,15 @@ def distinct(data: Array | Sequence[object]) -> tuple[Sequence[object], npt.NDAr
         different, where = np.unique(data, return_inverse=True)
         if data.dtype.kind != "M":
             return list(different), where.reshape(-1)
-        return [None if np.isnat(value) else stamp_text(str(value)) for value in different], where.reshape(-1)
+        return [
+            None if np.isnat(value) else stamp_text(str(value)) for value in different
+        ], where.reshape(-1)
     if not set(map(type, data)) <= {str, type(None)}:
         return data, None
     positions = {value: position for position, value in enumerate(dict.fromkeys(data))}
-    return list(positions), np.fromiter(map(positions.__getitem__, data), dtype=np.intp, count=len(data))
+    return list(positions), np.fromiter(
+        map(positions.__getitem__, data), dtype=np.intp, count=len(data)
+    )
 
 
 def nothing_but(value: object, null: BoolArray) -> Column:
@@ -133,9 +146,11 @@ class Source:
         what: how messages call it.
         names: the columns, in order; a name that occurs twice is there twice.
         total: the number of rows where it is known beforehand; shown as progress alone.
-        encoded: given columns and what encodes each, yields for each chunk its number of rows and what was made of its columns.
+        encoded: given columns and what encodes each, yields for each chunk its number of rows and
+            what was made of its columns.
         strange: columns whose declared type no rule reads, with the type.
-        engine: an `leastnoise._adapters._engine.Engine` where the rows can be counted, None if they can only be read.
+        engine: an `leastnoise._adapters._engine.Engine` where the rows can be counted, None if they
+            can only be read.
     """
 
     what: str
@@ -146,10 +161,13 @@ class Source:
     engine: Any = None
 
 
-def by_columns(chunks: Callable[[list[str]], Chunks[Column]]) -> Callable[[Encoders], Chunks[IntArray]]:
+def by_columns(
+    chunks: Callable[[list[str]], Chunks[Column]],
+) -> Callable[[Encoders], Chunks[IntArray]]:
     """Encode columns chunk by chunk, each by itself.
 
-    Given columns, none twice, ``chunks`` yields for each chunk its number of rows and these columns in that order.
+    Given columns, none twice, ``chunks`` yields for each chunk its number of rows and these columns
+    in that order.
 
     >>> source = by_columns(lambda names: iter([(2, [Column([5, None])])]))
     >>> [(rows, codes.tolist()) for rows, (codes,) in source([("a", by_value(lambda values: np.array(list(map(bool, values)))))])]
@@ -180,9 +198,21 @@ class FileKind:
     open: Callable[[Path], Source]
 
 
-_NUMBERS = {"float", "double", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
+_NUMBERS = {
+    "float",
+    "double",
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+}
 # Bytes that are UTF-8 are text.
-_TEXTS = {"string", "large_string", "string_view", "binary", "large_binary", "binary_view", "fixed_size_binary"}
+_TEXTS = {
+    "string",
+    "large_string",
+    "string_view",
+    "binary",
+    "large_binary",
+    "binary_view",
+    "fixed_size_binary",
+}
 
 
 def strange_types(schema: Iterable[Any]) -> dict[str, str]:
@@ -196,16 +226,23 @@ def strange_types(schema: Iterable[Any]) -> dict[str, str]:
     types = {field.name: field.type for field in schema}
     # `to_column` makes no value of such a type, which a null of it shows
     nulls = {
-        name: kind.wrap_array(pa.nulls(1, kind.storage_type)) if isinstance(kind, pa.BaseExtensionType) else pa.nulls(1, kind)
+        name: kind.wrap_array(pa.nulls(1, kind.storage_type))
+        if isinstance(kind, pa.BaseExtensionType)
+        else pa.nulls(1, kind)
         for name, kind in types.items()
     }
-    return {name: str(types[name]) for name, null in nulls.items() if isinstance(data := to_column(null).data, list) and data == [STRANGE]}
+    return {
+        name: str(types[name])
+        for name, null in nulls.items()
+        if isinstance(data := to_column(null).data, list) and data == [STRANGE]
+    }
 
 
 def to_column(array: Any) -> Column:
     """Take an Arrow array as it is: numbers and times from their own buffers, all else by its distinct values.
 
-    A value of a type without a rule is ``STRANGE``; the least int64 as a time stamp is a null, as numpy and pandas have it.
+    A value of a type without a rule is ``STRANGE``; the least int64 as a time stamp is a null, as
+    numpy and pandas have it.
 
     >>> column = to_column(pa.array(["F", None, "F"]))
     >>> column.data, column.index.tolist()
@@ -219,27 +256,38 @@ def to_column(array: Any) -> Column:
     if pa.types.is_dictionary(kind):
         return _of_dictionary(array)
     if pa.types.is_run_end_encoded(kind):
-        # by the run of each row, as Arrow's own decoding knows fewer types; a slice keeps all runs, and begins within the first of its own
+        # by the run of each row, as Arrow's own decoding knows fewer types; a slice keeps all runs,
+        # and begins within the first of its own
         first, count = array.find_physical_offset(), array.find_physical_length()
         ends = _numbers(array.run_ends.slice(first, count)).astype(np.int64) - array.offset
         lengths = np.diff(ends.clip(max=len(array)), prepend=0)
-        return _repeated(to_column(array.values.slice(first, count)), np.repeat(np.arange(count), lengths))
+        return _repeated(
+            to_column(array.values.slice(first, count)), np.repeat(np.arange(count), lengths)
+        )
     name = str(kind).partition("[")[0].partition("(")[0]
     if name.startswith("decimal"):
-        # exact, from the whole numbers that they are stored as, little-endian; not by arithmetic, which would round to the digits of the
-        # context, nor by Arrow's texts, which are no numbers at some scales
+        # exact, from the whole numbers that they are stored as, little-endian; not by arithmetic,
+        # which would round to the digits of the context, nor by Arrow's texts, which are no numbers
+        # at some scales
         stored = to_column(array.view(pa.binary(kind.bit_width // 8)))
         wholes = [int.from_bytes(raw, "little", signed=True) for raw in stored.data]  # type: ignore[arg-type]  # of a binary array
-        exact = [Decimal((int(whole < 0), tuple(map(int, str(abs(whole)))), -kind.scale)) for whole in wholes]
+        exact = [
+            Decimal((int(whole < 0), tuple(map(int, str(abs(whole)))), -kind.scale))
+            for whole in wholes
+        ]
         return Column(exact, None, stored.index)
     if name in _TEXTS:
         encoded = array.cast(pa.large_binary()).dictionary_encode()
-        return Column(encoded.dictionary.to_pylist(), None, _numbers(encoded.indices, -1).astype(np.int64))
+        return Column(
+            encoded.dictionary.to_pylist(), None, _numbers(encoded.indices, -1).astype(np.int64)
+        )
     if name in {"date32", "date64", "timestamp"}:
         unit = {"date32": "D", "date64": "ms"}.get(name) or kind.unit
         # with a time zone the number is that of UTC
         return since_1970(
-            array.view(pa.int32() if name == "date32" else pa.int64()), unit, zoned=name == "timestamp" and kind.tz is not None
+            array.view(pa.int32() if name == "date32" else pa.int64()),
+            unit,
+            zoned=name == "timestamp" and kind.tz is not None,
         )
     if name in _NUMBERS:
         numbers = _numbers(array)
@@ -258,10 +306,16 @@ def since_1970(array: Any, unit: str, *, zoned: bool = False) -> Column:
     >>> since_1970(pa.array([1]), "D").data.tolist()
     [datetime.date(1970, 1, 2)]
     """
-    return Column(_numbers(array.cast("int64")).view(f"M8[{unit}]"), _null(array) if array.null_count else None, zoned=zoned)
+    return Column(
+        _numbers(array.cast("int64")).view(f"M8[{unit}]"),
+        _null(array) if array.null_count else None,
+        zoned=zoned,
+    )
 
 
-def in_chunks(batches: Iterable[Any], wanted: Sequence[tuple[str | int, Callable[[Any], Column]]]) -> Chunks[Column]:
+def in_chunks(
+    batches: Iterable[Any], wanted: Sequence[tuple[str | int, Callable[[Any], Column]]]
+) -> Chunks[Column]:
     """Cut Arrow batches into chunks of columns, each given by its name or position in a batch and what makes a column of its array.
 
     >>> [(rows, a.data.tolist()) for rows, (a,) in in_chunks(pa.table({"a": [1, 2]}).to_batches(), [("a", to_column)])]
@@ -287,7 +341,8 @@ def _null(array: Any) -> BoolArray:
 
 
 def _numbers(array: Any, filler: int = 0) -> Array:
-    # What comes from the source itself cannot be written to. Arrow's own `to_numpy` would import pandas, which takes most of a second.
+    # What comes from the source itself cannot be written to. Arrow's own `to_numpy` would import
+    # pandas, which takes most of a second.
     numbers: Array = np.from_dlpack(array.fill_null(filler) if array.null_count else array)
     return numbers
 

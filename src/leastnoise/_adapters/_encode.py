@@ -1,8 +1,10 @@
 """Whole columns to cells and amounts, by the tables of their rules.
 
-Guarantees: what becomes of a row depends on that row and on the public domain alone: not on other rows, on how the rows are cut into
-chunks, or on the order of earlier rows. Nothing is remembered from one chunk to the next, and rows share one reading of their value only
-where their values are the same bytes, the same text, or equal numbers of one numpy type (E2, E3 of PROOFS-adapters.md).
+Guarantees: what becomes of a row depends on that row and on the public domain alone: not on other
+    rows, on how the rows are cut into
+chunks, or on the order of earlier rows. Nothing is remembered from one chunk to the next, and rows
+share one reading of their value only where their values are the same bytes, the same text, or equal
+numbers of one numpy type (E2, E3 of PROOFS-adapters.md).
 """
 
 import zoneinfo
@@ -11,7 +13,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from leastnoise._adapters._column import Column, Encoder, by_value
-from leastnoise._adapters._values import NO_DAY, instant, is_null, null_numbers, number_reader, stamps, text, wall, without_zeros
+from leastnoise._adapters._values import (
+    NO_DAY,
+    instant,
+    is_null,
+    null_numbers,
+    number_reader,
+    stamps,
+    text,
+    wall,
+    without_zeros,
+)
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import Array, BoolArray, IntArray
 from leastnoise._domain import Clocked, Cuts, Forms, Measure, Reading, Rule, Steps, ValueCount
@@ -34,7 +46,9 @@ def cell_encoder(rule: Rule) -> Encoder:
         return _categorical(rule, rule.table)
     if rule.clock is not None:
         return _timed(rule, rule.clock)
-    return _numeric(lambda numbers, strange: _placed(rule, numbers, strange, np.isnan(numbers)), rule.reading)
+    return _numeric(
+        lambda numbers, strange: _placed(rule, numbers, strange, np.isnan(numbers)), rule.reading
+    )
 
 
 def amount_encoder(measure: Measure) -> Encoder:
@@ -72,13 +86,19 @@ def _categorical(rule: Rule, table: Forms) -> Encoder:
             known = table.wholes.get(without_zeros(form) or "")
         return rule.outside if known is None else known
 
-    return by_value(lambda values: np.fromiter(map(cell, values), dtype=np.int64, count=len(values)))
+    return by_value(
+        lambda values: np.fromiter(map(cell, values), dtype=np.int64, count=len(values))
+    )
 
 
 def _placed(rule: Rule, numbers: Array, strange: BoolArray, missing: BoolArray) -> IntArray:
     """The cells of doubles, or of seconds. Bounds stay below 2^53, so an integer that is read as a double moves across none of them."""
     table = rule.table
-    cells = table.cells[np.searchsorted(table.at, numbers, side="right")] if isinstance(table, Cuts) else _stepped(rule, numbers)
+    cells = (
+        table.cells[np.searchsorted(table.at, numbers, side="right")]
+        if isinstance(table, Cuts)
+        else _stepped(rule, numbers)
+    )
     cells[strange] = rule.strange
     cells[missing] = rule.null
     return cells
@@ -96,7 +116,8 @@ def _stepped(rule: Rule, numbers: Array) -> IntArray:
     inside = (numbers >= table.low) & (numbers <= table.high)
     if doubles:
         inside &= numbers == np.floor(numbers)
-    # a double that is no whole number inside must not reach the conversion, whose result would be undefined
+    # a double that is no whole number inside must not reach the conversion, whose result would be
+    # undefined
     cells = (np.where(inside, numbers, table.low).astype(np.int64) - table.origin) // table.step
     return np.where(inside, cells if table.again is None else cells % table.again, rule.outside)
 
@@ -113,7 +134,10 @@ def _timed(rule: Rule, clocked: Clocked) -> Encoder:
     def of_values(values: Sequence[object]) -> IntArray:
         read = [instant(value, clocked.pattern, rule.reading) for value in values]
         pairs = [(NO_DAY, False) if time is None else time for time in read]
-        seconds, zoned = np.array([at for at, _ in pairs], dtype=np.int64), np.array([utc for _, utc in pairs], dtype=np.bool_)
+        seconds, zoned = (
+            np.array([at for at, _ in pairs], dtype=np.int64),
+            np.array([utc for _, utc in pairs], dtype=np.bool_),
+        )
         return place(seconds, zoned, np.array([time is None for time in read], dtype=np.bool_))
 
     others = by_value(of_values)
@@ -144,10 +168,15 @@ def _numeric(cells_of: Callable[[Array, BoolArray], IntArray], reading: Reading)
 
     def encode(column: Column) -> IntArray:
         data = column.data
-        # float32 goes by the decimal that it prints as, so through its distinct values; a date is not a number
-        if not isinstance(data, np.ndarray) or not (data.dtype.kind in "biu" or data.dtype == np.float64):
+        # float32 goes by the decimal that it prints as, so through its distinct values; a date is
+        # not a number
+        if not isinstance(data, np.ndarray) or not (
+            data.dtype.kind in "biu" or data.dtype == np.float64
+        ):
             return others(column)
-        numbers: Array = data.astype(np.int64 if data.dtype.kind == "i" and not len(nulls) else np.float64)
+        numbers: Array = data.astype(
+            np.int64 if data.dtype.kind == "i" and not len(nulls) else np.float64
+        )
         if len(nulls):
             numbers[np.isin(numbers, nulls)] = np.nan
         return column.rows(cells_of(numbers, np.zeros(len(data), dtype=np.bool_)), missing)

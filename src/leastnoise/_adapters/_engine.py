@@ -1,6 +1,7 @@
 """Counting in an engine: it encodes, bounds contributions and counts, and only counts of cells come back (E7 of PROOFS-adapters.md).
 
-An adapter gives an `Engine`: what its columns hold, and a way to run queries on one snapshot. The SQL is the same for all of them.
+An adapter gives an `Engine`: what its columns hold, and a way to run queries on one snapshot. The
+SQL is the same for all of them.
 """
 
 import math
@@ -13,17 +14,36 @@ from typing import Any
 import numpy as np
 from sqlglot import exp
 
-from leastnoise._adapters._column import Chunks, Column, Source, Wish, by_columns, in_chunks, strange
-from leastnoise._adapters._sql import Expression, Held, Value, amount_of, cell_of, prepared, sql, unit_of
+from leastnoise._adapters._column import (
+    Chunks,
+    Column,
+    Source,
+    Wish,
+    by_columns,
+    in_chunks,
+    strange,
+)
+from leastnoise._adapters._sql import (
+    Expression,
+    Held,
+    Value,
+    amount_of,
+    cell_of,
+    prepared,
+    sql,
+    unit_of,
+)
 from leastnoise._adapters._units import MOST_CUT
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import IntArray
 from leastnoise._domain import Keys, UnitCount, parts
 from leastnoise._table import Wanted, groups
 
-# More cells than this are not sent for: then the rows are read, and counted here. 512 MiB of counts.
+# More cells than this are not sent for: then the rows are read, and counted here. 512 MiB of
+# counts.
 MOST_CELLS = 2**26
-# Tables of counts are kept below 2^17 cells where smaller ones can be summed out of them, as for so many rows.
+# Tables of counts are kept below 2^17 cells where smaller ones can be summed out of them, as for so
+# many rows.
 _ROWS = 2**20
 _KEY_BYTES = 16
 
@@ -42,10 +62,12 @@ class Engine:
         values: for each column that can be used the expression of its value, and what that holds.
         hashed: a keyed hash of a text, as an expression that orders by its bytes.
         most_sets: GROUPING SETS in one query; 1 for plain GROUP BY alone.
-        session: given what messages call it, gives for as long as it is entered a function from a query to a reader of Arrow batches, all
-            on one snapshot of the data. It raises InputError alone, without a word of the engine's own messages, which may quote a row.
+        session: given what messages call it, gives for as long as it is entered a function from a
+            query to a reader of Arrow batches, all on one snapshot of the data. It raises
+            InputError alone, without a word of the engine's own messages, which may quote a row.
         sound: whether a text has no NUL and is UTF-8, as an expression; None if every text is so.
-        merges: whether it puts the expressions of a subquery wherever they are named, unless the subquery has an OFFSET.
+        merges: whether it puts the expressions of a subquery wherever they are named, unless the
+            subquery has an OFFSET.
         home: what relations that one query can have share, such as a server; None where none can.
     """
 
@@ -59,29 +81,43 @@ class Engine:
     merges: bool = False
     home: object = None
 
-    def counts(self, wish: Wish, entropy_bytes: Entropy) -> tuple[dict[Wanted, IntArray], tuple[int, int, int] | None] | None:
+    def counts(
+        self, wish: Wish, entropy_bytes: Entropy
+    ) -> tuple[dict[Wanted, IntArray], tuple[int, int, int] | None] | None:
         """Count, choosing the rows of units by a key of these random bytes; an `InputError` where the engine fails.
 
         Returns:
-            Marginals that hold all that were wished for, and where that is wished the numbers of rows that count for their unit and that
-            the domain keeps, of the others of them, and of those cut, as `Units.cut` has it; None if the engine cannot do it by its SQL,
-            and the rows are to be read. That depends on the wish and on the columns' types alone.
+            Marginals that hold all that were wished for, and where that is wished the numbers of
+            rows that count for their unit and that the domain keeps, of the others of them, and of
+            those cut, as `Units.cut` has it; None if the engine cannot do it by its SQL, and the
+            rows are to be read. That depends on the wish and on the columns' types alone.
 
-        Guarantees: as `leastnoise._adapters.read`. Which rows of a unit count depends on that unit's rows and the key alone (E7).
+        Guarantees: as `leastnoise._adapters.read`. Which rows of a unit count depends on that
+            unit's rows and the key alone (E7).
         """
         order, sizes = list(wish.rules), [rule.size for rule in wish.rules.values()]
         sets = sorted({names for wanted in wish.tables.values() for names in wanted})
-        proposed = groups([tuple(sorted(order.index(name) for name in names)) for names in sets], sizes, _ROWS)
+        proposed = groups(
+            [tuple(sorted(order.index(name) for name in names)) for names in sets], sizes, _ROWS
+        )
         covers = [tuple(order[position] for position in group.attributes) for group in proposed]
         rows = self._bounded_rows(wish, entropy_bytes)
         if rows is not None and wish.rules:
             rows = exp.select("*").from_(self._once(rows).subquery("encoded")).where(*_kept(wish))
         for number, measure in enumerate(wish.sums.values()):
             if rows is not None and isinstance(measure, UnitCount):  # E12
-                rows = _numbered(rows, ["u0", *_cell(wish, measure.attributes)], ["turn"], f"w{number}")
-        # A sum beyond 64 bits would make the engine fail, and so tell of a row: 2^32 rows of amounts below 2^31 stay within.
+                rows = _numbered(
+                    rows, ["u0", *_cell(wish, measure.attributes)], ["turn"], f"w{number}"
+                )
+        # A sum beyond 64 bits would make the engine fail, and so tell of a row: 2^32 rows of
+        # amounts below 2^31 stay within.
         wide = any(measure.largest >= 2**31 for measure in wish.sums.values())
-        if rows is None or wide or sum(math.prod(wish.rules[name].size for name in cover) for cover in covers) > MOST_CELLS:
+        if (
+            rows is None
+            or wide
+            or sum(math.prod(wish.rules[name].size for name in cover) for cover in covers)
+            > MOST_CELLS
+        ):
             return None
         tables: dict[Wanted, IntArray] = {}
         with self.session(self.what) as run:
@@ -95,7 +131,8 @@ class Engine:
     def keys(self, wish: Wish, entropy_bytes: Entropy) -> dict[str, int] | None:
         """Count the units that have each key of the one attribute wished for, whose categories are not known yet.
 
-        None if the engine cannot do it by its SQL, which depends on public facts alone; an `InputError` where it fails.
+        None if the engine cannot do it by its SQL, which depends on public facts alone; an
+        `InputError` where it fails.
         """
         (rule,) = wish.rules.values()
         rows, allowed = self._bounded_rows(wish, entropy_bytes), rule.table
@@ -105,19 +142,25 @@ class Engine:
         query = exp.select("c0", "COUNT(*) AS n").from_(rows.subquery("kept")).group_by("c0")
         with self.session(self.what) as run:
             for batch in run(query):
-                for key, units in zip(batch.column("c0").to_pylist(), batch.column("n").to_pylist(), strict=True):
+                for key, units in zip(
+                    batch.column("c0").to_pylist(), batch.column("n").to_pylist(), strict=True
+                ):
                     if key in units_of:
                         raise InternalError("A key was counted twice; please report this.")
                     units_of[key] = int(units)
         return {key: units for key, units in units_of.items() if allowed.allows(key)}
 
-    def joined(self, other: "Engine", on: tuple[str, str], mine: Sequence[str], theirs: Sequence[str]) -> "Engine | None":
+    def joined(
+        self, other: "Engine", on: tuple[str, str], mine: Sequence[str], theirs: Sequence[str]
+    ) -> "Engine | None":
         """Return an engine in which rows have the columns of their partner in a second table (E10).
 
-        They are joined on a column of each; columns but those wanted, of the first table and of the second, are not named in a query.
-        None where one query cannot have both tables, or their keys have no SQL, which depends on public facts alone.
+        They are joined on a column of each; columns but those wanted, of the first table and of the
+        second, are not named in a query. None where one query cannot have both tables, or their
+        keys have no SQL, which depends on public facts alone.
 
-        Guarantees: a row has nulls for columns of the second table, or the values of the one row there whose key is its own.
+        Guarantees: a row has nulls for columns of the second table, or the values of the one row
+            there whose key is its own.
         """
         keys = _key(self, on[0]), _key(other, on[1])
         if self.home is None or self.home != other.home or keys[0] is None or keys[1] is None:
@@ -125,35 +168,71 @@ class Engine:
 
         @contextmanager
         def session(what: str) -> Iterator[Run]:
-            with other.session(what), self.session(what) as run:  # one may have to be entered for its relation to be there
+            with (
+                other.session(what),
+                self.session(what) as run,
+            ):  # one may have to be entered for its relation to be there
                 yield run
 
         named = {name: f"a{number}" for number, name in enumerate(mine) if name in self.values}
         beside = {name: f"b{number}" for number, name in enumerate(theirs) if name in other.values}
         with_key = [
-            _selected({**{short: table.values[name].it for name, short in columns.items()}, "k": key}, table.relation.copy())
+            _selected(
+                {**{short: table.values[name].it for name, short in columns.items()}, "k": key},
+                table.relation.copy(),
+            )
             for table, columns, key in ((self, named, keys[0]), (other, beside, keys[1]))
         ]
-        counted = exp.select("*", "COUNT(*) OVER (PARTITION BY k) AS times").from_(with_key[1].subquery("every"))
-        single = exp.select("*").from_(counted.subquery("counted")).where(sql("times = :one", one=1))
-        tables = {**dict.fromkeys(named.values(), "one"), **dict.fromkeys(beside.values(), "other")} or {"k": "one"}
+        counted = exp.select("*", "COUNT(*) OVER (PARTITION BY k) AS times").from_(
+            with_key[1].subquery("every")
+        )
+        single = (
+            exp.select("*").from_(counted.subquery("counted")).where(sql("times = :one", one=1))
+        )
+        tables = {
+            **dict.fromkeys(named.values(), "one"),
+            **dict.fromkeys(beside.values(), "other"),
+        } or {"k": "one"}
         chosen = [exp.alias_(exp.column(name, table), name) for name, table in tables.items()]
         rows = exp.select(*chosen).from_(with_key[0].subquery("one"))
         rows = rows.join(single.subquery("other"), on="one.k = other.k", join_type="left")
-        values = {name: Value(other.values[name].held, exp.column(short)) for name, short in beside.items()}
-        values |= {name: Value(self.values[name].held, exp.column(short)) for name, short in named.items()}
+        values = {
+            name: Value(other.values[name].held, exp.column(short))
+            for name, short in beside.items()
+        }
+        values |= {
+            name: Value(self.values[name].held, exp.column(short)) for name, short in named.items()
+        }
         what = f"{self.what} joined with {other.what}"
-        return replace(self, what=what, relation=rows.subquery("joined"), values=values, session=session, home=None)
+        return replace(
+            self,
+            what=what,
+            relation=rows.subquery("joined"),
+            values=values,
+            session=session,
+            home=None,
+        )
 
     def _usage(self, wish: Wish, entropy_bytes: Entropy) -> tuple[int, int, int]:
         rows = self._bounded_rows(wish, entropy_bytes)
         if rows is None:
             raise InternalError("An engine counted what it cannot count; please report this.")
-        used, unit = exp.and_(*_kept(wish)) if wish.rules else exp.true(), [] if wish.unit_column is None else ["u0"]
-        numbers = {"n": exp.Count(this=exp.Star()), "k": sql("SUM(CASE WHEN :used THEN :one ELSE :no END)", used=used, one=1, no=0)}
+        used, unit = (
+            exp.and_(*_kept(wish)) if wish.rules else exp.true(),
+            [] if wish.unit_column is None else ["u0"],
+        )
+        numbers = {
+            "n": exp.Count(this=exp.Star()),
+            "k": sql("SUM(CASE WHEN :used THEN :one ELSE :no END)", used=used, one=1, no=0),
+        }
         beyond = f"LEAST(MAX(every) - COUNT(*), {MOST_CUT} * COUNT(*))" if unit else ":no"
-        by_unit = _selected({**numbers, "m": sql(beyond, no=0)}, self._once(rows).subquery("encoded")).group_by(*unit)
-        sums = {name: sql(f"CAST(COALESCE(SUM({name}), :no) AS BIGINT)", no=0) for name in ("n", "k", "m")}
+        by_unit = _selected(
+            {**numbers, "m": sql(beyond, no=0)}, self._once(rows).subquery("encoded")
+        ).group_by(*unit)
+        sums = {
+            name: sql(f"CAST(COALESCE(SUM({name}), :no) AS BIGINT)", no=0)
+            for name in ("n", "k", "m")
+        }
         with self.session(self.what) as run:
             answer = run(_selected(sums, by_unit.subquery("by_unit"))).read_all()
         every, kept, gone = (int(answer.column(name)[0].as_py()) for name in sums)
@@ -162,47 +241,88 @@ class Engine:
     def _bounded_rows(self, wish: Wish, entropy_bytes: Entropy) -> exp.Select | None:
         """Return the query of the rows that count for their unit, also if the domain drops them; for unknown categories, those with a key.
 
-        Its columns are the cell ``ci`` of each attribute i and the amount ``vi`` of each measure i. None where a column has no SQL.
+        Its columns are the cell ``ci`` of each attribute i and the amount ``vi`` of each measure i.
+        None where a column has no SQL.
         """
         sources = [rule.reading.column or name for name, rule in wish.rules.items()]
-        sums = {f"v{number}": measure for number, measure in enumerate(wish.sums.values()) if parts(measure)}
+        sums = {
+            f"v{number}": measure
+            for number, measure in enumerate(wish.sums.values())
+            if parts(measure)
+        }
         added = [part.column for measure in sums.values() for part in parts(measure)]
         wanted = [*sources, *added, *([] if wish.unit_column is None else [wish.unit_column])]
         if not set(wanted) <= set(self.values):
             return None
         # each value is computed once, and called by a name of ours
         given = {name: f"r{number}" for number, name in enumerate(dict.fromkeys(wanted))}
-        values = {name: Value(self.values[name].held, exp.column(short)) for name, short in given.items()}
-        ready = [prepared(rule, values[source]) for source, rule in zip(sources, wish.rules.values(), strict=True)]
+        values = {
+            name: Value(self.values[name].held, exp.column(short)) for name, short in given.items()
+        }
+        ready = [
+            prepared(rule, values[source])
+            for source, rule in zip(sources, wish.rules.values(), strict=True)
+        ]
         columns: dict[str, Expression | None] = {}
         for number, (rule, value) in enumerate(zip(wish.rules.values(), ready, strict=True)):
-            columns[f"c{number}"] = value and cell_of(rule, Value(value.held, exp.column(f"p{number}")), self.sound)
+            columns[f"c{number}"] = value and cell_of(
+                rule, Value(value.held, exp.column(f"p{number}")), self.sound
+            )
         for name, measure in sums.items():
             amounts = [amount_of(part, values[part.column]) for part in parts(measure)]
-            columns[name] = None if None in amounts else reduce(lambda value, other: sql(":one * :other", one=value, other=other), amounts)
+            columns[name] = (
+                None
+                if None in amounts
+                else reduce(
+                    lambda value, other: sql(":one * :other", one=value, other=other), amounts
+                )
+            )
         columns |= {} if wish.unit_column is None else {"u0": unit_of(values[wish.unit_column])}
         if any(column is None for column in columns.values()):
             return None
-        raw = _selected({short: self.values[name].it for name, short in given.items()}, self.relation.copy())
-        further = [exp.alias_(value.it.copy(), f"p{number}") for number, value in enumerate(ready) if value is not None]
+        raw = _selected(
+            {short: self.values[name].it for name, short in given.items()}, self.relation.copy()
+        )
+        further = [
+            exp.alias_(value.it.copy(), f"p{number}")
+            for number, value in enumerate(ready)
+            if value is not None
+        ]
         raw = exp.select("*", *further).from_(self._once(raw).subquery("raw"))
         rows = _selected(columns, self._once(raw).subquery("prepared"))
         if wish.unit_column is not None:
             rows = rows.where(sql("NOT :null", null=values[wish.unit_column].is_missing()))
         if any(isinstance(rule.table, Keys) for rule in wish.rules.values()):
-            rows = exp.select("*").from_(self._once(rows).subquery("with_keys")).where("NOT c0 IS NULL")
-        return rows if wish.unit_column is None else self._bounded(rows, list(columns), wish, entropy_bytes)
+            rows = (
+                exp.select("*")
+                .from_(self._once(rows).subquery("with_keys"))
+                .where("NOT c0 IS NULL")
+            )
+        return (
+            rows
+            if wish.unit_column is None
+            else self._bounded(rows, list(columns), wish, entropy_bytes)
+        )
 
     def _once(self, query: exp.Select) -> exp.Select:
         """Return a query whose expressions are computed once a row, not again wherever they are named."""
         return query.offset(0) if self.merges else query
 
-    def _bounded(self, rows: exp.Select, names: list[str], wish: Wish, entropy_bytes: Entropy) -> exp.Select:
+    def _bounded(
+        self, rows: exp.Select, names: list[str], wish: Wish, entropy_bytes: Entropy
+    ) -> exp.Select:
         """Keep at most ``max_rows`` rows of each unit, numbered in the order of their codes; a keyed hash chooses among the numbers."""
         key = entropy_bytes(_KEY_BYTES).hex()
-        rows = exp.select("*", "COUNT(*) OVER (PARTITION BY u0) AS every").from_(rows.subquery("of_units"))
-        numbered = _numbered(rows, ["u0"], [name for name in names if name != "u0"] or ["u0"], "place")
-        turns = [self.hashed(sql(":key || u0 || ':' || CAST(place AS TEXT)", key=f"{key}:")), "place"]
+        rows = exp.select("*", "COUNT(*) OVER (PARTITION BY u0) AS every").from_(
+            rows.subquery("of_units")
+        )
+        numbered = _numbered(
+            rows, ["u0"], [name for name in names if name != "u0"] or ["u0"], "place"
+        )
+        turns = [
+            self.hashed(sql(":key || u0 || ':' || CAST(place AS TEXT)", key=f"{key}:")),
+            "place",
+        ]
         if wish.max_per_cell is not None:
             alike = ["u0", *_cell(wish, wish.max_per_cell.attributes)]
             numbered = _numbered(numbered, alike, turns, "within", wish.max_per_cell.rows)
@@ -213,12 +333,21 @@ def _key(engine: Engine, name: str) -> Expression | None:
     """Return the string form by which units are told apart, as SQL, null where a row has none; None if the column has no such SQL."""
     value = engine.values.get(name)
     form = None if value is None else unit_of(value)
-    return None if value is None or form is None else sql("CASE WHEN :null THEN NULL ELSE :form END", null=value.is_missing(), form=form)
+    return (
+        None
+        if value is None or form is None
+        else sql("CASE WHEN :null THEN NULL ELSE :form END", null=value.is_missing(), form=form)
+    )
 
 
 def _selected(columns: Mapping[str, Expression], source: Expression) -> exp.Select:
     """Return the query for these columns, or for a constant if there are none, as a query must have a column."""
-    return exp.select(*[exp.alias_(it.copy(), name) for name, it in (columns or {"nothing": sql(":zero", zero=0)}).items()]).from_(source)
+    return exp.select(
+        *[
+            exp.alias_(it.copy(), name)
+            for name, it in (columns or {"nothing": sql(":zero", zero=0)}).items()
+        ]
+    ).from_(source)
 
 
 def _kept(wish: Wish) -> list[Expression]:
@@ -230,25 +359,53 @@ def _cell(wish: Wish, attributes: Sequence[str]) -> list[str]:
     return [f"c{list(wish.rules).index(name)}" for name in attributes]
 
 
-def _numbered(rows: exp.Select, alike: Sequence[str], order: Sequence[str | Expression], name: str, most: int | None = None) -> exp.Select:
+def _numbered(
+    rows: exp.Select,
+    alike: Sequence[str],
+    order: Sequence[str | Expression],
+    name: str,
+    most: int | None = None,
+) -> exp.Select:
     """Number the rows that agree in some columns, in an order; keep those numbered up to ``most``."""
-    turns = exp.Order(expressions=[exp.Ordered(this=exp.maybe_parse(column).copy(), nulls_first=True) for column in order])
-    number = exp.Window(this=exp.RowNumber(), partition_by=[exp.column(column) for column in alike], order=turns)
+    turns = exp.Order(
+        expressions=[
+            exp.Ordered(this=exp.maybe_parse(column).copy(), nulls_first=True) for column in order
+        ]
+    )
+    number = exp.Window(
+        this=exp.RowNumber(), partition_by=[exp.column(column) for column in alike], order=turns
+    )
     numbered = exp.select("*", exp.alias_(number, name)).from_(rows.subquery(f"before_{name}"))
-    return numbered if most is None else exp.select("*").from_(numbered.subquery(f"by_{name}")).where(sql(f"{name} <= :most", most=most))
+    return (
+        numbered
+        if most is None
+        else exp.select("*")
+        .from_(numbered.subquery(f"by_{name}"))
+        .where(sql(f"{name} <= :most", most=most))
+    )
 
 
 def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: Wish) -> exp.Select:
     """Return the query for counts and sums of every cell of some marginals; in a row of one marginal, cells of others are null."""
     numbers = ["COUNT(*) AS n"]
     for number, measure in enumerate(wish.sums.values()):
-        amount = f"CASE WHEN w{number} = 1 THEN 1 ELSE 0 END" if isinstance(measure, UnitCount) else f"v{number}"
+        amount = (
+            f"CASE WHEN w{number} = 1 THEN 1 ELSE 0 END"
+            if isinstance(measure, UnitCount)
+            else f"v{number}"
+        )
         numbers.append(f"CAST(COALESCE(SUM({amount}), 0) AS BIGINT) AS s{number}")
     sets = [_cell(wish, cover) for cover in covers]
     used = sorted({name for names in sets for name in names}, key=lambda name: int(name[1:]))
     query = exp.select(*used, *numbers).from_(rows.subquery("kept"))
     if len(sets) > 1:
-        return query.group_by(exp.GroupingSets(expressions=[exp.Tuple(expressions=[exp.column(name) for name in names]) for names in sets]))
+        return query.group_by(
+            exp.GroupingSets(
+                expressions=[
+                    exp.Tuple(expressions=[exp.column(name) for name in names]) for names in sets
+                ]
+            )
+        )
     return query.group_by(*sets[0]) if sets[0] else query
 
 
@@ -264,10 +421,15 @@ def _tables(answer: Any, cover: tuple[str, ...], wish: Wish) -> Iterator[tuple[W
     answer = answer.filter(pa.array(of_cover))
     shape = tuple(wish.rules[name].size for name in cover)
     cells = [answer.column(column).cast(pa.int64()).to_numpy() for column in columns]
-    where = np.ravel_multi_index(cells, shape) if cover else np.zeros(answer.num_rows, dtype=np.int64)
+    where = (
+        np.ravel_multi_index(cells, shape) if cover else np.zeros(answer.num_rows, dtype=np.int64)
+    )
     if len(np.unique(where)) != len(where):
         raise InternalError("A cell was counted twice; please report this.")
-    numbers: dict[str | None, str] = {None: "n", **{name: f"s{number}" for number, name in enumerate(wish.sums)}}
+    numbers: dict[str | None, str] = {
+        None: "n",
+        **{name: f"s{number}" for number, name in enumerate(wish.sums)},
+    }
     for measure, column in numbers.items():
         if measure in wish.tables:
             counts = np.zeros(math.prod(shape), dtype=np.int64)
@@ -282,7 +444,8 @@ class Type:
     Attributes:
         read: makes a column of the array that comes.
         held: what an engine's value of it holds; None: its rows are read.
-        selected: what is sent for in place of a column, so that no value makes it fail; None: the column.
+        selected: what is sent for in place of a column, so that no value makes it fail; None: the
+            column.
         value: the expression of what it holds; None: what is sent for.
     """
 
@@ -307,11 +470,15 @@ def values_of(types: Mapping[str, Type]) -> dict[str, Value]:
     'integer'
     """
     return {
-        name: Value(kind.held, replace(kind, selected=kind.value or kind.selected).sent(name)) for name, kind in types.items() if kind.held
+        name: Value(kind.held, replace(kind, selected=kind.value or kind.selected).sent(name))
+        for name, kind in types.items()
+        if kind.held
     }
 
 
-def engine_source(engine: Engine, types: Mapping[str, Type], kinds: Sequence[tuple[str, str]], session: Session) -> Source:
+def engine_source(
+    engine: Engine, types: Mapping[str, Type], kinds: Sequence[tuple[str, str]], session: Session
+) -> Source:
     """Return the source whose rows an engine can count.
 
     Args:
@@ -322,10 +489,22 @@ def engine_source(engine: Engine, types: Mapping[str, Type], kinds: Sequence[tup
     """
 
     def chunks(columns: list[str]) -> Chunks[Column]:
-        query = _selected({f"c{number}": types[name].sent(name) for number, name in enumerate(columns)}, engine.relation.copy())
+        query = _selected(
+            {f"c{number}": types[name].sent(name) for number, name in enumerate(columns)},
+            engine.relation.copy(),
+        )
         with session(engine.what) as run:
-            yield from in_chunks(run(query), [(number, types[name].read) for number, name in enumerate(columns)])
+            yield from in_chunks(
+                run(query), [(number, types[name].read) for number, name in enumerate(columns)]
+            )
 
     unread = {name: kind for name, kind in kinds if types[name] is UNREAD}
     names = tuple(name for name, _ in kinds)
-    return Source(what=engine.what, names=names, total=None, encoded=by_columns(chunks), strange=unread, engine=engine)
+    return Source(
+        what=engine.what,
+        names=names,
+        total=None,
+        encoded=by_columns(chunks),
+        strange=unread,
+        engine=engine,
+    )

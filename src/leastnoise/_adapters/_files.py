@@ -1,15 +1,19 @@
 """Files: CSV, plain or compressed by gzip, from bytes to lines to fields (E1, E2); Parquet; and several files as one source.
 
-1. A line ends with LF. One CR before the LF belongs to the end; any other CR is a byte like others. What follows the last LF is a line if
+1. A line ends with LF. One CR before the LF belongs to the end; any other CR is a byte like others.
+  What follows the last LF is a line if
    it is not empty.
-2. A line is a record, whatever it holds: nothing in one line has an effect on another, and a field cannot hold a line break.
-3. A line is cut at its delimiters. A field that begins with ``"`` must end with ``"``, may hold delimiters, and ``""`` within it means one
+2. A line is a record, whatever it holds: nothing in one line has an effect on another, and a field
+  cannot hold a line break.
+3. A line is cut at its delimiters. A field that begins with ``"`` must end with ``"``, may hold
+  delimiters, and ``""`` within it means one
    ``"``.
-4. A line is dropped if it does not have as many fields as the header has names, has a field that is quoted otherwise, or is longer than
+4. A line is dropped if it does not have as many fields as the header has names, has a field that is
+  quoted otherwise, or is longer than
    ``LONGEST`` bytes. An empty line is a null where there is one column.
 
-Lines without quotes, and lines in which quotes only surround whole fields, are cut by arithmetic on the places of all delimiters at once.
-The others are cut one by one.
+Lines without quotes, and lines in which quotes only surround whole fields, are cut by arithmetic on
+the places of all delimiters at once. The others are cut one by one.
 
 Of several files, only names decide which these are, never what files hold.
 """
@@ -70,7 +74,8 @@ _LF, _CR, _QUOTE = 10, 13, 34
 Bytes = npt.NDArray[np.uint8]
 Item = TypeVar("Item")
 Made = TypeVar("Made")
-# A field of fewer bytes is told apart as one whole number of so many, in which a 1 stands behind its last byte.
+# A field of fewer bytes is told apart as one whole number of so many, in which a 1 stands behind
+# its last byte.
 WORD = 8
 _END = np.array([1 << 8 * length for length in range(WORD)], dtype=np.uint64)
 # The header must end within this many bytes.
@@ -109,7 +114,9 @@ def split(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes] | N
     >>> split(b'1,"a"b', b","), split(b'"a', b",")
     (None, None)
     """
-    field = re.compile(rb'"([^"]*+(?:""[^"]*+)*+)"|(?:[^"%b][^%b]*+)?' % ((re.escape(delimiter),) * 2))
+    field = re.compile(
+        rb'"([^"]*+(?:""[^"]*+)*+)"|(?:[^"%b][^%b]*+)?' % ((re.escape(delimiter),) * 2)
+    )
     fields: list[bytes] = []
     at = 0
     while len(fields) < most:
@@ -126,11 +133,14 @@ def split(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes] | N
     return None
 
 
-def cut(block: bytes, delimiter: bytes, width: int, wanted: Sequence[int]) -> tuple[int, Bytes, list[tuple[IntArray, IntArray]]]:
+def cut(
+    block: bytes, delimiter: bytes, width: int, wanted: Sequence[int]
+) -> tuple[int, Bytes, list[tuple[IntArray, IntArray]]]:
     r"""Cut a block of lines, each with its LF and of ``width`` fields, into the columns wanted, from 0.
 
     Returns:
-        The number of records, the bytes that their fields are in, and for each field wanted where it begins and ends in each record.
+        The number of records, the bytes that their fields are in, and for each field wanted where
+        it begins and ends in each record.
 
     >>> rows, text, ((begins, ends),) = cut(b'1,F\n2\n3,"M"\n', b",", 2, [1])
     >>> rows, [text[begin:end].tobytes() for begin, end in zip(begins, ends)]
@@ -152,19 +162,33 @@ def cut(block: bytes, delimiter: bytes, width: int, wanted: Sequence[int]) -> tu
     quotes = np.flatnonzero(buffer == _QUOTE)
     if len(quotes):
         within = np.searchsorted(quotes, ends) - np.searchsorted(quotes, begins)
-        wrapped = (within == 2) & (ends - begins >= 2) & (buffer[begins] == _QUOTE) & (buffer[ends - 1] == _QUOTE)
+        wrapped = (
+            (within == 2)
+            & (ends - begins >= 2)
+            & (buffer[begins] == _QUOTE)
+            & (buffer[ends - 1] == _QUOTE)
+        )
         plain = (wrapped | (within == 0)).all(axis=1)
         hard = np.zeros(len(feeds), dtype=np.bool_)
         hard[np.searchsorted(feeds, quotes)] = True
         hard[lines[plain]] = False
-        split_lines = {line: split(block[starts[line] : stops[line]], delimiter, width) for line in np.flatnonzero(hard & short).tolist()}
-        records = {line: of_line for line, of_line in split_lines.items() if of_line is not None and len(of_line) == width}
+        split_lines = {
+            line: split(block[starts[line] : stops[line]], delimiter, width)
+            for line in np.flatnonzero(hard & short).tolist()
+        }
+        records = {
+            line: of_line
+            for line, of_line in split_lines.items()
+            if of_line is not None and len(of_line) == width
+        }
         # their fields stand behind the block, and the lines in their order again
         texts = [field for of_line in records.values() for field in of_line]
         lengths = np.array([len(field) for field in texts], dtype=np.int64)
         behind = len(block) + np.cumsum(lengths)
         order = np.argsort(np.append(lines[plain], np.array([*records], dtype=np.int64)))
-        begins = np.vstack([(begins + wrapped)[plain], (behind - lengths).reshape(-1, width)])[order]
+        begins = np.vstack([(begins + wrapped)[plain], (behind - lengths).reshape(-1, width)])[
+            order
+        ]
         ends = np.vstack([(ends - wrapped)[plain], behind.reshape(-1, width)])[order]
         buffer = np.frombuffer(b"".join([block, *texts]), dtype=np.uint8)
     return len(begins), buffer, [(begins[:, position], ends[:, position]) for position in wanted]
@@ -178,7 +202,9 @@ def ahead(function: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[M
     >>> list(ahead(abs, [-1, 2, -3]))
     [1, 2, 3]
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     waiting: deque[Future[Made]] = deque()
     with ThreadPoolExecutor(cores, thread_name_prefix="leastnoise-read") as pool:
         for item in items:
@@ -208,17 +234,24 @@ def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
     words = np.ndarray(len(text) - WORD + 1, "<u8", text, strides=(1,))[begins]
     keys = (words & (ends_at - 1)) | ends_at
     # not pa.array, which loads pandas
-    encoded = pa.Array.from_buffers(pa.from_numpy_dtype(keys.dtype), len(keys), [None, pa.py_buffer(keys)]).dictionary_encode()
-    # the bytes below the highest bit, which stands behind the last of them, so that zeros at the end are told from none
-    data = [key.to_bytes(WORD, "little")[: key.bit_length() // 8] for key in encoded.dictionary.to_pylist()]
+    encoded = pa.Array.from_buffers(
+        pa.from_numpy_dtype(keys.dtype), len(keys), [None, pa.py_buffer(keys)]
+    ).dictionary_encode()
+    # the bytes below the highest bit, which stands behind the last of them, so that zeros at the
+    # end are told from none
+    data = [
+        key.to_bytes(WORD, "little")[: key.bit_length() // 8]
+        for key in encoded.dictionary.to_pylist()
+    ]
     return Column(data, None, np.from_dlpack(encoded.indices).astype(np.int64))
 
 
 def open_csv(path: Path, layout: CSV | None = None) -> Source:
     """Open a CSV file, plain or compressed; only its header is read.
 
-    Without a layout it is UTF-8 with a header, and the delimiter is the one of comma, semicolon, tab and bar that the header
-    holds most of. An `InputError` if it cannot be opened, or its first line is not a header.
+    Without a layout it is UTF-8 with a header, and the delimiter is the one of comma, semicolon,
+    tab and bar that the header holds most of. An `InputError` if it cannot be opened, or its first
+    line is not a header.
     """
     what = message(CSV_FILE, path=str(path))
     layout = layout or CSV(path)
@@ -228,12 +261,25 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
         raise InternalError("an encoding must be one character for each byte; please report this.")
     # a file without a header begins with a row, which has no say in anything
     line = _first_line(path, what, layout) if headed else ""
-    mark = layout.delimiter or max(("\t" if ".tsv" in path.name.lower() else "") + _DELIMITERS, key=line.count)
+    mark = layout.delimiter or max(
+        ("\t" if ".tsv" in path.name.lower() else "") + _DELIMITERS, key=line.count
+    )
     delimiter = mark.encode()
     if len(delimiter) != 1 or delimiter in b'"\r\n':  # at which no line may be cut
         raise InternalError("a delimiter must be one byte that ends no line; please report this.")
-    fields = split(line.encode(), delimiter) if isinstance(layout.header, bool) else [name.encode() for name in layout.header]
-    if fields is None or not any(fields) or (headed and any(ord(character) < 32 and character not in {"\t", mark} for character in line)):
+    fields = (
+        split(line.encode(), delimiter)
+        if isinstance(layout.header, bool)
+        else [name.encode() for name in layout.header]
+    )
+    if (
+        fields is None
+        or not any(fields)
+        or (
+            headed
+            and any(ord(character) < 32 and character not in {"\t", mark} for character in line)
+        )
+    ):
         raise InputError(message(NO_HEADER, what=what))
     names = [field.decode() for field in fields]
 
@@ -245,7 +291,8 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
             text = np.append(text, np.zeros(WORD, dtype=np.uint8))
             read = [to_texts(text, *field) for field in fields]
             return rows, read if characters is None else [
-                replace(column, data=[_text(raw, characters) for raw in column.data]) for column in read
+                replace(column, data=[_text(raw, characters) for raw in column.data])
+                for column in read
             ]
 
         try:
@@ -261,7 +308,9 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
 
 def _text(raw: Any, characters: str) -> object:
     """Decode bytes one by one; with a byte that has no character (U+FFFE) they are no value."""
-    decoded = codecs.charmap_decode(raw, "replace", characters)[0]  # so that it cannot fail, whatever the bytes are
+    decoded = codecs.charmap_decode(raw, "replace", characters)[
+        0
+    ]  # so that it cannot fail, whatever the bytes are
     return STRANGE if "\ufffd" in decoded else decoded
 
 
@@ -280,9 +329,15 @@ def _first_line(path: Path, what: str, layout: CSV) -> str:
         raise InputError(message(LONG_HEADER, what=what, most=_HEADER))
     try:
         line = line.removesuffix(b"\n").removesuffix(b"\r")
-        return line.decode("utf-8-sig") if layout.characters is None else codecs.charmap_decode(line, "strict", layout.characters)[0]
+        return (
+            line.decode("utf-8-sig")
+            if layout.characters is None
+            else codecs.charmap_decode(line, "strict", layout.characters)[0]
+        )
     except UnicodeDecodeError:
-        raise InputError(message(OTHER_ENCODING, what=what, encoding=layout.encoding.upper())) from None
+        raise InputError(
+            message(OTHER_ENCODING, what=what, encoding=layout.encoding.upper())
+        ) from None
 
 
 CSV_FILES = FileKind(name="CSV", endings=(".csv", ".csv.gz", ".tsv", ".tsv.gz"), open=open_csv)
@@ -303,13 +358,20 @@ def open_parquet(path: Path) -> Source:
 
     def chunks(columns: list[str]) -> Chunks[Column]:
         try:
-            yield from in_chunks(opened.iter_batches(batch_size=CHUNK, columns=columns), [(name, to_column) for name in columns])
+            yield from in_chunks(
+                opened.iter_batches(batch_size=CHUNK, columns=columns),
+                [(name, to_column) for name in columns],
+            )
         except (pa.ArrowException, OSError):
             # their own text may quote the file
             raise InputError(message(NOT_WHOLE, what=what)) from None
 
     return Source(
-        what=what, names=tuple(schema.names), total=opened.metadata.num_rows, encoded=by_columns(chunks), strange=strange_types(schema)
+        what=what,
+        names=tuple(schema.names),
+        total=opened.metadata.num_rows,
+        encoded=by_columns(chunks),
+        strange=strange_types(schema),
     )
 
 
@@ -326,10 +388,10 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     """Open the files that a path means, one after the other as one source.
 
     Raises:
-        InputError: as for `files`; or a file is there twice, the files do not have the same columns, or a layout is given of files that
-            are no CSV.
-        InternalError: a file is neither the path's own nor below it, or below what a pattern begins with; or is not of the kind that its
-            name says.
+        InputError: as for `files`; or a file is there twice, the files do not have the same
+            columns, or a layout is given of files that are no CSV.
+        InternalError: a file is neither the path's own nor below it, or below what a pattern begins
+            with; or is not of the kind that its name says.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for name in ("b.csv", "a.csv"):
@@ -343,19 +405,33 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     kind = matched[0][1]  # of all
     root = Path(os.fsdecode(path))
     # itself, or what its pattern begins with, as they are without ".."
-    below = os.path.abspath(root if root.exists() else next(up for up in (root, *root.parents) if not glob.has_magic(str(up))))  # noqa: PTH100
+    below = os.path.abspath(  # noqa: PTH100
+        root
+        if root.exists()
+        else next(up for up in (root, *root.parents) if not glob.has_magic(str(up)))
+    )  # noqa: PTH100, RUF100
     others = [file for file, _ in matched if not Path(os.path.abspath(file)).is_relative_to(below)]  # noqa: PTH100
-    if others or kind not in KINDS or not all(file.name.lower().endswith(kind.endings) for file, _ in matched):
-        raise InternalError("the files of a source must be below its path and of the kind that their names say; please report this.")
+    if (
+        others
+        or kind not in KINDS
+        or not all(file.name.lower().endswith(kind.endings) for file, _ in matched)
+    ):
+        raise InternalError(
+            "the files of a source must be below its path and of the kind that their names say; "
+            "please report this."
+        )
     # of whom a row twice would be two
-    if len({(entry.st_dev, entry.st_ino) for entry in (file.stat() for file, _ in matched)}) < len(matched):
+    if len({(entry.st_dev, entry.st_ino) for entry in (file.stat() for file, _ in matched)}) < len(
+        matched
+    ):
         raise InputError(message(ONE_FILE_TWICE, path=os.fsdecode(path)))
     if layout is not None and kind is not CSV_FILES:
         raise InputError(message(NO_CSV_LAYOUT, path=os.fsdecode(path)))
     open_one = kind.open if layout is None else partial(open_csv, layout=layout)
     if len(matched) == 1:
         return open_one(matched[0][0])
-    # of all files only these facts are kept, not the files themselves: there may be more than a process may hold open
+    # of all files only these facts are kept, not the files themselves: there may be more than a
+    # process may hold open
     first: Source | None = None
     strange: dict[str, str] = {}
     total: int | None = 0
@@ -372,4 +448,6 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
             yield from open_one(file).encoded(wanted)
 
     what = f"the source of {len(matched)} files {os.fsdecode(path)!r}"
-    return Source(what=what, names=first.names if first else (), total=total, encoded=encoded, strange=strange)
+    return Source(
+        what=what, names=first.names if first else (), total=total, encoded=encoded, strange=strange
+    )

@@ -5,19 +5,41 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from leastnoise._adapters._column import CHUNK, STRANGE, Chunks, Column, Source, by_columns, in_chunks, strange, strange_types, to_column
+from leastnoise._adapters._column import (
+    CHUNK,
+    STRANGE,
+    Chunks,
+    Column,
+    Source,
+    by_columns,
+    in_chunks,
+    strange,
+    strange_types,
+    to_column,
+)
 from leastnoise._adapters._places import NAMES_TWICE, NO_DUCKDB, NO_FRAME, STORED, DatabaseTable
 from leastnoise._adapters._values import unless_it_raises
 from leastnoise._check import InputError, message
 
 # datetime is exact: a duration and a time of day have no string form in the rule
-_HELD = (nw.Boolean, nw.String, nw.Categorical, nw.Enum, nw.Object, nw.Date, nw.Datetime, nw.Binary, nw.Unknown)
+_HELD = (
+    nw.Boolean,
+    nw.String,
+    nw.Categorical,
+    nw.Enum,
+    nw.Object,
+    nw.Date,
+    nw.Datetime,
+    nw.Binary,
+    nw.Unknown,
+)
 
 
 def open_frame(frame: Any) -> Source | None:
     """Open a data frame, eager or lazy, of pandas, Polars, PyArrow, Ibis or narwhals; only its schema is read.
 
-    None if this is not a frame that narwhals knows; an `InputError` if a column name is there twice.
+    None if this is not a frame that narwhals knows; an `InputError` if a column name is there
+    twice.
     """
     try:
         native = nw.from_native(frame, pass_through=False)
@@ -31,7 +53,11 @@ def open_frame(frame: Any) -> Source | None:
     lazy = isinstance(native, nw.LazyFrame)
     try:
         # pandas allows names that are not text; no domain can name them
-        names = tuple(name for name in (native.collect_schema() if lazy else native.columns) if isinstance(name, str))
+        names = tuple(
+            name
+            for name in (native.collect_schema() if lazy else native.columns)
+            if isinstance(name, str)
+        )
         kinds = native.collect_schema() if lazy else {name: _kind(native[name]) for name in names}
     except Exception:  # noqa: BLE001 - a lazy query that cannot run, whose error may quote a row
         raise InputError(message(NO_FRAME, what=what)) from None
@@ -46,8 +72,18 @@ def open_frame(frame: Any) -> Source | None:
             part = eager[start : start + CHUNK]
             yield len(part), [_column(part[name]) for name in columns]
 
-    unread = {name: str(kind) for name, kind in kinds.items() if not (kind.is_numeric() or isinstance(kind, _HELD))}
-    return Source(what=what, names=names, total=None if lazy else len(native), encoded=by_columns(chunks), strange=unread)
+    unread = {
+        name: str(kind)
+        for name, kind in kinds.items()
+        if not (kind.is_numeric() or isinstance(kind, _HELD))
+    }
+    return Source(
+        what=what,
+        names=names,
+        total=None if lazy else len(native),
+        encoded=by_columns(chunks),
+        strange=unread,
+    )
 
 
 def _open_table(table: Any, what: str) -> Source:
@@ -57,7 +93,11 @@ def _open_table(table: Any, what: str) -> Source:
         yield from in_chunks(table.to_batches(), [(name, to_column) for name in columns])
 
     return Source(
-        what=what, names=tuple(table.column_names), total=table.num_rows, encoded=by_columns(chunks), strange=strange_types(table.schema)
+        what=what,
+        names=tuple(table.column_names),
+        total=table.num_rows,
+        encoded=by_columns(chunks),
+        strange=strange_types(table.schema),
     )
 
 
@@ -71,7 +111,9 @@ def _column(series: Any) -> Column:
     """Take a column without ever failing on a value."""
     try:
         # Python objects keep their own types: 1, True and 1.0 are different to the rule
-        if not isinstance(_kind(series), nw.Object) and getattr(series.to_native(), "dtype", None) != np.dtype(object):
+        if not isinstance(_kind(series), nw.Object) and getattr(
+            series.to_native(), "dtype", None
+        ) != np.dtype(object):
             array = series.to_arrow()
             return to_column(array.combine_chunks() if hasattr(array, "combine_chunks") else array)
     except Exception:  # noqa: BLE001, S110 - no Arrow type for it, or a value that has no Arrow form; take Python's values
@@ -83,7 +125,12 @@ def _column(series: Any) -> Column:
 
 
 _AS_TEXT = {"HUGEINT", "UHUGEINT", "UUID", "JSON"}
-_READ = {*_AS_TEXT, *(f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG")), "INTEGER", "UINTEGER"}
+_READ = {
+    *_AS_TEXT,
+    *(f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG")),
+    "INTEGER",
+    "UINTEGER",
+}
 _READ |= {"BOOLEAN", "FLOAT", "DOUBLE", "VARCHAR", "BLOB", "DATE", '"NULL"'}
 _PARAMETRIC = ("DECIMAL", "ENUM", "TIMESTAMP")
 
@@ -95,7 +142,9 @@ def open_database(source: DatabaseTable, path: str) -> Source:
     what = message(STORED, table=source.table, engine="DuckDB")
     table = ".".join(map(_quoted, source.parts))
     try:
-        return open_relation(duckdb.connect(path, read_only=True).sql(f"SELECT * FROM {table}"), what)  # noqa: S608 - quoted
+        connection = duckdb.connect(path, read_only=True)
+        query = f"SELECT * FROM {table}"  # noqa: S608 - the name is quoted
+        return open_relation(connection.sql(query), what)
     except duckdb.Error:
         raise InputError(message(NO_DUCKDB, what=what, connection=source.connection)) from None
 
@@ -107,20 +156,41 @@ def open_relation(relation: Any, what: str = "the DuckDB relation") -> Source:
 
     names = tuple(str(name) for name in relation.columns)
     types = dict(zip(names, map(str, relation.types), strict=True))
-    unread = {name: kind for name, kind in types.items() if kind.endswith("]") or not (kind in _READ or kind.startswith(_PARAMETRIC))}
+    unread = {
+        name: kind
+        for name, kind in types.items()
+        if kind.endswith("]") or not (kind in _READ or kind.startswith(_PARAMETRIC))
+    }
 
     def sent(name: str) -> str:
         quoted = _quoted(name)
-        return f"({quoted} IS NULL)" if name in unread else f"CAST({quoted} AS VARCHAR)" if types[name] in _AS_TEXT else quoted
+        return (
+            f"({quoted} IS NULL)"
+            if name in unread
+            else f"CAST({quoted} AS VARCHAR)"
+            if types[name] in _AS_TEXT
+            else quoted
+        )
 
     def chunks(columns: list[str]) -> Chunks[Column]:
-        wanted = ", ".join(f"{sent(name)} AS c{number}" for number, name in enumerate(columns)) or "0 AS c0"
+        wanted = (
+            ", ".join(f"{sent(name)} AS c{number}" for number, name in enumerate(columns))
+            or "0 AS c0"
+        )
         try:
             batches = pa.RecordBatchReader.from_stream(relation.project(wanted))
-            yield from in_chunks(batches, [(number, strange if name in unread else to_column) for number, name in enumerate(columns)])
+            yield from in_chunks(
+                batches,
+                [
+                    (number, strange if name in unread else to_column)
+                    for number, name in enumerate(columns)
+                ],
+            )
         except (duckdb.Error, pa.ArrowException):
             # their own text may quote a row
-            raise InputError(f"{what} cannot be computed. Run it by itself first, to see its own error.") from None
+            raise InputError(
+                f"{what} cannot be computed. Run it by itself first, to see its own error."
+            ) from None
 
     return Source(what=what, names=names, total=None, encoded=by_columns(chunks), strange=unread)
 

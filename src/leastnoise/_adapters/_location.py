@@ -61,7 +61,12 @@ def join_facts(source: Any) -> dict[str, Any]:
     """
     if not isinstance(source, Joined):
         return {}
-    return {"table": dataset_name(source.second) or "", "on": source.own, "key": source.key, "public": source.public}
+    return {
+        "table": dataset_name(source.second) or "",
+        "on": source.own,
+        "key": source.key,
+        "public": source.public,
+    }
 
 
 def protected_tables(source: Any) -> tuple[Any, ...]:
@@ -70,13 +75,19 @@ def protected_tables(source: Any) -> tuple[Any, ...]:
     >>> protected_tables("visits.csv"), protected_tables(ln.Joined("visits.csv", "patients.csv", on="patient_id"))
     (('visits.csv',), ('visits.csv', 'patients.csv'))
     """
-    return (source.data, source.second)[: 1 if source.public else 2] if isinstance(source, Joined) else (source,)
+    return (
+        (source.data, source.second)[: 1 if source.public else 2]
+        if isinstance(source, Joined)
+        else (source,)
+    )
 
 
 def _folder_of_pattern(path: Path) -> Path | None:
     if not glob.has_magic(str(path)) or path.exists():
         return None
-    first = next(folder for folder in reversed([path, *path.parents]) if glob.has_magic(folder.name))
+    first = next(
+        folder for folder in reversed([path, *path.parents]) if glob.has_magic(folder.name)
+    )
     return first.parent.absolute()
 
 

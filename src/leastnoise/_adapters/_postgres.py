@@ -15,20 +15,26 @@ from leastnoise._adapters._places import NO_POSTGRES, STORED, DatabaseTable
 from leastnoise._adapters._sql import Expression, sql
 from leastnoise._check import InputError, message
 
-# Hash tables of Postgres are spilled to its disk beyond its own bound, and 100 sets of a table are a single pass over its rows.
+# Hash tables of Postgres are spilled to its disk beyond its own bound, and 100 sets of a table are
+# a single pass over its rows.
 _MOST_SETS = 100
 _LATEST = 2**63 - 1
 # Half of the least double, which is rounded to 0, in all its digits.
 _NEAR = str(Context(prec=800).power(2, -1075))
 _COLUMNS = """SELECT attname::text AS name, format_type(atttypid, NULL) AS kind FROM pg_attribute
 WHERE attrelid = to_regclass({}) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
-_START = ("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY", "SET LOCAL standard_conforming_strings = on")
+_START = (
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
+    "SET LOCAL standard_conforming_strings = on",
+)
 
 
 def _days(column: Expression) -> Expression:
     """Return days since 1970; infinite dates become days far beyond every domain."""
     written = "CASE WHEN :it IS NULL THEN NULL WHEN ISFINITE(:it) THEN CAST(:it - CAST('1970-01-01' AS DATE) AS INT)"
-    return sql(f"{written} WHEN :it > '1970-01-01' THEN {2**31 - 1} ELSE {1 - 2**31} END", it=column)
+    return sql(
+        f"{written} WHEN :it > '1970-01-01' THEN {2**31 - 1} ELSE {1 - 2**31} END", it=column
+    )
 
 
 def _microseconds(column: Expression) -> Expression:
@@ -42,11 +48,21 @@ def _as_double(column: Expression) -> Expression:
     """Return a decimal of any length as a double; CASE keeps decimals beyond the doubles, or below the least one, from being an error."""
     written = "CASE WHEN :it = CAST('NaN' AS DECIMAL) THEN CAST('NaN' AS DOUBLE) WHEN ABS(:it) <= CAST(:near AS DECIMAL) THEN :zero"
     written += " WHEN ABS(:it) <= CAST('1e300' AS DECIMAL) THEN CAST(:it AS DOUBLE) WHEN :it > 0 THEN CAST('Infinity' AS DOUBLE)"
-    return sql(f"{written} WHEN :it <= 0 THEN CAST('-Infinity' AS DOUBLE) ELSE NULL END", it=column, near=_NEAR, zero=0.0)
+    return sql(
+        f"{written} WHEN :it <= 0 THEN CAST('-Infinity' AS DOUBLE) ELSE NULL END",
+        it=column,
+        near=_NEAR,
+        zero=0.0,
+    )
 
 
 _as_text = partial(sql, "CAST(:it AS TEXT)")
-_TEXT = Type(to_column, "text", lambda it: _as_text(it=it), lambda it: sql('CAST(:it AS TEXT) COLLATE "C"', it=it))
+_TEXT = Type(
+    to_column,
+    "text",
+    lambda it: _as_text(it=it),
+    lambda it: sql('CAST(:it AS TEXT) COLLATE "C"', it=it),
+)
 _TEXTS = ("text", "character varying", "character")
 _DECIMAL = Type(
     lambda array: Column([None if text is None else Decimal(text) for text in array.to_pylist()]),
@@ -64,14 +80,17 @@ _TYPES = {
     "uuid": Type(to_column, selected=lambda it: _as_text(it=it)),
     "date": Type(partial(since_1970, unit="D"), "day", _days),
     "timestamp without time zone": Type(partial(since_1970, unit="us"), "stamp", _microseconds),
-    "timestamp with time zone": Type(partial(since_1970, unit="us", zoned=True), "instant", _microseconds),
+    "timestamp with time zone": Type(
+        partial(since_1970, unit="us", zoned=True), "instant", _microseconds
+    ),
 }
 
 
 def open_postgres(source: DatabaseTable) -> Source:
     """Open a table or view of a server; only its columns' names and types are read.
 
-    An `InputError`, without a word of the server's own, which may hold a password, if it cannot be reached or has no such table.
+    An `InputError`, without a word of the server's own, which may hold a password, if it cannot be
+    reached or has no such table.
     """
     relation = exp.Table(this=exp.to_identifier(source.parts[-1], quoted=True))
     if len(source.parts) == 2:
@@ -79,11 +98,21 @@ def open_postgres(source: DatabaseTable) -> Source:
     what, url = message(STORED, table=source.table, engine="PostgreSQL"), source.url()
     session = _session(source, url)
     with session(what) as run:
-        described = run(_COLUMNS.format(exp.Literal.string(relation.sql("postgres")).sql("postgres"))).read_all()
+        described = run(
+            _COLUMNS.format(exp.Literal.string(relation.sql("postgres")).sql("postgres"))
+        ).read_all()
         kinds = [(row["name"], row["kind"]) for row in described.to_pylist()]
-        (encoding,) = run("SELECT current_setting('server_encoding') AS encoding").read_all().column("encoding").to_pylist()
+        (encoding,) = (
+            run("SELECT current_setting('server_encoding') AS encoding")
+            .read_all()
+            .column("encoding")
+            .to_pylist()
+        )
     if not kinds:
-        raise InputError(f"{what} does not exist, or has no columns. Write its name as it is stored, with its schema: public.visits.")
+        raise InputError(
+            f"{what} does not exist, or has no columns. Write its name as it is stored, with its "
+            "schema: public.visits."
+        )
     types = _types_of(dict(kinds), unicode=encoding == "UTF8")
     engine = Engine(
         what=what,
@@ -104,14 +133,18 @@ def _types_of(kinds: Mapping[str, str], *, unicode: bool) -> dict[str, Type]:
     return {name: types.get(kind, UNREAD) for name, kind in kinds.items()}
 
 
-def _session(source: DatabaseTable, url: str) -> Callable[[str], AbstractContextManager[Callable[[str | exp.Select], Any]]]:
+def _session(
+    source: DatabaseTable, url: str
+) -> Callable[[str], AbstractContextManager[Callable[[str | exp.Select], Any]]]:
     """Return a maker of transactions that only read, each on one snapshot."""
     import pyarrow as pa
 
     try:
         import adbc_driver_postgresql.dbapi as driver
     except ImportError:
-        raise InputError("Tables of PostgreSQL need the extra 'postgres': pip install 'leastnoise[postgres]'.") from None
+        raise InputError(
+            "Tables of PostgreSQL need the extra 'postgres': pip install 'leastnoise[postgres]'."
+        ) from None
 
     @contextmanager
     def session(what: str) -> Iterator[Callable[[str | exp.Select], Any]]:
@@ -127,6 +160,8 @@ def _session(source: DatabaseTable, url: str) -> Callable[[str], AbstractContext
                 yield run
         except (driver.Error, pa.ArrowException, OSError):
             # its own text may quote the password, the query or a row
-            raise InputError(message(NO_POSTGRES, what=what, connection=source.connection)) from None
+            raise InputError(
+                message(NO_POSTGRES, what=what, connection=source.connection)
+            ) from None
 
     return session

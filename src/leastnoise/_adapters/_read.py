@@ -16,7 +16,14 @@ import numpy as np
 from leastnoise._adapters._column import Chunks, Column, Encoders, Source, Wish
 from leastnoise._adapters._encode import amount_encoder, cell_encoder
 from leastnoise._adapters._location import check_unit
-from leastnoise._adapters._places import CSV, NO_SOURCE, STRANGE_COLUMN, DatabaseTable, Joined, no_column
+from leastnoise._adapters._places import (
+    CSV,
+    NO_SOURCE,
+    STRANGE_COLUMN,
+    DatabaseTable,
+    Joined,
+    no_column,
+)
 from leastnoise._adapters._units import MOST_CUT, Units, numbering, unit_key, usage_table
 from leastnoise._adapters._values import is_null, is_spelled_null, text
 from leastnoise._check import InputError, message, refuse, whole
@@ -24,7 +31,8 @@ from leastnoise._check.arrays import Array, BoolArray, IntArray
 from leastnoise._domain import DROP, Domain, Keys, PerCell, Rule, UnitCount, parts
 from leastnoise._table import Table
 
-# In place of the partner of a row, or of its key, where there is none; and of a partner whose key comes more than once.
+# In place of the partner of a row, or of its key, where there is none; and of a partner whose key
+# comes more than once.
 NONE, SEVERAL = -1, -2
 Progress = Callable[[int, int | None], object]
 
@@ -34,10 +42,12 @@ class Wanted:
     """What is wanted of a source.
 
     Args:
-        attributes: those to read, None for all of the domain; the others are not looked at and drop no row.
+        attributes: those to read, None for all of the domain; the others are not looked at and drop
+            no row.
         measures: those to read, None for all of the domain.
-        tables: for each measure that is summed, or None for rows, the attributes of every marginal that will be asked of the table; None
-            where that is not known. A source that is an engine then encodes, bounds and counts the rows itself, if it can.
+        tables: for each measure that is summed, or None for rows, the attributes of every marginal
+            that will be asked of the table; None where that is not known. A source that is an
+            engine then encodes, bounds and counts the rows itself, if it can.
         usage: also count how many rows are used and how many are not, as the table's ``usage``.
     """
 
@@ -60,30 +70,36 @@ def read(
     """Read private rows and encode them, in one pass and chunk by chunk; or have them counted where they are.
 
     Args:
-        source: a path to a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or to a folder or pattern (``visits/*.csv``) of them; a pandas,
-            Polars (also lazy), PyArrow, Spark or Ibis table; a DuckDB relation; a `DatabaseTable`; or two of these `Joined`.
-        domain: the public domain; its attributes are columns of the source, its measures name theirs.
+        source: a path to a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or to a folder or pattern
+            (``visits/*.csv``) of them; a pandas, Polars (also lazy), PyArrow, Spark or Ibis table;
+            a DuckDB relation; a `DatabaseTable`; or two of these `Joined`.
+        domain: the public domain; its attributes are columns of the source, its measures name
+            theirs.
         wanted: what is wanted of it; None for everything that the domain names.
         unit_column: the column whose values are the privacy units; None: each row is a unit.
-        max_rows: how many rows a unit may keep; the others are left out by a random choice. 1 if each row is a unit.
+        max_rows: how many rows a unit may keep; the others are left out by a random choice. 1 if
+            each row is a unit.
         max_per_cell: how many of them in one cell of attributes that are read; None: all.
-        progress: called after each chunk with the number of rows read and the number there are, None where that is not known. These
-            numbers are private: show them to the data holder, write them nowhere.
+        progress: called after each chunk with the number of rows read and the number there are,
+            None where that is not known. These numbers are private: show them to the data holder,
+            write them nowhere.
 
     Returns:
         The encoded table. A row that the policies of the domain drop is not in it.
 
     Raises:
-        InputError: a source that is missing, of a type or kind not supported, or without a column that is needed. Never because of a
-            row, and never with a value of one.
+        InputError: a source that is missing, of a type or kind not supported, or without a column
+            that is needed. Never because of a row, and never with a value of one.
 
-    Guarantees: each row is encoded, or dropped, by a function of that row alone. If each row is a unit, adding or removing a row of the
-        source changes at most one row of the table. With ``unit_column``, adding or removing all rows of one unit changes at most
-        ``max_rows`` rows of the table, rows that are dropped as outside the domain included, and no more in one cell than
-        ``max_per_cell`` allows: the proof is at `Units.keep`.
-        A row of a CSV file is a line, whatever it holds (see `leastnoise._adapters._files`).
+    Guarantees: each row is encoded, or dropped, by a function of that row alone. If each row is a
+        unit, adding or removing a row of the source changes at most one row of the table. With
+        ``unit_column``, adding or removing all rows of one unit changes at most ``max_rows`` rows
+        of the table, rows that are dropped as outside the domain included, and no more in one cell
+        than ``max_per_cell`` allows: the proof is at `Units.keep`. A row of a CSV file is a line,
+        whatever it holds (see `leastnoise._adapters._files`).
 
-    Edge cases: rows whose unit is null are dropped; a source without rows gives an empty table; a malformed line of a CSV file is dropped
+    Edge cases: rows whose unit is null are dropped; a source without rows gives an empty table; a
+    malformed line of a CSV file is dropped
         by itself.
 
     >>> import duckdb
@@ -94,36 +110,79 @@ def read(
         raise refuse("domain", domain, "a Domain")
     most = whole("max_rows", max_rows, 1)
     if unit_column is None and most != 1:
-        raise refuse("max_rows", max_rows, "1 where each row is a unit", "Name the unit_column whose rows are to be bounded.")
+        raise refuse(
+            "max_rows",
+            max_rows,
+            "1 where each row is a unit",
+            "Name the unit_column whose rows are to be bounded.",
+        )
     wanted = wanted or Wanted()
-    sizes = {name: domain.cells(name) for name in (domain.names if wanted.attributes is None else wanted.attributes)}
-    sums = {name: domain.measure(name) for name in (domain.measures if wanted.measures is None else wanted.measures)}
+    sizes = {
+        name: domain.cells(name)
+        for name in (domain.names if wanted.attributes is None else wanted.attributes)
+    }
+    sums = {
+        name: domain.measure(name)
+        for name in (domain.measures if wanted.measures is None else wanted.measures)
+    }
     if unit_column is None and max_per_cell is not None:
-        raise refuse("max_per_cell", max_per_cell, "None where each row is a unit", "Name the unit_column whose rows are to be bounded.")
+        raise refuse(
+            "max_per_cell",
+            max_per_cell,
+            "None where each row is a unit",
+            "Name the unit_column whose rows are to be bounded.",
+        )
     units = None if unit_column is None else Units(max_per_cell, sizes)
-    counts = {name: summed.attributes for name, summed in sums.items() if isinstance(summed, UnitCount)}
+    counts = {
+        name: summed.attributes for name, summed in sums.items() if isinstance(summed, UnitCount)
+    }
     if counts and not (units and {*chain.from_iterable(counts.values())} <= {*sizes}):
-        raise refuse("a count of units", ", ".join(counts), "in a table whose rows have units, and of attributes that are read")
+        raise refuse(
+            "a count of units",
+            ", ".join(counts),
+            "in a table whose rows have units, and of attributes that are read",
+        )
     opened, names = opened_for(source, domain, list(sizes), list(sums), unit_column)
     rules = {name: domain.rule(name) for name in sizes}
     if opened.engine is not None and wanted.tables is not None:
-        bounds: dict[str, Any] = {"unit_column": unit_column, "max_rows": most, "max_per_cell": max_per_cell}
+        bounds: dict[str, Any] = {
+            "unit_column": unit_column,
+            "max_rows": most,
+            "max_per_cell": max_per_cell,
+        }
         wish = Wish(rules=rules, sums=sums, tables=wanted.tables, usage=wanted.usage, **bounds)
         counted = opened.engine.counts(wish, urandom)
         if counted is not None:
             tables, used = counted
-            return Table.counted(domain, list(sizes), list(sums), tables, usage=used and usage_table(used, unit_column, most), **bounds)
+            return Table.counted(
+                domain,
+                list(sizes),
+                list(sums),
+                tables,
+                usage=used and usage_table(used, unit_column, most),
+                **bounds,
+            )
     factors = [parts(measure) for measure in sums.values() if parts(measure)]
-    encoders = [*map(cell_encoder, rules.values()), *map(amount_encoder, chain.from_iterable(factors))]
+    encoders = [
+        *map(cell_encoder, rules.values()),
+        *map(amount_encoder, chain.from_iterable(factors)),
+    ]
     encoders += [] if units is None else [units.number]
     # small codes of the rows that are kept so far, and which rows of the source they were
-    types = [*(np.min_scalar_type(size - 1) for size in sizes.values()), *(np.dtype(np.int64) for _ in factors)]
+    types = [
+        *(np.min_scalar_type(size - 1) for size in sizes.values()),
+        *(np.dtype(np.int64) for _ in factors),
+    ]
     columns: list[list[Array]] = [[np.zeros(0, dtype=kind)] for kind in types]
     inside = [np.zeros(0, dtype=np.bool_)]
     for rows, encoded in opened.encoded([*zip(names, encoders, strict=True)]):
         codes, numbers = encoded[: len(rules)], iter(encoded[len(rules) :])
         amounts = [reduce(np.multiply, [next(numbers) for _ in factor]) for factor in factors]
-        inside.append(np.logical_and.reduce([np.ones(rows, dtype=np.bool_), *(column != DROP for column in codes)]))  # E4
+        inside.append(
+            np.logical_and.reduce(
+                [np.ones(rows, dtype=np.bool_), *(column != DROP for column in codes)]
+            )
+        )  # E4
         for chunks, column, kind in zip(columns, [*codes, *amounts], types, strict=True):
             chunks.append(column[inside[-1]].astype(kind))
         if units is not None:
@@ -132,15 +191,30 @@ def read(
             progress(sum(map(len, inside)), opened.total)
     kept_here = np.concatenate(inside)
     keep = np.ones(len(kept_here), dtype=np.bool_) if units is None else units.keep(most, urandom)
-    rows_kept, whole_columns = kept_here & keep, (_whole_column(parts, keep[kept_here]) for parts in columns)
+    rows_kept, whole_columns = (
+        kept_here & keep,
+        (_whole_column(parts, keep[kept_here]) for parts in columns),
+    )
     cells = {name: next(whole_columns) for name in sizes}
     values = {name: next(whole_columns) for name in sums if name not in counts}
     if units is not None:
-        values |= {name: units.worth(rows_kept, [cells[within] for within in cell]) for name, cell in counts.items()}
+        values |= {
+            name: units.worth(rows_kept, [cells[within] for within in cell])
+            for name, cell in counts.items()
+        }
     kept, counting = int(np.count_nonzero(rows_kept)), int(np.count_nonzero(keep))
     cut = 0 if units is None or not wanted.usage else units.cut(keep, MOST_CUT)
     beside = usage_table((kept, counting - kept, cut), unit_column, most) if wanted.usage else None
-    return Table(domain, cells, values, unit_column=unit_column, max_rows=most, max_per_cell=max_per_cell, rows=kept, usage=beside)
+    return Table(
+        domain,
+        cells,
+        values,
+        unit_column=unit_column,
+        max_rows=most,
+        max_per_cell=max_per_cell,
+        rows=kept,
+        usage=beside,
+    )
 
 
 def _whole_column(parts: list[Array], chosen: BoolArray) -> Array:
@@ -149,7 +223,13 @@ def _whole_column(parts: list[Array], chosen: BoolArray) -> Array:
     return column
 
 
-def check_source(source: Any, domain: Domain, attributes: Sequence[str], measures: Sequence[str], unit_column: str | None) -> None:
+def check_source(
+    source: Any,
+    domain: Domain,
+    attributes: Sequence[str],
+    measures: Sequence[str],
+    unit_column: str | None,
+) -> None:
     """Refuse, before anything is paid, what `read` would refuse before it reads a row, and columns of a type that no rule reads.
 
     Nothing that was opened is given away.
@@ -161,15 +241,22 @@ def check_source(source: Any, domain: Domain, attributes: Sequence[str], measure
     opened, names = opened_for(source, domain, attributes, measures, unit_column)
     for name in names:
         if name in opened.strange:
-            raise InputError(message(STRANGE_COLUMN, name=name, what=opened.what, kind=opened.strange[name]))
+            raise InputError(
+                message(STRANGE_COLUMN, name=name, what=opened.what, kind=opened.strange[name])
+            )
 
 
 def opened_for(
-    source: Any, domain: Domain, attributes: Sequence[str], measures: Sequence[str], unit_column: str | None
+    source: Any,
+    domain: Domain,
+    attributes: Sequence[str],
+    measures: Sequence[str],
+    unit_column: str | None,
 ) -> tuple[Source, list[str]]:
     """Open a source and find the columns that are needed of it: of attributes, of measures, and of the unit if there is one.
 
-    An `InputError` as for `read`; or the unit is not what a second table that is not public is joined on.
+    An `InputError` as for `read`; or the unit is not what a second table that is not public is
+    joined on.
     """
     if isinstance(source, Joined):
         check_unit(source, unit_column)
@@ -183,13 +270,18 @@ def opened_for(
         if opened.names.count(name) != 1:
             raise InputError(no_column(opened.what, opened.names, name))
     if unit_column is not None and unit_column in opened.strange:  # units could not be told apart
-        raise InputError(message(STRANGE_COLUMN, name=unit_column, what=opened.what, kind=opened.strange[unit_column]))
+        raise InputError(
+            message(
+                STRANGE_COLUMN, name=unit_column, what=opened.what, kind=opened.strange[unit_column]
+            )
+        )
     return opened, wanted
 
 
 def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
     """Open a source as for `read`; of its rows none is read, and of two tables an engine joins the columns wanted alone, None for all."""
-    # the libraries that read are imported when something is read: the command line starts without them
+    # the libraries that read are imported when something is read: the command line starts without
+    # them
     if isinstance(source, (str, os.PathLike, CSV)):
         from leastnoise._adapters._files import open_files
 
@@ -235,12 +327,15 @@ def read_keys(
 ) -> Table:
     """Read the keys of a column, and count the units that have each: in an engine that can, else here, chunk by chunk.
 
-    The attribute is `Unknown` in the domain. A unit counts in ``max_rows`` keys, once in each; which of its keys, no value decides. All
-    else is as for `leastnoise._adapters.read`: nothing is refused because of a row, or with a value of one.
+    The attribute is `Unknown` in the domain. A unit counts in ``max_rows`` keys, once in each;
+    which of its keys, no value decides. All else is as for `leastnoise._adapters.read`: nothing is
+    refused because of a row, or with a value of one.
 
-    Guarantees: adding or removing all rows of a unit changes the numbers of at most ``max_rows`` keys, each by 1.
+    Guarantees: adding or removing all rows of a unit changes the numbers of at most ``max_rows``
+        keys, each by 1.
 
-    Edge cases: rows without a key, or whose unit is null, are dropped first, so they take no key's place.
+    Edge cases: rows without a key, or whose unit is null, are dropped first, so they take no key's
+    place.
 
     >>> frame = pd.DataFrame({"agent": ["curl", " curl", None, "wget"]})
     >>> read_keys(frame, ln.Domain(agent=ln.Unknown(9, reading=ln.Reading(trim=True))), "agent")
@@ -251,7 +346,14 @@ def read_keys(
     table = partial(Table.keyed, domain, attribute, unit_column=unit_column, max_rows=max_rows)
     bound = None if unit_column is None else PerCell(1, attribute)
     if opened.engine is not None:
-        wish = Wish(rules={attribute: rule}, sums={}, tables={}, unit_column=unit_column, max_rows=max_rows, max_per_cell=bound)
+        wish = Wish(
+            rules={attribute: rule},
+            sums={},
+            tables={},
+            unit_column=unit_column,
+            max_rows=max_rows,
+            max_per_cell=bound,
+        )
         there = opened.engine.keys(wish, urandom)
         if there is not None:
             return table(list(there), np.array(list(there.values()), dtype=np.int64))
@@ -272,10 +374,13 @@ def read_keys(
             progress(read, opened.total)
     if units is not None:
         every = np.concatenate(parts)
-        counts = np.bincount(every[units.keep(max_rows, urandom, every != NONE)], minlength=len(numbers))
+        counts = np.bincount(
+            every[units.keep(max_rows, urandom, every != NONE)], minlength=len(numbers)
+        )
     # keys that a second table has and no row may be behind the last that is counted
     return table(
-        [str(key) for key, units_of in zip(numbers, counts.tolist(), strict=False) if units_of], counts[counts > 0].astype(np.int64)
+        [str(key) for key, units_of in zip(numbers, counts.tolist(), strict=False) if units_of],
+        counts[counts > 0].astype(np.int64),
     )
 
 
@@ -292,23 +397,39 @@ def _key_of(rule: Rule) -> Callable[[object], str | None]:
     return key
 
 
-def joined_source(joined: Joined, first: Source, second: Source, wanted: Sequence[str] | None = None) -> Source:
+def joined_source(
+    joined: Joined, first: Source, second: Source, wanted: Sequence[str] | None = None
+) -> Source:
     """Open two tables as one source: rows of the first, with columns of the second beside those of the first.
 
-    Of an engine only the columns wanted are joined, None for all. An `InputError` if a column that they are joined on is not there, or
-    holds what cannot be compared.
+    Of an engine only the columns wanted are joined, None for all. An `InputError` if a column that
+    they are joined on is not there, or holds what cannot be compared.
 
-    Guarantees: a row has nulls for columns of the second table, or the values of the one row there whose key is its own.
+    Guarantees: a row has nulls for columns of the second table, or the values of the one row there
+        whose key is its own.
     """
     for opened, name in ((first, joined.own), (second, joined.key)):
         if (times := opened.names.count(name)) != 1:
-            raise InputError(f"{opened.what} must have one column {name!r} to be joined on; it has {times} of that name.")
+            raise InputError(
+                f"{opened.what} must have one column {name!r} to be joined on; it has {times} of "
+                "that name."
+            )
         if name in opened.strange:
-            raise InputError(f"the column {name!r} of {opened.what} must hold numbers, text or dates; its type is {opened.strange[name]}.")
-    joined_names = [name for name in second.names if name != joined.key] if joined.columns is None else list(joined.columns)
+            raise InputError(
+                f"the column {name!r} of {opened.what} must hold numbers, text or dates; its type "
+                f"is {opened.strange[name]}."
+            )
+    joined_names = (
+        [name for name in second.names if name != joined.key]
+        if joined.columns is None
+        else list(joined.columns)
+    )
     missing = [name for name in joined_names if name not in second.names]
     if missing:
-        raise InputError(f"{second.what} has no column {missing[0]!r}, which the join names. Correct its columns.")
+        raise InputError(
+            f"{second.what} has no column {missing[0]!r}, which the join names. Correct its "
+            "columns."
+        )
 
     def encoded(wanted: Encoders) -> Chunks[IntArray]:
         beside = [pair for pair in wanted if pair[0] not in first.names]
@@ -327,9 +448,18 @@ def joined_source(joined: Joined, first: Source, second: Source, wanted: Sequenc
     if beside and first.engine is not None and second.engine is not None:
         mine = [name for name in asked if name in first.names]
         engine = first.engine.joined(second.engine, (joined.own, joined.key), mine, beside)
-    strange = {**first.strange, **{name: kind for name, kind in second.strange.items() if name in joined_names and name not in first.names}}
+    strange = {
+        **first.strange,
+        **{
+            name: kind
+            for name, kind in second.strange.items()
+            if name in joined_names and name not in first.names
+        },
+    }
     what, names = f"{first.what} joined with {second.what}", (*first.names, *joined_names)
-    return Source(what=what, names=names, total=first.total, encoded=encoded, strange=strange, engine=engine)
+    return Source(
+        what=what, names=names, total=first.total, encoded=encoded, strange=strange, engine=engine
+    )
 
 
 class Partners:
@@ -344,13 +474,21 @@ class Partners:
     def __init__(self, second: Source, key: str, wanted: Encoders) -> None:
         numbers: dict[Hashable, int] = {}
         every = [*wanted, (key, numbering(numbers, unit_key))]
-        chunks = [[np.zeros(0, dtype=np.int64)] * len(every), *(encoded for _, encoded in second.encoded(every))]
+        chunks = [
+            [np.zeros(0, dtype=np.int64)] * len(every),
+            *(encoded for _, encoded in second.encoded(every)),
+        ]
         *columns, keys = [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
         # behind the last row what a null becomes, which place -1 finds
-        self._columns = [np.append(column, encode(Column([None]))) for column, (_, encode) in zip(columns, wanted, strict=True)]
+        self._columns = [
+            np.append(column, encode(Column([None])))
+            for column, (_, encode) in zip(columns, wanted, strict=True)
+        ]
         self._find = numbering(numbers, unit_key, known=True)
         self.times = np.bincount(keys[keys >= 0], minlength=len(numbers))
-        self._row = np.full(len(numbers) + 1, NONE, dtype=np.int64)  # the last is that of a key that is not there
+        self._row = np.full(
+            len(numbers) + 1, NONE, dtype=np.int64
+        )  # the last is that of a key that is not there
         self._row[keys[keys >= 0]] = np.flatnonzero(keys >= 0)
         self._row[:-1][self.times > 1] = SEVERAL
 

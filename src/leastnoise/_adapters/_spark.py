@@ -26,7 +26,9 @@ def open_spark(frame: Any) -> Source:
     """Open a ``pyspark.sql.DataFrame``, classic or of Spark Connect; only its schema is looked at, or an `InputError` says why not."""
     what = "the Spark data frame"
     try:
-        types = [(str(field.name), str(field.dataType.simpleString())) for field in frame.schema.fields]
+        types = [
+            (str(field.name), str(field.dataType.simpleString())) for field in frame.schema.fields
+        ]
         spark = frame.sparkSession
         plain = all(str(spark.conf.get(name, "false")).lower() == "false" for name in _OTHERWISE)
     except Exception:  # noqa: BLE001 - the errors of two libraries, whose text may quote a row
@@ -34,7 +36,9 @@ def open_spark(frame: Any) -> Source:
     kinds, view = {name: _type(kind) for name, kind in types}, f"leastnoise_{uuid.uuid4().hex}"
 
     @contextmanager
-    def session(what: str, batches: Callable[[Any], Any] = lambda rows: rows.toArrow().to_reader()) -> Iterator[Run]:
+    def session(
+        what: str, batches: Callable[[Any], Any] = lambda rows: rows.toArrow().to_reader()
+    ) -> Iterator[Run]:
         try:
             frame.createOrReplaceTempView(view)
             try:
@@ -69,9 +73,13 @@ def _batches(frame: Any) -> Iterator[Any]:
         for batch in batches:
             sink = pa.BufferOutputStream()
             # a partition can be 16 million rows, which the driver holds packed three times over
-            with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+            with pa.ipc.new_stream(
+                sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")
+            ) as writer:
                 writer.write_batch(batch)
-            yield pa.record_batch([pa.array([sink.getvalue().to_pybytes()], pa.binary())], ["packed"])
+            yield pa.record_batch(
+                [pa.array([sink.getvalue().to_pybytes()], pa.binary())], ["packed"]
+            )
 
     try:
         with warnings.catch_warnings():
@@ -93,24 +101,41 @@ def _type(kind: str) -> Type:
         return _TYPES[kind]
     if kind.startswith("decimal("):
         few = int(kind.removeprefix("decimal(").split(",")[0]) <= _DIGITS
-        return Type(to_column, "double", value=lambda it: exp.cast(it, "DOUBLE")) if few else Type(to_column)
-    return Type(to_column, selected=lambda it: exp.cast(it, "BINARY")) if kind.startswith("string") else UNREAD
+        return (
+            Type(to_column, "double", value=lambda it: exp.cast(it, "DOUBLE"))
+            if few
+            else Type(to_column)
+        )
+    return (
+        Type(to_column, selected=lambda it: exp.cast(it, "BINARY"))
+        if kind.startswith("string")
+        else UNREAD
+    )
 
 
 def _since(column: Expression) -> Expression:
-    first = exp.Anonymous(this="TO_TIMESTAMP_NTZ", expressions=[exp.Literal.string("1970-01-01 00:00:00")])
+    first = exp.Anonymous(
+        this="TO_TIMESTAMP_NTZ", expressions=[exp.Literal.string("1970-01-01 00:00:00")]
+    )
     return exp.Anonymous(this="TIMESTAMPDIFF", expressions=[exp.var("MICROSECOND"), first, column])
 
 
 # Sent for is what neither a time zone nor bytes that are no text can make fail.
 _TYPES = {
-    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), Type(to_column, "integer", value=lambda it: exp.cast(it, "BIGINT"))),
+    **dict.fromkeys(
+        ("tinyint", "smallint", "int", "bigint"),
+        Type(to_column, "integer", value=lambda it: exp.cast(it, "BIGINT")),
+    ),
     "boolean": Type(to_column, "boolean"),
     "double": Type(to_column, "double"),
     "float": Type(to_column),
     "binary": Type(to_column),
     "string": Type(to_column, "text", lambda it: exp.cast(it, "BINARY"), lambda it: it),
     "date": Type(partial(since_1970, unit="D"), "day", lambda it: sql("UNIX_DATE(:it)", it=it)),
-    "timestamp": Type(partial(since_1970, unit="us", zoned=True), "instant", lambda it: sql("UNIX_MICROS(:it)", it=it)),
+    "timestamp": Type(
+        partial(since_1970, unit="us", zoned=True),
+        "instant",
+        lambda it: sql("UNIX_MICROS(:it)", it=it),
+    ),
     "timestamp_ntz": Type(partial(since_1970, unit="us"), "stamp", _since),
 }

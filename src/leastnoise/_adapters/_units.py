@@ -20,8 +20,9 @@ class Units:
     """Numbers the units of a source, chunk after chunk, and then chooses the rows to keep.
 
     Attributes:
-        number: from a column to the numbers of its units: two rows are of one unit if the string forms of their values are equal, or their
-            bytes where these are not text. A null is no unit, -1, nor is another value without a string form.
+        number: from a column to the numbers of its units: two rows are of one unit if the string
+            forms of their values are equal, or their bytes where these are not text. A null is no
+            unit, -1, nor is another value without a string form.
 
     >>> units = Units()
     >>> units.add(units.number(Column(["a", "b", "a", None])))
@@ -30,15 +31,25 @@ class Units:
     [True, True, False, False]
     """
 
-    def __init__(self, bound: PerCell | None = None, sizes: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self, bound: PerCell | None = None, sizes: Mapping[str, int] | None = None
+    ) -> None:
         self._numbers: dict[Hashable, int] = {}
         self.number: Callable[[Column], IntArray] = numbering(self._numbers, unit_key)
         self._chunks: list[IntArray] = [np.zeros(0, dtype=np.int64)]
         names = list(sizes or {})
         if bound is not None and not set(bound.attributes) <= set(names):
-            raise refuse("the attributes of max_per_cell", list(bound.attributes), "attributes that are read: " + ", ".join(names))
+            raise refuse(
+                "the attributes of max_per_cell",
+                list(bound.attributes),
+                "attributes that are read: " + ", ".join(names),
+            )
         self._bound = bound
-        self._within = [(names.index(name), sizes[name]) for name in bound.attributes] if bound and sizes else []
+        self._within = (
+            [(names.index(name), sizes[name]) for name in bound.attributes]
+            if bound and sizes
+            else []
+        )
         self._cells: list[IntArray] = [np.zeros(0, dtype=np.int64)]
 
     def add(self, units: IntArray, codes: Sequence[IntArray] = ()) -> None:
@@ -46,15 +57,20 @@ class Units:
 
         Args:
             units: their units, as `number` has them.
-            codes: of every attribute the rows' cells, where few rows of a unit are to be kept in one; -1 is a cell like the others.
+            codes: of every attribute the rows' cells, where few rows of a unit are to be kept in
+                one; -1 is a cell like the others.
         """
         self._chunks.append(units)
         cell = np.zeros(len(units), dtype=np.int64)
         for attribute, size in self._within:
-            cell = cell * (size + 1) + (codes[attribute] + 1)  # beyond int64 two cells may have one number, and share their bound
+            cell = cell * (size + 1) + (
+                codes[attribute] + 1
+            )  # beyond int64 two cells may have one number, and share their bound
         self._cells.append(cell)
 
-    def keep(self, max_rows: int, entropy_bytes: Callable[[int], bytes], among: BoolArray | None = None) -> BoolArray:
+    def keep(
+        self, max_rows: int, entropy_bytes: Callable[[int], bytes], among: BoolArray | None = None
+    ) -> BoolArray:
         """Choose at most ``max_rows`` rows of each unit, uniformly at random, without looking at any value but the cells that are bounded.
 
         Args:
@@ -65,23 +81,29 @@ class Units:
         Returns:
             A mask over all rows added.
 
-        Guarantees (stability): let each row carry a random key of its own, drawn independently of everything, and let a unit keep its k
-        rows with the least keys. Take two sources of which one has a unit's rows in addition, and give every common row the same key (a
-        coupling of the two runs: each has its right distribution). Whether a row of another unit is kept depends on the keys of that
-        unit's rows alone, so it is the same in both; of the additional unit at most k rows are kept. So the kept rows differ by at most k.
-        Each kept row is then encoded or dropped by a function of itself alone, which takes away rows on either side but adds none: the
-        encoded tables too differ by at most k rows. A mechanism that is private for every pair of tables that far apart is private for
-        every fixed choice of keys, hence on average over them. Replacing a unit is removing one and adding one: at most 2k rows.
+        Guarantees (stability): let each row carry a random key of its own, drawn independently of
+            everything, and let a unit keep its k
+        rows with the least keys. Take two sources of which one has a unit's rows in addition, and
+        give every common row the same key (a coupling of the two runs: each has its right
+        distribution). Whether a row of another unit is kept depends on the keys of that unit's rows
+        alone, so it is the same in both; of the additional unit at most k rows are kept. So the
+        kept rows differ by at most k. Each kept row is then encoded or dropped by a function of
+        itself alone, which takes away rows on either side but adds none: the encoded tables too
+        differ by at most k rows. A mechanism that is private for every pair of tables that far
+        apart is private for every fixed choice of keys, hence on average over them. Replacing a
+        unit is removing one and adding one: at most 2k rows.
 
-        With a bound m on the rows in a cell a unit keeps of its rows in each cell the m with the least keys, and of those the k with the
-        least keys. That too depends on its own rows and keys alone: the kept rows of others stay, and those that come or go are at most k,
-        and at most m in one cell.
+        With a bound m on the rows in a cell a unit keeps of its rows in each cell the m with the
+        least keys, and of those the k with the least keys. That too depends on its own rows and
+        keys alone: the kept rows of others stay, and those that come or go are at most k, and at
+        most m in one cell.
 
-        Rows without a unit are dropped. Kept as a unit of their own, any number of people would share its k rows; kept each as its own
-        unit, one person could have more than k. Dropping them lets a change of one affect no other row.
+        Rows without a unit are dropped. Kept as a unit of their own, any number of people would
+        share its k rows; kept each as its own unit, one person could have more than k. Dropping
+        them lets a change of one affect no other row.
 
-        Edge cases: two keys of 64 bits are equal with a chance of 2^-64 a pair; the earlier row is then preferred, which the argument
-        above does not mind.
+        Edge cases: two keys of 64 bits are equal with a chance of 2^-64 a pair; the earlier row is
+        then preferred, which the argument above does not mind.
         """
         units = np.concatenate(self._chunks)
         units = units if among is None else np.where(among, units, -1)
@@ -90,7 +112,9 @@ class Units:
             some = keys[start : start + _BLOCK]
             some[:] = np.frombuffer(entropy_bytes(some.nbytes), dtype="<u8")
         if self._bound is not None:
-            units = np.where(_first(keys, self._bound.rows, units, np.concatenate(self._cells)), units, -1)
+            units = np.where(
+                _first(keys, self._bound.rows, units, np.concatenate(self._cells)), units, -1
+            )
         return _first(keys, max_rows, units) & (units >= 0)
 
     def cut(self, keep: BoolArray, most: int) -> int:
@@ -107,32 +131,43 @@ class Units:
         """
         units, count = np.concatenate(self._chunks), len(self._numbers)
         kept = np.bincount(units[keep], minlength=count)
-        return int(np.minimum(np.bincount(units[units >= 0], minlength=count) - kept, most * kept).sum())
+        return int(
+            np.minimum(np.bincount(units[units >= 0], minlength=count) - kept, most * kept).sum()
+        )
 
     def worth(self, rows: BoolArray, cells: Sequence[npt.ArrayLike]) -> IntArray:
         """Return what rows count for in a count of units: 1 for the first row of a unit in each cell, else 0 (E12).
 
         Args:
             rows: a mask over all rows added, each of a unit.
-            cells: of every attribute whose values together are a cell the cells of these rows; none: a unit is worth 1 in all.
+            cells: of every attribute whose values together are a cell the cells of these rows;
+                none: a unit is worth 1 in all.
         """
         units = np.concatenate(self._chunks)[rows]
-        return _first(np.arange(len(units), dtype=np.uint64), 1, units, *map(np.asarray, cells)).astype(np.int64)
+        return _first(
+            np.arange(len(units), dtype=np.uint64), 1, units, *map(np.asarray, cells)
+        ).astype(np.int64)
 
 
 def _first(keys: npt.NDArray[np.uint64], most: int, *groups: IntArray) -> BoolArray:
     """Mark the rows that have the ``most`` least keys of their group."""
     order = np.lexsort((keys, *groups))  # group by group, and within each by the keys
     new = np.ones(len(keys), dtype=np.bool_)
-    new[1:] = np.logical_or.reduce([ordered[1:] != ordered[:-1] for ordered in (group[order] for group in groups)])
+    new[1:] = np.logical_or.reduce(
+        [ordered[1:] != ordered[:-1] for ordered in (group[order] for group in groups)]
+    )
     starts = np.flatnonzero(new)  # of each group in this order
     first = np.zeros(len(keys), dtype=np.bool_)
     # the place of a row within its group
-    first[order] = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys)))) < most
+    first[order] = (
+        np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys)))) < most
+    )
     return first
 
 
-def numbering(numbers: dict[Hashable, int], key: Callable[[object], Hashable | None], *, known: bool = False) -> Encoder:
+def numbering(
+    numbers: dict[Hashable, int], key: Callable[[object], Hashable | None], *, known: bool = False
+) -> Encoder:
     """Make the function from a column to the numbers of its keys, -1 for a value that is none.
 
     A new key gets the next number; or -1, if only known ones have any.
@@ -146,9 +181,17 @@ def numbering(numbers: dict[Hashable, int], key: Callable[[object], Hashable | N
 
     def number(value: object) -> int:
         form = key(value)
-        return -1 if form is None else numbers.get(form, -1) if known else numbers.setdefault(form, len(numbers))
+        return (
+            -1
+            if form is None
+            else numbers.get(form, -1)
+            if known
+            else numbers.setdefault(form, len(numbers))
+        )
 
-    return by_value(lambda values: np.fromiter(map(number, values), dtype=np.int64, count=len(values)))
+    return by_value(
+        lambda values: np.fromiter(map(number, values), dtype=np.int64, count=len(values))
+    )
 
 
 def unit_key(value: object) -> Hashable | None:
@@ -173,14 +216,16 @@ def usage_table(numbers: tuple[int, int, int], unit_column: str | None, max_rows
     """Return the table of rows used, not used and cut.
 
     Args:
-        numbers: of the rows that count for their unit those that the domain keeps, and the others; and for each unit its rows that do not
-            count, ``MOST_CUT`` at most for each one that does, added up.
+        numbers: of the rows that count for their unit those that the domain keeps, and the others;
+            and for each unit its rows that do not count, ``MOST_CUT`` at most for each one that
+            does, added up.
         unit_column: the column whose values are the privacy units; None if every row is one.
         max_rows: how many rows of a unit count.
 
-    Guarantees: every row that counts for its unit is in exactly one of the two cells, so that a unit changes them by ``max_rows`` at most,
-        and stands for at most ``MOST_CUT`` rows that were cut.
-        All its rows may be in one of them, whatever ``max_per_cell`` of the table beside it says: that is about other cells.
+    Guarantees: every row that counts for its unit is in exactly one of the two cells, so that a
+        unit changes them by ``max_rows`` at most, and stands for at most ``MOST_CUT`` rows that
+        were cut. All its rows may be in one of them, whatever ``max_per_cell`` of the table beside
+        it says: that is about other cells.
 
     >>> usage_table((3, 1, 0), None, 1)
     <Table of private rows over Domain(rows=Categories(['used', 'unused']), measures={'cut': Measure('cut', 0, 3)})>

@@ -17,7 +17,10 @@ from leastnoise._check import InternalError
 from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._domain import Reading, number_pattern
 
-_NUMBER = re.compile(r"[ \t]*[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf(?:inity)?|nan)[ \t]*", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(
+    r"[ \t]*[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf(?:inity)?|nan)[ \t]*",
+    re.ASCII | re.IGNORECASE,
+)
 _WHOLE = re.compile(r"(-?[0-9]+)\.0+", re.ASCII)
 # Longer text is not a number anybody means, and reading it could take very long.
 _LONGEST = 400
@@ -35,7 +38,9 @@ Read = TypeVar("Read")
 Else = TypeVar("Else")
 
 
-def unless_it_raises(otherwise: Else) -> Callable[[Callable[Given, Read]], Callable[Given, Read | Else]]:
+def unless_it_raises(
+    otherwise: Else,
+) -> Callable[[Callable[Given, Read]], Callable[Given, Read | Else]]:
     """Make a function of a private value return something else where the value makes it raise (E5).
 
     Args:
@@ -83,7 +88,8 @@ def is_null(value: object) -> bool:
 def number(value: object) -> float | None:
     """Read any value as a number: its double, NaN if it is null, or None if it is not a number.
 
-    A float32 becomes the double of the decimal that it prints as; a whole number beyond all doubles becomes an infinity.
+    A float32 becomes the double of the decimal that it prints as; a whole number beyond all doubles
+    becomes an infinity.
 
     >>> number("17.50"), number(np.float32(0.7)), number(True), number("x"), number("")
     (17.5, 0.7, 1.0, None, nan)
@@ -122,7 +128,10 @@ def null_numbers(reading: Reading) -> FloatArray:
     >>> null_numbers(Reading(nulls=["-9", "NA"])).tolist()
     [-9.0]
     """
-    return np.array([null for null in map(number, reading.nulls) if null is not None and not math.isnan(null)], dtype=np.float64)
+    return np.array(
+        [null for null in map(number, reading.nulls) if null is not None and not math.isnan(null)],
+        dtype=np.float64,
+    )
 
 
 def number_reader(reading: Reading) -> Callable[[object], float | None]:
@@ -135,7 +144,9 @@ def number_reader(reading: Reading) -> Callable[[object], float | None]:
     if reading == Reading(column=reading.column):
         return number
     pattern = number_pattern(reading)
-    if type(pattern) is not re.Pattern:  # which remembers nothing, so that any of them reads a text by itself
+    if (
+        type(pattern) is not re.Pattern
+    ):  # which remembers nothing, so that any of them reads a text by itself
         raise InternalError("the numbers of a reading must be a pattern; please report this.")
 
     @unless_it_raises(None)
@@ -151,8 +162,14 @@ def number_reader(reading: Reading) -> Callable[[object], float | None]:
         match = pattern.fullmatch(form)
         if not match or not (match["whole"] or match["part"]) or (match["sign"] and match["minus"]):
             return None
-        digits = (match["whole"] or "0").replace(reading.thousands, "") if reading.thousands else match["whole"] or "0"
-        return float(f"{match['sign']}{match['minus']}{digits}.{match['part'] or '0'}{match['power'] or ''}")
+        digits = (
+            (match["whole"] or "0").replace(reading.thousands, "")
+            if reading.thousands
+            else match["whole"] or "0"
+        )
+        return float(
+            f"{match['sign']}{match['minus']}{digits}.{match['part'] or '0'}{match['power'] or ''}"
+        )
 
     return read
 
@@ -161,8 +178,8 @@ def number_reader(reading: Reading) -> Callable[[object], float | None]:
 def text(value: object) -> str | None:
     """The string form of a value that is not null, None if it has none.
 
-    Values that are equal and of one type have the same form, and so has the same instant in every time zone; bytes that are UTF-8 are
-    that text.
+    Values that are equal and of one type have the same form, and so has the same instant in every
+    time zone; bytes that are UTF-8 are that text.
 
     >>> text(17.0), text(0.5), text(True), text(dt.date(2024, 5, 1)), text(dt.datetime(2024, 5, 1, 13, 45)), text([1])
     ('17', '0.5', 'true', '2024-05-01', '2024-05-01 13:45:00', None)
@@ -177,7 +194,9 @@ def text(value: object) -> str | None:
         return str(int(value)) if abs(int(value)) < 10**_DIGITS else None
     if isinstance(value, (float, np.floating)):
         double = float(str(value)) if isinstance(value, (np.float32, np.float16)) else float(value)
-        return str(int(double)) if double.is_integer() and abs(double) < 10**_DIGITS else repr(double)
+        return (
+            str(int(double)) if double.is_integer() and abs(double) < 10**_DIGITS else repr(double)
+        )
     if isinstance(value, Decimal):
         return _decimal_text(value)
     if isinstance(value, dt.datetime):
@@ -185,7 +204,13 @@ def text(value: object) -> str | None:
     if isinstance(value, dt.date):
         return value.isoformat()
     if isinstance(value, np.datetime64):
-        return stamp_text(str(value.astype("M8[s]") if np.datetime_data(value.dtype)[0] in {"Y", "M", "W", "h", "m"} else value))
+        return stamp_text(
+            str(
+                value.astype("M8[s]")
+                if np.datetime_data(value.dtype)[0] in {"Y", "M", "W", "h", "m"}
+                else value
+            )
+        )
     return str(value) if isinstance(value, UUID) else None
 
 
@@ -208,7 +233,9 @@ def _stamp(value: dt.date | np.datetime64) -> np.datetime64:
     if hasattr(value, "to_datetime64"):  # the time stamp of pandas, which has nanoseconds
         return np.datetime64(value.to_datetime64())
     if isinstance(value, dt.datetime):
-        return np.datetime64(value.replace(tzinfo=None), "us") - np.timedelta64(value.utcoffset() or dt.timedelta(), "us")
+        return np.datetime64(value.replace(tzinfo=None), "us") - np.timedelta64(
+            value.utcoffset() or dt.timedelta(), "us"
+        )
     return np.datetime64(value)
 
 
@@ -241,7 +268,9 @@ def without_zeros(form: str) -> str | None:
 
 
 @cache
-def changes_of_clock(zone: str, start: int, end: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def changes_of_clock(
+    zone: str, start: int, end: int
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """Return the seconds of UTC, between two, at which a clock's offset changes, and all offsets in order; None for over 101 years.
 
     It is looked at every hour, and no clock changes there and back within one.
@@ -258,7 +287,12 @@ def changes_of_clock(zone: str, start: int, end: int) -> tuple[tuple[int, ...], 
     for hour in range(start, end, 3600):
         after = min(hour + 3600, end)
         if (then := ahead(clock, after)) != shown[-1]:
-            seconds.append(bisect.bisect_left(range(hour, after), True, key=lambda second: ahead(clock, second) != shown[-1]) + hour)
+            seconds.append(
+                bisect.bisect_left(
+                    range(hour, after), True, key=lambda second: ahead(clock, second) != shown[-1]
+                )
+                + hour
+            )
             shown.append(then)
     return tuple(seconds), tuple(shown)
 
@@ -283,8 +317,8 @@ def stamps(data: Any) -> IntArray | None:
 def instant(value: object, pattern: re.Pattern[str], reading: Reading) -> tuple[int, bool] | None:
     """Read a value as a time, texts by the pattern of `Dates`.
 
-    Seconds since 1970, and whether these are of UTC, not of the attribute's own clock; None for a null. Where it says nothing, the seconds
-    are beyond all days.
+    Seconds since 1970, and whether these are of UTC, not of the attribute's own clock; None for a
+    null. Where it says nothing, the seconds are beyond all days.
 
     >>> iso = Dates("2024-01-01", "2024-01-01").pattern
     >>> instant("1970-01-02T01:00+01:00", iso, Reading()), instant(dt.date(1970, 1, 2), iso, Reading()), instant("", iso, Reading())
@@ -294,7 +328,9 @@ def instant(value: object, pattern: re.Pattern[str], reading: Reading) -> tuple[
         return None
     if isinstance(value, (dt.date, np.datetime64)):
         zoned = isinstance(value, dt.datetime) and value.utcoffset() is not None
-        exact = stamps(np.asarray(stamp := _stamp(value)))  # numpy's cast from nanoseconds overflows near the least time stamp
+        exact = stamps(
+            np.asarray(stamp := _stamp(value))
+        )  # numpy's cast from nanoseconds overflows near the least time stamp
         return int(stamp.astype("M8[s]").astype(np.int64) if exact is None else exact), zoned
     form = text(value)
     form = "" if form is None else reading.form(form)
@@ -306,7 +342,9 @@ def instant(value: object, pattern: re.Pattern[str], reading: Reading) -> tuple[
     groups = match.groupdict()
     parts = {name: int(part) for name, part in groups.items() if part and part.isdecimal()}
     year, month, day = parts["Y"], parts.get("m", 1), parts.get("d", 1)
-    moment = dt.datetime(year, month, day, parts.get("H", 0), parts.get("M", 0), parts.get("S", 0), tzinfo=dt.UTC)
+    moment = dt.datetime(
+        year, month, day, parts.get("H", 0), parts.get("M", 0), parts.get("S", 0), tzinfo=dt.UTC
+    )
     seconds = (moment - _EPOCH) // dt.timedelta(seconds=1)
     if not groups.get("zone"):
         return seconds, False
@@ -318,7 +356,9 @@ def wall(clock: zoneinfo.ZoneInfo, seconds: IntArray, which: BoolArray) -> IntAr
     """Return what a clock shows at seconds of UTC, as seconds since 1970; other rows than ``which`` hold anything."""
     instants, where = np.unique(seconds[which], return_inverse=True)
     shown = seconds.copy()
-    shown[which] += np.array([ahead(clock, moment) for moment in instants.tolist()], dtype=np.int64)[where.reshape(-1)]
+    shown[which] += np.array(
+        [ahead(clock, moment) for moment in instants.tolist()], dtype=np.int64
+    )[where.reshape(-1)]
     return shown
 
 
@@ -327,4 +367,6 @@ def ahead(clock: zoneinfo.ZoneInfo, second: int) -> int:
     # beyond the calendar, and outside every attribute
     if not -62_000_000_000 < second < 253_000_000_000:
         return 0
-    return ((_EPOCH + dt.timedelta(seconds=second)).astimezone(clock).utcoffset() or dt.timedelta(0)) // dt.timedelta(seconds=1)
+    return (
+        (_EPOCH + dt.timedelta(seconds=second)).astimezone(clock).utcoffset() or dt.timedelta(0)
+    ) // dt.timedelta(seconds=1)

@@ -1,10 +1,12 @@
 """An empirical lower bound on what a plan loses, from the kernel as built, on rows that are made up; no data is read, nothing is paid.
 
-What a mechanism does between its steps is public, so it loses privacy by its steps alone. The steps of a run are carried out many times
-on two tables that differ in some units. First the likelihood ratio of all steps together tells the tables apart, then each step by itself.
+What a mechanism does between its steps is public, so it loses privacy by its steps alone. The steps
+of a run are carried out many times on two tables that differ in some units. First the likelihood
+ratio of all steps together tells the tables apart, then each step by itself.
 
-The distribution of a private choice is written here a second time, from its definition, for tables whose rows are all in one cell. The
-blocks come from the kernel's own tree, whose tests compare it with its definition.
+The distribution of a private choice is written here a second time, from its definition, for tables
+whose rows are all in one cell. The blocks come from the kernel's own tree, whose tests compare it
+with its definition.
 """
 
 import math
@@ -63,10 +65,19 @@ class Law:
         tree = block_tree(*sizes) if len(sizes) == 2 else interval_tree(*sizes)
         cell = int(np.ravel_multi_index([row[name] for name in selection.attributes], sizes))
         position = int(np.flatnonzero(tree.order == cell)[0])
-        path = [int(np.searchsorted(starts, position, side="right")) - 1 for starts in tree.starts[:-1]]
-        self._beside = sum(int(tree.broods(level)[block]) - 1 for level, block in enumerate(path))  # subtrees without the cell
-        self._penalty, self.scale = float(selection.penalty), privacy.distance / float(selection.epsilon)
-        self.units = max(1, min(math.ceil(4 / float(selection.epsilon)), _MOST_ROWS_OF_A_CHOICE // self._rows))
+        path = [
+            int(np.searchsorted(starts, position, side="right")) - 1 for starts in tree.starts[:-1]
+        ]
+        self._beside = sum(
+            int(tree.broods(level)[block]) - 1 for level, block in enumerate(path)
+        )  # subtrees without the cell
+        self._penalty, self.scale = (
+            float(selection.penalty),
+            privacy.distance / float(selection.epsilon),
+        )
+        self.units = max(
+            1, min(math.ceil(4 / float(selection.epsilon)), _MOST_ROWS_OF_A_CHOICE // self._rows)
+        )
 
     def cost(self, units: int) -> float:
         """Return the exact least cost: of one bucket, or of the cell alone and one bucket for each subtree beside its path."""
@@ -74,7 +85,9 @@ class Law:
 
     def ratio(self, outcome: Any, units: int) -> float:
         """Return the logarithm of the likelihood ratio of so many units and none."""
-        return (abs(float(outcome) - self._penalty) - abs(float(outcome) - self.cost(units))) / self.scale
+        return (
+            abs(float(outcome) - self._penalty) - abs(float(outcome) - self.cost(units))
+        ) / self.scale
 
 
 @dataclass
@@ -101,16 +114,22 @@ def ways(plan: Plan, entropy: Source) -> dict[str, Steps]:
     terms, run = terms_of(plan), mechanism_of(plan).ready(plan)
     sizes = [plan.domain.kind(name).size for name in terms.attributes]
     size = math.prod(sizes)
-    noise = plan.privacy.distance / allowed_epsilon(plan.privacy.budget)  # about what a count of the whole budget is off by
+    noise = plan.privacy.distance / allowed_epsilon(
+        plan.privacy.budget
+    )  # about what a count of the whole budget is off by
     height = max(1, min(math.ceil(8 * noise), _MOST_ROWS // size))
     taken: dict[str, Steps] = {}
     for steps in dict.fromkeys((1, max(2, size // 20), max(2, size // 3), size)):
         counts = np.where(np.arange(size) * steps // size % 2 == 1, height, 0)
         cells = np.unravel_index(np.repeat(np.arange(size), counts), sizes)
         rows = int(counts.sum())
-        known = {name: column.tolist() for name, column in zip(terms.attributes, cells, strict=True)}
+        known = {
+            name: column.tolist() for name, column in zip(terms.attributes, cells, strict=True)
+        }
         codes = {name: known.get(name, [0] * rows) for name in plan.domain.names}
-        values = {name: [measure.high_units] * rows for name, measure in plan.domain.measures.items()}
+        values = {
+            name: [measure.high_units] * rows for name, measure in plan.domain.measures.items()
+        }
         recorder = _Recorder(on_rows(terms, codes, values, entropy))
         facts = run(cast(Series, recorder)).finding.facts()
         taken.setdefault(str(facts.get("regime", "measured")), recorder.steps)
@@ -121,11 +140,15 @@ def kinds_of_steps(taken: dict[str, Steps]) -> list[LeastCost | Measurements]:
     """Return each different choice and measurement once."""
     kinds: dict[str, LeastCost | Measurements] = {}
     for step in (step for steps in taken.values() for step in steps):
-        kinds.setdefault(measurements_digest(step) if isinstance(step, Measurements) else repr(step), step)
+        kinds.setdefault(
+            measurements_digest(step) if isinstance(step, Measurements) else repr(step), step
+        )
     return [*kinds.values()]
 
 
-def _chosen(plan: Plan, selection: LeastCost, held: Held, units: int, count: int, effort: Effort) -> list[Any]:
+def _chosen(
+    plan: Plan, selection: LeastCost, held: Held, units: int, count: int, effort: Effort
+) -> list[Any]:
     """Make a private choice several times."""
     table = made_up(plan.domain, plan.privacy, *columns_of(plan.domain, held, units))
     return [of_table(terms_of(plan), table, effort.entropy).choose(selection) for _ in range(count)]
@@ -133,49 +156,87 @@ def _chosen(plan: Plan, selection: LeastCost, held: Held, units: int, count: int
 
 def choice_part(plan: Plan, selection: LeastCost, effort: Effort) -> Part:
     """Test by itself whether the noise of a private choice follows its distribution."""
-    row = {**dict.fromkeys(plan.domain.names, 0), **{name: measure.high_units for name, measure in plan.domain.measures.items()}}
+    row = {
+        **dict.fromkeys(plan.domain.names, 0),
+        **{name: measure.high_units for name, measure in plan.domain.measures.items()},
+    }
     held = unit_of(row, plan.privacy)
     law = Law(plan, selection, held)
-    near = list[float]()  # of both tables in turn, as their noise is the same: so each half has both
+    near = list[
+        float
+    ]()  # of both tables in turn, as their noise is the same: so each half has both
     for count in effort.batches(_CHOICES):
         both = (_chosen(plan, selection, there, law.units, count, effort) for there in (held, ()))
         for some, none in zip(*both, strict=True):
             near += [-abs(float(some) - law.cost(law.units)), -abs(float(none) - law.cost(0))]
 
     def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
-        chance = -np.expm1(thresholds * factor / law.scale)  # costs lie on so fine a grid that they may be taken for continuous
+        chance = -np.expm1(
+            thresholds * factor / law.scale
+        )  # costs lie on so fine a grid that they may be taken for continuous
         return chance, chance
 
     factor = sharpness(np.array(near), np.array(near), effort.risk, tails)
     claim = (law.cost(law.units) - law.cost(0)) / law.scale / law.units
-    return Part(name="least cost", claim=claim, lower_bound=claim * factor, trials=len(near) // 2, units=law.units)
+    return Part(
+        name="least cost",
+        claim=claim,
+        lower_bound=claim * factor,
+        trials=len(near) // 2,
+        units=law.units,
+    )
 
 
 def way_part(plan: Plan, name: str, steps: Steps, effort: Effort) -> Part:
     """Test all steps of a run together: a lower bound on epsilon, or on rho, of the budget."""
-    pairs = {number: Pairs(step) for number, step in enumerate(steps) if isinstance(step, Measurements)}
+    pairs = {
+        number: Pairs(step) for number, step in enumerate(steps) if isinstance(step, Measurements)
+    }
 
     def distance(held: tuple[Held, Held]) -> float:
-        return sum(known.of(held, 1).distance(known.measured.noise.norm) for known in pairs.values())
+        return sum(
+            known.of(held, 1).distance(known.measured.noise.norm) for known in pairs.values()
+        )
 
     best = max(pairs_of_units(plan.domain, plan.privacy, equal=True), key=distance)
     units = max(1, min(_MOST_UNITS, math.floor(4 / distance(best))))
     ratios = list[FloatArray]()
-    for count in effort.batches(min([_CHOICES, *(at_a_time(known.measured, known.of(best, units)) for known in pairs.values())])):
+    for count in effort.batches(
+        min(
+            [
+                _CHOICES,
+                *(at_a_time(known.measured, known.of(best, units)) for known in pairs.values()),
+            ]
+        )
+    ):
         ratio = np.zeros((2, count))
         for number, step in enumerate(steps):
             if isinstance(step, Measurements):
                 pair = pairs[number].of(best, units)
-                ratio += [pair.ratio(drawn, step.noise.norm) for drawn in draw(step, pair, count, effort)]
+                ratio += [
+                    pair.ratio(drawn, step.noise.norm) for drawn in draw(step, pair, count, effort)
+                ]
             else:  # for replace the difference of both rows' ratios beside none tells the tables
-                signed = [(sign, Law(plan, step, held)) for sign, held in zip((1, -1), best, strict=True) if held]
+                signed = [
+                    (sign, Law(plan, step, held))
+                    for sign, held in zip((1, -1), best, strict=True)
+                    if held
+                ]
                 outcomes = [_chosen(plan, step, held, units, count, effort) for held in best]
-                ratio += [[sum(sign * law.ratio(outcome, units) for sign, law in signed) for outcome in given] for given in outcomes]
+                ratio += [
+                    [
+                        sum(sign * law.ratio(outcome, units) for sign, law in signed)
+                        for outcome in given
+                    ]
+                    for given in outcomes
+                ]
         ratios.append(ratio)
     first, second = np.concatenate(ratios, axis=1)
     bound = certified(first, second, effort.risk, loss_of_budget(plan, units))
     claim = float(next(iter(parameters(plan.privacy.budget).values())))
-    return Part(name=f"all steps, {name}", claim=claim, lower_bound=bound, trials=len(first), units=units)
+    return Part(
+        name=f"all steps, {name}", claim=claim, lower_bound=bound, trials=len(first), units=units
+    )
 
 
 def loss_of_budget(plan: Plan, units: int) -> Loss:
@@ -191,18 +252,33 @@ def loss_of_budget(plan: Plan, units: int) -> Loss:
 def keys_alone(plan: CategoryPlan, effort: Effort) -> Part:
     """Test whether any key is published that only some made-up units have; without these units none can be.
 
-    A key's text cannot be published from a table without it, so the event has probability 0 there. The number of units is the one that
-    certifies the largest bound.
+    A key's text cannot be published from a table without it, so the event has probability 0 there.
+    The number of units is the one that certifies the largest bound.
     """
     tail, delta = tail_of(plan.rule.noise, float(plan.rule.scale)), float(_budget(plan).delta)
     highest, keys = plan.threshold + math.ceil(2 * float(plan.rule.scale)), plan.privacy.max_rows
 
-    chances = {int(units): 1 - (1 - float(tail(np.array(plan.threshold - units)))) ** keys for units in np.linspace(1, highest, 60)}
-    likely = {units: approximate(delta, units)(chance, 0.0) for units, chance in chances.items() if chance > 0.05}
+    chances = {
+        int(units): 1 - (1 - float(tail(np.array(plan.threshold - units)))) ** keys
+        for units in np.linspace(1, highest, 60)
+    }
+    likely = {
+        units: approximate(delta, units)(chance, 0.0)
+        for units, chance in chances.items()
+        if chance > 0.05
+    }
     units = max(likely, key=likely.__getitem__)
-    named = np.concatenate([(drawn > _NEVER).any(axis=0) for drawn in _drawn(plan, [units] * keys, effort)])
+    named = np.concatenate(
+        [(drawn > _NEVER).any(axis=0) for drawn in _drawn(plan, [units] * keys, effort)]
+    )
     bound = approximate(delta, units)(float(least(named.sum(), len(named), effort.risk)), 0.0)
-    return Part(name="all keys that nobody else has", claim=float(_budget(plan).epsilon), lower_bound=bound, trials=len(named), units=units)
+    return Part(
+        name="all keys that nobody else has",
+        claim=float(_budget(plan).epsilon),
+        lower_bound=bound,
+        trials=len(named),
+        units=units,
+    )
 
 
 def keys_shared(plan: CategoryPlan, effort: Effort) -> Part:
@@ -215,29 +291,55 @@ def keys_shared(plan: CategoryPlan, effort: Effort) -> Part:
     ratios = []
     for sign in (1, -1):
         held = np.where(signs == sign, base + units, base)
-        above = [drawn - base for drawn in _drawn(plan, held.tolist(), replace(effort, seconds=effort.seconds / 2))]
-        each = [noisy * units / scale**2 if norm == 2 else (np.abs(noisy) - np.abs(noisy - units)) / scale for noisy in above]
+        above = [
+            drawn - base
+            for drawn in _drawn(plan, held.tolist(), replace(effort, seconds=effort.seconds / 2))
+        ]
+        each = [
+            noisy * units / scale**2
+            if norm == 2
+            else (np.abs(noisy) - np.abs(noisy - units)) / scale
+            for noisy in above
+        ]
         ratios.append(np.concatenate([signs @ ratio for ratio in each]))
     first, second = (ratio[: min(map(len, ratios))] for ratio in ratios)
     bound = certified(first, second, effort.risk, approximate(float(_budget(plan).delta), units))
-    return Part(name="all keys that others have too", claim=float(_budget(plan).epsilon), lower_bound=bound, trials=len(first), units=units)
+    return Part(
+        name="all keys that others have too",
+        claim=float(_budget(plan).epsilon),
+        lower_bound=bound,
+        trials=len(first),
+        units=units,
+    )
 
 
 def key_at_threshold(plan: CategoryPlan, effort: Effort) -> Part:
     """Test, by the distribution of the noise, the number of a key that has a few units more than the threshold, or a few less."""
     noise, scale, threshold = plan.rule.noise, float(plan.rule.scale), plan.threshold
     step = max(1, round(scale))
-    held, half = (threshold + step, max(1, threshold - step)), replace(effort, seconds=effort.seconds / 2)
+    held, half = (
+        (threshold + step, max(1, threshold - step)),
+        replace(effort, seconds=effort.seconds / 2),
+    )
     drawn = [np.concatenate([noisy[0] for noisy in _drawn(plan, [units], half)]) for units in held]
     first, second = (noisy[: min(map(len, drawn))] for noisy in drawn)
 
     def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
         tail = tail_of(noise, scale / factor)
-        above, below = (np.where(thresholds <= _NEVER, 1.0, tail(np.maximum(thresholds, threshold) - units)) for units in held)
+        above, below = (
+            np.where(thresholds <= _NEVER, 1.0, tail(np.maximum(thresholds, threshold) - units))
+            for units in held
+        )
         return above, below
 
     factor = sharpness(first, second, effort.risk, tails)
-    return Part(name="a key at the threshold", claim=1 / scale, lower_bound=factor / scale, trials=len(first), units=held[0] - held[1])
+    return Part(
+        name="a key at the threshold",
+        claim=1 / scale,
+        lower_bound=factor / scale,
+        trials=len(first),
+        units=held[0] - held[1],
+    )
 
 
 def _drawn(plan: CategoryPlan, units: Sequence[int], effort: Effort) -> Iterator[FloatArray]:
@@ -268,7 +370,8 @@ class Audit:
         claim: the loss of all steps together that the plan claims.
         measure: of claim and bound: epsilon, mu or rho.
         lower_bound: on the loss of all steps together.
-        epsilon: what the bound means as an epsilon at the budget's delta; None for other measures than mu.
+        epsilon: what the bound means as an epsilon at the budget's delta; None for other measures
+            than mu.
         parts: further tests, of the guard and of steps by themselves.
         confidence: with which all bounds hold together.
         trials: of all steps together, on each table.
@@ -288,7 +391,13 @@ class Audit:
 
 
 def audited(
-    plan: Plan | CategoryPlan, guard: Measurements | None, *, trials: int | None, seconds: float, confidence: float, entropy: Source
+    plan: Plan | CategoryPlan,
+    guard: Measurements | None,
+    *,
+    trials: int | None,
+    seconds: float,
+    confidence: float,
+    entropy: Source,
 ) -> Audit:
     """Return lower bounds on what a plan and its guard lose."""
     if trials is not None:
@@ -296,19 +405,35 @@ def audited(
     if not 0.5 <= confidence < 1:
         raise InputError(f"confidence must be from 0.5 to below 1; got {confidence}.")
     if isinstance(plan, Plan) and any(product.of_units for product in plan.workload):
-        raise InputError("A plan that counts units cannot be audited yet: the made-up rows of an audit have no units. Audit one of rows.")
+        raise InputError(
+            "A plan that counts units cannot be audited yet: the made-up rows of an audit have no "
+            "units. Audit one of rows."
+        )
     looks = [*_looks(plan, entropy)]
     if guard is not None:
         looks.append(partial(_measured, guard, "the guard: "))
     # each test has at most three events, each event two probabilities
-    effort = Effort(trials=trials, seconds=seconds / len(looks), risk=(1 - confidence) / (6 * len(looks)), entropy=entropy)
+    effort = Effort(
+        trials=trials,
+        seconds=seconds / len(looks),
+        risk=(1 - confidence) / (6 * len(looks)),
+        entropy=entropy,
+    )
     seen = [look(effort) for look in looks]
-    parts = [part for outcome in seen for part in (outcome if isinstance(outcome, list) else [outcome])]
-    together = max((part for part in parts if part.name.startswith("all")), key=lambda part: part.lower_bound)
+    parts = [
+        part for outcome in seen for part in (outcome if isinstance(outcome, list) else [outcome])
+    ]
+    together = max(
+        (part for part in parts if part.name.startswith("all")), key=lambda part: part.lower_bound
+    )
     measured = None if isinstance(plan, CategoryPlan) else plan.measurements
     measure = next(iter(parameters(plan.privacy.budget)))
     if measured is not None:
-        measure = {"discrete_laplace": "epsilon", "rounded_gaussian": "mu", "discrete_gaussian": "rho"}[measured.noise.value]
+        measure = {
+            "discrete_laplace": "epsilon",
+            "rounded_gaussian": "mu",
+            "discrete_gaussian": "rho",
+        }[measured.noise.value]
     return Audit(
         claim=together.claim,
         measure=measure,
@@ -322,10 +447,16 @@ def audited(
     )
 
 
-def _looks(plan: Plan | CategoryPlan, entropy: Source) -> Iterator[Callable[[Effort], Part | list[Part]]]:
+def _looks(
+    plan: Plan | CategoryPlan, entropy: Source
+) -> Iterator[Callable[[Effort], Part | list[Part]]]:
     """Yield the tests of a plan: of all steps together, and of each by itself."""
     if isinstance(plan, CategoryPlan):
-        looks: tuple[Callable[[CategoryPlan, Effort], Part], ...] = (keys_alone, keys_shared, key_at_threshold)
+        looks: tuple[Callable[[CategoryPlan, Effort], Part], ...] = (
+            keys_alone,
+            keys_shared,
+            key_at_threshold,
+        )
         yield from (partial(look, plan) for look in looks)
         return
     if plan.measurements is not None:
@@ -334,7 +465,11 @@ def _looks(plan: Plan | CategoryPlan, entropy: Source) -> Iterator[Callable[[Eff
     taken = ways(plan, entropy)
     yield from (partial(way_part, plan, name, steps) for name, steps in taken.items())
     for step in kinds_of_steps(taken):
-        yield partial(_measured, step, "a step: ") if isinstance(step, Measurements) else partial(choice_part, plan, step)
+        yield (
+            partial(_measured, step, "a step: ")
+            if isinstance(step, Measurements)
+            else partial(choice_part, plan, step)
+        )
 
 
 def _measured(measured: Measurements, prefix: str, effort: Effort) -> list[Part]:

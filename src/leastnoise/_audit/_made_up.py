@@ -21,9 +21,16 @@ def on_rows(terms: Terms, codes: Columns, values: Columns, entropy: Source) -> U
 
 def made_up(domain: Domain, privacy: Privacy, codes: Columns, values: Columns) -> Table:
     """Return a table of made-up rows."""
-    arrays, amounts = ({name: np.array(column, dtype=np.int64) for name, column in columns.items()} for columns in (codes, values))
+    arrays, amounts = (
+        {name: np.array(column, dtype=np.int64) for name, column in columns.items()}
+        for columns in (codes, values)
+    )
     rows = len(next(iter(arrays.values()), ()))
-    unit = {"unit_column": privacy.unit_column, "max_rows": privacy.max_rows, "max_per_cell": privacy.max_per_cell}
+    unit = {
+        "unit_column": privacy.unit_column,
+        "max_rows": privacy.max_rows,
+        "max_per_cell": privacy.max_per_cell,
+    }
     return Table(domain, arrays, amounts, rows=rows, **unit)  # type: ignore[arg-type]
 
 

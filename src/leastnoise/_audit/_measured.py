@@ -1,10 +1,11 @@
 """Lower bounds on the loss of measurements, from many noisy answers on two made-up tables that differ in some units.
 
-Half of the trials chooses an event, such as "the statistic is above 3". The other half bounds its probabilities on both tables (Clopper and
-Pearson 1934), and they bound the loss from below: mu by Dong, Roth and Su 2019, rho by the divergence of an event (van Erven and Harremoes
-2014). The statistic of all queries together is their likelihood ratio. The query whose answers differ most in units of its noise is also
-tested by itself: the distribution of its noise is known exactly, so a wrong scale is seen there even where the bound of all queries
-together is far below the budget.
+Half of the trials chooses an event, such as "the statistic is above 3". The other half bounds its
+probabilities on both tables (Clopper and Pearson 1934), and they bound the loss from below: mu by
+Dong, Roth and Su 2019, rho by the divergence of an event (van Erven and Harremoes 2014). The
+statistic of all queries together is their likelihood ratio. The query whose answers differ most in
+units of its noise is also tested by itself: the distribution of its noise is known exactly, so a
+wrong scale is seen there even where the bound of all queries together is far below the budget.
 """
 
 import itertools
@@ -16,7 +17,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from leastnoise._accounting import ApproxDP, GaussianCost, Noise, Privacy, PureCost, gaussian_is_private
+from leastnoise._accounting import (
+    ApproxDP,
+    GaussianCost,
+    Noise,
+    Privacy,
+    PureCost,
+    gaussian_is_private,
+)
 from leastnoise._audit._made_up import Source, on_rows
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Coded, Domain, ValueCount
@@ -31,7 +39,9 @@ _FACTORS = 2 ** (np.arange(-80, 161) / 80)
 _CANDIDATES = 40  # rows that are tried for the worst pair
 _BATCH = 2**20  # numbers drawn at a time
 _MOST_UNITS = 1000
-_SMOOTH = 2**10  # discrete and rounded Gaussians of larger scales differ by less than 1e-6 of a probability
+_SMOOTH = (
+    2**10
+)  # discrete and rounded Gaussians of larger scales differ by less than 1e-6 of a probability
 Row: TypeAlias = Mapping[str, int]
 """A row: its cell of every attribute, and its value of every measure in units of the measure."""
 Held: TypeAlias = tuple[tuple[Row, int], ...]
@@ -55,7 +65,9 @@ class Effort:
         """Yield how many trials to draw next, at most ``most`` at a time, until there are enough."""
         end, done = time.monotonic() + self.seconds, 0
         wanted = math.inf if self.trials is None else self.trials
-        while done < wanted and (self.trials is not None or done < LEAST_TRIALS or time.monotonic() < end):
+        while done < wanted and (
+            self.trials is not None or done < LEAST_TRIALS or time.monotonic() < end
+        ):
             count = int(min(most, wanted - done))
             done += count
             yield count
@@ -78,20 +90,36 @@ class Part:
 
 
 def _event(
-    first: FloatArray, second: FloatArray, risk: float, score: Callable[[FloatArray, FloatArray, FloatArray], Any]
+    first: FloatArray,
+    second: FloatArray,
+    risk: float,
+    score: Callable[[FloatArray, FloatArray, FloatArray], Any],
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return a threshold with a lower bound on P(first >= threshold) and an upper bound on P(second >= threshold).
 
-    Half of the draws chooses the threshold of the highest score, the other half gives the bounds; each is wrong with probability ``risk``.
+    Half of the draws chooses the threshold of the highest score, the other half gives the bounds;
+    each is wrong with probability ``risk``.
     """
     half = len(first) // 2
 
-    def probabilities(part: slice, thresholds: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        above = [len(drawn[part]) - np.searchsorted(np.sort(drawn[part]), thresholds) for drawn in (first, second)]
-        return thresholds, least(above[0], len(first[part]), risk), 1 - least(len(second[part]) - above[1], len(second[part]), risk)
+    def probabilities(
+        part: slice, thresholds: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        above = [
+            len(drawn[part]) - np.searchsorted(np.sort(drawn[part]), thresholds)
+            for drawn in (first, second)
+        ]
+        return (
+            thresholds,
+            least(above[0], len(first[part]), risk),
+            1 - least(len(second[part]) - above[1], len(second[part]), risk),
+        )
 
     # a hundred quantiles of each table
-    tried = [np.quantile(drawn[:half], np.linspace(0.005, 0.995, 100), method="lower") for drawn in (first, second)]
+    tried = [
+        np.quantile(drawn[:half], np.linspace(0.005, 0.995, 100), method="lower")
+        for drawn in (first, second)
+    ]
     chosen = probabilities(slice(half), np.unique(np.concatenate(tried)))
     best = int(np.argmax(score(*chosen)))
     return probabilities(slice(half, None), chosen[0][best : best + 1])
@@ -99,7 +127,9 @@ def _event(
 
 def certified(first: FloatArray, second: FloatArray, risk: float, loss_of: Loss) -> float:
     """Return a lower bound on the loss, from draws of a statistic on two tables."""
-    _, low, high = _event(first, second, risk, lambda _, low, high: list(map(loss_of, low.tolist(), high.tolist())))
+    _, low, high = _event(
+        first, second, risk, lambda _, low, high: list(map(loss_of, low.tolist(), high.tolist()))
+    )
     return loss_of(float(low[0]), float(high[0]))
 
 
@@ -108,7 +138,9 @@ def sharpness(first: FloatArray, second: FloatArray, risk: float, tails: Tails) 
 
     At most 1 means that the claimed noise explains it.
     """
-    event = _event(first, second, risk, lambda thresholds, low, high: _factors(thresholds, low, high, tails))
+    event = _event(
+        first, second, risk, lambda thresholds, low, high: _factors(thresholds, low, high, tails)
+    )
     return float(_factors(*event, tails)[0])
 
 
@@ -121,7 +153,9 @@ def _factors(thresholds: FloatArray, low: FloatArray, high: FloatArray, tails: T
     more_often, less_often = tails(_FACTORS[-1], thresholds)
     for factor in _FACTORS[-2::-1].tolist():
         more, less = tails(factor, thresholds)
-        allowed = (np.maximum(more_often, more) >= low - _ROUNDING) & (np.minimum(less_often, less) <= high + _ROUNDING)
+        allowed = (np.maximum(more_often, more) >= low - _ROUNDING) & (
+            np.minimum(less_often, less) <= high + _ROUNDING
+        )
         least_allowed, more_often, less_often = np.where(allowed, factor, least_allowed), more, less
     return least_allowed
 
@@ -130,7 +164,9 @@ def least(hits: Any, trials: int, risk: float) -> FloatArray:
     """Return the lower Clopper-Pearson bound on a probability, after so many hits in so many trials."""
     from scipy.stats import beta
 
-    return np.where(hits > 0, beta.ppf(risk, np.maximum(hits, 1), trials - np.maximum(hits, 1) + 1), 0.0)
+    return np.where(
+        hits > 0, beta.ppf(risk, np.maximum(hits, 1), trials - np.maximum(hits, 1) + 1), 0.0
+    )
 
 
 def log_ratio(low: float, high: float) -> float:
@@ -158,7 +194,9 @@ def approximate(delta: float, units: int) -> Loss:
     """Return the lower bound on the epsilon of one unit beside a delta, from tables that differ in several units (group privacy)."""
 
     def allowed(epsilon: float, high: float) -> float:
-        return math.exp(units * epsilon) * high + delta * (math.expm1(units * epsilon) / math.expm1(epsilon) if epsilon else units)
+        return math.exp(units * epsilon) * high + delta * (
+            math.expm1(units * epsilon) / math.expm1(epsilon) if epsilon else units
+        )
 
     return lambda low, high: last(lambda epsilon: allowed(epsilon, high) < low, 700 / units)
 
@@ -185,22 +223,40 @@ def rehearse(
 ) -> tuple[SignedArray, ...]:
     """Measure made-up rows many times, independently, with the kernel's own noise and, by default, the system's randomness.
 
-    Guarantees: nothing is paid. The trials are an attribute more, along which every cell is measured by itself, so that each has its own
-        noise of the block's scales. The series is one of added or removed rows, whatever the measurements': no row is in two trials.
+    Guarantees: nothing is paid. The trials are an attribute more, along which every cell is
+        measured by itself, so that each has its own noise of the block's scales. The series is one
+        of added or removed rows, whatever the measurements': no row is in two trials.
     """
-    trial = "trial" + "'" * max(map(len, measurements.domain.names))  # longer than every attribute's name, so none of them
+    trial = "trial" + "'" * max(
+        map(len, measurements.domain.names)
+    )  # longer than every attribute's name, so none of them
     kinds = {name: measurements.domain.kind(name) for name in measurements.domain.names}
     domain = Domain({**kinds, trial: Coded(count)}, measures=measurements.domain.measures)
-    each, privacy = Factor((trial,), Identity(count)), replace(measurements.privacy, neighbours="add_remove")
+    each, privacy = (
+        Factor((trial,), Identity(count)),
+        replace(measurements.privacy, neighbours="add_remove"),
+    )
     blocks = tuple(replace(block, factors=(*block.factors, each)) for block in measurements.blocks)
     rows = len(next(iter(codes.values()), ()))
     # that the measurements cost no more than they declare is asked before they are changed
-    on_rows(Terms(domain=measurements.domain, privacy=measurements.privacy, only=measurements), codes, values, entropy)
-    several, amounts = ({name: np.tile(column, count) for name, column in columns.items()} for columns in (codes, values))
+    on_rows(
+        Terms(domain=measurements.domain, privacy=measurements.privacy, only=measurements),
+        codes,
+        values,
+        entropy,
+    )
+    several, amounts = (
+        {name: np.tile(column, count) for name, column in columns.items()}
+        for columns in (codes, values)
+    )
     several[trial] = np.repeat(np.arange(count), rows)
-    terms = Terms(domain=domain, privacy=privacy, attributes=domain.names, measures=tuple(domain.measures))
+    terms = Terms(
+        domain=domain, privacy=privacy, attributes=domain.names, measures=tuple(domain.measures)
+    )
     series = on_rows(terms, several, amounts, entropy)
-    drawn = series.measure(replace(measurements, domain=domain, privacy=privacy, blocks=blocks)).values
+    drawn = series.measure(
+        replace(measurements, domain=domain, privacy=privacy, blocks=blocks)
+    ).values
     return tuple(block.reshape(-1, count) for block in drawn)
 
 
@@ -233,7 +289,9 @@ class Pair:
         noisy, shifts, scales = drawn.astype(np.float64), self.shifts[:, None], self.scales[:, None]
         if norm == 2:
             return np.asarray((noisy * shifts / scales**2).sum(axis=0), dtype=np.float64)
-        return np.asarray(((np.abs(noisy) - np.abs(noisy - shifts)) / scales).sum(axis=0), dtype=np.float64)
+        return np.asarray(
+            ((np.abs(noisy) - np.abs(noisy - shifts)) / scales).sum(axis=0), dtype=np.float64
+        )
 
 
 class Pairs:
@@ -241,15 +299,24 @@ class Pairs:
 
     def __init__(self, measured: Measurements) -> None:
         self.measured = measured
-        self._scales = np.concatenate([top / bottom for top, bottom in (row_scales(block, measured.grid) for block in measured.blocks)])
+        self._scales = np.concatenate(
+            [
+                top / bottom
+                for top, bottom in (row_scales(block, measured.grid) for block in measured.blocks)
+            ]
+        )
         self._columns: dict[tuple[tuple[str, int], ...], dict[int, int]] = {}
 
     def of(self, held: tuple[Held, Held], units: int) -> Pair:
         """Return the pair whose tables have so many units with the rows ``held[0]``, or with ``held[1]``."""
         first, second = (self._added(rows) for rows in held)
         shifts = {query: first.get(query, 0) - second.get(query, 0) for query in {*first, *second}}
-        queries = np.array(sorted(query for query, shift in shifts.items() if shift), dtype=np.int64)
-        centres = np.array([second.get(query, 0) for query in queries.tolist()], dtype=np.int64) * units
+        queries = np.array(
+            sorted(query for query, shift in shifts.items() if shift), dtype=np.int64
+        )
+        centres = (
+            np.array([second.get(query, 0) for query in queries.tolist()], dtype=np.int64) * units
+        )
         apart = np.array([shifts[query] for query in queries.tolist()], dtype=np.float64) * units
         return Pair(held, units, queries, centres, apart, self._scales[queries])
 
@@ -259,11 +326,19 @@ class Pairs:
 
     def unseen_by(self, pair: Pair) -> Pair | None:
         """Return the pair that differs most in a query of the blocks, or ends of a measure, in which ``pair`` does not differ; or None."""
-        ends = np.cumsum([block.rows // block.copies for block in self.measured.blocks for _ in range(block.copies)])
+        ends = np.cumsum(
+            [
+                block.rows // block.copies
+                for block in self.measured.blocks
+                for _ in range(block.copies)
+            ]
+        )
         seen = np.unique(np.searchsorted(ends, pair.queries, side="right"))
 
         def unseen(other: Pair) -> float:
-            apart = np.abs(other.shifts / other.scales)[~np.isin(np.searchsorted(ends, other.queries, side="right"), seen)]
+            apart = np.abs(other.shifts / other.scales)[
+                ~np.isin(np.searchsorted(ends, other.queries, side="right"), seen)
+            ]
             return float(apart.max(initial=0.0))
 
         best = self._best(unseen) if len(seen) < len(ends) else pair
@@ -271,7 +346,9 @@ class Pairs:
 
     def _best(self, distance: Callable[[Pair], float]) -> Pair:
         pairs = pairs_of_units(self.measured.domain, self.measured.privacy)
-        best = max(pairs, key=lambda held: float(f"{distance(self.of(held, 1)):.9g}"))  # of equal ones the first
+        best = max(
+            pairs, key=lambda held: float(f"{distance(self.of(held, 1)):.9g}")
+        )  # of equal ones the first
         single = self.of(best, 1)
         alone = float(np.max(np.abs(single.shifts) / single.scales))
         enough = math.floor(4 / single.distance(self.measured.noise.norm))
@@ -289,7 +366,9 @@ class Pairs:
         return added
 
 
-def pairs_of_units(domain: Domain, privacy: Privacy, *, equal: bool = False) -> Iterator[tuple[Held, Held]]:
+def pairs_of_units(
+    domain: Domain, privacy: Privacy, *, equal: bool = False
+) -> Iterator[tuple[Held, Held]]:
     """Yield the rows of two neighbouring units: of equal rows or, unless ``equal``, also spread over as many cells as they may be in."""
     bound, rows = privacy.max_per_cell, list(candidates(domain))
     for row in rows:
@@ -316,7 +395,15 @@ def _spread(domain: Domain, privacy: Privacy, row: Row) -> Held:
     for step in range(min(math.ceil(left / bound.rows), math.prod(sizes))):
         cell = np.unravel_index((first + step) % math.prod(sizes), sizes)
         often = min(left, bound.rows)
-        rows.append(({**row, **{name: int(code) for name, code in zip(bound.attributes, cell, strict=True)}}, often))
+        rows.append(
+            (
+                {
+                    **row,
+                    **{name: int(code) for name, code in zip(bound.attributes, cell, strict=True)},
+                },
+                often,
+            )
+        )
         left -= often
     return tuple(rows)
 
@@ -327,14 +414,27 @@ def candidates(domain: Domain) -> Iterator[Row]:
     if math.prod(sizes.values()) <= _CANDIDATES:
         cells = list(itertools.product(*(range(size) for size in sizes.values())))
     else:
-        cells = [tuple(0 for _ in sizes), tuple(size - 1 for size in sizes.values()), tuple(size // 2 for size in sizes.values())]
+        cells = [
+            tuple(0 for _ in sizes),
+            tuple(size - 1 for size in sizes.values()),
+            tuple(size // 2 for size in sizes.values()),
+        ]
         for number in range(_CANDIDATES):
-            cells.append(tuple((number * 2654435761 >> shift) % size for shift, size in enumerate(sizes.values())))
+            cells.append(
+                tuple(
+                    (number * 2654435761 >> shift) % size
+                    for shift, size in enumerate(sizes.values())
+                )
+            )
     # Every row has a value: those without one are told from others less well.
     bounds = {
-        name: (1 if isinstance(measure, ValueCount) else measure.low_units, measure.high_units) for name, measure in domain.measures.items()
+        name: (1 if isinstance(measure, ValueCount) else measure.low_units, measure.high_units)
+        for name, measure in domain.measures.items()
     }
-    between = {name: low + max(1, (high - low) // 3) if high - low > 1 else high for name, (low, high) in bounds.items()}
+    between = {
+        name: low + max(1, (high - low) // 3) if high - low > 1 else high
+        for name, (low, high) in bounds.items()
+    }
     amounts = [between, *({name: ends[end] for name, ends in bounds.items()} for end in (1, 0))]
     for cell, amount in itertools.product(cells, amounts if bounds else [{}]):
         yield {**dict(zip(sizes, cell, strict=True)), **amount}
@@ -345,14 +445,20 @@ def _column(plan: Measurements, row: Row) -> dict[int, int]:
     column_of_row: dict[int, int] = {}
     starts = itertools.accumulate((block.rows for block in plan.blocks), initial=0)
     for block, start in zip(plan.blocks, starts, strict=False):
-        entries = {query: added for query, added in enumerate(_added(plan.domain, block, row)) if added}
+        entries = {
+            query: added for query, added in enumerate(_added(plan.domain, block, row)) if added
+        }
         for factor in block.factors:
             sizes = [plan.domain.kind(name).size for name in factor.attributes]
             cell = np.zeros(factor.operator.size, dtype=np.int64)
             cell[np.ravel_multi_index([row[name] for name in factor.attributes], sizes)] = 1
             column = apply(factor.operator, cell)
             nonzero = [(int(row), int(column[row])) for row in np.flatnonzero(column)]
-            entries = {query * factor.operator.rows + at: value * entry for query, value in entries.items() for at, entry in nonzero}
+            entries = {
+                query * factor.operator.rows + at: value * entry
+                for query, value in entries.items()
+                for at, entry in nonzero
+            }
         column_of_row.update({start + query: value * plan.grid for query, value in entries.items()})
     return column_of_row
 
@@ -374,15 +480,24 @@ def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> list
     """Return for each table noisy answers, of shape (queries that differ, trials), less the exact answers of the second table."""
     drawn = []
     for held in pair.held:
-        every = np.concatenate(rehearse(measured, *columns_of(measured.domain, held, pair.units), count, effort.entropy))
+        every = np.concatenate(
+            rehearse(
+                measured, *columns_of(measured.domain, held, pair.units), count, effort.entropy
+            )
+        )
         drawn.append(every[pair.queries].astype(np.int64) - pair.centres[:, None])
     return drawn
 
 
-def columns_of(domain: Domain, held: Held, units: int) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+def columns_of(
+    domain: Domain, held: Held, units: int
+) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
     """Return the codes and values of a table in which so many units have the same rows."""
     rows = [row for row, often in held for _ in range(often * units)]
-    codes, values = ({name: [row[name] for row in rows] for name in names} for names in (domain.names, domain.measures))
+    codes, values = (
+        {name: [row[name] for row in rows] for name in names}
+        for names in (domain.names, domain.measures)
+    )
     return codes, values
 
 
@@ -397,28 +512,56 @@ def measured_parts(measured: Measurements, effort: Effort) -> tuple[Part, ...]:
     pairs = Pairs(measured)
     pair, norm = pairs.worst(), measured.noise.norm
     drawn = _draws(measured, pair, effort)
-    of_all = {Noise.DISCRETE_LAPLACE: log_ratio, Noise.ROUNDED_GAUSSIAN: gap, Noise.DISCRETE_GAUSSIAN: divergence}[measured.noise]
+    of_all = {
+        Noise.DISCRETE_LAPLACE: log_ratio,
+        Noise.ROUNDED_GAUSSIAN: gap,
+        Noise.DISCRETE_GAUSSIAN: divergence,
+    }[measured.noise]
     first, second = (pair.ratio(trials, norm) for trials in drawn)
-    bound = certified(first, second, effort.risk, of_all) / pair.units ** (2 if of_all is divergence else 1)
-    spent = cost(measured)  # epsilon of Laplace noise, mu of Gaussian noise under epsilon and delta, rho
+    bound = certified(first, second, effort.risk, of_all) / pair.units ** (
+        2 if of_all is divergence else 1
+    )
+    spent = cost(
+        measured
+    )  # epsilon of Laplace noise, mu of Gaussian noise under epsilon and delta, rho
     if isinstance(spent, GaussianCost):
         claim = math.sqrt(spent.mu_squared)
     else:
         claim = float(spent.epsilon if isinstance(spent, PureCost) else spent.rho)  # type: ignore[union-attr]
-    together = Part(name="all queries together", claim=claim, lower_bound=bound, trials=len(first), units=pair.units)
+    together = Part(
+        name="all queries together",
+        claim=claim,
+        lower_bound=bound,
+        trials=len(first),
+        units=pair.units,
+    )
     alone = _alone("the query that tells most", measured, pair, drawn, effort)
     other = pairs.unseen_by(pair)
     if other is None:
         return together, alone
-    return together, alone, _alone("the query that tells most of the rest", measured, other, _draws(measured, other, effort), effort)
+    return (
+        together,
+        alone,
+        _alone(
+            "the query that tells most of the rest",
+            measured,
+            other,
+            _draws(measured, other, effort),
+            effort,
+        ),
+    )
 
 
 def _draws(measured: Measurements, pair: Pair, effort: Effort) -> list[IntArray]:
-    draws = [draw(measured, pair, count, effort) for count in effort.batches(at_a_time(measured, pair))]
+    draws = [
+        draw(measured, pair, count, effort) for count in effort.batches(at_a_time(measured, pair))
+    ]
     return [np.concatenate(trials, axis=1) for trials in zip(*draws, strict=True)]
 
 
-def _alone(name: str, measured: Measurements, pair: Pair, drawn: Sequence[IntArray], effort: Effort) -> Part:
+def _alone(
+    name: str, measured: Measurements, pair: Pair, drawn: Sequence[IntArray], effort: Effort
+) -> Part:
     """Test the query of the largest difference in units of its noise, by the distribution of its noise."""
     worst = int(np.argmax(np.abs(pair.shifts) / pair.scales))
     sign = 1 if pair.shifts[worst] > 0 else -1
@@ -426,7 +569,9 @@ def _alone(name: str, measured: Measurements, pair: Pair, drawn: Sequence[IntArr
     shift, scale = float(abs(pair.shifts[worst])), float(pair.scales[worst])
     factor = sharpness(first, second, effort.risk, _tails(measured.noise, shift, scale))
     claim = shift / scale / pair.units
-    return Part(name=name, claim=claim, lower_bound=claim * factor, trials=len(first), units=pair.units)
+    return Part(
+        name=name, claim=claim, lower_bound=claim * factor, trials=len(first), units=pair.units
+    )
 
 
 def epsilon_of(measured: Measurements, mu: float) -> float | None:
@@ -434,7 +579,11 @@ def epsilon_of(measured: Measurements, mu: float) -> float | None:
     budget = measured.privacy.budget
     if not (isinstance(budget, ApproxDP) and measured.noise is Noise.ROUNDED_GAUSSIAN):
         return None
-    return last(lambda epsilon: not gaussian_is_private(epsilon, mu**2, budget.delta), 2**20) if mu > 0 else 0.0
+    return (
+        last(lambda epsilon: not gaussian_is_private(epsilon, mu**2, budget.delta), 2**20)
+        if mu > 0
+        else 0.0
+    )
 
 
 def _tails(noise: Noise, shift: float, scale: float) -> Tails:
@@ -456,7 +605,9 @@ def tail_of(noise: Noise, scale: float) -> Callable[[FloatArray], FloatArray]:
     if noise is Noise.DISCRETE_LAPLACE:
         below = math.exp(-1 / scale)
         return lambda x: np.where(
-            x >= 1, np.exp(-np.maximum(x, 1) / scale) / (1 + below), 1 - np.exp((np.minimum(x, 0) - 1) / scale) / (1 + below)
+            x >= 1,
+            np.exp(-np.maximum(x, 1) / scale) / (1 + below),
+            1 - np.exp((np.minimum(x, 0) - 1) / scale) / (1 + below),
         )
     reach = math.ceil(12 * scale) + 2
     weights = np.exp(-((np.arange(-reach, reach + 1) / scale) ** 2) / 2)

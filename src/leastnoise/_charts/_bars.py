@@ -30,14 +30,20 @@ _SHAPES = ("circle", "diamond", "square", "triangle-up", "triangle-down", "cross
 
 def suits_bars(picture: Picture) -> bool:
     """One axis with at most forty keys: names, or up to twelve cells of numbers, but no prefix sums or dates that make a line."""
-    if len(picture.axes) != 1 or (picture.axes[0].kind in ("times", "up_to") and picture.axes[0].numbered and picture.axes[0].size > 2):
+    if len(picture.axes) != 1 or (
+        picture.axes[0].kind in ("times", "up_to")
+        and picture.axes[0].numbered
+        and picture.axes[0].size > 2
+    ):
         return False
     return picture.axes[0].size <= (12 if picture.axes[0].numbered else _MOST_BARS)
 
 
 def draw_bars(picture: Picture) -> Spec:
     """Horizontal bars, each with its interval and, on the right, its answer in digits."""
-    return _with_digits(picture, range(picture.cells), picture.heading(picture.axes[0]), picture.axes[0].name)
+    return _with_digits(
+        picture, range(picture.cells), picture.heading(picture.axes[0]), picture.axes[0].name
+    )
 
 
 def suits_largest(picture: Picture) -> bool:
@@ -47,7 +53,9 @@ def suits_largest(picture: Picture) -> bool:
 
 def draw_largest(picture: Picture) -> Spec:
     """Bars for the largest answers, the largest first."""
-    return _with_digits(picture, largest_first(picture.answer, _LARGEST_SHOWN).tolist(), "", picture.name)
+    return _with_digits(
+        picture, largest_first(picture.answer, _LARGEST_SHOWN).tolist(), "", picture.name
+    )
 
 
 def _with_digits(picture: Picture, cells: Sequence[int], heading: str, name: str) -> Spec:
@@ -55,10 +63,22 @@ def _with_digits(picture: Picture, cells: Sequence[int], heading: str, name: str
     rows: list[Spec] = []
     for cell in cells:
         index = np.unravel_index(cell, picture.answer.shape)
-        answer, low, high = (float(values[index]) for values in (picture.answer, picture.low, picture.high))
-        label = ", ".join(axis.labels[int(at)] for axis, at in zip(picture.axes, index, strict=True))
+        answer, low, high = (
+            float(values[index]) for values in (picture.answer, picture.low, picture.high)
+        )
+        label = ", ".join(
+            axis.labels[int(at)] for axis, at in zip(picture.axes, index, strict=True)
+        )
         text = picture.value(answer, high - answer)  # with all digits, as in the table
-        rows.append({"k0": label, "answer": short(answer), "low": short(low), "high": short(high), "text": text})
+        rows.append(
+            {
+                "k0": label,
+                "answer": short(answer),
+                "low": short(low),
+                "high": short(high),
+                "text": text,
+            }
+        )
     limit = 170 if heading else 230
     key = named_rows(heading or None, limit)
     digits = {
@@ -67,7 +87,9 @@ def _with_digits(picture: Picture, cells: Sequence[int], heading: str, name: str
     }
     return {
         "data": {"values": rows},
-        "width": WIDTH - room((row["k0"] for row in rows), limit) - room((row["text"] for row in rows), 200),
+        "width": WIDTH
+        - room((row["k0"] for row in rows), limit)
+        - room((row["text"] for row in rows), 200),
         "height": {"step": 24},
         "encoding": {"y": key},
         "layer": [*bars_with_intervals(picture, tips(("k0", name))), digits],
@@ -76,10 +98,17 @@ def _with_digits(picture: Picture, cells: Sequence[int], heading: str, name: str
 
 def bars_with_intervals(picture: Picture, tip: list[Spec], ticks: int = 5) -> list[Spec]:
     """A bar from 0 to each answer, and a whisker for its interval."""
-    whisker = {"type": "errorbar", "ticks": {"size": 8, "color": WHISKER}, "rule": {"color": WHISKER, "strokeWidth": 1.5}}
+    whisker = {
+        "type": "errorbar",
+        "ticks": {"size": 8, "color": WHISKER},
+        "rule": {"color": WHISKER, "strokeWidth": 1.5},
+    }
     low = {**amount(picture, "low", ticks), "scale": {"zero": True}}
     return [
-        {"mark": {"type": "bar", "color": BAR, "height": {"band": 0.7}}, "encoding": {"x": amount(picture, ticks=ticks), "tooltip": tip}},
+        {
+            "mark": {"type": "bar", "color": BAR, "height": {"band": 0.7}},
+            "encoding": {"x": amount(picture, ticks=ticks), "tooltip": tip},
+        },
         {"mark": whisker, "encoding": {"x": low, "x2": {"field": "high"}}},
     ]
 
@@ -87,19 +116,29 @@ def bars_with_intervals(picture: Picture, tip: list[Spec], ticks: int = 5) -> li
 def errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
     """Draw expected errors of the first forty tables: a bar for the typical one, and a tick for the largest."""
     values: list[Spec] = [
-        {"k0": name, "typical": short(typical), "largest": short(largest)} for name, typical, largest in rows[:_MOST_ERRORS]
+        {"k0": name, "typical": short(typical), "largest": short(largest)}
+        for name, typical, largest in rows[:_MOST_ERRORS]
     ]
     x: Spec = {"type": "quantitative", "title": title}
     tip: list[Spec] = [{"field": "k0", "title": "table", "type": "nominal"}]
-    tip += [{"field": name, "type": "quantitative", "format": ",.4~g"} for name in ("typical", "largest")]
+    tip += [
+        {"field": name, "type": "quantitative", "format": ",.4~g"}
+        for name in ("typical", "largest")
+    ]
     spec = {
         "data": {"values": values},
         "width": WIDTH - room((row["k0"] for row in values), 200),
         "height": {"step": 20},
         "encoding": {"y": named_rows(None, 200), "tooltip": tip},
         "layer": [
-            {"mark": {"type": "bar", "color": BAR, "height": {"band": 0.7}}, "encoding": {"x": {**x, "field": "typical"}}},
-            {"mark": {"type": "tick", "color": WHISKER, "thickness": 2}, "encoding": {"x": {**x, "field": "largest"}}},
+            {
+                "mark": {"type": "bar", "color": BAR, "height": {"band": 0.7}},
+                "encoding": {"x": {**x, "field": "typical"}},
+            },
+            {
+                "mark": {"type": "tick", "color": WHISKER, "thickness": 2},
+                "encoding": {"x": {**x, "field": "largest"}},
+            },
         ],
     }
     return whole(spec)
@@ -114,23 +153,47 @@ def dots(made: Dots) -> Spec:
         # an interval over twice as wide as most is open, and ends in arrows
         is_open = high - low > 2 * reach
         start, end = (max(low, value - reach), min(high, value + reach)) if is_open else (low, high)
-        ends = {"low": short(low), "high": short(high), "from": short(start), "to": short(end), "open": is_open}
+        ends = {
+            "low": short(low),
+            "high": short(high),
+            "from": short(start),
+            "to": short(end),
+            "open": is_open,
+        }
         rows.append({"k0": group, "group": series, "value": short(value), **ends})
     names = list(dict.fromkeys(row["group"] for row in rows))
     scale = {"zero": False, "padding": 8}
-    x: Spec = {"type": "quantitative", "title": made.title, "scale": scale, "axis": {"tickCount": 5}}
+    x: Spec = {
+        "type": "quantitative",
+        "title": made.title,
+        "scale": scale,
+        "axis": {"tickCount": 5},
+    }
     if all(value.is_integer() for _, _, *numbers in made.rows for value in numbers):
         x["axis"] |= {"tickMinStep": 1}
     apart: Spec = {}
     colour: Spec = {"value": SERIES[0]}
     shape: Spec = {}
     if len(names) > 1:
-        colour, shape = told_apart(names, SERIES, made.series), {"shape": told_apart(names, _SHAPES, made.series)}
-        apart = {"yOffset": {"field": "group", "type": "nominal", "sort": names, "scale": {"paddingOuter": 0.6}}}
+        colour, shape = (
+            told_apart(names, SERIES, made.series),
+            {"shape": told_apart(names, _SHAPES, made.series)},
+        )
+        apart = {
+            "yOffset": {
+                "field": "group",
+                "type": "nominal",
+                "sort": names,
+                "scale": {"paddingOuter": 0.6},
+            }
+        }
     key = named_rows(made.groups or None)
     key["axis"] |= {"grid": True}
     tip: list[Spec] = [{"field": "k0", "title": made.groups or "group", "type": "nominal"}]
-    tip += [{"field": name, "type": "quantitative", "format": ",.6~g"} for name in ("value", "low", "high")]
+    tip += [
+        {"field": name, "type": "quantitative", "format": ",.6~g"}
+        for name in ("value", "low", "high")
+    ]
     point: Spec = {"type": "point", "filled": True, "size": 60, "opacity": 1}
     spec = {
         "data": {"values": rows},
@@ -138,7 +201,10 @@ def dots(made: Dots) -> Spec:
         "height": {"step": 12, "for": "offset"} if apart else {"step": 24},
         "encoding": {"y": key, "color": colour, **apart},
         "layer": [
-            {"mark": {"type": "rule", "strokeWidth": 1.6}, "encoding": {"x": {**x, "field": "from"}, "x2": {"field": "to"}}},
+            {
+                "mark": {"type": "rule", "strokeWidth": 1.6},
+                "encoding": {"x": {**x, "field": "from"}, "x2": {"field": "to"}},
+            },
             *(
                 {
                     "transform": [{"filter": f"datum.{end} != datum.{whole}"}],

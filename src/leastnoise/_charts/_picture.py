@@ -20,7 +20,8 @@ class Axis:
     Attributes:
         name: of the attribute.
         labels: of the keys.
-        kind: names, cells (neighbouring ranges of numbers), up_to (prefix sums), times or spans (ranges that may overlap).
+        kind: names, cells (neighbouring ranges of numbers), up_to (prefix sums), times or spans
+            (ranges that may overlap).
         low: where each key begins on a scale of numbers; None without numbers.
         high: where it ends; so that neighbours touch, a single number ends where the next begins.
         first: its first number.
@@ -46,7 +47,9 @@ class Axis:
     def numbered(self) -> bool:
         """Whether every key has a position on a scale of numbers or dates."""
         ends = self.high if self.low is None else self.low
-        return self.kind == "times" or (self.kind in ("cells", "up_to") and ends is not None and bool(np.isfinite(ends).all()))
+        return self.kind == "times" or (
+            self.kind in ("cells", "up_to") and ends is not None and bool(np.isfinite(ends).all())
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,7 +59,8 @@ class Picture:
     Attributes:
         name: of the table.
         axes: one a key.
-        answer: one number a cell, NaN where it is left out; ``low`` and ``high`` are the ends of its interval.
+        answer: one number a cell, NaN where it is left out; ``low`` and ``high`` are the ends of
+            its interval.
         unit: what is counted or summed.
         value: writes an answer with its margin.
         number: writes an answer in the digits that its margin leaves.
@@ -80,10 +84,18 @@ class Picture:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one record a cell, in row-major order: k0, k1, ... its labels, answer, low, high."""
-        numbers = zip(*(values.reshape(-1).tolist() for values in (self.answer, self.low, self.high)), strict=True)
+        numbers = zip(
+            *(values.reshape(-1).tolist() for values in (self.answer, self.low, self.high)),
+            strict=True,
+        )
         keys = product(*(axis.labels for axis in self.axes))
         return [
-            {**{f"k{number}": label for number, label in enumerate(labels)}, "answer": short(a), "low": short(b), "high": short(c)}
+            {
+                **{f"k{number}": label for number, label in enumerate(labels)},
+                "answer": short(a),
+                "low": short(b),
+                "high": short(c),
+            }
             for labels, (a, b, c) in zip(keys, numbers, strict=True)
         ]
 
@@ -125,7 +137,9 @@ def largest_first(values: FloatArray, most: int) -> IntArray:
     """Return the positions of the largest numbers, the largest first, equal ones in their order; NaN counts as least."""
     known = np.where(np.isnan(values), -np.inf, values).reshape(-1)
     if most < known.size:  # a table may have millions
-        positions = np.flatnonzero(known >= np.partition(known, known.size - most)[known.size - most])
+        positions = np.flatnonzero(
+            known >= np.partition(known, known.size - most)[known.size - most]
+        )
         return positions[np.argsort(-known[positions], kind="stable")][:most]
     return np.argsort(-known, kind="stable")
 
@@ -142,9 +156,11 @@ def clear_of_the_rest(low: FloatArray, high: FloatArray, order: IntArray) -> int
 
 WIDTH = 450  # about that of a whole chart with its labels; a phone shows it at about two thirds
 HEIGHT = 200
-# The style sheets of pages replace these very values in dark mode; text on shaded cells keeps its colour.
+# The style sheets of pages replace these very values in dark mode; text on shaded cells keeps its
+# colour.
 INK, MUTED, RULE, BAR, WHISKER = "#17212b", "#4d5a66", "#d5dbe1", "#6aa5cc", "#12344d"
-# Okabe and Ito 2008, without the yellow that cannot be read on white, then each with a dash of its own.
+# Okabe and Ito 2008, without the yellow that cannot be read on white, then each with a dash of its
+# own.
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#9a4f83", "#000000", "#a06a00")
 DASHES: tuple[list[int], ...] = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [10, 3])
 _FONT = "system-ui, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif"
@@ -175,7 +191,13 @@ CONFIG: Spec = {
         "titleColor": MUTED,
         "orient": "top",
     },
-    "header": {"labelFontSize": 12, "labelFontWeight": "bold", "labelColor": INK, "titleColor": MUTED, "labelLimit": 150},
+    "header": {
+        "labelFontSize": 12,
+        "labelFontWeight": "bold",
+        "labelColor": INK,
+        "titleColor": MUTED,
+        "labelLimit": 150,
+    },
     "text": {"fontSize": 12, "color": INK},
 }
 
@@ -187,19 +209,33 @@ def room(labels: Iterable[str], most: int) -> int:
 
 def amount(picture: Picture, channel: str = "answer", ticks: int = 5) -> Spec:
     """Return the encoding of answers or of one end of their intervals."""
-    return {"field": channel, "type": "quantitative", "title": picture.unit, "axis": {"tickCount": ticks, "grid": True}}
+    return {
+        "field": channel,
+        "type": "quantitative",
+        "title": picture.unit,
+        "axis": {"tickCount": ticks, "grid": True},
+    }
 
 
 def named_rows(title: str | None, limit: int | None = None) -> Spec:
     """Return the encoding of keys down the page, in their own order and with all labels."""
-    axis: Spec = {"labelOverlap": False, "titleAngle": 0, "titleAlign": "right", "titleY": -8, "titleX": -7}
+    axis: Spec = {
+        "labelOverlap": False,
+        "titleAngle": 0,
+        "titleAlign": "right",
+        "titleY": -8,
+        "titleX": -7,
+    }
     axis |= {} if limit is None else {"labelLimit": limit}
     return {"field": "k0", "type": "nominal", "sort": None, "title": title, "axis": axis}
 
 
 def tips(*fields: tuple[str, str]) -> list[Spec]:
     """Return the tooltip of a live chart: fields with their titles, then the answer and its interval."""
-    numbers = [{"field": name, "type": "quantitative", "format": ",.6~g"} for name in ("answer", "low", "high")]
+    numbers = [
+        {"field": name, "type": "quantitative", "format": ",.6~g"}
+        for name in ("answer", "low", "high")
+    ]
     return [{"field": name, "title": title, "type": "nominal"} for name, title in fields] + numbers
 
 
@@ -211,5 +247,13 @@ def told_apart(names: Sequence[str], by: Sequence[Any], title: str) -> Spec:
 
 def whole(spec: Spec) -> Spec:
     """Complete a specification with schema and style; NaN becomes null, which is not drawn."""
-    rows = [{name: None if value != value else value for name, value in row.items()} for row in spec["data"]["values"]]  # noqa: PLR0124
-    return {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", **spec, "data": {"values": rows}, "config": CONFIG}
+    rows = [
+        {name: None if value != value else value for name, value in row.items()}  # noqa: PLR0124
+        for row in spec["data"]["values"]
+    ]  # noqa: PLR0124, RUF100
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        **spec,
+        "data": {"values": rows},
+        "config": CONFIG,
+    }

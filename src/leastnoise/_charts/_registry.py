@@ -30,7 +30,9 @@ CHARTS = (
 def chart_for(picture: Picture, most: float = math.inf) -> Chart | None:
     """The first chart that suits; None for a single number, and where none would say anything."""
     # the largest cells are few, and lines are thinned out
-    fitting = [chart for chart in CHARTS if picture.cells <= most or chart.name in ("lines", "largest")]
+    fitting = [
+        chart for chart in CHARTS if picture.cells <= most or chart.name in ("lines", "largest")
+    ]
     return next((chart for chart in fitting if chart.suits(picture)), None)
 
 

@@ -1,7 +1,8 @@
 """Charts outside the package: live in notebooks by Altair, and as SVG by vl-convert, without a network, in a process of its own.
 
-An engine for JavaScript draws the pictures. It sees what is published and nothing else: it never runs in the process that holds private
-rows, and when it fails or hangs the report has no pictures and the release is whole.
+An engine for JavaScript draws the pictures. It sees what is published and nothing else: it never
+runs in the process that holds private rows, and when it fails or hangs the report has no pictures
+and the release is whole.
 """
 
 import json
@@ -24,16 +25,19 @@ SECONDS_A_CHART = 5.0
 _LOCALES: dict[str, Any] = {"en": "en-US", "de": "de-DE"}
 _TAG = re.compile(r"<(?=[/!?a-z])", re.IGNORECASE)
 # inside a picture that is described as one, roles of its parts only confuse those who listen to it
-_ROLES = re.compile(r' (?:role="graphics-[a-z]+"|aria-roledescription="[^"]*"|aria-hidden="true"|pointer-events="none")')
+_ROLES = re.compile(
+    r' (?:role="graphics-[a-z]+"|aria-roledescription="[^"]*"|aria-hidden="true"|pointer-events="none")'
+)
 _CLIP = re.compile(r'(id="|url\(#)((?:clip|gradient)_?\d+)')
 
 
 def live(spec: Spec, title: str) -> "alt.TopLevelMixin":
     """A specification as an Altair chart, which notebooks show and which can be changed and saved further.
 
-    A notebook gets it live and as a picture, so that a page made from the notebook needs no network; another renderer of Altair that was
-    enabled is used. Altair writes specifications into scripts of HTML as they are, where a label could end the script: a mark that nobody
-    sees (a word joiner) follows each of its signs that could begin a tag.
+    A notebook gets it live and as a picture, so that a page made from the notebook needs no
+    network; another renderer of Altair that was enabled is used. Altair writes specifications into
+    scripts of HTML as they are, where a label could end the script: a mark that nobody sees (a word
+    joiner) follows each of its signs that could begin a tag.
     """
     import altair as alt
 
@@ -48,9 +52,16 @@ def live(spec: Spec, title: str) -> "alt.TopLevelMixin":
             (picture,) = svg_of([made], [(key, title, "")])
             pictures = {} if picture is None else {"image/svg+xml": picture}
             version = made["$schema"].rsplit("/", 1)[1].partition(".")[0]
-            return {f"application/vnd.vegalite.{version}+json": made, **pictures, "text/plain": title}
+            return {
+                f"application/vnd.vegalite.{version}+json": made,
+                **pictures,
+                "text/plain": title,
+            }
 
-    return cast("alt.TopLevelMixin", WithPicture.from_dict(json.loads(_TAG.sub("<\u2060", json.dumps(spec)))))
+    return cast(
+        "alt.TopLevelMixin",
+        WithPicture.from_dict(json.loads(_TAG.sub("<\u2060", json.dumps(spec)))),
+    )
 
 
 def spoken(spec: Spec, language: str) -> Spec:
@@ -58,7 +69,10 @@ def spoken(spec: Spec, language: str) -> Spec:
     import vl_convert
 
     locale = _LOCALES[language]
-    words = {"number": vl_convert.get_format_locale(locale), "time": vl_convert.get_time_format_locale(locale)}
+    words = {
+        "number": vl_convert.get_format_locale(locale),
+        "time": vl_convert.get_time_format_locale(locale),
+    }
     return {**spec, "config": {**spec.get("config", {}), "locale": words}}
 
 
@@ -67,20 +81,35 @@ def drawing() -> bool:
     return os.environ.get("LEASTNOISE_CHARTS") != "never"
 
 
-def svg_of(specs: Sequence[Spec], texts: Sequence[tuple[str, str, str]], language: str = "en") -> list[str | None]:
+def svg_of(
+    specs: Sequence[Spec], texts: Sequence[tuple[str, str, str]], language: str = "en"
+) -> list[str | None]:
     """Every chart as one SVG element for a page; None for what cannot be drawn."""
     if not specs or not drawing():
         return [None] * len(specs)
-    command = [sys.executable, "-P", "-c", "from leastnoise._charts._render import draw_for_parent; draw_for_parent()"]
+    command = [
+        sys.executable,
+        "-P",
+        "-c",
+        "from leastnoise._charts._render import draw_for_parent; draw_for_parent()",
+    ]
     request = json.dumps({"specs": list(specs), "language": language})
     try:
         engine = subprocess.run(  # noqa: S603 - this Python and a module of this package
-            command, input=request, capture_output=True, encoding="utf-8", timeout=SECONDS + SECONDS_A_CHART * len(specs), check=True
+            command,
+            input=request,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=SECONDS + SECONDS_A_CHART * len(specs),
+            check=True,
         )
         pictures = json.loads(engine.stdout)
     except (OSError, subprocess.SubprocessError, ValueError):
         return [None] * len(specs)
-    return [None if svg is None else _for_page(svg, *text) for svg, text in zip(pictures, texts, strict=True)]
+    return [
+        None if svg is None else _for_page(svg, *text)
+        for svg, text in zip(pictures, texts, strict=True)
+    ]
 
 
 def draw_for_parent() -> None:
@@ -90,7 +119,13 @@ def draw_for_parent() -> None:
     request, pictures = json.loads(sys.stdin.buffer.read()), list[str | None]()
     for spec in request["specs"]:
         try:
-            pictures.append(str(vl_convert.vegalite_to_svg(spoken(spec, request["language"]), allowed_base_urls=[])))
+            pictures.append(
+                str(
+                    vl_convert.vegalite_to_svg(
+                        spoken(spec, request["language"]), allowed_base_urls=[]
+                    )
+                )
+            )
         except ValueError:
             pictures.append(None)
     sys.stdout.buffer.write(json.dumps(pictures).encode())
@@ -103,6 +138,8 @@ def _for_page(svg: str, key: str, title: str, description: str) -> str:
     width = re.search(r'width="([\d.]+)"', head)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {box.group() if box else ""} '
-        f'aria-labelledby="{key}-title {key}-desc" style="max-width:{width.group(1) if width else 460}px">'
-        f'<title id="{key}-title">{escape(title)}</title><desc id="{key}-desc">{escape(description)}</desc>{body}'
+        f'aria-labelledby="{key}-title {key}-desc" '
+        f'style="max-width:{width.group(1) if width else 460}px">'
+        f'<title id="{key}-title">{escape(title)}</title><desc '
+        f'id="{key}-desc">{escape(description)}</desc>{body}'
     )

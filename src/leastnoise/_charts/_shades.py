@@ -11,7 +11,9 @@ _MOST_WRITTEN = 9  # cells across in which digits fit
 
 def suits_heat(picture: Picture) -> bool:
     """Two axes of names, cells or dates, with few enough cells to see."""
-    if len(picture.axes) != 2 or any(axis.kind not in ("names", "cells", "times") for axis in picture.axes):
+    if len(picture.axes) != 2 or any(
+        axis.kind not in ("names", "cells", "times") for axis in picture.axes
+    ):
         return False
     small, large = sorted(picture.answer.shape)
     if any(axis.kind == "names" for axis in picture.axes):
@@ -23,27 +25,45 @@ def draw_heat(picture: Picture) -> Spec:
     """Shaded cells, in digits where there is room, and grey where the interval contains 0."""
     small, large = sorted(picture.axes, key=lambda axis: axis.size)
     # digits need few columns; everything else is wider than it is high
-    down, across = (large, small) if small.size <= _MOST_WRITTEN and large.size <= _DOWN else (small, large)
+    down, across = (
+        (large, small) if small.size <= _MOST_WRITTEN and large.size <= _DOWN else (small, large)
+    )
     rows, colour, most, encoding = _shaded(picture, down, across)
     grey = {"condition": {"test": "datum.zero", "value": RULE}}
-    layer: list[Spec] = [{"mark": {"type": "rect"}, "encoding": {"color": {**grey, **colour}, **encoding["tip"]}}]
-    width = max(3, (WIDTH - 30 - room(down.labels, 120)) // across.size)  # whole pixels, or seams are seen between the cells
+    layer: list[Spec] = [
+        {"mark": {"type": "rect"}, "encoding": {"color": {**grey, **colour}, **encoding["tip"]}}
+    ]
+    width = max(
+        3, (WIDTH - 30 - room(down.labels, 120)) // across.size
+    )  # whole pixels, or seams are seen between the cells
     height = 15 if down.size <= _DOWN else width
     if across.size <= _MOST_WRITTEN:
         height = 26
-        for row, answer, high in zip(rows, picture.answer.reshape(-1).tolist(), picture.high.reshape(-1).tolist(), strict=True):
+        for row, answer, high in zip(
+            rows,
+            picture.answer.reshape(-1).tolist(),
+            picture.high.reshape(-1).tolist(),
+            strict=True,
+        ):
             row["text"] = picture.number(answer, high - answer)  # with all digits, as in the table
-        dark = {"test": f"!datum.zero && (datum.answer > {0.62 * most} || datum.answer < {-0.62 * most})", "value": "white"}
+        dark = {
+            "test": f"!datum.zero && (datum.answer > {0.62 * most} || datum.answer < "
+            f"{-0.62 * most})",
+            "value": "white",
+        }
         text = {"text": {"field": "text"}, "color": {"condition": dark, "value": "#000000"}}
         layer.append({"mark": {"type": "text", "fontSize": 11}, "encoding": text})
     sizes = {"width": {"step": width}, "height": {"step": height}}
     return {"data": {"values": rows}, **sizes, "encoding": encoding["sides"], "layer": layer}
 
 
-def _shaded(picture: Picture, down: Axis, across: Axis) -> tuple[list[Spec], Spec, float, dict[str, Spec]]:
+def _shaded(
+    picture: Picture, down: Axis, across: Axis
+) -> tuple[list[Spec], Spec, float, dict[str, Spec]]:
     """Return the records of the cells, the encoding of their colours, the largest answer, and the encodings of both sides and of tips.
 
-    Two colours are used if over 5% of the cells are below 0 for certain: noise alone makes a few in a hundred look so.
+    Two colours are used if over 5% of the cells are below 0 for certain: noise alone makes a few in
+    a hundred look so.
     """
     rows = picture.rows()
     for row in rows:
@@ -55,8 +75,20 @@ def _shaded(picture: Picture, down: Axis, across: Axis) -> tuple[list[Spec], Spe
     scale: Spec = {"scheme": "blues", "domain": [0, most], "clamp": True}
     if signed:
         scale = {"scheme": "blueorange", "domainMid": 0, "reverse": True}
-    legend = {"orient": "top", "gradientLength": 180, "gradientThickness": 8, "titleLimit": WIDTH, "tickCount": 4}
-    colour = {"field": "answer", "type": "quantitative", "title": picture.unit, "scale": scale, "legend": legend}
+    legend = {
+        "orient": "top",
+        "gradientLength": 180,
+        "gradientThickness": 8,
+        "titleLimit": WIDTH,
+        "tickCount": 4,
+    }
+    colour = {
+        "field": "answer",
+        "type": "quantitative",
+        "title": picture.unit,
+        "scale": scale,
+        "legend": legend,
+    }
     fields = {id(axis): f"k{number}" for number, axis in enumerate(picture.axes)}
     sides = {"y": _side(down, fields[id(down)], _DOWN), "x": _side(across, fields[id(across)], 24)}
     tip = {"tooltip": tips(*((fields[id(axis)], axis.name) for axis in picture.axes))}
@@ -69,6 +101,12 @@ def _side(axis: Axis, field: str, most: int) -> Spec:
     level = most > 24
     if axis.size <= most:
         level = level or max(map(len, axis.labels)) * axis.size <= 56
-        return {**encoding, "axis": {"labelOverlap": False, "labelAngle": 0 if level else -45, "labelLimit": 120}}
+        return {
+            **encoding,
+            "axis": {"labelOverlap": False, "labelAngle": 0 if level else -45, "labelLimit": 120},
+        }
     shown = list(axis.labels[:: -(-axis.size // 12)])
-    return {**encoding, "axis": {"values": shown, "labelOverlap": "greedy", "labelAngle": 0 if level else -45}}
+    return {
+        **encoding,
+        "axis": {"values": shown, "labelOverlap": "greedy", "labelAngle": 0 if level else -45},
+    }

@@ -18,4 +18,13 @@ from leastnoise._check._errors import (
     refuse,
     whole,
 )
-from leastnoise._check._words import Message, did_you_mean, html_facts, message, number_text, quoted, readable, short
+from leastnoise._check._words import (
+    Message,
+    did_you_mean,
+    html_facts,
+    message,
+    number_text,
+    quoted,
+    readable,
+    short,
+)

@@ -8,8 +8,9 @@
     ├── PaidError         something failed after a release was paid (exit code 3; 4 if the release is whole)
     └── InternalError     a fault of this package; please report it (exit code 70)
 
-A message says what was wrong, what was got, what is allowed and what to do. On the private side it never contains a value of a row.
-Comparisons accept instead of reject (``if not value > 0``), so that NaN fails.
+A message says what was wrong, what was got, what is allowed and what to do. On the private side it
+never contains a value of a row. Comparisons accept instead of reject (``if not value > 0``), so
+that NaN fails.
 """
 
 import math
@@ -30,7 +31,12 @@ class LeastNoiseError(Exception):
 
     def __init__(self, message: str = "", *rest: object) -> None:
         half = MOST_CHARACTERS // 2
-        super().__init__(message if len(message) <= MOST_CHARACTERS else f"{message[:half]} [...] {message[-half:]}", *rest)
+        super().__init__(
+            message
+            if len(message) <= MOST_CHARACTERS
+            else f"{message[:half]} [...] {message[-half:]}",
+            *rest,
+        )
 
 
 class InputError(LeastNoiseError, ValueError):
@@ -53,12 +59,15 @@ class PaidError(LeastNoiseError):
     """Something failed after a release was paid; the message says in what state the release is, and how to finish it.
 
     Attributes:
-        state: "resumable" (`leastnoise resume` finishes it without paying again), "absent" (it cannot be finished), "whole" (it is
-            published, and something failed afterwards) or "unknown" (the ledger could not be read).
+        state: "resumable" (`leastnoise resume` finishes it without paying again), "absent" (it
+            cannot be finished), "whole" (it is published, and something failed afterwards) or
+            "unknown" (the ledger could not be read).
         cause: the error.
     """
 
-    def __init__(self, message: str, state: str = "unknown", cause: BaseException | None = None) -> None:
+    def __init__(
+        self, message: str, state: str = "unknown", cause: BaseException | None = None
+    ) -> None:
         super().__init__(message)
         self.state = state
         self.cause = cause
@@ -81,7 +90,15 @@ def refuse(name: str, got: object, allowed: str, advice: str = "") -> InputError
     >>> str(refuse("epsilon", -1, "a number above 0", "Choose for example 1."))
     'epsilon must be a number above 0; got -1. Choose for example 1.'
     """
-    return InputError(message(REQUIRED + bool(advice) * ADVISED, what=name, allowed=allowed, got=quoted(got), advice=advice))
+    return InputError(
+        message(
+            REQUIRED + bool(advice) * ADVISED,
+            what=name,
+            allowed=allowed,
+            got=quoted(got),
+            advice=advice,
+        )
+    )
 
 
 def exact(name: str, value: Exact) -> Fraction:
@@ -90,15 +107,27 @@ def exact(name: str, value: Exact) -> Fraction:
     >>> exact("epsilon", "1/3"), exact("epsilon", 0.1)
     (Fraction(1, 3), Fraction(1, 10))
     """
-    if type(value) is Fraction and type(value.numerator) is type(value.denominator) is int and value.denominator > 0:
+    if (
+        type(value) is Fraction
+        and type(value.numerator) is type(value.denominator) is int
+        and value.denominator > 0
+    ):
         return Fraction(value.numerator, value.denominator)
     allowed = "a finite number, a decimal or a fraction such as 1, '0.1' or '1/3'"
     if (isinstance(value, int) and value.bit_length() > 4 * MOST_DIGITS) or (
         # Powers are refused before they are computed.
-        isinstance(value, (str, Decimal)) and (len(str(value)) > 2 * MOST_DIGITS + 2 or _POWER.search(str(value)))
+        isinstance(value, (str, Decimal))
+        and (len(str(value)) > 2 * MOST_DIGITS + 2 or _POWER.search(str(value)))
     ):
-        raise refuse(name, value, f"a fraction of two whole numbers of at most {MOST_DIGITS} digits each", "Use fewer digits.")
-    if isinstance(value, bool) or not isinstance(value, (int, float, str, Fraction, Decimal, numbers.Real)):
+        raise refuse(
+            name,
+            value,
+            f"a fraction of two whole numbers of at most {MOST_DIGITS} digits each",
+            "Use fewer digits.",
+        )
+    if isinstance(value, bool) or not isinstance(
+        value, (int, float, str, Fraction, Decimal, numbers.Real)
+    ):
         raise refuse(name, value, allowed)
     try:
         if isinstance(value, numbers.Rational):
@@ -131,7 +160,13 @@ def whole(name: str, value: object, low: int, high: int | None = None) -> int:
     >>> whole("ways", 2, 0)
     2
     """
-    allowed = message("a whole number of at least {low}" if high is None else "a whole number from {low} to {high}", low=low, high=high)
+    allowed = message(
+        "a whole number of at least {low}"
+        if high is None
+        else "a whole number from {low} to {high}",
+        low=low,
+        high=high,
+    )
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise refuse(name, value, allowed)
     number = int(value)
@@ -148,7 +183,12 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
     """
     words = list(allowed)
     if not isinstance(value, str) or value not in words:
-        raise refuse(name, value, message("one of {words}", words=", ".join(map(repr, words))), did_you_mean(value, words))
+        raise refuse(
+            name,
+            value,
+            message("one of {words}", words=", ".join(map(repr, words))),
+            did_you_mean(value, words),
+        )
     return words[words.index(value)]
 
 

@@ -29,15 +29,22 @@ def message(template: str, **values: object) -> Message:
     >>> message("{what} must be {allowed}.", what="rho", allowed="a number")
     'rho must be a number.'
     """
-    shown = {name: number_text(value) if isinstance(value, Fraction) else value for name, value in values.items()}
-    made = Message(_NAME.sub(lambda name: repr(shown[name[1]]) if name[2] else str(shown[name[1]]), template))
+    shown = {
+        name: number_text(value) if isinstance(value, Fraction) else value
+        for name, value in values.items()
+    }
+    made = Message(
+        _NAME.sub(lambda name: repr(shown[name[1]]) if name[2] else str(shown[name[1]]), template)
+    )
     made.template, made.values = template, shown
     return made
 
 
 def html_facts(title: str, facts: Iterable[tuple[str, str]]) -> str:
     """Return a small table of names and texts in HTML, everything escaped."""
-    rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in facts)
+    rows = "".join(
+        f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in facts
+    )
     return f"<table><caption>{escape(title)}</caption>{rows}</table>"
 
 
@@ -73,12 +80,21 @@ def readable(value: Fraction) -> str:
     ('0.125', '1/3', 'about 0.500000')
     """
     context = Context(prec=12)
-    decimal = context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(context)
+    decimal = context.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize(
+        context
+    )
     if not context.flags[Inexact]:
-        return format(decimal, "f") if Fraction(1, 10**5) <= abs(value) < 10**14 else str(decimal).lower()
+        return (
+            format(decimal, "f")
+            if Fraction(1, 10**5) <= abs(value) < 10**14
+            else str(decimal).lower()
+        )
     if value.numerator.bit_length() + value.denominator.bit_length() <= 40:
         return f"{value.numerator}/{value.denominator}"
-    return "about " + str(Context(prec=6).divide(Decimal(value.numerator), Decimal(value.denominator))).lower()
+    return (
+        "about "
+        + str(Context(prec=6).divide(Decimal(value.numerator), Decimal(value.denominator))).lower()
+    )
 
 
 def number_text(number: Fraction) -> str:
@@ -91,7 +107,9 @@ def number_text(number: Fraction) -> str:
     decimals = max(twos, fives)
     if rest != 1 or decimals == 0:
         return str(number)
-    digits = str(abs(number.numerator) * 10**decimals // number.denominator).rjust(decimals + 1, "0")
+    digits = str(abs(number.numerator) * 10**decimals // number.denominator).rjust(
+        decimals + 1, "0"
+    )
     return f"{'-' if number < 0 else ''}{digits[:-decimals]}.{digits[-decimals:]}"
 
 

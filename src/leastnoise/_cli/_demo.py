@@ -12,7 +12,15 @@ import click
 
 from leastnoise._check import InputError, one_of
 from leastnoise._check.arrays import IntArray
-from leastnoise._cli._output import FILE, number, plan_with_progress, show_facts, show_table, shown, write_new
+from leastnoise._cli._output import (
+    FILE,
+    number,
+    plan_with_progress,
+    show_facts,
+    show_table,
+    shown,
+    write_new,
+)
 from leastnoise._cli._plan import expected, show_plan
 from leastnoise._cli._release import carry_out, show_release
 from leastnoise._linop import along, apply
@@ -84,7 +92,11 @@ level = 0.95
 
 
 @click.command()
-@click.option("--out", type=FILE, help="A new directory for everything.  [default: the next number in demo-release]")
+@click.option(
+    "--out",
+    type=FILE,
+    help="A new directory for everything.  [default: the next number in demo-release]",
+)
 def demo(out: Path | None) -> None:
     """Plan and release a generated survey of 200,000 people.
 
@@ -96,7 +108,10 @@ def demo(out: Path | None) -> None:
         write_survey(people, folder / "people.parquet")
     spec = folder / "survey.toml"
     write_new(spec, _SPEC, "Choose another directory.")
-    click.echo(f"A survey of {PEOPLE:,} generated people is in {shown(folder)}/people.parquet, its spec in {shown(spec)}.\n")
+    click.echo(
+        f"A survey of {PEOPLE:,} generated people is in {shown(folder)}/people.parquet, its spec "
+        f"in {shown(spec)}.\n"
+    )
     what = read_spec(spec)
     made, seconds = plan_with_progress(what)
     show_plan(made, seconds, what.options.level)
@@ -106,23 +121,47 @@ def demo(out: Path | None) -> None:
     click.echo()
     with Progress("computing the true answers", about=_TRUTH_SECONDS):
         rows = promised_and_realised(release, people)
-    headings = ["queries", "promised\nrmse", "realised\nrmse", "realised /\npromised", f"within {what.options.level:.0%}\ninterval"]
-    show_table("Promised and realised error", [("table", "fold"), *((heading, "right") for heading in headings)], rows)
-    click.echo("The true answers were computed for this comparison alone, because the survey is generated; a release never does so.")
-    click.echo("A table of few queries is a small sample of noise: its realised error scatters around the promise.\n")
+    headings = [
+        "queries",
+        "promised\nrmse",
+        "realised\nrmse",
+        "realised /\npromised",
+        f"within {what.options.level:.0%}\ninterval",
+    ]
+    show_table(
+        "Promised and realised error",
+        [("table", "fold"), *((heading, "right") for heading in headings)],
+        rows,
+    )
+    click.echo(
+        "The true answers were computed for this comparison alone, because the survey is "
+        "generated; a release never does so."
+    )
+    click.echo(
+        "A table of few queries is a small sample of noise: its realised error scatters around "
+        "the promise.\n"
+    )
     show_facts(
         [
             ("read", shown(folder / "release" / "report.html")),
             ("try", f"leastnoise compare {shown(spec)}"),
             ("", f"leastnoise ledger show {shown(folder / 'people.ledger')}"),
-            ("", f"leastnoise release {shown(spec)} --out {shown(folder / 'second')}   (refused: the budget is spent)"),
+            (
+                "",
+                (
+                    f"leastnoise release {shown(spec)} --out {shown(folder / 'second')}   (refused: "
+                    "the budget is spent)"
+                ),
+            ),
         ]
     )
 
 
 def _new_folder(out: Path | None) -> Path:
     """Make a new directory and return it: ``out``, or the next free number in demo-release."""
-    tried = [out] if out is not None else (Path("demo-release") / str(number) for number in count(1))
+    tried = (
+        [out] if out is not None else (Path("demo-release") / str(number) for number in count(1))
+    )
     for folder in tried:
         try:
             folder.mkdir(parents=True)
@@ -130,10 +169,13 @@ def _new_folder(out: Path | None) -> Path:
             continue
         except OSError as error:
             reason = (error.strerror or type(error).__name__).lower()
-            raise InputError(f"The directory {folder} cannot be made: {reason}. Choose one with --out.") from None
+            raise InputError(
+                f"The directory {folder} cannot be made: {reason}. Choose one with --out."
+            ) from None
         return folder
     raise InputError(
-        f"The directory {out} exists already and is not overwritten. Choose another with --out, or leave it out for the next free one."
+        f"The directory {out} exists already and is not overwritten. Choose another with --out, "
+        "or leave it out for the next free one."
     )
 
 
@@ -147,12 +189,26 @@ def survey(people: int = PEOPLE, seed: int = SEED) -> dict[str, IntArray]:
     shares = np.array([8, 6, 9, 7, 5, 6, 10, 9, 7, 18, 8, 3])
     region = random.choice(len(REGIONS), people, p=shares / shares.sum())
     older = (age - LOW_AGE) / (HIGH_AGE - LOW_AGE)
-    level = 3.1 - 1.3 * older + 0.35 * (region == REGIONS.index("Capital")) + random.normal(0, 1.15, people)
+    level = (
+        3.1
+        - 1.3 * older
+        + 0.35 * (region == REGIONS.index("Capital"))
+        + random.normal(0, 1.15, people)
+    )
     education = np.clip(np.rint(level), 0, len(DEGREES) - 1).astype(np.int64)
-    middle = 9.75 + 0.17 * education + 0.9 * older - 0.85 * older**2 + 0.12 * sex + 0.15 * (region == REGIONS.index("Capital"))
+    middle = (
+        9.75
+        + 0.17 * education
+        + 0.9 * older
+        - 0.85 * older**2
+        + 0.12 * sex
+        + 0.15 * (region == REGIONS.index("Capital"))
+    )
     income = np.exp(middle + random.normal(0, 0.62, people))
     income[random.random(people) < 1 / 12] = 0
-    rounded = np.where(random.random(people) < 0.6, np.rint(income / 500) * 500, np.rint(income))  # most people say a round number
+    rounded = np.where(
+        random.random(people) < 0.6, np.rint(income / 500) * 500, np.rint(income)
+    )  # most people say a round number
     return {
         "person_id": random.permutation(people) + 1,
         "sex": sex,
@@ -168,7 +224,9 @@ def write_survey(people: Mapping[str, IntArray], path: Path) -> None:
     import duckdb
 
     labels = {"sex": SEXES, "region": REGIONS, "education": DEGREES}
-    columns = [f"{list(labels[name])}[{name} + 1] AS {name}" if name in labels else name for name in people]
+    columns = [
+        f"{list(labels[name])}[{name} + 1] AS {name}" if name in labels else name for name in people
+    ]
     with duckdb.connect() as connection:
         connection.register("people", dict(people))
         connection.sql(f"SELECT {', '.join(columns)} FROM people").write_parquet(str(path))  # noqa: S608 - constants of this file
@@ -185,9 +243,17 @@ def truth(product: Product, people: Mapping[str, IntArray]) -> IntArray:
         "income": np.minimum(income * INCOME_BINS // TOP_INCOME, INCOME_BINS - 1),
     }
     shape = [operator.size for operator in product.operators]
-    cells = np.ravel_multi_index([codes[name] for name in product.attributes], shape) if shape else np.zeros(len(income), dtype=np.int64)
+    cells = (
+        np.ravel_multi_index([codes[name] for name in product.attributes], shape)
+        if shape
+        else np.zeros(len(income), dtype=np.int64)
+    )
     weights = None if product.measure is None else income
-    cube = np.bincount(cells, weights, minlength=int(np.prod(shape, dtype=np.int64))).astype(np.int64).reshape(shape)
+    cube = (
+        np.bincount(cells, weights, minlength=int(np.prod(shape, dtype=np.int64)))
+        .astype(np.int64)
+        .reshape(shape)
+    )
     for axis, operator in enumerate(product.operators):
         cube = along(apply, operator, cube, axis)
     return cube
@@ -207,10 +273,25 @@ def promised_and_realised(release: Release, people: Mapping[str, IntArray]) -> l
         sums["queries"] += table.cells
         sums["relative"] += table.cells * (realised / promise) ** 2
         sums["within"] += within
-        numbers = [number(promise), number(realised), f"{realised / promise:.2f}", f"{within / table.cells:.1%}"]
+        numbers = [
+            number(promise),
+            number(realised),
+            f"{realised / promise:.2f}",
+            f"{within / table.cells:.1%}",
+        ]
         rows.append([table.name, f"{table.cells:,}", *numbers])
     share = float(np.sqrt(sums["relative"] / sums["queries"]))
-    return [*rows, ["all", f"{sums['queries']:,}", "", "", f"{share:.2f}", f"{sums['within'] / sums['queries']:.1%}"]]
+    return [
+        *rows,
+        [
+            "all",
+            f"{sums['queries']:,}",
+            "",
+            "",
+            f"{share:.2f}",
+            f"{sums['within'] / sums['queries']:.1%}",
+        ],
+    ]
 
 
 _ROOT = Path(__file__).resolve().parents[3]
@@ -219,22 +300,38 @@ _ROOT = Path(__file__).resolve().parents[3]
 def available(root: Path) -> dict[str, str]:
     """Return the experiments of a checkout: the name that one types, and the module."""
     files = sorted((root / "experiments").glob("*.py"))
-    return {file.stem.replace("_", "-"): file.stem for file in files if "\ndef run(" in file.read_text(encoding="utf-8")}
+    return {
+        file.stem.replace("_", "-"): file.stem
+        for file in files
+        if "\ndef run(" in file.read_text(encoding="utf-8")
+    }
 
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--data", type=click.Path(path_type=Path, file_okay=False), help="Folder with the real data sets.")
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder for tables and figures; default build/NAME.")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder with the real data sets.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for tables and figures; default build/NAME.",
+)
 @click.option("--quick", is_flag=True, help="A small version, in about half a minute.")
 def experiments(name: str | None, data: Path | None, out: Path | None, quick: bool) -> None:  # noqa: FBT001 - click passes flags by name
     """Repeat a paper's figures and tables; without NAME, list them.
 
-    Works in a source checkout; the installed package has no experiments. Noise comes from a seed, so nothing here is private.
+    Works in a source checkout; the installed package has no experiments. Noise comes from a seed,
+    so nothing here is private.
     """
     known = available(_ROOT)
     if not known:
-        raise InputError("Experiments come with the source checkout, and the installed package has none. Run this command in a checkout.")
+        raise InputError(
+            "Experiments come with the source checkout, and the installed package has none. Run "
+            "this command in a checkout."
+        )
     if name is None:
         click.echo("\n".join(known))
         return
@@ -246,5 +343,7 @@ def experiments(name: str | None, data: Path | None, out: Path | None, quick: bo
     # By name, so that the library depends on nothing outside itself.
     run = importlib.import_module(f"experiments.{known[name]}").run
     if data is None and inspect.signature(run).parameters["data"].annotation is Path:
-        raise InputError(f"The experiment {name} needs real data; got no folder. Say where it is: --data DIR.")
+        raise InputError(
+            f"The experiment {name} needs real data; got no folder. Say where it is: --data DIR."
+        )
     run(data, out or Path("build") / name, quick=quick, report=click.echo)

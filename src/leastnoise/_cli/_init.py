@@ -121,28 +121,51 @@ level = 0.95                  # of the intervals
 @options(
     ("--from", FILE, "A description by another tool; then no data is read."),
     ("--out", FILE, "The spec file to write.  [default: FILE with the ending .toml]"),
-    ("--delimiter", str, "The mark between the fields of a CSV file.  [default: guessed from its header]"),
+    (
+        "--delimiter",
+        str,
+        "The mark between the fields of a CSV file.  [default: guessed from its header]",
+    ),
     ("--encoding", str, "The encoding of a CSV file, such as latin-1.  [default: utf-8]"),
 )
-def init(file: Path | None, out: Path | None, delimiter: str | None, encoding: str | None, **described_in: Path | None) -> None:
+def init(
+    file: Path | None,
+    out: Path | None,
+    delimiter: str | None,
+    encoding: str | None,
+    **described_in: Path | None,
+) -> None:
     """Draft a spec file from column names and types.
 
-    No value of the data is written into it: what a column may hold is for you to say, from public knowledge. With --from it is what a
-    description says: CSVW-EO, SmartNoise metadata, domain.json of mbi, or a domain that OpenDP serialized; FILE need not exist then.
+    No value of the data is written into it: what a column may hold is for you to say, from public
+    knowledge. With --from it is what a description says: CSVW-EO, SmartNoise metadata, domain.json
+    of mbi, or a domain that OpenDP serialized; FILE need not exist then.
     """
     description = described_in["from"]
     if description is not None:
         if delimiter or encoding:
             raise InputError(
-                "--from reads no data; --delimiter and --encoding are for a CSV file. Leave them out, or write them to the spec."
+                "--from reads no data; --delimiter and --encoding are for a CSV file. Leave them "
+                "out, or write them to the spec."
             )
         spec = out or (file or description).with_suffix(".toml")
         draft = described(read_description(description), description, spec, file)
     elif file is None:
-        raise InputError("Say which data the spec is for, as in `leastnoise init people.csv`, or give a description with --from.")
+        raise InputError(
+            "Say which data the spec is for, as in `leastnoise init people.csv`, or give a "
+            "description with --from."
+        )
     else:
         spec = out or file.with_name(file.name.split(".")[0] + ".toml")
-        draft = _drafted(file, spec, {key: mark for key, mark in (("delimiter", delimiter), ("encoding", encoding)) if mark is not None})
+        draft = _drafted(
+            file,
+            spec,
+            {
+                key: mark
+                for key, mark in (("delimiter", delimiter), ("encoding", encoding))
+                if mark is not None
+            },
+        )
     write_new(spec, draft, "Edit that file, or choose another with --out.")
     blanks = f"Replace every {BLANK!r} in it, then run" if draft.count(f'"{BLANK}"') > 1 else "Run"
     click.echo(f"The draft is in {shown(spec)}. {blanks}: leastnoise plan {shown(spec)}")
@@ -150,41 +173,86 @@ def init(file: Path | None, out: Path | None, delimiter: str | None, encoding: s
 
 def _drafted(file: Path, spec: Path, layout: Mapping[str, str]) -> str:
     """Return the text of a spec from names and types of columns."""
-    listed = source_columns(columns(CSV(file, layout.get("delimiter"), layout.get("encoding", "utf-8")) if layout else file))
+    listed = source_columns(
+        columns(
+            CSV(file, layout.get("delimiter"), layout.get("encoding", "utf-8")) if layout else file
+        )
+    )
     naming = [column.name for column in listed if column.names_person]
     untyped = not all(column.typed for column in listed)
-    said = "".join(f"{key} = {_value(mark)}\n" for key, mark in layout.items()) + (_TEXTS if untyped else "")
-    parts = [_HEAD % {"file": _comment(file.name), "spec": shown(spec), "path": _path(file, spec), "layout": said}, _PRIVACY]
-    parts += [_COLUMN % (_value(naming[0]), BLANK) if naming else _ROW, _DOMAIN, *([_GUESSED] if untyped else [])]
+    said = "".join(f"{key} = {_value(mark)}\n" for key, mark in layout.items()) + (
+        _TEXTS if untyped else ""
+    )
+    parts = [
+        _HEAD
+        % {
+            "file": _comment(file.name),
+            "spec": shown(spec),
+            "path": _path(file, spec),
+            "layout": said,
+        },
+        _PRIVACY,
+    ]
+    parts += [
+        _COLUMN % (_value(naming[0]), BLANK) if naming else _ROW,
+        _DOMAIN,
+        *([_GUESSED] if untyped else []),
+    ]
     usable = [column for column in listed if column.kind and not column.names_person]
     for column in listed:
         if column not in usable:
-            parts.append(_left_out(column.name, "it names the person" if column.names_person else column.unusable))
+            parts.append(
+                _left_out(
+                    column.name, "it names the person" if column.names_person else column.unusable
+                )
+            )
             continue
         parts.append(f"\n[domain.{_key(column.attribute)}]\n")
         if column.attribute != column.name:
-            parts.append(f"column = {_value(column.name)}     # with its blanks; tables are called after the attribute\n")
+            parts.append(
+                f"column = {_value(column.name)}     # with its blanks; tables are called after "
+                "the attribute\n"
+            )
         parts.append(f"{_LINES[column.kind]}\n")
     parts += [*([] if usable else [_NO_COLUMN]), _ASKED, _WORKLOAD]
-    if numbers := [column for kind in ("whole", "number") for column in usable if column.kind == kind]:
+    if numbers := [
+        column for kind in ("whole", "number") for column in usable if column.kind == kind
+    ]:
         name = numbers[-1].name
-        parts += [_EXAMPLE % _key(numbers[-1].attribute), _MEASURE % {"key": _key(name), "name": _value(name)}]
+        parts += [
+            _EXAMPLE % _key(numbers[-1].attribute),
+            _MEASURE % {"key": _key(name), "name": _value(name)},
+        ]
     return "".join([*parts, _END])
 
 
 def described(description: Description, described_in: Path, spec: Path, data: Path | None) -> str:
     """Return the text of a spec from another tool's description."""
-    head = _DESCRIBED % {"tool": description.tool, "file": _comment(described_in.name), "spec": shown(spec)}
+    head = _DESCRIBED % {
+        "tool": description.tool,
+        "file": _comment(described_in.name),
+        "spec": shown(spec),
+    }
     parts = [head, *(f"#\n# {_comment(note)}\n" for note in description.notes)]
-    parts.append('\n# [source]\n# path = "people.csv"\n' if data is None else f"\n[source]\npath = {_path(data, spec)}\n")
+    parts.append(
+        '\n# [source]\n# path = "people.csv"\n'
+        if data is None
+        else f"\n[source]\npath = {_path(data, spec)}\n"
+    )
     unit = {"column": description.unit, "max_rows": description.max_rows}
     parts += [_PRIVACY, _ROW if description.unit is None else f"unit = {_value(unit)}\n"]
     for name, table in description.attributes.items():
-        parts.append(f"\n[domain.{_key(name)}]\n" + "".join(f"{word} = {_value(entry)}\n" for word, entry in table.items()))
+        parts.append(
+            f"\n[domain.{_key(name)}]\n"
+            + "".join(f"{word} = {_value(entry)}\n" for word, entry in table.items())
+        )
     parts += [_left_out(name, why) for name, why in description.left_out.items()]
     for name, table in description.measures.items():
         lines = "".join(f"# {word} = {_value(entry)}\n" for word, entry in table.items())
-        parts.append(f"\n# Its sum:\n# [measures.{_key(name)}]\n{lines}# [[workload]]\n# queries = {{}}\n# sum = {_value(name)}\n")
+        parts.append(
+            f"\n# Its sum:\n# [measures.{_key(name)}]\n{lines}# [[workload]]\n# queries = {{}}\n# "
+            f"sum = {_value(name)}\n"
+        )
     return "".join([*parts, _WORKLOAD, _END])
 
 
@@ -195,10 +263,18 @@ def _key(name: str) -> str:
 def _value(given: Any) -> str:
     """Write a value of TOML on one line; a text is written as in JSON, with the one control character escaped that JSON leaves."""
     if isinstance(given, Mapping):
-        return "{ " + ", ".join(f"{_key(name)} = {_value(entry)}" for name, entry in given.items()) + " }"
+        return (
+            "{ "
+            + ", ".join(f"{_key(name)} = {_value(entry)}" for name, entry in given.items())
+            + " }"
+        )
     if isinstance(given, (list, tuple)):
         return "[" + ", ".join(_value(entry) for entry in given) + "]"
-    return json.dumps(given, ensure_ascii=False).replace("\x7f", "\\u007f") if isinstance(given, (str, bool)) else str(given)
+    return (
+        json.dumps(given, ensure_ascii=False).replace("\x7f", "\\u007f")
+        if isinstance(given, (str, bool))
+        else str(given)
+    )
 
 
 def _comment(text: str) -> str:
@@ -219,16 +295,23 @@ def _path(file: Path, spec: Path) -> str:
 @click.command()
 @click.argument("spec", type=FILE)
 @click.option("--source", type=FILE, help="The data, if the spec file does not name it.")
-@click.option("--values", is_flag=True, help="Also show the most frequent values that match nothing: values of rows.")
+@click.option(
+    "--values",
+    is_flag=True,
+    help="Also show the most frequent values that match nothing: values of rows.",
+)
 def check(spec: Path, source: Path | None, values: bool) -> None:  # noqa: FBT001 - a flag of the command line
     """Show how rows fit the spec: exact, for the data holder alone.
 
-    PRIVATE: every number it prints is one of the data. It spends nothing, because nothing of it may be published, and it writes no file.
+    PRIVATE: every number it prints is one of the data. It spends nothing, because nothing of it may
+        be published, and it writes no file.
     """
     what = read_spec(spec)
     path = source or what.source
     data = None if path is None else what.data(path)
-    with Progress(f"reading {what.data_name if source is None else source.name}", about=reading_seconds(data)):
+    with Progress(
+        f"reading {what.data_name if source is None else source.name}", about=reading_seconds(data)
+    ):
         counts = checked(what, data, values=10 if values else 0)
     for line in counts.lines():
         click.echo(visible(line))

@@ -8,10 +8,29 @@ import click
 
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, parameters
 from leastnoise._check import InputError
-from leastnoise._cli._output import FILE, amount, amounts, as_json, options, show_facts, show_json, show_table, shown, warn
+from leastnoise._cli._output import (
+    FILE,
+    amount,
+    amounts,
+    as_json,
+    options,
+    show_facts,
+    show_json,
+    show_table,
+    shown,
+    warn,
+)
 from leastnoise._cli._release import drawn_words
 from leastnoise._fitting import zcdp_epsilon
-from leastnoise._session import Entry, Ledger, Limit, enter_release, other_ledgers, period_state, unknown_releases
+from leastnoise._session import (
+    Entry,
+    Ledger,
+    Limit,
+    enter_release,
+    other_ledgers,
+    period_state,
+    unknown_releases,
+)
 from leastnoise._stopped import note_run
 
 _STATES = {
@@ -52,15 +71,19 @@ def ledger() -> None:
     show_default=True,
     help="Whether a person is added or removed, or replaced by another.",
 )
-def set_budget(file: Path, dataset: str | None, unit_column: str | None, neighbours: str, **amount: str | None) -> None:
+def set_budget(
+    file: Path, dataset: str | None, unit_column: str | None, neighbours: str, **amount: str | None
+) -> None:
     """Make the ledger of a data set, with a budget and nothing spent.
 
-    The budget is exact: whole numbers, decimals and fractions such as 1, 0.1 or 1/3. `ledger change` changes it later.
+    The budget is exact: whole numbers, decimals and fractions such as 1, 0.1 or 1/3. `ledger
+    change` changes it later.
     """
     privacy = Privacy(_budget(amount), neighbours, unit_column)
     made = Ledger.create(file, dataset or file.name.split(".")[0] or file.name, privacy)
     warn(
-        f"{shown(other)} is of a data set {made.dataset!r} too, and neither ledger knows what the other one spends. "
+        f"{shown(other)} is of a data set {made.dataset!r} too, and neither ledger knows what the "
+        "other one spends. "
         "If these are the same people, their losses add up."
         for other in other_ledgers(file, made.dataset)
     )
@@ -71,18 +94,23 @@ def set_budget(file: Path, dataset: str | None, unit_column: str | None, neighbo
 @click.argument("file", type=FILE)
 @_amount
 @click.option(
-    "--per", type=click.Choice(["day", "week", "month", "year", "ever"]), help="The period for which the budget holds.  [default: as it is]"
+    "--per",
+    type=click.Choice(["day", "week", "month", "year", "ever"]),
+    help="The period for which the budget holds.  [default: as it is]",
 )
 @_note
 def change(file: Path, per: str | None, note: str, **amount: str | None) -> None:
     """Raise or lower the budget, never below what is spent.
 
-    The ledger records the change. With --per, the budget holds for every such period of payment (UTC), for data that hold other people in
-    each. Whoever is in the data of several periods loses that much in each.
+    The ledger records the change. With --per, the budget holds for every such period of payment
+    (UTC), for data that hold other people in each. Whoever is in the data of several periods loses
+    that much in each.
     """
     period = None if per is None else per.replace("ever", "")
     book = Ledger.open(file)
-    _show_left(book.set_budget(_budget(amount, book), period=period, note=note, receipt=_noted(book)))
+    _show_left(
+        book.set_budget(_budget(amount, book), period=period, note=note, receipt=_noted(book))
+    )
 
 
 @ledger.command("share")
@@ -93,8 +121,8 @@ def change(file: Path, per: str | None, note: str, **amount: str | None) -> None
 def share(file: Path, name: str, note: str, **amount: str | None) -> None:
     """Give an analyst or a project a share of the budget, or change it.
 
-    NAME is what the share is called. A share is the most that its releases may spend together, within the whole budget. Every release then
-    says --share.
+    NAME is what the share is called. A share is the most that its releases may spend together,
+    within the whole budget. Every release then says --share.
     """
     if not name.strip():
         raise InputError("A share must have a name, such as that of an analyst or a project.")
@@ -106,20 +134,34 @@ def share(file: Path, name: str, note: str, **amount: str | None) -> None:
 @ledger.command("spent")
 @click.argument("file", type=FILE)
 @_amount
-@click.option("--release", type=FILE, help="The release that was paid elsewhere; it says how much and when.")
-@click.option("--on", type=click.DateTime(["%Y-%m-%d"]), metavar="YYYY-MM-DD", help="The day it was spent.  [default: today]")
+@click.option(
+    "--release", type=FILE, help="The release that was paid elsewhere; it says how much and when."
+)
+@click.option(
+    "--on",
+    type=click.DateTime(["%Y-%m-%d"]),
+    metavar="YYYY-MM-DD",
+    help="The day it was spent.  [default: today]",
+)
 @click.option("--share", default="", help="The share that it counts to.")
 @click.option("--note", default="", help="What it was: a remark that the ledger keeps.")
-def spent(file: Path, release: Path | None, on: Any, share: str, note: str, **amount: str | None) -> None:
+def spent(
+    file: Path, release: Path | None, on: Any, share: str, note: str, **amount: str | None
+) -> None:
     """Enter what was spent on the same people elsewhere, or earlier.
 
     It is added up like a release, even beyond the budget.
     """
     book = Ledger.open(file, share=share)
     if release is None:
-        entry = book.add_spent(_budget(amount), note=note, on=on and on.date(), receipt=_noted(book))
+        entry = book.add_spent(
+            _budget(amount), note=note, on=on and on.date(), receipt=_noted(book)
+        )
     elif on is not None or any(part is not None for part in amount.values()):
-        raise InputError("A release says itself what it cost and when; give --release alone, or an amount without it.")
+        raise InputError(
+            "A release says itself what it cost and when; give --release alone, or an amount "
+            "without it."
+        )
     else:
         entry = enter_release(book, release, note)
     click.echo(f"Entered: {entry.charge}, on {entry.reserved_on}.")
@@ -140,15 +182,21 @@ def _budget(amount: dict[str, str | None], book: Ledger | None = None) -> Budget
     wanted = [] if book is None else [f"--{name}" for name in parameters(book.privacy.budget)]
     if book is not None and names != wanted:
         missing = [name for name in wanted if name not in names]
-        advice = f"Add {missing[0]}" if names and {*names} < {*wanted} else f"Say {' and '.join(wanted)}"
+        advice = (
+            f"Add {missing[0]}" if names and {*names} < {*wanted} else f"Say {' and '.join(wanted)}"
+        )
         raise InputError(
-            f"A budget of {shown(book.path)} must have {' and '.join(wanted)}, in which its entries are added up; "
+            f"A budget of {shown(book.path)} must have {' and '.join(wanted)}, in which its "
+            "entries are added up; "
             f"got {' and '.join(names) or 'none of them'}. {advice}. Nothing was changed."
         )
     for kind, parts in ((ZCDP, ["rho"]), (PureDP, ["epsilon"]), (ApproxDP, ["epsilon", "delta"])):
         if [*given] == parts:
             return kind(**given)
-    raise InputError(f"A budget must be --epsilon, or --epsilon and --delta, or --rho; got {' and '.join(names) or 'none of them'}.")
+    raise InputError(
+        "A budget must be --epsilon, or --epsilon and --delta, or --rho; got "
+        f"{' and '.join(names) or 'none of them'}."
+    )
 
 
 def _show_left(book: Ledger) -> None:
@@ -156,42 +204,74 @@ def _show_left(book: Ledger) -> None:
 
 
 def _head(book: Ledger) -> list[tuple[str, str]]:
-    limits = [("share" if limit.share else "budget", _limit(limit.budget, limit)) for limit in book.limits()]
-    return [("ledger", shown(book.path)), ("data set", book.dataset), ("protects", book.privacy.protected), *limits]
+    limits = [
+        ("share" if limit.share else "budget", _limit(limit.budget, limit))
+        for limit in book.limits()
+    ]
+    return [
+        ("ledger", shown(book.path)),
+        ("data set", book.dataset),
+        ("protects", book.privacy.protected),
+        *limits,
+    ]
 
 
 def _limit(budget: Budget, limit: Limit | Entry) -> str:
     """Write a budget with its period and the share it is for: "epsilon = 1 a month for ann"."""
-    return amounts(budget, up=False) + (f" a {limit.period}" if limit.period else "") + (f" for {limit.share}" if limit.share else "")
+    return (
+        amounts(budget, up=False)
+        + (f" a {limit.period}" if limit.period else "")
+        + (f" for {limit.share}" if limit.share else "")
+    )
 
 
 @ledger.command()
 @click.argument("file", type=FILE)
 @as_json
-@click.option("--delta", default="1e-9", show_default=True, help="For a rho budget: the delta of the epsilon that it implies.")
+@click.option(
+    "--delta",
+    default="1e-9",
+    show_default=True,
+    help="For a rho budget: the delta of the epsilon that it implies.",
+)
 def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click passes flags by name
     """List every release with its cost and its state, and what is left."""
     book = Ledger.open(file)
     entries, budget = book.entries(), book.privacy.budget
     warn(
-        f"the release in {shown(release)} was paid from this ledger, which does not know it: this is an older copy. Restore the newest one."
+        f"the release in {shown(release)} was paid from this ledger, which does not know it: this "
+        "is an older copy. Restore the newest one."
         for release in unknown_releases(file, book)
     )
     implied = _implied(book, delta)
     if as_json:
         show_json(_facts(book, entries, implied))
         return
-    names = dict.fromkeys(entry.share for entry in entries if entry.kind == "budget" and entry.share)
+    names = dict.fromkeys(
+        entry.share for entry in entries if entry.kind == "budget" and entry.share
+    )
     limits = [Ledger.open(book.path, share=name).limits()[-1] for name in names]
-    left = [f"{_limit(limit.budget, limit)}; {amounts(limit.budget, limit.left, up=False)} is left" for limit in limits]
+    left = [
+        f"{_limit(limit.budget, limit)}; {amounts(limit.budget, limit.left, up=False)} is left"
+        for limit in limits
+    ]
     show_facts([*_head(book), *(("share", words) for words in left)])
     parts = tuple(parameters(budget))
-    columns = [("#", "right"), ("day (UTC)", "left"), *((part, "right") for part in parts), ("state", "fold"), ("release", "fold")]
+    columns = [
+        ("#", "right"),
+        ("day (UTC)", "left"),
+        *((part, "right") for part in parts),
+        ("state", "fold"),
+        ("release", "fold"),
+    ]
     rows: list[list[str | tuple[str, ...]]] = []
     for entry in entries:
         state = _state(book, entry)
         series = period_state(book, entry) if state == "resumable" else None
-        costs = ["" if entry.kind == "budget" else amount(getattr(entry.charge, part), up=True) for part in parts]
+        costs = [
+            "" if entry.kind == "budget" else amount(getattr(entry.charge, part), up=True)
+            for part in parts
+        ]
         words = _STATES[state] if series is None else f"paid; {drawn_words(series)}"
         if entry.kind == "budget":
             subject = _limit(entry.declared, entry)
@@ -205,7 +285,10 @@ def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
         show_table("", columns, rows)
     else:
         click.echo("No release yet.\n")
-    facts = [("spent", amounts(budget, book.spent(), up=True)), ("left", amounts(budget, book.left(), up=False))]
+    facts = [
+        ("spent", amounts(budget, book.spent(), up=True)),
+        ("left", amounts(budget, book.left(), up=False)),
+    ]
     if implied is not None:
         epsilons = f"the whole budget epsilon <= {implied['budget']}, the spent epsilon <= {implied['spent']}, at delta = {delta}"
         facts.append(("implies", epsilons))
@@ -228,11 +311,17 @@ def _implied(book: Ledger, delta: str) -> dict[str, str] | None:
     implied = {"delta": delta}
     for name, rho in (("budget", book.privacy.budget.rho), ("spent", book.spent().rho)):
         epsilon = zcdp_epsilon(rho, delta) if rho else None
-        implied[name] = "0" if epsilon is None else f"{-(-epsilon.numerator * 10**4 // epsilon.denominator) / 10**4:.4f}"
+        implied[name] = (
+            "0"
+            if epsilon is None
+            else f"{-(-epsilon.numerator * 10**4 // epsilon.denominator) / 10**4:.4f}"
+        )
     return implied
 
 
-def _facts(book: Ledger, entries: tuple[Entry, ...], implied: dict[str, str] | None) -> dict[str, Any]:
+def _facts(
+    book: Ledger, entries: tuple[Entry, ...], implied: dict[str, str] | None
+) -> dict[str, Any]:
     return {
         "ledger": str(book.path),
         "id": book.id,

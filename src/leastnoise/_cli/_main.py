@@ -55,12 +55,17 @@ def what_was_paid(since: int) -> tuple[str, str]:
 
         asked = [account(ledger, run) for ledger, run in runs()[since:]]
     except Exception:  # noqa: BLE001 - the first error must not be hidden by a second one
-        return "unknown", "Whether something was paid cannot be told now; see `leastnoise ledger show`."
+        return (
+            "unknown",
+            "Whether something was paid cannot be told now; see `leastnoise ledger show`.",
+        )
     payments = [payment for payment in asked if payment.state != "nothing"]
     worst_first = ("unknown", "resumable", "absent", "whole", "entered", "guard")
     if not payments:
         return "nothing", "Nothing was spent."
-    return min((payment.state for payment in payments), key=worst_first.index), " ".join(payment.words for payment in payments)
+    return min((payment.state for payment in payments), key=worst_first.index), " ".join(
+        payment.words for payment in payments
+    )
 
 
 _COMMANDS = {
@@ -68,8 +73,16 @@ _COMMANDS = {
     "check": ("_init", "check", "Show how rows fit the spec: exact, for the data holder alone."),
     "plan": ("_plan", "plan", "Show the expected error of every table; this spends nothing."),
     "compare": ("_plan", "compare", "Compare every strategy, least expected error first."),
-    "categories": ("_release", "categories", "Find categories that nobody can list, privately, for a price."),
-    "release": ("_release", "release", "Measure, estimate, and write answers, manifest and report."),
+    "categories": (
+        "_release",
+        "categories",
+        "Find categories that nobody can list, privately, for a price.",
+    ),
+    "release": (
+        "_release",
+        "release",
+        "Measure, estimate, and write answers, manifest and report.",
+    ),
     "resume": ("_release", "resume", "Finish releases that were paid and not written, at no cost."),
     "show": ("_finished", "show", "Show a finished release: how exact it is, and its tables."),
     "answer": ("_finished", "answer", "Give further answers from a finished release, at no cost."),
@@ -80,7 +93,11 @@ _COMMANDS = {
     "ledger": ("_ledger", "ledger", "Set the budget of a data set, and see what has been spent."),
     "audit": ("_plan", "audit", "Bound the privacy loss from below: try the installed program."),
     "demo": ("_demo", "demo", "Plan and release a generated survey of 200,000 people."),
-    "experiments": ("_demo", "experiments", "Repeat a paper's figures and tables; without NAME, list them."),
+    "experiments": (
+        "_demo",
+        "experiments",
+        "Repeat a paper's figures and tables; without NAME, list them.",
+    ),
 }
 """The module, the function and the first line of the help of each command, in the order in which one needs them."""
 
@@ -91,7 +108,11 @@ def _explain(context: click.Context, _option: click.Parameter, wanted: bool) -> 
         return
     text, formatter = context.get_help(), context.make_formatter()
     glossary = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
-    words = [(word, sentence) for word, sentence in glossary.items() if re.search(rf"\b{word}s?\b", text, re.IGNORECASE)]
+    words = [
+        (word, sentence)
+        for word, sentence in glossary.items()
+        if re.search(rf"\b{word}s?\b", text, re.IGNORECASE)
+    ]
     if words:
         with formatter.section("In plain words"):
             formatter.write_dl(words)
@@ -109,7 +130,9 @@ class _Commands(click.Group):
         """Return the names in the order of definition."""
         return list(self.commands)
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         """Load the module of the command that is used."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, command and loaded(str(command.name)), rest
@@ -129,24 +152,27 @@ def loaded(name: str) -> click.Command:
     cls=_Commands,
     commands=[click.Command(name, help=line) for name, (*_, line) in _COMMANDS.items()],
     context_settings={"max_content_width": 100},
-    epilog="A spec (TOML) says what columns may hold, who is protected and what is published; a ledger holds how much may be learnt about "
-    "a person (epsilon: smaller protects more) and how much was. Start with `leastnoise demo`, or with `leastnoise studio people.csv`.",
+    epilog="A spec (TOML) says what columns may hold, who is protected and what is published; a "
+    "ledger holds how much may be learnt about "
+    "a person (epsilon: smaller protects more) and how much was. Start with `leastnoise demo`, or "
+    "with `leastnoise studio people.csv`.",
 )
 @click.version_option(sys.modules["leastnoise"].__version__, message="leastnoise %(version)s")
 @_help
 def program() -> None:
     """Publish tables from private data with the least noise.
 
-    Answers a batch of linear queries (marginals, ranges, CDFs, sums) over a sensitive table under differential privacy, and says how large
-    the error will be before any budget is spent.
+    Answers a batch of linear queries (marginals, ranges, CDFs, sums) over a sensitive table under
+    differential privacy, and says how large the error will be before any budget is spent.
     """
 
 
 def main() -> None:
     """Run the program on the arguments of the process, and end the process.
 
-    The exit codes are on the page docs/errors.md. An error is one sentence on the standard error stream, never a traceback, and never with
-    a value of a row; after it stands what was paid, as the ledger has it at that moment.
+    The exit codes are on the page docs/errors.md. An error is one sentence on the standard error
+    stream, never a traceback, and never with a value of a row; after it stands what was paid, as
+    the ledger has it at that moment.
     """
     listen()
     paid_before = len(runs())
@@ -154,12 +180,17 @@ def main() -> None:
         _open_streams()
         for name in SAID_BY:
             os.environ.setdefault(name, "1")  # before NumPy reads it
-        code = program.main(prog_name="leastnoise", standalone_mode=False) or 0  # a command's own exit code
+        code = (
+            program.main(prog_name="leastnoise", standalone_mode=False) or 0
+        )  # a command's own exit code
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 - the last frame of the program: whatever it was becomes one sentence
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         code = _report(error, paid_before)
-    for stream in (sys.stdout, sys.stderr):  # a failure to write was reported by now; Python would report it again when it ends
+    for stream in (
+        sys.stdout,
+        sys.stderr,
+    ):  # a failure to write was reported by now; Python would report it again when it ends
         try:
             stream.flush()
         except (OSError, ValueError):
@@ -181,7 +212,9 @@ def _open_streams() -> None:
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a name that a narrow terminal cannot show is no reason to fail
+            stream.reconfigure(
+                errors="replace"
+            )  # a name that a narrow terminal cannot show is no reason to fail
 
 
 def _report(error: BaseException, paid_before: int) -> int:
@@ -191,34 +224,53 @@ def _report(error: BaseException, paid_before: int) -> int:
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     state, paid = what_was_paid(paid_before)
-    if isinstance(error, (KeyboardInterrupt, click.Abort)) or _interrupted:  # libraries may turn an interruption into errors of their own
+    if (
+        isinstance(error, (KeyboardInterrupt, click.Abort)) or _interrupted
+    ):  # libraries may turn an interruption into errors of their own
         _say(f"interrupted. {paid}")
         return INTERRUPTED
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        alone = error.ctx.parent is None  # `leastnoise` alone asks for the list of commands; a command without arguments is a mistake
+        alone = (
+            error.ctx.parent is None
+            # `leastnoise` alone asks for the list of commands; a command without arguments is a mistake
+        )
         click.echo(error.ctx.get_help(), err=not alone)
         return 0 if alone else BAD_INPUT
     if isinstance(error, click.ClickException):
-        text, context = error.format_message().strip().rstrip(".?").replace("\n", " "), getattr(error, "ctx", None)
-        _say(f"{text[:1].lower()}{text[1:]}. See `{context.command_path if context else 'leastnoise'} --help`.")
+        text, context = (
+            error.format_message().strip().rstrip(".?").replace("\n", " "),
+            getattr(error, "ctx", None),
+        )
+        _say(
+            f"{text[:1].lower()}{text[1:]}. See "
+            f"`{context.command_path if context else 'leastnoise'} --help`."
+        )
         return BAD_INPUT
     fault, sentence = False, str(error)
     if isinstance(error, PaidError):  # its message says what was paid, and so does that of a guard
         fault = error.cause is not None and cause(error.cause)[1]
     elif not isinstance(error, GuardError) and (
-        state != "nothing" or not isinstance(error, LeastNoiseError) or isinstance(error, InternalError)
+        state != "nothing"
+        or not isinstance(error, LeastNoiseError)
+        or isinstance(error, InternalError)
     ):
         words, fault = cause(error)
         sentence = f"{words} {paid}"
     if not isinstance(error, LeastNoiseError) or fault:
         sentence = sentence[:1].lower() + sentence[1:]
     debugging = os.environ.get("LEASTNOISE_DEBUG", "") not in {"", "0"}
-    _say(sentence + (" LEASTNOISE_DEBUG=1 shows where it happened." if fault and not debugging else ""))
+    _say(
+        sentence
+        + (" LEASTNOISE_DEBUG=1 shows where it happened." if fault and not debugging else "")
+    )
     if fault and debugging:
         error = error.cause if isinstance(error, PaidError) and error.cause is not None else error
-        # Frames only. The text of a foreign exception may quote a value of a row, and so may local variables; neither is ever shown.
+        # Frames only. The text of a foreign exception may quote a value of a row, and so may local
+        # variables; neither is ever shown.
         with suppress(OSError):
-            click.echo("".join(traceback.format_tb(error.__traceback__)) + type(error).__name__, err=True)
+            click.echo(
+                "".join(traceback.format_tb(error.__traceback__)) + type(error).__name__, err=True
+            )
     if state not in {"nothing", "guard"}:
         return AFTERWARDS if state in {"whole", "entered"} else UNFINISHED
     return FAULT if fault else BAD_INPUT

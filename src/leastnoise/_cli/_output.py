@@ -27,7 +27,9 @@ from leastnoise._spec import Spec, read_spec
 
 _WIDE = 160  # columns where there is no terminal
 FILE = click.Path(path_type=Path)
-as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
+as_json = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object instead of tables."
+)
 
 
 def options(*rows: tuple[str, Any, str]) -> Callable[[Any], Any]:
@@ -55,7 +57,8 @@ of_spec = click.option(
     type=FILE,
     expose_value=False,
     callback=lambda context, _, path: context.meta.update(spec=path),
-    help="The spec, where SPEC is a file of SQL statements (.sql), which are asked in place of its [[workload]].",
+    help="The spec, where SPEC is a file of SQL statements (.sql), which are asked in place of "
+    "its [[workload]].",
 )
 
 
@@ -68,7 +71,11 @@ def read_asked(path: Path, categories: Mapping[str, FoundCategories] | None = No
             if beside is None
             else f"--spec is for a file of SQL statements whose name ends in .sql; got {path}."
         )
-    return read_spec(path, categories or {}) if beside is None else read_spec(beside, categories or {}, path)
+    return (
+        read_spec(path, categories or {})
+        if beside is None
+        else read_spec(beside, categories or {}, path)
+    )
 
 
 def plan_with_progress(spec: Spec) -> tuple[Plan, float]:
@@ -101,17 +108,23 @@ def amount(value: Fraction, *, up: bool) -> str:
 def amounts(budget: Budget, charge: Charge | None = None, *, up: bool) -> str:
     """Write a charge (without one, the whole budget) for people, with the parameters of the budget's definition."""
     charge = charge or whole_budget(budget)
-    return " and ".join(f"{name} = {amount(getattr(charge, name), up=up)}" for name in parameters(budget))
+    return " and ".join(
+        f"{name} = {amount(getattr(charge, name), up=up)}" for name in parameters(budget)
+    )
 
 
 def show_table(
-    title: str, columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[str | tuple[str, ...]]], bold: int | None = None
+    title: str,
+    columns: Sequence[tuple[str, str]],
+    rows: Iterable[Sequence[str | tuple[str, ...]]],
+    bold: int | None = None,
 ) -> None:
     """Print a table and an empty line.
 
     Args:
         title: a line above it, or an empty text.
-        columns: of each its heading, and "left", "right" or "fold" (left, and broken into lines where the screen is narrow).
+        columns: of each its heading, and "left", "right" or "fold" (left, and broken into lines
+            where the screen is narrow).
         rows: their cells; a cell of several lines is a tuple of them.
         bold: the number of a row in bold letters.
     """
@@ -120,9 +133,18 @@ def show_table(
     def text(lines: str | tuple[str, ...]) -> Text:
         return Text("\n".join(map(visible, (lines,) if isinstance(lines, str) else lines)))
 
-    for heading, side in columns:  # a heading has ends of lines only where we wrote them: names of tables and attributes have none
+    for (
+        heading,
+        side,
+        # a heading has ends of lines only where we wrote them: names of tables and attributes have none
+    ) in columns:
         justify: Any = "right" if side == "right" else "left"
-        table.add_column(text(tuple(heading.split("\n"))), justify=justify, no_wrap=side != "fold", overflow="fold")
+        table.add_column(
+            text(tuple(heading.split("\n"))),
+            justify=justify,
+            no_wrap=side != "fold",
+            overflow="fold",
+        )
     for number_of_row, row in enumerate(rows):
         table.add_row(*map(text, row), style="bold" if number_of_row == bold else None)
     if title:
@@ -149,7 +171,11 @@ def _print(what: RenderableType) -> None:
     with screen.capture() as captured:
         screen.print(what)
     text = captured.get()
-    click.echo(text if screen.is_terminal else "\n".join(line.rstrip() for line in text.split("\n")), nl=False, color=screen.is_terminal)
+    click.echo(
+        text if screen.is_terminal else "\n".join(line.rstrip() for line in text.split("\n")),
+        nl=False,
+        color=screen.is_terminal,
+    )
 
 
 def show_json(value: Mapping[str, Any]) -> None:
@@ -166,7 +192,11 @@ def warn(sentences: Iterable[str]) -> None:
 def shown(path: Path) -> str:
     """Return a path relative to the current directory where it is below it, else the absolute path."""
     whole_path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links, and show another name than was typed
-    return str(whole_path.relative_to(Path.cwd())) if whole_path.is_relative_to(Path.cwd()) else str(whole_path)
+    return (
+        str(whole_path.relative_to(Path.cwd()))
+        if whole_path.is_relative_to(Path.cwd())
+        else str(whole_path)
+    )
 
 
 def check_new(path: Path, advice: str) -> None:
@@ -176,7 +206,10 @@ def check_new(path: Path, advice: str) -> None:
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        raise InputError(f"{shown(path)} cannot be written: {(error.strerror or 'no such place').lower()}. {advice}") from None
+        raise InputError(
+            f"{shown(path)} cannot be written: {(error.strerror or 'no such place').lower()}. "
+            f"{advice}"
+        ) from None
     raise InputError(f"{shown(path)} exists already and is not overwritten. {advice}")
 
 
@@ -190,9 +223,15 @@ def new_file(path: Path, advice: str) -> Iterator[Path]:
         part.rename(path)
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
-        raise InputError(f"{shown(path)} cannot be written: {reason}. Choose a folder that exists and that you may write to.") from None
+        raise InputError(
+            f"{shown(path)} cannot be written: {reason}. Choose a folder that exists and that you "
+            "may write to."
+        ) from None
     except UnicodeEncodeError:
-        raise InputError(f"{shown(path)} cannot be written, because a name in it is not valid text. Rename that file or column.") from None
+        raise InputError(
+            f"{shown(path)} cannot be written, because a name in it is not valid text. Rename "
+            "that file or column."
+        ) from None
     finally:
         with suppress(OSError):
             part.unlink()

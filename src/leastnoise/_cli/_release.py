@@ -11,11 +11,30 @@ import click
 
 from leastnoise._check import InputError, InternalError, LeastNoiseError, PaidError
 from leastnoise._cli._main import AFTERWARDS, BAD_INPUT, FAULT, UNFINISHED
-from leastnoise._cli._output import FILE, amounts, of_spec, options, plan_with_progress, read_asked, show_facts, shown, warn, without_cache
+from leastnoise._cli._output import (
+    FILE,
+    amounts,
+    of_spec,
+    options,
+    plan_with_progress,
+    read_asked,
+    show_facts,
+    shown,
+    warn,
+    without_cache,
+)
 from leastnoise._plan import Plan
 from leastnoise._planning import stated
 from leastnoise._progress import Progress
-from leastnoise._release import FoundCategories, Release, check_options, check_target, finishing_seconds, guard_words, notices
+from leastnoise._release import (
+    FoundCategories,
+    Release,
+    check_options,
+    check_target,
+    finishing_seconds,
+    guard_words,
+    notices,
+)
 from leastnoise._session import (
     IN_MEMORY,
     Entry,
@@ -48,7 +67,11 @@ _WORSE = (BAD_INPUT, AFTERWARDS, UNFINISHED, FAULT)  # the least bad first
 _payment = options(
     ("--source", FILE, "The data, if the spec file does not name it."),
     ("--ledger", FILE, "The ledger.  [default: beside the data, made if it is not there]"),
-    ("--dataset", str, "Name of the data set in the ledger.  [default: the name of the data's file]"),
+    (
+        "--dataset",
+        str,
+        "Name of the data set in the ledger.  [default: the name of the data's file]",
+    ),
     ("--share", str, "The share of the budget that pays, where the ledger has shares."),
 )
 
@@ -59,18 +82,25 @@ _payment = options(
 def categories(spec: Path, **payment: Any) -> None:
     """Find categories that nobody can list, privately, for a price.
 
-    For each [domain.NAME] unknown = { most = ... }, this spends its share of the budget and writes the categories that were found beside
-    the spec, where `plan`, `check` and `release` find them. `release` does this too, if it was not done before.
+    For each [domain.NAME] unknown = { most = ... }, this spends its share of the budget and writes
+    the categories that were found beside the spec, where `plan`, `check` and `release` find them.
+    `release` does this too, if it was not done before.
     """
     what = read_asked(spec)
     if not what.searches:
-        raise InputError("This spec has no unknown categories; say for example [domain.agent] unknown = { most = 10000 }.")
+        raise InputError(
+            "This spec has no unknown categories; say for example [domain.agent] unknown = { most "
+            "= 10000 }."
+        )
     what, ledger = _with_payment("search", what, **payment)
     settle_earlier(ledger)
     for search in what.searches:
         if search.found is not None:
             where = shown(search.directory)
-            click.echo(f"The categories of {search.attribute} were found before: {len(search.found.texts):,}, in {where}.")
+            click.echo(
+                f"The categories of {search.attribute} were found before: "
+                f"{len(search.found.texts):,}, in {where}."
+            )
     if any(search.found is None for search in what.searches):
         check_before(ledger, what, spec.parent.absolute())
         _find_categories(what, spec, ledger)
@@ -78,35 +108,60 @@ def categories(spec: Path, **payment: Any) -> None:
 
 @click.command()
 @click.argument("spec", type=FILE)
-@click.option("--out", type=FILE, required=True, help="The directory to write; it must not exist yet.")
+@click.option(
+    "--out", type=FILE, required=True, help="The directory to write; it must not exist yet."
+)
 @_payment
-@click.option("--plan", "made", type=FILE, help="A plan from `leastnoise plan SPEC --out`; nothing is planned.")
-@click.option("--seed", type=click.IntRange(min=0), help="NOT PRIVATE: reproducible noise, for tests alone. Nothing is paid.")
-@click.option("--through", help="Of a series: the last period to publish.  [default: the last one that is over]")
+@click.option(
+    "--plan",
+    "made",
+    type=FILE,
+    help="A plan from `leastnoise plan SPEC --out`; nothing is planned.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    help="NOT PRIVATE: reproducible noise, for tests alone. Nothing is paid.",
+)
+@click.option(
+    "--through",
+    help="Of a series: the last period to publish.  [default: the last one that is over]",
+)
 @of_spec
 @without_cache
-def release(spec: Path, out: Path, made: Path | None, seed: int | None, through: str | None, **payment: Any) -> None:
+def release(
+    spec: Path, out: Path, made: Path | None, seed: int | None, through: str | None, **payment: Any
+) -> None:
     """Measure, estimate, and write answers, manifest and report.
 
-    The ledger is charged before any noise is drawn. If something is refused, nothing is spent and nothing is written.
+    The ledger is charged before any noise is drawn. If something is refused, nothing is spent and
+    nothing is written.
 
-    A spec with [series] is paid once. Each run then publishes the periods that are over, each in a directory of its own below that of
-    --out.
+    A spec with [series] is paid once. Each run then publishes the periods that are over, each in a
+    directory of its own below that of --out.
     """
     what = read_asked(spec)
     if made is not None and any(search.found is None for search in what.searches):
-        raise InputError("A plan is for categories that are known. Find them first, with `leastnoise categories`, and plan again.")
+        raise InputError(
+            "A plan is for categories that are known. Find them first, with `leastnoise "
+            "categories`, and plan again."
+        )
     plan = None if made is None else read_plan(made, what)
     warn_of_bias(what)
     what, ledger = _with_payment("release", what, **payment)
     if what.series is None and through is not None:
-        raise InputError("--through is for a spec with [series], whose periods are published one after the other.")
+        raise InputError(
+            "--through is for a spec with [series], whose periods are published one after the "
+            "other."
+        )
     if what.series is not None:
         if seed is not None:
             raise InputError("A series has no seeded run; leave out --seed.")
         settle_earlier(ledger)
         warn(spec_warnings(what))
-        _publish_due_periods(what, out, ledger, lambda: plan or plan_with_progress(what)[0], through)
+        _publish_due_periods(
+            what, out, ledger, lambda: plan or plan_with_progress(what)[0], through
+        )
         return
     target = check_target(out)
     known = settle_earlier(ledger) if seed is None else frozenset[str]()
@@ -120,7 +175,9 @@ def release(spec: Path, out: Path, made: Path | None, seed: int | None, through:
     check_options(plan, what.options)
     warn(plan_warnings(what, plan))
     published = carry_out(what, plan, out, ledger=ledger, seed=seed, known=known)
-    show_release(published, out, None if seed is not None else ledger, new=new, notes=notices(published))
+    show_release(
+        published, out, None if seed is not None else ledger, new=new, notes=notices(published)
+    )
 
 
 def warn_of_bias(what: Spec) -> None:
@@ -131,13 +188,23 @@ def warn_of_bias(what: Spec) -> None:
 
 
 def _with_payment(
-    doing: str, what: Spec, source: Path | None, ledger: Path | None, dataset: str | None, share: str | None
+    doing: str,
+    what: Spec,
+    source: Path | None,
+    ledger: Path | None,
+    dataset: str | None,
+    share: str | None,
 ) -> tuple[Spec, Path]:
     """Return the spec with what the options of a command say of data and payment, and the path of the ledger that pays."""
     data = source or what.source
     if data is None:
-        raise InputError(f'A {doing} must have data; add [source] path = "people.csv" to the spec file, or say --source people.csv.')
-    completed = replace(what, source=data, dataset=dataset or what.dataset, share=share or what.share)
+        raise InputError(
+            f'A {doing} must have data; add [source] path = "people.csv" to the spec file, or say '
+            "--source people.csv."
+        )
+    completed = replace(
+        what, source=data, dataset=dataset or what.dataset, share=share or what.share
+    )
     return completed, ledger or what.ledger or ledger_beside(data)
 
 
@@ -162,7 +229,8 @@ def settle_earlier(ledger: Path, *, hint: bool = True) -> frozenset[str]:
     for entry in entries if hint else ():
         if is_unfinished(book, entry):
             click.echo(
-                f"{release_name(entry)} was stopped before it was published: paid and resumable. `leastnoise resume {shown(ledger)}` "
+                f"{release_name(entry)} was stopped before it was published: paid and resumable. "
+                f"`leastnoise resume {shown(ledger)}` "
                 "finishes it without paying again.",
                 err=True,
             )
@@ -170,7 +238,9 @@ def settle_earlier(ledger: Path, *, hint: bool = True) -> frozenset[str]:
 
 
 @contextmanager
-def _reading(what: Spec, then: str, about: float = 0.0) -> Iterator[tuple[Any, Callable[[int, int | None], None]]]:
+def _reading(
+    what: Spec, then: str, about: float = 0.0
+) -> Iterator[tuple[Any, Callable[[int, int | None], None]]]:
     """Give the data of a spec and the function that is told how many rows are read, while a line of progress is shown."""
     data = what.source and what.data(what.source)
     doing = f"reading {what.data_name}"
@@ -180,7 +250,13 @@ def _reading(what: Spec, then: str, about: float = 0.0) -> Iterator[tuple[Any, C
 
 def _terms(what: Spec, ledger: Path, seed: int | None) -> dict[str, Any]:
     """Return the arguments of a release that say who pays: the ledger or its share, or nobody where a seed makes the noise."""
-    paying = None if seed is not None else Ledger.open(ledger, share=what.share) if what.share else ledger
+    paying = (
+        None
+        if seed is not None
+        else Ledger.open(ledger, share=what.share)
+        if what.share
+        else ledger
+    )
     return {"ledger": paying, "dataset": what.dataset, "seed": seed}
 
 
@@ -188,27 +264,56 @@ def _find_categories(what: Spec, spec: Path, ledger: Path, seed: int | None = No
     """Find the categories that the spec does not know yet, and return the spec that knows them."""
     plans, made = search_plans(what.searches, what.privacy), dict[str, FoundCategories]()
     for search in [search for search in what.searches if search.found is None]:
-        about, out = f"the categories of {search.attribute}", search.directory if seed is None else None
+        about, out = (
+            f"the categories of {search.attribute}",
+            search.directory if seed is None else None,
+        )
         with _reading(what, f"finding {about}") as (data, report):
             terms = {**_terms(what, ledger, seed), "progress": report, "out": out}
-            known = find_categories(plans[search.attribute], data, whole=stated(what.privacy), **terms)
+            known = find_categories(
+                plans[search.attribute], data, whole=stated(what.privacy), **terms
+            )
         files = [] if out is None else [("list", shown(out / "categories.csv"))]
-        spent = "nothing, because this is NOT PRIVATE" if out is None else str(known.receipt["charge"])
+        spent = (
+            "nothing, because this is NOT PRIVATE" if out is None else str(known.receipt["charge"])
+        )
         show_facts([(about, f"{len(known.texts):,} found"), *files, ("spent", spent)])
         made[search.attribute] = known
-    return replace(read_asked(spec, made), source=what.source, dataset=what.dataset, share=what.share) if made else what
+    return (
+        replace(read_asked(spec, made), source=what.source, dataset=what.dataset, share=what.share)
+        if made
+        else what
+    )
 
 
-def carry_out(what: Spec, plan: Plan, out: Path, *, ledger: Path, seed: int | None = None, known: frozenset[str] = frozenset()) -> Release:
+def carry_out(
+    what: Spec,
+    plan: Plan,
+    out: Path,
+    *,
+    ledger: Path,
+    seed: int | None = None,
+    known: frozenset[str] = frozenset(),
+) -> Release:
     """Make a release, with a line of progress; ``known`` are the entries that the ledger had before."""
-    with _reading(what, "measuring, estimating and writing", finishing_seconds(plan, what.options)) as (data, report):
-        made = released(plan, data, out=out, options=what.options, progress=report, **_terms(what, ledger, seed))
+    with _reading(
+        what, "measuring, estimating and writing", finishing_seconds(plan, what.options)
+    ) as (data, report):
+        made = released(
+            plan, data, out=out, options=what.options, progress=report, **_terms(what, ledger, seed)
+        )
     if made.observation.receipt in known:
-        click.echo("This release was paid and measured before, and stopped; it is finished now, and nothing was paid again.", err=True)
+        click.echo(
+            "This release was paid and measured before, and stopped; it is finished now, and "
+            "nothing was paid again.",
+            err=True,
+        )
     return made
 
 
-def show_release(made: Release, out: Path, ledger: Path | None, *, new: bool, notes: Sequence[str] = ()) -> None:
+def show_release(
+    made: Release, out: Path, ledger: Path | None, *, new: bool, notes: Sequence[str] = ()
+) -> None:
     """Print where the files of a release are, what was spent and what is left."""
     counts = guard_words(made)
     guard = 'none: [plan] guard = "1/100" would stop a release of which few rows are used'
@@ -220,98 +325,169 @@ def show_release(made: Release, out: Path, ledger: Path | None, *, new: bool, no
         ("guard", guard if counts is None else f"{counts} It cost {made.receipt['guard_charge']}."),
     ]
     if ledger is None:
-        show_facts([*facts, ("spent", "nothing, because this is NOT PRIVATE: publish nothing of it")])
+        show_facts(
+            [*facts, ("spent", "nothing, because this is NOT PRIVATE: publish nothing of it")]
+        )
         return
     book = Ledger.open(ledger)
     entry = next(entry for entry in book.entries() if entry.id == made.observation.receipt)
     guard_number = made.receipt.get("guard_number")
     beside = "" if guard_number is None else f" (its guard is {guard_number})"
     where = f"{shown(ledger)}{', new, with the budget of this plan' if new else ''}"
-    show_facts([*facts, *_spent(book, entry, amounts(book.privacy.budget, entry.charge, up=True), beside), ("ledger", where)])
+    show_facts(
+        [
+            *facts,
+            *_spent(book, entry, amounts(book.privacy.budget, entry.charge, up=True), beside),
+            ("ledger", where),
+        ]
+    )
 
 
 def _spent(book: Ledger, entry: Entry, spent: str, beside: str = "") -> list[tuple[str, str]]:
     budget = book.privacy.budget
     left = f"{amounts(budget, book.left(), up=False)}, of {amounts(budget, up=False)}"
-    return [("spent", f"{spent}, release {entry.number} of the data set {book.dataset!r}{beside}"), ("left", left)]
+    return [
+        ("spent", f"{spent}, release {entry.number} of the data set {book.dataset!r}{beside}"),
+        ("left", left),
+    ]
 
 
-def _publish_due_periods(what: Spec, out: Path, ledger: Path, plan: Callable[[], Plan], through: str | None) -> None:
+def _publish_due_periods(
+    what: Spec, out: Path, ledger: Path, plan: Callable[[], Plan], through: str | None
+) -> None:
     """Pay for a series if that was not done before, publish the periods that became due, and print where everything is."""
     with _reading(what, "drawing, estimating and writing") as (data, report):
         done = release_due(what, data, out, ledger, plan, through=through, progress=report)
     book = Ledger.open(ledger)
     paid = amounts(book.privacy.budget, done.entry.charge, up=True)
-    spent = f"{paid} for all periods" if done.paid else f"nothing: {paid} was paid on {done.entry.reserved_on} for all periods"
-    facts = [("release", shown(directory)) for directory in done.releases] or [("release", "none: nothing new is due")]
+    spent = (
+        f"{paid} for all periods"
+        if done.paid
+        else f"nothing: {paid} was paid on {done.entry.reserved_on} for all periods"
+    )
+    facts = [("release", shown(directory)) for directory in done.releases] or [
+        ("release", "none: nothing new is due")
+    ]
     if done.state is None:
-        facts.append(("series", "whole: every period is published, and the private file of exact counts is removed"))
+        facts.append(
+            (
+                "series",
+                "whole: every period is published, and the private file of exact counts is removed",
+            )
+        )
     else:
         private = "exact counts lie in a file beside the ledger; keep it, show it to nobody"
         facts += [("series", drawn_words(done.state)), ("private", private)]
     if done.paid and what.options.guard is not None:
-        facts.append(("guard", f"{what.options.guard} of the budget counted the rows that are used, once, before the first period"))
+        facts.append(
+            (
+                "guard",
+                (
+                    f"{what.options.guard} of the budget counted the rows that are used, once, before "
+                    "the first period"
+                ),
+            )
+        )
     show_facts([*facts, *_spent(book, done.entry, spent)])
 
 
 def drawn_words(state: PeriodState) -> str:
     """Return a sentence that says which periods of a series are drawn, due and not yet published."""
     drawn, all_of = state.drawn, len(state.labels)
-    words = f"{drawn} of {all_of} periods drawn" + (f", up to {state.labels[drawn - 1]}" if drawn else "")
+    words = f"{drawn} of {all_of} periods drawn" + (
+        f", up to {state.labels[drawn - 1]}" if drawn else ""
+    )
     due = state.labels[drawn : state.due]
-    words += f"; due: {due[0]}{f' to {due[-1]}' if len(due) > 1 else ''}" if due else "; nothing is due"
-    return words + (f"; not published yet: {', '.join(state.unpublished)}" if state.unpublished else "")
+    words += (
+        f"; due: {due[0]}{f' to {due[-1]}' if len(due) > 1 else ''}" if due else "; nothing is due"
+    )
+    return words + (
+        f"; not published yet: {', '.join(state.unpublished)}" if state.unpublished else ""
+    )
 
 
 @click.command()
 @click.argument("ledger", type=FILE, required=False)
-@click.option("--release", "number", type=int, help="Only the release of this number in the ledger.")
-@click.option("--out", type=FILE, help="Another directory than the one it was paid for; with --release.")
-@click.option("--source", type=FILE, help="The data, if steps are left to measure and the data have moved.")
+@click.option(
+    "--release", "number", type=int, help="Only the release of this number in the ledger."
+)
+@click.option(
+    "--out", type=FILE, help="Another directory than the one it was paid for; with --release."
+)
+@click.option(
+    "--source", type=FILE, help="The data, if steps are left to measure and the data have moved."
+)
 @click.pass_context
-def resume(context: click.Context, ledger: Path | None, number: int | None, out: Path | None, source: Path | None) -> None:
+def resume(
+    context: click.Context,
+    ledger: Path | None,
+    number: int | None,
+    out: Path | None,
+    source: Path | None,
+) -> None:
     """Finish releases that were paid and not written, at no cost.
 
-    LEDGER is the ledger's file; it may be left out where the current directory holds one only. What cannot be finished does not stop the
-    others.
+    LEDGER is the ledger's file; it may be left out where the current directory holds one only. What
+    cannot be finished does not stop the others.
     """
     if ledger is None:
         beside = sorted(Path().glob("*.ledger"))
         if len(beside) != 1:
-            raise InputError(f"Say which ledger, as in `leastnoise resume people.ledger`; this directory holds {len(beside) or 'none'}.")
+            raise InputError(
+                "Say which ledger, as in `leastnoise resume people.ledger`; this directory holds "
+                f"{len(beside) or 'none'}."
+            )
         ledger = beside[0]
     settle_earlier(ledger, hint=False)
     book = Ledger.open(ledger)
     if number is None and out is not None:
-        raise InputError("--out is for one release; say which with --release, as `leastnoise ledger show` has it.")
+        raise InputError(
+            "--out is for one release; say which with --release, as `leastnoise ledger show` has "
+            "it."
+        )
     waiting = []
     for entry in [entry for entry in book.entries() if entry.resumable]:
         if book.is_running(entry):  # what cannot be told counts as running
-            click.echo(f"{release_name(entry)} is being made by another process, and left to it.", err=True)
+            click.echo(
+                f"{release_name(entry)} is being made by another process, and left to it.", err=True
+            )
         elif number is None and is_unfinished(book, entry):
             if entry.output != IN_MEMORY:
                 waiting.append(entry.number)
                 continue
             click.echo(
-                f"{release_name(entry)} was made in Python and not for a directory: leastnoise.resume({str(ledger)!r}) finishes it "
-                f"there, `leastnoise resume {shown(ledger)} --release {entry.number} --out DIR` here.",
+                f"{release_name(entry)} was made in Python and not for a directory: "
+                f"leastnoise.resume({str(ledger)!r}) finishes it "
+                f"there, `leastnoise resume {shown(ledger)} --release {entry.number} --out DIR` "
+                "here.",
                 err=True,
             )
     chosen = waiting if number is None else [number]
     if not chosen:
         click.echo("Nothing to finish.")
-    codes = [code for entry_number in chosen if (code := _finish(book, entry_number, source, out, alone=len(chosen) == 1))]
+    codes = [
+        code
+        for entry_number in chosen
+        if (code := _finish(book, entry_number, source, out, alone=len(chosen) == 1))
+    ]
     if codes:
-        click.echo(f"{len(codes)} of {len(chosen)} releases were not finished; the reasons are above.", err=True)
+        click.echo(
+            f"{len(codes)} of {len(chosen)} releases were not finished; the reasons are above.",
+            err=True,
+        )
         context.exit(max(codes, key=_WORSE.index))
 
 
-def _finish(book: Ledger, number: int, source: Path | None, out: Path | None, *, alone: bool) -> int:
+def _finish(
+    book: Ledger, number: int, source: Path | None, out: Path | None, *, alone: bool
+) -> int:
     """Finish a release and return 0; if it cannot be finished, raise if it is alone, else print why and return the exit code."""
     about, doing = resuming_seconds(book, number), f"finishing release {number}"
     try:
         with Progress(doing, about=about) as progress:
-            report = partial(progress.rows, f"reading the data of release {number}", doing, about=about)
+            report = partial(
+                progress.rows, f"reading the data of release {number}", doing, about=about
+            )
             (finished,) = finish_all(book, source, number=number, out=out, progress=report)
     except LeastNoiseError as error:  # the others do not depend on it
         if alone:
@@ -320,6 +496,12 @@ def _finish(book: Ledger, number: int, source: Path | None, out: Path | None, *,
         if isinstance(error, PaidError):
             return AFTERWARDS if error.state == "whole" else UNFINISHED
         return FAULT if isinstance(error, InternalError) else BAD_INPUT
-    where = "nowhere, as it was asked for without a directory" if finished.out is None else shown(finished.out)
-    click.echo(f"{release_name(finished.entry)} is finished: it is in {where}. Nothing was paid again.")
+    where = (
+        "nowhere, as it was asked for without a directory"
+        if finished.out is None
+        else shown(finished.out)
+    )
+    click.echo(
+        f"{release_name(finished.entry)} is finished: it is in {where}. Nothing was paid again."
+    )
     return 0

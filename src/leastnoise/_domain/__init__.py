@@ -1,15 +1,25 @@
 """Attributes with finite public lists of cells, and what happens to a value outside them.
 
-The rule that turns a value into a cell is written in `leastnoise._domain._kinds`; nothing here sees a row, and nothing here needs numpy.
-What must be right for a release to be private is in `_cells`, `_domain`, `_measure` and `_reading`; of the other files nothing
-need be believed.
+The rule that turns a value into a cell is written in `leastnoise._domain._kinds`; nothing here sees
+a row, and nothing here needs numpy. What must be right for a release to be private is in `_cells`,
+`_domain`, `_measure` and `_reading`; of the other files nothing need be believed.
 """
 
 from leastnoise._domain._cells import DROP, MOST, Clocked, Cuts, Forms, Keys, Rule, Steps, rule_of
 from leastnoise._domain._dates import FOLDED, Dates, period_of
 from leastnoise._domain._domain import Domain
 from leastnoise._domain._kind import RESERVED, Kind, Label, Level, known_keys
-from leastnoise._domain._kinds import Bins, Categories, Coded, Decimals, Edges, Integers, Unknown, kind_from_json, kind_to_json
+from leastnoise._domain._kinds import (
+    Bins,
+    Categories,
+    Coded,
+    Decimals,
+    Edges,
+    Integers,
+    Unknown,
+    kind_from_json,
+    kind_to_json,
+)
 from leastnoise._domain._measure import Measure, PerCell, UnitCount, ValueCount, Weighted, parts
 from leastnoise._domain._reading import Reading, attribute_name
 from leastnoise._domain._rules import inner_edges, multiples, number_pattern

@@ -1,7 +1,8 @@
 """The trusted part of attributes: how many cells one has, and the table by which a value finds its cell (E3 of PROOFS-adapters.md).
 
-A kind makes its table from public bounds, edges, days and texts, in `_rules`. Nothing of that need be believed: the cells of a table are
-checked here, so that whatever a kind does, a value has one cell of the attribute, or drops its row, by a function of that value alone.
+A kind makes its table from public bounds, edges, days and texts, in `_rules`. Nothing of that need
+be believed: the cells of a table are checked here, so that whatever a kind does, a value has one
+cell of the attribute, or drops its row, by a function of that value alone.
 """
 
 import re
@@ -14,14 +15,18 @@ from typing import Any
 from leastnoise._check import InternalError, plain, whole
 from leastnoise._domain._reading import Reading
 
-# Bounds stay where a double holds every whole number, so that reading a value as a double never moves it across a bound.
+# Bounds stay where a double holds every whole number, so that reading a value as a double never
+# moves it across a bound.
 MOST = 2**53 - 1
 # Codes fit uint32, and a table on one attribute alone already has 16 GiB of counts.
 MOST_CELLS = 2**31
 READ_AS_IT_IS = Reading()
 # A row with this cell in any attribute is dropped.
 DROP = -1
-_STRANGE = {"Cc", "Cs"}  # control characters, and halves of characters, which no file in UTF-8 holds
+_STRANGE = {
+    "Cc",
+    "Cs",
+}  # control characters, and halves of characters, which no file in UTF-8 holds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +39,8 @@ class Steps:
         origin: where cell 0 begins, at most ``low``.
         step: numbers in a cell.
         again: after so many cells they begin anew; None: they do not.
-        rounding: how a number between two whole ones becomes one of them: ``"down"``, ``"up"``, ``"nearest"`` (ties to the even one), or
+        rounding: how a number between two whole ones becomes one of them: ``"down"``, ``"up"``,
+            ``"nearest"`` (ties to the even one), or
             None: it is outside.
     """
 
@@ -46,18 +52,30 @@ class Steps:
     rounding: str | None = None
 
     def __post_init__(self) -> None:
-        numbers = (self.low, self.high, self.origin, self.step, 0 if self.again is None else self.again)
+        numbers = (
+            self.low,
+            self.high,
+            self.origin,
+            self.step,
+            0 if self.again is None else self.again,
+        )
         inside = (
             all(type(number) is int for number in numbers)
             and -MOST <= self.origin <= self.low <= self.high <= MOST
             and self.rounding in (None, "down", "up", "nearest")
         )
         if not (inside and self.step >= 1 and (self.again is None or self.again >= 1)):
-            raise InternalError("steps must be whole numbers that doubles hold; please report this.")
+            raise InternalError(
+                "steps must be whole numbers that doubles hold; please report this."
+            )
 
     def cells(self) -> set[int]:
         """The first and the last cell."""
-        return {0, self.again - 1} if self.again else {(end - self.origin) // self.step for end in (self.low, self.high)}
+        return (
+            {0, self.again - 1}
+            if self.again
+            else {(end - self.origin) // self.step for end in (self.low, self.high)}
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,13 +91,22 @@ class Cuts:
     cells: Any
 
     def __post_init__(self) -> None:
-        for name, given in (("at", self.at), ("cells", self.cells)):  # copies: what was checked here is what is looked up
+        for name, given in (
+            ("at", self.at),
+            ("cells", self.cells),
+        ):  # copies: what was checked here is what is looked up
             array = given.copy()
             array.flags.writeable = False
             object.__setattr__(self, name, array)
-        rising = self.at.ndim == self.cells.ndim == 1 and len(self.cells) == len(self.at) + 1 and bool((self.at[1:] >= self.at[:-1]).all())
+        rising = (
+            self.at.ndim == self.cells.ndim == 1
+            and len(self.cells) == len(self.at) + 1
+            and bool((self.at[1:] >= self.at[:-1]).all())
+        )
         if not rising or self.cells.dtype != "int64" or self.at.dtype not in ("int64", "float64"):
-            raise InternalError("thresholds must rise, with a whole number between any two; please report this.")
+            raise InternalError(
+                "thresholds must rise, with a whole number between any two; please report this."
+            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +115,8 @@ class Forms:
 
     Attributes:
         cells: of each form, as the reading compares it; the forms that mean a null are among them.
-        wholes: of each category that is a whole number: text made of it, a point and zeros means it too, unless that is a form itself.
+        wholes: of each category that is a whole number: text made of it, a point and zeros means it
+            too, unless that is a form itself.
     """
 
     cells: Mapping[str, int]
@@ -125,7 +153,9 @@ class Keys:
         >>> [Keys(3).allows(text) for text in ("abc", "abcd", "a\n", "")]
         [True, False, False, False]
         """
-        return 0 < len(text) <= self.longest and not any(unicodedata.category(letter) in _STRANGE for letter in text)
+        return 0 < len(text) <= self.longest and not any(
+            unicodedata.category(letter) in _STRANGE for letter in text
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,7 +166,8 @@ class Clocked:
         first: the first day, counted from 1970-01-01.
         last: the last day.
         zone: the time zone of the attribute's clock.
-        pattern: how texts are written, with groups Y, m, d, H, M, S, and zone, ahead, zh, zm where it may have a time zone.
+        pattern: how texts are written, with groups Y, m, d, H, M, S, and zone, ahead, zh, zm where
+            it may have a time zone.
     """
 
     first: int
@@ -145,7 +176,12 @@ class Clocked:
     pattern: re.Pattern[str]
 
     def __post_init__(self) -> None:
-        if (type(self.first), type(self.last), type(self.zone), type(self.pattern)) != (int, int, str, re.Pattern):
+        if (type(self.first), type(self.last), type(self.zone), type(self.pattern)) != (
+            int,
+            int,
+            str,
+            re.Pattern,
+        ):
             raise InternalError("a clock must have days, a zone and a pattern; please report this.")
 
 
@@ -155,7 +191,8 @@ class Rule:
 
     Attributes:
         size: its number of cells.
-        table: from a number, a text or a time (seconds since 1970 on the attribute's clock) to a cell.
+        table: from a number, a text or a time (seconds since 1970 on the attribute's clock) to a
+            cell.
         null: the cell of a null.
         outside: the cell of a value that the table does not have.
         strange: the cell of what is no number, or no time, at all.
@@ -178,15 +215,26 @@ class Rule:
 
     def __post_init__(self) -> None:
         table, policies = self.table, (self.null, self.outside, self.strange)
-        parts = {type(part) for part in (table, self.clip, self.reading, self.clock, self.size, *policies)}
-        if not (parts <= {Steps, Cuts, Forms, Keys, Clocked, Reading, int, bool, type(None)} and type(table) in {Steps, Cuts, Forms, Keys}):
+        parts = {
+            type(part)
+            for part in (table, self.clip, self.reading, self.clock, self.size, *policies)
+        }
+        if not (
+            parts <= {Steps, Cuts, Forms, Keys, Clocked, Reading, int, bool, type(None)}
+            and type(table) in {Steps, Cuts, Forms, Keys}
+        ):
             raise InternalError("a rule must be made of its own parts; please report this.")
         cells = {*policies}
         if isinstance(table, Cuts):
             cells |= {int(table.cells.min()), int(table.cells.max())}
         elif not isinstance(table, Keys):
-            cells |= table.cells() if isinstance(table, Steps) else {*table.cells.values(), *table.wholes.values()}
-        # among thresholds that do not rise a search in many values at once could let one value have a say in another's place
+            cells |= (
+                table.cells()
+                if isinstance(table, Steps)
+                else {*table.cells.values(), *table.wholes.values()}
+            )
+        # among thresholds that do not rise a search in many values at once could let one value have
+        # a say in another's place
         if type(self.reading) is not Reading or not all(DROP <= cell < self.size for cell in cells):
             raise InternalError("a rule must give cells of its own attribute; please report this.")
 
@@ -197,7 +245,8 @@ def rule_of(kind: object, _marks: tuple[int, int] | None = None) -> Rule:
 
     Args:
         kind: the attribute.
-        _marks: two cells behind its own that stand for a null and for what is outside; None: what the attribute's policies say.
+        _marks: two cells behind its own that stand for a null and for what is outside; None: what
+            the attribute's policies say.
 
     >>> rule = rule_of(Bins(0, 1, 2, outside="other"))
     >>> rule.table.at.tolist(), rule.table.cells.tolist()

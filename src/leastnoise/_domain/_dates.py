@@ -27,7 +27,12 @@ _COARSER = {
     "weekday": (),
     "hour_of_day": (),
 }
-_DIRECTIVES = {"Y": r"(?P<Y>[0-9]{4})", "m": r"(?P<m>[0-9]{1,2})", "d": r"(?P<d>[0-9]{1,2})", "H": r"(?P<H>[0-9]{1,2})"}
+_DIRECTIVES = {
+    "Y": r"(?P<Y>[0-9]{4})",
+    "m": r"(?P<m>[0-9]{1,2})",
+    "d": r"(?P<d>[0-9]{1,2})",
+    "H": r"(?P<H>[0-9]{1,2})",
+}
 _DIRECTIVES |= {"M": r"(?P<M>[0-9]{1,2})", "S": r"(?P<S>[0-9]{1,2})", "%": "%"}
 _ISO = (
     r"(?P<Y>[0-9]{4})-(?P<m>[0-9]{2})-(?P<d>[0-9]{2})"
@@ -40,27 +45,32 @@ _ISO = (
 class Dates(Kind):
     """A column of dates or time stamps between two public days, both included.
 
-    A value is a date, a time stamp or a text. A text is read as ``2024-05-01``, ``2024-05-01 13:45:00`` or ``2024-05-01T13:45Z``, or by
-    ``format``. A time stamp with a time zone (or a text with ``Z`` or ``+02:00``) is taken to the clock of ``zone``; one without is a
-    reading of that clock already. Whatever has no day is outside.
+    A value is a date, a time stamp or a text. A text is read as ``2024-05-01``, ``2024-05-01
+    13:45:00`` or ``2024-05-01T13:45Z``, or by ``format``. A time stamp with a time zone (or a text
+    with ``Z`` or ``+02:00``) is taken to the clock of ``zone``; one without is a reading of that
+    clock already. Whatever has no day is outside.
 
     Args:
         start: the first day, a date or a text such as ``"2024-01-01"``; kept as a date.
         end: the last day, not before ``start``.
-        by: the cells: ``year``, ``quarter``, ``month``, ``week`` (ISO weeks, from Monday), ``day`` or ``hour``, one after the other;
-            or ``weekday`` (Monday first) or ``hour_of_day`` (0 to 23), of all days together.
+        by: the cells: ``year``, ``quarter``, ``month``, ``week`` (ISO weeks, from Monday), ``day``
+            or ``hour``, one after the other; or ``weekday`` (Monday first) or ``hour_of_day`` (0 to
+            23), of all days together.
         zone: the time zone of the cells, an IANA name such as ``"Europe/Berlin"``.
-        format: how texts are written, of ``%Y %m %d %H %M %S`` and letters that stand for themselves; None: as above.
+        format: how texts are written, of ``%Y %m %d %H %M %S`` and letters that stand for
+            themselves; None: as above.
         null: what a null does: ``"drop"`` the row or ``"other"``.
-        outside: what a day before ``start`` or after ``end`` does: ``"drop"`` the row, ``"clip"`` to the nearest day, or ``"other"``.
+        outside: what a day before ``start`` or after ``end`` does: ``"drop"`` the row, ``"clip"``
+            to the nearest day, or ``"other"``.
         reading: how values are read.
-        levels: public maps from cells to groups. Months have the levels quarter and year, days also weekday, week and month, hours also
-            day and hour_of_day, without saying so.
+        levels: public maps from cells to groups. Months have the levels quarter and year, days also
+            weekday, week and month, hours also day and hour_of_day, without saying so.
 
     Raises:
         InputError: a day, period, zone or format that cannot be used.
 
-    Edge cases: the first and the last cell hold the days from ``start`` and to ``end`` alone. A fraction of a second is cut off. In the
+    Edge cases: the first and the last cell hold the days from ``start`` and to ``end`` alone. A
+    fraction of a second is cut off. In the
         hour that a clock repeats in autumn both passes are in one cell.
 
     >>> ln.Dates("2024-11-15", "2025-01-31", by="month").labels
@@ -77,14 +87,27 @@ class Dates(Kind):
     format: str | None = None
 
     def __post_init__(self) -> None:
-        first, last = _day("the first day of dates", self.start), _day("the last day of dates", self.end)
+        first, last = (
+            _day("the first day of dates", self.start),
+            _day("the last day of dates", self.end),
+        )
         if not first <= last:
-            raise InputError(message("The first day of dates must not be after the last; got {first} and {last}.", first=first, last=last))
+            raise InputError(
+                message(
+                    "The first day of dates must not be after the last; got {first} and {last}.",
+                    first=first,
+                    last=last,
+                )
+            )
         one_of("by", self.by, (*PERIODS, *FOLDED))
         try:
             zoneinfo.ZoneInfo(self.zone)
         except (zoneinfo.ZoneInfoNotFoundError, ValueError, TypeError, OSError):
-            raise refuse("zone", self.zone, "an IANA time zone that this machine knows, such as 'Europe/Berlin' or 'UTC'") from None
+            raise refuse(
+                "zone",
+                self.zone,
+                "an IANA time zone that this machine knows, such as 'Europe/Berlin' or 'UTC'",
+            ) from None
         if self.format is not None:
             _pattern(self.format)
         self._keep(_count(first, last, self.by), ORDERED, start=first, end=last)
@@ -103,7 +126,10 @@ class Dates(Kind):
     def implied_levels(self) -> tuple[Level, ...]:
         """The coarser periods that every cell lies in as a whole."""
         hours = [_first_hour(self.first + cell, self.by) for cell in range(self.regular)]
-        return tuple(grouped(by, [_label(period_of(hour, by), by) for hour in hours]) for by in _COARSER[self.by])
+        return tuple(
+            grouped(by, [_label(period_of(hour, by), by) for hour in hours])
+            for by in _COARSER[self.by]
+        )
 
     def last_day(self, cells: int) -> dt.date:
         """Return the last day of the first periods."""
@@ -117,7 +143,11 @@ class Dates(Kind):
 
     def reaching(self, cells: int) -> "Dates":
         """Return the dates of so many periods from the first day on, also beyond the last one, without declared levels."""
-        return replace(self, end=_EPOCH + dt.timedelta(days=_first_hour(self.first + cells, self.by) // 24 - 1), levels=())
+        return replace(
+            self,
+            end=_EPOCH + dt.timedelta(days=_first_hour(self.first + cells, self.by) // 24 - 1),
+            levels=(),
+        )
 
     def over(self, day: dt.date) -> int:
         """Return how many periods are over on a day."""
@@ -148,7 +178,12 @@ def _first_hour(period: int, by: str) -> int:
     if by in ("year", "quarter", "month"):
         months = period * {"year": 12, "quarter": 3, "month": 1}[by]
         return (dt.date(1970 + months // 12, months % 12 + 1, 1) - _EPOCH).days * 24
-    return {"week": (period * 7 - _MONDAY) * 24, "day": period * 24, "hour": period, "weekday": (period - _MONDAY) * 24}.get(by, period)
+    return {
+        "week": (period * 7 - _MONDAY) * 24,
+        "day": period * 24,
+        "hour": period,
+        "weekday": (period - _MONDAY) * 24,
+    }.get(by, period)
 
 
 def _label(period: int, by: str) -> Label:
@@ -195,7 +230,14 @@ def _pattern(written_as: object) -> re.Pattern[str]:
         raise refuse("format", written_as, allowed)
     parts = re.split("%(.)", written_as, flags=re.DOTALL)
     words = parts[1::2]
-    wrong = [word for word in words if word not in _DIRECTIVES or (word != "%" and words.count(word) > 1)]
+    wrong = [
+        word for word in words if word not in _DIRECTIVES or (word != "%" and words.count(word) > 1)
+    ]
     if wrong or "Y" not in words or any("%" in part for part in parts[::2]):
         raise refuse("format", written_as, allowed)
-    return re.compile("".join(_DIRECTIVES[part] if index % 2 else re.escape(part) for index, part in enumerate(parts)), re.ASCII)
+    return re.compile(
+        "".join(
+            _DIRECTIVES[part] if index % 2 else re.escape(part) for index, part in enumerate(parts)
+        ),
+        re.ASCII,
+    )

@@ -16,7 +16,8 @@ class Domain(Immutable):
     """Ordered attributes, each with a finite and public list of cells; immutable, equal and hashable by value.
 
     Args:
-        attributes: a mapping from column name to kind; or give the attributes as keywords. A list means `Categories`.
+        attributes: a mapping from column name to kind; or give the attributes as keywords. A list
+            means `Categories`.
         measures: a mapping from a name to a `Measure`, a column that may be summed.
         **kinds: attributes whose names are Python names.
 
@@ -26,9 +27,11 @@ class Domain(Immutable):
         size: the number of cells of the whole domain, exact.
 
     Raises:
-        InputError: no attribute, an attribute twice, a name that is empty, or something that is not a kind.
+        InputError: no attribute, an attribute twice, a name that is empty, or something that is not
+            a kind.
 
-    Edge cases: ``size`` is the product of the sizes as a Python integer, of any magnitude; nothing of that size is ever made.
+    Edge cases: ``size`` is the product of the sizes as a Python integer, of any magnitude; nothing
+    of that size is ever made.
 
     >>> people = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 90), measures={"pay": ln.Measure("income", 0, 200_000)})
     >>> people.names, people.shape, people.size
@@ -51,7 +54,9 @@ class Domain(Immutable):
 
     def __init__(
         self,
-        attributes: Mapping[str, Kind | Iterable[str | int]] | Iterable[tuple[str, Kind | Iterable[str | int]]] | None = None,
+        attributes: Mapping[str, Kind | Iterable[str | int]]
+        | Iterable[tuple[str, Kind | Iterable[str | int]]]
+        | None = None,
         /,
         *,
         measures: Mapping[str, Measure] | None = None,
@@ -59,11 +64,17 @@ class Domain(Immutable):
     ) -> None:
         pairs = [*pairs_of(attributes), *kinds.items()]
         if not pairs:
-            raise InputError("a domain must have at least one attribute; got none. Name one, for example Domain(sex=['F', 'M']).")
+            raise InputError(
+                "a domain must have at least one attribute; got none. Name one, for example "
+                "Domain(sex=['F', 'M'])."
+            )
         checked: dict[str, Kind] = {}
         for name, kind in pairs:
             if (name := attribute_name("the name of an attribute", name)) in checked:
-                raise InputError(f"an attribute must be named once; got {name!r} twice. Give one of them another name.")
+                raise InputError(
+                    f"an attribute must be named once; got {name!r} twice. Give one of them "
+                    "another name."
+                )
             meant = kind_of(kind)
             if type(meant) not in rule_of.registry or type(meant) is object:
                 allowed = "a list of categories, Categories, Integers, Decimals, Bins, Edges, Dates, Coded or Unknown"
@@ -72,17 +83,42 @@ class Domain(Immutable):
             checked[name] = cast(Kind, meant)
         if measures is not None and not isinstance(measures, Mapping):
             raise refuse("measures", measures, "a mapping from a name to a Measure")
-        sums = tuple((attribute_name("the name of a measure", name), measure) for name, measure in (measures or {}).items())
+        sums = tuple(
+            (attribute_name("the name of a measure", name), measure)
+            for name, measure in (measures or {}).items()
+        )
         for name, measure in sums:
             if type(measure) not in (Measure, UnitCount, ValueCount, Weighted):
-                raise refuse(f"the measure {name!r}", measure, "a Measure", "Write for example Measure('income', 0, 200000).")
+                raise refuse(
+                    f"the measure {name!r}",
+                    measure,
+                    "a Measure",
+                    "Write for example Measure('income', 0, 200000).",
+                )
             if isinstance(measure, UnitCount) and not {*measure.attributes} <= {*checked}:
-                raise refuse(f"the attributes of {name!r}", list(measure.attributes), "attributes of the domain")
+                raise refuse(
+                    f"the attributes of {name!r}",
+                    list(measure.attributes),
+                    "attributes of the domain",
+                )
         entries = tuple(checked.items())
-        # asked once, and never again: what was checked here is what is encoded, counted and paid for
-        sizes = {name: whole(f"the number of cells of {name!r}", kind.size, 1, MOST_CELLS) for name, kind in entries}
-        facts = {"names": tuple(checked), "shape": tuple(sizes.values()), "size": math.prod(sizes.values())}
-        facts |= {"_kinds": entries, "_measures": sums, "_by_name": MappingProxyType(checked), "_sizes": MappingProxyType(sizes)}
+        # asked once, and never again: what was checked here is what is encoded, counted and paid
+        # for
+        sizes = {
+            name: whole(f"the number of cells of {name!r}", kind.size, 1, MOST_CELLS)
+            for name, kind in entries
+        }
+        facts = {
+            "names": tuple(checked),
+            "shape": tuple(sizes.values()),
+            "size": math.prod(sizes.values()),
+        }
+        facts |= {
+            "_kinds": entries,
+            "_measures": sums,
+            "_by_name": MappingProxyType(checked),
+            "_sizes": MappingProxyType(sizes),
+        }
         for field, fact in {**facts, "_hash": hash((entries, sums))}.items():
             object.__setattr__(self, field, fact)
 
@@ -117,7 +153,11 @@ class Domain(Immutable):
         return self._by_name[self._named(name)]
 
     def _named(self, name: str) -> str:
-        return name if isinstance(name, str) and name in self._by_name else one_of("an attribute", name, self.names)
+        return (
+            name
+            if isinstance(name, str) and name in self._by_name
+            else one_of("an attribute", name, self.names)
+        )
 
     def rule(self, name: str) -> Rule:
         """Return the rule by which values of an attribute find their cells, which are those that the domain knows.
@@ -131,7 +171,8 @@ class Domain(Immutable):
         rule = self._rule(name)
         if isinstance(rule.table, Keys):
             raise InputError(
-                f"The categories of {self.kind(name)!r} are not known yet. Find them first, with `leastnoise categories` or "
+                f"The categories of {self.kind(name)!r} are not known yet. Find them first, with "
+                "`leastnoise categories` or "
                 "leastnoise.find_categories."
             )
         return rule
@@ -147,13 +188,20 @@ class Domain(Immutable):
         """
         rule = self._rule(name)
         if not isinstance(rule.table, Keys):
-            raise refuse(f"the attribute {name!r}", self.kind(name), "Unknown", "The categories of the others are known.")
+            raise refuse(
+                f"the attribute {name!r}",
+                self.kind(name),
+                "Unknown",
+                "The categories of the others are known.",
+            )
         return rule
 
     def _rule(self, name: str) -> Rule:
         rule = rule_of(self.kind(name))
         if type(rule) is not Rule or rule.size != self.cells(name):
-            raise InternalError(f"the rule of {name!r} must be about its own cells; please report this.")
+            raise InternalError(
+                f"the rule of {name!r} must be about its own cells; please report this."
+            )
         return rule
 
     def largest_value(self, measure: str | None) -> int:
@@ -194,8 +242,14 @@ class Domain(Immutable):
         'count of pay'
         """
         summed = self.measure(measure)
-        counted = Weighted(ValueCount(summed.of), summed.weight) if isinstance(summed, Weighted) else ValueCount(summed)
-        return next((name for name, measure_kind in self._measures if measure_kind == counted), None)
+        counted = (
+            Weighted(ValueCount(summed.of), summed.weight)
+            if isinstance(summed, Weighted)
+            else ValueCount(summed)
+        )
+        return next(
+            (name for name, measure_kind in self._measures if measure_kind == counted), None
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Write the domain as plain JSON values; fractions are texts such as ``"1/3"``.
@@ -234,7 +288,10 @@ class Domain(Immutable):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Domain):
             return NotImplemented
-        same_kinds = self._hash == other._hash and (self._kinds, self._measures) == (other._kinds, other._measures)
+        same_kinds = self._hash == other._hash and (self._kinds, self._measures) == (
+            other._kinds,
+            other._measures,
+        )
         return self is other or (same_kinds and self.shape == other.shape)
 
     def __hash__(self) -> int:

@@ -1,6 +1,7 @@
 """What kinds of attributes share: checks of what every kind has, levels, and how they are shown.
 
-Levels are public maps from the cells of an attribute to coarser ones, such as from stores to regions or from ages to five years.
+Levels are public maps from the cells of an attribute to coarser ones, such as from stores to
+regions or from ages to five years.
 """
 
 import datetime as dt
@@ -11,7 +12,18 @@ from dataclasses import Field, asdict, dataclass, field, fields
 from fractions import Fraction
 from typing import Any, Self
 
-from leastnoise._check import Exact, InputError, did_you_mean, exact, message, number_text, one_of, refuse, short, whole
+from leastnoise._check import (
+    Exact,
+    InputError,
+    did_you_mean,
+    exact,
+    message,
+    number_text,
+    one_of,
+    refuse,
+    short,
+    whole,
+)
 from leastnoise._domain._cells import MOST, MOST_CELLS, READ_AS_IT_IS
 from leastnoise._domain._measure import Measure
 from leastnoise._domain._reading import Reading, attribute_name
@@ -23,9 +35,7 @@ ORDERED = ("drop", "clip", OTHER)
 # Words that already ask for something.
 RESERVED = ("identity", "total", "prefix", "all_ranges", "ranges", "predicates", "matrix", "level")
 _MOST_NAMED = 5
-_NO_GROUP = (
-    "the level {level!r} must give every cell a group; {count} have none: {listed}. Add them to the map, or take them out of the attribute."
-)
+_NO_GROUP = "the level {level!r} must give every cell a group; {count} have none: {listed}. Add them to the map, or take them out of the attribute."  # noqa: E501
 
 
 def known_keys(what: str, got: object, allowed: Iterable[str]) -> dict[str, object]:
@@ -37,7 +47,10 @@ def known_keys(what: str, got: object, allowed: Iterable[str]) -> dict[str, obje
     for key in got:
         if key not in keys:
             advice = did_you_mean(key, keys)
-            raise InputError(f"{what} has no key {key!r}; allowed are {listed}." + (f" {advice}" if advice else ""))
+            raise InputError(
+                f"{what} has no key {key!r}; allowed are {listed}."
+                + (f" {advice}" if advice else "")
+            )
     return dict(got)
 
 
@@ -72,30 +85,46 @@ def levels_of(labels: Sequence[Label], given: object) -> tuple[Level, ...]:
     if isinstance(given, Mapping):
         return tuple(_level(name, labels, groups) for name, groups in given.items())
     if not isinstance(given, (list, tuple)):
-        raise refuse("levels", given, "a mapping from a level's name to a mapping from a cell to its group")
-    return tuple(value if isinstance(value, Level) else _from_json(labels, value) for value in given)
+        raise refuse(
+            "levels", given, "a mapping from a level's name to a mapping from a cell to its group"
+        )
+    return tuple(
+        value if isinstance(value, Level) else _from_json(labels, value) for value in given
+    )
 
 
 def _level(name: object, labels: Sequence[Label], groups: object) -> Level:
     called = attribute_name("the name of a level", name)
     if called in RESERVED:
-        raise refuse("the name of a level", name, message("none of {words}", words=", ".join(RESERVED)))
+        raise refuse(
+            "the name of a level", name, message("none of {words}", words=", ".join(RESERVED))
+        )
     allowed = "a mapping from each cell to its group, or { width = 5 } for whole numbers"
-    if isinstance(groups, Mapping) and set(groups) == {"width"} and all(isinstance(label, int) for label in labels):
+    if (
+        isinstance(groups, Mapping)
+        and set(groups) == {"width"}
+        and all(isinstance(label, int) for label in labels)
+    ):
         width = whole(f"the width of the level {called!r}", groups["width"], 1)
         starts = [int(label) // width * width for label in labels]
         return grouped(called, [f"{start} .. {start + width - 1}" for start in starts])
     if isinstance(groups, Mapping):
         by_text, texts = {str(key): value for key, value in groups.items()}, [*map(str, labels)]
         if unknown := [text for text in texts if text not in by_text]:
-            listed = ", ".join(map(repr, unknown[:_MOST_NAMED])) + (", ..." if len(unknown) > _MOST_NAMED else "")
+            listed = ", ".join(map(repr, unknown[:_MOST_NAMED])) + (
+                ", ..." if len(unknown) > _MOST_NAMED else ""
+            )
             raise InputError(message(_NO_GROUP, level=called, count=len(unknown), listed=listed))
         groups = [by_text[text] for text in texts]
     if not isinstance(groups, list) or len(groups) != len(labels):
         raise refuse(f"the level {called!r}", groups, allowed)
     for value in {*groups} if {*map(type, groups)} == {str} else groups:
         if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
-            raise refuse(message("a group of the level {level!r}", level=called), value, "text that is not empty, or a whole number")
+            raise refuse(
+                message("a group of the level {level!r}", level=called),
+                value,
+                "text that is not empty, or a whole number",
+            )
     return grouped(called, groups)
 
 
@@ -103,8 +132,15 @@ def _from_json(labels: Sequence[Label], value: object) -> Level:
     table = known_keys("a level in JSON", value, ["name", "labels", "cells"])
     name, groups, cells = table.get("name"), table.get("labels"), table.get("cells")
     if not isinstance(groups, list) or not isinstance(cells, list) or len(cells) != len(labels):
-        raise InputError("a level in JSON must have 'labels', and in 'cells' a group for every cell of its attribute.")
-    return _level(name, labels, [groups[whole("a group of a level in JSON", cell, 0, len(groups) - 1)] for cell in cells])
+        raise InputError(
+            "a level in JSON must have 'labels', and in 'cells' a group for every cell of its "
+            "attribute."
+        )
+    return _level(
+        name,
+        labels,
+        [groups[whole("a group of a level in JSON", cell, 0, len(groups) - 1)] for cell in cells],
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -113,7 +149,8 @@ class Kind(ABC):
 
     Attributes:
         null: what a null does: ``"drop"`` the row or ``"other"``.
-        outside: what any other value does: ``"drop"`` the row, ``"clip"`` it to the nearest cell (where cells are in order) or ``"other"``.
+        outside: what any other value does: ``"drop"`` the row, ``"clip"`` it to the nearest cell
+            (where cells are in order) or ``"other"``.
         reading: how values are read.
         levels: public maps to coarser cells.
         regular: the number of cells, ``other`` not included.
@@ -146,10 +183,13 @@ class Kind(ABC):
 
     def level(self, name: str) -> Level:
         """Look up a level over all cells; ``other`` belongs to a group of that name."""
-        known: dict[str, Level] = {level.name: level for level in (*self.levels, *self.implied_levels)}
+        known: dict[str, Level] = {
+            level.name: level for level in (*self.levels, *self.implied_levels)
+        }
         if not known:
             raise InputError(
-                f"a level must be declared; got {name!r}, and the attribute has none. Add it, for example levels.{name} = {{ ... }}."
+                f"a level must be declared; got {name!r}, and the attribute has none. Add it, for "
+                f"example levels.{name} = {{ ... }}."
             )
         level = known[one_of("a level", name, known)]
         if not self.has_other:
@@ -175,21 +215,33 @@ class Kind(ABC):
             raise refuse(what, cells, message("at most {most}", most=MOST_CELLS), advice)
         reading: Any = self.reading
         if isinstance(reading, Mapping):
-            known: dict[str, Any] = known_keys("reading", reading, [part.name for part in fields(Reading)])
+            known: dict[str, Any] = known_keys(
+                "reading", reading, [part.name for part in fields(Reading)]
+            )
             reading = Reading(**known)
         if not isinstance(reading, Reading):
             raise refuse("reading", reading, "a Reading")
         counts = {"regular": regular, "has_other": has_other, "size": cells}
         for name, value in {**parameters, **policies, "reading": reading, **counts}.items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "levels", levels_of(self.regular_labels, self.levels) if self.levels else ())
+        object.__setattr__(
+            self, "levels", levels_of(self.regular_labels, self.levels) if self.levels else ()
+        )
 
     def __repr__(self) -> str:
         values = asdict(self)
         pairs = [(part, values[part.name]) for part in own_fields(type(self))]
         parts = [_shown(value) for part, value in pairs if not part.kw_only]
-        parts += [f"{part.name}={_shown(value)}" for part, value in pairs if part.kw_only and value != part.default]
-        parts += [f"{key}={value!r}" for key, value in (("null", self.null), ("outside", self.outside)) if value != "drop"]
+        parts += [
+            f"{part.name}={_shown(value)}"
+            for part, value in pairs
+            if part.kw_only and value != part.default
+        ]
+        parts += [
+            f"{key}={value!r}"
+            for key, value in (("null", self.null), ("outside", self.outside))
+            if value != "drop"
+        ]
         parts += [] if self.reading == READ_AS_IT_IS else [f"reading={self.reading!r}"]
         parts += [f"levels={[level.to_json() for level in self.levels]!r}"] if self.levels else []
         return f"{type(self).__name__}({', '.join(parts)})"
@@ -217,7 +269,13 @@ def _shown(value: object) -> str:
 def rising(low: Fraction | int, high: Fraction | int) -> None:
     """Refuse bounds of which the first is not the lower one."""
     if not low < high:
-        raise InputError(message("low must be below high; got low {low} and high {high}.", low=Fraction(low), high=Fraction(high)))
+        raise InputError(
+            message(
+                "low must be below high; got low {low} and high {high}.",
+                low=Fraction(low),
+                high=Fraction(high),
+            )
+        )
 
 
 def bound(name: str, value: Exact) -> Fraction:
@@ -233,7 +291,13 @@ def pairs_of(attributes: Any) -> list[tuple[str, Any]]:
     if attributes is None:
         return []
     single = isinstance(attributes, str) or not isinstance(attributes, Iterable)
-    pairs = [*attributes.items()] if isinstance(attributes, Mapping) else [attributes] if single else [*attributes]
+    pairs = (
+        [*attributes.items()]
+        if isinstance(attributes, Mapping)
+        else [attributes]
+        if single
+        else [*attributes]
+    )
     for pair in pairs:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise refuse("attributes", pair, "a mapping from a name to a kind, or pairs of them")

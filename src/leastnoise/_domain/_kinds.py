@@ -1,29 +1,38 @@
 """Kinds of attributes: what a column may hold, which cell a value falls into, and what happens to every other value; and their JSON.
 
-The rule, which `leastnoise._adapters` applies to whole columns and whose words are part of the promise of a release:
+The rule, which `leastnoise._adapters` applies to whole columns and whose words are part of the
+promise of a release:
 
-1. **Null.** A missing value, a NaN, an empty text and the spellings in ``reading.nulls`` are null. ``null="drop"`` (the default) drops
+1. **Null.** A missing value, a NaN, an empty text and the spellings in ``reading.nulls`` are null.
+  ``null="drop"`` (the default) drops
    the row, ``null="other"`` puts it in the cell ``other``.
-2. **Numbers** (for `Integers`, `Decimals`, `Bins`, `Edges`, `Coded` and `Measure`). A number is read to double precision, and bounds
-   and edges are compared with it as the doubles nearest to them: 0.3 lies on the edge 3/10 in a text, decimal, float32 or float64 column
-   alike (a float32 is first written as the shortest decimal that means it), and whole numbers up to 2^53 are exact. Text is a number
-   when it is an ASCII decimal such as ``17``, ``-1.50`` or ``2e3``, or an infinity; spaces around it do not matter; the text ``nan`` is
-   a NaN. True is 1 and False is 0.
-   Where the reading names a decimal mark, a thousands mark or currency signs, text is a number when it is written with these and no
+2. **Numbers** (for `Integers`, `Decimals`, `Bins`, `Edges`, `Coded` and `Measure`). A number is
+  read to double precision, and bounds
+   and edges are compared with it as the doubles nearest to them: 0.3 lies on the edge 3/10 in a
+   text, decimal, float32 or float64 column alike (a float32 is first written as the shortest
+   decimal that means it), and whole numbers up to 2^53 are exact. Text is a number when it is an
+   ASCII decimal such as ``17``, ``-1.50`` or ``2e3``, or an infinity; spaces around it do not
+   matter; the text ``nan`` is a NaN. True is 1 and False is 0. Where the reading names a decimal
+   mark, a thousands mark or currency signs, text is a number when it is written with these and no
    others, thousands in groups of three.
-3. **Text** (for `Categories`). A value matches the category whose string form equals its own, letter for letter: spaces are not stripped,
-   case counts, Unicode is not normalised. The string form of a whole number is its digits, also where it is stored as a float or a
-   decimal (17.0 is ``17``); of another number its shortest decimal; of a Boolean ``true`` or ``false``; of a date ``2024-05-01``; of a
-   time stamp ``2024-05-01 13:45:00``, in UTC if it has a time zone, and of one at midnight the date alone; of a UUID its usual form.
-   Bytes that are UTF-8 are that text; other bytes, and numbers of more than 40 digits, have no string form. Text made of a whole number,
-   a point and zeros (``17.0``) that matches no category is tried again as ``17``. ``trim`` and ``ignore_case`` of the reading are
+3. **Text** (for `Categories`). A value matches the category whose string form equals its own,
+  letter for letter: spaces are not stripped,
+   case counts, Unicode is not normalised. The string form of a whole number is its digits, also
+   where it is stored as a float or a decimal (17.0 is ``17``); of another number its shortest
+   decimal; of a Boolean ``true`` or ``false``; of a date ``2024-05-01``; of a time stamp
+   ``2024-05-01 13:45:00``, in UTC if it has a time zone, and of one at midnight the date alone; of
+   a UUID its usual form. Bytes that are UTF-8 are that text; other bytes, and numbers of more than
+   40 digits, have no string form. Text made of a whole number, a point and zeros (``17.0``) that
+   matches no category is tried again as ``17``. ``trim`` and ``ignore_case`` of the reading are
    applied to both sides; a value may also be one of the further ``spellings`` of a category.
 4. **Dates** (for `Dates`): see there.
-5. **Outside.** A value that is none of the cells follows ``outside``: ``drop`` the row, ``clip`` to the nearest cell (numbers and dates),
-   or ``other``. Under ``clip``, text that is no number or date has no nearest cell and follows ``null``.
+5. **Outside.** A value that is none of the cells follows ``outside``: ``drop`` the row, ``clip`` to
+  the nearest cell (numbers and dates),
+   or ``other``. Under ``clip``, text that is no number or date has no nearest cell and follows
+   ``null``.
 
-A row is dropped as soon as one attribute that a query uses drops it; the others are not read. Whatever the rule does to one row depends
-on that row alone.
+A row is dropped as soon as one attribute that a query uses drops it; the others are not read.
+Whatever the rule does to one row depends on that row alone.
 """
 
 import datetime as dt
@@ -36,7 +45,18 @@ from typing import Any
 from leastnoise._check import InputError, did_you_mean, message, number_text, one_of, refuse, whole
 from leastnoise._domain._cells import MOST, MOST_CELLS, READ_AS_IT_IS, kind_of, parts_of, plain_json
 from leastnoise._domain._dates import Dates
-from leastnoise._domain._kind import LISTED, ORDERED, OTHER, Kind, Label, Level, bound, known_keys, own_fields, rising
+from leastnoise._domain._kind import (
+    LISTED,
+    ORDERED,
+    OTHER,
+    Kind,
+    Label,
+    Level,
+    bound,
+    known_keys,
+    own_fields,
+    rising,
+)
 from leastnoise._domain._measure import Measure, UnitCount, ValueCount, Weighted
 from leastnoise._domain._reading import Reading, attribute_name
 
@@ -49,18 +69,21 @@ class Categories(Kind):
     """A column with a public list of values.
 
     Args:
-        values: the categories in order, text or whole numbers or Booleans; compared by their string form (see the module's rule).
+        values: the categories in order, text or whole numbers or Booleans; compared by their string
+            form (see the module's rule).
         null: what a null does: ``"drop"`` the row or ``"other"``.
         outside: what a value that is not listed does: ``"drop"`` the row or ``"other"``.
         reading: how values are read; ``trim`` and ``ignore_case`` are about these.
-        levels: public maps from categories to groups, such as ``{"region": {"Mainz": "south", "Kiel": "north"}}``.
+        levels: public maps from categories to groups, such as ``{"region": {"Mainz": "south",
+            "Kiel": "north"}}``.
         spellings: other texts that mean a category, such as ``{"true": ["yes", "1"]}``.
 
     Raises:
-        InputError: no value, a value twice, a value that is neither text nor whole, ``"other"`` beside a cell of that name, or a spelling
-            of two categories.
+        InputError: no value, a value twice, a value that is neither text nor whole, ``"other"``
+            beside a cell of that name, or a spelling of two categories.
 
-    Edge cases: if ``null`` or ``outside`` is ``"other"`` there is one more cell, the last, labelled ``other``.
+    Edge cases: if ``null`` or ``outside`` is ``"other"`` there is one more cell, the last, labelled
+    ``other``.
 
     >>> ln.Categories(["F", "M"], outside="other").labels
     ('F', 'M', 'other')
@@ -84,14 +107,22 @@ class Categories(Kind):
         seen = {*forms}
         if len(seen) < len(forms):
             first: dict[str, int] = {}
-            again = next(values[cell] for cell, form in enumerate(forms) if first.setdefault(form, cell) < cell)
+            again = next(
+                values[cell]
+                for cell, form in enumerate(forms)
+                if first.setdefault(form, cell) < cell
+            )
             raise InputError(message(_TWICE, value=again))
         if self.has_other and OTHER in seen:
             raise InputError(
-                "categories must not contain 'other' when null or outside is 'other', which adds a cell of that name. "
-                "Leave 'other' out of the list: the added cell then holds it together with every value that is not listed."
+                "categories must not contain 'other' when null or outside is 'other', which adds "
+                "a cell of that name. "
+                "Leave 'other' out of the list: the added cell then holds it together with every "
+                "value that is not listed."
             )
-        object.__setattr__(self, "spellings", _spellings(self.spellings, values, self.reading, seen))
+        object.__setattr__(
+            self, "spellings", _spellings(self.spellings, values, self.reading, seen)
+        )
 
     @property
     def lookup(self) -> dict[str, int]:
@@ -112,22 +143,35 @@ def _(given: list[object] | tuple[object, ...]) -> Categories:
     return Categories(tuple(given))  # type: ignore[arg-type]  # checked there
 
 
-def _spellings(given: object, values: tuple[Label, ...], reading: Reading, taken: set[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _spellings(
+    given: object, values: tuple[Label, ...], reading: Reading, taken: set[str]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Check further spellings; those of the categories themselves are taken."""
-    pairs: list[Any] = list(given.items() if isinstance(given, Mapping) else given) if isinstance(given, (Mapping, tuple, list)) else [None]
+    pairs: list[Any] = (
+        list(given.items() if isinstance(given, Mapping) else given)
+        if isinstance(given, (Mapping, tuple, list))
+        else [None]
+    )
     if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in pairs):
         raise refuse("spellings", given, "a mapping from a category to a list of texts")
     known, spellings = {*map(str, values)} if pairs else set(), []
     for value, listed in pairs:
         category = str(_category(value))
         if category not in known:
-            raise refuse("a category that spellings are given for", value, "one of the categories", did_you_mean(category, known))
+            raise refuse(
+                "a category that spellings are given for",
+                value,
+                "one of the categories",
+                did_you_mean(category, known),
+            )
         texts = tuple(listed) if isinstance(listed, (list, tuple)) else (None,)
         if not all(isinstance(text, str) and text for text in texts):
             raise refuse(f"spellings of {category!r}", listed, "a list of texts that are not empty")
         for text in texts:
             if reading.form(text) in taken:
-                raise InputError(f"a spelling must mean one category; got {text!r} twice. Leave it out once.")
+                raise InputError(
+                    f"a spelling must mean one category; got {text!r} twice. Leave it out once."
+                )
             taken.add(reading.form(text))
         spellings.append((category, texts))
     return tuple(spellings)
@@ -136,7 +180,12 @@ def _spellings(given: object, values: tuple[Label, ...], reading: Reading, taken
 def _category(value: object) -> Label:
     if isinstance(value, str):
         if not value:
-            raise refuse("a category", value, "text that is not empty", "An empty text is a null; null='other' counts those.")
+            raise refuse(
+                "a category",
+                value,
+                "text that is not empty",
+                "An empty text is a null; null='other' counts those.",
+            )
         return str(value)
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -144,7 +193,10 @@ def _category(value: object) -> Label:
         return whole("a category", value, -(2**63), 2**64 - 1)
     except InputError:
         raise refuse(
-            "a category", value, "text or a whole number", "Write other numbers and dates as text, such as '0.5' or '2024-05-01'."
+            "a category",
+            value,
+            "text or a whole number",
+            "Write other numbers and dates as text, such as '0.5' or '2024-05-01'.",
         ) from None
 
 
@@ -156,16 +208,20 @@ class Integers(Kind):
         low: the least value, at least -(2^53 - 1).
         high: the greatest value, above ``low``, at most 2^53 - 1.
         null: what a null does: ``"drop"`` the row or ``"other"``.
-        outside: what another value does: ``"drop"`` the row, ``"clip"`` to the nearest whole number in the range (ties to the even one),
-            or ``"other"``.
-        rounding: what a number between two whole ones is: None: outside; ``"down"``, ``"up"``, or ``"nearest"`` (ties to the even one).
+        outside: what another value does: ``"drop"`` the row, ``"clip"`` to the nearest whole number
+            in the range (ties to the even one), or ``"other"``.
+        rounding: what a number between two whole ones is: None: outside; ``"down"``, ``"up"``, or
+            ``"nearest"`` (ties to the even one).
         reading: how values are read.
-        levels: public maps to groups: ``{"five": {"width": 5}}`` makes 15 .. 19, 20 .. 24 and so on.
+        levels: public maps to groups: ``{"five": {"width": 5}}`` makes 15 .. 19, 20 .. 24 and so
+            on.
 
     Raises:
-        InputError: a bound that is not a whole number, ``low`` not below ``high``, or over 2^31 cells.
+        InputError: a bound that is not a whole number, ``low`` not below ``high``, or over 2^31
+            cells.
 
-    Edge cases: 17.5 is outside; under ``clip`` it becomes 18, and an infinity becomes the bound on its side. A number is rounded first and
+    Edge cases: 17.5 is outside; under ``clip`` it becomes 18, and an infinity becomes the bound on
+    its side. A number is rounded first and
         then compared with the bounds.
 
     >>> ln.Integers(17, 20).labels
@@ -204,8 +260,8 @@ class Coded(Kind):
     Raises:
         InputError: a size that is not a whole number from 1 to 2^31.
 
-    Edge cases: the code 3 may be stored as 3, 3.0 or the text ``3``. ``codes`` counts the codes alone, ``size`` also the cell ``other``
-    if there is one.
+    Edge cases: the code 3 may be stored as 3, 3.0 or the text ``3``. ``codes`` counts the codes
+    alone, ``size`` also the cell ``other`` if there is one.
 
     >>> ln.Coded(3).labels
     (0, 1, 2)
@@ -216,9 +272,20 @@ class Coded(Kind):
     codes: int
 
     def __init__(
-        self, size: int, *, null: str | None = "drop", outside: str = "drop", reading: Reading = READ_AS_IT_IS, levels: Any = ()
+        self,
+        size: int,
+        *,
+        null: str | None = "drop",
+        outside: str = "drop",
+        reading: Reading = READ_AS_IT_IS,
+        levels: Any = (),
     ) -> None:
-        for name, value in {"null": null, "outside": outside, "reading": reading, "levels": levels}.items():
+        for name, value in {
+            "null": null,
+            "outside": outside,
+            "reading": reading,
+            "levels": levels,
+        }.items():
             object.__setattr__(self, name, value)
         codes = whole("size", size, 1, MOST_CELLS)
         self._keep(codes, LISTED, codes=codes)
@@ -233,7 +300,8 @@ def _intervals(kind: Any) -> tuple[Label, ...]:
     """Return the bins as intervals."""
     texts, left = [*map(number_text, kind.edges)], kind.closed == "left"
     return tuple(
-        f"{'[' if left or cell == 0 else '('}{texts[cell]}, {texts[cell + 1]}{']' if not left or cell == kind.regular - 1 else ')'}"
+        f"{'[' if left or cell == 0 else '('}{texts[cell]}, "
+        f"{texts[cell + 1]}{']' if not left or cell == kind.regular - 1 else ')'}"
         for cell in range(kind.regular)
     )
 
@@ -246,18 +314,21 @@ class Bins(Kind):
         low: the lower bound, exact (``"0.1"`` is a tenth), between -(2^53 - 1) and 2^53 - 1.
         high: the upper bound, above ``low``.
         count: the number of bins, at least 1.
-        closed: ``"left"``: a bin is [a, b), the last one is [a, high]. ``"right"``: a bin is (a, b], the first one is [low, b].
+        closed: ``"left"``: a bin is [a, b), the last one is [a, high]. ``"right"``: a bin is (a,
+            b], the first one is [low, b].
         null: what a null does: ``"drop"`` the row or ``"other"``.
-        outside: what a number below ``low`` or above ``high`` does: ``"drop"`` the row, ``"clip"`` to the first or last bin, or
-            ``"other"``.
+        outside: what a number below ``low`` or above ``high`` does: ``"drop"`` the row, ``"clip"``
+            to the first or last bin, or ``"other"``.
         reading: how values are read.
         levels: public maps from the bins' labels to groups.
 
     Raises:
-        InputError: a bound that is not finite, ``low`` not below ``high``, or a count that is not a whole number from 1 to 2^31.
+        InputError: a bound that is not finite, ``low`` not below ``high``, or a count that is not a
+            whole number from 1 to 2^31.
 
-    Edge cases: edges are exact fractions; a value and an edge are compared as the doubles nearest to them, so that 0.3 lies on the edge
-    3/10 also where a column holds it as a float, whose binary value is a little less.
+    Edge cases: edges are exact fractions; a value and an edge are compared as the doubles nearest
+    to them, so that 0.3 lies on the edge 3/10 also where a column holds it as a float, whose binary
+    value is a little less.
 
     >>> ln.Bins(0, 1, 4).labels
     ('[0, 0.25)', '[0.25, 0.5)', '[0.5, 0.75)', '[0.75, 1]')
@@ -302,7 +373,8 @@ class Edges(Kind):
     Raises:
         InputError: fewer than two edges, or edges that do not rise.
 
-    Edge cases: as for `Bins`; two edges must differ as doubles too, so that no bin is empty for want of digits.
+    Edge cases: as for `Bins`; two edges must differ as doubles too, so that no bin is empty for
+    want of digits.
 
     >>> ln.Edges(["0", "9.99", "50"]).labels
     ('[0, 9.99)', '[9.99, 50]')
@@ -317,10 +389,14 @@ class Edges(Kind):
             raise refuse("edges", self.edges, "a list of at least two numbers")
         edges = tuple(bound("an edge", edge) for edge in self.edges)
         if not len(edges) >= 2:
-            raise refuse("edges", [number_text(edge) for edge in edges], "a list of at least two numbers")
+            raise refuse(
+                "edges", [number_text(edge) for edge in edges], "a list of at least two numbers"
+            )
         for below, above in itertools.pairwise(edges):
             if not float(below) < float(above):
-                raise InputError(f"edges must rise; got {number_text(below)} before {number_text(above)}.")
+                raise InputError(
+                    f"edges must rise; got {number_text(below)} before {number_text(above)}."
+                )
         one_of("closed", self.closed, ("left", "right"))
         self._keep(len(edges) - 1, ORDERED, edges=edges)
 
@@ -346,17 +422,17 @@ class Decimals(Kind):
         high: the greatest value, a whole number of steps above ``low``.
         step: between one value and the next, exact and above 0.
         null: what a null does: ``"drop"`` the row or ``"other"``.
-        outside: what another number does, also one between two values: ``"drop"`` the row, ``"clip"`` to the nearest value (the upper one
-            of two), or ``"other"``.
+        outside: what another number does, also one between two values: ``"drop"`` the row,
+            ``"clip"`` to the nearest value (the upper one of two), or ``"other"``.
         reading: how values are read.
         levels: public maps from values, as text, to groups.
 
     Raises:
-        InputError: a bound that is not finite or not a whole number of steps away, ``low`` not below ``high``, or steps that doubles
-            cannot tell apart.
+        InputError: a bound that is not finite or not a whole number of steps away, ``low`` not
+            below ``high``, or steps that doubles cannot tell apart.
 
-    Edge cases: a value is one of these if the doubles nearest to both are the same: 165.5 is in a text, decimal, float32 and float64 column
-    alike.
+    Edge cases: a value is one of these if the doubles nearest to both are the same: 165.5 is in a
+    text, decimal, float32 and float64 column alike.
 
     >>> ln.Decimals("1", "2", "0.5").labels
     ('1', '1.5', '2')
@@ -373,9 +449,17 @@ class Decimals(Kind):
             raise refuse("step", self.step, "a number above 0")
         count = (high - low) / step
         if count.denominator != 1:
-            raise refuse("high", number_text(high), f"a whole number of steps of {number_text(step)} above {number_text(low)}")
+            raise refuse(
+                "high",
+                number_text(high),
+                f"a whole number of steps of {number_text(step)} above {number_text(low)}",
+            )
         if not max(abs(low), abs(high)) / step < 2**50:
-            raise refuse("step", number_text(step), "at least 2^-50 of the bounds, so that doubles tell the values apart")
+            raise refuse(
+                "step",
+                number_text(step),
+                "at least 2^-50 of the bounds, so that doubles tell the values apart",
+            )
         self._keep(int(count) + 1, ORDERED, low=low, high=high, step=step)
 
     @property
@@ -394,16 +478,20 @@ class Unknown(Kind):
     """A column of categories that nobody can list beforehand; `leastnoise.find_categories` finds those that many people have.
 
     Args:
-        most: how many are kept, those of the largest noisy counts; public. Until they are found, plans are made for so many.
+        most: how many are kept, those of the largest noisy counts; public. Until they are found,
+            plans are made for so many.
         longest: characters of a category; a longer text is outside.
         null: what a null does once they are found: ``"drop"`` the row or ``"other"``.
         outside: what a value that was not found does then: ``"drop"`` the row or ``"other"``.
-        reading: how values are read; ``trim`` and ``ignore_case`` are applied before anything is counted.
+        reading: how values are read; ``trim`` and ``ignore_case`` are applied before anything is
+            counted.
 
     Raises:
-        InputError: ``most`` below 1 or above 10^6, ``longest`` below 1 or above 1000, or levels, which have nothing to map yet.
+        InputError: ``most`` below 1 or above 10^6, ``longest`` below 1 or above 1000, or levels,
+            which have nothing to map yet.
 
-    Edge cases: nulls, values without a string form (see `Categories`), texts that are longer or have control characters are never found.
+    Edge cases: nulls, values without a string form (see `Categories`), texts that are longer or
+    have control characters are never found.
 
     >>> ln.Unknown(10000, outside="other").size
     10001
@@ -414,9 +502,14 @@ class Unknown(Kind):
     longest: int = _USUAL
 
     def __post_init__(self) -> None:
-        most, longest = whole("most", self.most, 1, _MOST_KEYS), whole("longest", self.longest, 1, _LONGEST)
+        most, longest = (
+            whole("most", self.most, 1, _MOST_KEYS),
+            whole("longest", self.longest, 1, _LONGEST),
+        )
         if self.levels:
-            raise InputError("unknown categories have no levels: find them first, then map what was found.")
+            raise InputError(
+                "unknown categories have no levels: find them first, then map what was found."
+            )
         self._keep(most, LISTED, most=most, longest=longest)
 
     @property
@@ -433,7 +526,8 @@ class Unknown(Kind):
         kept = tuple(text for text in texts if not (self.has_other and text == OTHER))
         if not kept:
             raise InputError(
-                "No category was found: none is held by enough people for the threshold. Give the search more of the budget or a larger "
+                "No category was found: none is held by enough people for the threshold. Give the "
+                "search more of the budget or a larger "
                 "delta, let a person count in fewer categories (max_rows), or ask for coarser ones."
             )
         return Categories(kept, null=self.null, outside=self.outside, reading=self.reading)
@@ -455,15 +549,26 @@ _KINDS: dict[str, type[Kind]] = {
 def _fields(kind: type[Kind]) -> dict[str, tuple[str, Any]]:
     """Return by their keys in JSON the fields of a kind: their names in the class, and defaults where they may be left out."""
     named = [*own_fields(kind), *(field for field in fields(Kind) if field.init)]
-    return {"size" if field.name == "codes" else field.name: (field.name, field.default if field.kw_only else MISSING) for field in named}
+    return {
+        "size" if field.name == "codes" else field.name: (
+            field.name,
+            field.default if field.kw_only else MISSING,
+        )
+        for field in named
+    }
 
 
 @plain_json.register
 def kind_to_json(kind: Kind) -> dict[str, Any]:
     """Write a kind."""
     word = next(word for word, kinds in _KINDS.items() if isinstance(kind, kinds))
-    values = {key: (getattr(kind, name), usual) for key, (name, usual) in _fields(type(kind)).items()}
-    return {"kind": word, **{key: _plain(value) for key, (value, usual) in values.items() if value != usual}}
+    values = {
+        key: (getattr(kind, name), usual) for key, (name, usual) in _fields(type(kind)).items()
+    }
+    return {
+        "kind": word,
+        **{key: _plain(value) for key, (value, usual) in values.items() if value != usual},
+    }
 
 
 def _plain(value: object) -> Any:
@@ -480,14 +585,26 @@ def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
     """Read a kind with its name."""
     known = sorted({name for kind in _KINDS.values() for name in _fields(kind)})
     table = known_keys("an attribute in JSON", value, ["name", "kind", *known])
-    name, word = attribute_name("'name' of an attribute in JSON", table.pop("name", None)), table.pop("kind", None)
+    name, word = (
+        attribute_name("'name' of an attribute in JSON", table.pop("name", None)),
+        table.pop("kind", None),
+    )
     if not isinstance(word, str) or word not in _KINDS:
-        raise refuse(f"'kind' of the attribute {name!r}", word, "one of " + ", ".join(repr(key) for key in _KINDS))
+        raise refuse(
+            f"'kind' of the attribute {name!r}",
+            word,
+            "one of " + ", ".join(repr(key) for key in _KINDS),
+        )
     kind = _KINDS[word]
-    given: dict[str, Any] = known_keys(f"the attribute {name!r} in JSON", table, list(_fields(kind)))
+    given: dict[str, Any] = known_keys(
+        f"the attribute {name!r} in JSON", table, list(_fields(kind))
+    )
     for key, (_, usual) in _fields(kind).items():
         if usual is MISSING and key not in given:
-            raise InputError(f"the attribute {name!r} in JSON must have {key!r}, as every attribute of kind {word!r}.")
+            raise InputError(
+                f"the attribute {name!r} in JSON must have {key!r}, as every attribute of kind "
+                f"{word!r}."
+            )
     return name, kind(**given)
 
 
@@ -501,7 +618,9 @@ def measure_to_json(measure: Measure) -> dict[str, Any]:
     written = {"column": measure.column}
     if not isinstance(measure, ValueCount):
         written |= {"low": str(measure.low), "high": str(measure.high), "unit": str(measure.unit)}
-    return written | {name: value for name, value in {"reading": measure.reading.to_json()}.items() if value}
+    return written | {
+        name: value for name, value in {"reading": measure.reading.to_json()}.items() if value
+    }
 
 
 _PARTS = ("column", "low", "high", "unit", "reading")
@@ -510,21 +629,39 @@ _PARTS = ("column", "low", "high", "unit", "reading")
 def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
     """Read a measure with its name."""
     if "units_of" in value:
-        counted: dict[str, Any] = known_keys("a count of units in JSON", value, ["name", "units_of"])
-        return attribute_name("'name' of a count of units in JSON", counted.get("name")), UnitCount(counted["units_of"])
+        counted: dict[str, Any] = known_keys(
+            "a count of units in JSON", value, ["name", "units_of"]
+        )
+        return attribute_name("'name' of a count of units in JSON", counted.get("name")), UnitCount(
+            counted["units_of"]
+        )
     if "weighted_by" in value:
-        product: dict[str, Any] = known_keys("a weighted measure in JSON", value, ["name", "of", "weighted_by"])
+        product: dict[str, Any] = known_keys(
+            "a weighted measure in JSON", value, ["name", "of", "weighted_by"]
+        )
         name = attribute_name("'name' of a weighted measure in JSON", product.get("name"))
         of, weight = (
-            measure_from_json({"name": name, **known_keys("a measure", product.get(key), _PARTS)})[1] for key in ("of", "weighted_by")
+            measure_from_json({"name": name, **known_keys("a measure", product.get(key), _PARTS)})[
+                1
+            ]
+            for key in ("of", "weighted_by")
         )
         return name, Weighted(of, weight)
-    keys = ["name", "column", "low", "high", "unit"] if {*value} - {"name", "column", "reading"} else ["name", "column"]
+    keys = (
+        ["name", "column", "low", "high", "unit"]
+        if {*value} - {"name", "column", "reading"}
+        else ["name", "column"]
+    )
     given: dict[str, Any] = known_keys("a measure in JSON", value, [*keys, "reading"])
     if missing := [key for key in keys if key not in given]:
         raise InputError(f"a measure in JSON must have {missing[0]!r}.")
-    marks: dict[str, Any] = known_keys("reading", given.pop("reading", {}), [field.name for field in fields(Reading)])
-    name, reading = attribute_name("'name' of a measure in JSON", given.pop("name")), Reading(**marks)
+    marks: dict[str, Any] = known_keys(
+        "reading", given.pop("reading", {}), [field.name for field in fields(Reading)]
+    )
+    name, reading = (
+        attribute_name("'name' of a measure in JSON", given.pop("name")),
+        Reading(**marks),
+    )
     measure = Measure(**{"low": 0, "high": 1} | given, reading=reading)
     return name, measure if "low" in given else ValueCount(measure)
 
@@ -535,7 +672,10 @@ def _(value: object) -> tuple[list[tuple[str, Kind]], dict[str, Measure]]:
     for key in ("attributes", "measures"):
         if not isinstance(table.get(key), (list, tuple)):
             raise refuse(f"{key!r} of a domain in JSON", table.get(key), "a list")
-    kinds, measures = list(map(kind_from_json, table["attributes"])), list(map(measure_from_json, table["measures"]))
+    kinds, measures = (
+        list(map(kind_from_json, table["attributes"])),
+        list(map(measure_from_json, table["measures"])),
+    )
     if len(dict(measures)) != len(measures):
         raise InputError("a measure must be named once; got a name twice in 'measures'.")
     return kinds, dict(measures)

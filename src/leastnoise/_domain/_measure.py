@@ -4,7 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from leastnoise._check import Exact, InputError, exact, message, number_text, plain, refuse, short, whole
+from leastnoise._check import (
+    Exact,
+    InputError,
+    exact,
+    message,
+    number_text,
+    plain,
+    refuse,
+    short,
+    whole,
+)
 from leastnoise._domain._cells import MOST, READ_AS_IT_IS
 from leastnoise._domain._reading import Reading, attribute_name
 
@@ -33,8 +43,16 @@ class PerCell:
 
     def __init__(self, rows: int, attributes: str | Sequence[str]) -> None:
         names = tuple(map(plain, (attributes,) if isinstance(attributes, str) else attributes))
-        if not (0 < len(names) <= _MOST_NAMES and len(set(names)) == len(names) and all(isinstance(name, str) and name for name in names)):
-            raise refuse("the attributes of max_per_cell", list(names), f"1 to {_MOST_NAMES} names of attributes, none twice")
+        if not (
+            0 < len(names) <= _MOST_NAMES
+            and len(set(names)) == len(names)
+            and all(isinstance(name, str) and name for name in names)
+        ):
+            raise refuse(
+                "the attributes of max_per_cell",
+                list(names),
+                f"1 to {_MOST_NAMES} names of attributes, none twice",
+            )
         object.__setattr__(self, "rows", whole("max_per_cell", rows, 1))
         object.__setattr__(self, "attributes", names)
 
@@ -64,12 +82,14 @@ class Measure:
         largest: the greatest amount, in units, that one row can add to or take from a sum.
 
     Raises:
-        InputError: a bound that is not finite or not a multiple of the unit, ``low`` not below ``high``, or a bound of more than 2^53 -
-            1 units.
+        InputError: a bound that is not finite or not a multiple of the unit, ``low`` not below
+            ``high``, or a bound of more than 2^53 - 1 units.
 
-    Guarantees: every value contributes a whole number of units between ``low_units`` and ``high_units``, whatever it is: it is
-    clipped and then rounded to the nearest multiple (in double precision, ties to the even one); a row without a value, which is a null or
-    text that is not a number, contributes 0. It follows that one row changes a sum by at most ``largest`` units.
+    Guarantees: every value contributes a whole number of units between ``low_units`` and
+        ``high_units``, whatever it is: it is
+    clipped and then rounded to the nearest multiple (in double precision, ties to the even one); a
+    row without a value, which is a null or text that is not a number, contributes 0. It follows
+    that one row changes a sum by at most ``largest`` units.
 
     >>> pay = ln.Measure("income", 0, 200_000, unit="0.01")
     >>> pay.low_units, pay.high_units, pay.largest
@@ -85,23 +105,61 @@ class Measure:
     high_units: int = field(init=False, compare=False)
     largest: int = field(init=False, compare=False)
 
-    def __init__(self, column: str, low: Exact, high: Exact, unit: Exact = "1", *, reading: Reading = READ_AS_IT_IS) -> None:
+    def __init__(
+        self,
+        column: str,
+        low: Exact,
+        high: Exact,
+        unit: Exact = "1",
+        *,
+        reading: Reading = READ_AS_IT_IS,
+    ) -> None:
         if type(reading) is not Reading or reading.column is not None:
-            raise refuse("reading", reading, "a Reading without a column", "The column of a measure is its first argument.")
+            raise refuse(
+                "reading",
+                reading,
+                "a Reading without a column",
+                "The column of a measure is its first argument.",
+            )
         source = attribute_name("the column of a measure", column)
         first, last, step = exact("low", low), exact("high", high), exact("unit", unit)
         if not LEAST_UNIT <= step <= 1 / LEAST_UNIT:
             raise refuse("unit", unit, "a number above 0, between 1e-100 and 1e100")
         if not first < last:
-            raise InputError(message("low must be below high; got low {low} and high {high}.", low=first, high=last))
+            raise InputError(
+                message(
+                    "low must be below high; got low {low} and high {high}.", low=first, high=last
+                )
+            )
         for name, value in (("low", first), ("high", last)):
             shown = number_text(value)
             if (value / step).denominator != 1:
-                raise refuse(name, shown, message("a whole multiple of the unit {unit}", unit=step), "Choose another bound or unit.")
+                raise refuse(
+                    name,
+                    shown,
+                    message("a whole multiple of the unit {unit}", unit=step),
+                    "Choose another bound or unit.",
+                )
             if not abs(value / step) <= MOST:
-                raise refuse(name, shown, f"at most 2^53 - 1 units of {number_text(step)}, for exact sums", "Choose a larger unit.")
-        units = {"low_units": int(first / step), "high_units": int(last / step), "largest": int(max(abs(first), abs(last)) / step)}
-        for name, fact in {"column": source, "low": first, "high": last, "unit": step, "reading": reading, **units}.items():
+                raise refuse(
+                    name,
+                    shown,
+                    f"at most 2^53 - 1 units of {number_text(step)}, for exact sums",
+                    "Choose a larger unit.",
+                )
+        units = {
+            "low_units": int(first / step),
+            "high_units": int(last / step),
+            "largest": int(max(abs(first), abs(last)) / step),
+        }
+        for name, fact in {
+            "column": source,
+            "low": first,
+            "high": last,
+            "unit": step,
+            "reading": reading,
+            **units,
+        }.items():
             object.__setattr__(self, name, fact)
 
     def __repr__(self) -> str:
@@ -132,7 +190,8 @@ class UnitCount(Measure):
     """The number of privacy units, summed like a measure: one row of a unit in each cell of some attributes is worth 1, its others 0.
 
     Args:
-        attributes: whose values together are a cell, at most 8 of them; none: one row of a unit is worth 1, so that it counts once in all.
+        attributes: whose values together are a cell, at most 8 of them; none: one row of a unit is
+            worth 1, so that it counts once in all.
 
     Raises:
         InputError: an attribute twice, or more than 8.
@@ -147,7 +206,9 @@ class UnitCount(Measure):
 
     def __init__(self, attributes: Sequence[str] = ()) -> None:
         super().__init__("units", 0, 1)
-        object.__setattr__(self, "attributes", PerCell(1, attributes).attributes if attributes else ())
+        object.__setattr__(
+            self, "attributes", PerCell(1, attributes).attributes if attributes else ()
+        )
 
     def __repr__(self) -> str:
         return f"UnitCount({list(self.attributes)})"
@@ -162,9 +223,11 @@ class Weighted(Measure):
         weight: a `Measure` whose values are not negative.
 
     Raises:
-        InputError: parts of other kinds, a weight that may be negative, or a largest product of more than 2^53 - 1 units.
+        InputError: parts of other kinds, a weight that may be negative, or a largest product of
+            more than 2^53 - 1 units.
 
-    Guarantees: a row is worth the product, in whole units, of what it is worth for both; it is 0 where either has no value.
+    Guarantees: a row is worth the product, in whole units, of what it is worth for both; it is 0
+        where either has no value.
 
     >>> paid = Weighted(ln.Measure("income", -10, 100), ln.Measure("weight", 0, 50, unit="0.5"))
     >>> paid, paid.low_units, paid.largest
@@ -177,7 +240,10 @@ class Weighted(Measure):
     def __init__(self, of: Measure, weight: Measure) -> None:
         if type(of) not in (Measure, ValueCount) or type(weight) is not Measure or weight.low < 0:
             raise refuse(
-                "a weight", weight, "a Measure with a lower bound of at least 0, beside a Measure", "Declare it with bounds from 0."
+                "a weight",
+                weight,
+                "a Measure with a lower bound of at least 0, beside a Measure",
+                "Declare it with bounds from 0.",
             )
         low, high = min(of.low, Fraction(0)) * weight.high, max(of.high, Fraction(0)) * weight.high
         super().__init__(f"{of.column} x {weight.column}", low, high, of.unit * weight.unit)
@@ -191,4 +257,10 @@ def parts(measure: Measure) -> tuple[Measure, ...]:
     >>> parts(Measure("income", 0, 10)), parts(UnitCount())
     ((Measure('income', 0, 10),), ())
     """
-    return (measure.of, measure.weight) if isinstance(measure, Weighted) else () if isinstance(measure, UnitCount) else (measure,)
+    return (
+        (measure.of, measure.weight)
+        if isinstance(measure, Weighted)
+        else ()
+        if isinstance(measure, UnitCount)
+        else (measure,)
+    )

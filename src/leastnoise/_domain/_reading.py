@@ -17,7 +17,11 @@ def attribute_name(what: str, name: object) -> str:
     allowed = "text that is not empty and has no control characters"
     # str.isprintable would also refuse the ideographic space, which occurs in real column names
     name = plain(name)
-    if not isinstance(name, str) or not name or any(ord(character) < 32 or ord(character) == 127 for character in name):
+    if (
+        not isinstance(name, str)
+        or not name
+        or any(ord(character) < 32 or ord(character) == 127 for character in name)
+    ):
         raise refuse(what, name, allowed)
     return name
 
@@ -28,10 +32,12 @@ class Reading:
 
     Args:
         column: the column's name in the source, where it is not that of the attribute.
-        nulls: further spellings of a missing value besides the empty text, such as ``["NA", "-"]``; compared with the text as it is read,
-            and with numbers as numbers: ``["-9"]`` makes the number -9 a null too.
+        nulls: further spellings of a missing value besides the empty text, such as ``["NA", "-"]``;
+            compared with the text as it is read, and with numbers as numbers: ``["-9"]`` makes the
+            number -9 a null too.
         decimal: the decimal mark of numbers that are text, ``"."`` or ``","``.
-        thousands: what stands between groups of three digits, such as ``"."`` or ``"'"``; empty: nothing does.
+        thousands: what stands between groups of three digits, such as ``"."`` or ``"'"``; empty:
+            nothing does.
         currency: signs that may stand once before or after a number, such as ``["€", "$"]``.
         trim: leave out blanks at both ends of a text (space, tab, CR, no-break spaces).
         ignore_case: compare letters without regard to their case, each letter by itself.
@@ -58,10 +64,21 @@ class Reading:
         for name, value in written(self, BLANKS).items():
             object.__setattr__(self, name, value)
         # of Python's own: a text of another class could answer otherwise the next time
-        texts = {type(text) for text in (self.column or "", self.decimal, self.thousands, *self.nulls, *self.currency)}
+        texts = {
+            type(text)
+            for text in (
+                self.column or "",
+                self.decimal,
+                self.thousands,
+                *self.nulls,
+                *self.currency,
+            )
+        }
         kinds = [type(part) for part in (self.nulls, self.currency, self.trim, self.ignore_case)]
         if texts != {str} or kinds != [tuple, tuple, bool, bool]:
-            raise InternalError("a reading must be made of texts and of true or false; please report this.")
+            raise InternalError(
+                "a reading must be made of texts and of true or false; please report this."
+            )
 
     def form(self, text: str) -> str:
         """Return the text that is compared.
@@ -77,7 +94,9 @@ class Reading:
         return unusual(self)
 
     def __repr__(self) -> str:
-        return f"Reading({', '.join(f'{name}={value!r}' for name, value in self.to_json().items())})"
+        return (
+            f"Reading({', '.join(f'{name}={value!r}' for name, value in self.to_json().items())})"
+        )
 
 
 def lowered(text: str) -> str:

@@ -18,17 +18,37 @@ HOUR, DAY = 3600, 86_400
 _EPOCH = dt.date(1970, 1, 1)
 _WHOLE = re.compile(r"-?[0-9]+", re.ASCII)
 # Periods of one length: it, and how many of them there are where they come again.
-_EVEN = {"hour": (HOUR, None), "hour_of_day": (HOUR, 24), "day": (DAY, None), "weekday": (DAY, 7), "week": (7 * DAY, None)}
+_EVEN = {
+    "hour": (HOUR, None),
+    "hour_of_day": (HOUR, 24),
+    "day": (DAY, None),
+    "weekday": (DAY, 7),
+    "week": (7 * DAY, None),
+}
 
 
 @rule_of.register
-def _(kind: Categories | Integers | Decimals | Bins | Edges | Dates | Coded | Unknown, marks: tuple[int, int] | None = None) -> Rule:
-    null, outside = marks or (kind.regular if policy == "other" else DROP for policy in (kind.null, kind.outside))
+def _(
+    kind: Categories | Integers | Decimals | Bins | Edges | Dates | Coded | Unknown,
+    marks: tuple[int, int] | None = None,
+) -> Rule:
+    null, outside = marks or (
+        kind.regular if policy == "other" else DROP for policy in (kind.null, kind.outside)
+    )
     clip, size = kind.outside == "clip", kind.size + (0 if marks is None else 2)
     clock = Clocked(*_days(kind), kind.zone, kind.pattern) if isinstance(kind, Dates) else None
     table = _table(kind, null, outside)
     strange = null if clip else outside
-    return Rule(size=size, table=table, null=null, outside=outside, strange=strange, clip=clip, reading=kind.reading, clock=clock)
+    return Rule(
+        size=size,
+        table=table,
+        null=null,
+        outside=outside,
+        strange=strange,
+        clip=clip,
+        reading=kind.reading,
+        clock=clock,
+    )
 
 
 def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
@@ -36,11 +56,23 @@ def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
 
     clip = kind.outside == "clip"
     if isinstance(kind, Categories):
-        nulls, lookup = dict.fromkeys(("", *map(kind.reading.form, kind.reading.nulls)), null), kind.lookup
-        return Forms({**nulls, **lookup}, {form: cell for form, cell in lookup.items() if _WHOLE.fullmatch(form) and form != "-0"})
+        nulls, lookup = (
+            dict.fromkeys(("", *map(kind.reading.form, kind.reading.nulls)), null),
+            kind.lookup,
+        )
+        return Forms(
+            {**nulls, **lookup},
+            {
+                form: cell
+                for form, cell in lookup.items()
+                if _WHOLE.fullmatch(form) and form != "-0"
+            },
+        )
     if isinstance(kind, Integers):
         # what is clipped becomes whole too
-        return Steps(kind.low, kind.high, kind.low, rounding=kind.rounding or ("nearest" if clip else None))
+        return Steps(
+            kind.low, kind.high, kind.low, rounding=kind.rounding or ("nearest" if clip else None)
+        )
     if isinstance(kind, Coded):
         return Steps(0, kind.codes - 1, 0)
     if isinstance(kind, Dates):
@@ -52,16 +84,26 @@ def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
         if clip:
             return Cuts(multiples(kind.low + kind.step / 2, kind.step, kind.regular - 1), cells)
         values = multiples(kind.low, kind.step, kind.regular)
-        # a number is one of them if the doubles nearest to both are the same: from it to the next double
+        # a number is one of them if the doubles nearest to both are the same: from it to the next
+        # double
         pairs = np.stack([cells, np.full(kind.regular, outside)], axis=1)
-        return Cuts(np.stack([values, np.nextafter(values, np.inf)], axis=1).reshape(-1), np.concatenate([[outside], pairs.reshape(-1)]))
+        return Cuts(
+            np.stack([values, np.nextafter(values, np.inf)], axis=1).reshape(-1),
+            np.concatenate([[outside], pairs.reshape(-1)]),
+        )
     if isinstance(kind, (Bins, Edges)):
-        # a double that is not below an edge is at least the edge, and one that is above it at least the double behind it
-        inner = inner_edges(kind) if kind.closed == "left" else np.nextafter(inner_edges(kind), np.inf)
+        # a double that is not below an edge is at least the edge, and one that is above it at least
+        # the double behind it
+        inner = (
+            inner_edges(kind) if kind.closed == "left" else np.nextafter(inner_edges(kind), np.inf)
+        )
         if clip:
             return Cuts(inner, cells)
         ends = float(kind.low), math.nextafter(float(kind.high), math.inf)
-        return Cuts(np.concatenate([ends[:1], inner, ends[1:]]), np.concatenate([[outside], cells, [outside]]))
+        return Cuts(
+            np.concatenate([ends[:1], inner, ends[1:]]),
+            np.concatenate([[outside], cells, [outside]]),
+        )
     raise InternalError(f"nothing encodes the kind {type(kind).__name__}.")
 
 
@@ -86,7 +128,10 @@ def _periods(kind: Dates, outside: int) -> Steps | Cuts:
     begins = (np.flatnonzero(np.diff(periods)) + 1 + first) * DAY
     if kind.outside == "clip":
         return Cuts(begins, np.arange(kind.regular))
-    return Cuts(np.concatenate([[low], begins, [behind]]), np.concatenate([[outside], np.arange(kind.regular), [outside]]))
+    return Cuts(
+        np.concatenate([[low], begins, [behind]]),
+        np.concatenate([[outside], np.arange(kind.regular), [outside]]),
+    )
 
 
 def inner_edges(kind: Bins | Edges) -> Any:
@@ -123,4 +168,7 @@ def number_pattern(reading: Reading) -> re.Pattern[str]:
         digits = f"(?:[0-9]{{1,3}}(?:{re.escape(reading.thousands)}[0-9]{{3}})+|[0-9]+)"
     mark = re.escape(reading.decimal)
     number = f"(?P<whole>{digits})?(?:{mark}(?P<part>[0-9]*))?(?P<power>e[+-]?[0-9]+)?"
-    return re.compile(f"{blanks}(?P<sign>[+-]?){blanks}{money}(?P<minus>[+-]?){number}{behind}{blanks}", re.IGNORECASE)
+    return re.compile(
+        f"{blanks}(?P<sign>[+-]?){blanks}{money}(?P<minus>[+-]?){number}{behind}{blanks}",
+        re.IGNORECASE,
+    )

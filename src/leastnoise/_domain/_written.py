@@ -1,6 +1,7 @@
 """Checks of what users write about how a column is read, and what of it differs from the usual.
 
-Not trusted: whatever marks and spellings a `Reading` has, what becomes of a value is a function of that value alone.
+Not trusted: whatever marks and spellings a `Reading` has, what becomes of a value is a function of
+that value alone.
 """
 
 import re
@@ -14,16 +15,27 @@ THOUSANDS = (",", ".", "'", "\u2019", "_", " ", "\u00a0", "\u202f")
 
 def written(reading: Any, blanks: str) -> dict[str, object]:
     """Check the parts of a reading and return them as it keeps them."""
-    nulls, currency = _texts("nulls", reading.nulls, empty=True), _texts("currency", reading.currency, empty=False)
+    nulls, currency = (
+        _texts("nulls", reading.nulls, empty=True),
+        _texts("currency", reading.currency, empty=False),
+    )
     if reading.decimal not in (".", ","):
         raise refuse("decimal", reading.decimal, "'.' or ','")
     if reading.thousands != "" and reading.thousands not in THOUSANDS:
-        raise refuse("thousands", reading.thousands, "empty, or one of " + ", ".join(repr(mark) for mark in THOUSANDS))
+        raise refuse(
+            "thousands",
+            reading.thousands,
+            "empty, or one of " + ", ".join(repr(mark) for mark in THOUSANDS),
+        )
     if reading.thousands == reading.decimal:
         raise InputError(f"decimal and thousands must differ; got {reading.decimal!r} for both.")
     for sign in currency:
         if re.search(r"[0-9+\-.,]", sign) or sign != sign.strip(blanks):
-            raise refuse("a currency sign", sign, "text without digits, signs, points, commas and outer blanks, such as '€' or 'EUR'")
+            raise refuse(
+                "a currency sign",
+                sign,
+                "text without digits, signs, points, commas and outer blanks, such as '€' or 'EUR'",
+            )
     for name, flag in (("trim", reading.trim), ("ignore_case", reading.ignore_case)):
         if not isinstance(flag, bool):
             raise refuse(name, flag, "true or false")
@@ -33,8 +45,16 @@ def written(reading: Any, blanks: str) -> dict[str, object]:
 
 def unusual(reading: Any) -> dict[str, object]:
     """Return what differs from the usual, as plain JSON values."""
-    parts: dict[str, object] = {"column": reading.column, "nulls": list(reading.nulls), "thousands": reading.thousands}
-    parts |= {"currency": list(reading.currency), "trim": reading.trim, "ignore_case": reading.ignore_case}
+    parts: dict[str, object] = {
+        "column": reading.column,
+        "nulls": list(reading.nulls),
+        "thousands": reading.thousands,
+    }
+    parts |= {
+        "currency": list(reading.currency),
+        "trim": reading.trim,
+        "ignore_case": reading.ignore_case,
+    }
     point = {} if reading.decimal == "." else {"decimal": reading.decimal}
     return {**point, **{name: value for name, value in parts.items() if value}}
 

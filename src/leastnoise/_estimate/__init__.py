@@ -1,11 +1,40 @@
 """Estimates from observations: least squares, non-negative answers, means, quantiles, records."""
 
 from leastnoise._estimate._cdf import HasLeastSquares, cdf, few_draws, quantiles, simulated_noise
-from leastnoise._estimate._expansion import Expanded, Hidden, Independent, Posterior, Smoothed, can_be_smoothed, shrunk_levels
-from leastnoise._estimate._least_squares import Answer, Estimate, Estimator, Finding, Outcome, Said, estimates, join, joined
-from leastnoise._estimate._local_non_negative import from_residual_parts, locally_non_negative, residual_parts
+from leastnoise._estimate._expansion import (
+    Expanded,
+    Hidden,
+    Independent,
+    Posterior,
+    Smoothed,
+    can_be_smoothed,
+    shrunk_levels,
+)
+from leastnoise._estimate._least_squares import (
+    Answer,
+    Estimate,
+    Estimator,
+    Finding,
+    Outcome,
+    Said,
+    estimates,
+    join,
+    joined,
+)
+from leastnoise._estimate._local_non_negative import (
+    from_residual_parts,
+    locally_non_negative,
+    residual_parts,
+)
 from leastnoise._estimate._means import changes, means
-from leastnoise._estimate._model import MOST_RECORDS, Modelled, Moved, NoisyTables, fitted_model, records
+from leastnoise._estimate._model import (
+    MOST_RECORDS,
+    Modelled,
+    Moved,
+    NoisyTables,
+    fitted_model,
+    records,
+)
 from leastnoise._estimate._non_negative import (
     REPETITIONS,
     Agreed,

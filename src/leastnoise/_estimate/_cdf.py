@@ -1,18 +1,22 @@
 """Distribution functions and quantiles of a number by group: from the counts up to every cell.
 
-With N_i the count up to cell i, R_i that behind it and e, r the errors of their least squares estimates, let c be a quantile of
-max_i max(|e_i| / sigma_i, |r_i| / tau_i). Then with the level's probability all N_i and R_i lie within c sigma_i and c tau_i of their
-estimates at once, and so does every share F_i = N_i / (N_i + R_i) lie between the quotients of the ends. c is the right order statistic of
-simulated releases of pure noise: errors of least squares do not depend on the data, so a real error and the simulated ones are exchangeable
-and the coverage is at least the level for any noise, however few the simulations. The truth does not fall, so neither do the ends. Every
-group has a c of its own. Without simulations c is the multiplier of an interval whose level leaves each of the 2 n - 1 counts its part of
-the rest: wider, sooner.
+With N_i the count up to cell i, R_i that behind it and e, r the errors of their least squares
+estimates, let c be a quantile of max_i max(|e_i| / sigma_i, |r_i| / tau_i). Then with the level's
+probability all N_i and R_i lie within c sigma_i and c tau_i of their estimates at once, and so does
+every share F_i = N_i / (N_i + R_i) lie between the quotients of the ends. c is the right order
+statistic of simulated releases of pure noise: errors of least squares do not depend on the data, so
+a real error and the simulated ones are exchangeable and the coverage is at least the level for any
+noise, however few the simulations. The truth does not fall, so neither do the ends. Every group has
+a c of its own. Without simulations c is the multiplier of an interval whose level leaves each of
+the 2 n - 1 counts its part of the rest: wider, sooner.
 
-Each quantile by itself: the p-quantile lies in the first cell with D_i = (1 - p) N_i - p R_i >= 0. Both it and the cell before it are
-tested with half of what the level leaves: cells whose D_i lies clearly below 0 come before the quantile, and those behind a cell that does
-not lie clearly at or above 0 may have it. So the interval misses on either side with at most half of what the level leaves, for any
-distribution of the values, and nothing is simulated: D is a linear combination of counts, whose error is known. With u, b and t the
-variances of N_i, R_i and N_i + R_i, that of D_i is (1 - p) u + p b - p (1 - p) t.
+Each quantile by itself: the p-quantile lies in the first cell with D_i = (1 - p) N_i - p R_i >= 0.
+Both it and the cell before it are tested with half of what the level leaves: cells whose D_i lies
+clearly below 0 come before the quantile, and those behind a cell that does not lie clearly at or
+above 0 may have it. So the interval misses on either side with at most half of what the level
+leaves, for any distribution of the values, and nothing is simulated: D is a linear combination of
+counts, whose error is known. With u, b and t the variances of N_i, R_i and N_i + R_i, that of D_i
+is (1 - p) u + p b - p (1 - p) t.
 """
 
 import math
@@ -31,7 +35,17 @@ from leastnoise._estimate._least_squares import Estimate
 from leastnoise._estimate._non_negative import noise as noise_of_block
 from leastnoise._frames import Columns, Framed, grouped_columns, key_columns, label_array
 from leastnoise._threads import one_thread
-from leastnoise._workload import By, Product, cells_of, groups_of, number_cells, predicates, prefix, queries, ranges
+from leastnoise._workload import (
+    By,
+    Product,
+    cells_of,
+    groups_of,
+    number_cells,
+    predicates,
+    prefix,
+    queries,
+    ranges,
+)
 
 Label = str | int
 DRAWS = 1999  # (draws + 1) * level is whole at the levels 0.9, 0.95, 0.99
@@ -57,7 +71,12 @@ def estimate_of(source: HasLeastSquares) -> Estimate:
     """Return the estimate of a release or of itself; refuse a domain, which is what the queries for these statistics begin with."""
     if not hasattr(source, "least_squares"):
         advice = "Before a release, ask with mean_queries, quantile_queries or cdf_queries."
-        raise refuse("what a statistic is computed from", type(source).__name__, "a release or an estimate", advice)
+        raise refuse(
+            "what a statistic is computed from",
+            type(source).__name__,
+            "a release or an estimate",
+            advice,
+        )
     return source.least_squares()
 
 
@@ -76,7 +95,11 @@ class UpTo:
         """Return the question for the counts behind every cell but the last, of at least two cells."""
         pairs = [(start, self.cells[-1][1]) for start, _ in self.cells[1:]]
         pick = self.product.attributes.index(self.attribute)
-        sets = (*self.product.query_sets[:pick], ranges(pairs), *self.product.query_sets[pick + 1 :])
+        sets = (
+            *self.product.query_sets[:pick],
+            ranges(pairs),
+            *self.product.query_sets[pick + 1 :],
+        )
         return replace(self.product, query_sets=sets)
 
     def arranged(self, answers: FloatArray) -> FloatArray:
@@ -92,19 +115,30 @@ def up_to(domain: Domain, attribute: str, where: Mapping[str, Any], by: By) -> U
     sets: dict[str, Any] = {attribute: prefix()}
     for name, labels in where.items():
         if name == attribute:
-            raise InputError(f"The distribution function of {attribute} cannot be restricted to some values of {attribute} itself.")
+            raise InputError(
+                f"The distribution function of {attribute} cannot be restricted to some values of "
+                f"{attribute} itself."
+            )
         sets[name] = predicates([cells_of(domain.kind(name), labels)])
     for name in groups:
         if name in sets:
             raise InputError(
-                f"The distribution function of {attribute} is asked for by {name}, which is in use already. Leave it out of by."
+                f"The distribution function of {attribute} is asked for by {name}, which is in "
+                "use already. Leave it out of by."
             )
         sets[name] = groups[name]
     product = queries(domain, sets).products[0]
     along = zip(product.attributes, product.keys, product.labels, strict=True)
     of_groups = [(key, labels) for name, key, labels in along if name in groups]
     ends = np.array([(float(start), float(end)) for start, end in cells])
-    return UpTo(product, attribute, cells, ends, tuple(key for key, _ in of_groups), tuple(labels for _, labels in of_groups))
+    return UpTo(
+        product,
+        attribute,
+        cells,
+        ends,
+        tuple(key for key, _ in of_groups),
+        tuple(labels for _, labels in of_groups),
+    )
 
 
 def counts_of(estimate: Estimate, asked: UpTo) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -117,7 +151,9 @@ def counts_of(estimate: Estimate, asked: UpTo) -> tuple[FloatArray, FloatArray, 
     return upto, variances, rest
 
 
-def quantile_difference(upto: FloatArray, variances: FloatArray, rest: FloatArray, share: float) -> tuple[FloatArray, FloatArray]:
+def quantile_difference(
+    upto: FloatArray, variances: FloatArray, rest: FloatArray, share: float
+) -> tuple[FloatArray, FloatArray]:
     """Return D, which is at least 0 from the cell of a quantile on, and the variance of its error."""
     spread = (1 - share) * variances + share * rest - share * (1 - share) * variances[..., -1:]
     return (1 - share) * upto - share * (upto[..., -1:] - upto), np.maximum(spread, 0.0)
@@ -126,7 +162,9 @@ def quantile_difference(upto: FloatArray, variances: FloatArray, rest: FloatArra
 def checked_share(share: object) -> float:
     """Read the share of a quantile."""
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1:
-        raise refuse("a quantile", share, "a number above 0 and at most 1, such as 0.5 for the median")
+        raise refuse(
+            "a quantile", share, "a number above 0 and at most 1, such as 0.5 for the median"
+        )
     return float(share)
 
 
@@ -167,7 +205,8 @@ class Quantiles(Framed, Sequence[Quantile]):
 
     Attributes:
         quantiles: each with its interval and its group.
-        by: what the columns of their groups are called: attributes, or ``store:region`` for a level.
+        by: what the columns of their groups are called: attributes, or ``store:region`` for a
+            level.
         library: of its data frames; None where the data came as none.
     """
 
@@ -189,9 +228,18 @@ class Quantiles(Framed, Sequence[Quantile]):
         """One column a key, then share, value, low and high; a row a quantile."""
         names = ("share", "value", "low", "high")
         groups = zip(*(quantile.group for quantile in self), strict=True)
-        keys = {name: label_array(labels) for name, labels in zip(key_columns(self.by, names), groups, strict=False)}
-        numbers = zip(*((quantile.share, quantile.value, quantile.low, quantile.high) for quantile in self), strict=True)
-        return {**keys, **{name: np.array(values) for name, values in zip(names, numbers, strict=False)}}
+        keys = {
+            name: label_array(labels)
+            for name, labels in zip(key_columns(self.by, names), groups, strict=False)
+        }
+        numbers = zip(
+            *((quantile.share, quantile.value, quantile.low, quantile.high) for quantile in self),
+            strict=True,
+        )
+        return {
+            **keys,
+            **{name: np.array(values) for name, values in zip(names, numbers, strict=False)},
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -202,12 +250,13 @@ class Cdf(Framed):
         attribute: the number.
         values: upper end of every cell, in the attribute's own values, shape (n,).
         starts: lower end of every cell, shape (n,).
-        share: estimated part of the rows at or below each value; does not fall; shape (n,), with the sizes of
-            ``by`` before it where there are groups.
+        share: estimated part of the rows at or below each value; does not fall; shape (n,), with
+            the sizes of ``by`` before it where there are groups.
         low: lower end of the band, of the same shape.
         high: upper end of the band.
         count: estimated number of rows, by group.
-        level: with this probability a band contains the whole true function; each group's by itself.
+        level: with this probability a band contains the whole true function; each group's by
+            itself.
         by: what the columns of the groups are called: attributes, or ``store:region`` for a level.
         labels: of the groups along each attribute of ``by``.
         library: of its data frames; None where the data came as none.
@@ -233,18 +282,30 @@ class Cdf(Framed):
     def columns(self) -> Columns:
         """One column a key, the upper end of each cell under the number's name, then share, low and high; a row a cell of a group."""
         numbers = {"share": self.share, "low": self.low, "high": self.high}
-        return grouped_columns((*self.by, self.attribute), (*self.labels, self.values.tolist()), numbers)
+        return grouped_columns(
+            (*self.by, self.attribute), (*self.labels, self.values.tolist()), numbers
+        )
 
     def quantiles(self, shares: Iterable[float]) -> Quantiles:
         """Quantiles with intervals that hold all at once, together with the band."""
         wanted, last = [checked_share(share) for share in shares], len(self.values) - 1
-        cells = [[np.minimum((side < share).sum(axis=-1), last) for side in (self.high, self.low)] for share in wanted]
+        cells = [
+            [np.minimum((side < share).sum(axis=-1), last) for side in (self.high, self.low)]
+            for share in wanted
+        ]
         ends = np.stack([self.starts, self.values], axis=1)
-        return Quantiles(_placed(ends, self.share, self.labels, zip(wanted, cells, strict=True)), self.by, self.library)
+        return Quantiles(
+            _placed(ends, self.share, self.labels, zip(wanted, cells, strict=True)),
+            self.by,
+            self.library,
+        )
 
 
 def _placed(
-    ends: FloatArray, shares: FloatArray, labels: Sequence[Sequence[Label]], wanted: Iterable[tuple[float, Any]]
+    ends: FloatArray,
+    shares: FloatArray,
+    labels: Sequence[Sequence[Label]],
+    wanted: Iterable[tuple[float, Any]],
 ) -> tuple[Quantile, ...]:
     """Return quantiles group by group, values spread evenly within cells; ``wanted`` gives the first and last cell that each may lie in."""
     quantiles, asked = [], list(wanted)
@@ -256,7 +317,9 @@ def _placed(
             rise = float(shares[at][cell]) - before
             inside = min(1.0, max(0.0, (share - before) / rise)) if rise > 0 else 1.0
             low, high = float(ends[first[at], 0]), float(ends[last[at], 1])
-            value = min(max(float(ends[cell, 0] + inside * (ends[cell, 1] - ends[cell, 0])), low), high)
+            value = min(
+                max(float(ends[cell, 0] + inside * (ends[cell, 1] - ends[cell, 0])), low), high
+            )
             quantiles.append(Quantile(share=share, value=value, low=low, high=high, group=group))
     return tuple(quantiles)
 
@@ -276,22 +339,26 @@ def cdf(
 
     Args:
         source: an estimate or a release; it costs no budget.
-        attribute: an attribute of Integers, Decimals, Bins or Edges. Rows in its cell ``other`` are left out.
-        where: labels of further attributes, one or a list each, or groups such as ``{"region": "north"}``: only rows with them.
-        by: attributes whose cells are groups, or mappings such as ``{"store": ln.level("region")}``; each group has a band of its own.
+        attribute: an attribute of Integers, Decimals, Bins or Edges. Rows in its cell ``other`` are
+            left out.
+        where: labels of further attributes, one or a list each, or groups such as ``{"region":
+            "north"}``: only rows with them.
+        by: attributes whose cells are groups, or mappings such as ``{"store":
+            ln.level("region")}``; each group has a band of its own.
         level: probability that a band contains the whole true function, above 0 and below 1.
-        draws: simulated releases; (draws + 1) level should be whole. None for 1999, or 199 over 33,000 cells, which hold the level too;
-            0 for none, with a band that is wider.
+        draws: simulated releases; (draws + 1) level should be whole. None for 1999, or 199 over
+            33,000 cells, which hold the level too; 0 for none, with a band that is wider.
         seed: of the simulation, which is public.
 
     Returns:
         The function; see ``Cdf.quantiles``.
 
     Raises:
-        InputError: an attribute that is no number, counts that the measurements do not determine, or too large a simulation.
+        InputError: an attribute that is no number, counts that the measurements do not determine,
+            or too large a simulation.
 
-    Guarantees: post-processing. The band covers the noise, with probability at least ``level`` over the noise of the release and of the
-        simulation; not what the domain dropped or clipped.
+    Guarantees: post-processing. The band covers the noise, with probability at least ``level`` over
+        the noise of the release and of the simulation; not what the domain dropped or clipped.
 
     Edge cases: where next to nothing is known of the number of rows, the band is from 0 to 1.
 
@@ -305,14 +372,21 @@ def cdf(
     asked = up_to(estimate.observation.measurements.domain, attribute, where or {}, by)
     level = checked_level(level)
     if draws is None:
-        draws = max(DRAWS if DRAWS * asked.product.rows <= _MOST_SIMULATED else _FEWER, _fewest(level))
+        draws = max(
+            DRAWS if DRAWS * asked.product.rows <= _MOST_SIMULATED else _FEWER, _fewest(level)
+        )
     rank = math.ceil((draws + 1) * level - 1e-9)
     if draws and not rank <= draws:
         raise refuse("draws", draws, f"at least {_fewest(level)} for the level {level}")
     upto = asked.arranged(estimate.values(asked.product))
-    width, factor = _widths(estimate, asked, draws, rank, seed) if draws else _union(estimate, asked, level)
+    width, factor = (
+        _widths(estimate, asked, draws, rank, seed) if draws else _union(estimate, asked, level)
+    )
     counts = _both(upto)
-    floor, ceiling = np.maximum(counts - factor * width, 0.0), np.maximum(counts + factor * width, 0.0)
+    floor, ceiling = (
+        np.maximum(counts - factor * width, 0.0),
+        np.maximum(counts + factor * width, 0.0),
+    )
     cells = upto.shape[-1]
     low, high = np.ones(upto.shape), np.ones(upto.shape)
     low[..., :-1] = _share(floor[..., : cells - 1], ceiling[..., cells:])
@@ -323,7 +397,9 @@ def cdf(
         attribute=attribute,
         values=asked.ends[:, 1],
         starts=asked.ends[:, 0],
-        share=np.maximum.accumulate(np.clip(rising_share(upto, width[..., :cells] ** 2), low, high), axis=-1),
+        share=np.maximum.accumulate(
+            np.clip(rising_share(upto, width[..., :cells] ** 2), low, high), axis=-1
+        ),
         low=low,
         high=high,
         count=upto[..., -1],
@@ -344,11 +420,17 @@ def _both(upto: FloatArray) -> FloatArray:
     return np.concatenate([upto, upto[..., -1:] - upto[..., :-1]], axis=-1)
 
 
-def _widths(estimate: Estimate, asked: UpTo, draws: int, rank: int, seed: int) -> tuple[FloatArray, FloatArray]:
+def _widths(
+    estimate: Estimate, asked: UpTo, draws: int, rank: int, seed: int
+) -> tuple[FloatArray, FloatArray]:
     """Return the simulated size of each error, and the factor of each group such that no error exceeds this many sizes."""
-    # Widths come from other draws than the factor, so that those stay exchangeable with the release.
+    # Widths come from other draws than the factor, so that those stay exchangeable with the
+    # release.
     pilot = min(_PILOT, draws)
-    noise = (_both(asked.arranged(noise_of_draw)) for noise_of_draw in simulated_noise(estimate, asked.product, pilot + draws, seed))
+    noise = (
+        _both(asked.arranged(noise_of_draw))
+        for noise_of_draw in simulated_noise(estimate, asked.product, pilot + draws, seed)
+    )
     squares = next(noise) ** 2
     for _ in range(pilot - 1):
         squares += next(noise) ** 2
@@ -371,10 +453,17 @@ def few_draws(estimate: Estimate, level: float) -> int:
     measured = estimate.observation.measurements
     rows = sum(measured.blocks[entry.index].rows for entry in equations(measured, None))
     draws = max(_FEWER, _fewest(level))
-    return draws if rows * (draws + min(_PILOT, draws)) <= _MOST_QUICK and not estimate.known(None).solver_cells else 0
+    return (
+        draws
+        if rows * (draws + min(_PILOT, draws)) <= _MOST_QUICK
+        and not estimate.known(None).solver_cells
+        else 0
+    )
 
 
-def simulated_noise(estimate: Estimate, product: Product, draws: int, seed: int) -> Iterator[FloatArray]:
+def simulated_noise(
+    estimate: Estimate, product: Product, draws: int, seed: int
+) -> Iterator[FloatArray]:
     """Yield the errors of the answers to a product in simulated releases, an array of shape ``product.shape`` for each."""
     # Least squares is linear: its errors are its answers to noise alone.
     plan = estimate.observation.measurements
@@ -382,20 +471,29 @@ def simulated_noise(estimate: Estimate, product: Product, draws: int, seed: int)
     rows = sum(plan.blocks[index].rows for index in blocks)
     if not rows * draws <= _MOST_NOISE:
         raise InputError(
-            f"At most {_MOST_NOISE} numbers are drawn to simulate releases; got {draws} releases of {rows} measured queries. "
+            f"At most {_MOST_NOISE} numbers are drawn to simulate releases; got {draws} releases "
+            f"of {rows} measured queries. "
             "Ask for fewer draws."
         )
 
-    linear = estimate.linear(product) if 0 < rows < draws and rows * product.rows <= _MOST_LINEAR else None
+    linear = (
+        estimate.linear(product)
+        if 0 < rows < draws and rows * product.rows <= _MOST_LINEAR
+        else None
+    )
     generator = np.random.default_rng(seed)
     for _ in range(draws):
         values: list[IntArray] = [np.zeros(block.rows, dtype=np.int64) for block in plan.blocks]
         for index in blocks:
-            values[index] = np.rint(noise_of_block(plan, index, 1, generator)[:, 0] * plan.grid).astype(np.int64)
+            values[index] = np.rint(
+                noise_of_block(plan, index, 1, generator)[:, 0] * plan.grid
+            ).astype(np.int64)
         if linear is None:
             yield estimate.of_noise(values).values(product)
         else:
-            yield (linear @ (np.concatenate([values[index] for index in blocks]) / plan.grid)).reshape(product.shape)
+            yield (
+                linear @ (np.concatenate([values[index] for index in blocks]) / plan.grid)
+            ).reshape(product.shape)
 
 
 def _share(part: FloatArray, rest: FloatArray, empty: float = 0.0) -> FloatArray:
@@ -418,20 +516,26 @@ def quantiles(
 
     Args:
         source: an estimate or a release; it costs no budget.
-        attribute: an attribute of Integers, Decimals, Bins or Edges. Rows in its cell ``other`` are left out.
+        attribute: an attribute of Integers, Decimals, Bins or Edges. Rows in its cell ``other`` are
+            left out.
         shares: such as [0.25, 0.5, 0.75]; each above 0 and at most 1.
-        where: labels of further attributes, one or a list each, or groups such as ``{"region": "north"}``: only rows with them.
-        by: attributes whose cells are groups, or mappings such as ``{"store": ln.level("region")}``, each with quantiles of its own.
+        where: labels of further attributes, one or a list each, or groups such as ``{"region":
+            "north"}``: only rows with them.
+        by: attributes whose cells are groups, or mappings such as ``{"store":
+            ln.level("region")}``, each with quantiles of its own.
         level: of the intervals, each by itself; `cdf` has those that hold all at once.
 
     Returns:
-        One for each share, group by group in the order of the domain. The p-quantile is the least value with at least p of the rows at or
-        below it; only its cell is known, so an interval reaches from the lower end of one cell to the upper end of another.
+        One for each share, group by group in the order of the domain. The p-quantile is the least
+        value with at least p of the rows at or below it; only its cell is known, so an interval
+        reaches from the lower end of one cell to the upper end of another.
 
     Raises:
-        InputError: an attribute that is no number, counts that the measurements do not determine, or a share or level that is none.
+        InputError: an attribute that is no number, counts that the measurements do not determine,
+            or a share or level that is none.
 
-    Guarantees: post-processing. Each interval covers with probability at least ``level`` as far as the release's own intervals do.
+    Guarantees: post-processing. Each interval covers with probability at least ``level`` as far as
+        the release's own intervals do.
 
     Edge cases: of a group without rows no quantile is defined; its interval says nothing.
 
@@ -443,7 +547,10 @@ def quantiles(
     """
     estimate = estimate_of(source)
     measured = estimate.observation.measurements
-    asked, wanted = up_to(measured.domain, attribute, where or {}, by), [checked_share(share) for share in shares]
+    asked, wanted = (
+        up_to(measured.domain, attribute, where or {}, by),
+        [checked_share(share) for share in shares],
+    )
     times, half = interval_multiplier(measured.noise, checked_level(level)), 0.5 / measured.grid
     upto, variances, rest = counts_of(estimate, asked)
     shown = rising_share(upto, np.maximum(variances, 1e-24 * max(1.0, float(variances.max()))))

@@ -1,21 +1,26 @@
 """Answers from what was measured along one attribute by a mechanism that looks at the data, or smoothed after one that does not.
 
-Given what was chosen (the regime, the buckets), the error of an answer has two parts. *Noise* was added for privacy; its variance is exact,
-with the factors of shrinking held fixed. *Approximation* is what is lost by taking cells for alike that are not. It depends on the data, so
-it is estimated from the same noisy numbers: for shrunk answers from how far differences lie from their posterior means beyond their noise,
-for buckets from the deviations that their choice and the test could not see. What bounds changed is part of it too.
+Given what was chosen (the regime, the buckets), the error of an answer has two parts. *Noise* was
+added for privacy; its variance is exact, with the factors of shrinking held fixed. *Approximation*
+is what is lost by taking cells for alike that are not. It depends on the data, so it is estimated
+from the same noisy numbers: for shrunk answers from how far differences lie from their posterior
+means beyond their noise, for buckets from the deviations that their choice and the test could not
+see. What bounds changed is part of it too.
 
-Buckets: the exponential mechanism keeps a bucket whole with a probability that falls by a factor e for each ``scale`` records of deviation,
-and takes ``prior`` (natural logarithms) for each further bucket. So a deviation that ``j`` more buckets would remove is seen when it is
-well above ``j * prior * scale``, and hidden below.
+Buckets: the exponential mechanism keeps a bucket whole with a probability that falls by a factor e
+    for each ``scale`` records of deviation,
+and takes ``prior`` (natural logarithms) for each further bucket. So a deviation that ``j`` more
+buckets would remove is seen when it is well above ``j * prior * scale``, and hidden below.
 
-Levels of blocks are shrunk to their posterior means; with a second step on buckets, to the means given both steps.
+Levels of blocks are shrunk to their posterior means; with a second step on buckets, to the means
+given both steps.
 
-Smoothing a plan that does not look at the data: least squares gives the difference of the halves of every aligned block (`Halving`) and its
-noise. The hidden tree of `shrink` gives each difference a posterior of its own, as if it had a normal prior; Stein's estimate of the risk
-checks each level. With these priors the cells are estimated once more from all measurements, so that the noise's whole covariance counts
-and what queries cancel stays cancelled. On the widest blocks, which are few, differences stay free. Where nothing can be gained the result
-is least squares.
+Smoothing a plan that does not look at the data: least squares gives the difference of the halves of
+every aligned block (`Halving`) and its noise. The hidden tree of `shrink` gives each difference a
+posterior of its own, as if it had a normal prior; Stein's estimate of the risk checks each level.
+With these priors the cells are estimated once more from all measurements, so that the noise's whole
+covariance counts and what queries cancel stays cancelled. On the widest blocks, which are few,
+differences stay free. Where nothing can be gained the result is least squares.
 
 All are functions of noisy and public numbers alone.
 
@@ -30,7 +35,14 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accuracy import Joint, block_variance, conjugate_gradients, equations, quantity_structure, used
+from leastnoise._accuracy import (
+    Joint,
+    block_variance,
+    conjugate_gradients,
+    equations,
+    quantity_structure,
+    used,
+)
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._least_squares import Answer, Estimate
@@ -52,11 +64,13 @@ class Hidden:
 
     def squares(self, cells: IntArray, counts: FloatArray, variances: FloatArray) -> FloatArray:
         """Return the square of the deviation that each bucket may hide, as if one of its cells had all of it."""
-        # Either every cell deviates by what one more bucket costs, or one by what isolating it costs; no more than the bucket holds, as far
-        # as its noisy count tells.
+        # Either every cell deviates by what one more bucket costs, or one by what isolating it
+        # costs; no more than the bucket holds, as far as its noisy count tells.
         alone = (np.ceil(np.log2(cells)) * self.prior + 1) ** 2
         seen = self.scale**2 * np.maximum(cells * self.prior**2, alone)
-        return np.asarray(np.where(cells > 1, np.minimum(seen, np.maximum(counts, 0.0) ** 2 + variances), 0.0))
+        return np.asarray(
+            np.where(cells > 1, np.minimum(seen, np.maximum(counts, 0.0) ** 2 + variances), 0.0)
+        )
 
 
 def chunks(length: int, most: int) -> Iterator[slice]:
@@ -93,8 +107,8 @@ def variances_of(
 ) -> FloatArray:
     """Return variances of answers along one attribute, shape (..., *product.shape).
 
-    ``up_to`` turns edges t into rows for the sums of the first t cells. ``variances`` and ``covariance`` are of the errors of such rows, of
-    one kind or, along leading axes, of several.
+    ``up_to`` turns edges t into rows for the sums of the first t cells. ``variances`` and
+    ``covariance`` are of the errors of such rows, of one kind or, along leading axes, of several.
     """
     operator = operator_of(product, size)
     ends = interval_ends(operator)
@@ -106,7 +120,11 @@ def variances_of(
         rows = (up_to(high[part]) - up_to(low[part]) for part in chunks(len(low), _ROWS))
         edges, indices = np.unique(np.concatenate([low, high]), return_inverse=True)
         if len(edges) <= _MOST_EDGES and len(edges) < len(low):
-            of_edges, first, last = covariance(up_to(edges)), indices[: len(low)], indices[len(low) :]
+            of_edges, first, last = (
+                covariance(up_to(edges)),
+                indices[: len(low)],
+                indices[len(low) :],
+            )
             alone = np.diagonal(of_edges, axis1=-2, axis2=-1)
             spread = alone[..., first] + alone[..., last] - 2 * of_edges[..., first, last]
             return np.maximum(spread, 0.0).reshape((*spread.shape[:-1], *product.shape))
@@ -141,10 +159,16 @@ class Expanded:
         if not isinstance(factor.operator, Coarse):
             raise TypeError(factor.operator)
         inner = factor.operator.operator
-        precision = factor.weights.astype(np.float64) ** 2 / block_variance(observation.measurements, block)
+        precision = factor.weights.astype(np.float64) ** 2 / block_variance(
+            observation.measurements, block
+        )
         information = apply_transpose(inner, precision[:, None] * apply(inner, np.eye(inner.size)))
         covariance = np.linalg.inv((information + information.T) / 2)
-        counts = np.asarray(covariance @ apply_transpose(inner, precision * (values / observation.measurements.grid)), dtype=np.float64)
+        counts = np.asarray(
+            covariance
+            @ apply_transpose(inner, precision * (values / observation.measurements.grid)),
+            dtype=np.float64,
+        )
         return Expanded(factor.operator, counts, (covariance + covariance.T) / 2, hidden)
 
     @cached_property
@@ -175,7 +199,11 @@ class Expanded:
         """Return the variances of least squares given the buckets, before bounds."""
         known = self.covariance
         return variances_of(
-            product, self.buckets.size, self._up_to, lambda rows: np.vecdot(rows @ known, rows), lambda rows: rows @ known @ rows.T
+            product,
+            self.buckets.size,
+            self._up_to,
+            lambda rows: np.vecdot(rows @ known, rows),
+            lambda rows: rows @ known @ rows.T,
         )
 
     def _unevenness(self, product: Product, square: FloatArray) -> FloatArray:
@@ -183,16 +211,29 @@ class Expanded:
         operator = operator_of(product, self.buckets.size)
         ends = interval_ends(operator)
         if ends is None:
-            rows, starts, lengths = dense(operator).astype(np.float64), self.buckets.starts, self.buckets.lengths
-            mean, squares = (np.add.reduceat(rows**power, starts, axis=1) / lengths for power in (1, 2))
+            rows, starts, lengths = (
+                dense(operator).astype(np.float64),
+                self.buckets.starts,
+                self.buckets.lengths,
+            )
+            mean, squares = (
+                np.add.reduceat(rows**power, starts, axis=1) / lengths for power in (1, 2)
+            )
             return (np.maximum(squares - mean**2, 0.0) @ square).reshape(product.shape)
-        means = (self._up_to(ends[1][part] + 1) - self._up_to(ends[0][part]) for part in chunks(operator.rows, _ROWS))
+        means = (
+            self._up_to(ends[1][part] + 1) - self._up_to(ends[0][part])
+            for part in chunks(operator.rows, _ROWS)
+        )
         return np.concatenate([(mean - mean**2) @ square for mean in means]).reshape(product.shape)
 
 
 def shrunk_levels(observation: Observation) -> tuple[Halving, Shrunk]:
     """Return the posterior of the differences of blocks, given the levels that the first block measured."""
-    plan, block, values = observation.measurements, observation.measurements.blocks[0], observation.values[0]
+    plan, block, values = (
+        observation.measurements,
+        observation.measurements.blocks[0],
+        observation.values[0],
+    )
     (factor,) = block.factors
     tree = factor.operator
     if not isinstance(tree, Tree):
@@ -200,7 +241,9 @@ def shrunk_levels(observation: Observation) -> tuple[Halving, Shrunk]:
     squares, halving = factor.weights.astype(np.float64) ** 2, Halving(tree.size)
     known = TreeInverse(tree, squares)
     vector = halving.differences(known.solve(apply_transpose(tree, squares * values / plan.grid)))
-    noise = halving.noise(block_variance(plan, block) * known.variances(Ranges(tree.size, *halving.blocks())))
+    noise = halving.noise(
+        block_variance(plan, block) * known.variances(Ranges(tree.size, *halving.blocks()))
+    )
     tail = float(block.scale) / int(factor.weights[-1]) if plan.noise.norm == 1 else None
     return halving, shrink(halving, vector, noise, tail)
 
@@ -234,12 +277,26 @@ class Posterior:
         if not isinstance(factor.operator, Coarse):
             raise TypeError(factor.operator)
         halving, first = shrunk_levels(observation)
-        sums, ends = halving.up_to(np.append(factor.operator.starts, factor.operator.size)), interval_ends(factor.operator.operator)
-        counts = dense(factor.operator.operator) @ (sums[1:] - sums[:-1]) if ends is None else sums[ends[1] + 1] - sums[ends[0]]
-        rows, noise = csr_matrix(counts), block_variance(made, block) / factor.weights.astype(np.float64) ** 2
-        inverse = np.linalg.inv((rows.multiply(first.variances) @ rows.T).toarray() + np.diag(noise))
+        sums, ends = (
+            halving.up_to(np.append(factor.operator.starts, factor.operator.size)),
+            interval_ends(factor.operator.operator),
+        )
+        counts = (
+            dense(factor.operator.operator) @ (sums[1:] - sums[:-1])
+            if ends is None
+            else sums[ends[1] + 1] - sums[ends[0]]
+        )
+        rows, noise = (
+            csr_matrix(counts),
+            block_variance(made, block) / factor.weights.astype(np.float64) ** 2,
+        )
+        inverse = np.linalg.inv(
+            (rows.multiply(first.variances) @ rows.T).toarray() + np.diag(noise)
+        )
         change = inverse @ (values / made.grid - rows @ first.means)
-        return Posterior(halving, first, first.means + first.variances * (rows.T @ change), rows, noise, inverse)
+        return Posterior(
+            halving, first, first.means + first.variances * (rows.T @ change), rows, noise, inverse
+        )
 
     @cached_property
     def cells(self) -> FloatArray:
@@ -255,15 +312,21 @@ class Posterior:
 
     def _variances(self, product: Product) -> FloatArray:
         """Return the variances of the noise alone and of all errors, shape (2, *product.shape)."""
-        # With R and E the rows and the noise of the second step, V the fitted posterior of the first and G = V R' (R V R' + E)^-1, errors e
-        # of the first step and f of the second leave ``(1 - G R) e + G f``, whatever the variances of e really are.
+        # With R and E the rows and the noise of the second step, V the fitted posterior of the
+        # first and G = V R' (R V R' + E)^-1, errors e of the first step and f of the second leave
+        # ``(1 - G R) e + G f``, whatever the variances of e really are.
         from scipy.sparse import csr_matrix, hstack
 
         kinds = self.first.variances, self.first.noise, self.first.errors
         turned = hstack([self.rows.multiply(kind).T for kind in kinds]).tocsr()
-        spreads = [part + np.diag(self.noise) for part in np.split((self.rows @ turned).toarray(), 3, axis=1)[1:]]
+        spreads = [
+            part + np.diag(self.noise)
+            for part in np.split((self.rows @ turned).toarray(), 3, axis=1)[1:]
+        ]
 
-        def parts(sums: Any) -> tuple[FloatArray, Iterator[tuple[FloatArray, FloatArray, FloatArray]]]:
+        def parts(
+            sums: Any,
+        ) -> tuple[FloatArray, Iterator[tuple[FloatArray, FloatArray, FloatArray]]]:
             """Return q G for every row q, and for noise and errors their variances V, q V R' and the covariance R V R' + E."""
             fitted, *real = np.split((sums @ turned).toarray(), 3, axis=1)
             return fitted @ self.inverse, zip(kinds[1:], real, spreads, strict=True)
@@ -271,14 +334,24 @@ class Posterior:
         def variances(rows: Any) -> FloatArray:
             sums = csr_matrix(rows)
             gain, known = parts(sums)
-            each = [(sums.multiply(errors).multiply(sums).sum(axis=1), gain @ spread - 2 * real) for errors, real, spread in known]
-            return np.stack([np.asarray(alone).reshape(-1) + np.vecdot(rest, gain) for alone, rest in each])
+            each = [
+                (sums.multiply(errors).multiply(sums).sum(axis=1), gain @ spread - 2 * real)
+                for errors, real, spread in known
+            ]
+            return np.stack(
+                [np.asarray(alone).reshape(-1) + np.vecdot(rest, gain) for alone, rest in each]
+            )
 
         def covariance(rows: Any) -> FloatArray:
             sums = csr_matrix(rows)
             gain, known = parts(sums)
-            each = [((sums.multiply(errors) @ sums.T).toarray(), real @ gain.T, gain @ spread @ gain.T) for errors, real, spread in known]
-            return np.stack([alone - across - across.T + carried for alone, across, carried in each])
+            each = [
+                ((sums.multiply(errors) @ sums.T).toarray(), real @ gain.T, gain @ spread @ gain.T)
+                for errors, real, spread in known
+            ]
+            return np.stack(
+                [alone - across - across.T + carried for alone, across, carried in each]
+            )
 
         return variances_of(product, self.halving.size, self.halving.up_to, variances, covariance)
 
@@ -286,19 +359,29 @@ class Posterior:
 _FREE = 4  # a level of so few blocks teaches no prior
 _CLEAR = 1e-6  # a posterior variance nearer to the noise than this part of it changes nothing
 _DRAWS, _SEED = 3, 20_261_126  # simulations with added noise
-_NEAR = 1e-10  # squared standard errors, summed over all differences, at which the equations count as solved
+# squared standard errors, summed over all differences, at which the equations count as solved
+_NEAR = 1e-10
 
 
 def runs_of(made: Measurements) -> tuple[IntArray, Halving, Product]:
     """Return the first cells of the runs that measurements do not tell apart, and the counts of all aligned blocks of runs."""
     (name,) = {name for block in made.blocks for name in block.attributes}
     size = made.domain.kind(name).size
-    runs = [starts_of(factor.operator) for block in made.blocks for factor in block.factors if used(factor)]
+    runs = [
+        starts_of(factor.operator)
+        for block in made.blocks
+        for factor in block.factors
+        if used(factor)
+    ]
     starts = runs[0] if len({each.tobytes() for each in runs}) == 1 else np.arange(size)
     halving = Halving(len(starts), np.diff(starts, append=size))
     first, last = halving.blocks()
     operator = Ranges(size, starts[first], np.append(starts, size)[last + 1] - 1)
-    return starts, halving, queries(made.domain, {name: "identity"}).products[0].knowing((operator,))
+    return (
+        starts,
+        halving,
+        queries(made.domain, {name: "identity"}).products[0].knowing((operator,)),
+    )
 
 
 def can_be_smoothed(made: Measurements) -> bool:
@@ -327,11 +410,21 @@ class Smoothed:
         plain, joint, least, means = posterior_means(observation)
         gone, follows = means - least, 0.0
         for _ in range(_DRAWS):
-            added = [np.rint(std * random.standard_normal(len(value))) for std, value in zip(stds, observation.values, strict=True)]
-            values = tuple(value + more.astype(np.int64) for value, more in zip(observation.values, added, strict=True))
+            added = [
+                np.rint(std * random.standard_normal(len(value)))
+                for std, value in zip(stds, observation.values, strict=True)
+            ]
+            values = tuple(
+                value + more.astype(np.int64)
+                for value, more in zip(observation.values, added, strict=True)
+            )
             _, _, other, noisier = posterior_means(replace(observation, values=values))
-            follows += float((other - least) @ joint.gram((noisier - other - gone)[:, None])[:, 0]) / _DRAWS
-        # All means move back to least squares as far as Stein's estimate of their squared error in what was measured advises.
+            follows += (
+                float((other - least) @ joint.gram((noisier - other - gone)[:, None])[:, 0])
+                / _DRAWS
+            )
+        # All means move back to least squares as far as Stein's estimate of their squared error in
+        # what was measured advises.
         way = max(-follows, 0.0) / max(float(gone @ joint.gram(gone[:, None])[:, 0]), _NEAR)
         return Smoothed(plain, least + min(way, 1.0) * gone)
 
@@ -344,7 +437,9 @@ class Smoothed:
 def posterior_means(observation: Observation) -> tuple[Estimate, Joint, FloatArray, FloatArray]:
     """Return least squares, the joint form of what was measured, the cells by least squares, and their posterior means."""
     made, plain = observation.measurements, Estimate(observation)
-    joint = Joint.of(made.domain, [(entry.block, entry.variance) for entry in equations(made, None)])
+    joint = Joint.of(
+        made.domain, [(entry.block, entry.variance) for entry in equations(made, None)]
+    )
     starts, halving, blocks = runs_of(made)
     lengths, estimated = np.diff(starts, append=joint.cells), plain.estimate(blocks)
     counts, variances = estimated.values[: len(starts)], estimated.noise_std**2
@@ -352,7 +447,9 @@ def posterior_means(observation: Observation) -> tuple[Estimate, Joint, FloatArr
     tail = float(np.sqrt(np.median(variances[: len(starts)]) / 2)) if made.noise.norm == 1 else None
     shrunk = shrink(halving, vector, noise, tail)
     pilots = zip(*map(halving.levels, (vector, shrunk.means, shrunk.variances, noise)), strict=True)
-    precision, pull = np.concatenate([np.zeros((2, 1)), *(prior(*pilot) for pilot in pilots)], axis=1)
+    precision, pull = np.concatenate(
+        [np.zeros((2, 1)), *(prior(*pilot) for pilot in pilots)], axis=1
+    )
     known = noise > 0  # all but padding
 
     def normal(vectors: FloatArray) -> FloatArray:
@@ -360,17 +457,23 @@ def posterior_means(observation: Observation) -> tuple[Estimate, Joint, FloatArr
         back = halving.transposed(joint.gram(cells[:, None])[starts, 0])
         return (known * (back + precision * vectors[:, 0]))[:, None]
 
-    gathered = joint.gather([values[:, None] / made.grid for values in observation.values])[starts, 0]
+    gathered = joint.gather([values[:, None] / made.grid for values in observation.values])[
+        starts, 0
+    ]
     diagonal = (1 / np.where(known, noise, 1.0) + precision)[:, None]
     left = (known * (halving.transposed(gathered) + pull))[:, None] - normal(shrunk.means[:, None])
-    mean = shrunk.means + conjugate_gradients(normal, lambda residual: residual / diagonal, left, _NEAR)[:, 0]
+    mean = (
+        shrunk.means
+        + conjugate_gradients(normal, lambda residual: residual / diagonal, left, _NEAR)[:, 0]
+    )
     return plain, joint, evenly(counts, lengths), evenly(halving.together(mean), lengths)
 
 
 def prior(part: FloatArray, mean: FloatArray, left: FloatArray, noise: FloatArray) -> FloatArray:
     """Return the precisions, and precisions times means, of the normal priors that lead to a level's posteriors; shape (2, blocks)."""
-    # If the posteriors are right, measured differences lie as far from their means as the noise that these take away. Where they lie
-    # further, all means of the level are moved back by the same part of the way: the factor of least risk by Stein's unbiased estimate.
+    # If the posteriors are right, measured differences lie as far from their means as the noise
+    # that these take away. Where they lie further, all means of the level are moved back by the
+    # same part of the way: the factor of least risk by Stein's unbiased estimate.
     seen, before = noise > 0, np.where(noise > 0, noise, 1.0)
     taken, away = (1 - left / before)[seen].sum(), ((part - mean) ** 2 / before)[seen].sum()
     kept = min(1.0, taken / max(away, 1e-9))

@@ -1,7 +1,8 @@
 """Generalised least squares from the noisy integers: unbiased, of least variance, and consistent across all tables.
 
-Every estimate gives an `Answer` to a product of queries: values, and the two parts of their error. An `Outcome` holds all that the answers
-of a release are computed from: what was measured, and what was chosen on the way.
+Every estimate gives an `Answer` to a product of queries: values, and the two parts of their error.
+An `Outcome` holds all that the answers of a release are computed from: what was measured, and what
+was chosen on the way.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,8 +55,9 @@ _ROUNDING, _RELATIVE_ROUNDING = (
 class Answer:
     """Estimated answers to one product of queries, with their errors; all of the product's shape, in rows or units of its measure.
 
-    A value that is a whole number but for the rounding of floating point becomes that number. Around a ``centre`` that is given, intervals
-    have the width of the noise alone; with ``sides`` they reach to the bounds.
+    A value that is a whole number but for the rounding of floating point becomes that number.
+    Around a ``centre`` that is given, intervals have the width of the noise alone; with ``sides``
+    they reach to the bounds.
     """
 
     values: FloatArray
@@ -66,13 +68,19 @@ class Answer:
 
     def __post_init__(self) -> None:
         whole = np.rint(self.values)
-        near = np.abs(self.values - whole) <= max(_ROUNDING, _RELATIVE_ROUNDING * np.abs(self.values).max(initial=0.0))
+        near = np.abs(self.values - whole) <= max(
+            _ROUNDING, _RELATIVE_ROUNDING * np.abs(self.values).max(initial=0.0)
+        )
         object.__setattr__(self, "values", np.where(near, whole + 0.0, self.values))
 
     @property
     def std(self) -> FloatArray:
         """Standard errors of both parts together, as far as they are known."""
-        return self.noise_std if self.approximation_std is None else np.hypot(self.noise_std, np.nan_to_num(self.approximation_std))
+        return (
+            self.noise_std
+            if self.approximation_std is None
+            else np.hypot(self.noise_std, np.nan_to_num(self.approximation_std))
+        )
 
     def reaches(self, times: float, once: float, half_step: float) -> tuple[FloatArray, FloatArray]:
         """Return how far intervals reach below and above the values, for a two-sided and a one-sided multiplier."""
@@ -96,7 +104,9 @@ class Estimator(Protocol):
 
 
 Names = tuple[str, ...]
-_NONE = 2.0**10  # times the variance that stands for none: what sums of very many public counts may have
+_NONE = (
+    2.0**10
+)  # times the variance that stands for none: what sums of very many public counts may have
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,23 +128,34 @@ class Estimate:
 
     def like(self, observation: Observation) -> "Estimate":
         """Return the estimate of another observation of the same plan, such as a simulated one, with what depends on the plan alone."""
-        return Estimate(observation, self.public, _structures=self._structures, _linear=self._linear)
+        return Estimate(
+            observation, self.public, _structures=self._structures, _linear=self._linear
+        )
 
     def of_noise(self, values: Sequence[IntArray]) -> "Estimate":
         """Return the estimate of noise alone, given for every block in whole steps: its answers are the errors of this one's."""
-        zeros = (replace(table, sums=replace(table.sums, counts=np.zeros_like(table.sums.counts))) for table in self.public)
+        zeros = (
+            replace(table, sums=replace(table.sums, counts=np.zeros_like(table.sums.counts)))
+            for table in self.public
+        )
         observation = Observation(self.observation.measurements, tuple(values), "", private=False)
         return Estimate(observation, tuple(zeros), _structures=self._structures)
 
     def known(self, measure: str | None) -> Known:
         """Return what the plan decides: which queries have answers, and the covariance of their errors."""
         plan = self.observation.measurements
-        return combined(plan, measure, {quantity: self._structure(quantity) for quantity in middles(plan, measure)})
+        return combined(
+            plan,
+            measure,
+            {quantity: self._structure(quantity) for quantity in middles(plan, measure)},
+        )
 
     def _structure(self, quantity: str | None) -> Structure:
         if quantity not in self._structures:
             exact = [table.block for table in self.public]
-            self._structures[quantity] = quantity_structure(self.observation.measurements, quantity, exact)
+            self._structures[quantity] = quantity_structure(
+                self.observation.measurements, quantity, exact
+            )
         return self._structures[quantity]
 
     def solved(self, quantity: str | None) -> Cells:
@@ -142,16 +163,26 @@ class Estimate:
         if quantity not in self._cells:
             made, values = self.observation.measurements, self.observation.values
             parts = equations(made, quantity)
-            measured = [Measured(part.block, part.values(values[part.index]), made.grid, part.variance) for part in parts]
+            measured = [
+                Measured(part.block, part.values(values[part.index]), made.grid, part.variance)
+                for part in parts
+            ]
             if quantity is None and self.public:
                 variance = exact_variance(made)
-                measured += [Measured(table.block, table.sums.counts.reshape(-1), 1, variance) for table in self.public]
+                measured += [
+                    Measured(table.block, table.sums.counts.reshape(-1), 1, variance)
+                    for table in self.public
+                ]
             self._cells[quantity] = self._structure(quantity).cells(measured)
         return self._cells[quantity]
 
     def marginal(self, names: Names, measure: str | None = None) -> FloatArray:
         """Return the estimated cells of a marginal."""
-        return self.values(marginals(self.observation.measurements.domain, ways=len(names), of=names, sum=measure).products[0])
+        return self.values(
+            marginals(
+                self.observation.measurements.domain, ways=len(names), of=names, sum=measure
+            ).products[0]
+        )
 
     def cells(self, names: Names, measure: str | None = None) -> FloatArray:
         """Return cells that explain the measurements: right for queries that these determine, and only for them."""
@@ -173,7 +204,9 @@ class Estimate:
     def std(self, measure: str | None, variances: FloatArray) -> FloatArray:
         """Return standard errors; 0 for what is public."""
         if measure is None and self.public:
-            variances = np.where(variances < _NONE * exact_variance(self.observation.measurements), 0.0, variances)
+            variances = np.where(
+                variances < _NONE * exact_variance(self.observation.measurements), 0.0, variances
+            )
         return np.sqrt(np.maximum(variances, 0.0))
 
     def values(self, product: Product) -> FloatArray:
@@ -193,18 +226,31 @@ class Estimate:
         measures: dict[str | None, list[int]] = {}
         for index, product in enumerate(products):
             measures.setdefault(product.measure, []).append(index)
-            alike.setdefault((product.measure, *[kinds[id(operator)] for operator in product.operators]), []).append(index)
+            alike.setdefault(
+                (product.measure, *[kinds[id(operator)] for operator in product.operators]), []
+            ).append(index)
         for measure, indices in measures.items():
             known = self.known(measure).variances_of([products[index] for index in indices])
             variances.update(zip(indices, known, strict=True))
         for indices in alike.values():
-            stack = self._stacked([products[index].attributes for index in indices], products[indices[0]].measure)
-            values.update(zip(indices, along_each(products[indices[0]].operators, stack, first=1), strict=True))
-        return [Answer(values[index], self.std(products[index].measure, variances[index])) for index in range(len(products))]
+            stack = self._stacked(
+                [products[index].attributes for index in indices], products[indices[0]].measure
+            )
+            values.update(
+                zip(
+                    indices, along_each(products[indices[0]].operators, stack, first=1), strict=True
+                )
+            )
+        return [
+            Answer(values[index], self.std(products[index].measure, variances[index]))
+            for index in range(len(products))
+        ]
 
     def _stacked(self, tables: Sequence[Names], measure: str | None) -> FloatArray:
         """Return ``cells`` of tables of one shape, the tables along the first axis."""
-        if len(middles(self.observation.measurements, measure)) == 1 and not (measure is None and self.public):
+        if len(middles(self.observation.measurements, measure)) == 1 and not (
+            measure is None and self.public
+        ):
             known = self.solved(measure)
             if {*chain.from_iterable(tables)} <= {*known.names}:
                 return known.marginals(tables)
@@ -213,12 +259,19 @@ class Estimate:
     def block_indices(self, measure: str | None) -> list[int]:
         """Return the indices of the blocks that tell something of counts, or of the sums of a measure."""
         made = self.observation.measurements
-        return sorted({entry.index for quantity in middles(made, measure) for entry in equations(made, quantity)})
+        return sorted(
+            {
+                entry.index
+                for quantity in middles(made, measure)
+                for entry in equations(made, quantity)
+            }
+        )
 
     def linear(self, product: Product) -> FloatArray:
         """Return the matrix that turns the numbers of the blocks in ``block_indices``, in rows or units, into answers to a product.
 
-        What is public adds to these answers. The matrix is kept for all estimates ``like`` this one.
+        What is public adds to these answers. The matrix is kept for all estimates ``like`` this
+        one.
         """
         if product not in self._linear:
             made = self.observation.measurements
@@ -236,7 +289,11 @@ class Estimate:
 
 def estimates(estimator: Estimator, products: Sequence[Product]) -> Iterable[Answer]:
     """Return answers to several products, in their order: at once where that is quicker."""
-    return estimator.answers(products) if isinstance(estimator, Estimate) else map(estimator.estimate, products)
+    return (
+        estimator.answers(products)
+        if isinstance(estimator, Estimate)
+        else map(estimator.estimate, products)
+    )
 
 
 Said: TypeAlias = tuple[str, Mapping[str, object]]
@@ -249,7 +306,8 @@ class Finding:
 
     Attributes:
         linear: whether answers are unbiased least squares on queries that the plan had fixed.
-        further: whether least squares has known errors for questions that were not asked, as no query was chosen by another one's noise.
+        further: whether least squares has known errors for questions that were not asked, as no
+            query was chosen by another one's noise.
         interval: the name in the catalogue of how low and high come about.
         reading: the name in the catalogue of what both errors mean.
     """
@@ -295,7 +353,11 @@ class Outcome:
 
     @cached_property
     def _estimator(self) -> Estimator:
-        return self.least_squares() if self.finding.linear else self.finding.estimator(self.observation)
+        return (
+            self.least_squares()
+            if self.finding.linear
+            else self.finding.estimator(self.observation)
+        )
 
     def estimator(self) -> Estimator:
         """Return the estimate of the answers: one object, so that what it fits is fitted once."""
@@ -310,10 +372,17 @@ def join(observations: Sequence[Observation], privacy: Privacy) -> Observation:
         for observation in observations
         for value in observation.values
     )
-    return Observation(measurements, values, observations[0].receipt, private=observations[0].private)
+    return Observation(
+        measurements, values, observations[0].receipt, private=observations[0].private
+    )
 
 
 def joined(steps: Sequence[Measurements], privacy: Privacy) -> Measurements:
     """Join the measurements of several steps; ahead of payment this tells whether they can be joined."""
     grid = max(step.grid for step in steps)  # grids are powers of two
-    return replace(steps[0], privacy=privacy, blocks=tuple(block for step in steps for block in step.blocks), grid=grid)
+    return replace(
+        steps[0],
+        privacy=privacy,
+        blocks=tuple(block for step in steps for block in step.blocks),
+        grid=grid,
+    )

@@ -1,15 +1,17 @@
 """Non-negative tables that agree with each other, beside the unbiased ones: the nearest in the likelihood of the measurements.
 
-In the residual basis the least squares estimate is u(tau), each with its own precision w(tau). Asked is the point nearest to it,
+In the residual basis the least squares estimate is u(tau), each with its own precision w(tau).
+Asked is the point nearest to it,
 
     minimise    1/2 sum over tau of w(tau) |v(tau) - u(tau)|^2
     subject to  every cell of every asked table >= 0,  v(empty) = max(u(empty), 0)
 
-The total is fixed, as clipped noise would add to it otherwise. Multipliers y_T >= 0, one for each cell, give
-v(tau) = u(tau) + 1/w(tau) * sum of the tau parts of the y_T. The dual, whose slopes are the cells at v, is maximised by L-BFGS-B.
+The total is fixed, as clipped noise would add to it otherwise. Multipliers y_T >= 0, one for each
+cell, give v(tau) = u(tau) + 1/w(tau) * sum of the tau parts of the y_T. The dual, whose slopes are
+the cells at v, is maximised by L-BFGS-B.
 
-Cells still below 0 are lifted exactly: multiplying every component but the total by 1 - a mixes all tables with the uniform one, so they
-still agree.
+Cells still below 0 are lifted exactly: multiplying every component but the total by 1 - a mixes all
+tables with the uniform one, so they still agree.
 
 Source: GReM-LNN (arXiv 2410.01091), with the true precisions.
 """
@@ -38,7 +40,9 @@ def residual_parts(cube: FloatArray, names: Names) -> dict[Names, FloatArray]:
     for name in names:
         split: dict[Names, FloatArray] = {}
         for tau, part in parts.items():
-            axis = len(tau)  # the axes before it are those of tau, the ones behind are still to come
+            axis = len(
+                tau
+            )  # the axes before it are those of tau, the ones behind are still to come
             total = part.sum(axis=axis)
             split[tau] = total
             split[*tau, name] = part - np.expand_dims(total / part.shape[axis], axis)
@@ -46,12 +50,19 @@ def residual_parts(cube: FloatArray, names: Names) -> dict[Names, FloatArray]:
     return parts
 
 
-def from_residual_parts(parts: Mapping[Names, FloatArray], names: Names, shape: Sequence[int]) -> FloatArray:
+def from_residual_parts(
+    parts: Mapping[Names, FloatArray], names: Names, shape: Sequence[int]
+) -> FloatArray:
     """Return the table of given residual components, each spread evenly over the attributes it does not have."""
     answer = np.zeros(tuple(shape))
     for tau in subsets(names):
         spread = math.prod(n for name, n in zip(names, shape, strict=True) if name not in tau)
-        answer += parts[tau].reshape([n if name in tau else 1 for name, n in zip(names, shape, strict=True)]) / spread
+        answer += (
+            parts[tau].reshape(
+                [n if name in tau else 1 for name, n in zip(names, shape, strict=True)]
+            )
+            / spread
+        )
     return answer
 
 
@@ -66,15 +77,21 @@ class LocallyNonNegative:
     def marginal(self, names: Names) -> FloatArray:
         """Return the cells, at least 0, of a table that was asked for, or of a part of one."""
 
-        def near(names: Names) -> FloatArray:  # what is left of rounding below 0 is far below any noise
-            return np.maximum(from_residual_parts(self.parts, names, [self.sizes[name] for name in names]), 0.0)
+        def near(
+            names: Names,
+        ) -> FloatArray:  # what is left of rounding below 0 is far below any noise
+            return np.maximum(
+                from_residual_parts(self.parts, names, [self.sizes[name] for name in names]), 0.0
+            )
 
         return as_stated(near, names, (), self.public)
 
     def estimate(self, product: Product) -> Answer:
         """Return the answers of a table's cells to a product on its attributes; their errors are not known."""
         unknown = np.full(product.shape, np.nan)
-        return Answer(along_each(product.operators, self.marginal(product.attributes)), unknown, unknown)
+        return Answer(
+            along_each(product.operators, self.marginal(product.attributes)), unknown, unknown
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,28 +108,41 @@ class _Group:
         answer = np.zeros((self.tables, *self.shape))
         for axes, index in zip(self.patterns, self.indices, strict=True):
             spread = math.prod(n for axis, n in enumerate(self.shape) if axis not in axes)
-            answer += vector[index].reshape(-1, *(n if axis in axes else 1 for axis, n in enumerate(self.shape))) / spread
+            answer += (
+                vector[index].reshape(
+                    -1, *(n if axis in axes else 1 for axis, n in enumerate(self.shape))
+                )
+                / spread
+            )
         return answer
 
     def add_parts(self, multipliers: FloatArray, vector: FloatArray) -> None:
         """Add the transpose of ``cells`` to a vector of components."""
         for axes, index in zip(self.patterns, self.indices, strict=True):
             part = multipliers
-            for axis in range(len(self.shape) - 1, -1, -1):  # the mean over an axis, or what differs from it
+            for axis in range(
+                len(self.shape) - 1, -1, -1
+            ):  # the mean over an axis, or what differs from it
                 mean = part.mean(axis=axis + 1, keepdims=True)
                 part = part - mean if axis in axes else mean
             np.add.at(vector, index.reshape(-1), part.reshape(-1))
 
 
 def locally_non_negative(
-    estimate: Estimate, tables: Iterable[Names], *, measure: str | None = None, rounds: int = _MOST_ROUNDS
+    estimate: Estimate,
+    tables: Iterable[Names],
+    *,
+    measure: str | None = None,
+    rounds: int = _MOST_ROUNDS,
 ) -> LocallyNonNegative:
     """Return the non-negative tables that agree with each other and are nearest to the unbiased estimate in the likelihood of its noise."""
-    # Post-processing. Every cell of every asked table is at least 0, tables agree on shared attributes up to rounding, and the total is the
-    # estimate's (or 0). Not guaranteed: that a data set with non-negative cells exists which has all these tables; that a table or a sum of
-    # cells is nearer to the truth than the unbiased one; that the answers are unbiased: cells near 0 are raised on average, others lowered.
-    # Standard errors of the unbiased answers do not apply.
-    # Where the estimate has no negative cell it is returned as it is, after no rounds. An estimated total of at most 0 gives zeros.
+    # Post-processing. Every cell of every asked table is at least 0, tables agree on shared
+    # attributes up to rounding, and the total is the estimate's (or 0). Not guaranteed: that a data
+    # set with non-negative cells exists which has all these tables; that a table or a sum of cells
+    # is nearer to the truth than the unbiased one; that the answers are unbiased: cells near 0 are
+    # raised on average, others lowered. Standard errors of the unbiased answers do not apply. Where
+    # the estimate has no negative cell it is returned as it is, after no rounds. An estimated total
+    # of at most 0 gives zeros.
     asked, domain = list(dict.fromkeys(tables)), estimate.observation.measurements.domain
     wide = [names for names in asked if not any(set(names) < set(other) for other in asked)]
     unbiased: dict[Names, FloatArray] = {}
@@ -120,34 +150,50 @@ def locally_non_negative(
         for tau, part in residual_parts(estimate.marginal(names, measure), names).items():
             unbiased.setdefault(tau, part)
     sizes = {name: domain.kind(name).size for names in wide for name in names}
-    near = nearest_tables(unbiased, residual_precisions(estimate, unbiased, measure), sizes, wide, rounds)
+    near = nearest_tables(
+        unbiased, residual_precisions(estimate, unbiased, measure), sizes, wide, rounds
+    )
     return replace(near, public=estimate.public if measure is None else ())
 
 
-def residual_precisions(estimate: Estimate, parts: Mapping[Names, FloatArray], measure: str | None) -> dict[Names, float]:
+def residual_precisions(
+    estimate: Estimate, parts: Mapping[Names, FloatArray], measure: str | None
+) -> dict[Names, float]:
     """Return the dimension of every component over its mean squared error: its precision, if all strategies are identities."""
-    # The components of a table are orthogonal, so its summed variance is the sum of theirs over the cells that each is spread over.
+    # The components of a table are orthogonal, so its summed variance is the sum of theirs over the
+    # cells that each is spread over.
     domain = estimate.observation.measurements.domain
     spread: dict[Names, float] = {}
     precision: dict[Names, float] = {}
     for tau, part in parts.items():  # subsets come before the sets that contain them
         product = marginals(domain, ways=len(tau), of=tau, sum=measure).products[0]
-        inside = sum(spread[smaller] * parts[smaller].size / part.size for smaller in subsets(tau) if smaller != tau)
+        inside = sum(
+            spread[smaller] * parts[smaller].size / part.size
+            for smaller in subsets(tau)
+            if smaller != tau
+        )
         spread[tau] = max(float((estimate.estimate(product).noise_std ** 2).sum()) - inside, 0.0)
         dimension = math.prod(n - 1 for n in part.shape)
         precision[tau] = dimension / spread[tau] if spread[tau] > 0 else 0.0
     return precision
 
 
-def _groups(wide: Sequence[Names], sizes: Mapping[str, int], indices: Mapping[Names, IntArray]) -> list[_Group]:
+def _groups(
+    wide: Sequence[Names], sizes: Mapping[str, int], indices: Mapping[Names, IntArray]
+) -> list[_Group]:
     """Collect the widest tables by shape."""
     by_shape: dict[tuple[int, ...], list[Names]] = {}
     for names in wide:
         by_shape.setdefault(tuple(sizes[name] for name in names), []).append(names)
     groups = []
     for shape, members in by_shape.items():
-        patterns = tuple(axes for size in range(len(shape) + 1) for axes in combinations(range(len(shape)), size))
-        taken = tuple(np.stack([indices[tuple(names[axis] for axis in axes)] for names in members]) for axes in patterns)
+        patterns = tuple(
+            axes for size in range(len(shape) + 1) for axes in combinations(range(len(shape)), size)
+        )
+        taken = tuple(
+            np.stack([indices[tuple(names[axis] for axis in axes)] for names in members])
+            for axes in patterns
+        )
         groups.append(_Group(len(members), shape, patterns, taken))
     return groups
 
@@ -168,17 +214,26 @@ def nearest_tables(
         return LocallyNonNegative({tau: np.zeros(part.shape) for tau, part in parts.items()}, sizes)
     parts = {**parts, (): np.array(total)}
     starts = np.cumsum([0, *(part.size for part in parts.values())])
-    indices = {tau: np.arange(start, start + part.size) for (tau, part), start in zip(parts.items(), starts, strict=False)}
+    indices = {
+        tau: np.arange(start, start + part.size)
+        for (tau, part), start in zip(parts.items(), starts, strict=False)
+    }
     unbiased = np.concatenate([part.reshape(-1) for part in parts.values()])
-    variance = np.zeros(len(unbiased))  # 0 keeps the total, and components of attributes with one value, where they are
+    variance = np.zeros(
+        len(unbiased)
+    )  # 0 keeps the total, and components of attributes with one value, where they are
     for tau, index in indices.items():
         if tau and precision[tau] > 0:
             variance[index] = 1 / precision[tau]
     near = _nearest(_groups(wide, sizes, indices), unbiased, variance, (total, rounds))
-    return LocallyNonNegative({tau: near[index].reshape(parts[tau].shape) for tau, index in indices.items()}, sizes)
+    return LocallyNonNegative(
+        {tau: near[index].reshape(parts[tau].shape) for tau, index in indices.items()}, sizes
+    )
 
 
-def _nearest(groups: Sequence[_Group], unbiased: FloatArray, variance: FloatArray, bounds: tuple[float, int]) -> FloatArray:
+def _nearest(
+    groups: Sequence[_Group], unbiased: FloatArray, variance: FloatArray, bounds: tuple[float, int]
+) -> FloatArray:
     """Return the components nearest to the unbiased ones at which no cell of a table is below 0."""
     from scipy.optimize import Bounds, minimize  # slow to import
 
@@ -192,14 +247,17 @@ def _nearest(groups: Sequence[_Group], unbiased: FloatArray, variance: FloatArra
     def pulled(multipliers: FloatArray) -> FloatArray:
         """Return what multipliers of all cells add to the components."""
         pull = np.zeros_like(unbiased)
-        for group, of_group in zip(groups, np.split(multipliers, np.cumsum(lengths)[:-1]), strict=True):
+        for group, of_group in zip(
+            groups, np.split(multipliers, np.cumsum(lengths)[:-1]), strict=True
+        ):
             group.add_parts(of_group.reshape(group.tables, *group.shape), pull)
         return variance * pull
 
     def dual(multipliers: FloatArray) -> tuple[float, FloatArray]:
         """Return the dual function and its slopes, both with a minus sign."""
         slopes = cells(unbiased + pulled(multipliers))
-        # The distance that multipliers lead to is half their product with what they change cells by.
+        # The distance that multipliers lead to is half their product with what they change cells
+        # by.
         return float(multipliers @ (slopes + before)) / 2, slopes
 
     before, vector = cells(unbiased), unbiased

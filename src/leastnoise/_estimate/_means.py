@@ -6,7 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accuracy import ROUNDING, centre, checked_level, equations, interval_multiplier, ratio_interval
+from leastnoise._accuracy import (
+    ROUNDING,
+    centre,
+    checked_level,
+    equations,
+    interval_multiplier,
+    ratio_interval,
+)
 from leastnoise._charts import Dots, dots, live
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
@@ -24,13 +31,15 @@ class Means(Framed):
     Attributes:
         measure: the measure.
         by: what the columns of the groups are called: attributes, or ``store:region`` for a level.
-        mean: estimated means in the measure's own values (not units), shape: the numbers of groups along ``by``; within the public bounds.
+        mean: estimated means in the measure's own values (not units), shape: the numbers of groups
+            along ``by``; within the public bounds.
         low: lower ends of the intervals.
         high: upper ends.
         sums: the estimated sums, in the measure's own values.
         counts: the estimated numbers of values, by which the sums were divided.
         level: each interval contains its true mean with this probability.
-        std_error: standard errors of the means by the delta method, at the estimates; NaN where the count is not clear of 0.
+        std_error: standard errors of the means by the delta method, at the estimates; NaN where the
+            count is not clear of 0.
         labels: of the groups along each attribute of ``by``.
         groups: what the groups are called, such as ``sex x store:region``.
         library: of its data frames; None where the data came as none.
@@ -51,7 +60,10 @@ class Means(Framed):
 
     def rows(self) -> list[tuple[str, float, float, float]]:
         """Group, mean, low and high, one record a group; the group is ``all`` where there are no groups."""
-        names = [", ".join(f"{name}={label}" for name, label in zip(self.by, labels, strict=True)) for labels in product(*self.labels)]
+        names = [
+            ", ".join(f"{name}={label}" for name, label in zip(self.by, labels, strict=True))
+            for labels in product(*self.labels)
+        ]
         flat = (values.reshape(-1).tolist() for values in (self.mean, self.low, self.high))
         return [(name or "all", *numbers) for name, *numbers in zip(names, *flat, strict=True)]
 
@@ -64,12 +76,20 @@ class Means(Framed):
     @property
     def title(self) -> str:
         """Such as ``mean of pay by store:region``."""
-        return f"mean of {self.measure}" + (f" by {self.groups}" if self.groups else "") + f", {100 * self.level:g}% intervals"
+        return (
+            f"mean of {self.measure}"
+            + (f" by {self.groups}" if self.groups else "")
+            + f", {100 * self.level:g}% intervals"
+        )
 
     def columns(self) -> Columns:
         """One column a key, then mean, low, high, std_error, sum and count; a row a group."""
         numbers = {"mean": self.mean, "low": self.low, "high": self.high}
-        return grouped_columns(self.by, self.labels, numbers | {"std_error": self.std_error, "sum": self.sums, "count": self.counts})
+        return grouped_columns(
+            self.by,
+            self.labels,
+            numbers | {"std_error": self.std_error, "sum": self.sums, "count": self.counts},
+        )
 
 
 @one_thread()
@@ -79,19 +99,24 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     Args:
         source: an estimate or a release; it costs no budget.
         measure: a measure of the domain, whose sums were measured.
-        by: attributes whose cells are the groups, or mappings such as ``{"store": ln.level("region")}``; none for the mean of all.
+        by: attributes whose cells are the groups, or mappings such as ``{"store":
+            ln.level("region")}``; none for the mean of all.
         level: of the intervals, each by itself.
 
     Returns:
-        The means. The values are those that the measure counts: clipped to its bounds, and cut at the limits of the plan if it has some.
+        The means. The values are those that the measure counts: clipped to its bounds, and cut at
+        the limits of the plan if it has some.
 
     Raises:
-        InputError: the measurements do not determine sums and counts by these groups, or no such measure.
+        InputError: the measurements do not determine sums and counts by these groups, or no such
+            measure.
 
-    Guarantees: post-processing. Fieller intervals cover each true mean with probability at least ``level`` as far as the multiplier of the
-        release's own intervals does; where the count is not clear of 0 they are the measure's public bounds.
+    Guarantees: post-processing. Fieller intervals cover each true mean with probability at least
+        ``level`` as far as the multiplier of the release's own intervals does; where the count is
+        not clear of 0 they are the measure's public bounds.
 
-    Source: Fieller 1954; sums, or centred sums where the plan measures distances from both ends, have noise that is uncorrelated with that
+    Source: Fieller 1954; sums, or centred sums where the plan measures distances from both ends,
+        have noise that is uncorrelated with that
     of the counts.
 
     >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
@@ -109,21 +134,33 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     number = plan.domain.count_of(measure)
     if number is None or not (equations(plan, measure) and equations(plan, number)):
         advice = f'Ask for means of {measure} in the workload, or for its sums and with count = "{measure}" for the number of its values.'
-        raise InputError(f"A mean of {measure} needs its sums and the number of its values, both measured. {advice}")
+        raise InputError(
+            f"A mean of {measure} needs its sums and the number of its values, both measured. "
+            f"{advice}"
+        )
     bounds = parts(summed_of)[0]  # of weighted sums a mean is within the bounds of the values
-    summed, counted = (queries(plan.domain, sets, sum=amount).products[0] for amount in (measure, number))
+    summed, counted = (
+        queries(plan.domain, sets, sum=amount).products[0] for amount in (measure, number)
+    )
     above, below = estimate.estimate(summed), estimate.estimate(counted)
     sums, counts = above.values, below.values
     times = interval_multiplier(plan.noise, level)
-    # Sums less ``apart`` times the counts have errors that are uncorrelated with those of the counts.
+    # Sums less ``apart`` times the counts have errors that are uncorrelated with those of the
+    # counts.
     apart = centre(plan, measure) or 0.0
     common = (apart * below.noise_std) ** 2
     variance = np.maximum(above.noise_std**2 - common, 0.0) + ROUNDING * common
     ends = (bounds.low_units - apart, bounds.high_units - apart)
     steps = (0.5 / plan.grid, 0.5 / plan.grid)
-    ratios = ratio_interval(sums - apart * counts, counts, variance, below.noise_std**2, times, ends, steps=steps)
+    ratios = ratio_interval(
+        sums - apart * counts, counts, variance, below.noise_std**2, times, ends, steps=steps
+    )
     low, high = (end + apart for end in ratios)
-    quotient = np.where(counts > 0, sums / np.where(counts > 0, counts, 1.0), (bounds.low_units + bounds.high_units) / 2)
+    quotient = np.where(
+        counts > 0,
+        sums / np.where(counts > 0, counts, 1.0),
+        (bounds.low_units + bounds.high_units) / 2,
+    )
     unit = float(bounds.unit)
     spread = np.sqrt(variance + (np.clip(quotient, low, high) - apart) ** 2 * below.noise_std**2)
     clear = counts > times * below.noise_std
@@ -158,26 +195,33 @@ class Changes(Framed):
 
 
 @one_thread()
-def changes(source: HasLeastSquares, along: str, periods: int, *, by: By = (), level: float = 0.95) -> Changes:
+def changes(
+    source: HasLeastSquares, along: str, periods: int, *, by: By = (), level: float = 0.95
+) -> Changes:
     """The difference and the ratio of each period to the one so many periods before, such as year over year: counts of rows.
 
     Args:
         source: an estimate or a release; it costs no budget.
         along: an attribute of dates.
         periods: how many periods lie between, at least 1.
-        by: attributes whose cells are the groups, or mappings such as ``{"store": ln.level("region")}``.
+        by: attributes whose cells are the groups, or mappings such as ``{"store":
+            ln.level("region")}``.
         level: of the intervals, each by itself.
 
     Returns:
-        A table, as a data frame by ``frame()``. Standard errors of differences are exact: they know what noise both periods share.
+        A table, as a data frame by ``frame()``. Standard errors of differences are exact: they know
+        what noise both periods share.
 
     Raises:
-        InputError: no dates, too many periods, or the measurements do not determine the counts by period.
+        InputError: no dates, too many periods, or the measurements do not determine the counts by
+            period.
 
-    Guarantees: post-processing. Fieller intervals cover each true ratio with probability at least ``level`` as far as the multiplier of the
-        release's own intervals does; where the earlier count is not clear of 0 they have no end.
+    Guarantees: post-processing. Fieller intervals cover each true ratio with probability at least
+        ``level`` as far as the multiplier of the release's own intervals does; where the earlier
+        count is not clear of 0 they have no end.
 
-    Source: Fieller 1954, for the later count less the part of its noise that the earlier one shares.
+    Source: Fieller 1954, for the later count less the part of its noise that the earlier one
+        shares.
 
     >>> plan = ln.plan(ln.queries(ln.Domain(month=ln.Dates("2024-01-01", "2024-03-31", "month")), month="identity"), ln.PureDP(1))
     >>> visits = pd.DataFrame({"month": ["2024-01-05"] * 400 + ["2024-02-05"] * 500 + ["2024-03-05"] * 300})
@@ -189,18 +233,40 @@ def changes(source: HasLeastSquares, along: str, periods: int, *, by: By = (), l
     sets = groups_of(plan.domain, by, "the groups of changes")
     asked = queries(plan.domain, {**sets, along: change(periods)}).products[0]
     moved, labels = estimate.estimate(asked), [*map(str, plan.domain.kind(along).regular_labels)]
-    ends = [ranges([(label, label) for label in part]) for part in (labels[:-periods], labels[periods:])]
-    before, after = (estimate.estimate(queries(plan.domain, {**sets, along: end}).products[0]) for end in ends)
+    ends = [
+        ranges([(label, label) for label in part]) for part in (labels[:-periods], labels[periods:])
+    ]
+    before, after = (
+        estimate.estimate(queries(plan.domain, {**sets, along: end}).products[0]) for end in ends
+    )
     times, step = interval_multiplier(plan.noise, level), 0.5 / plan.grid
     earlier, later = before.noise_std**2, after.noise_std**2
     shared = (earlier + later - moved.noise_std**2) / 2  # the covariance
     slope = np.divide(shared, earlier, out=np.zeros_like(earlier), where=earlier > 0)
     rest = np.maximum(later - slope * shared, 0.0)
     steps = ((1 + abs(slope)) * step, step)
-    bounds = ratio_interval(after.values - slope * before.values, before.values, rest, earlier, times, (-np.inf, np.inf), steps=steps)
+    bounds = ratio_interval(
+        after.values - slope * before.values,
+        before.values,
+        rest,
+        earlier,
+        times,
+        (-np.inf, np.inf),
+        steps=steps,
+    )
     reach = times * moved.noise_std + step
-    numbers = {"difference": moved.values, "low": moved.values - reach, "high": moved.values + reach, "std_error": moved.noise_std}
+    numbers = {
+        "difference": moved.values,
+        "low": moved.values - reach,
+        "high": moved.values + reach,
+        "std_error": moved.noise_std,
+    }
     clear = before.values > times * before.noise_std
-    numbers["ratio"] = np.where(clear, np.maximum(after.values, 0.0) / np.where(clear, before.values, 1.0), np.nan)
-    numbers |= {name: np.maximum(end + slope, 0.0) for name, end in zip(("ratio_low", "ratio_high"), bounds, strict=True)}
+    numbers["ratio"] = np.where(
+        clear, np.maximum(after.values, 0.0) / np.where(clear, before.values, 1.0), np.nan
+    )
+    numbers |= {
+        name: np.maximum(end + slope, 0.0)
+        for name, end in zip(("ratio_low", "ratio_high"), bounds, strict=True)
+    }
     return Changes(by=asked.keys, labels=asked.labels, numbers=numbers, library=source.library)

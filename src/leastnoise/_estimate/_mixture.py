@@ -1,11 +1,14 @@
 """A mixture of products fitted to noisy tables: rows fall into kinds, and within a kind the attributes are independent.
 
-A table of the model is the sum over kinds of their shares times the outer product of their distributions along its attributes, so every
-table of every size follows from a few thousand numbers. The fit minimises half the squared residuals in units of their noise, plus a
-multiple of the information between the kind and each attribute. That multiple is raised and lowered until the residuals are as large as
-noise alone would leave them (the discrepancy principle). The fit is deterministic, as it starts from a fixed seed.
+A table of the model is the sum over kinds of their shares times the outer product of their
+distributions along its attributes, so every table of every size follows from a few thousand
+numbers. The fit minimises half the squared residuals in units of their noise, plus a multiple of
+the information between the kind and each attribute. That multiple is raised and lowered until the
+residuals are as large as noise alone would leave them (the discrepancy principle). The fit is
+deterministic, as it starts from a fixed seed.
 
-Source: latent classes fitted to private tables, Nixon et al. (arXiv 2201.10545); the steps are those of Adam (arXiv 1412.6980).
+Source: latent classes fitted to private tables, Nixon et al. (arXiv 2201.10545); the steps are
+    those of Adam (arXiv 1412.6980).
 """
 
 import math
@@ -23,20 +26,30 @@ from leastnoise._estimate._non_negative import onto_simplex
 KINDS = 100
 _STEP, _SPREAD, _SEED = 0.05, 0.2, 20_261_124
 _LEAST_ROUNDS, _LAST_ROUNDS, _EVERY = 60, 250, 10
-ROUNDS, MORE_ROUNDS = 300, 1500  # at most: if answers are moved towards what was measured, and if the model stands alone
-_RAISED, _LOWERED, _STALLED = 1.25, 0.85, 0.01  # factors of the penalty; it is lowered if residuals fall by less in ten rounds
+ROUNDS, MORE_ROUNDS = (
+    300,
+    1500,
+)  # at most: if answers are moved towards what was measured, and if the model stands alone
+_RAISED, _LOWERED, _STALLED = (
+    1.25,
+    0.85,
+    0.01,
+)  # factors of the penalty; it is lowered if residuals fall by less in ten rounds
 _LEAST_PENALTY, _MOST_PENALTY = 0.003, 10.0  # over the first one
 _CLEAR = 0.7  # of the universal threshold sqrt(2 log n): what noise alone hardly exceeds
 _FLOOR = 0.05  # this part of the noise, spread over all cells, is the least count of a cell
 _SHIFTS = 16
-RESIDUAL = 0.9  # the mean squared residual, in units of the noise, that a fit should leave: some of the noise is fitted
+# the mean squared residual, in units of the noise, that a fit should leave: some of the noise is
+# fitted
+RESIDUAL = 0.9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyTable:
     """A table that was measured: noisy counts of bins of one to three attributes.
 
-    ``attributes`` are positions among the model's; ``starts`` has the first cells of the bins along each, and ``counts`` their shape.
+    ``attributes`` are positions among the model's; ``starts`` has the first cells of the bins along
+    each, and ``counts`` their shape.
     """
 
     attributes: tuple[int, ...]
@@ -55,7 +68,9 @@ class Mixture:
 
     def table(self, attributes: Sequence[int]) -> FloatArray:
         """Return the shares of rows in the cells of a table of some attributes; they add up to 1."""
-        parts = [self.along[attribute] for attribute in attributes] or [np.ones((1, len(self.shares)))]
+        parts = [self.along[attribute] for attribute in attributes] or [
+            np.ones((1, len(self.shares)))
+        ]
         cells = _joined(parts[:-1], len(self.shares)) @ (parts[-1] * self.shares).T
         return cells.reshape([len(self.along[attribute]) for attribute in attributes])
 
@@ -72,7 +87,11 @@ def smoothed_shares(counts: FloatArray, std: float, total: float) -> FloatArray:
     """Estimate the distribution along an attribute from noisy counts, without steps that noise could have made; all cells are above 0."""
     # Source: translation-invariant thresholding in a Haar basis, Coifman and Donoho 1995.
     size = len(counts)
-    smooth = np.asarray(counts, dtype=np.float64) if size < _SHIFTS else _thresholded(counts, std * _CLEAR * math.sqrt(2 * math.log(size)))
+    smooth = (
+        np.asarray(counts, dtype=np.float64)
+        if size < _SHIFTS
+        else _thresholded(counts, std * _CLEAR * math.sqrt(2 * math.log(size)))
+    )
     cells = np.maximum(onto_simplex(smooth, max(total, 1.0)), _FLOOR * std / size)
     return np.asarray(cells / cells.sum())
 
@@ -96,7 +115,11 @@ def _thresholded(counts: FloatArray, threshold: float) -> FloatArray:
 
 
 def fit_mixture(
-    total: float, start: Sequence[FloatArray], tables: Sequence[NoisyTable], kinds: int = KINDS, rounds: int = MORE_ROUNDS
+    total: float,
+    start: Sequence[FloatArray],
+    tables: Sequence[NoisyTable],
+    kinds: int = KINDS,
+    rounds: int = MORE_ROUNDS,
 ) -> Mixture:
     """Fit kinds of rows to noisy tables of ``total`` rows, from a distribution along every attribute on, all of whose cells are above 0."""
     noise = np.random.default_rng(_SEED).standard_normal((sum(map(len, start)), kinds))
@@ -104,9 +127,18 @@ def fit_mixture(
     return _Fit(total, start, tables, (logits, np.zeros(kinds))).run(rounds)
 
 
-def refit_mixture(mixture: Mixture, total: float, start: Sequence[FloatArray], tables: Sequence[NoisyTable], rounds: int) -> Mixture:
+def refit_mixture(
+    mixture: Mixture,
+    total: float,
+    start: Sequence[FloatArray],
+    tables: Sequence[NoisyTable],
+    rounds: int,
+) -> Mixture:
     """Fit a mixture to other noise in the same tables, by some rounds from it on with its penalty."""
-    logits, weights = (np.log(np.maximum(shares_of, 1e-12)) for shares_of in (np.concatenate(mixture.along), mixture.shares))
+    logits, weights = (
+        np.log(np.maximum(shares_of, 1e-12))
+        for shares_of in (np.concatenate(mixture.along), mixture.shares)
+    )
     fit = _Fit(total, start, tables, (logits, weights))
     for done in range(rounds):
         fit.round(mixture.penalty, _STEP * max(1 - done / rounds, 0.02))
@@ -117,21 +149,38 @@ _Part: TypeAlias = tuple[int, IntArray]  # an attribute, and the first cells of 
 _Rows: TypeAlias = tuple[slice, ...]  # of the stacked parts
 
 
-def _side_by_side(tables: Sequence[NoisyTable], total: float) -> list[tuple[list[list[_Part]], FloatArray, FloatArray]]:
+def _side_by_side(
+    tables: Sequence[NoisyTable], total: float
+) -> list[tuple[list[list[_Part]], FloatArray, FloatArray]]:
     """Scale tables to unit noise and join pairs that share a part: few large products are quicker than many small ones.
 
     Returns:
-        For each the parts along every axis, the counts of shape (cells of all axes but the last, cells of the last), and the rows in units
-        of noise for every cell of the last axis.
+        For each the parts along every axis, the counts of shape (cells of all axes but the last,
+        cells of the last), and the rows in units of noise for every cell of the last axis.
     """
     joined, left = [], []
     for table in tables:
-        parts, counts = list(zip(table.attributes, table.starts, strict=True)), table.counts / table.std
+        parts, counts = (
+            list(zip(table.attributes, table.starts, strict=True)),
+            table.counts / table.std,
+        )
         if len(parts) == 2:
-            left.append(({(attribute, starts.tobytes()): starts for attribute, starts in parts}, counts, total / table.std))
+            left.append(
+                (
+                    {(attribute, starts.tobytes()): starts for attribute, starts in parts},
+                    counts,
+                    total / table.std,
+                )
+            )
         else:
             last = counts.shape[-1]
-            joined.append(([[part] for part in parts], counts.reshape(-1, last), np.full(last, total / table.std)))
+            joined.append(
+                (
+                    [[part] for part in parts],
+                    counts.reshape(-1, last),
+                    np.full(last, total / table.std),
+                )
+            )
     while left:
         used = Counter(key for keys, *_ in left for key in keys)
         common = max(used, key=lambda key: (used[key], key))
@@ -144,7 +193,9 @@ def _side_by_side(tables: Sequence[NoisyTable], total: float) -> list[tuple[list
             columns.append(counts if next(iter(keys)) == common else counts.T)
             scales.append(np.full(len(keys[other]), scale))
         shared = (common[0], with_it[0][0][common])
-        joined.append(([[shared], others], np.ascontiguousarray(np.hstack(columns)), np.concatenate(scales)))
+        joined.append(
+            ([[shared], others], np.ascontiguousarray(np.hstack(columns)), np.concatenate(scales))
+        )
     return joined
 
 
@@ -152,7 +203,11 @@ class _Fit:
     """The state of a fit: logits of shape (cells of all attributes, kinds) and (kinds,), and Adam's moments of both."""
 
     def __init__(
-        self, total: float, start: Sequence[FloatArray], tables: Sequence[NoisyTable], state: tuple[FloatArray, FloatArray]
+        self,
+        total: float,
+        start: Sequence[FloatArray],
+        tables: Sequence[NoisyTable],
+        state: tuple[FloatArray, FloatArray],
     ) -> None:
         from scipy.sparse import csr_array  # slow to import
 
@@ -160,25 +215,44 @@ class _Fit:
         self.first = np.cumsum([0, *(len(start_of) for start_of in start[:-1])])
         self.sizes = np.array([len(start_of) for start_of in start])
         self.prior = np.log(np.concatenate(start))[:, None]
-        self.moments = [(np.zeros_like(start_of), np.zeros_like(start_of)) for start_of in self.state]
+        self.moments = [
+            (np.zeros_like(start_of), np.zeros_like(start_of)) for start_of in self.state
+        ]
         self.rounds = 0
         self.cells = sum(table.counts.size for table in tables)
-        self.scale = math.exp(sum(math.log(total / table.std) for table in tables) / max(len(tables), 1))
+        self.scale = math.exp(
+            sum(math.log(total / table.std) for table in tables) / max(len(tables), 1)
+        )
         self.tables: list[tuple[_Rows, FloatArray, FloatArray]] = []
         begins, ends, stacked = [], [], 0
         for axes, counts, scales in _side_by_side(tables, total):
             lengths = [sum(len(starts) for _, starts in axis) for axis in axes]
             cuts = np.cumsum([stacked, *lengths]).tolist()
-            self.tables.append((tuple(slice(low, high) for low, high in pairwise(cuts)), counts, scales))
-            begins += [self.first[attribute] + starts for axis in axes for attribute, starts in axis]
-            ends += [self.first[attribute] + np.append(starts[1:], self.sizes[attribute]) for axis in axes for attribute, starts in axis]
+            self.tables.append(
+                (tuple(slice(low, high) for low, high in pairwise(cuts)), counts, scales)
+            )
+            begins += [
+                self.first[attribute] + starts for axis in axes for attribute, starts in axis
+            ]
+            ends += [
+                self.first[attribute] + np.append(starts[1:], self.sizes[attribute])
+                for axis in axes
+                for attribute, starts in axis
+            ]
             stacked = cuts[-1]
-        # A bin is the difference of two sums from the first cell on; the slope of a bin is that of all its cells.
+        # A bin is the difference of two sums from the first cell on; the slope of a bin is that of
+        # all its cells.
         self.begins, self.ends = np.concatenate(begins), np.concatenate(ends)
         rows, ones, shape = np.arange(stacked), np.ones(stacked), (len(self.prior) + 1, stacked)
-        self.spread = csr_array((ones, (self.begins, rows)), shape) - csr_array((ones, (self.ends, rows)), shape)
-        # Large arrays are allocated once: allocating them in every round takes longer than filling them.
-        self.sums, (self.parts, self.pulls) = np.zeros((shape[0], self.kinds)), np.empty((2, stacked, self.kinds))
+        self.spread = csr_array((ones, (self.begins, rows)), shape) - csr_array(
+            (ones, (self.ends, rows)), shape
+        )
+        # Large arrays are allocated once: allocating them in every round takes longer than filling
+        # them.
+        self.sums, (self.parts, self.pulls) = (
+            np.zeros((shape[0], self.kinds)),
+            np.empty((2, stacked, self.kinds)),
+        )
 
     def distributions(self) -> tuple[FloatArray, FloatArray]:
         """Return the distributions of all attributes within each kind, stacked, and the shares of the kinds."""
@@ -193,7 +267,9 @@ class _Fit:
         parts, pulls, pull, squares = self.parts, self.pulls, np.zeros(self.kinds), 0.0
         np.cumsum(along, axis=0, out=self.sums[1:])
         np.take(self.sums, self.ends, axis=0, out=parts, mode="clip")  # which needs no copy
-        np.subtract(parts, np.take(self.sums, self.begins, axis=0, out=pulls, mode="clip"), out=parts)
+        np.subtract(
+            parts, np.take(self.sums, self.begins, axis=0, out=pulls, mode="clip"), out=parts
+        )
         for rows, observed, scales in self.tables:
             last = parts[rows[-1]]
             first = _joined([parts[row] for row in rows[:-1]], self.kinds)
@@ -214,7 +290,15 @@ class _Fit:
                 pulls[rows[1]] = np.einsum("abk,ak->bk", back, leading)
         return squares, np.cumsum((self.spread @ pulls)[:-1], axis=0), pull
 
-    def step(self, along: FloatArray, shares: FloatArray, spread: FloatArray, pull: FloatArray, penalty: float, size: float) -> None:
+    def step(
+        self,
+        along: FloatArray,
+        shares: FloatArray,
+        spread: FloatArray,
+        pull: FloatArray,
+        penalty: float,
+        size: float,
+    ) -> None:
         """Take one step of Adam along the slopes of residuals and penalty."""
         log_ratio = np.log(np.maximum(along, 1e-12)) - self.prior
         log_ratio *= penalty
@@ -225,7 +309,9 @@ class _Fit:
         spread *= shares
         self.rounds += 1
         slopes = (spread, shares * (pull - shares @ pull))
-        size *= math.sqrt(1 - 0.99**self.rounds) / (1 - 0.9**self.rounds)  # means of the first rounds are too small
+        size *= math.sqrt(1 - 0.99**self.rounds) / (
+            1 - 0.9**self.rounds
+        )  # means of the first rounds are too small
         for state, (mean, square), slope in zip(self.state, self.moments, slopes, strict=True):
             np.add(mean, 0.1 * (slope - mean), out=mean)
             np.square(slope, out=slope)
@@ -244,13 +330,20 @@ class _Fit:
             residual = self.round(penalty, _STEP * falling)
             if self.rounds % _EVERY == 0:
                 if residual < RESIDUAL:
-                    penalty = min(penalty * min(1 + 2 * (RESIDUAL / residual - 1), _RAISED), first * _MOST_PENALTY)
+                    penalty = min(
+                        penalty * min(1 + 2 * (RESIDUAL / residual - 1), _RAISED),
+                        first * _MOST_PENALTY,
+                    )
                 elif last - residual < _STALLED * last:
                     penalty = max(penalty * _LOWERED, first * _LEAST_PENALTY)
                 last = residual
                 seen.append(residual)
                 stalled = len(seen) > 30 and seen[-1] > 0.97 * seen[-21]
-                if end is None and self.rounds >= _LEAST_ROUNDS and (residual <= 1.03 * RESIDUAL or self.rounds >= most or stalled):
+                if (
+                    end is None
+                    and self.rounds >= _LEAST_ROUNDS
+                    and (residual <= 1.03 * RESIDUAL or self.rounds >= most or stalled)
+                ):
                     end = self.rounds
         return self.mixture(penalty)
 
@@ -265,4 +358,6 @@ class _Fit:
         """Return the mixture that was reached."""
         along, shares = self.distributions()
         ends = np.append(self.first, len(along))
-        return Mixture(shares, tuple(along[ends[k] : ends[k + 1]] for k in range(len(self.sizes))), penalty)
+        return Mixture(
+            shares, tuple(along[ends[k] : ends[k + 1]] for k in range(len(self.sizes))), penalty
+        )

@@ -1,15 +1,19 @@
 """Answers from a model that was fitted to noisy tables, with estimates of what the model misses.
 
-Where cells hold few rows the model is fitted to tables on bins (`Modelled`), else to the least-squares tables of a plan that does not look
-at the data (`Moved`). Answers lie between the model and what was measured, where an unbiased estimate of the squared error is least. On
-bins that is done for all cells of like size together: small cells are hardly ever measured better than modelled, large ones are. The same
-estimates give the published errors. They come from the model fitted anew to tables with as much noise again.
+Where cells hold few rows the model is fitted to tables on bins (`Modelled`), else to the
+least-squares tables of a plan that does not look at the data (`Moved`). Answers lie between the
+model and what was measured, where an unbiased estimate of the squared error is least. On bins that
+is done for all cells of like size together: small cells are hardly ever measured better than
+modelled, large ones are. The same estimates give the published errors. They come from the model
+fitted anew to tables with as much noise again.
 
-Records that agree with a release are rows of codes, made from a model by systematic rounding: every kind gets a whole number of records,
-and within a kind so does every value of each attribute, both right to one record. Within a kind attributes are shuffled, as the model has
-them independent there. A record equals a real row only by chance.
+Records that agree with a release are rows of codes, made from a model by systematic rounding: every
+kind gets a whole number of records, and within a kind so does every value of each attribute, both
+right to one record. Within a kind attributes are shuffled, as the model has them independent there.
+A record equals a real row only by chance.
 
-Source: Stein 1981 (the unbiased estimate of risk), Ramani, Blu and Unser 2008 (its divergence by perturbation), Nixon et al. 2201.10545,
+Source: Stein 1981 (the unbiased estimate of risk), Ramani, Blu and Unser 2008 (its divergence by
+    perturbation), Nixon et al. 2201.10545,
 Madow 1949 (rounding).
 """
 
@@ -33,24 +37,52 @@ from leastnoise._estimate._local_non_negative import (
     residual_parts,
     residual_precisions,
 )
-from leastnoise._estimate._mixture import MORE_ROUNDS, ROUNDS, Mixture, NoisyTable, fit_mixture, refit_mixture, smoothed_shares
-from leastnoise._estimate._stated import Combination, Names, PublicCounts, Sums, as_stated, possible_cells
+from leastnoise._estimate._mixture import (
+    MORE_ROUNDS,
+    ROUNDS,
+    Mixture,
+    NoisyTable,
+    fit_mixture,
+    refit_mixture,
+    smoothed_shares,
+)
+from leastnoise._estimate._stated import (
+    Combination,
+    Names,
+    PublicCounts,
+    Sums,
+    as_stated,
+    possible_cells,
+)
 from leastnoise._families import along_each
 from leastnoise._measurements import Observation
 from leastnoise._threads import Beside
 from leastnoise._workload import Product, marginals
 
 _REFITS, _ROUNDS, _SEED = 3, 150, 20_261_125
-_UNSEEN = 0.5  # relative standard error of a share that is modelled but not measured: typical of real tables
-_EVEN_BINS = 0.5  # for intervals this part of a bin is spread evenly over its cells, the rest as in the model
+# relative standard error of a share that is modelled but not measured: typical of real tables
+_UNSEEN = 0.5
+# for intervals this part of a bin is spread evenly over its cells, the rest as in the model
+_EVEN_BINS = 0.5
 _SIZES = 4.0 ** np.arange(-1, 12)  # rows of a cell that divide the classes of cells of like size
 MOST_RECORDS = 2**27
-_NOT_KEPT = 0.1  # subtracted from the kept part of residuals: less is not worth its noise where the model is right
+# subtracted from the kept part of residuals: less is not worth its noise where the model is right
+_NOT_KEPT = 0.1
 _MOST_CELLS, _LEAST_STD = 2**20, 1e-3  # of a table that a model is fitted to afterwards
-_WAYS = (0.0, 0.25, 0.5, 0.7, 0.9)  # parts of the way from least squares to the model that are tried
+_WAYS = (
+    0.0,
+    0.25,
+    0.5,
+    0.7,
+    0.9,
+)  # parts of the way from least squares to the model that are tried
 _REDRAWN = 100
-_MET, _FITTED = 0.25, 2  # public counts are fitted as if they had this part of the noise, with at most so many attributes
-_EVEN = 0.25  # where errors are spread over cells, each counts as at least this part of the average cell
+_MET, _FITTED = (
+    0.25,
+    2,
+)  # public counts are fitted as if they had this part of the noise, with at most so many attributes
+# where errors are spread over cells, each counts as at least this part of the average cell
+_EVEN = 0.25
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,10 +98,18 @@ class NoisyTables:
     of_squares: float = 2.0  # the variance of the square of noise of variance 1: 2 if normal
 
     @staticmethod
-    def of(observation: Observation, impossible: Sequence[Combination] = (), public: Sequence[PublicCounts] = ()) -> "NoisyTables":
+    def of(
+        observation: Observation,
+        impossible: Sequence[Combination] = (),
+        public: Sequence[PublicCounts] = (),
+    ) -> "NoisyTables":
         """Read an observation of attributes alone and of tables on bins; bins without a possible cell have a count of 0."""
         made = observation.measurements
-        names = tuple(name for name in made.domain.names if any(name in block.attributes for block in made.blocks))
+        names = tuple(
+            name
+            for name in made.domain.names
+            if any(name in block.attributes for block in made.blocks)
+        )
         tables = []
         for block, value in zip(made.blocks, observation.values, strict=True):
             starts = tuple(starts_of(factor.operator) for factor in block.factors)
@@ -77,13 +117,28 @@ class NoisyTables:
             positions = tuple(names.index(factor.attributes[0]) for factor in block.factors)
             attributes = [names[at] for at in positions]
             possible = _of_bins(
-                possible_cells(impossible, attributes, [made.domain.kind(name).size for name in attributes]).astype(np.float64), starts
+                possible_cells(
+                    impossible, attributes, [made.domain.kind(name).size for name in attributes]
+                ).astype(np.float64),
+                starts,
             )
-            tables.append(NoisyTable(positions, starts, np.where(possible > 0, counts, 0.0), math.sqrt(block_variance(made, block))))
-        return replace(NoisyTables.from_tables(names, tables, public), of_squares=5.0 if made.noise.norm == 1 else 2.0)
+            tables.append(
+                NoisyTable(
+                    positions,
+                    starts,
+                    np.where(possible > 0, counts, 0.0),
+                    math.sqrt(block_variance(made, block)),
+                )
+            )
+        return replace(
+            NoisyTables.from_tables(names, tables, public),
+            of_squares=5.0 if made.noise.norm == 1 else 2.0,
+        )
 
     @staticmethod
-    def from_tables(names: Names, tables: Sequence[NoisyTable], public: Sequence[PublicCounts] = ()) -> "NoisyTables":
+    def from_tables(
+        names: Names, tables: Sequence[NoisyTable], public: Sequence[PublicCounts] = ()
+    ) -> "NoisyTables":
         """Collect tables, among them every attribute alone; public counts are fitted as if they had a part of the noise."""
         precision = np.array([1 / (table.std**2 * table.counts.size) for table in tables])
         total = float(precision @ [table.counts.sum() for table in tables] / precision.sum())
@@ -93,8 +148,15 @@ class NoisyTables:
             tables = [replace(table, std=max(table.std, least)) for table in tables]
             total, total_std, exact = float(public[0].rows), 0.0, _in_runs(public, names, least)
         every = [table for table in [*tables, *exact] if len(table.attributes) == 1]
-        alone = {table.attributes[0]: table for table in every if len(table.starts[0]) == int(table.starts[0][-1]) + 1}  # of all cells
-        shares = tuple(smoothed_shares(alone[attribute].counts, alone[attribute].std, total) for attribute in range(len(names)))
+        alone = {
+            table.attributes[0]: table
+            for table in every
+            if len(table.starts[0]) == int(table.starts[0][-1]) + 1
+        }  # of all cells
+        shares = tuple(
+            smoothed_shares(alone[attribute].counts, alone[attribute].std, total)
+            for attribute in range(len(names))
+        )
         fitted = tuple(table for table in tables if table.attributes)
         return NoisyTables(names, fitted, max(total, 1.0), total_std, shares, tuple(exact))
 
@@ -107,8 +169,13 @@ class NoisyTables:
         refits: dict[int, Mixture] = {}
 
         def refit(draw: int, noise: Sequence[FloatArray]) -> None:
-            tables = [replace(table, counts=table.counts + more) for table, more in zip(self.tables, noise, strict=True)]
-            refits[draw] = refit_mixture(mixture, self.total, self.shares, [*tables, *self.public], _ROUNDS)
+            tables = [
+                replace(table, counts=table.counts + more)
+                for table, more in zip(self.tables, noise, strict=True)
+            ]
+            refits[draw] = refit_mixture(
+                mixture, self.total, self.shares, [*tables, *self.public], _ROUNDS
+            )
 
         with Beside() as others:
             for draw, noise in enumerate(noises):
@@ -119,15 +186,22 @@ class NoisyTables:
         """Return the cells of a table by a model, in rows."""
         missing = [name for name in names if name not in self.names]
         if missing:
-            raise InputError(f"The model is of {', '.join(self.names)}; got a question about {', '.join(missing)}. Ask about these.")
+            raise InputError(
+                f"The model is of {', '.join(self.names)}; got a question about "
+                f"{', '.join(missing)}. Ask about these."
+            )
         return self.total * mixture.table([self.names.index(name) for name in names])
 
 
 def _in_runs(public: Sequence[PublicCounts], names: Names, std: float) -> list[NoisyTable]:
     """Return tables of public counts of one or two attributes whose groups are runs of neighbouring cells."""
     noisy = []
-    for sums in (table.sums.on(tuple(name for name in table.sums.names if name in names)) for table in public):
-        if 0 < len(sums.names) <= _FITTED and all((np.diff(groups) >= 0).all() for groups in sums.groups):
+    for sums in (
+        table.sums.on(tuple(name for name in table.sums.names if name in names)) for table in public
+    ):
+        if 0 < len(sums.names) <= _FITTED and all(
+            (np.diff(groups) >= 0).all() for groups in sums.groups
+        ):
             starts = tuple(np.flatnonzero(np.diff(groups, prepend=-1)) for groups in sums.groups)
             noisy.append(NoisyTable(tuple(map(names.index, sums.names)), starts, sums.counts, std))
     return noisy
@@ -137,7 +211,8 @@ def _in_runs(public: Sequence[PublicCounts], names: Names, std: float) -> list[N
 class Modelled:
     """Answers from a mixture of products that was fitted to noisy tables on bins, and moved towards these where that pays.
 
-    ``asked`` are the widest tables that were asked for; they are moved if all of them were measured.
+    ``asked`` are the widest tables that were asked for; they are moved if all of them were
+    measured.
     """
 
     measured: NoisyTables
@@ -153,7 +228,13 @@ class Modelled:
     @cached_property
     def _refits(self) -> list[tuple[Mixture, list[FloatArray]]]:
         noise = np.random.default_rng(_SEED)
-        added = [[table.std * noise.standard_normal(table.counts.shape) for table in self.measured.tables] for _ in range(_REFITS)]
+        added = [
+            [
+                table.std * noise.standard_normal(table.counts.shape)
+                for table in self.measured.tables
+            ]
+            for _ in range(_REFITS)
+        ]
         return list(zip(self.measured.refitted(self.mixture, added), added, strict=True))
 
     @cached_property
@@ -165,22 +246,50 @@ class Modelled:
         sums, total = np.zeros((5, 3, len(_SIZES) + 1)), self.measured.total
         for index, table in enumerate(self.measured.tables):
             fit = total * _binned(self.mixture, table)
-            moved = [(total * _binned(refit, table) - fit, more[index]) for refit, more in self._refits]
+            moved = [
+                (total * _binned(refit, table) - fit, more[index]) for refit, more in self._refits
+            ]
             follows = np.mean([change * more for change, more in moved], axis=0)
             spread = np.mean([change**2 for change, _ in moved], axis=0)
-            variance, size = np.full(fit.shape, table.std**2), np.searchsorted(_SIZES, fit).reshape(-1)
-            for tally, values in zip(sums, (np.ones(fit.shape), (table.counts - fit) ** 2, follows, variance, spread), strict=True):
-                tally[len(table.attributes) - 1] += np.bincount(size, values.reshape(-1), len(_SIZES) + 1)
+            variance, size = (
+                np.full(fit.shape, table.std**2),
+                np.searchsorted(_SIZES, fit).reshape(-1),
+            )
+            for tally, values in zip(
+                sums,
+                (np.ones(fit.shape), (table.counts - fit) ** 2, follows, variance, spread),
+                strict=True,
+            ):
+                tally[len(table.attributes) - 1] += np.bincount(
+                    size, values.reshape(-1), len(_SIZES) + 1
+                )
         many, gap, follows, noise, spread = sums
-        doubt = np.sqrt(self.measured.of_squares / np.maximum(many, 1)) * noise  # the standard error of a sum of squared noise
-        kept = np.clip(1 - np.maximum(noise - follows, 0) * (1 + 2 * doubt / np.maximum(noise, 1e-9)) / np.maximum(gap, 1e-9), 0, 1)
+        doubt = (
+            np.sqrt(self.measured.of_squares / np.maximum(many, 1)) * noise
+        )  # the standard error of a sum of squared noise
+        kept = np.clip(
+            1
+            - np.maximum(noise - follows, 0)
+            * (1 + 2 * doubt / np.maximum(noise, 1e-9))
+            / np.maximum(gap, 1e-9),
+            0,
+            1,
+        )
         kept = np.maximum(kept - _NOT_KEPT, 0) / (1 - _NOT_KEPT)
-        above = np.sqrt(5 / np.maximum(many - 2, 1)) * noise  # more standard errors where few cells tell the risk, which may look like none
+        above = (
+            np.sqrt(5 / np.maximum(many - 2, 1)) * noise
+        )  # more standard errors where few cells tell the risk, which may look like none
         risk = (1 - kept) ** 2 * gap + (2 * kept - 1) * noise + 2 * (1 - kept) * follows + above
-        explained = (1 - kept) ** 2 * spread + kept**2 * noise + 2 * kept * (1 - kept) * np.maximum(follows, 0)
+        explained = (
+            (1 - kept) ** 2 * spread
+            + kept**2 * noise
+            + 2 * kept * (1 - kept) * np.maximum(follows, 0)
+        )
         return kept, np.maximum(risk - explained, 0) / np.maximum(many, 1)
 
-    def _cells(self, names: Names, mixture: Mixture, noise: Sequence[FloatArray] | None = None) -> FloatArray:
+    def _cells(
+        self, names: Names, mixture: Mixture, noise: Sequence[FloatArray] | None = None
+    ) -> FloatArray:
         """Return a table by a model, moved towards what was measured, all cells of a bin by one factor."""
         cells = self.measured.counts(mixture, names)
         index = self._indices.get(tuple(self.measured.names.index(name) for name in names))
@@ -192,12 +301,19 @@ class Modelled:
             np.searchsorted(_SIZES, self.measured.total * _binned(self.mixture, table)),
         )
         beside = table.counts - fit if noise is None else table.counts + noise[index] - fit
-        return cells * _over_cells(1 + self._like[0][len(names) - 1][size] * beside / np.maximum(fit, 1e-12), table, cells.shape)
+        return cells * _over_cells(
+            1 + self._like[0][len(names) - 1][size] * beside / np.maximum(fit, 1e-12),
+            table,
+            cells.shape,
+        )
 
     @cached_property
     def _moves(self) -> bool:
         """Whether all of the widest tables asked for were measured (pairs always are, where both attributes have several cells)."""
-        return all(len(table) <= 2 or tuple(map(self.measured.names.index, table)) in self._indices for table in self.asked)
+        return all(
+            len(table) <= 2 or tuple(map(self.measured.names.index, table)) in self._indices
+            for table in self.asked
+        )
 
     @cached_property
     def _indices(self) -> dict[tuple[int, ...], int]:
@@ -206,52 +322,80 @@ class Modelled:
     @cached_property
     def _tables(self) -> LocallyNonNegative:
         """The published tables: never negative, and in agreement."""
-        names, parts, precision = self.measured.names, dict[Names, FloatArray](), dict[Names, float]()
+        names, parts, precision = (
+            self.measured.names,
+            dict[Names, FloatArray](),
+            dict[Names, float](),
+        )
         several = [(name,) for name in names if any(name in table for table in self.asked)]
         pairs = dict.fromkeys(pair for table in self.asked for pair in combinations(table, 2))
         for table in [*several, *pairs, *(table for table in self.asked if len(table) == 3)]:
             for tau, part in residual_parts(self._cells(table, self.mixture), table).items():
                 index = self._indices.get(tuple(names.index(name) for name in tau))
                 if tau not in parts:
-                    parts[tau], precision[tau] = part, 1.0 if index is None else 1 / self.measured.tables[index].std ** 2
+                    parts[tau], precision[tau] = (
+                        part,
+                        1.0 if index is None else 1 / self.measured.tables[index].std ** 2,
+                    )
         parts[()] = np.array(self.measured.total)
-        return nearest_tables(parts, precision, {name: len(parts[name,]) for (name,) in several}, list(self.asked))
+        return nearest_tables(
+            parts, precision, {name: len(parts[name,]) for (name,) in several}, list(self.asked)
+        )
 
     def estimate(self, product: Product) -> Answer:
         """Return answers with the error by noise, from refits, and beyond it what cells of like size are estimated to miss."""
         names, measured = product.attributes, self.measured
         modelled = along_each(product.operators, self._cells(names, self.mixture))
-        moved = [along_each(product.operators, self._cells(names, refit, more)) - modelled for refit, more in self._refits]
+        moved = [
+            along_each(product.operators, self._cells(names, refit, more)) - modelled
+            for refit, more in self._refits
+        ]
         within = self._moves and any(set(names) <= set(table) for table in self.asked)
         table = self._tables.marginal if within else partial(self.measured.counts, self.mixture)
-        values = along_each(product.operators, as_stated(table, names, self.impossible, self.public))
-        noise = np.mean(np.square(moved), axis=0) + (values / measured.total * measured.total_std) ** 2
+        values = along_each(
+            product.operators, as_stated(table, names, self.impossible, self.public)
+        )
+        noise = (
+            np.mean(np.square(moved), axis=0) + (values / measured.total * measured.total_std) ** 2
+        )
         answer = Answer(values, np.sqrt(np.maximum(noise, 1e-12)), np.sqrt(self._missed(product)))
         return _stated(answer, product, self.impossible, self.public)
 
     def _missed(self, product: Product) -> FloatArray:
         """Return variances of answers beyond those of refits, by size class, with typical ones for what was not measured."""
-        # These are chance, a part of the cell itself, and for cells of a bin that all of its rows are in one of them.
+        # These are chance, a part of the cell itself, and for cells of a bin that all of its rows
+        # are in one of them.
         names = product.attributes
         if not names:
             return np.zeros(product.shape)
         cells = self.measured.counts(self.mixture, names)
-        index, missed = self._indices.get(tuple(self.measured.names.index(name) for name in names)), self._like[1]
+        index, missed = (
+            self._indices.get(tuple(self.measured.names.index(name) for name in names)),
+            self._like[1],
+        )
         untold = cells + np.square(_UNSEEN * cells)
         if index is None:
             cells = (
-                missed[min(len(names), max(len(table.attributes) for table in self.measured.tables)) - 1][np.searchsorted(_SIZES, cells)]
+                missed[
+                    min(len(names), max(len(table.attributes) for table in self.measured.tables))
+                    - 1
+                ][np.searchsorted(_SIZES, cells)]
                 + untold
             )
         else:
             table = self.measured.tables[index]
             fit = self.measured.total * _binned(self.mixture, table)
-            missed_of = missed[len(names) - 1][np.searchsorted(_SIZES, fit)] / np.maximum(_of_bins(cells**2, table.starts), 1e-24)
+            missed_of = missed[len(names) - 1][np.searchsorted(_SIZES, fit)] / np.maximum(
+                _of_bins(cells**2, table.starts), 1e-24
+            )
             bins = _of_bins(np.ones(cells.shape), table.starts), fit, missed_of
             widths, held, of_bins = (_over_cells(of, table, cells.shape) for of in bins)
             likely = cells + _EVEN_BINS * (held / widths - cells)
-            # As if what a bin's count misses were of each cell by itself, and all of its rows in one of them.
-            cells = of_bins * cells**2 + np.where(widths == 1, 0.0, untold + likely * (held - likely))
+            # As if what a bin's count misses were of each cell by itself, and all of its rows in
+            # one of them.
+            cells = of_bins * cells**2 + np.where(
+                widths == 1, 0.0, untold + likely * (held - likely)
+            )
         return np.abs(along_each(product.operators, cells))
 
 
@@ -273,15 +417,30 @@ def _of_bins(cells: FloatArray, starts: Sequence[IntArray]) -> FloatArray:
     return cells
 
 
-def _stated(answer: Answer, product: Product, impossible: Sequence[Combination], public: Sequence[PublicCounts]) -> Answer:
+def _stated(
+    answer: Answer,
+    product: Product,
+    impossible: Sequence[Combination],
+    public: Sequence[PublicCounts],
+) -> Answer:
     """Set answers about impossible cells alone to 0, and their errors and those of public answers too."""
     if not impossible and not public:
         return answer
     cells = [product.domain.kind(name).size for name in product.attributes]
-    never = along_each(product.operators, possible_cells(impossible, product.attributes, cells).astype(np.float64)) == 0
+    never = (
+        along_each(
+            product.operators,
+            possible_cells(impossible, product.attributes, cells).astype(np.float64),
+        )
+        == 0
+    )
     known = never | any(table.answers(product) for table in public)
-    missed = None if answer.approximation_std is None else np.where(known, 0.0, answer.approximation_std)
-    return Answer(np.where(never, 0.0, answer.values), np.where(known, 0.0, answer.noise_std), missed)
+    missed = (
+        None if answer.approximation_std is None else np.where(known, 0.0, answer.approximation_std)
+    )
+    return Answer(
+        np.where(never, 0.0, answer.values), np.where(known, 0.0, answer.noise_std), missed
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,7 +453,10 @@ class Moved:
 
     @cached_property
     def _sizes(self) -> dict[str, int]:
-        asked, domain = {*chain.from_iterable(self.tables)}, self.least_squares.observation.measurements.domain
+        asked, domain = (
+            {*chain.from_iterable(self.tables)},
+            self.least_squares.observation.measurements.domain,
+        )
         return {name: domain.kind(name).size for name in domain.names if name in asked}
 
     @cached_property
@@ -308,8 +470,14 @@ class Moved:
 
     def _cells_of(self, parts: Mapping[Names, FloatArray]) -> dict[Names, FloatArray]:
         """Make the tables of every attribute alone, and those asked for, from components."""
-        fitted = [*((name,) for name in self._sizes), *(names for names in self.tables if len(names) > 1)]
-        return {names: from_residual_parts(parts, names, [self._sizes[name] for name in names]) for names in fitted}
+        fitted = [
+            *((name,) for name in self._sizes),
+            *(names for names in self.tables if len(names) > 1),
+        ]
+        return {
+            names: from_residual_parts(parts, names, [self._sizes[name] for name in names])
+            for names in fitted
+        }
 
     @cached_property
     def measured(self) -> NoisyTables:
@@ -319,10 +487,21 @@ class Moved:
             variance = 0.0
             for tau in subsets(names):
                 sizes, precision = [self._sizes[name] for name in tau], self._precision[tau]
-                variance += math.prod(n - 1 for n in sizes) * (1 / precision if precision > 0 else 0.0) * math.prod(sizes)
+                variance += (
+                    math.prod(n - 1 for n in sizes)
+                    * (1 / precision if precision > 0 else 0.0)
+                    * math.prod(sizes)
+                )
             possible = np.where(possible_cells(self.impossible, names, counts.shape), counts, 0.0)
             std = math.sqrt(max(variance / counts.size**2, 1e-9))
-            tables.append(NoisyTable(tuple(map(names_of.index, names)), tuple(map(np.arange, counts.shape)), possible, std))
+            tables.append(
+                NoisyTable(
+                    tuple(map(names_of.index, names)),
+                    tuple(map(np.arange, counts.shape)),
+                    possible,
+                    std,
+                )
+            )
         return NoisyTables.from_tables(names_of, tables, self.least_squares.public)
 
     @cached_property
@@ -337,31 +516,55 @@ class Moved:
         parts, precision, model = self._parts, self._precision, self._of_model(self.mixture)
         several = [tau for tau in parts if len(tau) > 1 and precision[tau] > 0]
         dimensions = np.array([math.prod(n - 1 for n in parts[tau].shape) for tau in several])
-        gaps = np.array([precision[tau] * float(((parts[tau] - model[tau]) ** 2).sum()) for tau in several])
-        over = gaps / np.maximum(dimensions * gaps.sum() / max(dimensions.sum(), 1), 1e-9) - 3 * np.sqrt(2 / dimensions)
+        gaps = np.array(
+            [precision[tau] * float(((parts[tau] - model[tau]) ** 2).sum()) for tau in several]
+        )
+        over = gaps / np.maximum(
+            dimensions * gaps.sum() / max(dimensions.sum(), 1), 1e-9
+        ) - 3 * np.sqrt(2 / dimensions)
         return dict(zip(several, np.maximum(over, 1.0).tolist(), strict=True))
 
-    def _between(self, parts: Mapping[Names, FloatArray], model: Mapping[Names, FloatArray], way: float) -> LocallyNonNegative:
+    def _between(
+        self, parts: Mapping[Names, FloatArray], model: Mapping[Names, FloatArray], way: float
+    ) -> LocallyNonNegative:
         """Return tables that lie a part of the way from least squares to a model: never negative, and in agreement."""
-        moved = {tau: parts[tau] + way / over * (model[tau] - parts[tau]) for tau, over in self._over.items()}
+        moved = {
+            tau: parts[tau] + way / over * (model[tau] - parts[tau])
+            for tau, over in self._over.items()
+        }
         return nearest_tables({**parts, **moved}, self._precision, self._sizes, list(self.tables))
 
     @cached_property
     def _published(self) -> tuple[float, LocallyNonNegative, float]:
         """The part of the way to the model with least estimated risk, the tables there, and their squared error in units of noise."""
         parts, precision, random = self._parts, self._precision, np.random.default_rng(_SEED)
-        deviation = {tau: math.sqrt(1 / precision[tau]) if precision[tau] > 0 else 0.0 for tau in parts}
+        deviation = {
+            tau: math.sqrt(1 / precision[tau]) if precision[tau] > 0 else 0.0 for tau in parts
+        }
         model = self._of_model(self.mixture)
 
         def scaled(some: Mapping[Names, FloatArray]) -> FloatArray:
             """Join all components that are moved, in units of their noise."""
-            return np.concatenate([np.zeros(0), *(math.sqrt(precision[tau]) * some[tau].reshape(-1) for tau in self._over)])
+            return np.concatenate(
+                [
+                    np.zeros(0),
+                    *(math.sqrt(precision[tau]) * some[tau].reshape(-1) for tau in self._over),
+                ]
+            )
 
         noises = [
-            {tau: residual_parts(random.standard_normal(part.shape), tau)[tau] * deviation[tau] for tau, part in parts.items()}
+            {
+                tau: residual_parts(random.standard_normal(part.shape), tau)[tau] * deviation[tau]
+                for tau, part in parts.items()
+            }
             for _ in range(_REFITS)
         ]
-        refits = map(self._of_model, self.measured.refitted(self.mixture, [list(self._cells_of(noise).values()) for noise in noises]))
+        refits = map(
+            self._of_model,
+            self.measured.refitted(
+                self.mixture, [list(self._cells_of(noise).values()) for noise in noises]
+            ),
+        )
         noisier = [
             (scaled(noise), {tau: part + noise[tau] for tau, part in parts.items()}, refit)
             for noise, refit in zip(noises, refits, strict=True)
@@ -373,10 +576,14 @@ class Moved:
             base = scaled(_components(tables.marginal, self.tables))
             squares = float(((base - scaled(parts)) ** 2).sum())
             for noise, noisy, refit in noisier:
-                follows = scaled(_components(self._between(noisy, refit, way).marginal, self.tables)) - base
+                follows = (
+                    scaled(_components(self._between(noisy, refit, way).marginal, self.tables))
+                    - base
+                )
                 squares += 2 * float(follows @ noise) / _REFITS
             ways.append((squares / dimension - 1, way, tables))
-        # Stein's estimate for what is published: what is never negative follows less of the noise, where cells are empty.
+        # Stein's estimate for what is published: what is never negative follows less of the noise,
+        # where cells are empty.
         least, way, tables = min(ways, key=lambda tried: tried[:2])
         return way, tables, min(max(least + math.sqrt(2 / dimension), (1 - way) ** 2), 1.0)
 
@@ -387,18 +594,31 @@ class Moved:
         """Return answers from the published tables, and from the model to what lies in none of them."""
         names = product.attributes
         if not any(set(names) <= set(table) for table in self.tables):
-            return Modelled(self.measured, (), self.impossible, self.least_squares.public).estimate(product)
+            return Modelled(self.measured, (), self.impossible, self.least_squares.public).estimate(
+                product
+            )
         _, tables, left = self._published
-        values = along_each(product.operators, as_stated(tables.marginal, names, self.impossible, self.least_squares.public))
-        noise, even = self.least_squares.estimate(product).noise_std, self.measured.total / math.prod(self._sizes[name] for name in names)
-        # Large cells are moved by more than small ones, in proportion to what they hold or leave; attributes alone are least squares.
+        values = along_each(
+            product.operators,
+            as_stated(tables.marginal, names, self.impossible, self.least_squares.public),
+        )
+        noise, even = (
+            self.least_squares.estimate(product).noise_std,
+            self.measured.total / math.prod(self._sizes[name] for name in names),
+        )
+        # Large cells are moved by more than small ones, in proportion to what they hold or leave;
+        # attributes alone are least squares.
         held = np.clip(np.minimum(values, self.measured.total - values), _EVEN * even, None)
         missed = left * float((noise**2).mean()) / even * held
-        answer = Answer(values, noise, np.sqrt(missed) if len(names) > 1 else np.zeros(product.shape))
+        answer = Answer(
+            values, noise, np.sqrt(missed) if len(names) > 1 else np.zeros(product.shape)
+        )
         return _stated(answer, product, self.impossible, self.least_squares.public)
 
 
-def _components(table: Callable[[Names], FloatArray], tables: Iterable[Names]) -> dict[Names, FloatArray]:
+def _components(
+    table: Callable[[Names], FloatArray], tables: Iterable[Names]
+) -> dict[Names, FloatArray]:
     """Return the residual components of all tables."""
     parts: dict[Names, FloatArray] = {}
     for names in tables:
@@ -412,7 +632,9 @@ def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[Noi
     if isinstance(estimator, Modelled | Moved):
         return estimator.measured, estimator.measured.mixture()
     domain = workload[0].domain
-    asked = list(dict.fromkeys(product.attributes for product in workload if product.measure is None))
+    asked = list(
+        dict.fromkeys(product.attributes for product in workload if product.measure is None)
+    )
     names = tuple(name for name in domain.names if any(name in table for table in asked))
     if not names:
         raise InputError("Records need counts by at least one attribute; this release has none.")
@@ -428,12 +650,20 @@ def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[Noi
                 continue
             reason = str(error).rstrip(".")
             raise InputError(
-                f"Records need the counts of the cells of {table[0]}, which this release does not determine: {reason}. "
+                f"Records need the counts of the cells of {table[0]}, which this release does not "
+                f"determine: {reason}. "
                 f"Ask for the marginal of {table[0]} in the release."
             ) from None
         std = max(math.sqrt(float(np.mean(answer.std**2))), _LEAST_STD)
         positions = tuple(names.index(name) for name in table)
-        tables_made.append(NoisyTable(positions, tuple(np.arange(n) for n in product.shape), answer.values.reshape(product.shape), std))
+        tables_made.append(
+            NoisyTable(
+                positions,
+                tuple(np.arange(n) for n in product.shape),
+                answer.values.reshape(product.shape),
+                std,
+            )
+        )
     measured = NoisyTables.from_tables(names, tables_made)
     return measured, measured.mixture()
 
@@ -447,8 +677,9 @@ def records(
 ) -> IntArray:
     """Draw rows of codes from a model, shape (rows, attributes), in random order.
 
-    Rows with impossible combinations of codes are drawn again. Where a public group has too many rows, some of them get the codes of groups
-    with too few, in the attributes of the public counts alone.
+    Rows with impossible combinations of codes are drawn again. Where a public group has too many
+    rows, some of them get the codes of groups with too few, in the attributes of the public counts
+    alone.
     """
     codes = _drawn(mixture, rows, np.random.default_rng(seed))
     for again in range(_REDRAWN + 1):
@@ -458,25 +689,41 @@ def records(
         _refuse_endless(again, len(wrong))
         codes[wrong] = _drawn(mixture, len(wrong), np.random.default_rng([seed, 2, again]))
     for attributes, sums in public:
-        _hold(codes, list(attributes), sums, impossible, np.random.default_rng([seed, 3, *attributes]))
+        _hold(
+            codes, list(attributes), sums, impossible, np.random.default_rng([seed, 3, *attributes])
+        )
     return codes
 
 
 def _refuse_endless(again: int, wrong: int) -> None:
     if again == _REDRAWN:
-        raise InputError(f"{wrong} records had values that are said to be impossible, after {again} tries. Say fewer of them.")
+        raise InputError(
+            f"{wrong} records had values that are said to be impossible, after {again} tries. Say "
+            "fewer of them."
+        )
 
 
 def _hold(
-    codes: IntArray, attributes: list[int], sums: Sums, impossible: Sequence[Mapping[int, Sequence[int]]], random: np.random.Generator
+    codes: IntArray,
+    attributes: list[int],
+    sums: Sums,
+    impossible: Sequence[Mapping[int, Sequence[int]]],
+    random: np.random.Generator,
 ) -> None:
     """Change the codes of some attributes in as few rows as possible, in place, so that every group has its public share of the rows."""
     shape, exact = sums.counts.shape, sums.counts.reshape(-1) * (len(codes) / sums.counts.sum())
     wanted = np.floor(exact + 1e-9).astype(np.int64)
     wanted[np.argsort(wanted - exact, kind="stable")[: len(codes) - int(wanted.sum())]] += 1
     for again in range(_REDRAWN + 1):
-        coordinates = [groups[codes[:, attribute]] for attribute, groups in zip(attributes, sums.groups, strict=True)]
-        groups = np.ravel_multi_index(coordinates, shape) if coordinates else np.zeros(len(codes), dtype=np.int64)
+        coordinates = [
+            groups[codes[:, attribute]]
+            for attribute, groups in zip(attributes, sums.groups, strict=True)
+        ]
+        groups = (
+            np.ravel_multi_index(coordinates, shape)
+            if coordinates
+            else np.zeros(len(codes), dtype=np.int64)
+        )
         order = random.permutation(len(codes))
         order = order[np.argsort(groups[order], kind="stable")]
         begins = np.concatenate([[0], np.cumsum(np.bincount(groups, minlength=sums.counts.size))])
@@ -485,20 +732,33 @@ def _hold(
             return
         _refuse_endless(again, len(left))
         moved = codes[left]
-        for row, group in enumerate(random.permutation(np.repeat(np.arange(sums.counts.size), np.maximum(wanted - np.diff(begins), 0)))):
+        for row, group in enumerate(
+            random.permutation(
+                np.repeat(np.arange(sums.counts.size), np.maximum(wanted - np.diff(begins), 0))
+            )
+        ):
             if begins[group] < begins[group + 1]:  # copied from a row of that group
-                moved[row, attributes] = codes[order[random.integers(begins[group], begins[group + 1])], attributes]
+                moved[row, attributes] = codes[
+                    order[random.integers(begins[group], begins[group + 1])], attributes
+                ]
             else:
                 indices = np.unravel_index(group, shape)
-                moved[row, attributes] = [np.flatnonzero(group_of == at)[0] for group_of, at in zip(sums.groups, indices, strict=True)]
+                moved[row, attributes] = [
+                    np.flatnonzero(group_of == at)[0]
+                    for group_of, at in zip(sums.groups, indices, strict=True)
+                ]
         right = ~_impossible_rows(moved, impossible)
         codes[left[right]] = moved[right]
 
 
-def _impossible_rows(codes: IntArray, impossible: Sequence[Mapping[int, Sequence[int]]]) -> BoolArray:
+def _impossible_rows(
+    codes: IntArray, impossible: Sequence[Mapping[int, Sequence[int]]]
+) -> BoolArray:
     impossible_rows = np.zeros(len(codes), dtype=bool)
     for combination in impossible:
-        impossible_rows |= np.logical_and.reduce([np.isin(codes[:, attribute], values) for attribute, values in combination.items()])
+        impossible_rows |= np.logical_and.reduce(
+            [np.isin(codes[:, attribute], values) for attribute, values in combination.items()]
+        )
     return impossible_rows
 
 

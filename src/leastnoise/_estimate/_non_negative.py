@@ -1,25 +1,32 @@
 """Answers that look like counts: non-negative, monotone, whole numbers. Biased, so never in place of the unbiased ones.
 
-A table without levels is projected on a convex set. If the truth lies in the set, the projection is no farther from it than the unbiased
-table is, in Euclidean distance; sums of cells have no such guarantee. A marginal keeps its total, because clipping alone would add mass.
+A table without levels is projected on a convex set. If the truth lies in the set, the projection is
+no farther from it than the unbiased table is, in Euclidean distance; sums of cells have no such
+guarantee. A marginal keeps its total, because clipping alone would add mass.
 
-Tables with levels are made to agree from the total down, in time linear in the cells. One table has the cells of all others. It is built
-attribute by attribute and level by level: the estimates of the groups within each group are moved to the nearest numbers (least squares)
-that add up to it, none below 0 where that is asked for. Whole numbers are differences of rounded cumulative sums, so that each number, and
-the sum of any run of neighbours, changes by less than one. All tables are sums of the last one, so they agree.
+Tables with levels are made to agree from the total down, in time linear in the cells. One table has
+the cells of all others. It is built attribute by attribute and level by level: the estimates of the
+groups within each group are moved to the nearest numbers (least squares) that add up to it, none
+below 0 where that is asked for. Whole numbers are differences of rounded cumulative sums, so that
+each number, and the sum of any run of neighbours, changes by less than one. All tables are sums of
+the last one, so they agree.
 
-The joint table has cells by non-negative least squares: those that explain all measurements best, none of them below 0.
+The joint table has cells by non-negative least squares: those that explain all measurements best,
+none of them below 0.
 
     minimise  f(x) = 1/2 x^T M x - b^T x   subject to  x >= 0, the sum of x fixed to its unbiased estimate
 
-with M and b of ``accuracy.Joint``. Cells get nearer to the truth; sums of cells need not. The total is fixed because, where measurements
-hold it weakly, the noise that is cut off below 0 would come back as mass. Method: projected gradients in the metric of the diagonal of M,
-with Nesterov's momentum, restarted where it points uphill. Stop rule: a duality gap. With g the gradient at x, f(x) - f* is at most x^T g -
-(sum) * min g, the linear bound on the simplex, and every answer q x is within sqrt(2 (f(x) - f*)) of its unbiased standard error of the
-exact minimiser's.
+with M and b of ``accuracy.Joint``. Cells get nearer to the truth; sums of cells need not. The total
+is fixed because, where measurements hold it weakly, the noise that is cut off below 0 would come
+back as mass. Method: projected gradients in the metric of the diagonal of M, with Nesterov's
+momentum, restarted where it points uphill. Stop rule: a duality gap. With g the gradient at x, f(x)
+- f* is at most x^T g - (sum) * min g, the linear bound on the simplex, and every answer q x is
+  within sqrt(2 (f(x) - f*)) of its unbiased standard error of the exact minimiser's.
 
-Source: projection on a simplex: Held, Wolfe, Crowder 1974, Michelot 1986; isotonic regression on prefix sums: Hay et al. 2010; Li et al.,
-VLDB Journal 2015 (non-negative inference); Nesterov 1983; O'Donoghue and Candes 2015 for the restart.
+Source: projection on a simplex: Held, Wolfe, Crowder 1974, Michelot 1986; isotonic regression on
+    prefix sums: Hay et al. 2010; Li et al.,
+VLDB Journal 2015 (non-negative inference); Nesterov 1983; O'Donoghue and Candes 2015 for the
+restart.
 """
 
 import math
@@ -57,7 +64,11 @@ class Agreed:
 
     def values(self, product: Product) -> Array:
         """Return the answers to a table on some of the finest table's attributes."""
-        without = tuple(axis for axis, name in enumerate(self.finest.attributes) if name not in product.attributes)
+        without = tuple(
+            axis
+            for axis, name in enumerate(self.finest.attributes)
+            if name not in product.attributes
+        )
         return along_each(product.operators, self.cells.sum(axis=without))
 
 
@@ -69,7 +80,14 @@ def finest_table(products: Sequence[Product]) -> Product | None:
     return largest if within and leveled and largest.is_marginal and not largest.of_units else None
 
 
-def agree(estimator: Estimator, products: Sequence[Product], finest: Product, *, non_negative: bool, whole: bool) -> Agreed:
+def agree(
+    estimator: Estimator,
+    products: Sequence[Product],
+    finest: Product,
+    *,
+    non_negative: bool,
+    whole: bool,
+) -> Agreed:
     """Make the answers of all tables agree, in units of the measure."""
     paths = {name: [*_path(finest, products, name)] for name in finest.attributes}
     cells = estimator.estimate(replace(finest, attributes=(), query_sets=())).values
@@ -83,21 +101,47 @@ def agree(estimator: Estimator, products: Sequence[Product], finest: Product, *,
         for query_set, groups in paths[name]:
             chosen[name] = query_set
             names = tuple(each for each in finest.attributes if each in chosen)
-            step = replace(finest, attributes=names, query_sets=tuple(chosen[each] for each in names))
+            step = replace(
+                finest, attributes=names, query_sets=tuple(chosen[each] for each in names)
+            )
             parents = np.empty(int(groups.max()) + 1, dtype=np.int64)
             parents[groups] = before
             values = np.moveaxis(estimator.estimate(step).values, axis, 0)
-            cells = np.moveaxis(within(values, parents, np.moveaxis(cells, axis, 0), non_negative=non_negative, whole=whole), 0, axis)
+            cells = np.moveaxis(
+                within(
+                    values,
+                    parents,
+                    np.moveaxis(cells, axis, 0),
+                    non_negative=non_negative,
+                    whole=whole,
+                ),
+                0,
+                axis,
+            )
             before = groups
     return Agreed(finest, cells.astype(np.int64) if whole else cells)
 
 
-def _path(finest: Product, products: Sequence[Product], name: str) -> Iterator[tuple[QuerySet, IntArray]]:
+def _path(
+    finest: Product, products: Sequence[Product], name: str
+) -> Iterator[tuple[QuerySet, IntArray]]:
     """Yield the levels asked for along an attribute with the group of every cell, coarsest first; only the cells if levels do not nest."""
     size, asked = finest.domain.kind(name).size, {}
     for product in products:
-        asked.update({q: o for n, q, o in zip(product.attributes, product.query_sets, product.operators, strict=True) if n == name})
-    asked = {query_set: operator for query_set, operator in asked.items() if partition(operator) is not None}
+        asked.update(
+            {
+                q: o
+                for n, q, o in zip(
+                    product.attributes, product.query_sets, product.operators, strict=True
+                )
+                if n == name
+            }
+        )
+    asked = {
+        query_set: operator
+        for query_set, operator in asked.items()
+        if partition(operator) is not None
+    }
     levels = nested_levels(size, asked.values())
     if levels is not None:
         of_level = {levels.level(operator): query_set for query_set, operator in asked.items()}
@@ -106,7 +150,9 @@ def _path(finest: Product, products: Sequence[Product], name: str) -> Iterator[t
     yield identity(), np.arange(size)
 
 
-def within(values: FloatArray, parents: IntArray, sums: FloatArray, *, non_negative: bool, whole: bool) -> FloatArray:
+def within(
+    values: FloatArray, parents: IntArray, sums: FloatArray, *, non_negative: bool, whole: bool
+) -> FloatArray:
     """Return the numbers nearest to ``values`` that add up, along the first axis, to the sum of each group, given by ``parents``."""
     order = np.argsort(parents, kind="stable")
     parents, values = parents[order], values[order]
@@ -114,7 +160,9 @@ def within(values: FloatArray, parents: IntArray, sums: FloatArray, *, non_negat
     kept = np.ones(values.shape, dtype=np.bool_)
     while True:
         number = np.add.reduceat(kept, starts, axis=0, dtype=np.int64)
-        moved = (np.add.reduceat(np.where(kept, values, 0.0), starts, axis=0) - sums) / np.maximum(number, 1)
+        moved = (np.add.reduceat(np.where(kept, values, 0.0), starts, axis=0) - sums) / np.maximum(
+            number, 1
+        )
         nearest = values - moved[parents]
         below = kept & (nearest <= 0.0)
         if not non_negative or not below.any():
@@ -137,13 +185,18 @@ def onto_simplex(cells: FloatArray, total: float) -> FloatArray:
     """Return the nearest non-negative cells with a given sum, in Euclidean distance."""
     if not total > 0 or cells.size == 0:
         return np.zeros_like(cells, dtype=np.float64)
-    return onto_simplices(cells.reshape(-1, 1), np.ones((cells.size, 1)), np.array([total])).reshape(cells.shape)
+    return onto_simplices(
+        cells.reshape(-1, 1), np.ones((cells.size, 1)), np.array([total])
+    ).reshape(cells.shape)
 
 
-def onto_simplices(x: FloatArray, weights: FloatArray, sums: FloatArray, near: BoolArray | None = None) -> FloatArray:
+def onto_simplices(
+    x: FloatArray, weights: FloatArray, sums: FloatArray, near: BoolArray | None = None
+) -> FloatArray:
     """Return for every column of x the nearest y >= 0 of a given sum, distances weighted by cell; ``near`` guesses where y is above 0."""
-    # y = max(0, x - shift / weight). Its sum falls with the shift, convex and in straight pieces, so Newton's method from any set of cells
-    # ends at the right shift; from the second set on each lies within the one before.
+    # y = max(0, x - shift / weight). Its sum falls with the shift, convex and in straight pieces,
+    # so Newton's method from any set of cells ends at the right shift; from the second set on each
+    # lies within the one before.
     inverse, wanted = 1 / weights, np.where(sums > 0, sums, 1.0)
     above = np.ones(x.shape, dtype=np.bool_) if near is None else near | ~near.any(axis=0)
     allowed: BoolArray | bool = True
@@ -165,7 +218,9 @@ def projection_method(product: Product) -> str:
         return "marginal"
     if [q for q in product.query_sets if q != identity()] == [prefix()]:
         return "prefix"
-    return "clip" if all(has_no_negative_entry(operator) for operator in product.operators) else "none"
+    return (
+        "clip" if all(has_no_negative_entry(operator) for operator in product.operators) else "none"
+    )
 
 
 def monotone(answers: FloatArray, axis: int) -> FloatArray:
@@ -179,7 +234,9 @@ def monotone(answers: FloatArray, axis: int) -> FloatArray:
     return np.moveaxis(np.maximum(lines, 0.0), -1, axis)
 
 
-def non_negative(product: Product, answers: FloatArray, public: Sequence[PublicCounts] = ()) -> FloatArray | None:
+def non_negative(
+    product: Product, answers: FloatArray, public: Sequence[PublicCounts] = ()
+) -> FloatArray | None:
     """Return the non-negative version of one table, None if it has none; a marginal keeps its total, or gets the sums that are public."""
     method = projection_method(product)
     if method == "marginal":
@@ -190,9 +247,15 @@ def non_negative(product: Product, answers: FloatArray, public: Sequence[PublicC
     return np.maximum(answers, 0.0) if method == "clip" else None
 
 
-def whole_numbers(product: Product, answers: FloatArray, public: Sequence[PublicCounts] = ()) -> IntArray:
+def whole_numbers(
+    product: Product, answers: FloatArray, public: Sequence[PublicCounts] = ()
+) -> IntArray:
     """Return the table in whole numbers; a marginal keeps its rounded total, or gets the sums that are public."""
-    return whole_with_sums(answers, product, public) if product.is_marginal else np.rint(answers).astype(np.int64)
+    return (
+        whole_with_sums(answers, product, public)
+        if product.is_marginal
+        else np.rint(answers).astype(np.int64)
+    )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -209,13 +272,19 @@ class NonNegativeCells:
 
     def estimate(self, product: Product) -> Answer:
         """Return the answers that these cells give to a product, with simulated errors."""
-        # The errors are those of releases that are simulated with these cells as the truth: ``noise_std`` is the standard deviation,
-        # ``approximation_std`` the size of the bias, ``std`` the root mean square error. The true errors depend on the true cells, which
-        # are not known: this is their value at the estimate (a parametric bootstrap), not a promise made before the data were seen. Its own
-        # Monte Carlo error is about 1 / sqrt(2 repetitions).
+        # The errors are those of releases that are simulated with these cells as the truth:
+        # ``noise_std`` is the standard deviation, ``approximation_std`` the size of the bias,
+        # ``std`` the root mean square error. The true errors depend on the true cells, which are
+        # not known: this is their value at the estimate (a parametric bootstrap), not a promise
+        # made before the data were seen. Its own Monte Carlo error is about 1 / sqrt(2
+        # repetitions).
         if product.measure == self.measure:
             self._known.require(product)
-        values, bias, square = self.values(product), np.zeros(product.shape), np.zeros(product.shape)
+        values, bias, square = (
+            self.values(product),
+            np.zeros(product.shape),
+            np.zeros(product.shape),
+        )
         for batch in self._simulations:
             for column in batch.T:
                 error = self.values(product, column.reshape(self.joint.shape)) - values
@@ -226,11 +295,24 @@ class NonNegativeCells:
     def values(self, product: Product, cells: FloatArray | None = None) -> FloatArray:
         """Return the answers alone, shape ``product.shape``, from other cells of the joint table if they are given."""
         # An attribute of one cell has nothing to tell, so the joint table may be without it.
-        added = [axis for axis, name in enumerate(product.attributes) if name not in self.joint.names]
-        if product.measure != self.measure or any(product.domain.kind(product.attributes[axis]).size > 1 for axis in added):
-            raise refuse("product", product.name, f"one of {self.measure or 'counts'} on {', '.join(self.joint.names)}")
-        summed = tuple(axis for axis, name in enumerate(self.joint.names) if name not in product.attributes)
-        return along_each(product.operators, np.expand_dims((self.cells if cells is None else cells).sum(axis=summed), tuple(added)))
+        added = [
+            axis for axis, name in enumerate(product.attributes) if name not in self.joint.names
+        ]
+        if product.measure != self.measure or any(
+            product.domain.kind(product.attributes[axis]).size > 1 for axis in added
+        ):
+            raise refuse(
+                "product",
+                product.name,
+                f"one of {self.measure or 'counts'} on {', '.join(self.joint.names)}",
+            )
+        summed = tuple(
+            axis for axis, name in enumerate(self.joint.names) if name not in product.attributes
+        )
+        return along_each(
+            product.operators,
+            np.expand_dims((self.cells if cells is None else cells).sum(axis=summed), tuple(added)),
+        )
 
     @cached_property
     def _known(self) -> Known:
@@ -245,27 +327,52 @@ class NonNegativeCells:
         for start in range(0, self.repetitions, step):
             columns = min(step, self.repetitions - start)
             parts = equations(self.plan, self.measure, centred=False)
-            drawn = [part.values(noise(self.plan, part.index, columns, generator)) for part in parts]
+            drawn = [
+                part.values(noise(self.plan, part.index, columns, generator)) for part in parts
+            ]
             batches.append(non_negative_cells(self.joint, exact + self.joint.gather(drawn), GAP)[0])
         return batches
 
 
-def nnls(observation: Observation, *, measure: str | None = None, gap: float = GAP, known: Known | None = None) -> NonNegativeCells:
+def nnls(
+    observation: Observation,
+    *,
+    measure: str | None = None,
+    gap: float = GAP,
+    known: Known | None = None,
+) -> NonNegativeCells:
     """Return the non-negative least squares cells of an observation, beside the unbiased estimate and never in its place.
 
-    ``known`` is the covariance of least squares on the same measurements, which decides what can be asked, if the caller has it.
+    ``known`` is the covariance of least squares on the same measurements, which decides what can be
+    asked, if the caller has it.
     """
     plan = observation.measurements
     entries = equations(plan, measure, centred=False)
     joint = Joint.of(plan.domain, [(entry.block, entry.variance) for entry in entries])
     if not joint.cells <= MOST_CELLS:
-        raise refuse("the joint table of non-negative least squares", f"{joint.cells} cells", f"at most {MOST_CELLS}")
-    values = [entry.values(observation.values[entry.index]).astype(float)[:, None] / plan.grid for entry in entries]
+        raise refuse(
+            "the joint table of non-negative least squares",
+            f"{joint.cells} cells",
+            f"at most {MOST_CELLS}",
+        )
+    values = [
+        entry.values(observation.values[entry.index]).astype(float)[:, None] / plan.grid
+        for entry in entries
+    ]
     cells, reached = non_negative_cells(joint, joint.gather(values), gap)
-    return NonNegativeCells(plan=plan, joint=joint, cells=cells.reshape(joint.shape), gap=reached, measure=measure, known=known)
+    return NonNegativeCells(
+        plan=plan,
+        joint=joint,
+        cells=cells.reshape(joint.shape),
+        gap=reached,
+        measure=measure,
+        known=known,
+    )
 
 
-def noise(plan: Measurements, index: int, columns: int, generator: np.random.Generator) -> FloatArray:
+def noise(
+    plan: Measurements, index: int, columns: int, generator: np.random.Generator
+) -> FloatArray:
     """Simulate noise of a block's rows, shape (rows, columns), with the plan's distribution but a generator that protects nobody."""
     block = plan.blocks[index]
     scales = (float(block.scale) * plan.grid / block.scaling())[:, None] * np.ones(columns)
@@ -278,8 +385,12 @@ def noise(plan: Measurements, index: int, columns: int, generator: np.random.Gen
 def non_negative_cells(joint: Joint, b: FloatArray, gap: float) -> tuple[FloatArray, float]:
     """Minimise f for columns b of shape (cells, columns), in a bounded number of steps: the cells, and the largest gap that is left."""
     unbiased, diagonal = joint.solve(b, "the unbiased estimate"), joint.diagonal()
-    sums, weights = np.maximum(unbiased.sum(axis=0), 0.0), np.maximum(diagonal, 1e-12 * float(diagonal.max()))[:, None]
-    # A little more than the largest eigenvalue of D^-1/2 M D^-1/2, by power iteration from a positive start.
+    sums, weights = (
+        np.maximum(unbiased.sum(axis=0), 0.0),
+        np.maximum(diagonal, 1e-12 * float(diagonal.max()))[:, None],
+    )
+    # A little more than the largest eigenvalue of D^-1/2 M D^-1/2, by power iteration from a
+    # positive start.
     scale = np.sqrt(weights)
     vector, bound = scale / np.linalg.norm(scale), 1.0
     for _ in range(60):

@@ -1,9 +1,11 @@
 """Answers from what a data-aware mechanism measured on a table of two attributes, with the two parts of their error.
 
-The cells fall into blocks that are taken for even. The noise is that of least squares given the blocks, exact and before any bounds. The
-approximation is estimated: a part is taken to be as uneven inside as it and its neighbours differ beyond their noise.
+The cells fall into blocks that are taken for even. The noise is that of least squares given the
+blocks, exact and before any bounds. The approximation is estimated: a part is taken to be as uneven
+inside as it and its neighbours differ beyond their noise.
 
-Cells are in an order in which every block is a run; a layer of blocks is given by their first cells. All numbers are public.
+Cells are in an order in which every block is a run; a layer of blocks is given by their first
+cells. All numbers are public.
 """
 
 import math
@@ -32,30 +34,47 @@ def laplace_variances(scales: FloatArray) -> FloatArray:
 
 def nested_blocks(starts: Sequence[IntArray], variances: Sequence[FloatArray]) -> LevelInverse:
     """Return the inverse for layers of blocks, finest first, each joining blocks of the one before; infinite variances: not measured."""
-    groups = [*(np.searchsorted(layer, starts[0], side="right") - 1 for layer in starts), np.zeros(len(starts[0]), dtype=np.int64)]
-    parents = tuple(coarse[np.flatnonzero(np.diff(fine, prepend=-1))] for fine, coarse in pairwise(groups))
+    groups = [
+        *(np.searchsorted(layer, starts[0], side="right") - 1 for layer in starts),
+        np.zeros(len(starts[0]), dtype=np.int64),
+    ]
+    parents = tuple(
+        coarse[np.flatnonzero(np.diff(fine, prepend=-1))] for fine, coarse in pairwise(groups)
+    )
     return LevelInverse(Levels(parents), (*(1 / variance for variance in variances), 0.0))
 
 
 def block_counts(known: LevelInverse, values: Sequence[IntArray | FloatArray]) -> FloatArray:
     """Return least-squares counts of the finest blocks from the values of all layers."""
     each = zip(known.precisions, values, known.levels.groups, strict=False)
-    return known.solve(np.asarray(sum((precision * value)[groups] for precision, value, groups in each)))
+    return known.solve(
+        np.asarray(sum((precision * value)[groups] for precision, value, groups in each))
+    )
 
 
 def kept_shares(
-    counts: FloatArray, variances: FloatArray, total: float, starts: IntArray, base: IntArray, levels: Sequence[IntArray]
+    counts: FloatArray,
+    variances: FloatArray,
+    total: float,
+    starts: IntArray,
+    base: IntArray,
+    levels: Sequence[IntArray],
 ) -> list[FloatArray]:
     """Return which share of the total, and of deviations from evenness by level, to keep for least errors of the finest blocks."""
-    # A factor for each first block and level: ``1 - (k - 2) / q``, at least 0, with q the sum of the k squared deviations in units of their
-    # noise. Where the first block is even q is about k, and next to nothing is kept; where its parts differ beyond the noise next to
-    # everything. Above the first blocks the table is one group, of which everything is kept where q is not what noise alone gives: above
-    # ``k + 2 sqrt(5 k)``, 5 the variance of squared Laplace noise. One heavy block would lose what many even ones gain. Of the total it is
-    # ``1 - 1 / q``: one that is not clear of its noise would be spread over all cells.
+    # A factor for each first block and level: ``1 - (k - 2) / q``, at least 0, with q the sum of
+    # the k squared deviations in units of their noise. Where the first block is even q is about k,
+    # and next to nothing is kept; where its parts differ beyond the noise next to everything. Above
+    # the first blocks the table is one group, of which everything is kept where q is not what noise
+    # alone gives: above ``k + 2 sqrt(5 k)``, 5 the variance of squared Laplace noise. One heavy
+    # block would lose what many even ones gain. Of the total it is ``1 - 1 / q``: one that is not
+    # clear of its noise would be spread over all cells.
     # Source: James and Stein 1961, the positive part.
     size = len(levels[-1])
     areas = np.diff(starts, append=size)
-    cells, variance = (np.append(0.0, np.cumsum(np.repeat(values / areas, areas))) for values in (counts, variances))
+    cells, variance = (
+        np.append(0.0, np.cumsum(np.repeat(values / areas, areas)))
+        for values in (counts, variances)
+    )
     factors = [np.array([max(1 - total / max(float(counts.sum()) ** 2, 1e-12), 0.0)])]
     for coarse, fine in pairwise(levels):
         first = np.searchsorted(fine, coarse)
@@ -69,7 +88,10 @@ def kept_shares(
         owner = np.searchsorted(base, coarse, side="right") - 1
         owner[end > np.append(base[1:], size)[owner]] = len(base)  # above the first blocks
         ratio = np.where(divided, deviation**2 / np.where(divided, noise, 1.0), 0.0)
-        number, q = (np.bincount(owner, values, len(base) + 1) for values in (divided.astype(np.float64), ratio))
+        number, q = (
+            np.bincount(owner, values, len(base) + 1)
+            for values in (divided.astype(np.float64), ratio)
+        )
         factor = np.where(number > 2, np.maximum(1 - (number - 2) / np.maximum(q, 1e-12), 0.0), 1.0)
         if q[-1] > number[-1] + 2 * math.sqrt(5 * number[-1]):
             factor[-1] = 1.0
@@ -77,7 +99,9 @@ def kept_shares(
     return factors
 
 
-def bounded_cells(cells: FloatArray, levels: Sequence[IntArray], kept: Sequence[FloatArray] | None = None) -> FloatArray:
+def bounded_cells(
+    cells: FloatArray, levels: Sequence[IntArray], kept: Sequence[FloatArray] | None = None
+) -> FloatArray:
     """Move cells so that no block, of one or two parts each, is below 0 or above the block it lies in; shares ``kept`` shrink first."""
     lengths = [np.diff(level, append=len(cells)) for level in levels]
     children = [np.searchsorted(fine, coarse) for coarse, fine in pairwise(levels)]
@@ -88,9 +112,14 @@ def bounded_cells(cells: FloatArray, levels: Sequence[IntArray], kept: Sequence[
     for level, first in enumerate(children):
         fine, total = sums[level + 1], sums[level]
         part, brood = lengths[level + 1][first] / lengths[level], np.diff(first, append=len(fine))
-        # The parts keep what the first has more than its share of the block, as far as the bounds allow.
+        # The parts keep what the first has more than its share of the block, as far as the bounds
+        # allow.
         deviation = fine[first] - total * part
-        left = np.clip(bounded * part + (deviation if kept is None else kept[level + 1] * deviation), 0.0, bounded)
+        left = np.clip(
+            bounded * part + (deviation if kept is None else kept[level + 1] * deviation),
+            0.0,
+            bounded,
+        )
         both = np.repeat(bounded - left, brood)
         both[first] = np.where(brood > 1, left, bounded)
         bounded = both
@@ -115,9 +144,17 @@ class Grid:
         """Estimate the parts from the observation of both rounds."""
         made = observation.measurements
         (first,), (second,) = (block.factors for block in made.blocks)
-        if not (isinstance(first.operator, Ordered) and isinstance(second.operator, Ordered) and len(second.attributes) == 2):
+        if not (
+            isinstance(first.operator, Ordered)
+            and isinstance(second.operator, Ordered)
+            and len(second.attributes) == 2
+        ):
             raise TypeError(type(first.operator))
-        coarse, ranges, order = first.operator.operator, second.operator.operator, second.operator.order
+        coarse, ranges, order = (
+            first.operator.operator,
+            second.operator.operator,
+            second.operator.order,
+        )
         if not (isinstance(coarse, Coarse) and isinstance(ranges, Ranges)):
             raise TypeError(type(ranges))
         # The first rows cover the cells one after the other; the others are groups.
@@ -125,14 +162,20 @@ class Grid:
         (on_base, on_parts), (base_noise, noise) = zip(
             *(
                 (value / made.grid, laplace_variances(float(block.scale) / factor.weights))
-                for value, block, factor in zip(observation.values, made.blocks, (first, second), strict=True)
+                for value, block, factor in zip(
+                    observation.values, made.blocks, (first, second), strict=True
+                )
             ),
             strict=True,
         )
         # Blocks of the first round that lie in one part are one.
         parts, base = ranges.low[:count], coarse.starts
         kept = np.flatnonzero(np.isin(base, parts))
-        base, on_base, base_noise = base[kept], np.add.reduceat(on_base, kept), np.add.reduceat(base_noise, kept)
+        base, on_base, base_noise = (
+            base[kept],
+            np.add.reduceat(on_base, kept),
+            np.add.reduceat(base_noise, kept),
+        )
         groups = np.union1d(ranges.low[count:], base)
         index = np.searchsorted(groups, ranges.low[count:])
         on_groups, group_noise = np.zeros(len(groups)), np.full(len(groups), np.inf)
@@ -143,10 +186,14 @@ class Grid:
         shares = None
         if shrunk:
             total = float(known.squares(np.ones((len(parts), 1)))[0])
-            shares = kept_shares(counts, noise[:count], total, parts, base, block_tree(*shape).starts)
+            shares = kept_shares(
+                counts, noise[:count], total, parts, base, block_tree(*shape).starts
+            )
         square = _differences(on_parts[:count], noise[:count], parts, base, counts)
         grid = Grid(second.attributes, shape, order, parts, known, counts, square, shares)
-        if not (np.isin(groups, parts).all() and (grid.areas == np.diff(parts, append=len(order))).all()):
+        if not (
+            np.isin(groups, parts).all() and (grid.areas == np.diff(parts, append=len(order))).all()
+        ):
             raise ValueError("blocks that are no rectangles")
         return grid
 
@@ -178,27 +225,42 @@ class Grid:
 
     def estimate(self, product: Product) -> Answer:
         """Return the answers of the bounded cells."""
-        # The noise is that of least squares given the blocks, before any bounds; the rest of the error is as if a part were as uneven
-        # inside as parts that lie together differ beyond noise, and what shrinking and the bounds changed. With the square of that change
-        # in it an interval of t standard errors holds whatever least squares holds with sqrt(t^2 - 1) of its own (Cauchy and Schwarz), so
-        # at a nominal 95% at least 90.8% of normal errors, wherever answers are moved to.
-        noise = self._by_queries(product, lambda mean, _: np.sqrt(np.maximum(self.known.squares(mean.T), 0.0)))
-        # Each part has its deviation in one cell, anywhere: its square times the variance of a query's entries.
-        uneven = self._by_queries(product, lambda mean, squares: np.maximum(squares - mean**2, 0.0) @ self.square)
+        # The noise is that of least squares given the blocks, before any bounds; the rest of the
+        # error is as if a part were as uneven inside as parts that lie together differ beyond
+        # noise, and what shrinking and the bounds changed. With the square of that change in it an
+        # interval of t standard errors holds whatever least squares holds with sqrt(t^2 - 1) of its
+        # own (Cauchy and Schwarz), so at a nominal 95% at least 90.8% of normal errors, wherever
+        # answers are moved to.
+        noise = self._by_queries(
+            product, lambda mean, _: np.sqrt(np.maximum(self.known.squares(mean.T), 0.0))
+        )
+        # Each part has its deviation in one cell, anywhere: its square times the variance of a
+        # query's entries.
+        uneven = self._by_queries(
+            product, lambda mean, squares: np.maximum(squares - mean**2, 0.0) @ self.square
+        )
         moved = self._asked(product, self.cells - self._even)
         return Answer(self._asked(product, self.cells), noise, np.sqrt(uneven + moved**2))
 
     def _operators(self, product: Product) -> list[Operator]:
         asked = dict(zip(product.attributes, product.operators, strict=True))
-        return [asked.get(name, Total(size)) for name, size in zip(self.attributes, self.shape, strict=True)]
+        return [
+            asked.get(name, Total(size))
+            for name, size in zip(self.attributes, self.shape, strict=True)
+        ]
 
     def _asked(self, product: Product, table: FloatArray) -> FloatArray:
         return along_each(self._operators(product), table).reshape(product.shape)
 
-    def _by_queries(self, product: Product, of_means: Callable[[FloatArray, FloatArray], FloatArray]) -> FloatArray:
+    def _by_queries(
+        self, product: Product, of_means: Callable[[FloatArray, FloatArray], FloatArray]
+    ) -> FloatArray:
         """Apply a function to the means of queries' entries in each part and those of their squares, some queries at a time."""
         entries = [apply(operator, np.eye(operator.size)) for operator in self._operators(product)]
-        kinds = [[np.pad((side**power).cumsum(axis=1), ((0, 0), (1, 0))) for side in entries] for power in (1, 2)]
+        kinds = [
+            [np.pad((side**power).cumsum(axis=1), ((0, 0), (1, 0))) for side in entries]
+            for power in (1, 2)
+        ]
         out = np.empty((len(entries[0]), len(entries[1])))
         across = min(out.shape[1], max(1, _AT_ONCE // len(self.counts)))
         down = max(1, _AT_ONCE // (len(self.counts) * across))
@@ -218,7 +280,9 @@ class Grid:
         return np.asarray((rows[:, None, :] * columns).reshape(-1, len(self.counts)))
 
 
-def _differences(values: FloatArray, variance: FloatArray, parts: IntArray, base: IntArray, counts: FloatArray) -> FloatArray:
+def _differences(
+    values: FloatArray, variance: FloatArray, parts: IntArray, base: IntArray, counts: FloatArray
+) -> FloatArray:
     """Return the square that each part may hide: the mean squared difference of neighbours in its block beyond noise, or its own."""
     # The standard error of the mean is added; a part cannot deviate by more than it holds.
     if len(parts) == 1:
@@ -229,11 +293,14 @@ def _differences(values: FloatArray, variance: FloatArray, parts: IntArray, base
     alone = np.bincount(owner, minlength=len(base)) == 1
     total, number, chance = np.zeros(len(base)), np.zeros(len(base)), np.zeros(len(base))
     for side in (slice(1, None), slice(None, -1)):
-        used = inside | alone[owner[side]]  # a block of one part is compared with what lies beside it
+        used = (
+            inside | alone[owner[side]]
+        )  # a block of one part is compared with what lies beside it
         np.add.at(total, owner[side][used], square[used])
         np.add.at(number, owner[side][used], 1)
         np.add.at(chance, owner[side][used], (variance[1:] + variance[:-1])[used] ** 2)
-    # Every pair within a block was counted twice: a mean of few squares is uncertain by the root of 2 over their number.
+    # Every pair within a block was counted twice: a mean of few squares is uncertain by the root of
+    # 2 over their number.
     number = np.maximum(number, 1)
     hidden = (np.maximum(total / number, 0.0) + np.sqrt(2 * chance) / number)[owner]
     # A part that stands out may hold all of it in one cell.

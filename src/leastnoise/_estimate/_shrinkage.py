@@ -1,14 +1,16 @@
 """Shrinking the noisy differences of nested blocks towards 0. Functions of noisy numbers alone, so all of it is post-processing.
 
-Cells are padded to a power of two by cells that are publicly known to be empty. A block of 2^p cells, of which its left half has l and its
-right half r that are not padding, has the *difference*
+Cells are padded to a power of two by cells that are publicly known to be empty. A block of 2^p
+cells, of which its left half has l and its right half r that are not padding, has the *difference*
 
     2 (r L - l R) / (l + r)        L, R the counts of the halves; L - R where nothing is padding
 
-which is 0 where the block is uniform. The total and all differences determine the cells. After least squares on levels of equal weights
-they are uncorrelated (docs/mathematics.md), but for those of the one block of each level at the edge of the padding.
+which is 0 where the block is uniform. The total and all differences determine the cells. After
+least squares on levels of equal weights they are uncorrelated (docs/mathematics.md), but for those
+of the one block of each level at the edge of the padding.
 
-Source: wavelet shrinkage with hidden Markov trees (Crouse, Nowak, Baraniuk 1998), here with exact noise variances and empirical Bayes;
+Source: wavelet shrinkage with hidden Markov trees (Crouse, Nowak, Baraniuk 1998), here with exact
+    noise variances and empirical Bayes;
 docs/decisions/dawa.md.
 """
 
@@ -33,11 +35,14 @@ class Halving:
     def __init__(self, size: int, lengths: IntArray | None = None) -> None:
         self.size, self.depth = size, (size - 1).bit_length()
         self.padded = 1 << self.depth
-        # By level: how many cells in the halves of every block are not padding, and which share of them is in the left half (1/2 of none).
+        # By level: how many cells in the halves of every block are not padding, and which share of
+        # them is in the left half (1/2 of none).
         self.left: list[IntArray] = []
         self.right: list[IntArray] = []
         self.share: list[FloatArray] = []
-        cells = np.pad(np.ones(size, dtype=np.int64) if lengths is None else lengths, (0, self.padded - size))
+        cells = np.pad(
+            np.ones(size, dtype=np.int64) if lengths is None else lengths, (0, self.padded - size)
+        )
         for _ in range(self.depth):
             left, right = cells.reshape(-1, 2).T
             cells = left + right
@@ -83,7 +88,9 @@ class Halving:
         from scipy.sparse import csr_matrix
 
         columns, weights = [np.zeros(len(edges), dtype=np.int64)], [edges / self.size]
-        for level, (left, right, begin) in enumerate(zip(self.left, self.right, self._begins, strict=True)):
+        for level, (left, right, begin) in enumerate(
+            zip(self.left, self.right, self._begins, strict=True)
+        ):
             width = 2 ** (level + 1)
             block = np.minimum(edges // width, len(left) - 1)
             inside, halves = edges - block * width, (left[block], right[block])
@@ -92,21 +99,34 @@ class Halving:
             columns.append(begin + block)
             weights.append(np.where((halves[0] > 0) & (halves[1] > 0), (rising - falling) / 2, 0.0))
         rows = np.tile(np.arange(len(edges)), len(columns))
-        return csr_matrix((np.concatenate(weights), (rows, np.concatenate(columns))), shape=(len(edges), self.padded))
+        return csr_matrix(
+            (np.concatenate(weights), (rows, np.concatenate(columns))),
+            shape=(len(edges), self.padded),
+        )
 
     def blocks(self) -> tuple[IntArray, IntArray]:
         """Return the first and last run of every aligned block that is not all padding: single runs, then blocks of two, four and so on."""
         low = [np.arange(0, self.size, 1 << power) for power in range(self.depth + 1)]
-        return np.concatenate(low), np.concatenate([np.minimum(low_of + (1 << power), self.size) - 1 for power, low_of in enumerate(low)])
+        return np.concatenate(low), np.concatenate(
+            [np.minimum(low_of + (1 << power), self.size) - 1 for power, low_of in enumerate(low)]
+        )
 
     def noise(self, variances: FloatArray) -> FloatArray:
         """Return the variances of a vector from those of the counts of ``blocks``; 0 where a half is padding."""
-        levels = np.split(variances, np.cumsum([-(-self.size // (1 << power)) for power in range(self.depth)]))
+        levels = np.split(
+            variances, np.cumsum([-(-self.size // (1 << power)) for power in range(self.depth)])
+        )
         by_level = [levels[-1]]
-        for share, left, right, halves, whole in zip(self.share, self.left, self.right, levels, levels[1:], strict=False):
+        for share, left, right, halves, whole in zip(
+            self.share, self.left, self.right, levels, levels[1:], strict=False
+        ):
             both = np.pad(halves, (0, 2 * len(share) - len(halves))).reshape(-1, 2)
-            across = np.pad(whole, (0, len(share) - len(whole))) - both.sum(axis=1)  # twice the covariance of the halves
-            variance = 4 * ((1 - share) ** 2 * both[:, 0] + share**2 * both[:, 1] - share * (1 - share) * across)
+            across = np.pad(whole, (0, len(share) - len(whole))) - both.sum(
+                axis=1
+            )  # twice the covariance of the halves
+            variance = 4 * (
+                (1 - share) ** 2 * both[:, 0] + share**2 * both[:, 1] - share * (1 - share) * across
+            )
             by_level.append(np.where((left > 0) & (right > 0), np.maximum(variance, 0.0), 0.0))
         return np.concatenate(by_level)
 
@@ -124,20 +144,24 @@ class Shrunk:
 def shrink(halving: Halving, vector: FloatArray, noise: FloatArray, tail: float | None) -> Shrunk:
     """Return the posterior of the differences under a hidden Markov tree that is fitted to them (empirical Bayes).
 
-    ``noise`` has their variances; ``tail`` is None for normal noise, else the scale of its exponential tails.
+    ``noise`` has their variances; ``tail`` is None for normal noise, else the scale of its
+    exponential tails.
     """
-    # A difference is 0 (state 0) or normal with a standard deviation from a geometric ladder (states 1 ...). The state of a block depends
-    # on its parent's by one transition matrix, learned by expectation-maximisation with a prior of 20 observations a row that favours
-    # staying near. The noise is normal, or normal in the middle and exponential in the tails.
-    # With a known state of variance v the posterior is that of two normals: with gain g = v / (v + s^2) the mean is g d, and its error g
-    # s^2 = (g s)^2 + (1 - g) g s^2: noise, and the square of what was shrunk away. Mixed over states, what is not noise grows by the spread
-    # between the states' means.
+    # A difference is 0 (state 0) or normal with a standard deviation from a geometric ladder
+    # (states 1 ...). The state of a block depends on its parent's by one transition matrix, learned
+    # by expectation-maximisation with a prior of 20 observations a row that favours staying near.
+    # The noise is normal, or normal in the middle and exponential in the tails. With a known state
+    # of variance v the posterior is that of two normals: with gain g = v / (v + s^2) the mean is g
+    # d, and its error g s^2 = (g s)^2 + (1 - g) g s^2: noise, and the square of what was shrunk
+    # away. Mixed over states, what is not noise grows by the spread between the states' means.
     known = noise > 0
     known[0] = False
     if not known.any():
         return Shrunk(means=vector, variances=noise, noise=noise, errors=noise)
     sd, size = np.sqrt(np.where(known, noise, 1.0)), np.abs(vector)[:, None]
-    rungs = np.concatenate([[0.0], (float(sd[known].min()) / 4 * 2.0 ** np.arange(_STATES)) ** 2])  # from a quarter of the least noise
+    rungs = np.concatenate(
+        [[0.0], (float(sd[known].min()) / 4 * 2.0 ** np.arange(_STATES)) ** 2]
+    )  # from a quarter of the least noise
     total = (sd**2)[:, None] + rungs
     log = -(size**2) / (2 * total)
     if tail is not None:
@@ -145,7 +169,12 @@ def shrink(halving: Halving, vector: FloatArray, noise: FloatArray, tail: float 
     log = log - np.log(total) / 2
     likelihood = np.where(known[:, None], np.exp(log - log.max(axis=1, keepdims=True)), 1.0)
     gain = np.where(known[:, None], rungs / total, 0.0)
-    state = np.concatenate([np.zeros((1, len(rungs))), *posterior_states(halving.levels(likelihood), halving.levels(known))])
+    state = np.concatenate(
+        [
+            np.zeros((1, len(rungs))),
+            *posterior_states(halving.levels(likelihood), halving.levels(known)),
+        ]
+    )
     mean_gain = (state * gain).sum(axis=1)
     square = vector**2 * (state * gain**2).sum(axis=1) + sd**2 * mean_gain
     means, kept = vector * mean_gain, np.where(known, mean_gain**2 * sd**2, 0.0)
@@ -156,20 +185,31 @@ def shrink(halving: Halving, vector: FloatArray, noise: FloatArray, tail: float 
     return Shrunk(means=means, variances=variances, noise=kept, errors=errors)
 
 
-def posterior_states(likelihood: Sequence[FloatArray], known: Sequence[BoolArray]) -> list[FloatArray]:
+def posterior_states(
+    likelihood: Sequence[FloatArray], known: Sequence[BoolArray]
+) -> list[FloatArray]:
     """Return the probabilities of every block's states given all blocks, by level; transitions from parents to halves are learned."""
     rung = np.arange(_STATES + 1)
-    prior = 0.6 ** np.abs(rung[:, None] - rung)  # favours staying near, and an empty block's halves being empty
+    prior = 0.6 ** np.abs(
+        rung[:, None] - rung
+    )  # favours staying near, and an empty block's halves being empty
     prior[0], prior[:, 0], prior[0, 0] = 0.15 * 0.8 ** (rung - 1.0), 0.15, 1.0
     prior /= prior.sum(axis=1, keepdims=True)
     matrix, posterior = prior, list[FloatArray]()
     for _ in range(_ROUNDS):
         upward, message = list[FloatArray](), list[FloatArray]()
         for level, likely in enumerate(likelihood):
-            inside = likely if level == 0 else likely * message[-1].reshape(-1, 2, len(rung)).prod(axis=1)
+            inside = (
+                likely
+                if level == 0
+                else likely * message[-1].reshape(-1, 2, len(rung)).prod(axis=1)
+            )
             upward.append(inside / inside.max(axis=1, keepdims=True))
             message.append(upward[-1] @ matrix.T)
-        posterior, counts = [upward[-1] / upward[-1].sum(axis=1, keepdims=True)], np.zeros_like(matrix)
+        posterior, counts = (
+            [upward[-1] / upward[-1].sum(axis=1, keepdims=True)],
+            np.zeros_like(matrix),
+        )
         for level in range(len(likelihood) - 2, -1, -1):
             parent = np.repeat(posterior[0], 2, axis=0) / np.maximum(message[level], 1e-200)
             posterior.insert(0, (parent @ matrix) * upward[level])
@@ -180,21 +220,33 @@ def posterior_states(likelihood: Sequence[FloatArray], known: Sequence[BoolArray
     return posterior
 
 
-def checked_errors(part: FloatArray, noise: FloatArray, mean: FloatArray, variance: FloatArray) -> FloatArray:
+def checked_errors(
+    part: FloatArray, noise: FloatArray, mean: FloatArray, variance: FloatArray
+) -> FloatArray:
     """Estimate the squared errors of the posterior means of one level without trusting the fitted prior."""
-    # If the prior holds, a difference lies ``noise - variance`` from its posterior mean, in mean square over its level. What it lies
-    # further away is error that the prior does not know of. An average of K squares is itself uncertain by about ``noise * sqrt(2 / K)``,
-    # which is added, so that levels of few blocks, from which no prior can be learned, fall back on least squares. No error is above that
-    # of least squares with the square of what was shrunk away.
-    # Source: Stein, Ann. Statist. 9 (1981), the unbiased estimate of risk, with the posterior variance for the derivative (Tweedie).
+    # If the prior holds, a difference lies ``noise - variance`` from its posterior mean, in mean
+    # square over its level. What it lies further away is error that the prior does not know of. An
+    # average of K squares is itself uncertain by about ``noise * sqrt(2 / K)``, which is added, so
+    # that levels of few blocks, from which no prior can be learned, fall back on least squares. No
+    # error is above that of least squares with the square of what was shrunk away.
+    # Source: Stein, Ann. Statist. 9 (1981), the unbiased estimate of risk, with the posterior
+    #     variance for the derivative (Tweedie).
     known = noise > 0
     count = max(int(known.sum()), 1)
     away = np.where(known, (part - mean) ** 2, 0.0)
-    unknown = (away - np.where(known, noise - variance, 0.0)).sum() / count + math.sqrt(2 / count) * noise.sum() / count
-    return np.where(known, np.minimum(variance + max(float(unknown), 0.0), np.maximum(variance, noise + away)), 0.0)
+    unknown = (away - np.where(known, noise - variance, 0.0)).sum() / count + math.sqrt(
+        2 / count
+    ) * noise.sum() / count
+    return np.where(
+        known,
+        np.minimum(variance + max(float(unknown), 0.0), np.maximum(variance, noise + away)),
+        0.0,
+    )
 
 
-def cheapest_blocks(squares: Sequence[FloatArray], costs: Sequence[FloatArray], noise: float, halving: Halving) -> IntArray:
+def cheapest_blocks(
+    squares: Sequence[FloatArray], costs: Sequence[FloatArray], noise: float, halving: Halving
+) -> IntArray:
     """Return the first cells of the cheapest buckets: a block stays whole if its inner differences cost queries less than splitting it."""
     bias, cost = np.zeros(halving.padded), np.zeros(halving.padded)
     split: list[BoolArray] = []

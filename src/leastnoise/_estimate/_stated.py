@@ -1,7 +1,8 @@
 """Facts about cells that a spec states and that are not protected: combinations of values that are impossible, and public counts.
 
-Least squares takes public counts for observations without noise. Tables that are never negative are scaled to their sums by iterative
-proportional fitting (Deming and Stephan 1940), which keeps zeros. Whole numbers are the nearest that have these sums.
+Least squares takes public counts for observations without noise. Tables that are never negative are
+scaled to their sums by iterative proportional fitting (Deming and Stephan 1940), which keeps zeros.
+Whole numbers are the nearest that have these sums.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,16 +22,27 @@ from leastnoise._plan import Plan
 from leastnoise._workload import Product, from_json
 
 Names: TypeAlias = tuple[str, ...]
-Combination: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]  # attributes, and the codes of each that do not go together
+Combination: TypeAlias = tuple[
+    tuple[str, tuple[int, ...]], ...
+]  # attributes, and the codes of each that do not go together
 _ROUNDS, _EXACT, _LEAST = 1000, 1e-10, 1e-6
 
 
-def read_combinations(domain: Domain, facts: Iterable[Mapping[str, Sequence[int]]]) -> tuple[Combination, ...]:
+def read_combinations(
+    domain: Domain, facts: Iterable[Mapping[str, Sequence[int]]]
+) -> tuple[Combination, ...]:
     """Read and check impossible combinations from the details of a plan, which may come from a file."""
     read = tuple(tuple((name, tuple(codes)) for name, codes in fact.items()) for fact in facts)
     for name, codes in (part for fact in read for part in fact):
-        if name not in domain.names or not codes or not set(codes) <= set(range(domain.kind(name).size)):
-            raise InputError(f"The plan names impossible values of {name} that the domain does not have. Make the plan again.")
+        if (
+            name not in domain.names
+            or not codes
+            or not set(codes) <= set(range(domain.kind(name).size))
+        ):
+            raise InputError(
+                f"The plan names impossible values of {name} that the domain does not have. Make "
+                "the plan again."
+            )
     return read
 
 
@@ -45,7 +57,11 @@ class Sums:
     def on(self, names: Names) -> "Sums":
         """Return the sums of a smaller table, of some of these attributes."""
         summed = tuple(axis for axis, name in enumerate(self.names) if name not in names)
-        return Sums(names, tuple(self.groups[self.names.index(name)] for name in names), self.counts.sum(axis=summed))
+        return Sums(
+            names,
+            tuple(self.groups[self.names.index(name)] for name in names),
+            self.counts.sum(axis=summed),
+        )
 
     def of(self, cells: FloatArray) -> FloatArray:
         """Return the sums of the cells of a table in these groups."""
@@ -74,7 +90,11 @@ class PublicCounts:
     def block(self) -> Block:
         """The block that would measure these counts."""
         return Block(
-            tuple(Factor((name,), query) for name, query in zip(self.product.attributes, self.product.operators, strict=True)), Fraction(1)
+            tuple(
+                Factor((name,), query)
+                for name, query in zip(self.product.attributes, self.product.operators, strict=True)
+            ),
+            Fraction(1),
         )
 
     def answers(self, product: Product) -> bool:
@@ -82,7 +102,9 @@ class PublicCounts:
         sets = dict(zip(self.product.attributes, self.product.query_sets, strict=True))
         if not set(product.attributes) <= set(sets):
             return False
-        return self.sums.on(product.attributes).of_cells or product.query_sets == tuple(map(sets.__getitem__, product.attributes))
+        return self.sums.on(product.attributes).of_cells or product.query_sets == tuple(
+            map(sets.__getitem__, product.attributes)
+        )
 
     @property
     def rows(self) -> int:
@@ -95,27 +117,49 @@ def public_counts(product: Product, counts: Any) -> PublicCounts:
     groups = []
     for name, operator in zip(product.attributes, product.operators, strict=True):
         if (divided := partition(operator)) is None:
-            raise InputError(f"Public counts must be of cells or of groups that divide {name}, such as a level.")
+            raise InputError(
+                f"Public counts must be of cells or of groups that divide {name}, such as a level."
+            )
         groups.append(divided)
     values = np.asarray(counts)
     if values.size != product.rows or values.dtype.kind not in "iu" or (values < 0).any():
-        raise InputError(f"Public counts of {product.name} must be {product.rows} whole numbers of at least 0, in the order of its cells.")
-    return PublicCounts(product, Sums(product.attributes, tuple(groups), values.reshape(product.shape).astype(np.float64)))
+        raise InputError(
+            f"Public counts of {product.name} must be {product.rows} whole numbers of at least 0, "
+            "in the order of its cells."
+        )
+    return PublicCounts(
+        product,
+        Sums(product.attributes, tuple(groups), values.reshape(product.shape).astype(np.float64)),
+    )
 
 
 def read_public(domain: Domain, facts: Iterable[Mapping[str, Any]]) -> tuple[PublicCounts, ...]:
     """Read public counts from the details of a plan, which may come from a file, without those that follow from others; all must agree."""
-    tables, follow = [public_counts(from_json(domain, [entry["table"]]).products[0], entry["counts"]) for entry in facts], set[int]()
+    tables, follow = (
+        [
+            public_counts(from_json(domain, [entry["table"]]).products[0], entry["counts"])
+            for entry in facts
+        ],
+        set[int](),
+    )
     for (first, table), (second, other) in combinations(enumerate(tables), 2):
         listed = f"{table.product.name} and {other.product.name}"
-        sums = [(index, _summed(fine.sums, coarse.sums), coarse) for fine, index, coarse in ((table, second, other), (other, first, table))]
-        known = [(index, counts, coarse.sums.counts) for index, counts, coarse in sums if counts is not None]
+        sums = [
+            (index, _summed(fine.sums, coarse.sums), coarse)
+            for fine, index, coarse in ((table, second, other), (other, first, table))
+        ]
+        known = [
+            (index, counts, coarse.sums.counts)
+            for index, counts, coarse in sums
+            if counts is not None
+        ]
         if table.rows != other.rows or (known and not np.array_equal(known[0][1], known[0][2])):
             raise InputError(f"Public counts must agree; those of {listed} do not. Correct them.")
         follow.update(index for index, *_ in known[:1])
         if not known and set(table.sums.names) & set(other.sums.names):
             raise InputError(
-                f"Tables of public counts must share no attribute, or one must follow from the other; got {listed}. Leave one of them out."
+                "Tables of public counts must share no attribute, or one must follow from the "
+                f"other; got {listed}. Leave one of them out."
             )
     return tuple(table for index, table in enumerate(tables) if index not in follow)
 
@@ -139,18 +183,27 @@ def _summed(fine: Sums, coarse: Sums) -> FloatArray | None:
     return Sums(coarse.names, tuple(maps), coarse.counts).of(finer.counts)
 
 
-def possible_cells(impossible: Sequence[Combination], names: Sequence[str], shape: Sequence[int]) -> BoolArray:
+def possible_cells(
+    impossible: Sequence[Combination], names: Sequence[str], shape: Sequence[int]
+) -> BoolArray:
     """Return which cells of a table may hold rows: all but those of impossible combinations of its attributes."""
     possible = np.ones(shape, dtype=bool)
     for combination in impossible:
         codes = dict(combination)
         if set(codes) <= set(names):
-            possible[np.ix_(*(codes.get(name, range(size)) for name, size in zip(names, shape, strict=True)))] = False
+            possible[
+                np.ix_(
+                    *(codes.get(name, range(size)) for name, size in zip(names, shape, strict=True))
+                )
+            ] = False
     return possible
 
 
 def as_stated(
-    table: Callable[[Names], FloatArray], names: Names, impossible: Sequence[Combination], public: Sequence[PublicCounts] = ()
+    table: Callable[[Names], FloatArray],
+    names: Names,
+    impossible: Sequence[Combination],
+    public: Sequence[PublicCounts] = (),
 ) -> FloatArray:
     """Return a table with zeros for impossible cells, public sums, and along every attribute the sums of its smaller tables."""
     known = [counts.sums.on(names) for counts in public if set(names) <= set(counts.sums.names)]
@@ -161,10 +214,18 @@ def as_stated(
     possible = possible_cells(impossible, names, cells.shape)
     if possible.all() and not any(set(names) & set(counts.sums.names) for counts in public):
         return cells
-    smaller = [as_stated(table, names[:axis] + names[axis + 1 :], impossible, public) for axis in range(len(names))]
-    cells = np.where(possible, np.maximum(cells, _LEAST * float(smaller[0].sum()) / cells.size), 0.0)
+    smaller = [
+        as_stated(table, names[:axis] + names[axis + 1 :], impossible, public)
+        for axis in range(len(names))
+    ]
+    cells = np.where(
+        possible, np.maximum(cells, _LEAST * float(smaller[0].sum()) / cells.size), 0.0
+    )
     for axis, counts in enumerate(smaller):
-        groups = tuple(np.zeros(size, dtype=np.int64) if at == axis else np.arange(size) for at, size in enumerate(cells.shape))
+        groups = tuple(
+            np.zeros(size, dtype=np.int64) if at == axis else np.arange(size)
+            for at, size in enumerate(cells.shape)
+        )
         known.insert(axis, Sums(names, groups, np.expand_dims(counts, axis)))
     return _with_sums(cells, known)
 
@@ -177,7 +238,9 @@ def _with_sums(cells: FloatArray, wanted: Sequence[Sums]) -> FloatArray:
         for target in wanted:
             sums = target.of(cells)
             off = max(off, float(np.abs(sums - target.counts).max()))
-            cells = cells * target.over(np.where(sums > 0, target.counts / np.where(sums > 0, sums, 1.0), 0.0))
+            cells = cells * target.over(
+                np.where(sums > 0, target.counts / np.where(sums > 0, sums, 1.0), 0.0)
+            )
         if off <= _EXACT * total:
             break
     return cells
@@ -190,8 +253,16 @@ def sums_within(names: Names, shape: Sequence[int], public: Sequence[PublicCount
         part = table.sums.on(tuple(name for name in names if name in table.sums.names))
         groups_of = dict(zip(part.names, part.groups, strict=True))
         if len(part.names) or len(public) == 1:
-            groups = tuple(groups_of.get(name, np.zeros(size, dtype=np.int64)) for name, size in zip(names, shape, strict=True))
-            counts = part.counts.reshape([part.counts.shape[part.names.index(name)] if name in groups_of else 1 for name in names])
+            groups = tuple(
+                groups_of.get(name, np.zeros(size, dtype=np.int64))
+                for name, size in zip(names, shape, strict=True)
+            )
+            counts = part.counts.reshape(
+                [
+                    part.counts.shape[part.names.index(name)] if name in groups_of else 1
+                    for name in names
+                ]
+            )
             within.append(Sums(names, groups, counts))
     return within
 
@@ -199,21 +270,27 @@ def sums_within(names: Names, shape: Sequence[int], public: Sequence[PublicCount
 def with_exact_sums(cells: FloatArray, names: Names, public: Sequence[PublicCounts]) -> FloatArray:
     """Add the same to all cells of a group until public sums, met so far but for a millionth of the noise, are exact."""
     wanted = sums_within(names, cells.shape, public)
-    for _ in range(len(wanted)):  # these share no attribute, so correcting one changes in others the total alone
+    for _ in range(
+        len(wanted)
+    ):  # these share no attribute, so correcting one changes in others the total alone
         for target in wanted:
             often = target.of(np.ones(cells.shape))
             cells = cells + target.over((target.counts - target.of(cells)) / often)
     return cells
 
 
-def with_public_sums(cells: FloatArray, product: Product, public: Sequence[PublicCounts]) -> FloatArray:
+def with_public_sums(
+    cells: FloatArray, product: Product, public: Sequence[PublicCounts]
+) -> FloatArray:
     """Scale non-negative cells of a marginal to the sums that are public."""
     wanted = sums_within(product.attributes, cells.shape, public)
     floor = _LEAST * public[0].rows / cells.size
     return _with_sums(np.maximum(cells, floor), wanted) if wanted else cells
 
 
-def whole_with_sums(cells: FloatArray, product: Product, public: Sequence[PublicCounts]) -> IntArray:
+def whole_with_sums(
+    cells: FloatArray, product: Product, public: Sequence[PublicCounts]
+) -> IntArray:
     """Round each cell down or up, to the nearest whole numbers with the public sums, or else with the rounded total."""
     everything = tuple(np.zeros(size, dtype=np.int64) for size in cells.shape)
     total = Sums(product.attributes, everything, np.rint(cells.sum()).reshape((1,) * cells.ndim))
@@ -221,7 +298,12 @@ def whole_with_sums(cells: FloatArray, product: Product, public: Sequence[Public
     floors = np.array(np.floor(cells + _EXACT), order="C")
     up = (cells - floors).reshape(-1)
     positions = np.arange(cells.size)
-    rows = [np.asarray(target.over(np.arange(target.counts.size).reshape(target.counts.shape))).reshape(-1) for target in wanted]
+    rows = [
+        np.asarray(target.over(np.arange(target.counts.size).reshape(target.counts.shape))).reshape(
+            -1
+        )
+        for target in wanted
+    ]
     if len(wanted) == 1:  # in every group the largest remainders
         order = np.lexsort((-up, rows[0]))
         lacking = np.rint(wanted[0].counts - wanted[0].of(floors)).reshape(-1)
@@ -233,7 +315,11 @@ def whole_with_sums(cells: FloatArray, product: Product, public: Sequence[Public
     from scipy.sparse import csr_array
 
     bounds = [
-        LinearConstraint(csr_array((np.ones(cells.size), (row, positions)), (target.counts.size, cells.size)), missing, missing)
+        LinearConstraint(
+            csr_array((np.ones(cells.size), (row, positions)), (target.counts.size, cells.size)),
+            missing,
+            missing,
+        )
         for row, target in zip(rows, wanted, strict=True)
         for missing in [(target.counts - target.of(floors)).reshape(-1)]
     ]

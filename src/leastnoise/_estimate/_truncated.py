@@ -1,10 +1,12 @@
 """Sums of values cut at a threshold, and sums over some cells only, with estimates of what is missing.
 
-Truncated sums: the threshold was chosen privately, and error bars cover the noise given it. The bias is estimated from the noisy counts of
-the tail that chose the threshold: every record between two candidate thresholds is taken at the middle of its cell, and groups are taken to
-share the loss in proportion to their sums. Sums that leave out cells along a number, in which nothing stood out of the noise: least squares
-on the kept cells is that on all cells, given that the others hold nothing. Sums by group, each over its lowest buckets of a number: every
-sum was measured by itself, so that what a group leaves out tells nothing of what it keeps.
+Truncated sums: the threshold was chosen privately, and error bars cover the noise given it. The
+bias is estimated from the noisy counts of the tail that chose the threshold: every record between
+two candidate thresholds is taken at the middle of its cell, and groups are taken to share the loss
+in proportion to their sums. Sums that leave out cells along a number, in which nothing stood out of
+the noise: least squares on the kept cells is that on all cells, given that the others hold nothing.
+Sums by group, each over its lowest buckets of a number: every sum was measured by itself, so that
+what a group leaves out tells nothing of what it keeps.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,7 +38,9 @@ class Truncated:
     excess: FloatArray
 
     @staticmethod
-    def of(observation: Observation, attribute: str, losses: Iterable[tuple[int, int, float]]) -> "Truncated":
+    def of(
+        observation: Observation, attribute: str, losses: Iterable[tuple[int, int, float]]
+    ) -> "Truncated":
         """Estimate from both measurements and the losses to the cut, each from one cell of the attribute to another."""
         excess = np.zeros(observation.measurements.domain.kind(attribute).size)
         for start, stop, loss in losses:
@@ -45,7 +49,9 @@ class Truncated:
 
     def estimate(self, product: Product) -> Answer:
         """Return least squares answers about the cut values, with exact noise given the threshold and the estimated loss."""
-        return replace(self.estimator.estimate(product), approximation_std=np.abs(self.losses(product)))
+        return replace(
+            self.estimator.estimate(product), approximation_std=np.abs(self.losses(product))
+        )
 
     def losses(self, product: Product) -> FloatArray:
         """Return the estimated loss of each answer to the cut, shape ``product.shape``, in units; it is never added to an answer."""
@@ -57,9 +63,16 @@ class Truncated:
         others = tuple(index for index in range(len(product.attributes)) if index != axis)
         if not others:
             return np.broadcast_to(lost, product.shape).copy()
-        cells = np.maximum(self.estimator.cells(tuple(product.attributes[index] for index in others), product.measure), 0.0)
+        cells = np.maximum(
+            self.estimator.cells(
+                tuple(product.attributes[index] for index in others), product.measure
+            ),
+            0.0,
+        )
         share = cells / cells.sum() if cells.sum() > 0 else np.full(cells.shape, 1 / cells.size)
-        outer = np.multiply.outer(along_each((product.operators[other] for other in others), share), lost)
+        outer = np.multiply.outer(
+            along_each((product.operators[other] for other in others), share), lost
+        )
         return np.asarray(np.moveaxis(outer, -1, axis) if axis >= 0 else outer)
 
 
@@ -73,7 +86,9 @@ class LeftOut:
     missing: FloatArray
 
     @staticmethod
-    def of(observation: Observation, first: int, stop: int, losses: Iterable[tuple[int, int, float]]) -> "LeftOut":
+    def of(
+        observation: Observation, first: int, stop: int, losses: Iterable[tuple[int, int, float]]
+    ) -> "LeftOut":
         """Estimate from the measurement, the range of kept cells, and sums that may be missing from other ranges."""
         full = Expanded.of(observation, None)
         starts = full.buckets.starts
@@ -89,14 +104,23 @@ class LeftOut:
 
     def estimate(self, product: Product) -> Answer:
         """Return answers of the kept cells with exact noise, and what may be missing, which is never added to an answer."""
-        # An answer about nothing that is kept is 0, with the noise of what was measured and did not stand out of it.
-        # Its sides are of the sums of all values, wherever these lie. No sum of a cell is below 0, so that none is above what everything
-        # measured says of it, and none is below the answer by more than what cells that are left out have raised it by.
+        # An answer about nothing that is kept is 0, with the noise of what was measured and did not
+        # stand out of it. Its sides are of the sums of all values, wherever these lie. No sum of a
+        # cell is below 0, so that none is above what everything measured says of it, and none is
+        # below the answer by more than what cells that are left out have raised it by.
         values, known = answers_of(product, self.kept.even), self.kept.variances(product)
         everything = np.sqrt(self.full.variances(product))
         noise = np.where(known > 0, np.sqrt(known), everything)
-        taken, variance = (part.reshape(product.shape) for part in self._taken(operator_of(product, self.full.buckets.size)))
-        sides = Sides(values - taken, np.sqrt(known + variance), answers_of(product, self.full.even), everything)
+        taken, variance = (
+            part.reshape(product.shape)
+            for part in self._taken(operator_of(product, self.full.buckets.size))
+        )
+        sides = Sides(
+            values - taken,
+            np.sqrt(known + variance),
+            answers_of(product, self.full.even),
+            everything,
+        )
         return Answer(values, noise, np.abs(answers_of(product, self.missing)), sides)
 
     def _taken(self, operator: Operator) -> tuple[FloatArray, FloatArray]:
@@ -105,13 +129,23 @@ class LeftOut:
         covariance = self.full.covariance[np.ix_(outside, outside)]
         groups = np.zeros((operator.size, len(outside)))
         groups[self.full.buckets.starts] = self.given.carried[:, outside]
-        ends, upto = interval_ends(operator), np.concatenate([np.zeros((1, len(outside))), np.cumsum(groups, axis=0)])
+        ends, upto = (
+            interval_ends(operator),
+            np.concatenate([np.zeros((1, len(outside))), np.cumsum(groups, axis=0)]),
+        )
         matrix = dense(operator).astype(np.float64) if ends is None else np.zeros((0, 0))
         for part in chunks(operator.rows, max(1, _AT_ONCE // len(self.given.kept))):
-            carried = matrix[part] @ groups if ends is None else upto[ends[1][part] + 1] - upto[ends[0][part]]
+            carried = (
+                matrix[part] @ groups
+                if ends is None
+                else upto[ends[1][part] + 1] - upto[ends[0][part]]
+            )
             some = np.flatnonzero((carried < -_ROUNDING).any(axis=1))
             below = np.maximum(-carried[some], 0.0)
-            taken[:, part.start + some] = below @ self.full.counts[outside], ((below @ covariance) * below).sum(axis=1)
+            taken[:, part.start + some] = (
+                below @ self.full.counts[outside],
+                ((below @ covariance) * below).sum(axis=1),
+            )
         return taken[0], taken[1]
 
 
@@ -126,30 +160,50 @@ class ByGroup:
     missing: FloatArray
 
     @staticmethod
-    def of(observation: Observation, attribute: str, kept: Sequence[int] | IntArray, missing: Sequence[float] | FloatArray) -> "ByGroup":
+    def of(
+        observation: Observation,
+        attribute: str,
+        kept: Sequence[int] | IntArray,
+        missing: Sequence[float] | FloatArray,
+    ) -> "ByGroup":
         """Read the sums from the last measurement, with how many buckets each group keeps and what may be missing."""
         sums, noise = measured_by_group(observation, attribute)
         many = np.array(kept)
-        if many.dtype.kind != "i" or many.ndim != 1 or not ((many >= 0) & (many <= len(noise))).all():
+        if (
+            many.dtype.kind != "i"
+            or many.ndim != 1
+            or not ((many >= 0) & (many <= len(noise))).all()
+        ):
             raise ValueError(len(noise))
         if not all(0 <= value <= float_info.max for value in missing):
             raise ValueError(missing)
-        names = tuple(factor.attributes[0] for factor in observation.measurements.blocks[-1].factors if factor.attributes != (attribute,))
+        names = tuple(
+            factor.attributes[0]
+            for factor in observation.measurements.blocks[-1].factors
+            if factor.attributes != (attribute,)
+        )
         shape = sums.shape[:-1]
         lost = np.array(missing, dtype=np.float64).reshape(shape)
         return ByGroup(names, sums, noise, many.reshape(shape), lost)
 
     def estimate(self, product: Product) -> Answer:
         """Return the sums with exact noise, and what may be missing, which is never added to an answer."""
-        # An answer that keeps nothing is 0, with the noise of what was measured and was not worth it.
-        # Its upper side is of the sum of all buckets, wherever the values lie.
-        if product.attributes != self.names or any(query_set != identity() for query_set in product.query_sets):
-            raise InputError(f"Sums were measured by {' x '.join(self.names) or 'no attribute'} alone. Ask for these groups.")
+        # An answer that keeps nothing is 0, with the noise of what was measured and was not worth
+        # it. Its upper side is of the sum of all buckets, wherever the values lie.
+        if product.attributes != self.names or any(
+            query_set != identity() for query_set in product.query_sets
+        ):
+            raise InputError(
+                f"Sums were measured by {' x '.join(self.names) or 'no attribute'} alone. Ask for "
+                "these groups."
+            )
         everything = np.full(self.kept.shape, np.sqrt((self.noise**2).sum()))
         within = np.arange(len(self.noise)) < self.kept[..., None]
         values = np.where(within, self.sums, 0.0).sum(axis=-1)
         noise = np.where(self.kept > 0, np.sqrt((within * self.noise**2).sum(axis=-1)), everything)
-        return Answer(values, noise, self.missing, Sides(values, noise, self.sums.sum(axis=-1), everything))
+        return Answer(
+            values, noise, self.missing, Sides(values, noise, self.sums.sum(axis=-1), everything)
+        )
 
 
 def measured_by_group(observation: Observation, attribute: str) -> tuple[FloatArray, FloatArray]:
@@ -157,5 +211,9 @@ def measured_by_group(observation: Observation, attribute: str) -> tuple[FloatAr
     made, values = observation.measurements, observation.values[-1]
     block = made.blocks[-1]
     position = [factor.attributes for factor in block.factors].index((attribute,))
-    sums = np.moveaxis((values / made.grid).reshape([factor.operator.rows for factor in block.factors]), position, -1)
+    sums = np.moveaxis(
+        (values / made.grid).reshape([factor.operator.rows for factor in block.factors]),
+        position,
+        -1,
+    )
     return sums, np.sqrt(block_variance(made, block)) / block.factors[position].weights

@@ -1,21 +1,27 @@
 """p-Identity on two levels, for long attributes under pure DP: within every block of cells, the same in each, and over the blocks' sums.
 
-Within block b the coefficients are those of the inner strategy divided by s_b = 1 + e_b + sum_i U_ib, so that all columns of the whole
-strategy have L1 norm 1: e_b is the coefficient of the block's sum measured by itself, row i of U a weighted sum of blocks.
+Within block b the coefficients are those of the inner strategy divided by s_b = 1 + e_b + sum_i
+U_ib, so that all columns of the whole strategy have L1 norm 1: e_b is the coefficient of the
+block's sum measured by itself, row i of U a weighted sum of blocks.
 
-With P the inverse of the inner strategy's Gram matrix, v = P 1, k = 1^T v and R = P - v v^T / k, M_bc the blocks of the workload's Gram
-matrix M, and W = (diag(1 / k + e^2) + U^T U)^-1 o s s^T, the error is
+With P the inverse of the inner strategy's Gram matrix, v = P 1, k = 1^T v and R = P - v v^T / k,
+M_bc the blocks of the workload's Gram matrix M, and W = (diag(1 / k + e^2) + U^T U)^-1 o s s^T, the
+error is
 
     f = sum_b s_b^2 tr(M_bb R) + sum_bc W_bc v^T M_bc v / k^2.
 
-If M_ij is a sum of a_i b_j (i <= j) with a and b linear in the cell, each block is such a matrix too: for cells x <= y of a block it is
-E(x)^T C E(y) with E(x) = (1, x) and a 2 x 2 matrix C, its *coefficients*. So a step takes O(p^2 width + blocks^3), whatever n is. Both
-levels are fitted together: the gradient by the inner strategy is that of p-Identity for the Gram matrix df/dP.
+If M_ij is a sum of a_i b_j (i <= j) with a and b linear in the cell, each block is such a matrix
+too: for cells x <= y of a block it is E(x)^T C E(y) with E(x) = (1, x) and a 2 x 2 matrix C, its
+    *coefficients*. So a step takes O(p^2 width + blocks^3), whatever n is. Both
+levels are fitted together: the gradient by the inner strategy is that of p-Identity for the Gram
+matrix df/dP.
 
-The inverse of what is measured is G^-1 = blockdiag(R / w_b^2) + H o m m^T, H = (diag(w_b^2 / kappa) + G_s)^-1, for inner strategies of
-which block b has w_b times one, with kappa, mean m and R as in ``_inverse``, and sums of Gram matrix G_s.
+The inverse of what is measured is G^-1 = blockdiag(R / w_b^2) + H o m m^T, H = (diag(w_b^2 / kappa)
++ G_s)^-1, for inner strategies of which block b has w_b times one, with kappa, mean m and R as in
+``_inverse``, and sums of Gram matrix G_s.
 
-Source: ours; the inner step is that of OPT_0 (McKenna et al., PVLDB 2018), the inverse is in docs/mathematics.md, section 2.
+Source: ours; the inner step is that of OPT_0 (McKenna et al., PVLDB 2018), the inverse is in
+    docs/mathematics.md, section 2.
 """
 
 import math
@@ -28,16 +34,29 @@ import numpy as np
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._gram import Fitted, Gram
 from leastnoise._families._inverse import Basis, basis, largest_between, structured
-from leastnoise._families._p_identity import TALLEST, PIdentity, Support, Window, bumps, p_identity_objective, positive_inverse
+from leastnoise._families._p_identity import (
+    TALLEST,
+    PIdentity,
+    Support,
+    Window,
+    bumps,
+    p_identity_objective,
+    positive_inverse,
+)
 from leastnoise._families._queries import MOST_DENSE, row_space, weighted_gram
 from leastnoise._families._search import NotApplicable, descended
 from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Nested, Ranges
 from leastnoise._measurements import Factor
 
 _FINEST = 18.0  # cells from bump to bump of the finest layer
-_COARSER, _COARSER_ABOVE = 15.0, 8.0  # distance of bumps over that of the layer below, of cells and of blocks
+_COARSER, _COARSER_ABOVE = (
+    15.0,
+    8.0,
+)  # distance of bumps over that of the layer below, of cells and of blocks
 _MOST_BLOCKS = 1024
-_FEW = 256  # up to so many blocks their sums are not measured by themselves: what is measured within them suffices
+# up to so many blocks their sums are not measured by themselves: what is measured within them
+# suffices
+_FEW = 256
 _STEPS = 100  # of descent
 _MADE_FOR = "it is made for cells, prefix sums, ranges and totals alone"
 _BLOCK_BITS, _MOST_BITS = 14, 20  # of coefficients, and of row weights
@@ -49,7 +68,9 @@ class BlockPIdentity(NamedTuple):
 
     inner: PIdentity  # within a block, of sensitivity 1; a shorter last block has its first cells
     divisors: FloatArray  # s, shape (blocks,)
-    diagonal: FloatArray  # e, shape (blocks,), before it is divided by s; zeros if blocks' sums are not measured by themselves
+    # e, shape (blocks,), before it is divided by s; zeros if blocks' sums are not measured by
+    # themselves
+    diagonal: FloatArray
     rows: FloatArray  # U, shape (p, blocks), before it is divided by s
     rmse: float  # unit RMSE under L1 if all blocks are whole
 
@@ -57,18 +78,23 @@ class BlockPIdentity(NamedTuple):
 class BlockGram(NamedTuple):
     """The Gram matrix M of a workload in blocks of equal width.
 
-    Block M_bb has the coefficients ``local[b]`` and those of the pairs, and ``identity`` times the identity. M_bc (b < c) has those of
-    the pairs and the constant ``across[b, c]``.
+    Block M_bb has the coefficients ``local[b]`` and those of the pairs, and ``identity`` times the
+    identity. M_bc (b < c) has those of the pairs and the constant ``across[b, c]``.
     """
 
     identity: float
-    pairs: tuple[tuple[FloatArray, FloatArray], ...]  # a and b of each pair in every block, as (value at cell 0, slope): shape (blocks, 2)
+    pairs: tuple[
+        tuple[FloatArray, FloatArray], ...
+    ]  # a and b of each pair in every block, as (value at cell 0, slope): shape (blocks, 2)
     local: FloatArray  # coefficients that given ranges add to every M_bb, shape (blocks, 2, 2)
     across: FloatArray  # shape (blocks, blocks)
 
     def within(self, weights: FloatArray) -> FloatArray:
         """Return the coefficients of the sum over blocks of weight times M_bb, shape (2, 2)."""
-        return np.asarray(np.tensordot(weights, self.local, 1) + sum((a * weights[:, None]).T @ b for a, b in self.pairs))
+        return np.asarray(
+            np.tensordot(weights, self.local, 1)
+            + sum((a * weights[:, None]).T @ b for a, b in self.pairs)
+        )
 
     def between(self, weights: FloatArray) -> FloatArray:
         """Return the coefficients of the sum over pairs of blocks b < c of weight times (M_bc + M_bc^T), shape (2, 2)."""
@@ -78,11 +104,18 @@ class BlockGram(NamedTuple):
 
     def diagonal_forms(self, forms: FloatArray) -> FloatArray:
         """Return y^T M_bb y for every block, shape (blocks,), given the `quadratic_forms` of y, or such sums of several y."""
-        return np.asarray((self.local * forms).sum(axis=(1, 2)) + sum(np.einsum("bi,ij,bj->b", a, forms, b) for a, b in self.pairs))
+        return np.asarray(
+            (self.local * forms).sum(axis=(1, 2))
+            + sum(np.einsum("bi,ij,bj->b", a, forms, b) for a, b in self.pairs)
+        )
 
     def all_forms(self, moments: FloatArray, forms: FloatArray) -> FloatArray:
         """Return y^T M_bc y for all pairs of blocks, shape (blocks, blocks), given the sums of y and of y times the cell, and its forms."""
-        upper = np.triu(self.across * moments[0] ** 2 + sum(np.outer(a @ moments, b @ moments) for a, b in self.pairs), 1)
+        upper = np.triu(
+            self.across * moments[0] ** 2
+            + sum(np.outer(a @ moments, b @ moments) for a, b in self.pairs),
+            1,
+        )
         return np.asarray(upper + upper.T + np.diag(self.diagonal_forms(forms)))
 
 
@@ -93,9 +126,15 @@ def block_gram(gram: Gram, width: int, blocks: int) -> BlockGram:
     starts, cells, pairs = width * np.arange(blocks, dtype=float), np.arange(gram.size), []
     for pair in gram.pairs:
         lines = [(float(vector[0]), float(vector[1] - vector[0])) for vector in pair]
-        if not all(np.allclose(first + slope * cells, vector) for (first, slope), vector in zip(lines, pair, strict=True)):
+        if not all(
+            np.allclose(first + slope * cells, vector)
+            for (first, slope), vector in zip(lines, pair, strict=True)
+        ):
             raise NotApplicable(_MADE_FOR)
-        a, b = (np.column_stack([first + slope * starts, np.full(blocks, slope)]) for first, slope in lines)
+        a, b = (
+            np.column_stack([first + slope * starts, np.full(blocks, slope)])
+            for first, slope in lines
+        )
         pairs.append((a, b))
     identity, local, across = gram.alone, np.zeros((blocks, 2, 2)), np.zeros((blocks, blocks))
     if gram.given is not None:
@@ -104,10 +143,17 @@ def block_gram(gram: Gram, width: int, blocks: int) -> BlockGram:
         inside = (low // width == (stop - 1) // width) & ((low % width > 0) | (stop % width > 0))
         identity += float((amounts * (stop - low))[inside].sum()) / gram.size
         amounts, low, stop = amounts[~inside], low[~inside], stop[~inside]
-        counts = np.bincount(-(-low // width), amounts, blocks + 1) - np.bincount(stop // width, amounts, blocks + 1)
+        counts = np.bincount(-(-low // width), amounts, blocks + 1) - np.bincount(
+            stop // width, amounts, blocks + 1
+        )
         ends = [(end[end % width > 0] // width, amounts[end % width > 0]) for end in (low, stop)]
-        starting, ending = (np.bincount(block, amount, blocks)[:, None, None] for block, amount in ends)
-        local += np.cumsum(counts)[:blocks, None, None] * _ONES + starting * np.array([[1.0, 0.0], [1.0, 0.0]]) / width
+        starting, ending = (
+            np.bincount(block, amount, blocks)[:, None, None] for block, amount in ends
+        )
+        local += (
+            np.cumsum(counts)[:blocks, None, None] * _ONES
+            + starting * np.array([[1.0, 0.0], [1.0, 0.0]]) / width
+        )
         local += ending * np.array([[1.0, -1.0 / width], [0.0, 0.0]])
         coarse = Gram(gram.size, gram.queries, given=gram.given).coarsen(width).array
         across += 0.0 if coarse is None else coarse
@@ -119,7 +165,12 @@ def quadratic_forms(rows: FloatArray) -> FloatArray:
     cells = np.arange(rows.shape[1])
     parts = [rows, rows * cells]
     before = [np.cumsum(part, axis=1) - part for part in parts]
-    return np.array([[float((2 * before[i] * parts[j] + parts[i] * parts[j]).sum()) for j in range(2)] for i in range(2)])
+    return np.array(
+        [
+            [float((2 * before[i] * parts[j] + parts[i] * parts[j]).sum()) for j in range(2)]
+            for i in range(2)
+        ]
+    )
 
 
 def _times(coefficients: FloatArray, v: FloatArray) -> FloatArray:
@@ -128,15 +179,22 @@ def _times(coefficients: FloatArray, v: FloatArray) -> FloatArray:
     falling = coefficients @ rising
     after = falling * v
     upto = np.cumsum(rising * v, axis=1)
-    return np.asarray((upto * falling).sum(axis=0) + (rising * (after[:, ::-1].cumsum(axis=1)[:, ::-1] - after)).sum(axis=0))
+    return np.asarray(
+        (upto * falling).sum(axis=0)
+        + (rising * (after[:, ::-1].cumsum(axis=1)[:, ::-1] - after)).sum(axis=0)
+    )
 
 
-def blocks_objective(asked: BlockGram, support: Support, values: FloatArray, above: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+def blocks_objective(
+    asked: BlockGram, support: Support, values: FloatArray, above: FloatArray
+) -> tuple[float, FloatArray, FloatArray]:
     """Return the error f and its gradients by the inner Theta, ``values`` on ``support``, and by ``above``, the stacked e and U."""
     width = support.size
     theta = support.spread(values)
     sigma = 1 + theta.sum(axis=0)
-    lifted = np.linalg.cholesky(positive_inverse(np.eye(len(theta)) + theta @ theta.T)).T @ (theta * sigma)
+    lifted = np.linalg.cholesky(positive_inverse(np.eye(len(theta)) + theta @ theta.T)).T @ (
+        theta * sigma
+    )
     v = sigma**2 - lifted.T @ lifted.sum(axis=1)
     k = float(v.sum())
     mean = v / k
@@ -145,18 +203,36 @@ def blocks_objective(asked: BlockGram, support: Support, values: FloatArray, abo
     w, squares = sums_inverse * np.outer(s, s), s**2
     forms, norm = quadratic_forms(mean[None, :]), float(mean @ mean)
     cells = np.arange(width)
-    of_diagonal = np.array([[float((sigma**2 * cells ** (i + j)).sum()) for j in range(2)] for i in range(2)])
-    traces, trace = of_diagonal - quadratic_forms(lifted), float((sigma**2).sum() - (lifted**2).sum())  # of P instead of y y^T
+    of_diagonal = np.array(
+        [[float((sigma**2 * cells ** (i + j)).sum()) for j in range(2)] for i in range(2)]
+    )
+    traces, trace = (
+        of_diagonal - quadratic_forms(lifted),
+        float((sigma**2).sum() - (lifted**2).sum()),
+    )  # of P instead of y y^T
     within, all_blocks = asked.within(squares), asked.within(np.diag(w).copy()) + asked.between(w)
-    coefficients, cell = all_blocks - k * within, asked.identity * float(np.trace(w) - k * squares.sum())
-    error = float((within * traces).sum() + asked.identity * squares.sum() * trace + (coefficients * forms).sum() + cell * norm)
+    coefficients, cell = (
+        all_blocks - k * within,
+        asked.identity * float(np.trace(w) - k * squares.sum()),
+    )
+    error = float(
+        (within * traces).sum()
+        + asked.identity * squares.sum() * trace
+        + (coefficients * forms).sum()
+        + cell * norm
+    )
     # The gradient by the inner strategy, from the Gram matrix df/dP.
     moments = np.array([1.0, float(mean @ cells)])
     of_pairs = asked.all_forms(moments, forms) + asked.identity * norm * np.eye(len(s))
     turn = (_times(coefficients, mean) + cell * mean) / k
     level = (
         float((((sums_inverse @ sums_inverse) * np.outer(s, s)) * of_pairs).sum())
-        - 2 * k * float(((coefficients + k * within) * forms).sum() + (cell + asked.identity * k * squares.sum()) * norm)
+        - 2
+        * k
+        * float(
+            ((coefficients + k * within) * forms).sum()
+            + (cell + asked.identity * k * squares.sum()) * norm
+        )
         + k**2 * float((within * forms).sum() + asked.identity * squares.sum() * norm)
     ) / k**2
     linear = np.stack([np.ones(width), cells.astype(float)])
@@ -168,12 +244,19 @@ def blocks_objective(asked: BlockGram, support: Support, values: FloatArray, abo
     within_forms = asked.diagonal_forms(traces - k * forms) + asked.identity * (trace - k * norm)
     by_divisors = 2 * s * within_forms + 2 * (sums_inverse * of_pairs) @ s
     turned = sums_inverse @ (of_pairs * np.outer(s, s)) @ sums_inverse
-    return error, by_values, by_divisors - 2 * np.vstack([above[:1] * turned.diagonal(), above[1:] @ turned])
+    return (
+        error,
+        by_values,
+        by_divisors - 2 * np.vstack([above[:1] * turned.diagonal(), above[1:] @ turned]),
+    )
 
 
 def block_width(size: int) -> int:
     """Choose the number of cells of a block, so that there are at least two blocks, nearly even ones."""
-    width = next((width for most, width in ((2**15, 128), (2**18, 1024), (2**20, 2048)) if size <= most), 4096)
+    width = next(
+        (width for most, width in ((2**15, 128), (2**18, 1024), (2**20, 2048)) if size <= most),
+        4096,
+    )
     return -(-size // max(2, -(-size // width)))
 
 
@@ -186,10 +269,13 @@ def fit_blocks(gram: Gram) -> BlockPIdentity:
     asked = block_gram(gram, width, blocks)
     windows = list(_layers(width, _FINEST, _COARSER, 0.7))
     many = blocks > _FEW
-    # The first layer over the blocks continues the last one within them; if blocks' sums are measured by themselves, it is like the finest.
+    # The first layer over the blocks continues the last one within them; if blocks' sums are
+    # measured by themselves, it is like the finest.
     last = _FINEST * (_COARSER if width < 1.5 * _FINEST * _COARSER else _COARSER**2)
     rows = [np.full(blocks, 0.2 if many else 0.0)]
-    for start, stop, height in _layers(blocks, 16.0 if many else max(3.0, 1.15 * last / width), _COARSER_ABOVE, 0.2):
+    for start, stop, height in _layers(
+        blocks, 16.0 if many else max(3.0, 1.15 * last / width), _COARSER_ABOVE, 0.2
+    ):
         rows.append(np.zeros(blocks))
         rows[-1][start:stop] = height
     above = np.array(rows)
@@ -201,14 +287,18 @@ def fit_blocks(gram: Gram) -> BlockPIdentity:
         most[count : count + blocks] = 0.0
 
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
-        error, by_values, by_rows = blocks_objective(asked, support, point[:count], point[count:].reshape(above.shape))
+        error, by_values, by_rows = blocks_objective(
+            asked, support, point[:count], point[count:].reshape(above.shape)
+        )
         return error, np.concatenate([by_values, by_rows.reshape(-1)])
 
     optimum, least = descended(objective, np.concatenate([values, above.reshape(-1)]), most, _STEPS)
     theta, above = support.spread(optimum[:count]), optimum[count:].reshape(above.shape)
     sigma = 1 + theta.sum(axis=0)
     inner = PIdentity(diagonal=1 / sigma, rows=theta / sigma, rmse=math.nan)
-    return BlockPIdentity(inner, 1 + above.sum(axis=0), above[0], above[1:], math.sqrt(least / gram.queries))
+    return BlockPIdentity(
+        inner, 1 + above.sum(axis=0), above[0], above[1:], math.sqrt(least / gram.queries)
+    )
 
 
 def _layers(size: int, finest: float, coarser: float, height: float) -> Iterator[Window]:
@@ -222,7 +312,9 @@ def _layers(size: int, finest: float, coarser: float, height: float) -> Iterator
 class NestedInverse(Basis):
     """The inverse of G for a strategy on two levels, never formed."""
 
-    def __init__(self, inner: Basis, last: Basis, weights: FloatArray, sums_inverse: FloatArray) -> None:
+    def __init__(
+        self, inner: Basis, last: Basis, weights: FloatArray, sums_inverse: FloatArray
+    ) -> None:
         """Take the bases within the blocks and within the last one, w, shape (blocks,), and H, shape (blocks, blocks)."""
         self.inner, self.last, self.weights, self.sums_inverse = inner, last, weights, sums_inverse
         self.before = (len(weights) - 1) * inner.size  # cells before the last block
@@ -232,19 +324,32 @@ class NestedInverse(Basis):
         flat, width = v.reshape(self.size, -1), self.inner.size
         blocks = flat[: self.before].reshape(-1, width, flat.shape[1]).swapaxes(0, 1)
         end, squares = flat[self.before :], self.weights**2
-        levels = self.sums_inverse @ np.concatenate([np.tensordot(self.inner.mean, blocks, 1), (self.last.mean @ end)[None, :]])
-        first = self.inner.residual(blocks) / squares[:-1, None] + np.multiply.outer(self.inner.mean, levels[:-1])
+        levels = self.sums_inverse @ np.concatenate(
+            [np.tensordot(self.inner.mean, blocks, 1), (self.last.mean @ end)[None, :]]
+        )
+        first = self.inner.residual(blocks) / squares[:-1, None] + np.multiply.outer(
+            self.inner.mean, levels[:-1]
+        )
         second = self.last.residual(end) / squares[-1] + np.outer(self.last.mean, levels[-1])
-        return np.concatenate([first.swapaxes(0, 1).reshape(self.before, -1), second]).reshape(v.shape)
+        return np.concatenate([first.swapaxes(0, 1).reshape(self.before, -1), second]).reshape(
+            v.shape
+        )
 
     @cached_property
     def _prefixes(self) -> tuple[IntArray, FloatArray, FloatArray]:
         """For the first 0, 1, ..., n cells: the block of the last of them, the part of its mean that they have, and their variance by R."""
         shares, residuals = [], []
-        for base, squares in ((self.inner, self.weights[:-1] ** 2), (self.last, self.weights[-1:] ** 2)):
+        for base, squares in (
+            (self.inner, self.weights[:-1] ** 2),
+            (self.last, self.weights[-1:] ** 2),
+        ):
             share = np.cumsum(base.mean)
             shares.append(np.tile(share, len(squares)))
-            residuals.append(np.outer(1 / squares, np.maximum(base.prefix_variances - base.kappa * share**2, 0.0)).reshape(-1))
+            residuals.append(
+                np.outer(
+                    1 / squares, np.maximum(base.prefix_variances - base.kappa * share**2, 0.0)
+                ).reshape(-1)
+            )
         blocks = np.append(0, np.arange(self.size) // self.inner.size)
         return blocks, np.concatenate([[0.0], *shares]), np.concatenate([[0.0], *residuals])
 
@@ -261,7 +366,9 @@ class NestedInverse(Basis):
         """Return 1^T (H o m m^T) 1 between the first ``count`` cells and the first ``other`` cells, elementwise."""
         (blocks, shares, _), (along, both) = self._prefixes, self._corners
         a, b, x, y = blocks[count], blocks[other], shares[count], shares[other]
-        return np.asarray(both[a, b] + y * along[a, b] + x * along[b, a] + x * y * self.sums_inverse[a, b])
+        return np.asarray(
+            both[a, b] + y * along[a, b] + x * along[b, a] + x * y * self.sums_inverse[a, b]
+        )
 
     @cached_property
     def prefix_variances(self) -> FloatArray:
@@ -273,39 +380,60 @@ class NestedInverse(Basis):
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
         blocks, _, residuals = self._prefixes
         ends, block = high + 1, low // self.inner.size
-        answer = self._covariances(ends, ends) + self._covariances(low, low) - 2 * self._covariances(low, ends)
+        answer = (
+            self._covariances(ends, ends)
+            + self._covariances(low, low)
+            - 2 * self._covariances(low, ends)
+        )
         same = block == blocks[ends]
         answer[~same] += residuals[ends[~same]] + residuals[low[~same]]
-        for base, chosen in ((self.inner, same & (low < self.before)), (self.last, same & (low >= self.before))):
+        for base, chosen in (
+            (self.inner, same & (low < self.before)),
+            (self.last, same & (low >= self.before)),
+        ):
             if chosen.any():
                 first = block[chosen] * self.inner.size
                 asked = Ranges(base.size, low[chosen] - first, high[chosen] - first)
                 shares = np.append(0.0, np.cumsum(base.mean))
-                residual = base.variances(asked) - base.kappa * (shares[asked.high + 1] - shares[asked.low]) ** 2
+                residual = (
+                    base.variances(asked)
+                    - base.kappa * (shares[asked.high + 1] - shares[asked.low]) ** 2
+                )
                 answer[chosen] += np.maximum(residual, 0.0) / self.weights[block[chosen]] ** 2
         return answer
 
     def bound_of_ranges(self) -> float:
         """Bound the variances of ranges within a block by those of the block alone, and add up the largest parts of all other ranges."""
-        # The part by H is convex in the shares of the first and the last block, so it is largest at ranges of whole blocks; R adds at most
-        # its largest prefix variance at each end.
+        # The part by H is convex in the shares of the first and the last block, so it is largest at
+        # ranges of whole blocks; R adds at most its largest prefix variance at each end.
         lightest = (self.inner, self.weights[:-1].min()), (self.last, self.weights[-1])
-        within = max(base.largest_variance(AllRanges(base.size)) / float(weight) ** 2 for base, weight in lightest)
+        within = max(
+            base.largest_variance(AllRanges(base.size)) / float(weight) ** 2
+            for base, weight in lightest
+        )
         return max(within, largest_between(self.sums_inverse) + 2 * float(self._prefixes[2].max()))
 
 
 @structured.register
 def _(operator: Nested, factor: Factor) -> Basis | None:
     within, last, above = operator.split(factor.weights)
-    if operator.above.size > MOST_DENSE or not (within == within[0]).all() or not (last == last[0]).all():
+    if (
+        operator.above.size > MOST_DENSE
+        or not (within == within[0]).all()
+        or not (last == last[0]).all()
+    ):
         return None
     weights = np.append(within[0], last[0]).astype(float)
     spans = [row_space(part) for part in (operator.inner, operator.last)]
     if not all(span is not None and span.everything for span in spans):
         return None
-    bases = tuple(basis(Factor(factor.attributes, part)) for part in (operator.inner, operator.last))
+    bases = tuple(
+        basis(Factor(factor.attributes, part)) for part in (operator.inner, operator.last)
+    )
     gram = weighted_gram(Factor(factor.attributes, operator.above, above))
-    gram[np.diag_indices(len(gram))] += weights**2 / np.append(np.full(len(within[0]), bases[0].kappa), bases[1].kappa)
+    gram[np.diag_indices(len(gram))] += weights**2 / np.append(
+        np.full(len(within[0]), bases[0].kappa), bases[1].kappa
+    )
     inverse = np.linalg.inv(np.linalg.cholesky(gram))
     return NestedInverse(bases[0], bases[1], weights, inverse.T @ inverse)
 
@@ -314,14 +442,25 @@ def p_identity_blocks(gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """Fit p-Identity on two levels, for Laplace noise, in whole numbers; row weights say how much heavier one block is than another."""
     fitted, size = fit_blocks(gram), gram.size
     diagonal, below = fitted.inner.dyadic(min(bits, _BLOCK_BITS))
-    largest, left = int((diagonal + below.sum(axis=0)).max()), size - (len(fitted.divisors) - 1) * len(diagonal)
+    largest, left = (
+        int((diagonal + below.sum(axis=0)).max()),
+        size - (len(fitted.divisors) - 1) * len(diagonal),
+    )
     below = below if len(below) else np.ones((1, len(diagonal)), dtype=np.int64)
-    within = [DiagonalAndRows(diagonal[:cells], below[:, :cells]) for cells in (len(diagonal), left)]
-    sums, alone = (np.rint(largest * part / fitted.divisors).astype(np.int64) for part in (fitted.rows, fitted.diagonal))
+    within = [
+        DiagonalAndRows(diagonal[:cells], below[:, :cells]) for cells in (len(diagonal), left)
+    ]
+    sums, alone = (
+        np.rint(largest * part / fitted.divisors).astype(np.int64)
+        for part in (fitted.rows, fitted.diagonal)
+    )
     sums = sums[sums.any(axis=1)] if sums.any() else np.ones((1, len(alone)), dtype=np.int64)
     above = DiagonalAndRows(np.maximum(alone, 1), sums) if fitted.diagonal.any() else Dense(sums)
     least = fitted.divisors.min()
     unit = min(2**_BLOCK_BITS, 2**_MOST_BITS / least)  # for a total alone the divisors are large
     heights = np.rint(unit * least / fitted.divisors).astype(np.int64)
     rows = [within[0].rows] * (len(heights) - 1) + [within[1].rows]
-    return Fitted(Nested(within[0], within[1], above), np.append(np.repeat(heights, rows), np.full(above.rows, round(unit * least))))
+    return Fitted(
+        Nested(within[0], within[1], above),
+        np.append(np.repeat(heights, rows), np.full(above.rows, round(unit * least))),
+    )

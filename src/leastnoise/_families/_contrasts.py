@@ -1,12 +1,16 @@
 """Gaussian strategies along one attribute that leave its total to another measurement: the best rows for a tilt, and good tilts.
 
-n - 1 rows F over n cells with F m = 0 and 1^T m = 1 determine everything but the total; m is the *tilt*. A query q then has the variance
-(q m)^2 from the noise of the total and q R q from that of the rows, R being the inverse of F^T F on the sum-zero vectors. For a given tilt
-the best rows solve a convex programme, by the dual iteration of the Gaussian optimum. Which tilt is best depends on what the total costs:
-that is one number, the *pull*, to search for (docs/mathematics.md, section 5). Pull 0 is the split of ResidualPlanner+. The mean-zero tilt,
-m = 1/n, has no pull; it is that of contrasts with equal noise.
+n - 1 rows F over n cells with F m = 0 and 1^T m = 1 determine everything but the total; m is the
+*tilt*. A query q then has the variance (q m)^2 from the noise of the total and q R q from that of
+the rows, R being the inverse of F^T F on the sum-zero vectors. For a given tilt the best rows solve
+a convex programme, by the dual iteration of the Gaussian optimum. Which tilt is best depends on
+what the total costs:
+that is one number, the *pull*, to search for (docs/mathematics.md, section 5). Pull 0 is the split
+of ResidualPlanner+. The mean-zero tilt, m = 1/n, has no pull; it is that of contrasts with equal
+noise.
 
-Source: ResidualPlanner+ (arXiv 2305.08175v4) for the split; the tilt and the programme are this project's own.
+Source: ResidualPlanner+ (arXiv 2305.08175v4) for the split; the tilt and the programme are this
+    project's own.
 """
 
 import math
@@ -34,7 +38,9 @@ class Rest:
     weights: FloatArray  # dual weights, shape (n,), sum 1
 
 
-def tilt(gram: FloatArray, pull: float, weights: FloatArray | None = None, *, gap: float = 1e-3) -> tuple[FloatArray, FloatArray]:
+def tilt(
+    gram: FloatArray, pull: float, weights: FloatArray | None = None, *, gap: float = 1e-3
+) -> tuple[FloatArray, FloatArray]:
     """Return the tilt for a pull, and the dual weights."""
     n = len(gram)
     optimum = _optimum(np.eye(n), gram + pull, weights, gap, 200)
@@ -43,7 +49,14 @@ def tilt(gram: FloatArray, pull: float, weights: FloatArray | None = None, *, ga
     return mean / mean.sum(), optimum.weights
 
 
-def rest(gram: FloatArray, mean: FloatArray, weights: FloatArray | None = None, *, gap: float = 1e-3, steps: int = 500) -> Rest:
+def rest(
+    gram: FloatArray,
+    mean: FloatArray,
+    weights: FloatArray | None = None,
+    *,
+    gap: float = 1e-3,
+    steps: int = 500,
+) -> Rest:
     """Find the best rows for a tilt."""
     columns = np.eye(len(gram))[:-1] - mean[:-1, None]
     return _optimum(columns, _sum_zero(gram), weights, gap, steps)
@@ -61,7 +74,9 @@ def spread(rows: FloatArray, grams: Iterable[FloatArray]) -> list[float]:
     return [float(np.vdot(_sum_zero(gram), covariance)) for gram in grams]
 
 
-def _optimum(columns: FloatArray, gram: FloatArray, weights: FloatArray | None, gap: float, steps: int) -> Rest:
+def _optimum(
+    columns: FloatArray, gram: FloatArray, weights: FloatArray | None, gap: float, steps: int
+) -> Rest:
     """Minimise tr(N Y^-1) subject to c_j^T Y c_j <= 1; the rows are Y^(1/2) C in some rotation."""
     from scipy.linalg import eigh
 
@@ -83,8 +98,9 @@ def _optimum(columns: FloatArray, gram: FloatArray, weights: FloatArray | None, 
 
 def balanced_rounding(rows: FloatArray, top: int) -> IntArray:
     """Round rows to whole numbers up to ``top`` so that every column nearly keeps its norm."""
-    # After rounding to nearest the longest column would set the noise of all. So in each column some entries, those nearest to the middle
-    # of two whole numbers first, are rounded the other way. With entries up to 255 that costs less than a thousandth of the error.
+    # After rounding to nearest the longest column would set the noise of all. So in each column
+    # some entries, those nearest to the middle of two whole numbers first, are rounded the other
+    # way. With entries up to 255 that costs less than a thousandth of the error.
     fine = rows * (top / float(np.abs(rows).max()))
     whole = np.rint(fine)
     other = np.where(fine >= whole, whole + 1, whole - 1)
@@ -107,9 +123,10 @@ def leaves_out_total(operator: Operator) -> bool:
 
 def contrast_strength(factor: Factor) -> float | None:
     """Return c if the Gram matrix of a factor that leaves out the total is c (I - J / n), else None."""
-    # Such a factor tells of the differences between cells what c measurements of every cell would, so it combines with whole cells that are
-    # measured elsewhere. For contrasts with noise in proportion to their norms c is 1, for the difference of two cells 2, and for the
-    # non-constant signs of m bits on their 2^m cells 2^m.
+    # Such a factor tells of the differences between cells what c measurements of every cell would,
+    # so it combines with whole cells that are measured elsewhere. For contrasts with noise in
+    # proportion to their norms c is 1, for the difference of two cells 2, and for the non-constant
+    # signs of m bits on their 2^m cells 2^m.
     operator = factor.operator
     if type(operator) is Contrasts:
         return 1.0
@@ -118,7 +135,13 @@ def contrast_strength(factor: Factor) -> float | None:
     rows, n = dense(operator).astype(float), operator.size
     gram = rows.T @ rows
     off = -gram[0, -1]
-    return float(off * n) if off > 0 and not rows.sum(axis=1).any() and np.array_equal(gram, off * (n * np.eye(n) - 1)) else None
+    return (
+        float(off * n)
+        if off > 0
+        and not rows.sum(axis=1).any()
+        and np.array_equal(gram, off * (n * np.eye(n) - 1))
+        else None
+    )
 
 
 @lru_cache(maxsize=8)
@@ -136,4 +159,7 @@ def basis_without_total(factor: Factor) -> Basis:
         residual = lifted @ lifted.T
         kappa = float(np.trace(residual)) / float(mean @ mean)
         return DenseBasis(residual + kappa * np.outer(mean, mean))
-    raise Undetermined(f"The queries measured on {' x '.join(factor.attributes)} do not determine its cells. Add the identity to them.")
+    raise Undetermined(
+        f"The queries measured on {' x '.join(factor.attributes)} do not determine its cells. Add "
+        "the identity to them."
+    )

@@ -1,26 +1,35 @@
 """Strategies given as matrices, on up to 4096 cells: the optimum for Gaussian noise, eigen-designs, equal profiles, and rounding.
 
-Notation: ``n`` cells, ``m`` queries, W (m x n) the workload with the Gram matrix M = W^T W, A a strategy, ||A|| its largest column norm (L1
-or L2). The *unit RMSE* of A is ``sqrt(||A||^2 tr(M (A^T A)^-1) / m)``: root mean square error per query, in counts, when the noise put on a
-sensitivity-1 strategy has variance 1. Under pure DP multiply it by sqrt(2)/epsilon, under a Gaussian budget by sigma.
+Notation: ``n`` cells, ``m`` queries, W (m x n) the workload with the Gram matrix M = W^T W, A a
+    strategy, ||A|| its largest column norm (L1
+or L2). The *unit RMSE* of A is ``sqrt(||A||^2 tr(M (A^T A)^-1) / m)``: root mean square error per
+query, in counts, when the noise put on a sensitivity-1 strategy has variance 1. Under pure DP
+multiply it by sqrt(2)/epsilon, under a Gaussian budget by sigma.
 
-Eigen-design: with eigenvalues g_i of M, eigenvectors v_i and weights c_i the error is ``sum g_i / c_i^2`` and column j costs ``sum_i c_i^q
-|v_ij|^q``, q = 1 (pure DP) or 2 (Gaussian): a convex problem in n variables. Its dual has a weight d_j a cell; with ``s_i = sum_j d_j
-|v_ij|^q`` and ``t = sum g_i^(q/(q+2)) s_i^(2/(q+2))`` the best weights are ``c_i^q = (g_i / s_i)^(q/(q+2)) / t`` and t^((q+2)/q) is below
+Eigen-design: with eigenvalues g_i of M, eigenvectors v_i and weights c_i the error is ``sum g_i /
+c_i^2`` and column j costs ``sum_i c_i^q
+|v_ij|^q``, q = 1 (pure DP) or 2 (Gaussian): a convex problem in n variables. Its dual has a weight
+d_j a cell; with ``s_i = sum_j d_j
+|v_ij|^q`` and ``t = sum g_i^(q/(q+2)) s_i^(2/(q+2))`` the best weights are ``c_i^q = (g_i /
+s_i)^(q/(q+2)) / t`` and t^((q+2)/q) is below
 every error of this design, by Hoelder's inequality.
 
-Equal profiles: ``B = Q A`` with ``Q^T Q = I`` has the Gram matrix of A, and so its error. The largest column norm of B is minimised over Q
-(which may have more rows than A) by descent on a smooth bound that is sharpened step by step: every B on the way is exactly equivalent.
+Equal profiles: ``B = Q A`` with ``Q^T Q = I`` has the Gram matrix of A, and so its error. The
+largest column norm of B is minimised over Q (which may have more rows than A) by descent on a
+smooth bound that is sharpened step by step: every B on the way is exactly equivalent.
 
-The Gaussian optimum: min tr(M X^-1) over X = A^T A with unit diagonal. The dual has one weight d_j >= 0 a cell, sum 1. With
-``K = (D^1/2 M D^1/2)^1/2`` and ``t = tr K``: t^2 is below the error of every strategy of L2 sensitivity 1, a certificate, and
-``X = D^-1/2 K D^-1/2 / t`` has error t^2 and largest diagonal entry 1 + gap. Each step multiplies d_j by a power of X_jj. Two structures
-make a step cheap. When M has entries ``a_i b_j`` (i <= j; prefix sums, all ranges) its inverse is tridiagonal, and so is that of
-``D^1/2 M D^1/2``: its eigenvectors cost O(n^2). When M is unchanged by reversing the cells, the problem falls into two halves.
+The Gaussian optimum: min tr(M X^-1) over X = A^T A with unit diagonal. The dual has one weight d_j
+>= 0 a cell, sum 1. With ``K = (D^1/2 M D^1/2)^1/2`` and ``t = tr K``: t^2 is below the error of
+every strategy of L2 sensitivity 1, a certificate, and ``X = D^-1/2 K D^-1/2 / t`` has error t^2 and
+largest diagonal entry 1 + gap. Each step multiplies d_j by a power of X_jj. Two structures make a
+step cheap. When M has entries ``a_i b_j`` (i <= j; prefix sums, all ranges) its inverse is
+tridiagonal, and so is that of ``D^1/2 M D^1/2``: its eigenvectors cost O(n^2). When M is unchanged
+by reversing the cells, the problem falls into two halves.
 
-Source: convex duality for the matrix mechanism's semidefinite programme (Li et al., PODS 2010), docs/mathematics.md; Li and Miklau, arXiv
-1202.3807 (eigen-design, with the dual iteration of the Gaussian optimum); Li, Hay, Rastogi, Miklau, McGregor, PODS 2010 (equivalent
-profiles).
+Source: convex duality for the matrix mechanism's semidefinite programme (Li et al., PODS 2010),
+    docs/mathematics.md; Li and Miklau, arXiv
+1202.3807 (eigen-design, with the dual iteration of the Gaussian optimum); Li, Hay, Rastogi, Miklau,
+McGregor, PODS 2010 (equivalent profiles).
 """
 
 import math
@@ -37,12 +46,33 @@ from leastnoise._families._queries import MOST_DENSE
 from leastnoise._families._search import NotApplicable, dual_ascent
 from leastnoise._linop import Dense
 
-_MOST_EIGEN, _MOST_TURNED = 1024, 16  # cells of an eigen-design, and of one that is turned to a smaller L1 norm
-# The sharpness of the smooth maximum over columns, and the width of the rounded kink of the absolute value, relative to the norm.
-_SHARPENING = ((10.0, 0.1), (30.0, 0.03), (100.0, 0.01), (300.0, 3e-3), (1e3, 1e-3), (1e4, 1e-4), (1e5, 1e-5))
-_EIGEN_STEPS, _EIGEN_GAP = 1000, 1e-4  # most steps; duality gap of the squared error, before columns are filled
-_COARSE_ABOVE, _EDGE = 96, 16  # cells from which on dual weights start from those of coarser cells; cells at an end that are copied
-_LOST = 1e-10  # of the largest eigenvalue of a tridiagonal inverse: below it the small ones are rounding errors
+_MOST_EIGEN, _MOST_TURNED = (
+    1024,
+    16,
+)  # cells of an eigen-design, and of one that is turned to a smaller L1 norm
+# The sharpness of the smooth maximum over columns, and the width of the rounded kink of the
+# absolute value, relative to the norm.
+_SHARPENING = (
+    (10.0, 0.1),
+    (30.0, 0.03),
+    (100.0, 0.01),
+    (300.0, 3e-3),
+    (1e3, 1e-3),
+    (1e4, 1e-4),
+    (1e5, 1e-5),
+)
+_EIGEN_STEPS, _EIGEN_GAP = (
+    1000,
+    1e-4,
+)  # most steps; duality gap of the squared error, before columns are filled
+_COARSE_ABOVE, _EDGE = (
+    96,
+    16,
+    # cells from which on dual weights start from those of coarser cells; cells at an end that are
+    # copied
+)
+# of the largest eigenvalue of a tridiagonal inverse: below it the small ones are rounding errors
+_LOST = 1e-10
 _MOST_STEPS = 500  # of the dual iteration of the Gaussian optimum
 Spectrum = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
@@ -87,7 +117,9 @@ def fit_eigen_design(gram: Gram, norm: int) -> FloatArray:
     values, vectors = np.linalg.eigh(gram.dense())
     seen = values > max(float(values[-1]), 0.0) * gram.size * np.finfo(float).eps
     if not seen.any():
-        raise InputError("No query asks for any cell, so there is nothing to plan. Remove the empty query set.")
+        raise InputError(
+            "No query asks for any cell, so there is nothing to plan. Remove the empty query set."
+        )
     g, design = values[seen][::-1], vectors[:, seen][:, ::-1].T
     spread = np.abs(design) ** norm
     power = norm / (norm + 2)
@@ -97,12 +129,16 @@ def fit_eigen_design(gram: Gram, norm: int) -> FloatArray:
         amounts /= float(amounts @ (spread @ duals))
         return amounts @ spread, 0.0, amounts
 
-    amounts = dual_ascent(step, np.full(gram.size, 1 / gram.size), (1 + _EIGEN_GAP) ** (norm / 2) - 1, _EIGEN_STEPS)[3]
+    amounts = dual_ascent(
+        step, np.full(gram.size, 1 / gram.size), (1 + _EIGEN_GAP) ** (norm / 2) - 1, _EIGEN_STEPS
+    )[3]
     matrix = amounts[:, None] ** (1 / norm) * design
     return fill_columns(matrix / column_norm(matrix, norm), norm)
 
 
-def smooth_norm(free: FloatArray, matrix: FloatArray, sharpness: float, width: float) -> tuple[float, FloatArray]:
+def smooth_norm(
+    free: FloatArray, matrix: FloatArray, sharpness: float, width: float
+) -> tuple[float, FloatArray]:
     """Return a smooth upper bound of the L1 norm of ``Q A``, Q the polar factor of ``free``, and its gradient by ``free``."""
     left, sizes, right = np.linalg.svd(free, full_matrices=False)
     turned = left @ right @ matrix
@@ -133,11 +169,17 @@ def reduce_l1_norm(matrix: FloatArray) -> FloatArray:
         free = start
         for sharpness, width in _SHARPENING:
 
-            def objective(point: FloatArray, sharpness: float = sharpness, width: float = width) -> tuple[float, FloatArray]:
-                value, gradient = smooth_norm(point.reshape(rows, rank), factor, sharpness, width / rows)
+            def objective(
+                point: FloatArray, sharpness: float = sharpness, width: float = width
+            ) -> tuple[float, FloatArray]:
+                value, gradient = smooth_norm(
+                    point.reshape(rows, rank), factor, sharpness, width / rows
+                )
                 return value, gradient.reshape(-1)
 
-            free = minimize(objective, free.reshape(-1), jac=True, method="L-BFGS-B", options={"maxiter": 200}).x.reshape(rows, rank)
+            free = minimize(
+                objective, free.reshape(-1), jac=True, method="L-BFGS-B", options={"maxiter": 200}
+            ).x.reshape(rows, rank)
             # Only the polar factor matters, and it is well conditioned to continue from.
             before, _, across = np.linalg.svd(free, full_matrices=False)
             free = before @ across
@@ -154,15 +196,23 @@ def short_eigen_design(gram: Gram) -> FloatArray:
 def eigen_design(gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """Fit the eigenvectors of the workload with their best weights, in whole numbers."""
     if gram.size > _MOST_EIGEN:
-        raise NotApplicable(f"eigenvectors of a matrix of {gram.size} x {gram.size} take long; at most {_MOST_EIGEN} cells are allowed")
-    matrix = short_eigen_design(gram) if norm == 1 and gram.size <= _MOST_TURNED else fit_eigen_design(gram, norm)
+        raise NotApplicable(
+            f"eigenvectors of a matrix of {gram.size} x {gram.size} take long; at most "
+            f"{_MOST_EIGEN} cells are allowed"
+        )
+    matrix = (
+        short_eigen_design(gram)
+        if norm == 1 and gram.size <= _MOST_TURNED
+        else fit_eigen_design(gram, norm)
+    )
     return Fitted(Dense(to_dyadic(matrix, bits)))
 
 
 class GaussianOptimum(NamedTuple):
     """A strategy of L2 sensitivity 1 with the certificate of how good it is."""
 
-    factor: FloatArray  # the strategy A, shape (rank, n): fewer rows than cells where the workload has a smaller rank
+    # the strategy A, shape (rank, n): fewer rows than cells where the workload has a smaller rank
+    factor: FloatArray
     lower: float  # no strategy has a smaller unit RMSE
     weights: FloatArray  # the dual weights d, shape (n,), sum 1
 
@@ -179,16 +229,27 @@ def _spectrum(gram: Gram) -> Spectrum:
         jump = a[1:] * b[:-1] - a[:-1] * b[1:]
         if (jump > 0).all() and a[0] > 0 and b[-1] > 0:
             inner = (a[2:] * b[:-2] - a[:-2] * b[2:]) / (jump[:-1] * jump[1:])
-            return partial(_tridiagonal, gram, np.concatenate([[a[1] / (a[0] * jump[0])], inner, [b[-2] / (b[-1] * jump[-1])]]), jump)
+            return partial(
+                _tridiagonal,
+                gram,
+                np.concatenate([[a[1] / (a[0] * jump[0])], inner, [b[-2] / (b[-1] * jump[-1])]]),
+                jump,
+            )
     return partial(_mirrored if gram.mirrored and gram.size > 1 else _plain, gram.dense())
 
 
-def _tridiagonal(gram: Gram, main: FloatArray, jump: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _tridiagonal(
+    gram: Gram, main: FloatArray, jump: FloatArray, weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Compute the spectrum from the tridiagonal inverse of M: ``main`` is its diagonal, ``-1 / jump`` are the entries beside it."""
     from scipy.linalg import eigh_tridiagonal
 
-    values, vectors = eigh_tridiagonal(main / weights, -1 / (jump * np.sqrt(weights[1:] * weights[:-1])))
-    if not values[0] > _LOST * values[-1]:  # for very unequal weights the large singular values would drown in rounding
+    values, vectors = eigh_tridiagonal(
+        main / weights, -1 / (jump * np.sqrt(weights[1:] * weights[:-1]))
+    )
+    if (
+        not values[0] > _LOST * values[-1]
+    ):  # for very unequal weights the large singular values would drown in rounding
         return _plain(gram.dense(), weights)
     return 1 / np.sqrt(values), vectors
 
@@ -205,7 +266,9 @@ def _mirrored(full: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatA
     even = np.empty((half + odd, half + odd))
     even[:half, :half] = scale * (near + far)
     if odd:
-        even[half, :half] = even[:half, half] = math.sqrt(2) * root[:half] * full[:half, half] * root[half]
+        even[half, :half] = even[:half, half] = (
+            math.sqrt(2) * root[:half] * full[:half, half] * root[half]
+        )
         even[half, half] = full[half, half] * root[half] ** 2
     plus, even_vectors = eigh(even, driver="evd")
     minus, odd_vectors = eigh(scale * (near - far), driver="evd")
@@ -228,9 +291,13 @@ def _plain(full: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArra
 
 def _refined(small: FloatArray, size: int) -> FloatArray:
     """Interpolate the dual weights of a coarser workload to ``size`` cells, as a start of the iteration."""
-    # They are powers of the distance to the ends, so logarithms are interpolated over log-odds of the position; the cells next to the ends
-    # look alike at every size, so they are taken one by one.
-    odds, cells = (np.log((2 * np.arange(count) + 1) / (2 * (count - np.arange(count)) - 1)) for count in (len(small), size))
+    # They are powers of the distance to the ends, so logarithms are interpolated over log-odds of
+    # the position; the cells next to the ends look alike at every size, so they are taken one by
+    # one.
+    odds, cells = (
+        np.log((2 * np.arange(count) + 1) / (2 * (count - np.arange(count)) - 1))
+        for count in (len(small), size)
+    )
     weights = np.exp(np.interp(cells, odds, np.log(small)))
     edge = min(_EDGE, len(small) // 4)
     weights[:edge] = small[:edge] * (weights[edge] / small[edge])
@@ -260,9 +327,13 @@ def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3) -> GaussianOptimum:
     """Find the strategy of least mean squared error for a Gaussian budget, to a given relative gap of the squared error."""
     asked = gram.diagonal() > 0
     if not asked.any():
-        raise InputError("No query asks for any cell, so there is nothing to plan. Remove the empty query set.")
+        raise InputError(
+            "No query asks for any cell, so there is nothing to plan. Remove the empty query set."
+        )
     if not asked.all():
-        inner, lower, dual = fit_gaussian_optimum(dense_gram(gram.dense()[np.ix_(asked, asked)], gram.queries), gap=gap)
+        inner, lower, dual = fit_gaussian_optimum(
+            dense_gram(gram.dense()[np.ix_(asked, asked)], gram.queries), gap=gap
+        )
         factor, weights = np.zeros((len(inner), gram.size)), np.zeros(gram.size)
         factor[:, asked], weights[asked] = inner, dual
         return GaussianOptimum(factor, lower, weights)
@@ -278,7 +349,8 @@ def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3) -> GaussianOptimum:
     matrix /= matrix.diagonal().max()
     slack = 1 - matrix.diagonal()
     matrix.flat[:: gram.size + 1] += np.where(slack > 1e-9, slack, 0.0)
-    # The strategy is the Cholesky factor of X, or is made of its eigenvectors where X is nearly singular.
+    # The strategy is the Cholesky factor of X, or is made of its eigenvectors where X is nearly
+    # singular.
     try:
         upper = np.linalg.cholesky(matrix).T
     except np.linalg.LinAlgError:
@@ -293,9 +365,16 @@ def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3) -> GaussianOptimum:
 def gaussian_optimum(gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """The strategy of least error for Gaussian noise, to a duality gap of 1e-3; of 3e-3 beyond 1024 cells, where a step takes seconds."""
     if gram.size > MOST_DENSE:
-        raise NotApplicable(f"the Gaussian optimum needs a matrix of {gram.size} x {gram.size}; at most {MOST_DENSE} cells are allowed")
+        raise NotApplicable(
+            f"the Gaussian optimum needs a matrix of {gram.size} x {gram.size}; at most "
+            f"{MOST_DENSE} cells are allowed"
+        )
     matrix, lower, _ = fit_gaussian_optimum(gram, gap=1e-3 if gram.size <= 1024 else 3e-3)
-    if len(matrix) < gram.size and np.abs(np.linalg.pinv(matrix) @ matrix.sum(axis=1) - 1).max() > 1e-7:
-        # These rows do not determine the total: a millionth of the squared norm on every cell gives least squares its product form.
+    if (
+        len(matrix) < gram.size
+        and np.abs(np.linalg.pinv(matrix) @ matrix.sum(axis=1) - 1).max() > 1e-7
+    ):
+        # These rows do not determine the total: a millionth of the squared norm on every cell gives
+        # least squares its product form.
         matrix = np.vstack([matrix * math.sqrt(1 - 1e-6), 1e-3 * np.eye(gram.size)])
     return Fitted(Dense(to_dyadic(matrix, bits)), bound=lower**2 * gram.queries)

@@ -1,11 +1,12 @@
 """Gram matrices M = W^T W of workloads of m queries on one ordered attribute of n cells, in the shortest form that they have.
 
-For workloads given as matrices this finds the cells that no query distinguishes, an order of the cells along a line, and a short form in
-it.
+For workloads given as matrices this finds the cells that no query distinguishes, an order of the
+cells along a line, and a short form in it.
 
-A family of strategies along one attribute is to planners a function that fits one to such a matrix, in whole numbers (`Fit`). What is
-measured is the rounded strategy, and the plan's error and privacy cost are those of its integers. The inverse of what is measured is
-registered for its operator: see ``_inverse``.
+A family of strategies along one attribute is to planners a function that fits one to such a matrix,
+in whole numbers (`Fit`). What is measured is the rounded strategy, and the plan's error and privacy
+cost are those of its integers. The inverse of what is measured is registered for its operator: see
+``_inverse``.
 """
 
 import math
@@ -17,13 +18,23 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families._queries import MOST_DENSE, apply_gram, first_cells, gram_generators, interval_ends, on_runs
+from leastnoise._families._queries import (
+    MOST_DENSE,
+    apply_gram,
+    first_cells,
+    gram_generators,
+    interval_ends,
+    on_runs,
+)
 from leastnoise._families._search import NotApplicable, ended
 from leastnoise._linop import AllRanges, Coarse, Dense, Identity, Operator, Prefix, Total, dense
 from leastnoise._measurements import Factor
 
 Generators = tuple[tuple[FloatArray, FloatArray], ...]
-_MOST_KEPT, _FITS = 256, 64  # cells up to which fits are kept, and how many of each family: some megabytes
+_MOST_KEPT, _FITS = (
+    256,
+    64,
+)  # cells up to which fits are kept, and how many of each family: some megabytes
 _AT_ONCE = 2**22  # numbers in memory
 Fitting = TypeVar("Fitting", bound=Callable[..., Any])
 
@@ -31,13 +42,17 @@ Fitting = TypeVar("Fitting", bound=Callable[..., Any])
 def _covered(size: int, amounts: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
     """Return for each cell the sum of the amounts of the ranges low..high that hold it; a range with low > high is empty."""
     filled = low <= high
-    change = np.bincount(low[filled], amounts[filled], size + 1) - np.bincount(high[filled] + 1, amounts[filled], size + 1)
+    change = np.bincount(low[filled], amounts[filled], size + 1) - np.bincount(
+        high[filled] + 1, amounts[filled], size + 1
+    )
     return np.asarray(np.cumsum(change)[:size], dtype=np.float64)
 
 
 def _pair_products(a: FloatArray, b: FloatArray, matrix: FloatArray) -> FloatArray:
     """Return ``matrix @ M`` for ``M_ij = a_i b_j`` (i <= j)."""
-    if (a == a[0]).all() and np.array_equal(b, np.arange(len(b), 0.0, -1)):  # prefix sums take half the work
+    if (a == a[0]).all() and np.array_equal(
+        b, np.arange(len(b), 0.0, -1)
+    ):  # prefix sums take half the work
         sums = np.cumsum(np.cumsum(matrix, axis=1)[:, ::-1], axis=1)[:, ::-1]
         return sums if a[0] == 1 else np.asarray(a[0] * sums)
     before = np.cumsum(matrix * a, axis=1)
@@ -55,15 +70,29 @@ class Gram:
 
     size: int  # number of cells n
     queries: int  # number of queries m (rows of W)
-    pairs: Generators = ()  # a and b of the matrices with ``M_ij = a_i b_j`` for i <= j: prefix sums, ranges, the total
+    # a and b of the matrices with ``M_ij = a_i b_j`` for i <= j: prefix sums, ranges, the total
+    pairs: Generators = ()
     alone: float = 0.0  # the multiple of the identity: the weight of queries on single cells
-    given: tuple[FloatArray, IntArray, IntArray] | None = None  # the weights of given ranges, their first and their last cells
+    given: tuple[FloatArray, IntArray, IntArray] | None = (
+        None  # the weights of given ranges, their first and their last cells
+    )
     array: FloatArray | None = None  # the matrix of queries without such a form, shape (n, n)
 
     @cached_property
     def _key(self) -> tuple[object, ...]:
-        arrays = [*(vector for pair in self.pairs for vector in pair), *(self.given or ()), *([] if self.array is None else [self.array])]
-        return self.size, self.queries, self.alone, len(self.pairs), self.given is None, *(array.tobytes() for array in arrays)
+        arrays = [
+            *(vector for pair in self.pairs for vector in pair),
+            *(self.given or ()),
+            *([] if self.array is None else [self.array]),
+        ]
+        return (
+            self.size,
+            self.queries,
+            self.alone,
+            len(self.pairs),
+            self.given is None,
+            *(array.tobytes() for array in arrays),
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Gram) and self._key == other._key
@@ -84,9 +113,17 @@ class Gram:
     @cached_property
     def mirrored(self) -> bool:
         """Whether M is known to be unchanged by reversing the order of the cells."""
-        alike = all(np.allclose(a[::-1] * b[0], b * a[-1], rtol=1e-12, atol=0) for a, b in self.pairs)
+        alike = all(
+            np.allclose(a[::-1] * b[0], b * a[-1], rtol=1e-12, atol=0) for a, b in self.pairs
+        )
         alike = alike and (self.given is None or not (self._edges != self._edges[::-1, ::-1]).nnz)
-        return bool(alike and (self.array is None or np.allclose(self.array, self.array[::-1, ::-1], rtol=1e-12, atol=0)))
+        return bool(
+            alike
+            and (
+                self.array is None
+                or np.allclose(self.array, self.array[::-1, ::-1], rtol=1e-12, atol=0)
+            )
+        )
 
     @cached_property
     def _edges(self) -> Any:
@@ -95,7 +132,9 @@ class Gram:
 
         amounts, low, high = self.given or (np.zeros(0), *np.zeros((2, 0), dtype=np.int64))
         ends = (low, high + 1)
-        corners = [(row, column, amounts if row is column else -amounts) for row in ends for column in ends]
+        corners = [
+            (row, column, amounts if row is column else -amounts) for row in ends for column in ends
+        ]
         rows, columns, values = (np.concatenate(part) for part in zip(*corners, strict=True))
         return csr_array((values, (rows, columns)), shape=(self.size + 1,) * 2)
 
@@ -105,7 +144,9 @@ class Gram:
         if self.alone:
             parts.append(self.alone * matrix)
         if self.given is not None:
-            sums = np.zeros((len(matrix), self.size + 1))  # of the first 0, 1, ... numbers of every row
+            sums = np.zeros(
+                (len(matrix), self.size + 1)
+            )  # of the first 0, 1, ... numbers of every row
             np.cumsum(matrix, axis=1, out=sums[:, 1:])
             parts.append(np.asarray(sums @ self._edges)[:, :0:-1].cumsum(axis=1)[:, ::-1])
         if self.array is not None:
@@ -126,20 +167,29 @@ class Gram:
 
     def dense(self) -> FloatArray:
         """Return M as a matrix of shape (n, n)."""
-        return self.array if self.array is not None and self.by_matrix else self.rows(np.eye(self.size))
+        return (
+            self.array
+            if self.array is not None and self.by_matrix
+            else self.rows(np.eye(self.size))
+        )
 
     def block_products(self, vector: FloatArray, width: int) -> FloatArray:
         """Multiply by the diagonal blocks of ``width`` consecutive cells alone (the last one may be shorter); O(n) without an array."""
         width = min(width, self.size)
         blocks = -(-self.size // width)
-        beyond = np.zeros(blocks * width - self.size)  # np.pad takes many times as long on short arrays
+        beyond = np.zeros(
+            blocks * width - self.size
+        )  # np.pad takes many times as long on short arrays
 
         def split(values: FloatArray) -> FloatArray:
             return np.concatenate([values, beyond]).reshape(blocks, width)
 
         total = np.zeros((blocks, width))
         for a, b in self.pairs:
-            before, after = np.cumsum(split(a * vector), axis=1), np.cumsum(split(b * vector), axis=1)
+            before, after = (
+                np.cumsum(split(a * vector), axis=1),
+                np.cumsum(split(b * vector), axis=1),
+            )
             before *= split(b)
             np.subtract(after[:, -1:].copy(), after, out=after)
             after *= split(a)
@@ -149,7 +199,10 @@ class Gram:
         if self.given is not None:
             amounts, low, high = self.given
             sums, first, last = np.append(0.0, np.cumsum(vector)), low // width, high // width
-            whole = np.add.reduceat(vector, np.arange(0, self.size, width)) * _covered(self.size, amounts, first + 1, last - 1)[:blocks]
+            whole = (
+                np.add.reduceat(vector, np.arange(0, self.size, width))
+                * _covered(self.size, amounts, first + 1, last - 1)[:blocks]
+            )
             product += np.repeat(whole, width)[: self.size]
             # A range has a part in its first block, and one in its last block if that is another.
             more = last > first
@@ -170,10 +223,19 @@ class Gram:
             traces += self._pair_traces(widths)
         if self.given is not None:
             amounts, low, high = self.given
-            for at, width in enumerate(widths):  # a range is made of whole blocks and a part of its first and last block
+            for at, width in enumerate(
+                widths
+            ):  # a range is made of whole blocks and a part of its first and last block
                 first, last = low // width, high // width
-                begin, end = np.minimum(high + 1, (first + 1) * width) - low, high + 1 - last * width
-                parts = np.where(last > first, (last - first - 1) * float(width) ** 2 + end.astype(float) ** 2, 0.0)
+                begin, end = (
+                    np.minimum(high + 1, (first + 1) * width) - low,
+                    high + 1 - last * width,
+                )
+                parts = np.where(
+                    last > first,
+                    (last - first - 1) * float(width) ** 2 + end.astype(float) ** 2,
+                    0.0,
+                )
                 traces[at] += float((amounts * (begin.astype(float) ** 2 + parts)).sum()) / width
         if self.array is not None:
             known, ones = Gram(self.size, self.queries, array=self.array), np.ones(self.size)
@@ -188,7 +250,10 @@ class Gram:
             sums, ends = known[part]
             joined = min(width // part, len(sums))
             missing = -len(sums) % joined
-            runs = [np.pad(values, (0, missing)).reshape(-1, joined).T for values in (sums, *(end for pair in ends for end in pair))]
+            runs = [
+                np.pad(values, (0, missing)).reshape(-1, joined).T
+                for values in (sums, *(end for pair in ends for end in pair))
+            ]
             whole_sums = runs[0].sum(axis=0)
             for rising, falling in zip(runs[1::2], runs[2::2], strict=True):
                 before = np.zeros(len(whole_sums))
@@ -204,15 +269,22 @@ class Gram:
         starts, array = np.arange(0, self.size, factor), None
         ends, count = np.minimum(starts + factor, self.size) - 1, len(starts)
         if self.array is not None:
-            array = np.add.reduceat(np.add.reduceat(self.array, starts, axis=0), starts, axis=1) / factor**2
+            array = (
+                np.add.reduceat(np.add.reduceat(self.array, starts, axis=0), starts, axis=1)
+                / factor**2
+            )
         if self.given is not None:
             amounts, first, last = self.given
             array = np.zeros((count, count)) if array is None else array
             for part in range(0, len(first), step := max(1, _AT_ONCE // count)):
                 low, high = first[part : part + step, None], last[part : part + step, None]
-                inside = np.maximum(0.0, np.minimum(high, ends) + 1 - np.maximum(low, starts)) / factor
+                inside = (
+                    np.maximum(0.0, np.minimum(high, ends) + 1 - np.maximum(low, starts)) / factor
+                )
                 array += (inside.T * amounts[part : part + step]) @ inside
-        pairs = tuple((a[ends], b[starts]) for a, b in self.pairs)  # of queries that hold both of two groups whole
+        pairs = tuple(
+            (a[ends], b[starts]) for a, b in self.pairs
+        )  # of queries that hold both of two groups whole
         return Gram(count, self.queries, pairs, self.alone / factor, None, array)
 
 
@@ -238,21 +310,33 @@ def gram_of(operator: Operator) -> Gram:
                     return gram_of(known)
         return Gram(n, operator.rows, given=(np.ones(len(low)), low, high))
     if n > MOST_DENSE:
-        raise NotApplicable(f"queries without a known structure need a matrix of {n} x {n}; at most {MOST_DENSE} cells are allowed")
+        raise NotApplicable(
+            f"queries without a known structure need a matrix of {n} x {n}; at most {MOST_DENSE} "
+            "cells are allowed"
+        )
     made = apply_gram(operator, np.eye(n))
     return dense_gram((made + made.T) / 2, operator.rows)
 
 
 def summed(parts: Sequence[tuple[float, Gram]]) -> Gram:
     """Return ``M = sum weight * part`` of several sets of queries; a weight is the square of the factor of its queries."""
-    given = [(weight * part.given[0], *part.given[1:]) for weight, part in parts if part.given is not None]
+    given = [
+        (weight * part.given[0], *part.given[1:])
+        for weight, part in parts
+        if part.given is not None
+    ]
     arrays = [weight * part.array for weight, part in parts if part.array is not None]
     return Gram(
         parts[0][1].size,
         sum(part.queries for _, part in parts),
         tuple((weight * a, b) for weight, part in parts for a, b in part.pairs),
         math.fsum(weight * part.alone for weight, part in parts),
-        (np.concatenate([amounts for amounts, _, _ in given]), *np.concatenate([ends for _, *ends in given], axis=1)) if given else None,
+        (
+            np.concatenate([amounts for amounts, _, _ in given]),
+            *np.concatenate([ends for _, *ends in given], axis=1),
+        )
+        if given
+        else None,
         np.sum(arrays, axis=0) if arrays else None,
     )
 
@@ -272,12 +356,16 @@ def recognise(gram: Gram) -> tuple[Gram, IntArray]:
 def merge_equal_cells(gram: Gram) -> tuple[Gram, IntArray]:
     """Merge cells that no query distinguishes; return the smaller M, and for every cell its place there."""
     if all_alike(gram):
-        return dense_gram(gram.diagonal()[:1, None], gram.queries), np.zeros(gram.size, dtype=np.int64)
+        return dense_gram(gram.diagonal()[:1, None], gram.queries), np.zeros(
+            gram.size, dtype=np.int64
+        )
     matrix = gram.dense()
     _, first, group = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
     kept = first[order]
-    return dense_gram(matrix[np.ix_(kept, kept)], gram.queries), np.argsort(order)[group.reshape(-1)]
+    return dense_gram(matrix[np.ix_(kept, kept)], gram.queries), np.argsort(order)[
+        group.reshape(-1)
+    ]
 
 
 def all_alike(gram: Gram) -> bool:
@@ -288,9 +376,10 @@ def all_alike(gram: Gram) -> bool:
 
 def line_order(gram: Gram) -> IntArray:
     """Order the cells along a line so that cells which few queries distinguish lie together."""
-    # The distance of two cells is ``M_ii + M_jj - 2 M_ij``. The Fiedler vector of M itself (good for ranges of one width) and that of the
-    # closeness (for prefix sums, whose cells are not asked for equally often) give two orders; the one with the shorter way from cell to
-    # cell undoes any permutation of a workload of ranges, which is then planned as well as one given by name.
+    # The distance of two cells is ``M_ii + M_jj - 2 M_ij``. The Fiedler vector of M itself (good
+    # for ranges of one width) and that of the closeness (for prefix sums, whose cells are not asked
+    # for equally often) give two orders; the one with the shorter way from cell to cell undoes any
+    # permutation of a workload of ranges, which is then planned as well as one given by name.
     # Source: Atkins, Boman, Hendrickson 1998 (seriation of Robinson matrices).
     from scipy.linalg import eigh
 
@@ -301,7 +390,8 @@ def line_order(gram: Gram) -> IntArray:
     best, shortest = np.arange(gram.size), math.inf
     for close in (matrix, apart.max() - apart):
         _, vectors = eigh(np.diag(close.sum(axis=1)) - close, subset_by_index=[0, 1])
-        # If the workload falls into independent parts, the constant vector is not the only one of its eigenvalue.
+        # If the workload falls into independent parts, the constant vector is not the only one of
+        # its eigenvalue.
         fiedler = vectors[:, 1] if np.ptp(vectors[:, 1]) > np.ptp(vectors[:, 0]) else vectors[:, 0]
         order = np.argsort(fiedler if fiedler[0] <= fiedler[-1] else -fiedler, kind="stable")
         length = float(apart[order[1:], order[:-1]].sum())
@@ -315,7 +405,8 @@ class Fitted(NamedTuple):
 
     operator: Operator
     row_weights: IntArray | None = None
-    bound: float = 0.0  # on the total squared error of every strategy of norm 1, at unit noise; 0 if none is known
+    # on the total squared error of every strategy of norm 1, at unit noise; 0 if none is known
+    bound: float = 0.0
 
     def factor(self, name: str) -> Factor:
         """Return the strategy along a named attribute."""
@@ -345,14 +436,23 @@ def fitted_to(fit: Fit, asked: Sequence[tuple[float, Operator]], norm: int, bits
     size = asked[0][1].size
     starts = np.unique(np.concatenate([first_cells(operator) for _, operator in asked]))
     grams = [(weight, gram_of(on_runs(operator, starts))) for weight, operator in asked]
-    alone, gram = grams[0] if len(grams) == 1 else (1.0, summed(grams))  # a weight of all queries changes no strategy
-    operator, row_weights, bound = fit(gram, norm, bits) if gram.array is None else fitted_apart(fit, gram, norm, bits)
-    return Fitted(operator if len(starts) == size else Coarse(operator, starts, size), row_weights, alone * bound)
+    alone, gram = (
+        grams[0] if len(grams) == 1 else (1.0, summed(grams))
+    )  # a weight of all queries changes no strategy
+    operator, row_weights, bound = (
+        fit(gram, norm, bits) if gram.array is None else fitted_apart(fit, gram, norm, bits)
+    )
+    return Fitted(
+        operator if len(starts) == size else Coarse(operator, starts, size),
+        row_weights,
+        alone * bound,
+    )
 
 
 def fitted_apart(fit: Fit, gram: Gram, norm: int, bits: int) -> Fitted:
     """Fit a family after merging the cells that no query distinguishes."""
-    # Under Laplace noise a family that measures every cell gains much if few queries are asked; other families gain time.
+    # Under Laplace noise a family that measures every cell gains much if few queries are asked;
+    # other families gain time.
     small, group = merge_equal_cells(gram) if gram.size <= MOST_DENSE else (gram, None)
     if group is None or small.size == gram.size:
         return fit(gram, norm, bits)

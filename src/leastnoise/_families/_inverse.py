@@ -1,17 +1,21 @@
 """The inverse of the Gram matrix of a strategy along one attribute, split into the total and the rest.
 
-Notation: F the strategy, w its row weights, G = F^T diag(w^2) F, kappa = 1^T G^-1 1, mean = G^-1 1 / kappa (it sums to 1), and the
-residual inverse R = G^-1 - kappa mean mean^T, for which R 1 = 0. For the identity, mean = 1/n and R = I - J/n, the residual basis of
-ResidualPlanner; for any other strategy this is its generalisation: G and 11^T are diagonal in one basis, so least squares over marginals
-of any such product strategies is.
+Notation: F the strategy, w its row weights, G = F^T diag(w^2) F, kappa = 1^T G^-1 1, mean = G^-1 1
+    / kappa (it sums to 1), and the
+residual inverse R = G^-1 - kappa mean mean^T, for which R 1 = 0. For the identity, mean = 1/n and R
+= I - J/n, the residual basis of ResidualPlanner; for any other strategy this is its generalisation:
+G and 11^T are diagonal in one basis, so least squares over marginals of any such product strategies
+is.
 
-Every family registers its inverse with `structured` for its operator, in its own file. Here are those of cells with a few rows, of any
-matrix and of runs of cells.
+Every family registers its inverse with `structured` for its operator, in its own file. Here are
+those of cells with a few rows, of any matrix and of runs of cells.
 
-The largest variance of all intervals is found without a list of them: an interval is the difference of two prefix sums, so with C the
-covariance of the n + 1 prefix sums (with the empty one) its variance is C_ii + C_jj - 2 C_ij.
+The largest variance of all intervals is found without a list of them: an interval is the difference
+of two prefix sums, so with C the covariance of the n + 1 prefix sums (with the empty one) its
+variance is C_ii + C_jj - 2 C_ij.
 
-Source: ResidualPlanner (arXiv 2305.08175) for the identity; the general case is proved in docs/mathematics.md.
+Source: ResidualPlanner (arXiv 2305.08175) for the identity; the general case is proved in
+    docs/mathematics.md.
 """
 
 from abc import ABC, abstractmethod
@@ -36,7 +40,17 @@ from leastnoise._families._queries import (
     weighted_gram,
     zero_one,
 )
-from leastnoise._linop import AllRanges, Coarse, DiagonalAndRows, Identity, Operator, Prefix, Total, apply, dense
+from leastnoise._linop import (
+    AllRanges,
+    Coarse,
+    DiagonalAndRows,
+    Identity,
+    Operator,
+    Prefix,
+    Total,
+    apply,
+    dense,
+)
 from leastnoise._measurements import Factor
 
 MOST_LISTED = 2**22
@@ -131,11 +145,16 @@ class Basis(ABC):
         if known is not self:
             return known.total_variance(asked)
         if operator == AllRanges(self.size):
-            # The ranges are the differences of all pairs of the n + 1 prefix sums S: (n + 1) sum Var(S_i) - Var(sum S_i).
+            # The ranges are the differences of all pairs of the n + 1 prefix sums S: (n + 1) sum
+            # Var(S_i) - Var(sum S_i).
             falling = np.arange(self.size, 0.0, -1)
-            return float((self.size + 1) * self.prefix_variances.sum() - falling @ self.solve(falling))
+            return float(
+                (self.size + 1) * self.prefix_variances.sum() - falling @ self.solve(falling)
+            )
         if operator.rows > operator.size and interval_ends(operator) is None:
-            return float(np.trace(self.solve(apply_gram(operator, np.eye(operator.size)))))  # their Gram matrix is smaller
+            return float(
+                np.trace(self.solve(apply_gram(operator, np.eye(operator.size))))
+            )  # their Gram matrix is smaller
         return float(self.variances(operator).sum())
 
     def largest_variance(self, operator: Operator) -> float:
@@ -143,18 +162,25 @@ class Basis(ABC):
         known, asked = self.determined(operator)
         if known is not self:
             return known.largest_variance(asked)
-        listed = operator != AllRanges(self.size) or (operator.rows <= MOST_LISTED and not self.ranges_exact)
+        listed = operator != AllRanges(self.size) or (
+            operator.rows <= MOST_LISTED and not self.ranges_exact
+        )
         return float(self.variances(operator).max()) if listed else self.bound_of_ranges()
 
     def largest_unlisted(self, operator: Operator) -> float | None:
         """Return the largest of ``variances`` if it is known without listing them, else None."""
-        return self.bound_of_ranges() if self.ranges_exact and operator == AllRanges(self.size) else None
+        return (
+            self.bound_of_ranges()
+            if self.ranges_exact and operator == AllRanges(self.size)
+            else None
+        )
 
 
 class CellsBasis(Basis):
     """A multiple of every cell and a few dense rows T, by Woodbury's formula; without any rows the cells alone."""
 
-    # G^-1 = D^-2 - Y^T C^-1 Y with Y = T D^-2 and C = I + T D^-2 T^T; the rows of ``lifted`` are C^(-1/2) Y.
+    # G^-1 = D^-2 - Y^T C^-1 Y with Y = T D^-2 and C = I + T D^-2 T^T; the rows of ``lifted`` are
+    # C^(-1/2) Y.
 
     ranges_exact = True
 
@@ -172,18 +198,29 @@ class CellsBasis(Basis):
         if self._plain:
             return v
         flat = v.reshape(self.size, -1)
-        return np.asarray((self.inverse_squares[:, None] * flat - self.lifted.T @ (self.lifted @ flat)).reshape(v.shape))
+        return np.asarray(
+            (self.inverse_squares[:, None] * flat - self.lifted.T @ (self.lifted @ flat)).reshape(
+                v.shape
+            )
+        )
 
     def variances(self, operator: Operator) -> FloatArray:
         if interval_ends(operator) is not None:
             return super().variances(operator)
         squares = self.inverse_squares
-        alone = apply(operator, squares) if zero_one(operator) else dense(operator).astype(float) ** 2 @ squares
+        alone = (
+            apply(operator, squares)
+            if zero_one(operator)
+            else dense(operator).astype(float) ** 2 @ squares
+        )
         return np.asarray(alone - (apply(operator, self.lifted.T) ** 2).sum(axis=1))
 
     def total_variance(self, operator: Operator) -> float:
         """Return the sum of ``variances``, without listing the rows."""
-        return float(gram_diagonal(operator) @ self.inverse_squares - (self.lifted.T * apply_gram(operator, self.lifted.T)).sum())
+        return float(
+            gram_diagonal(operator) @ self.inverse_squares
+            - (self.lifted.T * apply_gram(operator, self.lifted.T)).sum()
+        )
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
         """Return the variances, with at most 2^24 numbers in memory."""
@@ -207,7 +244,10 @@ class CellsBasis(Basis):
         late, early = cells - norms, -cells - norms
         step = max(1, _NUMBERS // len(points))
         parts = (slice(start, start + step) for start in range(0, len(points), step))
-        return max(float((2 * (points[part] @ points.T) + early[part, None] + late).max()) for part in parts)
+        return max(
+            float((2 * (points[part] @ points.T) + early[part, None] + late).max())
+            for part in parts
+        )
 
 
 class DenseBasis(Basis):
@@ -220,7 +260,9 @@ class DenseBasis(Basis):
 
     def determined(self, operator: Operator) -> tuple[Basis, Operator]:
         if self.space is not None and not self.space.holds(operator):
-            raise Undetermined("The queries measured along an attribute do not determine what is asked along it.")
+            raise Undetermined(
+                "The queries measured along an attribute do not determine what is asked along it."
+            )
         return self, operator
 
     def solve(self, v: FloatArray) -> FloatArray:
@@ -238,13 +280,19 @@ class CoarseBasis(Basis):
 
     def determined(self, operator: Operator) -> tuple[Basis, Operator]:
         if not of_runs(self.size, self.coarse.starts).holds(operator):
-            raise Undetermined("The queries measured along an attribute do not determine what is asked along it.")
+            raise Undetermined(
+                "The queries measured along an attribute do not determine what is asked along it."
+            )
         return self.runs.determined(on_runs(operator, self.coarse.starts))
 
     def solve(self, v: FloatArray) -> FloatArray:
         lengths = self.coarse.lengths
         column = lengths.reshape(-1, *([1] * (v.ndim - 1)))
-        return np.repeat(self.runs.solve(np.add.reduceat(v, self.coarse.starts, axis=0) / column) / column, lengths, axis=0)
+        return np.repeat(
+            self.runs.solve(np.add.reduceat(v, self.coarse.starts, axis=0) / column) / column,
+            lengths,
+            axis=0,
+        )
 
 
 @singledispatch
@@ -255,7 +303,11 @@ def structured(operator: Operator, factor: Factor) -> Basis | None:
 
 @structured.register
 def _(operator: Identity, factor: Factor) -> Basis:
-    return CellsBasis.plain(operator.size) if factor.row_weights is None else CellsBasis(1 / factor.weights.astype(float) ** 2)
+    return (
+        CellsBasis.plain(operator.size)
+        if factor.row_weights is None
+        else CellsBasis(1 / factor.weights.astype(float) ** 2)
+    )
 
 
 @structured.register
@@ -269,7 +321,9 @@ def _(operator: DiagonalAndRows, factor: Factor) -> Basis:
 
 @structured.register
 def _(operator: Coarse, factor: Factor) -> Basis:
-    return CoarseBasis(basis(Factor(factor.attributes, operator.operator, factor.row_weights)), operator)
+    return CoarseBasis(
+        basis(Factor(factor.attributes, operator.operator, factor.row_weights)), operator
+    )
 
 
 @lru_cache(maxsize=8)
@@ -285,26 +339,34 @@ def basis(factor: Factor) -> Basis:
         return by_structure
     if operator.size > MOST_DENSE:
         raise InputError(
-            f"This strategy needs a dense matrix of {operator.size} x {operator.size}; at most {MOST_DENSE} cells are allowed. "
+            f"This strategy needs a dense matrix of {operator.size} x {operator.size}; at most "
+            f"{MOST_DENSE} cells are allowed. "
             "Choose a hierarchy or the identity along this attribute."
         )
     shape = triangle(operator) if factor.even else None
     if shape is not None and shape[1] > 1e-7:
         from scipy.linalg import solve_triangular
 
-        root = solve_triangular(dense(operator).astype(float), np.eye(operator.size), lower=shape[0])
+        root = solve_triangular(
+            dense(operator).astype(float), np.eye(operator.size), lower=shape[0]
+        )
         return DenseBasis(root @ root.T)
     gram = weighted_gram(factor)
     inverse = inverted(gram, everything(operator.size))
     if inverse is not None:
         return DenseBasis(inverse)
-    # The queries do not determine every cell. If they determine the total, everything holds within their row space.
+    # The queries do not determine every cell. If they determine the total, everything holds within
+    # their row space.
     space, what = row_space(operator), " x ".join(factor.attributes)
     if space is None or space.everything or not space.holds(Total(space.size)):
-        raise Undetermined(f"The queries measured on {what} do not determine its cells. Add the identity to them.")
+        raise Undetermined(
+            f"The queries measured on {what} do not determine its cells. Add the identity to them."
+        )
     inverse = inverted(gram, space)
     if inverse is None:
-        raise Undetermined(f"The noise of the queries measured on {what} is too unequal. Choose another strategy.")
+        raise Undetermined(
+            f"The noise of the queries measured on {what} is too unequal. Choose another strategy."
+        )
     return DenseBasis(inverse, space)
 
 

@@ -1,18 +1,20 @@
 """Levels: nested partitions of the cells of an attribute, each measured with one weight or with a weight a group.
 
-Levels go from the single cells to the total. Each group lies in one group of the next level, its parent; groups may have any number of
-cells, which need not be neighbours.
+Levels go from the single cells to the total. Each group lies in one group of the next level, its
+parent; groups may have any number of cells, which need not be neighbours.
 
-With P_l the matrix that sums the cells of each group of level l and a_l the precisions (inverse variances) of its measurements, the Gram
-matrix is X = sum_l P_l^T diag(a_l) P_l. Going up, v_u = 1 / (a_u + 1 / sum of the children's v) is the variance of group u estimated from
-the measurements inside it. Going down, the variance of a child estimated from all measurements is f_c = v_c - (v_c / S)^2 (S - f_u), S the
-sum of v over all children of its parent u. So all variances take O(groups), and so do the derivatives of their sum by every a_u (the same
-passes differentiated in reverse).
+With P_l the matrix that sums the cells of each group of level l and a_l the precisions (inverse
+variances) of its measurements, the Gram matrix is X = sum_l P_l^T diag(a_l) P_l. Going up, v_u = 1
+/ (a_u + 1 / sum of the children's v) is the variance of group u estimated from the measurements
+inside it. Going down, the variance of a child estimated from all measurements is f_c = v_c - (v_c /
+S)^2 (S - f_u), S the sum of v over all children of its parent u. So all variances take O(groups),
+and so do the derivatives of their sum by every a_u (the same passes differentiated in reverse).
 
-Groups with equal trees below them, whose parents are alike too, form an *orbit*: they have the same v and f. A tree in which all groups of
-a level are alike has one orbit a level, whatever its size. The matrices P_l^T P_l of all levels have invariant spaces in common: k sibling
-groups of one orbit contribute k - 1 copies of the spaces of one of them, and their sum goes into the space of their parent, which has one
-dimension for each orbit of cells below it.
+Groups with equal trees below them, whose parents are alike too, form an *orbit*: they have the same
+v and f. A tree in which all groups of a level are alike has one orbit a level, whatever its size.
+The matrices P_l^T P_l of all levels have invariant spaces in common: k sibling groups of one orbit
+contribute k - 1 copies of the spaces of one of them, and their sum goes into the space of their
+parent, which has one dimension for each orbit of cells below it.
 
 Source: Hay et al. 2010 (inference by two passes); docs/mathematics.md, section 2.
 """
@@ -48,7 +50,9 @@ def partition(operator: Operator) -> IntArray | None:
 
 def nested_levels(size: int, operators: Iterable[Operator]) -> "Levels | None":
     """Return the levels of the cells, the given operators and the total; None if they are not nested partitions."""
-    groups = [partition(operator) for operator in dict.fromkeys([Identity(size), *operators, Total(size)])]
+    groups = [
+        partition(operator) for operator in dict.fromkeys([Identity(size), *operators, Total(size)])
+    ]
     known = [group for group in groups if group is not None]
     return _nested(known) if len(known) == len(groups) else None
 
@@ -74,7 +78,11 @@ def _nested(groups: Iterable[IntArray]) -> "Levels | None":
 class Levels:
     """Nested partitions of the cells of an attribute: the single cells first, the total last."""
 
-    parents: tuple[IntArray, ...]  # for every level but the last the group of the next level that holds each group, shape (groups,)
+    parents: tuple[
+        IntArray, ...
+        # for every level but the last the group of the next level that holds each group, shape
+        # (groups,)
+    ]
     _including: dict[Operator, "Levels | None"] = field(default_factory=dict, repr=False)
 
     @staticmethod
@@ -98,7 +106,18 @@ class Levels:
     def level(self, operator: Operator) -> int | None:
         """Return the index of the level whose groups are the rows of an operator, or None."""
         labels = partition(operator)
-        return None if labels is None else next((level for level, groups in enumerate(self.groups) if np.array_equal(groups, labels)), None)
+        return (
+            None
+            if labels is None
+            else next(
+                (
+                    level
+                    for level, groups in enumerate(self.groups)
+                    if np.array_equal(groups, labels)
+                ),
+                None,
+            )
+        )
 
     def including(self, operator: Operator) -> "Levels | None":
         """Return these levels and that of an operator; None if its rows are no partition that is nested with the others."""
@@ -118,13 +137,22 @@ class Levels:
         orders = []
         for parents in self.parents:
             order = None if (np.diff(parents) >= 0).all() else np.argsort(parents, kind="stable")
-            orders.append((order, np.flatnonzero(np.diff(parents if order is None else parents[order], prepend=-1))))
+            orders.append(
+                (
+                    order,
+                    np.flatnonzero(
+                        np.diff(parents if order is None else parents[order], prepend=-1)
+                    ),
+                )
+            )
         return tuple(orders)
 
     def summed(self, level: int, values: Array) -> Array:
         """Sum values of the groups of a level, shape (groups, ...), within each group of the next level."""
         order, starts = self._orders[level]
-        return np.asarray(np.add.reduceat(values if order is None else values[order], starts, axis=0))
+        return np.asarray(
+            np.add.reduceat(values if order is None else values[order], starts, axis=0)
+        )
 
     @cached_property
     def spectrum(self) -> "list[Part]":
@@ -133,17 +161,27 @@ class Levels:
 
     def weighted_spectrum(self, weights: FloatArray) -> "list[Part]":
         """Return the invariant spaces of levels whose cells are scaled by roots of weights: one an orbit of cells, of mean 1 over cells."""
-        # For each orbit: the Gram matrices of all levels on the sums over each orbit of cells below it, and the roots of the weights.
+        # For each orbit: the Gram matrices of all levels on the sums over each orbit of cells below
+        # it, and the roots of the weights.
         orbits, depth = self.orbits, len(self.groups)
         apart: dict[bytes, Part] = {}
-        below = [(weight * np.eye(depth, 1).reshape(depth, 1, 1), np.full(1, math.sqrt(weight))) for weight in weights.tolist()]
+        below = [
+            (weight * np.eye(depth, 1).reshape(depth, 1, 1), np.full(1, math.sqrt(weight)))
+            for weight in weights.tolist()
+        ]
         for level, (parents, times) in enumerate(zip(orbits.parents, orbits.times, strict=True)):
-            sisters: list[list[tuple[FloatArray, FloatArray]]] = [[] for _ in orbits.numbers[level + 1]]
+            sisters: list[list[tuple[FloatArray, FloatArray]]] = [
+                [] for _ in orbits.numbers[level + 1]
+            ]
             often = orbits.numbers[level] * (1 - 1 / times)
-            for (grams, cells), parent, count, number in zip(below, parents.tolist(), times.tolist(), often.tolist(), strict=True):
+            for (grams, cells), parent, count, number in zip(
+                below, parents.tolist(), times.tolist(), often.tolist(), strict=True
+            ):
                 if number:
                     key = grams.tobytes()
-                    apart[key] = Part(grams / self.size, number + (apart[key].often if key in apart else 0.0))
+                    apart[key] = Part(
+                        grams / self.size, number + (apart[key].often if key in apart else 0.0)
+                    )
                 sisters[parent].append((grams, cells * math.sqrt(count)))
             below = []
             for parts in sisters:
@@ -153,7 +191,9 @@ class Levels:
                 joined = np.zeros((depth, len(cells), len(cells)))
                 joined[level + 1] = np.outer(cells, cells)
                 for grams, part_cells in parts:
-                    joined[: level + 1, at : at + len(part_cells), at : at + len(part_cells)] = grams[: level + 1]
+                    joined[: level + 1, at : at + len(part_cells), at : at + len(part_cells)] = (
+                        grams[: level + 1]
+                    )
                     at += len(part_cells)
                 below.append((joined, cells))
         ((grams, cells),) = below
@@ -173,13 +213,18 @@ class Levels:
         """The orbits: first groups with equal trees below them get equal classes, then classes are split by the orbits of the parents."""
         random, classes = np.random.default_rng(0), [np.zeros(self.size, dtype=np.int64)]
         for level in range(len(self.parents)):
-            # The multiset of the children's classes is identified by the sum of a random number for each class.
+            # The multiset of the children's classes is identified by the sum of a random number for
+            # each class.
             drawn = random.integers(1 << 62, size=(int(classes[-1].max()) + 1, 2))[classes[-1]]
-            classes.append(np.unique(self.summed(level, drawn), axis=0, return_inverse=True)[1].reshape(-1))
+            classes.append(
+                np.unique(self.summed(level, drawn), axis=0, return_inverse=True)[1].reshape(-1)
+            )
         orbit, of_groups, parents, times = classes[-1], [classes[-1]], [], []
         for labels, above in zip(classes[-2::-1], self.parents[::-1], strict=True):
             keys = orbit[above] * (int(labels.max()) + 1) + labels
-            _, first, fresh, number = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+            _, first, fresh, number = np.unique(
+                keys, return_index=True, return_inverse=True, return_counts=True
+            )
             parents.append(orbit[above[first]])
             times.append(number / np.bincount(orbit)[parents[-1]])
             orbit = fresh.reshape(-1)
@@ -191,8 +236,14 @@ class Levels:
 class Orbits:
     """Classes of groups that have equal variances, level by level."""
 
-    parents: tuple[IntArray, ...]  # for every level but the last the orbit of the next level that holds each orbit
-    times: tuple[FloatArray, ...]  # for every level but the last how many groups of each orbit lie in one group of the parent orbit
+    parents: tuple[
+        IntArray, ...
+    ]  # for every level but the last the orbit of the next level that holds each orbit
+    times: tuple[
+        FloatArray, ...
+        # for every level but the last how many groups of each orbit lie in one group of the parent
+        # orbit
+    ]
     of_groups: tuple[IntArray, ...]  # for every level the orbit of each group
 
     @cached_property
@@ -200,26 +251,37 @@ class Orbits:
         """Number of groups in each orbit, for every level."""
         return tuple(np.bincount(groups).astype(np.float64) for groups in self.of_groups)
 
-    def passes(self, precisions: Sequence[Precision]) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
+    def passes(
+        self, precisions: Sequence[Precision]
+    ) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
         """Go up and down the levels; every array has a number for each orbit of a level.
 
         Returns:
-            The finest level that is measured; from it on v (the variance from what is measured within a group); from the level above it on
-            S (the sum of the children's v); and from the finest measured level on f (the variance from all measurements).
+            The finest level that is measured; from it on v (the variance from what is measured
+            within a group); from the level above it on S (the sum of the children's v); and from
+            the finest measured level on f (the variance from all measurements).
         """
         start = next(level for level, precision in enumerate(precisions) if np.any(precision))
         counts = (*map(len, self.parents), 1)
         upward, below = [np.broadcast_to(1 / precisions[start], counts[start])], list[FloatArray]()
         for level in range(start, len(self.parents)):
-            below.append(np.bincount(self.parents[level], self.times[level] * upward[-1]).astype(np.float64))
+            below.append(
+                np.bincount(self.parents[level], self.times[level] * upward[-1]).astype(np.float64)
+            )
             upward.append(below[-1] / (1 + precisions[level + 1] * below[-1]))
         final = [upward[-1]]
         for at in range(len(below) - 1, -1, -1):
             parents = self.parents[start + at]
-            final.insert(0, upward[at] - (upward[at] / below[at][parents]) ** 2 * (below[at] - final[0])[parents])
+            final.insert(
+                0,
+                upward[at]
+                - (upward[at] / below[at][parents]) ** 2 * (below[at] - final[0])[parents],
+            )
         return start, upward, below, final
 
-    def error(self, precisions: Sequence[Precision], asked: Sequence[float]) -> tuple[float, list[FloatArray]]:
+    def error(
+        self, precisions: Sequence[Precision], asked: Sequence[float]
+    ) -> tuple[float, list[FloatArray]]:
         """Return the sum over all groups of the weight of their level times their variance, and its negated derivatives by the precisions.
 
         Args:
@@ -227,8 +289,8 @@ class Orbits:
             asked: a weight for every level.
 
         Returns:
-            The error, infinite if a level is asked for that the measurements do not determine; for every level an array of its orbits'
-            slopes.
+            The error, infinite if a level is asked for that the measurements do not determine; for
+            every level an array of its orbits' slopes.
         """
         slopes = [np.zeros(len(numbers)) for numbers in self.numbers]
         if not any(map(np.any, precisions)):
@@ -237,14 +299,21 @@ class Orbits:
         if any(weight > 0 for weight in asked[:start]):
             return math.inf, slopes
         back_final = [weight * self.numbers[start + at] for at, weight in enumerate(asked[start:])]
-        error = sum(float(back @ variances) for back, variances in zip(back_final, final, strict=True))
-        back_upward, back_below = [np.zeros(len(level)) for level in upward], [np.zeros(len(level)) for level in below]
+        error = sum(
+            float(back @ variances) for back, variances in zip(back_final, final, strict=True)
+        )
+        back_upward, back_below = (
+            [np.zeros(len(level)) for level in upward],
+            [np.zeros(len(level)) for level in below],
+        )
         for at in range(len(below)):  # the reverse of the pass down
             parents = self.parents[start + at]
             share, rest = upward[at] / below[at][parents], (below[at] - final[at + 1])[parents]
             back_upward[at] += back_final[at] * (1 - 2 * share * rest / below[at][parents])
             back_final[at + 1] += np.bincount(parents, back_final[at] * share**2)
-            back_below[at] += np.bincount(parents, back_final[at] * (2 * share**2 * rest / below[at][parents] - share**2))
+            back_below[at] += np.bincount(
+                parents, back_final[at] * (2 * share**2 * rest / below[at][parents] - share**2)
+            )
         back_upward[-1] += back_final[-1]
         for at in range(len(below) - 1, -1, -1):  # the reverse of the pass up
             slopes[start + at + 1] = back_upward[at + 1] * upward[at + 1] ** 2
@@ -266,9 +335,12 @@ def root_trace(gram: FloatArray) -> float:
 class Part:
     """A space of dimension d that all matrices P_l^T P_l leave invariant, and that occurs several times among the vectors of cells."""
 
-    grams: FloatArray  # the matrix of P_l^T P_l on it over the number of cells, for every level l, shape (levels, d, d)
+    # the matrix of P_l^T P_l on it over the number of cells, for every level l, shape (levels, d,
+    # d)
+    grams: FloatArray
     often: float  # how many copies of it there are
-    total: bool = False  # whether its first direction is that of equal cells; else the space is orthogonal to that
+    # whether its first direction is that of equal cells; else the space is orthogonal to that
+    total: bool = False
 
     @property
     def size(self) -> int:
@@ -294,7 +366,11 @@ class LevelInverse:
 
     @cached_property
     def _orbits(self) -> Orbits:
-        return self.levels.orbits if all(np.ndim(precision) == 0 for precision in self.precisions) else self.levels.each
+        return (
+            self.levels.orbits
+            if all(np.ndim(precision) == 0 for precision in self.precisions)
+            else self.levels.each
+        )
 
     @cached_property
     def passes(self) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
@@ -309,23 +385,29 @@ class LevelInverse:
         finer = self.levels.including(operator) if level is None else None
         if finer is not None:
             extra = finer.level(operator) or 0
-            return LevelInverse(finer, (*self.precisions[:extra], 0.0, *self.precisions[extra:])).variances(operator)
+            return LevelInverse(
+                finer, (*self.precisions[:extra], 0.0, *self.precisions[extra:])
+            ).variances(operator)
         if not operator.rows * operator.size <= _MOST_SOLVED:
             raise InputError(
-                f"Beside tables of levels at most {_MOST_SOLVED} numbers are solved for along an attribute; got {operator.rows} queries "
+                f"Beside tables of levels at most {_MOST_SOLVED} numbers are solved for along an "
+                f"attribute; got {operator.rows} queries "
                 f"over {operator.size} cells. Choose another strategy."
             )
         answer = np.empty(operator.rows)
         step = max(1, _AT_ONCE // max(operator.rows, operator.size))
         for first in range(0, operator.rows, step):
             rows = np.arange(first, min(first + step, operator.rows))
-            asked = apply_transpose(operator, np.equal.outer(np.arange(operator.rows), rows).astype(np.float64))
+            asked = apply_transpose(
+                operator, np.equal.outer(np.arange(operator.rows), rows).astype(np.float64)
+            )
             answer[rows] = self.squares(asked)
         return answer
 
     def holds(self, operator: Operator) -> bool:
         """Tell whether every row of an operator is a sum of groups of the finest measured level, so that it is determined."""
-        # Such rows do not see how a group's values lie within it: here random ones, or their sum on the group's first cell.
+        # Such rows do not see how a group's values lie within it: here random ones, or their sum on
+        # the group's first cell.
         groups = self.levels.groups[self.passes[0]]
         values = np.random.default_rng(0).integers(1, 2**30, self.levels.size)
         sums = np.zeros_like(values)
@@ -340,7 +422,10 @@ class LevelInverse:
         """Return the sums of v, shape (size, ...), within the groups of the finest measured level, and the sizes of these groups."""
         gathered, lengths = v, np.ones(self.levels.size)
         for level in range(self.passes[0]):
-            gathered, lengths = self.levels.summed(level, gathered), self.levels.summed(level, lengths)
+            gathered, lengths = (
+                self.levels.summed(level, gathered),
+                self.levels.summed(level, lengths),
+            )
         return gathered, lengths
 
     def squares(self, v: FloatArray) -> FloatArray:
@@ -357,7 +442,10 @@ class LevelInverse:
 
     def solve(self, v: FloatArray) -> FloatArray:
         """Return X^+ v along the first axis, by the two passes."""
-        column, levels = (slice(None),) + (None,) * (v.ndim - 1), self.levels  # to multiply the first axis of v by a vector
+        column, levels = (
+            (slice(None),) + (None,) * (v.ndim - 1),
+            self.levels,
+        )  # to multiply the first axis of v by a vector
         (start, upward, below, _), of_groups = self.passes, self._orbits.of_groups
         gathered, lengths = self._gathered(v)
         estimates = [gathered * (upward[0][of_groups[start]] / lengths)[column]]
@@ -366,8 +454,13 @@ class LevelInverse:
             estimates.append(levels.summed(start + at, estimates[-1]) * shrink[column])
         for at in range(len(below) - 1, -1, -1):
             level = start + at
-            missing = (estimates[at + 1] - levels.summed(level, estimates[at])) / below[at][of_groups[level + 1]][column]
-            estimates[at] = estimates[at] + upward[at][of_groups[level]][column] * missing[levels.parents[level]]
+            missing = (estimates[at + 1] - levels.summed(level, estimates[at])) / below[at][
+                of_groups[level + 1]
+            ][column]
+            estimates[at] = (
+                estimates[at]
+                + upward[at][of_groups[level]][column] * missing[levels.parents[level]]
+            )
         spread = estimates[0] / lengths[column]
         for parents in levels.parents[:start][::-1]:
             spread = spread[parents]

@@ -1,13 +1,17 @@
 """p-Identity strategies for pure DP: one query per cell and a few weighted sums above them, found by descent.
 
-``A = [I; Theta] D`` with ``Theta >= 0`` (p x n) and ``D = diag(1 / s)``, ``s = 1 + column sums of Theta``, so every column has L1 norm 1.
-With ``G = I + Theta Theta^T`` the error is ``f = sum_j s_j^2 M_jj - tr(G^-1 Y M Y^T)``, ``Y = Theta diag(s)``: no n x n matrix is formed,
-a step costs O(p^2 n) and one product of the workload's Gram matrix with p vectors.
+``A = [I; Theta] D`` with ``Theta >= 0`` (p x n) and ``D = diag(1 / s)``, ``s = 1 + column sums of
+Theta``, so every column has L1 norm 1. With ``G = I + Theta Theta^T`` the error is ``f = sum_j
+s_j^2 M_jj - tr(G^-1 Y M Y^T)``, ``Y = Theta diag(s)``: no n x n matrix is formed, a step costs
+O(p^2 n) and one product of the workload's Gram matrix with p vectors.
 
-The problem is not convex. What a descent from random starts finds for ordered workloads is, at every size tried, the same
-picture: one or a few layers of smooth bells, each overlapping half of its neighbours, a layer 8 to 20 times coarser than the
-one below; at an end of the line that queries reach to the first bell is near, at one where they thin out a spacing away. So bells are the
-main starts: of that very shape they are within 3% before any step. Their supports stay narrow windows, which makes n = 16384 affordable.
+The problem is not convex. What a descent from random starts finds for ordered workloads is, at
+every size tried, the same
+picture: one or a few layers of smooth bells, each overlapping half of its neighbours, a layer 8 to
+    20 times coarser than the
+one below; at an end of the line that queries reach to the first bell is near, at one where they
+thin out a spacing away. So bells are the main starts: of that very shape they are within 3% before
+any step. Their supports stay narrow windows, which makes n = 16384 affordable.
 
 Source: McKenna, Miklau, Hay, Machanavajjhala, PVLDB 2018 (OPT_0).
 """
@@ -27,21 +31,38 @@ from leastnoise._families._gram import Fitted, Generators, Gram, kept, recognise
 from leastnoise._families._search import descended, over
 from leastnoise._linop import DiagonalAndRows, Identity
 
-Window = tuple[int, int, FloatArray]  # first cell, the one after the last, and the values of a row of Theta between them
-Ends = tuple[float, float]  # how far the first and the last bell lie from the ends of the line, next to the distance of bells
-Shape = tuple[float, float, bool]  # distance of the finest bells, factor from layer to layer, and whether one wide bell lies above all
+Window = tuple[
+    int, int, FloatArray
+]  # first cell, the one after the last, and the values of a row of Theta between them
+Ends = tuple[
+    float, float
+    # how far the first and the last bell lie from the ends of the line, next to the distance of bells
+]
+Shape = tuple[
+    float, float, bool
+    # distance of the finest bells, factor from layer to layer, and whether one wide bell lies above all
+]
 Start = TypeVar("Start")
-TALLEST = 512.0  # largest entry of Theta: a cell's own coefficient then stays well above the grid of the rounding
+# largest entry of Theta: a cell's own coefficient then stays well above the grid of the rounding
+TALLEST = 512.0
 LARGE = 6000  # cells above which fewer starts and steps are affordable
-# The shape of bells that descents end in: width and height next to their distance, and distance from an end of the line that queries reach
-# to, or where they thin out.
+# The shape of bells that descents end in: width and height next to their distance, and distance
+# from an end of the line that queries reach to, or where they thin out.
 _WIDTH, _PEAK, _FALL, _HEIGHT = 1.15, 1.6, 2.1, 0.9
 _REACHED, _THIN = 0.25, 1.1
-ENDS: tuple[Ends, ...] = tuple((before, after) for before in (_REACHED, _THIN) for after in (_REACHED, _THIN))
+ENDS: tuple[Ends, ...] = tuple(
+    (before, after) for before in (_REACHED, _THIN) for after in (_REACHED, _THIN)
+)
 _SMALL = 1 << 15  # numbers in Theta up to which it is multiplied as a whole, not window by window
-_MANY_ROWS, _FEW_PER_CELL = 32, 16  # from so many rows, and up to so many windows over a cell on average, the structured step is faster
+_MANY_ROWS, _FEW_PER_CELL = (
+    32,
+    16,
+    # from so many rows, and up to so many windows over a cell on average, the structured step is faster
+)
 _SMALL_INVERSE = 64  # rows of a triangular matrix that is inverted at once
-_CERTAIN = 1e-8  # part of the cells' own error below which the rest of the subtraction is rounding errors that a descent would chase
+# part of the cells' own error below which the rest of the subtraction is rounding errors that a
+# descent would chase
+_CERTAIN = 1e-8
 _SHORT = 256  # cells up to which blocks and random rows are starts too
 _MEDIUM = 2048  # cells up to which many bells are descended from
 _ALL_STARTS = 0.5  # effort from which on every shape of layers is compared
@@ -54,8 +75,15 @@ def bumps(size: int, count: int, height: float, margin: float) -> Iterator[Windo
         return
     spacing = size / (count + 1)
     for centre in spacing * np.arange(1, count + 1):
-        start, stop = max(0, math.floor(centre - margin * spacing)), min(size, math.ceil(centre + margin * spacing))
-        yield start, stop, height * np.maximum(0, 1 - ((np.arange(start, stop) + 0.5 - centre) / spacing) ** 2)
+        start, stop = (
+            max(0, math.floor(centre - margin * spacing)),
+            min(size, math.ceil(centre + margin * spacing)),
+        )
+        yield (
+            start,
+            stop,
+            height * np.maximum(0, 1 - ((np.arange(start, stop) + 0.5 - centre) / spacing) ** 2),
+        )
 
 
 def bells(size: int, spacing: float, ends: Ends, height: float = _HEIGHT) -> Iterator[Window]:
@@ -86,28 +114,50 @@ def bell_shapes(size: int) -> list[list[Shape]]:
         return [[(finest, 15.0, False)] for finest in (18.0, 24.0)]
     coarser = (15.0, 12.5, 10.0, 20.0, 8.0)
     finest = (13.0, 15.0, 18.0, 21.0, 25.0, 30.0, 36.0, 43.0)
-    return [[(distance, ratio, above) for ratio in coarser for above in (False, True)] for distance in finest]
+    return [
+        [(distance, ratio, above) for ratio in coarser for above in (False, True)]
+        for distance in finest
+    ]
 
 
 def other_starts(size: int) -> Iterator[list[Window]]:
     """Yield hierarchies of one or two layers of consecutive blocks, and random rows that know no order of the cells."""
     for width in (2**power for power in range(2, (size - 1).bit_length())):
-        blocks = [(start, min(size, start + width), np.full(min(width, size - start), 0.7)) for start in range(0, size, width)]
+        blocks = [
+            (start, min(size, start + width), np.full(min(width, size - start), 0.7))
+            for start in range(0, size, width)
+        ]
         yield blocks
         yield [*blocks, *bumps(size, 0, 0.5, 1)]
-    # On short attributes one row more or less changes the error by parts in a thousand, and is quickly tried.
-    counts = sorted({max(2, min(64, size // cells)) for cells in ((16, 14, 12) if size <= _SHORT else (16,))})
+    # On short attributes one row more or less changes the error by parts in a thousand, and is
+    # quickly tried.
+    counts = sorted(
+        {max(2, min(64, size // cells)) for cells in ((16, 14, 12) if size <= _SHORT else (16,))}
+    )
     for p in counts:
-        for seed in range(8 if size <= 64 else 6 if size <= 128 else 4 if size <= 256 else 2 if size <= 1024 else 1):
+        for seed in range(
+            8
+            if size <= 64
+            else 6
+            if size <= 128
+            else 4
+            if size <= 256
+            else 2
+            if size <= 1024
+            else 1
+        ):
             yield [(0, size, row) for row in np.random.default_rng(seed).random((p, size))]
 
 
 def total_start(gram: Gram) -> list[Window]:
     """Return the flat row of the best strategy of cells and total, a problem of one variable."""
-    # With Theta one flat row of height c: ``f(c) = (1 + c)^2 (tr M - c^2 t / (1 + n c^2))``, t the sum of all entries of M.
+    # With Theta one flat row of height c: ``f(c) = (1 + c)^2 (tr M - c^2 t / (1 + n c^2))``, t the
+    # sum of all entries of M.
     heights = np.geomspace(1e-3, TALLEST, 400)
     total = float(gram.rows(np.ones((1, gram.size))).sum())
-    error = (1 + heights) ** 2 * (gram.diagonal().sum() - heights**2 * total / (1 + gram.size * heights**2))
+    error = (1 + heights) ** 2 * (
+        gram.diagonal().sum() - heights**2 * total / (1 + gram.size * heights**2)
+    )
     return list(bumps(gram.size, 0, float(heights[np.argmin(error)]), 1))
 
 
@@ -122,7 +172,8 @@ class _Layout(NamedTuple):
     member: IntArray  # the values of each cell, shape (n, c), filled up with v
     owner: IntArray  # the rows of these, filled up with p
     pair: IntArray  # the number of each pair of rows on a cell, shape (n, c, c)
-    first: IntArray  # where in running sums along one row, which begin with a zero, another row starts, shape (p, p)
+    # where in running sums along one row, which begin with a zero, another row starts, shape (p, p)
+    first: IntArray
     last: IntArray  # where it stops
 
 
@@ -135,7 +186,11 @@ class Support:
         lengths = [stop - start for start, stop in self.windows]
         self.full = all(length == size for length in lengths)
         self.offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-        self.cells = np.concatenate([np.arange(*window) for window in self.windows]) if lengths else np.zeros(0, np.int64)
+        self.cells = (
+            np.concatenate([np.arange(*window) for window in self.windows])
+            if lengths
+            else np.zeros(0, np.int64)
+        )
 
     def spread(self, values: FloatArray) -> FloatArray:
         """Return the values as a matrix of shape (p, n)."""
@@ -148,7 +203,9 @@ class Support:
 
     def gather(self, matrix: FloatArray) -> FloatArray:
         """Return the values of a matrix of shape (p, n)."""
-        return np.concatenate([matrix[row, start:stop] for row, (start, stop) in enumerate(self.windows)])
+        return np.concatenate(
+            [matrix[row, start:stop] for row, (start, stop) in enumerate(self.windows)]
+        )
 
     @cached_property
     def layout(self) -> _Layout:
@@ -195,29 +252,43 @@ class PIdentity:
         """Round ``diagonal`` and ``rows`` to nearest on the grid 2^-bits, as integers; rows that vanish are left out."""
         diagonal = np.rint(np.ldexp(self.diagonal, bits)).astype(np.int64)
         if not diagonal.all():
-            raise InputError(f"A cell's own query rounds to zero on the grid 2^-{bits}. Use more bits or another strategy.")
-        return diagonal, to_dyadic(self.rows, bits) if np.rint(np.ldexp(self.rows, bits)).any() else np.zeros((0, len(diagonal)), np.int64)
+            raise InputError(
+                f"A cell's own query rounds to zero on the grid 2^-{bits}. Use more bits or "
+                "another strategy."
+            )
+        return diagonal, to_dyadic(self.rows, bits) if np.rint(
+            np.ldexp(self.rows, bits)
+        ).any() else np.zeros((0, len(diagonal)), np.int64)
 
 
-def p_identity_rmse(gram: Gram, diagonal: FloatArray | IntArray, rows: FloatArray | IntArray) -> float:
+def p_identity_rmse(
+    gram: Gram, diagonal: FloatArray | IntArray, rows: FloatArray | IntArray
+) -> float:
     """Return the unit RMSE under L1 of the strategy ``[diag(diagonal); rows]`` of any scale and sign, for instance rounded; O(p^2 n)."""
     diag, sums = np.asarray(diagonal, float), np.asarray(rows, float)
     scale = float((np.abs(diag) + np.abs(sums).sum(axis=0)).max())
     scaled = sums / diag
     inner = scaled / diag
     lifted = gram.rows(inner) @ inner.T
-    gain = float((positive_inverse(np.eye(len(sums)) + scaled @ scaled.T) * lifted).sum()) if len(sums) else 0.0
+    gain = (
+        float((positive_inverse(np.eye(len(sums)) + scaled @ scaled.T) * lifted).sum())
+        if len(sums)
+        else 0.0
+    )
     return scale * math.sqrt(float((gram.diagonal() / diag**2).sum() - gain) / gram.queries)
 
 
 def positive_inverse(matrix: FloatArray) -> FloatArray:
     """Invert a positive definite matrix by its Cholesky factor."""
-    # This is stable. Gaussian elimination with row exchanges (`np.linalg.inv`) is not: on overlapping windows its entries can grow
-    # exponentially along the band, and a well-conditioned matrix of 765 rows was inverted with an error of 1e-2.
+    # This is stable. Gaussian elimination with row exchanges (`np.linalg.inv`) is not: on
+    # overlapping windows its entries can grow exponentially along the band, and a well-conditioned
+    # matrix of 765 rows was inverted with an error of 1e-2.
     try:
         upper = np.linalg.cholesky(matrix).T
     except np.linalg.LinAlgError:
-        raise InternalError("A matrix that is at least the identity was found not to be positive definite.") from None
+        raise InternalError(
+            "A matrix that is at least the identity was found not to be positive definite."
+        ) from None
     inverse = _upper_inverse(np.asarray(upper, float))
     return np.asarray(inverse @ inverse.T)
 
@@ -235,7 +306,9 @@ def _upper_inverse(upper: FloatArray) -> FloatArray:
     return inverse
 
 
-def p_identity_objective(gram: Gram, support: Support, values: FloatArray) -> tuple[float, FloatArray]:
+def p_identity_objective(
+    gram: Gram, support: Support, values: FloatArray
+) -> tuple[float, FloatArray]:
     """Return the error ``f = tr(P (M o s s^T))`` of Theta, P the inverse of I + Theta^T Theta, and its gradient by the values."""
     p, pairs = len(support.windows), gram.generators
     if pairs and p >= _MANY_ROWS and len(support.cells) < _FEW_PER_CELL * support.size:
@@ -271,14 +344,19 @@ def p_identity_objective(gram: Gram, support: Support, values: FloatArray) -> tu
     for row, (a, b) in enumerate(support.windows):
         here = inverse[row] @ moved[:, a:b]
         per_cell[a:b] -= 2 * theta[row, a:b] * here
-        gradient[support.offsets[row] : support.offsets[row + 1]] = 2 * (both[row] @ theta[:, a:b]) - 2 * here * s[a:b]
+        gradient[support.offsets[row] : support.offsets[row + 1]] = (
+            2 * (both[row] @ theta[:, a:b]) - 2 * here * s[a:b]
+        )
     return error, gradient + per_cell[support.cells]
 
 
-def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values: FloatArray) -> tuple[float, FloatArray]:
+def _windowed_objective(
+    gram: Gram, pairs: Generators, support: Support, values: FloatArray
+) -> tuple[float, FloatArray]:
     """Do the same for many narrow windows and ``M_ij = sum a_i b_j`` (i <= j), without any matrix of shape (p, n)."""
-    # Outside its window a row times M is a multiple of a on the left and of b on the right. So a step needs only the windows themselves and
-    # two numbers a row: O(p^3 + n c^2), c the number of windows over a cell.
+    # Outside its window a row times M is a multiple of a on the left and of b on the right. So a
+    # step needs only the windows themselves and two numbers a row: O(p^3 + n c^2), c the number of
+    # windows over a cell.
     layout, cells, p = support.layout, support.cells, len(support.windows)
     begin, end = support.offsets[:-1], support.offsets[1:]
     s = 1 + np.bincount(cells, weights=values, minlength=support.size)
@@ -290,20 +368,31 @@ def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values:
     def product(sparse: FloatArray, other: FloatArray) -> FloatArray:
         """Multiply two sparse matrices of such entries, the second one transposed."""
         terms = by_cell(sparse)[:, :, None] * by_cell(other)[:, None, :]
-        summed = np.bincount(layout.pair.reshape(-1), terms.reshape(-1), (p + 1) ** 2).reshape(p + 1, p + 1)
+        summed = np.bincount(layout.pair.reshape(-1), terms.reshape(-1), (p + 1) ** 2).reshape(
+            p + 1, p + 1
+        )
         return np.asarray(summed[:p, :p], float)
 
     local = np.zeros(len(values))
     lifted = np.zeros((p, p))
     outer: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = []
     for a, b in pairs:
-        rising, falling = np.append(0.0, np.cumsum(a[cells] * y)), np.append(0.0, np.cumsum(b[cells] * y))
+        rising, falling = (
+            np.append(0.0, np.cumsum(a[cells] * y)),
+            np.append(0.0, np.cumsum(b[cells] * y)),
+        )
         left, right = rising[end] - rising[begin], falling[end] - falling[begin]
-        local += b[cells] * (rising[1:] - rising[begin][layout.row]) + a[cells] * (falling[end][layout.row] - falling[1:])
-        # Running sums along each row, with a zero before it, are read where the other rows start and stop.
+        local += b[cells] * (rising[1:] - rising[begin][layout.row]) + a[cells] * (
+            falling[end][layout.row] - falling[1:]
+        )
+        # Running sums along each row, with a zero before it, are read where the other rows start
+        # and stop.
         slots = np.arange(len(y)) + layout.row + 1
         before, upto = np.zeros(len(y) + p), np.zeros(len(y) + p)
-        before[slots], upto[slots] = rising[1:] - rising[begin][layout.row], falling[1:] - falling[begin][layout.row]
+        before[slots], upto[slots] = (
+            rising[1:] - rising[begin][layout.row],
+            falling[1:] - falling[begin][layout.row],
+        )
         lifted += before[layout.first] * right + (right[:, None] - upto[layout.last]) * left
         outer.append((a, b, left, right))
     lifted += product(y, local)
@@ -330,7 +419,10 @@ def _windowed_objective(gram: Gram, pairs: Generators, support: Support, values:
         later[:, :-1] = np.cumsum((inverse * right)[:, layout.by_start][:, ::-1], axis=1)[:, ::-1]
         earlier = np.zeros((p, p + 1))
         earlier[:, 1:] = np.cumsum((inverse * left)[:, layout.by_stop], axis=1)
-        here += a[cells] * later[layout.row, layout.rank] + b[cells] * earlier[layout.row, layout.passed]
+        here += (
+            a[cells] * later[layout.row, layout.rank]
+            + b[cells] * earlier[layout.row, layout.passed]
+        )
     per_cell = 2 * s * asked - 2 * np.bincount(cells, weights=values * here, minlength=support.size)
     return error, 2 * across(both, values) - 2 * here * s[cells] + per_cell[cells]
 
@@ -340,7 +432,11 @@ class _Run:
 
     def __init__(self, gram: Gram, rows: Iterable[Window]) -> None:
         starts, stops, heights = zip(*rows, strict=True)
-        self.gram, self.support, self.values = gram, Support(gram.size, tuple(zip(starts, stops, strict=True))), np.concatenate(heights)
+        self.gram, self.support, self.values = (
+            gram,
+            Support(gram.size, tuple(zip(starts, stops, strict=True))),
+            np.concatenate(heights),
+        )
         error, _ = p_identity_objective(gram, self.support, self.values)
         self.rmse = math.sqrt(error / gram.queries) if error > 0 else math.inf
 
@@ -352,7 +448,8 @@ class _Run:
             error, gradient = p_identity_objective(self.gram, self.support, point)
             s = 1 + np.bincount(self.support.cells, weights=point, minlength=self.gram.size)
             certain = float(s @ (s * asked))
-            # So far out rounding errors exceed the error: the cells' own part, which is certain, leads back.
+            # So far out rounding errors exceed the error: the cells' own part, which is certain,
+            # leads back.
             if not error > _CERTAIN * certain:
                 return certain, 2 * (s * asked)[self.support.cells]
             return error, gradient
@@ -388,19 +485,31 @@ def _halve(runs: list[_Run], rounds: Sequence[tuple[int, int]], scale: float) ->
 def _from_bells(gram: Gram, effort: float) -> _Run:
     """Start from layers of bells: all are compared as they are, and only the best are descended from."""
     keep, last = (8, 250) if gram.size <= _MEDIUM else (4, 120) if gram.size <= LARGE else (1, 20)
-    ends = min(_in_time(ENDS), key=lambda end: _Run(gram, layers_of_bells(gram.size, (18.0, 15.0, False), end)).rmse)
+    ends = min(
+        _in_time(ENDS),
+        key=lambda end: _Run(gram, layers_of_bells(gram.size, (18.0, 15.0, False), end)).rmse,
+    )
 
     def best(shapes: Iterable[Shape]) -> tuple[_Run, Shape]:
-        tried = ((_Run(gram, layers_of_bells(gram.size, shape, ends)), shape) for shape in _in_time(shapes))
+        tried = (
+            (_Run(gram, layers_of_bells(gram.size, shape, ends)), shape)
+            for shape in _in_time(shapes)
+        )
         return min(tried, key=lambda pair: pair[0].rmse)
 
     groups = bell_shapes(gram.size)
-    if effort < _ALL_STARTS and gram.size > 2 * _SHORT:  # first the distance of the finest bells, then the layers above them
+    if (
+        effort < _ALL_STARTS and gram.size > 2 * _SHORT
+    ):  # first the distance of the finest bells, then the layers above them
         run, shape = best(group[0] for group in groups)
         runs = [run, best(next(group[1:] or group for group in groups if group[0] == shape))[0]]
     else:
         runs = [best(group)[0] for group in _in_time(groups)]
-    return _halve(runs, ((max(1, round(keep * effort)), 20), (max(1, round(keep * effort / 3)), 60), (1, last)), effort)
+    return _halve(
+        runs,
+        ((max(1, round(keep * effort)), 20), (max(1, round(keep * effort / 3)), 60), (1, last)),
+        effort,
+    )
 
 
 def _from_others(gram: Gram, effort: float) -> _Run:
@@ -427,7 +536,8 @@ def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
     best = min(runs, key=lambda run: run.rmse, default=None)
     theta = np.zeros((0, gram.size))
     if best is not None and best.rmse < math.sqrt(gram.diagonal().sum() / gram.queries):
-        # Rows that have vanished are left out; a row that has shrunk to one cell is better added to that cell's own query.
+        # Rows that have vanished are left out; a row that has shrunk to one cell is better added to
+        # that cell's own query.
         theta = best.support.spread(np.where(best.values > 1e-9, best.values, 0.0))
         single = (theta > 0).sum(axis=1) == 1
         theta = theta[~single & theta.any(axis=1)] / (1 + theta[single].sum(axis=0))
@@ -443,7 +553,8 @@ def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
 def p_identity_seconds(size: int, *, in_line: bool = False) -> tuple[float, float]:
     """Estimate the CPU seconds that p-Identity takes on one core: at least, and with all its steps."""
     if in_line and size > 256:
-        # A step inverts a matrix of all bells, one for every 18 cells: from 2^14 cells on that is what takes the time.
+        # A step inverts a matrix of all bells, one for every 18 cells: from 2^14 cells on that is
+        # what takes the time.
         inverted = (size / 2**14) ** 3
         begin = max(0.3 + size / 4096, 1.5 * inverted)
         return begin, begin + max(5.5 * (size / 1024) ** 0.75, 44 * inverted)

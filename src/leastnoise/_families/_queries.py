@@ -1,14 +1,17 @@
 """Facts about operators from which errors follow, Gram matrices with row weights, and row spaces.
 
-A function returns None for a class without the short form that is asked for; the caller then computes from the matrix. Nothing is guessed
-about entries: such facts rest on `column_sums`, `non_negative` and `largest_entry`, which refuse a class that has not registered them.
+A function returns None for a class without the short form that is asked for; the caller then
+computes from the matrix. Nothing is guessed about entries: such facts rest on `column_sums`,
+`non_negative` and `largest_entry`, which refuse a class that has not registered them.
 
-The row space of queries decides which others are determined. Intervals of n cells are edges between n + 1 nodes: the interval from cell a
-to b joins the nodes a and b + 1. A query puts a weight on each node, minus its difference from one cell to the next, and lies in the span
-of some intervals exactly if these weights sum to 0 over each of their connected components. That is decided in whole numbers, in linear
-time. For other operators the null space is computed in floating point, from the eigenvalues of the Gram matrix of rows of norm 1. They
-count as 0 below 1e-10 of the largest: a direction that is measured 1e-5 times as weakly as the best counts as not measured, and a query
-with more than 1e-7 of itself along it as not determined.
+The row space of queries decides which others are determined. Intervals of n cells are edges between
+n + 1 nodes: the interval from cell a to b joins the nodes a and b + 1. A query puts a weight on
+each node, minus its difference from one cell to the next, and lies in the span of some intervals
+exactly if these weights sum to 0 over each of their connected components. That is decided in whole
+numbers, in linear time. For other operators the null space is computed in floating point, from the
+eigenvalues of the Gram matrix of rows of norm 1. They count as 0 below 1e-10 of the largest: a
+direction that is measured 1e-5 times as weakly as the best counts as not measured, and a query with
+more than 1e-7 of itself along it as not determined.
 """
 
 import math
@@ -50,7 +53,8 @@ _AT_ONCE = 2**22  # numbers in memory
 MOST_DENSE = 4096  # cells of a dense matrix
 _ZERO_EIGENVALUE = 1e-10
 _ZERO_PART = 1e-7
-# Operators whose Gram matrices, once made, are quicker to multiply by than the operators and their transposes.
+# Operators whose Gram matrices, once made, are quicker to multiply by than the operators and their
+# transposes.
 QUICKER_BY_GRAM = (Dense, DiagonalAndRows, Haar)
 Ends = tuple[IntArray, IntArray]
 
@@ -74,7 +78,11 @@ def interval_ends(operator: Operator) -> Ends | None:
             return low, np.minimum(low + np.repeat(operator.widths, operator.level_sizes), n) - 1
         case Coarse():
             ends = interval_ends(operator.operator)
-            return None if ends is None else (operator.starts[ends[0]], np.append(operator.starts, n)[ends[1] + 1] - 1)
+            return (
+                None
+                if ends is None
+                else (operator.starts[ends[0]], np.append(operator.starts, n)[ends[1] + 1] - 1)
+            )
     return None
 
 
@@ -102,7 +110,9 @@ def singular_values(operator: Operator) -> FloatArray | None:
         case Prefix():
             return np.asarray(0.5 / np.sin((2 * np.arange(1, n + 1) - 1) * math.pi / (4 * n + 2)))
         case AllRanges():
-            return np.asarray(math.sqrt(n + 1) / (2 * np.sin(np.arange(1, n + 1) * math.pi / (2 * (n + 1)))))
+            return np.asarray(
+                math.sqrt(n + 1) / (2 * np.sin(np.arange(1, n + 1) * math.pi / (2 * (n + 1))))
+            )
     return None
 
 
@@ -177,10 +187,18 @@ def weighted_gram(factor: Factor) -> FloatArray:
     n = factor.operator.size
     step = n if factor.even else max(1, _AT_ONCE // factor.operator.rows)
     eye = np.eye(n)
-    return np.concatenate([apply_weighted_gram(factor, eye[:, start : start + step]) for start in range(0, n, step)], axis=1)
+    return np.concatenate(
+        [apply_weighted_gram(factor, eye[:, start : start + step]) for start in range(0, n, step)],
+        axis=1,
+    )
 
 
-def along_each(operators: Iterable[Operator], x: Array, function: Callable[[Operator, Array], Array] = apply, first: int = 0) -> Array:
+def along_each(
+    operators: Iterable[Operator],
+    x: Array,
+    function: Callable[[Operator, Array], Array] = apply,
+    first: int = 0,
+) -> Array:
     """Use ``apply`` or ``apply_transpose`` of each operator along one axis of an array, from axis ``first`` on."""
     for axis, operator in enumerate(operators, first):
         x = along(function, operator, x, axis)
@@ -205,8 +223,12 @@ class RowSpace:
 
     size: int  # number of cells n
     dimension: int
-    components: IntArray | None = None  # of a span of intervals the component of each of the n + 1 nodes
-    unseen: FloatArray | None = None  # else an orthonormal basis of the null space, shape (n, n - dimension)
+    components: IntArray | None = (
+        None  # of a span of intervals the component of each of the n + 1 nodes
+    )
+    unseen: FloatArray | None = (
+        None  # else an orthonormal basis of the null space, shape (n, n - dimension)
+    )
 
     @property
     def everything(self) -> bool:
@@ -216,7 +238,9 @@ class RowSpace:
     @cached_property
     def joined(self) -> Ranges:
         """A basis of a span of intervals: from each node to the next one of its component."""
-        components = np.zeros(self.size + 1, dtype=np.int64) if self.components is None else self.components
+        components = (
+            np.zeros(self.size + 1, dtype=np.int64) if self.components is None else self.components
+        )
         order = np.argsort(components, kind="stable")
         same = components[order[1:]] == components[order[:-1]]
         return Ranges(self.size, order[:-1][same], order[1:][same] - 1)
@@ -226,7 +250,10 @@ class RowSpace:
         """An orthonormal basis, shape (size, dimension), for sizes whose matrices fit into memory."""
         if self.unseen is None:
             return np.asarray(np.linalg.qr(dense(self.joined).T.astype(float))[0], dtype=np.float64)
-        return np.asarray(np.linalg.qr(self.unseen, mode="complete")[0][:, self.size - self.dimension :], dtype=np.float64)
+        return np.asarray(
+            np.linalg.qr(self.unseen, mode="complete")[0][:, self.size - self.dimension :],
+            dtype=np.float64,
+        )
 
     def holds(self, operator: Operator) -> bool:
         """Whether every row of an operator lies in the space."""
@@ -236,21 +263,30 @@ class RowSpace:
         if asked is not None and asked.components is not None:
             return self.includes(asked)
         rows, step = dense(operator), max(1, _AT_ONCE // self.size)
-        return all(self.holds_rows(rows[start : start + step]) for start in range(0, len(rows), step))
+        return all(
+            self.holds_rows(rows[start : start + step]) for start in range(0, len(rows), step)
+        )
 
     def includes(self, other: "RowSpace") -> bool:
         """Whether another space lies within this one."""
         if self.everything or other.dimension > self.dimension:
             return self.everything
-        if self.unseen is not None and other.unseen is not None:  # the null space of this one must lie in that of the other
+        if (
+            self.unseen is not None and other.unseen is not None
+        ):  # the null space of this one must lie in that of the other
             seen = self.unseen - other.unseen @ (other.unseen.T @ self.unseen)
             return self._sees(seen.T, np.ones(len(seen.T)))
         if other.components is None:
             return other.dimension == 0 or self.holds_rows(other.basis.T)
         if self.components is None:
-            return self._sees(apply(other.joined, np.asarray(self.unseen)), apply(other.joined, np.ones(self.size)))
+            return self._sees(
+                apply(other.joined, np.asarray(self.unseen)),
+                apply(other.joined, np.ones(self.size)),
+            )
         first = np.zeros(self.size + 1, dtype=np.int64)
-        first[other.components[::-1]] = np.arange(self.size, -1, -1)  # the first node of every component
+        first[other.components[::-1]] = np.arange(
+            self.size, -1, -1
+        )  # the first node of every component
         return bool((self.components == self.components[first[other.components]]).all())
 
     def holds_rows(self, rows: npt.NDArray[np.generic]) -> bool:
@@ -267,7 +303,9 @@ class RowSpace:
 
     @staticmethod
     def _sees(outside: FloatArray, squares: FloatArray) -> bool:
-        return bool((np.abs(outside).max(axis=1, initial=0.0) <= _ZERO_PART * np.sqrt(squares)).all())
+        return bool(
+            (np.abs(outside).max(axis=1, initial=0.0) <= _ZERO_PART * np.sqrt(squares)).all()
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -285,7 +323,9 @@ class _OnRuns(RowSpace):
 
     def holds(self, operator: Operator) -> bool:
         """Whether every row of an operator lies in the space."""
-        return of_runs(self.size, self.starts).holds(operator) and self.runs.holds(on_runs(operator, self.starts))
+        return of_runs(self.size, self.starts).holds(operator) and self.runs.holds(
+            on_runs(operator, self.starts)
+        )
 
     def includes(self, other: RowSpace) -> bool:
         """Whether another space lies within this one."""
@@ -293,7 +333,9 @@ class _OnRuns(RowSpace):
             return self.runs.includes(other.runs)
         if other.dimension > self.dimension:
             return False
-        return self.holds_rows(other.basis.T) if other.components is None else self.holds(other.joined)
+        return (
+            self.holds_rows(other.basis.T) if other.components is None else self.holds(other.joined)
+        )
 
     def holds_rows(self, rows: npt.NDArray[np.generic]) -> bool:
         """Whether given queries, shape (queries, size), lie in the space."""
@@ -327,7 +369,11 @@ def known_span(operator: Operator) -> RowSpace | None:
             return RowSpace(n, n - 1, None, np.full((n, 1), n**-0.5))
         case Nested():
             within = [row_space(part) for part in (operator.inner, operator.last)]
-            return everything(n) if all(space is not None and space.everything for space in within) else None
+            return (
+                everything(n)
+                if all(space is not None and space.everything for space in within)
+                else None
+            )
         case Coarse():
             space = row_space(operator.operator)
             if space is None or space.everything:
@@ -339,7 +385,9 @@ def known_span(operator: Operator) -> RowSpace | None:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    edges = coo_array((np.ones(len(ends[0]), dtype=np.int8), (ends[0], ends[1] + 1)), shape=(n + 1, n + 1))
+    edges = coo_array(
+        (np.ones(len(ends[0]), dtype=np.int8), (ends[0], ends[1] + 1)), shape=(n + 1, n + 1)
+    )
     count, components = connected_components(edges, directed=False)
     return RowSpace(n, n + 1 - int(count), components.astype(np.int64))
 

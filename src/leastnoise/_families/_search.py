@@ -2,11 +2,13 @@
 
 Searches look at the clock between their steps, and end with the best that they have.
 
-Descent by coefficients of at least 0 is limited-memory BFGS, projected on the bounds: in every step the coefficients that are at a bound
-and would leave it are held; the others move against the gradient as the last steps have seen it bend, and what comes out is cut off at the
-bounds. It needs NumPy alone: loading an optimiser takes longer than many a descent.
+Descent by coefficients of at least 0 is limited-memory BFGS, projected on the bounds: in every step
+the coefficients that are at a bound and would leave it are held; the others move against the
+gradient as the last steps have seen it bend, and what comes out is cut off at the bounds. It needs
+NumPy alone: loading an optimiser takes longer than many a descent.
 
-Source: Nocedal and Wright, Numerical Optimization, algorithm 7.4 (the direction); Bertsekas, SIAM J. Control Optim. 1982 (the projection).
+Source: Nocedal and Wright, Numerical Optimization, algorithm 7.4 (the direction); Bertsekas, SIAM
+    J. Control Optim. 1982 (the projection).
 """
 
 import math
@@ -29,12 +31,19 @@ class NotApplicable(InputError):
 
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
-# The number of remembered steps, the gain of the logarithm below which a descent ends, and the part of the decrease that the slope predicts
-# which a step must reach.
+# The number of remembered steps, the gain of the logarithm below which a descent ends, and the part
+# of the decrease that the slope predicts which a step must reach.
 _MEMORY, _LEAST_GAIN, _PART = 10, 1e-9, 1e-4
-_STEEP, _TRIALS = 0.7, 20  # a step is lengthened while its final slope is steeper than this part of the first one; lengths to try
+_STEEP, _TRIALS = (
+    0.7,
+    20,
+    # a step is lengthened while its final slope is steeper than this part of the first one; lengths to
+    # try
+)
 _Point = tuple[FloatArray, float, FloatArray]  # coefficients, value and gradient
-_Memory = deque[tuple[FloatArray, FloatArray, float]]  # step, change of the gradient, and one over their product
+_Memory = deque[
+    tuple[FloatArray, FloatArray, float]
+]  # step, change of the gradient, and one over their product
 
 
 @dataclass(slots=True)
@@ -67,7 +76,10 @@ def ended() -> bool:
 def go_on() -> None:
     """Refuse to go on with a search that has no strategy yet when its time is over."""
     if over():
-        raise NotApplicable("the time for planning was over before it had a strategy; give the plan more seconds, or ask for it by name")
+        raise NotApplicable(
+            "the time for planning was over before it had a strategy; give the plan more seconds, "
+            "or ask for it by name"
+        )
 
 
 @contextmanager
@@ -80,7 +92,9 @@ def running(clock: Clock) -> Iterator[Clock]:
         _CLOCK.reset(before)
 
 
-def descended(objective: Objective, start: FloatArray, most: float | FloatArray, steps: int) -> tuple[FloatArray, float]:
+def descended(
+    objective: Objective, start: FloatArray, most: float | FloatArray, steps: int
+) -> tuple[FloatArray, float]:
     """Descend by at most ``steps`` steps with coefficients from 0 to ``most``, and return the last point and its error."""
 
     def logarithm(point: FloatArray) -> tuple[float, FloatArray]:
@@ -109,7 +123,9 @@ def descended(objective: Objective, start: FloatArray, most: float | FloatArray,
     return point, math.exp(value)
 
 
-def _along(objective: Objective, start: _Point, way: FloatArray, most: float | FloatArray) -> _Point | None:
+def _along(
+    objective: Objective, start: _Point, way: FloatArray, most: float | FloatArray
+) -> _Point | None:
     """Search along a direction, cut off at the bounds, for a point that is low enough and where the slope is flatter, if any."""
     point, value, slope = start
     length, best = 1.0, None
@@ -158,27 +174,35 @@ Rest = TypeVar("Rest")
 Step = Callable[[FloatArray], tuple[FloatArray, float, Rest]]
 
 
-def dual_ascent(step: Step[Rest], weights: FloatArray, gap: float, steps: int) -> tuple[float, FloatArray, float, Rest]:
+def dual_ascent(
+    step: Step[Rest], weights: FloatArray, gap: float, steps: int
+) -> tuple[float, FloatArray, float, Rest]:
     """Multiply dual weights of columns by powers of the columns' costs, until none costs more than 1 + gap.
 
     Args:
-        step: maps weights of sum 1 to the cost of each column (1 at the optimum if its weight is above 0), the dual value, and a result.
+        step: maps weights of sum 1 to the cost of each column (1 at the optimum if its weight is
+            above 0), the dual value, and a result.
         weights: to start from, of sum 1.
         gap: at which to stop.
         steps: at most.
 
     Returns:
-        The largest cost, the weights, the dual value and the result of the step whose largest cost is least.
+        The largest cost, the weights, the dual value and the result of the step whose largest cost
+        is least.
     """
     best: tuple[float, FloatArray, float, Rest] | None = None
-    previous, power = -math.inf, 2.0  # squares take half the steps of the first power; a third power oscillates
+    previous, power = (
+        -math.inf,
+        2.0,
+    )  # squares take half the steps of the first power; a third power oscillates
     for _ in range(steps):
         costs, value, rest = step(weights)
         if best is None or costs.max() < best[0]:
             best = float(costs.max()), weights, value, rest
         if best[0] - 1 <= gap or over():
             break
-        # The dual value can only rise under the plain first power: when a longer step lowers it, come back to that.
+        # The dual value can only rise under the plain first power: when a longer step lowers it,
+        # come back to that.
         power = 1.0 if value < previous * (1 - 1e-9) else power
         previous = value
         weights = np.maximum(weights * costs**power, 1e-13 / len(weights))

@@ -1,17 +1,21 @@
 """Strategies along time: the square root of the prefix sums, and strategies whose rows can be measured when their last cell is over.
 
-The lower triangular Toeplitz matrix C with c_0 = 1, c_k = c_(k-1) (2k - 1) / (2k) has C^2 = all prefix sums. Its columns become shorter
-towards the end, so each is scaled up to the norm of the longest; that is near the optimum at any size. In whole numbers the coefficients
-are a step function of the distance, with steps that grow with it, and the scales are constant on runs of cells, which are narrower towards
-the end where the norms change fast. Least squares takes O(n log n); the inverse, with the notation of this file (r, R, d, E), is in
-docs/mathematics.md, section 2.
+The lower triangular Toeplitz matrix C with c_0 = 1, c_k = c_(k-1) (2k - 1) / (2k) has C^2 = all
+prefix sums. Its columns become shorter towards the end, so each is scaled up to the norm of the
+longest; that is near the optimum at any size. In whole numbers the coefficients are a step function
+of the distance, with steps that grow with it, and the scales are constant on runs of cells, which
+are narrower towards the end where the norms change fast. Least squares takes O(n log n); the
+inverse, with the notation of this file (r, R, d, E), is in docs/mathematics.md, section 2.
 
-Under Gaussian noise a strategy of Gram matrix X = A'A has a lower triangular twin C with C'C = X, by Cholesky's method from the last cell
-on. It has the column norms of A, so it has the same cost, and the same errors. C is square, so the estimates of the first t cells follow
-from the first t rows and never change with later ones. Under Laplace noise such rows would be a bad use of the budget. There hierarchies
-are measured, each node when its last cell is over, and later nodes improve what was published before.
+Under Gaussian noise a strategy of Gram matrix X = A'A has a lower triangular twin C with C'C = X,
+by Cholesky's method from the last cell on. It has the column norms of A, so it has the same cost,
+and the same errors. C is square, so the estimates of the first t cells follow from the first t rows
+and never change with later ones. Under Laplace noise such rows would be a bad use of the budget.
+There hierarchies are measured, each node when its last cell is over, and later nodes improve what
+was published before.
 
-Source: Fichtenberger, Henzinger, Upadhyay (arXiv 2202.11205) for the root; the scaling and the steps are ours. The decomposition is
+Source: Fichtenberger, Henzinger, Upadhyay (arXiv 2202.11205) for the root; the scaling and the
+    steps are ours. The decomposition is
 textbook; that nothing is lost by publishing as one goes is in Denisov et al. (arXiv 2202.08312).
 """
 
@@ -28,10 +32,22 @@ from leastnoise._families._gram import Fitted, Gram
 from leastnoise._families._inverse import Basis, basis, structured
 from leastnoise._families._queries import MOST_DENSE, interval_ends
 from leastnoise._families._search import NotApplicable
-from leastnoise._linop import Dense, Identity, Operator, Prefix, Toeplitz, apply_transpose, dense, last_cells
+from leastnoise._linop import (
+    Dense,
+    Identity,
+    Operator,
+    Prefix,
+    Toeplitz,
+    apply_transpose,
+    dense,
+    last_cells,
+)
 from leastnoise._measurements import Factor
 
-_SINGLE, _GROWTH = 16, 1.1  # distances with their own coefficient, and the growth of the steps beyond
+_SINGLE, _GROWTH = (
+    16,
+    1.1,
+)  # distances with their own coefficient, and the growth of the steps beyond
 _RUNS = 32  # of equal scales
 _VALUE_BITS, _SCALE_BITS = 14, 10
 _MOST_WORK = 2**28  # cells times runs of equal scales
@@ -39,7 +55,9 @@ _MOST_COVARIED = 4096  # cells whose covariance is made as a matrix
 _NUMBERS = 2**22  # in memory at a time
 _MOST_KEPT = 2**18  # cells up to which the weights before every run of scales are kept
 _MOST_LISTED = 2**28  # given ranges times cells
-_MOST_ALONE = 20  # bits that are asked for when this attribute is the only one; it may then have more
+_MOST_ALONE = (
+    20  # bits that are asked for when this attribute is the only one; it may then have more
+)
 
 
 def toeplitz_root(size: int, bits: int = _VALUE_BITS + _SCALE_BITS) -> Toeplitz:
@@ -51,10 +69,14 @@ def toeplitz_root(size: int, bits: int = _VALUE_BITS + _SCALE_BITS) -> Toeplitz:
     while (after := round(max(starts[-1] + 1, starts[-1] * _GROWTH))) < size:
         starts.append(after)
     lengths = np.diff(starts, append=size)
-    values = np.rint(np.add.reduceat(root, starts) / lengths * 2.0 ** min(_VALUE_BITS, bits - scale_bits)).astype(np.int64)
+    values = np.rint(
+        np.add.reduceat(root, starts) / lengths * 2.0 ** min(_VALUE_BITS, bits - scale_bits)
+    ).astype(np.int64)
     norms = np.sqrt(np.cumsum(np.repeat(values.astype(float) ** 2, lengths)))[::-1]
     bounds = np.unique(size - np.rint(size * (np.arange(_RUNS + 1) / _RUNS) ** 2).astype(np.int64))
-    scales = np.maximum(1, np.floor(2**scale_bits * norms[-1] / norms[bounds[:-1]])).astype(np.int64)
+    scales = np.maximum(1, np.floor(2**scale_bits * norms[-1] / norms[bounds[:-1]])).astype(
+        np.int64
+    )
     return Toeplitz(np.array(starts), values, np.repeat(scales, np.diff(bounds)))
 
 
@@ -62,7 +84,9 @@ def convolved(array: FloatArray, other: FloatArray, size: int) -> FloatArray:
     """Return the first ``size`` entries of the convolution of two arrays along the first axis."""
     length = 1 << max(1, len(array) + len(other) - 2).bit_length()
     turned = np.fft.rfft(array, length, axis=0).reshape(-1, *([1] * (other.ndim - 1)))
-    return np.asarray(np.fft.irfft(turned * np.fft.rfft(other, length, axis=0), length, axis=0)[:size])
+    return np.asarray(
+        np.fft.irfft(turned * np.fft.rfft(other, length, axis=0), length, axis=0)[:size]
+    )
 
 
 def inverse_series(coefficients: FloatArray) -> FloatArray:
@@ -91,7 +115,9 @@ class ToeplitzInverse(Basis):
 
     @cached_property
     def kappa(self) -> float:
-        return float(self.prefix_variances[-1])  # the sum of ``solve``, which uses Fourier transforms, is less exact
+        return float(
+            self.prefix_variances[-1]
+        )  # the sum of ``solve``, which uses Fourier transforms, is less exact
 
     def lifted(self, v: FloatArray) -> FloatArray:
         """Return A^-T v along the first axis; for a query v its norm is the standard error of the answer."""
@@ -99,7 +125,10 @@ class ToeplitzInverse(Basis):
         return convolved(self.series, scaled[::-1], self.size)[::-1]
 
     def solve(self, v: FloatArray) -> FloatArray:
-        return np.asarray(convolved(self.series, self.lifted(v), self.size) / self.strategy.scales.reshape(-1, *([1] * (v.ndim - 1))))
+        return np.asarray(
+            convolved(self.series, self.lifted(v), self.size)
+            / self.strategy.scales.reshape(-1, *([1] * (v.ndim - 1)))
+        )
 
     def variances(self, operator: Operator) -> FloatArray:
         """Return q G^-1 q for every row q of an operator; O(n log n) a row, except for cells, prefixes and many ranges of few cells."""
@@ -119,7 +148,9 @@ class ToeplitzInverse(Basis):
         for start in range(0, operator.rows, step):
             chosen = np.zeros((operator.rows, min(step, operator.rows - start)))
             chosen[np.arange(start, start + chosen.shape[1]), np.arange(chosen.shape[1])] = 1.0
-            answer[start : start + step] = (self.lifted(apply_transpose(operator, chosen)) ** 2).sum(axis=0)
+            answer[start : start + step] = (
+                self.lifted(apply_transpose(operator, chosen)) ** 2
+            ).sum(axis=0)
         return answer
 
     def bound_of_ranges(self) -> float:
@@ -139,7 +170,10 @@ class ToeplitzInverse(Basis):
             row[:cells] += sums[cells - 1 :: -1] / self.strategy.scales[cells - 1]
             return row
 
-        apart = (weights(end + 1) - weights(start) for start, end in zip(low.tolist(), high.tolist(), strict=True))
+        apart = (
+            weights(end + 1) - weights(start)
+            for start, end in zip(low.tolist(), high.tolist(), strict=True)
+        )
         return np.array([difference @ difference for difference in apart])
 
     def _runs(self, *, copy: bool = False) -> Iterator[tuple[int, int, FloatArray]]:
@@ -148,10 +182,15 @@ class ToeplitzInverse(Basis):
         before = np.zeros(self.size)
         changes = np.append(0, np.flatnonzero(np.diff(scales)) + 1)
         if not len(changes) * self.size <= _MOST_WORK:
-            raise InputError(f"The scales of a Toeplitz strategy change {len(changes) - 1} times over {self.size} cells. Use fewer scales.")
+            raise InputError(
+                f"The scales of a Toeplitz strategy change {len(changes) - 1} times over "
+                f"{self.size} cells. Use fewer scales."
+            )
         for start, stop in pairwise(np.append(changes, self.size).tolist()):
             if start:
-                before[:start] += (1 / scales[start - 1] - 1 / scales[start]) * sums[start - 1 :: -1]
+                before[:start] += (1 / scales[start - 1] - 1 / scales[start]) * sums[
+                    start - 1 :: -1
+                ]
             yield start, stop, before.copy() if copy else before
 
     @cached_property
@@ -175,14 +214,21 @@ def _(operator: Toeplitz, factor: Factor) -> Basis | None:
 
 def square_root(gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """Fit the Toeplitz square root of the prefix sums, for Gaussian noise."""
-    if gram.size > MOST_DENSE and (0 if gram.given is None else len(gram.given[0])) * gram.size > _MOST_LISTED:
-        raise NotApplicable(f"above {MOST_DENSE} cells it is made for prefix sums, all ranges, cells and few other ranges")
+    if (
+        gram.size > MOST_DENSE
+        and (0 if gram.given is None else len(gram.given[0])) * gram.size > _MOST_LISTED
+    ):
+        raise NotApplicable(
+            f"above {MOST_DENSE} cells it is made for prefix sums, all ranges, cells and few "
+            "other ranges"
+        )
     return Fitted(toeplitz_root(gram.size, bits if bits < _MOST_ALONE else 24))
 
 
 MOST_TRIANGULAR = 512  # cells, of a matrix that a plan carries
 _LEAST = 16  # the least rounded entry on the diagonal
-_BESIDE = 1e-3  # part of the squared norm that goes to single cells if the queries leave some undetermined
+# part of the squared norm that goes to single cells if the queries leave some undetermined
+_BESIDE = 1e-3
 _MOST_HIERARCHY, _MOST_BRANCHING = 128, 16  # cells, and children of a node
 _RATIOS = (0.6, 0.8, 1.0, 1.25, 1.6)  # of the weight of a level to that of the one below, to try
 _MOST_TIMES = 16  # numbers of cells for which the error of a hierarchy is computed
@@ -194,12 +240,19 @@ Asked = Sequence[tuple[float, Operator]]
 def causal_strategies(name: str, gram: Gram, bits: int) -> list[Factor]:
     """Return lower triangular strategies to choose from: the twin of the Gaussian optimum, or for many cells those of known form."""
     if gram.size > MOST_TRIANGULAR:
-        return [Factor((name,), Identity(gram.size)), Factor((name,), toeplitz_root(gram.size, bits))]
+        return [
+            Factor((name,), Identity(gram.size)),
+            Factor((name,), toeplitz_root(gram.size, bits)),
+        ]
     factor = fit_gaussian_optimum(gram).factor
     optimum = factor.T @ factor
     for beside in (0.0, _BESIDE):
         try:  # C, lower triangular, with C'C the optimum
-            twin = np.asarray(np.linalg.cholesky(((1 - beside) * optimum + beside * np.eye(gram.size))[::-1, ::-1]).T[::-1, ::-1])
+            twin = np.asarray(
+                np.linalg.cholesky(
+                    ((1 - beside) * optimum + beside * np.eye(gram.size))[::-1, ::-1]
+                ).T[::-1, ::-1]
+            )
         except np.linalg.LinAlgError:  # it is not positive definite
             continue
         rounded = to_dyadic(twin, min(bits, 20))
@@ -213,7 +266,8 @@ def causal_hierarchy(name: str, asked: Asked) -> Factor:
     size = asked[0][1].size
     if size > _MOST_HIERARCHY:
         raise NotApplicable(
-            f"Under a pure budget a series may have at most {_MOST_HIERARCHY} periods; got {size}. Use longer periods, or rho or a delta."
+            f"Under a pure budget a series may have at most {_MOST_HIERARCHY} periods; got "
+            f"{size}. Use longer periods, or rho or a delta."
         )
     times = sorted({round(time) for time in np.linspace(1, size, min(size, _MOST_TIMES))})
     candidates = [Factor((name,), Identity(size))]
@@ -222,7 +276,9 @@ def causal_hierarchy(name: str, asked: Asked) -> Factor:
 
     def error(factor: Factor) -> float:
         norm = float((np.abs(dense(factor.operator)) * factor.weights[:, None]).sum(axis=0).max())
-        variances = [weight * ending_variances(factor, operator, times) for weight, operator in asked]
+        variances = [
+            weight * ending_variances(factor, operator, times) for weight, operator in asked
+        ]
         return norm**2 * sum(float(ending.sum()) for ending in variances)
 
     return min(candidates, key=error)
@@ -250,17 +306,25 @@ def first_rows(factor: Factor, cells: int) -> Factor:
             part = Toeplitz(operator.starts[near], operator.values[near], operator.scales[:cells])
         case _:
             part = Identity(cells)
-    return Factor(factor.attributes, part, None if factor.row_weights is None else factor.row_weights[measured])
+    return Factor(
+        factor.attributes,
+        part,
+        None if factor.row_weights is None else factor.row_weights[measured],
+    )
 
 
 def ending_variances(factor: Factor, operator: Operator, times: Sequence[int]) -> FloatArray:
     """Return for each number of cells t the summed variances, at unit noise, of the queries that end there, when t cells are over."""
     last = last_cells(operator)
     if factor.operator.rows == factor.operator.size:  # estimates never change
-        every = np.bincount(last, weights=basis(factor).variances(operator), minlength=operator.size)
+        every = np.bincount(
+            last, weights=basis(factor).variances(operator), minlength=operator.size
+        )
         return np.asarray(every[np.array(times) - 1])
     queries, variances = dense(operator), []
     for cells in times:
         chosen = queries[last == cells - 1, :cells]
-        variances.append(basis(first_rows(factor, cells)).total_variance(Dense(chosen)) if len(chosen) else 0.0)
+        variances.append(
+            basis(first_rows(factor, cells)).total_variance(Dense(chosen)) if len(chosen) else 0.0
+        )
     return np.array(variances)

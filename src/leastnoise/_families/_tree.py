@@ -1,16 +1,20 @@
 """Hierarchies over consecutive cells, and Haar wavelets: the best weights in O(n) a level without any matrix, and their inverse.
 
-A tree is a chain of block widths ``1 = B_0 < B_1 < ...``, each a multiple of the one before. A node of level l is a block of B_l cells (the
-last one may be shorter), measured with its own scale. With z the square of that scale, the Gram matrix of the strategy on a node is ``G = z
-11^T + blockdiag(G of the children)``, so that by Sherman and Morrison ``tr(M G^-1) = sum over the children - z m / (1 + z k)``, where ``v``
-solves ``blockdiag(children) v = 1``, ``k = 1^T v``, ``m = v^T M v``; and the node's own v is ``v / (1 + z k)``. Least squares by two
-passes, variances of intervals and a bound on the largest of them are in docs/mathematics.md, section 2.
+A tree is a chain of block widths ``1 = B_0 < B_1 < ...``, each a multiple of the one before. A node
+of level l is a block of B_l cells (the last one may be shorter), measured with its own scale. With
+z the square of that scale, the Gram matrix of the strategy on a node is ``G = z 11^T + blockdiag(G
+of the children)``, so that by Sherman and Morrison ``tr(M G^-1) = sum over the children - z m / (1
++ z k)``, where ``v`` solves ``blockdiag(children) v = 1``, ``k = 1^T v``, ``m = v^T M v``; and the
+node's own v is ``v / (1 + z k)``. Least squares by two passes, variances of intervals and a bound
+on the largest of them are in docs/mathematics.md, section 2.
 
-With one weight a level there are closed forms, so all of them can be searched. With ``tau_l = tr(M P_l)``, P_l the projection on vectors
-constant on the blocks of level l, a tree of widths B_l and weights w_l has error ``sum_l (tau_l - tau_(l+1)) / sum_(i <= l) w_i^2 B_i`` and
-a Haar wavelet ``sum_l (tau_(l-1) - tau_l) / (w_l^2 B_l)``. When a width does not divide n the formulas are those of a domain padded with
-empty cells that are not known to be empty. Under L1 the best trees have few levels, far apart, and levels in between only cost; so chains
-of widths are searched, not just powers of one branching. Under L2 every level helps a little.
+With one weight a level there are closed forms, so all of them can be searched. With ``tau_l = tr(M
+P_l)``, P_l the projection on vectors constant on the blocks of level l, a tree of widths B_l and
+weights w_l has error ``sum_l (tau_l - tau_(l+1)) / sum_(i <= l) w_i^2 B_i`` and a Haar wavelet
+``sum_l (tau_(l-1) - tau_l) / (w_l^2 B_l)``. When a width does not divide n the formulas are those
+of a domain padded with empty cells that are not known to be empty. Under L1 the best trees have few
+levels, far apart, and levels in between only cost; so chains of widths are searched, not just
+powers of one branching. Under L2 every level helps a little.
 
 Source: Hay et al. 2010 (inference by two passes); the rest is ours.
 """
@@ -34,10 +38,17 @@ from leastnoise._measurements import Factor
 
 Part = tuple[FloatArray, FloatArray]
 """Two numbers for every suffix or prefix of a node, or for every run of them."""
-_RUNS = 16  # most runs of suffixes or prefixes of a child, whose largest variance is bounded together
+_RUNS = (
+    16  # most runs of suffixes or prefixes of a child, whose largest variance is bounded together
+)
 _ROUNDING = 2.0**-50  # relative rounding error of a sum of squares
-_LEAST = -6.0  # logarithm of the least weight over the largest: with a smaller weight of the cells the error is lost in rounding
-_BEST_CHAINS, _DESCENT_STEPS = 12, 20  # after common steps the best chains of each length are descended from, by so many steps
+# logarithm of the least weight over the largest: with a smaller weight of the cells the error is
+# lost in rounding
+_LEAST = -6.0
+_BEST_CHAINS, _DESCENT_STEPS = (
+    12,
+    20,
+)  # after common steps the best chains of each length are descended from, by so many steps
 _WEIGHT_BITS = 20  # of row weights
 
 
@@ -46,15 +57,29 @@ class ScaledTree:
     """A hierarchy in which every node has its own scale."""
 
     size: int  # number of cells n
-    widths: tuple[int, ...]  # cells in a block of each level, the first 1, each a multiple of the one before; a last block may be shorter
-    scales: tuple[FloatArray, ...]  # for each level the scales of its nodes; the largest norm of the scales from a root to a cell is 1
+    widths: tuple[
+        int, ...
+        # cells in a block of each level, the first 1, each a multiple of the one before; a last block
+        # may be shorter
+    ]
+    scales: tuple[
+        FloatArray, ...
+        # for each level the scales of its nodes; the largest norm of the scales from a root to a cell
+        # is 1
+    ]
     norm: int  # 1 for pure DP, 2 for a Gaussian budget
     rmse: float  # unit RMSE, exact
 
     def matrix(self) -> FloatArray:
         """Return the strategy as a matrix, one row a node, cells first."""
         levels = zip(self.widths, self.scales, strict=True)
-        return np.vstack([scale[:, None] * np.equal.outer(np.arange(len(scale)), np.arange(self.size) // width) for width, scale in levels])
+        return np.vstack(
+            [
+                scale[:, None]
+                * np.equal.outer(np.arange(len(scale)), np.arange(self.size) // width)
+                for width, scale in levels
+            ]
+        )
 
 
 def full_chain(size: int, branching: int) -> tuple[int, ...]:
@@ -75,7 +100,9 @@ def tree_error(gram: Gram, widths: Sequence[int], squares: Sequence[FloatArray])
     return max(error, known * _ROUNDING)
 
 
-def _slopes(logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: int) -> tuple[FloatArray, FloatArray]:
+def _slopes(
+    logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: int
+) -> tuple[FloatArray, FloatArray]:
     """Return the logarithms of the squared errors of chains with given logarithms of weights, and the gradients by these."""
     amounts = np.exp(2 * logs) * widths
     each = parts / np.cumsum(amounts, axis=-1)
@@ -93,30 +120,46 @@ def _bounded(logs: FloatArray, widths: FloatArray) -> FloatArray:
     return np.maximum(used - used.max(axis=-1, keepdims=True), _LEAST)
 
 
-def _parts_of(chains: Sequence[tuple[int, ...]], traces: Mapping[int, float]) -> tuple[FloatArray, FloatArray]:
+def _parts_of(
+    chains: Sequence[tuple[int, ...]], traces: Mapping[int, float]
+) -> tuple[FloatArray, FloatArray]:
     """Return the differences of traces and the widths of chains, shape (chains, levels), filled up with zeros."""
     most = max(map(len, chains))
-    tau = np.array([[*(traces[width] for width in chain), *[0.0] * (most + 1 - len(chain))] for chain in chains])
+    tau = np.array(
+        [
+            [*(traces[width] for width in chain), *[0.0] * (most + 1 - len(chain))]
+            for chain in chains
+        ]
+    )
     widths = np.array([(*chain, *[0] * (most - len(chain))) for chain in chains], dtype=float)
     return np.maximum(tau[:, :-1] - tau[:, 1:], 0.0), widths
 
 
-def _weigh(parts: FloatArray, widths: FloatArray, norm: int, steps: int) -> tuple[IntArray, FloatArray]:
+def _weigh(
+    parts: FloatArray, widths: FloatArray, norm: int, steps: int
+) -> tuple[IntArray, FloatArray]:
     """Find weights of least error for many chains; return the places of the best chains, best first, and their weights."""
-    # All chains take some gradient steps together. These few steps do not tell which chain is the very best, so the best of each length are
-    # then descended from to the end.
+    # All chains take some gradient steps together. These few steps do not tell which chain is the
+    # very best, so the best of each length are then descended from to the end.
     logs = _bounded(np.zeros(parts.shape), widths)
     for step in range(steps):
         _, slope = _slopes(logs, parts, widths, norm)
         logs = _bounded(logs - (0.5 / (1 + step / 100)) * slope, widths)
-    ranked, levels = np.argsort(_slopes(logs, parts, widths, norm)[0], kind="stable"), (widths > 0).sum(axis=-1)
-    best = np.concatenate([ranked[levels[ranked] == count][:_BEST_CHAINS] for count in np.unique(levels)])
+    ranked, levels = (
+        np.argsort(_slopes(logs, parts, widths, norm)[0], kind="stable"),
+        (widths > 0).sum(axis=-1),
+    )
+    best = np.concatenate(
+        [ranked[levels[ranked] == count][:_BEST_CHAINS] for count in np.unique(levels)]
+    )
     ends = [_descended(logs[chain], parts[chain], widths[chain], norm) for chain in best]
     order = np.argsort([error for _, error in ends], kind="stable")
     return best[order], np.array([weights for weights, _ in ends])[order]
 
 
-def _descended(logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: int) -> tuple[FloatArray, float]:
+def _descended(
+    logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: int
+) -> tuple[FloatArray, float]:
     """Descend from given logarithms of the weights of one chain, and return the weights and the squared error."""
     used = widths > 0
 
@@ -133,12 +176,27 @@ def _descended(logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: in
 def _chains(size: int, norm: int) -> list[tuple[int, ...]]:
     """Return the chains of widths to try."""
     if norm == 2:
-        return [full_chain(size, branching) for branching in (2, 3, 4, 5, 6, 8, 12, 16) if branching <= 2 * size]
+        return [
+            full_chain(size, branching)
+            for branching in (2, 3, 4, 5, 6, 8, 12, 16)
+            if branching <= 2 * size
+        ]
     factors = (2, 3) if size <= 2**16 else (2,)
-    ratios = sorted({factor * 2**power for power in range(40) for factor in factors if factor * 2**power < 4 * size})
+    ratios = sorted(
+        {
+            factor * 2**power
+            for power in range(40)
+            for factor in factors
+            if factor * 2**power < 4 * size
+        }
+    )
     out: list[tuple[int, ...]] = [(1,)]
     for depth in (1, 2, 3, 4):
-        steps = [ratio for ratio in ratios if ratio <= max(64, 2 * size ** (1 / depth))] if depth > 1 else ratios
+        steps = (
+            [ratio for ratio in ratios if ratio <= max(64, 2 * size ** (1 / depth))]
+            if depth > 1
+            else ratios
+        )
         for chosen in itertools.product(steps if depth < 4 else [4, 8, 16, 32], repeat=depth):
             widths = tuple(itertools.accumulate((1, *chosen), int.__mul__))
             # One level of a single block is enough, and it need not be wider than the cells.
@@ -151,13 +209,22 @@ def _chains(size: int, norm: int) -> list[tuple[int, ...]]:
 def weighted_tree(gram: Gram, widths: Sequence[int], weights: FloatArray, norm: int) -> ScaledTree:
     """Scale a hierarchy with one weight a level to sensitivity 1, and compute its exact error."""
     scaled = weights / np.linalg.norm(weights, ord=norm)
-    scales = tuple(np.broadcast_to(weight, -(-gram.size // width)) for weight, width in zip(scaled, widths, strict=True))
+    scales = tuple(
+        np.broadcast_to(weight, -(-gram.size // width))
+        for weight, width in zip(scaled, widths, strict=True)
+    )
     if all(gram.size % width == 0 for width in widths):
         tau = np.append(gram.block_traces(widths), 0.0)
         error = float(((tau[:-1] - tau[1:]) / np.cumsum(scaled**2 * np.array(widths))).sum())
     else:
         error = tree_error(gram, widths, [scale**2 for scale in scales])
-    return ScaledTree(size=gram.size, widths=tuple(widths), scales=scales, norm=norm, rmse=math.sqrt(error / gram.queries))
+    return ScaledTree(
+        size=gram.size,
+        widths=tuple(widths),
+        scales=scales,
+        norm=norm,
+        rmse=math.sqrt(error / gram.queries),
+    )
 
 
 def even_tree(gram: Gram, branching: int, norm: int) -> ScaledTree:
@@ -168,15 +235,23 @@ def even_tree(gram: Gram, branching: int, norm: int) -> ScaledTree:
 
 def uniform_tree(gram: Gram, norm: int) -> ScaledTree:
     """Find the branching for which the hierarchy with equal weights has the least error."""
-    candidates = sorted({*range(2, 34), *(2**power for power in range(6, 40) if 2**power < 2 * gram.size)})
+    candidates = sorted(
+        {*range(2, 34), *(2**power for power in range(6, 40) if 2**power < 2 * gram.size)}
+    )
     # Each is tried with and without the total, a query that is of little use for short ranges.
-    chains = [chain for b in candidates for chain in (full_chain(gram.size, b), full_chain(gram.size, b)[:-1] or (1,))]
+    chains = [
+        chain
+        for b in candidates
+        for chain in (full_chain(gram.size, b), full_chain(gram.size, b)[:-1] or (1,))
+    ]
     widths = sorted({width for chain in chains for width in chain})
     traces = dict(zip(widths, gram.block_traces(widths), strict=True))
 
     def score(chain: Sequence[int]) -> float:
         levels = np.array([*(traces[width] for width in chain), 0.0])
-        return len(chain) ** (3 - norm) * float(((levels[:-1] - levels[1:]) / np.cumsum(chain)).sum())
+        return len(chain) ** (3 - norm) * float(
+            ((levels[:-1] - levels[1:]) / np.cumsum(chain)).sum()
+        )
 
     best = min(chains, key=score)
     return weighted_tree(gram, best, np.ones(len(best)), norm)
@@ -193,13 +268,18 @@ def fit_level_tree(gram: Gram, norm: int) -> ScaledTree:
     # Levels that have shrunk to the least weight are left out, and the others get new weights.
     shorter = [
         tuple(
-            width for width, weight in zip(chains[index], row, strict=False) if width == 1 or weight > 1.01 * math.exp(_LEAST) * row.max()
+            width
+            for width, weight in zip(chains[index], row, strict=False)
+            if width == 1 or weight > 1.01 * math.exp(_LEAST) * row.max()
         )
         for index, row in zip(best, weights, strict=True)
     ]
     shorter = list(dict.fromkeys(shorter))[: 32 if gram.size <= 4096 else 4]
     best, weights = _weigh(*_parts_of(shorter, traces), norm, 20)
-    trees = [weighted_tree(gram, shorter[index], row[: len(shorter[index])], norm) for index, row in zip(best, weights, strict=True)]
+    trees = [
+        weighted_tree(gram, shorter[index], row[: len(shorter[index])], norm)
+        for index, row in zip(best, weights, strict=True)
+    ]
     return min(trees, key=lambda tree: tree.rmse)
 
 
@@ -207,7 +287,9 @@ def haar_weights(gram: Gram, norm: int) -> FloatArray:
     """Return the best weights of the Haar wavelet, a closed form: of the total, then of the differences of halves, the widest first."""
     widths = full_chain(gram.size, 2)
     traces = gram.block_traces(widths)
-    cost = np.concatenate([[traces[-1]], (traces[:-1] - traces[1:])[::-1]]) / np.array([widths[-1], *widths[:0:-1]])
+    cost = np.concatenate([[traces[-1]], (traces[:-1] - traces[1:])[::-1]]) / np.array(
+        [widths[-1], *widths[:0:-1]]
+    )
     weights = np.maximum(cost, 1e-12 * cost.max()) ** (1 / (2 + norm))
     return np.asarray(weights / np.linalg.norm(weights, ord=norm))
 
@@ -240,7 +322,10 @@ def level_tree(gram: Gram, norm: int, bits: int = 20) -> Fitted:
 def haar(gram: Gram, norm: int, bits: int = 20) -> Fitted:
     """Fit the Haar wavelet with the best weight for every level."""
     if gram.size > MOST_DENSE:
-        raise NotApplicable(f"the wavelet's error bars need a matrix of {gram.size} x {gram.size}; at most {MOST_DENSE} cells are allowed")
+        raise NotApplicable(
+            f"the wavelet's error bars need a matrix of {gram.size} x {gram.size}; at most "
+            f"{MOST_DENSE} cells are allowed"
+        )
     operator = Haar(gram.size)
     counts = [1, *(-(-gram.size // width) for width in operator.widths)]
     return _in_whole_numbers(operator, np.repeat(haar_weights(gram, norm), counts))
@@ -251,18 +336,26 @@ class TreeInverse(Basis):
 
     def __init__(self, tree: Tree, precision: FloatArray) -> None:
         self.size = tree.size
-        # Level by level from the cells up to the root: what is measured of each node, and of how many children a node is made.
-        precisions = np.split(np.asarray(precision, dtype=float), np.cumsum(tree.level_sizes)[:-1])[::-1]
+        # Level by level from the cells up to the root: what is measured of each node, and of how
+        # many children a node is made.
+        precisions = np.split(np.asarray(precision, dtype=float), np.cumsum(tree.level_sizes)[:-1])[
+            ::-1
+        ]
         self.ratios = [wide // narrow for wide, narrow in itertools.pairwise(tree.widths)][::-1]
         if len(precisions[-1]) > 1:  # the root is not measured
             self.ratios.append(len(precisions[-1]))
             precisions.append(np.zeros(1))
-        parents = [np.arange(len(level)) // ratio for level, ratio in zip(precisions, self.ratios, strict=False)]
+        parents = [
+            np.arange(len(level)) // ratio
+            for level, ratio in zip(precisions, self.ratios, strict=False)
+        ]
         self.levels = LevelInverse(Levels(tuple(parents)), tuple(precisions))
         # In every level all nodes have one precision and one number of cells.
-        self.alike = tree.size % tree.widths[0] == 0 and all((level == level[0]).all() for level in precisions)
-        # The variance of each node from what is measured within it; for all levels but the cells the sum of that over its children; and the
-        # variance of each node from all measurements.
+        self.alike = tree.size % tree.widths[0] == 0 and all(
+            (level == level[0]).all() for level in precisions
+        )
+        # The variance of each node from what is measured within it; for all levels but the cells
+        # the sum of that over its children; and the variance of each node from all measurements.
         _, self.upward, self.below, self.posterior = self.levels.passes
 
     def solve(self, v: FloatArray) -> FloatArray:
@@ -270,14 +363,18 @@ class TreeInverse(Basis):
 
     @cached_property
     def prefix_variances(self) -> FloatArray:
-        # Going up, the sum of a node's first cells is a share of the node's value plus independent noise; both are computed for all
-        # prefixes of all nodes of a level at once.
+        # Going up, the sum of a node's first cells is a share of the node's value plus independent
+        # noise; both are computed for all prefixes of all nodes of a level at once.
         share, noise, width = np.ones(self.size), np.zeros(self.size), 1
         for upward, below, ratio in zip(self.upward, self.below, self.ratios, strict=False):
             before = np.cumsum(upward) - upward
-            siblings = run_spread(before - run_spread(before[::ratio], ratio, len(upward)), width, self.size)
+            siblings = run_spread(
+                before - run_spread(before[::ratio], ratio, len(upward)), width, self.size
+            )
             summed = run_spread(below, ratio * width, self.size)
-            share, noise = _lift(share, noise, run_spread(upward, width, self.size), siblings, summed)
+            share, noise = _lift(
+                share, noise, run_spread(upward, width, self.size), siblings, summed
+            )
             width *= ratio
         answer = np.asarray(share**2 * self.upward[-1][0] + noise, dtype=np.float64)
         answer.setflags(write=False)
@@ -286,12 +383,20 @@ class TreeInverse(Basis):
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
         """Return the variances, in O(log n) each."""
         answer = np.empty(len(low))
-        # A range is, at every level, a prefix part of the node that holds its end and a suffix part of the one that holds its start:
+        # A range is, at every level, a prefix part of the node that holds its end and a suffix part
+        # of the one that holds its start:
         # share * (node's value) + independent noise of this variance.
         starts, ends, open_ = low, high, low != high
-        from_start, noise_start, to_end, noise_end = np.ones(len(low)), np.zeros(len(low)), np.ones(len(low)), np.zeros(len(low))
+        from_start, noise_start, to_end, noise_end = (
+            np.ones(len(low)),
+            np.zeros(len(low)),
+            np.ones(len(low)),
+            np.zeros(len(low)),
+        )
         answer[~open_] = self.posterior[0][low[~open_]]
-        for upward, ratio, summed, above in zip(self.upward, self.ratios, self.below, self.posterior[1:], strict=False):
+        for upward, ratio, summed, above in zip(
+            self.upward, self.ratios, self.below, self.posterior[1:], strict=False
+        ):
             ahead = np.concatenate([[0.0], np.cumsum(upward)])
             parent_start, parent_end = starts // ratio, ends // ratio
             meet = open_ & (parent_start == parent_end)
@@ -302,21 +407,40 @@ class TreeInverse(Basis):
                 linear = first * upward[s] + middle + last * upward[e]
                 square = first**2 * upward[s] + middle + last**2 * upward[e]
                 share = linear / summed[p]
-                answer[meet] = noise_start[meet] + noise_end[meet] + square - linear * share + share**2 * above[p]
+                answer[meet] = (
+                    noise_start[meet]
+                    + noise_end[meet]
+                    + square
+                    - linear * share
+                    + share**2 * above[p]
+                )
                 open_ &= ~meet
-            # Both parts move up one level: the end's part takes in all siblings before it, the start's part those after it.
+            # Both parts move up one level: the end's part takes in all siblings before it, the
+            # start's part those after it.
             begin = ahead[parent_end * ratio]
             finish = ahead[np.minimum((parent_start + 1) * ratio, len(upward))]
-            to_end, noise_end = _lift(to_end, noise_end, upward[ends], ahead[ends] - begin, summed[parent_end])
-            from_start, noise_start = _lift(from_start, noise_start, upward[starts], finish - ahead[starts + 1], summed[parent_start])
+            to_end, noise_end = _lift(
+                to_end, noise_end, upward[ends], ahead[ends] - begin, summed[parent_end]
+            )
+            from_start, noise_start = _lift(
+                from_start,
+                noise_start,
+                upward[starts],
+                finish - ahead[starts + 1],
+                summed[parent_start],
+            )
             starts, ends = parent_start, parent_end
         return answer
 
     def bound_of_ranges(self) -> float:
         """Return a bound on the largest variance of an interval, some per cent above it; exact if children have at most 16 cells."""
         best, width = float(self.posterior[0].max()), 1
-        # The shares and noise of the suffixes and prefixes of the nodes of a level, by cell; of one node where all are alike.
-        from_start = to_end = (np.ones(1 if self.alike else self.size), np.zeros(1 if self.alike else self.size))
+        # The shares and noise of the suffixes and prefixes of the nodes of a level, by cell; of one
+        # node where all are alike.
+        from_start = to_end = (
+            np.ones(1 if self.alike else self.size),
+            np.zeros(1 if self.alike else self.size),
+        )
         for level, ratio in enumerate(self.ratios):
             parents = 1 if self.alike else len(self.below[level])
             nodes: FloatArray = np.zeros((parents, ratio))  # the children of each parent
@@ -324,10 +448,16 @@ class TreeInverse(Basis):
             nodes.reshape(-1)[: len(here)] = here
             summed, above = self.below[level][:parents], self.posterior[level + 1][:parents]
             if self.alike:
-                from_start, to_end = ((np.tile(share, ratio), np.tile(noise, ratio)) for share, noise in (from_start, to_end))
+                from_start, to_end = (
+                    (np.tile(share, ratio), np.tile(noise, ratio))
+                    for share, noise in (from_start, to_end)
+                )
             cells = len(to_end[0])
             upward = np.repeat(nodes.reshape(-1), width)[:cells]
-            ends, starts = _runs(to_end, upward, width, parents * ratio), _runs(from_start, upward, width, parents * ratio)
+            ends, starts = (
+                _runs(to_end, upward, width, parents * ratio),
+                _runs(from_start, upward, width, parents * ratio),
+            )
             best = max(best, _largest_at(nodes, summed, above, starts, ends))
             ahead = np.cumsum(nodes, axis=1) - nodes
             behind = nodes.sum(axis=1, keepdims=True) - ahead - nodes
@@ -340,7 +470,9 @@ class TreeInverse(Basis):
         return best
 
 
-def _lift(share: FloatArray, noise: FloatArray, v: FloatArray, siblings: FloatArray, summed: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _lift(
+    share: FloatArray, noise: FloatArray, v: FloatArray, siblings: FloatArray, summed: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Express the sum of a part of a node and all of some siblings by their parent's value: return its share of that and the noise."""
     linear = share * v + siblings
     return linear / summed, noise + share**2 * v + siblings - linear**2 / summed
@@ -356,7 +488,9 @@ def _runs(part: Part, v: FloatArray, width: int, nodes: int) -> Part:
     return most.reshape(nodes, runs, -1).max(axis=2), least.reshape(nodes, runs, -1).min(axis=2)
 
 
-def _largest_at(nodes: FloatArray, summed: FloatArray, above: FloatArray, starts: Part, ends: Part) -> float:
+def _largest_at(
+    nodes: FloatArray, summed: FloatArray, above: FloatArray, starts: Part, ends: Part
+) -> float:
     """Bound the variances of ranges that begin in one child and end in another one, over all parents and pairs of their children."""
     parents, ratio = nodes.shape
     runs = starts[0].shape[1]
@@ -371,11 +505,20 @@ def _largest_at(nodes: FloatArray, summed: FloatArray, above: FloatArray, starts
             for e in range(s + 1, ratio):
                 middle = (ahead[part, e] - ahead[part, s] - nodes[part, s])[:, None, None]
                 linear = x[part, s, :, None] + y[part, e, None, :] + middle
-                variances = a[part, s, :, None] + b[part, e, None, :] + middle - curve[part, None, None] * linear**2
+                variances = (
+                    a[part, s, :, None]
+                    + b[part, e, None, :]
+                    + middle
+                    - curve[part, None, None] * linear**2
+                )
                 best = max(best, float(variances.max()))
     return best
 
 
 @structured.register
 def _(operator: Tree, factor: Factor) -> Basis | None:
-    return TreeInverse(operator, factor.weights.astype(float) ** 2) if operator.widths[-1] == 1 else None
+    return (
+        TreeInverse(operator, factor.weights.astype(float) ** 2)
+        if operator.widths[-1] == 1
+        else None
+    )

@@ -17,13 +17,26 @@ from leastnoise._adapters._units import Units
 from leastnoise._adapters._values import text
 from leastnoise._check import InputError, whole
 from leastnoise._check.arrays import IntArray
-from leastnoise._domain import DROP, Bins, Domain, Kind, Measure, PerCell, Unknown, kind_from_json, kind_to_json, rule_of
+from leastnoise._domain import (
+    DROP,
+    Bins,
+    Domain,
+    Kind,
+    Measure,
+    PerCell,
+    Unknown,
+    kind_from_json,
+    kind_to_json,
+    rule_of,
+)
 from leastnoise._plan import Plan
 from leastnoise._spec import Spec, asked_about
 from leastnoise._workload import Workload
 
 _LONGEST_SHOWN = 60
-_NOT_TEXT = 'bytes that are no text in this encoding: say another one, such as [source] encoding = "cp1252"'
+_NOT_TEXT = (
+    'bytes that are no text in this encoding: say another one, such as [source] encoding = "cp1252"'
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,16 +123,35 @@ def rows_fit(
     opened, wanted = opened_for(source, domain, attributes, list(sums), unit_column)
     columns = [_Tally(name, kind, values) for name, kind in kinds.items()]
     columns += [
-        _Tally(name, Bins(measure.low, measure.high, 1, outside="clip", reading=measure.reading), values) for name, measure in sums.items()
+        _Tally(
+            name,
+            Bins(measure.low, measure.high, 1, outside="clip", reading=measure.reading),
+            values,
+        )
+        for name, measure in sums.items()
     ]
-    units = None if unit_column is None else Units(max_per_cell, {name: domain.cells(name) for name in attributes})
+    units = (
+        None
+        if unit_column is None
+        else Units(max_per_cell, {name: domain.cells(name) for name in attributes})
+    )
     inside, rows, unitless = [np.zeros(0, dtype=np.bool_)], 0, 0
-    encoders = [(name, encode) for name, tally in zip(wanted, columns, strict=False) for encode in tally.encoders]
+    encoders = [
+        (name, encode)
+        for name, tally in zip(wanted, columns, strict=False)
+        for encode in tally.encoders
+    ]
     encoders += [] if units is None else [(wanted[-1], units.number)]
     for count, encoded in opened.encoded(encoders):
         chunk = iter(encoded)
-        codes = [tally.add(*(next(chunk) for _ in tally.encoders)) for tally in columns][: len(kinds)]
-        inside.append(np.logical_and.reduce([np.ones(count, dtype=np.bool_), *(of_column != DROP for of_column in codes)]))
+        codes = [tally.add(*(next(chunk) for _ in tally.encoders)) for tally in columns][
+            : len(kinds)
+        ]
+        inside.append(
+            np.logical_and.reduce(
+                [np.ones(count, dtype=np.bool_), *(of_column != DROP for of_column in codes)]
+            )
+        )
         rows += count
         if units is not None:
             numbers = next(chunk)
@@ -162,7 +194,9 @@ def _join_fit(source: Joined) -> JoinFit:
     for _, (partner,) in open_source(source.data).encoded([(source.own, partners.of)]):
         counts["matched"] += int(np.count_nonzero(partner >= 0))
         counts["several"] += int(np.count_nonzero(partner == SEVERAL))
-    return JoinFit(keys=len(partners.times), doubled=int(np.count_nonzero(partners.times > 1)), **counts)
+    return JoinFit(
+        keys=len(partners.times), doubled=int(np.count_nonzero(partners.times > 1)), **counts
+    )
 
 
 class _Tally:
@@ -170,14 +204,22 @@ class _Tally:
 
     def __init__(self, name: str, kind: Kind, values: int) -> None:
         self._name, self._values, self._regular = name, values, kind.regular
-        said: Mapping[str, Any] = {key: value for key, value in kind_to_json(kind).items() if key not in {"null", "outside"}}
+        said: Mapping[str, Any] = {
+            key: value
+            for key, value in kind_to_json(kind).items()
+            if key not in {"null", "outside"}
+        }
         bare = kind_from_json({"name": name, **said})[1]
         self._null, self._outside = bare.size, bare.size + 1
         self._marked = cell_encoder(rule_of(bare, (self._null, self._outside)))
         self._counts: Counter[str] = Counter()
         self._forms: dict[str, int] = {}
         self._seen: Counter[int] = Counter()
-        self.encoders = [self._marked, cell_encoder(rule_of(kind)), *([self._shown] if values else [])]
+        self.encoders = [
+            self._marked,
+            cell_encoder(rule_of(kind)),
+            *([self._shown] if values else []),
+        ]
 
     def add(self, marked: IntArray, real: IntArray, *shown: IntArray) -> IntArray:
         """Count the rows of a chunk by their cells, and return the cells that a release would count them in."""
@@ -199,30 +241,54 @@ class _Tally:
     def _shown(self, column: Column) -> IntArray:
         """Return for each row the number of the text that shows its value outside the domain, -1 for other rows."""
         rows = np.flatnonzero(self._marked(column) == self._outside)
-        distinct, where = np.unique(rows if column.index is None else column.index[rows], return_inverse=True)
-        numbers = np.full(len(column.data) if column.index is None else len(column.index), -1, dtype=np.int64)
-        numbers[rows] = np.array([self._number(column.data[at]) for at in distinct.tolist()], dtype=np.int64)[where.reshape(-1)]
+        distinct, where = np.unique(
+            rows if column.index is None else column.index[rows], return_inverse=True
+        )
+        numbers = np.full(
+            len(column.data) if column.index is None else len(column.index), -1, dtype=np.int64
+        )
+        numbers[rows] = np.array(
+            [self._number(column.data[at]) for at in distinct.tolist()], dtype=np.int64
+        )[where.reshape(-1)]
         return numbers
 
     def _number(self, value: object) -> int:
         form = text(value)
-        strange = _NOT_TEXT if isinstance(value, bytes) else f"a value of type {type(value).__name__}"
-        return self._forms.setdefault(strange if form is None else repr(form[:_LONGEST_SHOWN]), len(self._forms))
+        strange = (
+            _NOT_TEXT if isinstance(value, bytes) else f"a value of type {type(value).__name__}"
+        )
+        return self._forms.setdefault(
+            strange if form is None else repr(form[:_LONGEST_SHOWN]), len(self._forms)
+        )
 
     def fit(self, *, of_measure: bool = False) -> ColumnFit:
         """Return the counts; a measure drops no row, and counts what is no number as zero."""
-        counts = {key: self._counts[key] for key in ("matched", "null", "outside", "dropped", "clipped", "other")}
+        counts = {
+            key: self._counts[key]
+            for key in ("matched", "null", "outside", "dropped", "clipped", "other")
+        }
         if of_measure:
             counts |= {"dropped": 0, "other": counts["dropped"]}
         forms, often = [*self._forms], self._seen.most_common(self._values)
-        return ColumnFit(name=self._name, values=tuple((forms[number], rows) for number, rows in often), **counts)
+        return ColumnFit(
+            name=self._name, values=tuple((forms[number], rows) for number, rows in often), **counts
+        )
 
 
 _MARK = "PRIVATE"
 _ADVICE = (
-    "These are exact counts of the data: show them to nobody who may not see the data, and publish none of them.",
-    "A category or a bound that is taken from this page is a release that nobody paid for. Take them from a code list, a questionnaire,",
-    'a law or an earlier publication; or say outside = "other", and the release itself tells, with noise, how many rows are elsewhere.',
+    (
+        "These are exact counts of the data: show them to nobody who may not see the data, and "
+        "publish none of them."
+    ),
+    (
+        "A category or a bound that is taken from this page is a release that nobody paid for. Take "
+        "them from a code list, a questionnaire,"
+    ),
+    (
+        'a law or an earlier publication; or say outside = "other", and the release itself tells, '
+        "with noise, how many rows are elsewhere."
+    ),
 )
 
 
@@ -263,12 +329,14 @@ def check(
     """Read the data and say how their rows fit the domain: for the eyes of whoever holds them alone.
 
     Args:
-        what: a spec, a plan, or a workload; its attributes and measures are looked at, as a release would.
+        what: a spec, a plan, or a workload; its attributes and measures are looked at, as a release
+            would.
         source: the data; None: those that the spec names.
         unit_column: with a workload: the column whose values are the privacy units.
         max_rows: with a workload: at most this many rows of a unit count.
         max_per_cell: with a workload: how many of them in one cell.
-        values: how many of the most frequent values outside to name of each column; these are values of rows.
+        values: how many of the most frequent values outside to name of each column; these are
+            values of rows.
 
     Returns:
         Exact numbers, marked as private. Nothing is paid, written or published.
@@ -276,7 +344,8 @@ def check(
     Raises:
         InputError: something of the above cannot be used, or a column is missing.
 
-    Guarantees: none of privacy. What is taken from the result into a spec is a release that nobody paid for.
+    Guarantees: none of privacy. What is taken from the result into a spec is a release that nobody
+        paid for.
 
     >>> domain = ln.Domain(sex=["F", "M"])
     >>> made = ln.check(ln.marginals(domain, ways=1), pd.DataFrame({"sex": ["F", "m", None, "M"]}), values=1)
@@ -285,12 +354,20 @@ def check(
     """
     workload = what.workload if isinstance(what, Spec) else what
     if isinstance(what, (Spec, Plan)):
-        unit_column, max_rows, max_per_cell = what.privacy.unit_column, what.privacy.max_rows, what.privacy.max_per_cell
+        unit_column, max_rows, max_per_cell = (
+            what.privacy.unit_column,
+            what.privacy.max_rows,
+            what.privacy.max_per_cell,
+        )
     every, measures = asked_about(what)
-    attributes = tuple(name for name in every if not isinstance(workload.domain.kind(name), Unknown))
+    attributes = tuple(
+        name for name in every if not isinstance(workload.domain.kind(name), Unknown)
+    )
     if source is None:
         if not isinstance(what, Spec) or what.source is None:
-            raise InputError("A check must have data; name them as source, or in the spec with [source] path.")
+            raise InputError(
+                "A check must have data; name them as source, or in the spec with [source] path."
+            )
         source = what.data(what.source)
     counts = rows_fit(
         source,
@@ -322,9 +399,21 @@ def _page(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
             yield "    keep one row of each key there, and they have one"
     yield f"rows used      {_part(fit.used, fit.rows)}"
     for column in fit.attributes:
-        yield from _column(column.name, column, fit.rows, values, ("dropped", "taken to the nearest cell", "counted as other"))
+        yield from _column(
+            column.name,
+            column,
+            fit.rows,
+            values,
+            ("dropped", "taken to the nearest cell", "counted as other"),
+        )
     for column in fit.measures:
-        yield from _column(f"{column.name}, to be summed", column, fit.rows, values, ("dropped", "clipped", "without a value"))
+        yield from _column(
+            f"{column.name}, to be summed",
+            column,
+            fit.rows,
+            values,
+            ("dropped", "clipped", "without a value"),
+        )
     for name in unknown:
         yield ""
         yield f"{name}: its categories are not found yet, and it is not looked at here"
@@ -332,11 +421,15 @@ def _page(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
     yield from _ADVICE
 
 
-def _column(title: str, column: ColumnFit, rows: int, values: int, fates: tuple[str, str, str]) -> Iterator[str]:
+def _column(
+    title: str, column: ColumnFit, rows: int, values: int, fates: tuple[str, str, str]
+) -> Iterator[str]:
     yield ""
     yield f"{title}: {_part(column.matched, rows)} matched, {_part(column.null, rows)} null, {_part(column.outside, rows)} outside"
     counts = (column.dropped, column.clipped, column.other)
-    said = [f"{_part(count, rows)} {fate}" for count, fate in zip(counts, fates, strict=True) if count]
+    said = [
+        f"{_part(count, rows)} {fate}" for count, fate in zip(counts, fates, strict=True) if count
+    ]
     if said:
         yield f"    of those not matched: {', '.join(said)}"
     for value, count in column.values:

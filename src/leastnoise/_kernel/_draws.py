@@ -1,6 +1,7 @@
 """What all samplers share: raw bits, uniform integers, checked scales, rejection in blocks, exact coins and exact tables.
 
-Integer arithmetic on uint64 only. The labels (D1 ..., B1 ..., T1 ...) refer to PROOFS-noise.md beside this file.
+Integer arithmetic on uint64 only. The labels (D1 ..., B1 ..., T1 ...) refer to PROOFS-noise.md
+beside this file.
 """
 
 from collections.abc import Callable
@@ -20,7 +21,9 @@ from leastnoise._linop import sealed
 Index = npt.NDArray[np.intp]
 Scale = Words  # of shape () or (count,)
 
-SCALE_LIMIT = 1 << 56  # numerators and denominators are below it; every overflow bound of the proofs rests on it
+SCALE_LIMIT = (
+    1 << 56
+)  # numerators and denominators are below it; every overflow bound of the proofs rests on it
 _BLOCK = 1 << 15  # draws a round: the temporaries of a block stay in the processor's cache
 
 
@@ -53,23 +56,29 @@ def signed(magnitudes: Words, negative: BoolArray) -> IntArray:
     return magnitudes.view(np.int64)
 
 
-def uniform_below(bound: Scale, largest: int, count: int, entropy: Entropy) -> tuple[Words, BoolArray]:
+def uniform_below(
+    bound: Scale, largest: int, count: int, entropy: Entropy
+) -> tuple[Words, BoolArray]:
     """Draw uniform integers from [0, bound), some of which must be rejected (D3).
 
     Args:
         bound: uint64, one bound (shape ()) or one for each draw, from 1 to 2^56.
-        largest: the largest of the bounds, or a number above it; it decides how many bits are drawn.
+        largest: the largest of the bounds, or a number above it; it decides how many bits are
+            drawn.
         count: number of draws.
         entropy: the source of bits.
 
     Returns:
-        The integers, and which of them to accept; among the accepted each value of [0, bound) is equally likely.
-        At least 255 of 256 are accepted on average.
+        The integers, and which of them to accept; among the accepted each value of [0, bound) is
+        equally likely. At least 255 of 256 are accepted on average.
     """
     if largest <= 1 << 8:
         raw, top = random_halves(count, entropy).astype(np.uint64), (1 << 16) - 1
     elif largest <= 1 << 24:
-        raw, top = entropy.words(-(-count // 2)).view(np.uint32)[:count].astype(np.uint64), (1 << 32) - 1
+        raw, top = (
+            entropy.words(-(-count // 2)).view(np.uint32)[:count].astype(np.uint64),
+            (1 << 32) - 1,
+        )
     else:
         raw, top = entropy.words(count), (1 << 64) - 1
     blocks = np.uint64(top) // bound  # whole copies of [0, bound) among the 2^w possible values
@@ -77,7 +86,9 @@ def uniform_below(bound: Scale, largest: int, count: int, entropy: Entropy) -> t
     return raw - quotient * bound, quotient < blocks
 
 
-def read_scale(numerator: int | IntArray, denominator: int | IntArray, count: int) -> tuple[Scale, Scale]:
+def read_scale(
+    numerator: int | IntArray, denominator: int | IntArray, count: int
+) -> tuple[Scale, Scale]:
     """Check a scale numerator / denominator (D4).
 
     Args:
@@ -94,7 +105,9 @@ def read_scale(numerator: int | IntArray, denominator: int | IntArray, count: in
     >>> read_scale(3, 10, 5)
     (array(3, dtype=uint64), array(10, dtype=uint64))
     """
-    return _read_part("numerator of the noise scale", numerator, count), _read_part("denominator of the noise scale", denominator, count)
+    return _read_part("numerator of the noise scale", numerator, count), _read_part(
+        "denominator of the noise scale", denominator, count
+    )
 
 
 def _read_part(name: str, part: int | IntArray, count: int) -> Scale:
@@ -113,12 +126,15 @@ def at(scale: Scale, index: Index | slice | int) -> Scale:
     return scale[index] if scale.ndim else scale
 
 
-def draw_in_blocks(count: int, attempt: Callable[[Index | slice, int], tuple[IntArray, BoolArray]]) -> IntArray:
+def draw_in_blocks(
+    count: int, attempt: Callable[[Index | slice, int], tuple[IntArray, BoolArray]]
+) -> IntArray:
     """Repeat an attempt for every draw until it is accepted (D5).
 
     Args:
         count: number of draws, at least 0.
-        attempt: given the draws to try (an index of them, and how many they are) returns their values and which to accept.
+        attempt: given the draws to try (an index of them, and how many they are) returns their
+            values and which to accept.
 
     Returns:
         int64 array of shape (count,).
@@ -157,7 +173,10 @@ class Ratios:
 
     def toss(self, index: Index, entropy: Entropy) -> BoolArray:
         """Compare a uniform real with x_i, one base-256 digit of both at a time (B1)."""
-        rest, denominators = at(self.numerators, index) << np.uint64(8), at(self.denominators, index)
+        rest, denominators = (
+            at(self.numerators, index) << np.uint64(8),
+            at(self.denominators, index),
+        )
         digits = rest // denominators
         drawn = random_bytes(index.size, entropy)
         heads: BoolArray = drawn < digits
@@ -210,10 +229,14 @@ class LazyReals:
         return drawn < known
 
 
-Coins: TypeAlias = Ratios | LazyReals  # numbers x_i of [0, 1], each of which is tossed as a coin: Bernoulli(x_i)
+Coins: TypeAlias = (
+    Ratios | LazyReals
+)  # numbers x_i of [0, 1], each of which is tossed as a coin: Bernoulli(x_i)
 
 
-def toss_exp(coins: Coins, index: Index, entropy: Entropy, *, linear: Scale, square: bool, slots: int) -> BoolArray:
+def toss_exp(
+    coins: Coins, index: Index, entropy: Entropy, *, linear: Scale, square: bool, slots: int
+) -> BoolArray:
     """Return independent Bernoulli(exp(-g_i)), g = (linear x + square x^2) / slots (B3).
 
     Args:
@@ -231,7 +254,8 @@ def toss_exp(coins: Coins, index: Index, entropy: Entropy, *, linear: Scale, squ
     alive = np.arange(index.size)
     step = 1
     while alive.size:
-        # B3b: slot s < linear stands for x, slot s == linear for x^2 (or for nothing), the others for 0
+        # B3b: slot s < linear stands for x, slot s == linear for x^2 (or for nothing), the others
+        #     for 0
         slot = random_bytes(alive.size, entropy) & np.uint8(slots - 1)
         limit = at(linear, alive)
         hit = np.flatnonzero(slot <= limit if square else slot < limit)
@@ -241,8 +265,13 @@ def toss_exp(coins: Coins, index: Index, entropy: Entropy, *, linear: Scale, squ
             again = np.flatnonzero(heads & squared)
             heads[again] = coins.toss(index[chosen[again]], entropy)
         alive = chosen[heads]
-        if step > 1:  # B3a: Bernoulli(g / step) as the product of Bernoulli(g) and Bernoulli(1 / step)
-            one_in_step = Ratios(numerators=np.asarray(1, dtype=np.uint64), denominators=np.asarray(step, dtype=np.uint64))
+        if (
+            step > 1
+        ):  # B3a: Bernoulli(g / step) as the product of Bernoulli(g) and Bernoulli(1 / step)
+            one_in_step = Ratios(
+                numerators=np.asarray(1, dtype=np.uint64),
+                denominators=np.asarray(step, dtype=np.uint64),
+            )
             alive = alive[one_in_step.toss(np.arange(alive.size), entropy)]
         odd[alive] ^= True
         step += 1
@@ -254,7 +283,10 @@ def coin_exp(numerator: int, denominator: int, entropy: Entropy) -> bool:
     whole_units, rest = divmod(numerator, denominator)
     one, first = np.asarray(1, dtype=np.uint64), np.zeros(1, dtype=np.intp)
     for part in [1] * whole_units + [Fraction(rest, denominator)]:
-        x = Ratios(numerators=np.asarray(part.numerator, dtype=np.uint64), denominators=np.asarray(part.denominator, dtype=np.uint64))
+        x = Ratios(
+            numerators=np.asarray(part.numerator, dtype=np.uint64),
+            denominators=np.asarray(part.denominator, dtype=np.uint64),
+        )
         if not toss_exp(x, first, entropy, linear=one, square=False, slots=1)[0]:
             return False
     return True
@@ -265,7 +297,8 @@ class CellTable:
     """A distribution on 0 .. K given by the K thresholds of its cumulative distribution function (T1).
 
     Args:
-        cells: the cell of every 16-bit prefix of a uniform real, or 255 where a threshold has the same prefix.
+        cells: the cell of every 16-bit prefix of a uniform real, or 255 where a threshold has the
+            same prefix.
         leading: the first 64 binary digits of every threshold, increasing.
         enclose: for a number of bits returns integers around each threshold times 2^bits.
     """
@@ -285,8 +318,12 @@ class CellTable:
             after = np.searchsorted(self.leading, words, side="right")
             before = np.searchsorted(self.leading, words, side="left")
             drawn[ambiguous] = before
-            for j in np.flatnonzero(after != before):  # T3: 64 digits are equal, go on until they differ
-                drawn[ambiguous[j]] = before[j] + self._reaches(int(before[j]), int(words[j]), entropy)
+            for j in np.flatnonzero(
+                after != before
+            ):  # T3: 64 digits are equal, go on until they differ
+                drawn[ambiguous[j]] = before[j] + self._reaches(
+                    int(before[j]), int(words[j]), entropy
+                )
         return drawn.astype(np.uint64)
 
     def _reaches(self, threshold: int, word: int, entropy: Entropy) -> bool:
@@ -311,9 +348,13 @@ def make_table(enclose: Callable[[int], list[Interval]]) -> CellTable:
         raise InternalError("A table of the noise sampler could not be computed; please report it.")
     leading = np.array([low for low, _ in digits], dtype=np.uint64)
     if leading.size >= _AMBIGUOUS or not (leading[1:] > leading[:-1]).all():
-        raise InternalError("A table of the noise sampler has thresholds out of order; please report it.")
+        raise InternalError(
+            "A table of the noise sampler has thresholds out of order; please report it."
+        )
     prefixes = leading >> np.uint64(48)
-    cells = np.searchsorted(prefixes, np.arange(1 << 16, dtype=np.uint64), side="left").astype(np.uint8)
+    cells = np.searchsorted(prefixes, np.arange(1 << 16, dtype=np.uint64), side="left").astype(
+        np.uint8
+    )
     cells[prefixes] = _AMBIGUOUS
     return CellTable(cells=sealed(cells), leading=sealed(leading), enclose=enclose)
 
@@ -344,12 +385,17 @@ def half_normal_table(parts: int) -> CellTable:
         step, ratio_squared = ratio, _product(ratio, ratio, work)
         weight: Interval = (1 << work, 1 << work)
         sums: list[Interval] = [(0, 0)]
-        while len(sums) <= parts * parts or weight[1] > 1:  # T5: from here on a weight is at most 1/2 of the one before
+        while (
+            len(sums) <= parts * parts or weight[1] > 1
+        ):  # T5: from here on a weight is at most 1/2 of the one before
             sums.append((sums[-1][0] + weight[0], sums[-1][1] + weight[1]))
             weight = _product(weight, step, work)
             step = _product(step, ratio_squared, work)
         total = (sums[-1][0], sums[-1][1] + 2 * weight[1])
-        return [((low << bits) // total[1], -((-high << bits) // total[0])) for low, high in sums[1 : 8 * parts + 1]]
+        return [
+            ((low << bits) // total[1], -((-high << bits) // total[0]))
+            for low, high in sums[1 : 8 * parts + 1]
+        ]
 
     return make_table(enclose)
 
@@ -366,7 +412,9 @@ def _exp_of_minus_one_over(divisor: int, bits: int) -> Interval:
             below = above - term
         else:
             above = below + term
-    return (below.numerator << bits) // below.denominator, -((-above.numerator << bits) // above.denominator)
+    return (below.numerator << bits) // below.denominator, -(
+        (-above.numerator << bits) // above.denominator
+    )
 
 
 def _product(left: Interval, right: Interval, bits: int) -> Interval:

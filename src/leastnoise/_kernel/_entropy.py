@@ -12,7 +12,8 @@ Words = npt.NDArray[np.uint64]
 class Entropy(Protocol):
     """A source of independent, uniform 64-bit words.
 
-    Guarantees: noise drawn from a source is private only if its words are unpredictable and never returned twice. Paid series draw from
+    Guarantees: noise drawn from a source is private only if its words are unpredictable and never
+        returned twice. Paid series draw from
     `SystemEntropy` alone.
     """
 
@@ -24,7 +25,8 @@ class Entropy(Protocol):
 class SystemEntropy:
     """The operating system's cryptographic generator (``os.urandom``).
 
-    Guarantees: nothing is kept between calls, so neither a fork nor a copied process can return the same word twice.
+    Guarantees: nothing is kept between calls, so neither a fork nor a copied process can return the
+        same word twice.
 
     >>> source = SystemEntropy()
     >>> source.words(3).shape, source.words(3).dtype.name

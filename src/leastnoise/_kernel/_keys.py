@@ -49,7 +49,11 @@ class KeySearch:
 
     def __post_init__(self) -> None:
         if type(self.attribute) is not str or type(self.rule) is not KeyRule:
-            raise refuse("a search for keys", f"{type(self.attribute).__name__}, {type(self.rule).__name__}", "a name and a KeyRule")
+            raise refuse(
+                "a search for keys",
+                f"{type(self.attribute).__name__}, {type(self.rule).__name__}",
+                "a name and a KeyRule",
+            )
         object.__setattr__(self, "most", whole("most", self.most, 1))
 
     def verify(self, privacy: Privacy) -> ApproxDP:
@@ -64,7 +68,8 @@ class KeySearch:
         budget = privacy.budget
         if not isinstance(budget, ApproxDP) or not keys_are_private(self.rule, privacy):
             raise InputError(
-                f"The threshold of a search for keys is not proved to satisfy {budget!r}. Plan the search again; nothing was spent."
+                f"The threshold of a search for keys is not proved to satisfy {budget!r}. Plan "
+                "the search again; nothing was spent."
             )
         return budget
 
@@ -74,6 +79,12 @@ class KeySearch:
         scale, number = self.rule.scale, len(keyed.keys)
         noise = _SAMPLERS[self.rule.noise](scale.numerator, scale.denominator, number, entropy)
         noisy = keyed.units + noise
-        out = [(-units, keyed.keys[index]) for index, units in enumerate(noisy.tolist()) if units >= self.rule.threshold]
+        out = [
+            (-units, keyed.keys[index])
+            for index, units in enumerate(noisy.tolist())
+            if units >= self.rule.threshold
+        ]
         kept = sorted(out)[: self.most]
-        return FoundKeys(tuple(key for _, key in kept), np.array([-units for units, _ in kept], dtype=np.int64))
+        return FoundKeys(
+            tuple(key for _, key in kept), np.array([-units for units, _ in kept], dtype=np.int64)
+        )

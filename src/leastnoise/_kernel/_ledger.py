@@ -1,7 +1,8 @@
 """The ledger: the durable record of the budget a data set has spent.
 
-One SQLite file. A release is first reserved (its charge is then spent, whatever happens), then each of its steps is begun, drawn and
-recorded, then its files are written, then it is sealed. PROOFS-ledger.md has the argument.
+One SQLite file. A release is first reserved (its charge is then spent, whatever happens), then each
+of its steps is begun, drawn and recorded, then its files are written, then it is sealed.
+PROOFS-ledger.md has the argument.
 """
 
 import os
@@ -52,12 +53,15 @@ class Ledger:
         privacy: the budget when this was opened, the unit and the neighbours; see `set_budget`.
         timeout: seconds to wait for another process's lock.
         id: 128 random bits in hexadecimal, made with the ledger.
-        share: the name of the share from which releases are paid; "" if the budget is not shared out.
+        share: the name of the share from which releases are paid; "" if the budget is not shared
+            out.
 
     Guarantees:
-        A receipt is handed out only after its charge is on the disk, and only if all charges together are then within the budget in force
-        (those of the period, where it is for one; those of a share within that), whatever number of processes reserve at once and wherever
-        they are killed. No method gives a charge back. Whatever reads or writes raises a LedgerError if the file cannot be used.
+        A receipt is handed out only after its charge is on the disk, and only if all charges
+        together are then within the budget in force (those of the period, where it is for one;
+        those of a share within that), whatever number of processes reserve at once and wherever
+        they are killed. No method gives a charge back. Whatever reads or writes raises a
+        LedgerError if the file cannot be used.
 
     >>> folder = tempfile.TemporaryDirectory()
     >>> privacy = ln.Privacy(ln.PureDP(1))
@@ -83,13 +87,16 @@ class Ledger:
         return html_facts("Ledger", ledger_facts(self))
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], dataset: str, privacy: Privacy, *, timeout: float = 30.0) -> "Ledger":
+    def create(
+        cls, path: str | os.PathLike[str], dataset: str, privacy: Privacy, *, timeout: float = 30.0
+    ) -> "Ledger":
         """Make the ledger of a data set, with nothing spent.
 
         Args:
             path: the new file; its folder must exist.
             dataset: name of the data set, for messages and reports.
-            privacy: the budget, the unit and the neighbours; of these only the size of the budget can be changed, by `set_budget`.
+            privacy: the budget, the unit and the neighbours; of these only the size of the budget
+                can be changed, by `set_budget`.
             timeout: seconds to wait for another process's lock.
 
         Raises:
@@ -97,8 +104,8 @@ class Ledger:
             InputError: the name is empty, or ``privacy`` is something else.
 
         Guarantees:
-            Never replaces a file, and never removes one that another process may have made. Killed midway, it leaves a hidden draft at
-            most.
+            Never replaces a file, and never removes one that another process may have made. Killed
+            midway, it leaves a hidden draft at most.
 
         >>> ln.Ledger.create("/", "people", ln.Privacy(ln.PureDP(1)))
         Traceback (most recent call last):
@@ -114,16 +121,20 @@ class Ledger:
         return cls(file, name, privacy, seconds, identity)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, share: str = "", timeout: float = 30.0) -> "Ledger":
+    def open(
+        cls, path: str | os.PathLike[str], *, share: str = "", timeout: float = 30.0
+    ) -> "Ledger":
         """Open the ledger of a data set.
 
         Args:
             path: the file.
-            share: the name of the share from which releases are paid; needed to release from a ledger that has shares.
+            share: the name of the share from which releases are paid; needed to release from a
+                ledger that has shares.
             timeout: seconds to wait for another process's lock.
 
         Raises:
-            LedgerError: there is no such file, it is not a ledger, another version wrote it, it is damaged, or it stays locked.
+            LedgerError: there is no such file, it is not a ledger, another version wrote it, it is
+                damaged, or it stays locked.
             InputError: it has no such share.
 
         Guarantees:
@@ -139,7 +150,14 @@ class Ledger:
         wait_for(file, seconds)
         content = read(file, seconds)
         list(limits(content, share, today()))  # refuses a share that is not there
-        return cls(file, content.dataset, content.privacy.within(in_force(content)[0][""]), seconds, content.id, share)
+        return cls(
+            file,
+            content.dataset,
+            content.privacy.within(in_force(content)[0][""]),
+            seconds,
+            content.id,
+            share,
+        )
 
     def running(self, room: int = 0) -> AbstractContextManager[str]:
         """Hold the sign that a release is being made, until the block or the process ends.
@@ -168,11 +186,13 @@ class Ledger:
 
         Args:
             cost: what the kernel computed from the plan's integers.
-            privacy: of the plan: its budget must cover the cost; its unit and neighbours must be those of the ledger.
+            privacy: of the plan: its budget must cover the cost; its unit and neighbours must be
+                those of the ledger.
             plan_digest: fingerprint of the plan.
             output: where the release will be published, so that `reconcile` can look for it.
             description: one line for people.
-            plan: its JSON text, so that another process can finish the release; without it none can.
+            plan: its JSON text, so that another process can finish the release; without it none
+                can.
             options: of the release, for whoever finishes it.
             run: identification of this process, from `running`.
 
@@ -181,13 +201,15 @@ class Ledger:
 
         Raises:
             BudgetError: less is left than the charge; nothing was spent.
-            InputError: other unit or neighbours, a declared budget that does not cover the cost, a definition this ledger cannot hold, no
-                share where the budget is shared out, or a text that cannot be stored; nothing was spent.
-            LedgerError: the file is damaged, locked, read-only or gone, or the disk is full. No receipt, so no release.
+            InputError: other unit or neighbours, a declared budget that does not cover the cost, a
+                definition this ledger cannot hold, no share where the budget is shared out, or a
+                text that cannot be stored; nothing was spent.
+            LedgerError: the file is damaged, locked, read-only or gone, or the disk is full. No
+                receipt, so no release.
 
         Guarantees:
-            What is left is computed anew from the exact fractions of all rows, and the charge is written, under one lock that shuts out all
-            other writers.
+            What is left is computed anew from the exact fractions of all rows, and the charge is
+            written, under one lock that shuts out all other writers.
 
         >>> privacy = ln.Privacy(ln.PureDP(1))
         >>> ledger = ln.Ledger(Path("/nowhere/x"), "people", privacy, 1.0, "")
@@ -197,9 +219,20 @@ class Ledger:
         leastnoise._check._errors.InputError: The plan protects one row (replace), the data set 'people' one row (add_remove); ...
         """
         request = self._request(cost, privacy)
-        texts = (checked_text("plan_digest", plan_digest), checked_text("output", output), checked_text("description", description))
+        texts = (
+            checked_text("plan_digest", plan_digest),
+            checked_text("output", output),
+            checked_text("description", description),
+        )
         receipt_id, day = secrets.token_hex(16), today()
-        values = (receipt_id, dump(request), dump(cost), dump(privacy.budget), *texts, day.isoformat())
+        values = (
+            receipt_id,
+            dump(request),
+            dump(cost),
+            dump(privacy.budget),
+            *texts,
+            day.isoformat(),
+        )
         with writing(self.path, self.timeout) as connection:
             content = self._content(connection)
             check_left(content, request, self.share, day)
@@ -208,21 +241,41 @@ class Ledger:
             head = append(connection, (number, *values), content.head, "reserved", run, added)
             if plan:
                 row = (receipt_id, plan, options)
-                connection.execute("INSERT INTO pending VALUES (?, ?, ?, ?)", (*row, digest_of(row)))
+                connection.execute(
+                    "INSERT INTO pending VALUES (?, ?, ?, ?)", (*row, digest_of(row))
+                )
         return Receipt(
-            id=receipt_id, dataset=self.dataset, plan_digest=plan_digest, output=output, charge=request, number=number, head=head, run=run
+            id=receipt_id,
+            dataset=self.dataset,
+            plan_digest=plan_digest,
+            output=output,
+            charge=request,
+            number=number,
+            head=head,
+            run=run,
         )
 
-    def set_budget(self, budget: Budget, *, share: str = "", period: str | None = None, note: str = "", receipt: str = "") -> "Ledger":
+    def set_budget(
+        self,
+        budget: Budget,
+        *,
+        share: str = "",
+        period: str | None = None,
+        note: str = "",
+        receipt: str = "",
+    ) -> "Ledger":
         """Change the budget, or give a name its share of it; recorded like a release.
 
         Args:
             budget: the budget from now on; of the definition that the ledger has.
-            share: the name of a share. What is spent under it is then within this budget as well as within the whole; "" for the whole.
-            period: "day", "week", "month" or "year" if the budget and all shares begin anew with each, by the day of payment (UTC); "" if
-                they are for all times; None to leave that as it is.
+            share: the name of a share. What is spent under it is then within this budget as well as
+                within the whole; "" for the whole.
+            period: "day", "week", "month" or "year" if the budget and all shares begin anew with
+                each, by the day of payment (UTC); "" if they are for all times; None to leave that
+                as it is.
             note: the reason, for people.
-            receipt: identification of the entry, by which it can be found if this call is interrupted; made if there is none.
+            receipt: identification of the entry, by which it can be found if this call is
+                interrupted; made if there is none.
 
         Returns:
             The ledger as it is now.
@@ -230,7 +283,8 @@ class Ledger:
         Raises:
             BudgetError: more is spent, in one of the periods; nothing was changed.
             InputError: another definition, or a period of a share alone; nothing was changed.
-            LedgerError: the file cannot be used; after a failure at its end, `entries` has the change.
+            LedgerError: the file cannot be used; after a failure at its end, `entries` has the
+                change.
 
         >>> folder = tempfile.TemporaryDirectory()
         >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
@@ -239,14 +293,27 @@ class Ledger:
         >>> folder.cleanup()
         """
         if period is not None and (share or one_of("period", period, list(PERIODS)) != period):
-            raise InputError("A period is that of the whole budget, and of all shares with it; set it without a share.")
+            raise InputError(
+                "A period is that of the whole budget, and of all shares with it; set it without "
+                "a share."
+            )
         texts = ("", "", checked_text("note", note), today().isoformat())
-        name, identity = checked_text("share", share), checked_text("receipt", receipt) or secrets.token_hex(16)
+        name, identity = (
+            checked_text("share", share),
+            checked_text("receipt", receipt) or secrets.token_hex(16),
+        )
         with writing(self.path, self.timeout) as connection:  # (L3)
             content = self._content(connection)
             each = in_force(content)[1] if period is None else period
             check_not_below(content, budget, name, each)
-            row = (len(content.entries) + 1, identity, dump(Charge()), dump(SeriesCost(budget)), dump(budget), *texts)
+            row = (
+                len(content.entries) + 1,
+                identity,
+                dump(Charge()),
+                dump(SeriesCost(budget)),
+                dump(budget),
+                *texts,
+            )
             append(connection, row, content.head, "sealed", "", ("budget", name, each))
         return type(self).open(self.path, share=self.share, timeout=self.timeout)
 
@@ -264,9 +331,12 @@ class Ledger:
         """Record what was spent before this ledger, or elsewhere. It is not refused if it is above the budget: it is spent.
 
         Args:
-            spent: what the other releases together promise: a budget for the ledger's unit, or a Privacy, which must have that unit.
-            cost: the exact cost of a release whose plan is known; None for a series of releases within ``spent``.
-            receipt: identification of a release that another ledger, or a newer copy of this one, paid; it is recorded once.
+            spent: what the other releases together promise: a budget for the ledger's unit, or a
+                Privacy, which must have that unit.
+            cost: the exact cost of a release whose plan is known; None for a series of releases
+                within ``spent``.
+            receipt: identification of a release that another ledger, or a newer copy of this one,
+                paid; it is recorded once.
             output: where that release is.
             plan_digest: fingerprint of its plan.
             note: a description for people.
@@ -276,8 +346,10 @@ class Ledger:
             The entry.
 
         Raises:
-            InputError: another unit, a definition that cannot be added up here, a day to come, or a text that cannot be stored.
-            LedgerError: the release is in this ledger already, or the file cannot be used; after a failure at its end, `entries` has it.
+            InputError: another unit, a definition that cannot be added up here, a day to come, or a
+                text that cannot be stored.
+            LedgerError: the release is in this ledger already, or the file cannot be used; after a
+                failure at its end, `entries` has it.
 
         >>> folder = tempfile.TemporaryDirectory()
         >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
@@ -289,17 +361,35 @@ class Ledger:
         price = SeriesCost(privacy.budget) if cost is None else cost
         request = self._request(price, privacy)
         day = today() if on is None else on
-        if type(day) is not date or day > today():  # a time of day is no day, though Python has it as one
+        if (
+            type(day) is not date or day > today()
+        ):  # a time of day is no day, though Python has it as one
             raise refuse("on", str(on), "a day that is not to come, as a datetime.date")
         identity = checked_text("receipt", receipt) or secrets.token_hex(16)
-        texts = (checked_text("plan_digest", plan_digest), checked_text("output", output), checked_text("note", note))
+        texts = (
+            checked_text("plan_digest", plan_digest),
+            checked_text("output", output),
+            checked_text("note", note),
+        )
         with writing(self.path, self.timeout) as connection:
             content = self._content(connection)
             if any(entry.id == identity for entry in content.entries):
-                raise LedgerError(f"The ledger {self.path} knows the release {identity} already; nothing was changed.")
+                raise LedgerError(
+                    f"The ledger {self.path} knows the release {identity} already; nothing was "
+                    "changed."
+                )
             number = len(content.entries) + 1  # (L4): compared with no budget
-            values = (identity, dump(request), dump(price), dump(privacy.budget), *texts, f"{day:%Y-%m-%d}")
-            append(connection, (number, *values), content.head, "sealed", "", ("spent", self.share, ""))
+            values = (
+                identity,
+                dump(request),
+                dump(price),
+                dump(privacy.budget),
+                *texts,
+                f"{day:%Y-%m-%d}",
+            )
+            append(
+                connection, (number, *values), content.head, "sealed", "", ("spent", self.share, "")
+            )
         return self._content().entries[number - 1]
 
     def check(self, cost: Cost, privacy: Privacy) -> None:
@@ -324,8 +414,9 @@ class Ledger:
             request: fingerprint of the step.
 
         Raises:
-            LedgerError: any process has begun this step before, or a step before it has no outcome; the release is sealed or absent; or
-                the file cannot be written. Nothing may be drawn.
+            LedgerError: any process has begun this step before, or a step before it has no outcome;
+                the release is sealed or absent; or the file cannot be written. Nothing may be
+                drawn.
         """
         with writing(self.path, self.timeout) as connection:
             self._check_drawable(connection, receipt)
@@ -340,14 +431,22 @@ class Ledger:
             outcome: the outcome as text, in parts.
 
         Raises:
-            LedgerError: the step is not under way, or the file cannot be written. The outcome must be thrown away.
+            LedgerError: the step is not under way, or the file cannot be written. The outcome must
+                be thrown away.
         """
         free_room(self.path, receipt.run)
         with writing(self.path, self.timeout) as connection:
             self._checked_receipt(connection, receipt)
             steps.record(connection, receipt.id, number, outcome)
 
-    def draw(self, receipt: Receipt, number: int, request: str, drawn: Callable[[], Any], text: Callable[[Any], Iterable[str]]) -> Any:
+    def draw(
+        self,
+        receipt: Receipt,
+        number: int,
+        request: str,
+        drawn: Callable[[], Any],
+        text: Callable[[Any], Iterable[str]],
+    ) -> Any:
         """Begin and record, in one transaction, a step whose outcome is the same however often it is drawn (PROOFS-periods.md).
 
         Args:
@@ -383,7 +482,8 @@ class Ledger:
         """Read the entry of a receipt from the file.
 
         Raises:
-            LedgerError: the receipt is not of this ledger, another process finishes its release, or the file cannot be read.
+            LedgerError: the receipt is not of this ledger, another process finishes its release, or
+                the file cannot be read.
 
         >>> ln.Ledger.open("/nowhere/x").entry_of(None)
         Traceback (most recent call last):
@@ -415,9 +515,14 @@ class Ledger:
             LedgerError: another process makes or finishes it, or it is not resumable any more.
         """
         with writing(self.path, self.timeout) as connection:
-            current = next((known for known in self._content(connection).entries if known.id == entry.id), None)
+            current = next(
+                (known for known in self._content(connection).entries if known.id == entry.id), None
+            )
             if current is None or not current.resumable or is_running(self.path, current.run):
-                raise LedgerError(f"Release {entry.number} in the ledger {self.path} is being finished by another process, or is finished.")
+                raise LedgerError(
+                    f"Release {entry.number} in the ledger {self.path} is being finished by "
+                    "another process, or is finished."
+                )
             connection.execute("UPDATE entry SET run = ? WHERE id = ?", (run, entry.id))
         return Receipt(
             id=current.id,
@@ -433,8 +538,8 @@ class Ledger:
     def seal(self, receipt: Receipt) -> None:
         """Record that a release was published whole.
 
-        An entry that another process has meanwhile found absent is sealed too, as it was paid for and is there now; sealing twice changes
-        nothing.
+        An entry that another process has meanwhile found absent is sealed too, as it was paid for
+        and is there now; sealing twice changes nothing.
 
         Raises:
             LedgerError: the receipt is not of this ledger, or the file cannot be written.
@@ -447,8 +552,8 @@ class Ledger:
         """Settle the unsealed entries of earlier runs: sealed if published, absent if they cannot be finished. No budget is given back.
 
         Args:
-            is_published: tells whether the output of an unsealed entry is there and whole; None if that is unknown. It is called without a
-                lock.
+            is_published: tells whether the output of an unsealed entry is there and whole; None if
+                that is unknown. It is called without a lock.
 
         Returns:
             The entries that changed, as they are now.
@@ -457,7 +562,8 @@ class Ledger:
             LedgerError: the file cannot be used.
 
         Edge cases:
-            A release that another process is still making is left alone, as is one that is resumable.
+            A release that another process is still making is left alone, as is one that is
+            resumable.
         """
         ended = settled(self.path, self.entries(), is_published)
         if not ended:
@@ -465,7 +571,9 @@ class Ledger:
         with writing(self.path, self.timeout) as connection:
             self._content(connection)
             for entry_id, published in ended.items():
-                self._settle(connection, entry_id, "sealed" if published else "absent")  # (J3): never reserved again
+                self._settle(
+                    connection, entry_id, "sealed" if published else "absent"
+                )  # (J3): never reserved again
         return tuple(entry for entry in self.entries() if entry.id in ended)
 
     def is_running(self, entry: Entry) -> bool:
@@ -475,7 +583,9 @@ class Ledger:
     @staticmethod
     def _settle(connection: sqlite3.Connection, entry_id: str, state: str) -> None:
         # Never from sealed back to absent: its own process may have sealed it meanwhile.
-        connection.execute("UPDATE entry SET state = ? WHERE id = ? AND state <> 'sealed'", (state, entry_id))
+        connection.execute(
+            "UPDATE entry SET state = ? WHERE id = ? AND state <> 'sealed'", (state, entry_id)
+        )
         for table in ("pending", "step", "outcome"):  # (J3): what only an unpublished release needs
             connection.execute(f"DELETE FROM {table} WHERE id = ?", (entry_id,))  # noqa: S608 - three constants
 
@@ -502,7 +612,11 @@ class Ledger:
             LedgerError: the file cannot be read.
         """
         parts = [limit.left for limit in self.limits()]
-        return Charge(epsilon=min(p.epsilon for p in parts), delta=min(p.delta for p in parts), rho=min(p.rho for p in parts))
+        return Charge(
+            epsilon=min(p.epsilon for p in parts),
+            delta=min(p.delta for p in parts),
+            rho=min(p.rho for p in parts),
+        )
 
     def limits(self) -> tuple[Limit, ...]:
         """Return the budget in force, then that of the share, each with what is spent of it now.
@@ -514,37 +628,64 @@ class Ledger:
 
     def _checked_receipt(self, connection: sqlite3.Connection, receipt: Receipt) -> Entry:
         """Return the entry of a receipt; refuse a receipt of another ledger, or of a release that another process has taken over."""
-        entry = next((entry for entry in self._content(connection).entries if entry.id == receipt.id), None)
+        entry = next(
+            (entry for entry in self._content(connection).entries if entry.id == receipt.id), None
+        )
         if entry is None:
-            raise LedgerError(f"The receipt {receipt.id} is not of the ledger {self.path}. Seal a release where it was reserved.")
+            raise LedgerError(
+                f"The receipt {receipt.id} is not of the ledger {self.path}. Seal a release where "
+                "it was reserved."
+            )
         if entry.run != receipt.run:
-            raise LedgerError(f"Release {entry.number} in the ledger {self.path} was taken over by another process, which finishes it.")
+            raise LedgerError(
+                f"Release {entry.number} in the ledger {self.path} was taken over by another "
+                "process, which finishes it."
+            )
         return entry
 
     def _check_drawable(self, connection: sqlite3.Connection, receipt: Receipt) -> None:
         entry = self._checked_receipt(connection, receipt)
-        if entry.state != "reserved":  # (J3): its steps are forgotten, so none can be told to be new
-            raise LedgerError(f"Release {entry.number} in the ledger {self.path} is {entry.state}; nothing more is drawn for it.")
+        if (
+            entry.state != "reserved"
+        ):  # (J3): its steps are forgotten, so none can be told to be new
+            raise LedgerError(
+                f"Release {entry.number} in the ledger {self.path} is {entry.state}; nothing more "
+                "is drawn for it."
+            )
 
     def _content(self, connection: sqlite3.Connection | None = None) -> Content:
         """Read the content, by a new connection if none is given; refuse a file that replaced the ledger that was opened."""
-        content = read(self.path, self.timeout) if connection is None else content_of(connection, self.path)
-        if (content.dataset, content.id) != (self.dataset, self.id) or not content.privacy.same_unit(self.privacy):
-            raise LedgerError(f"The ledger {self.path} was replaced by another one since it was opened. Open it again.")
+        content = (
+            read(self.path, self.timeout)
+            if connection is None
+            else content_of(connection, self.path)
+        )
+        if (content.dataset, content.id) != (
+            self.dataset,
+            self.id,
+        ) or not content.privacy.same_unit(self.privacy):
+            raise LedgerError(
+                f"The ledger {self.path} was replaced by another one since it was opened. Open it "
+                "again."
+            )
         return content
 
     def _request(self, cost: Cost, privacy: Privacy) -> Charge:
         """Return the charge of a release of this cost.
 
         Raises:
-            InputError: the plan has another unit, or a definition that cannot be added up in this ledger.
+            InputError: the plan has another unit, or a definition that cannot be added up in this
+                ledger.
         """
         if not isinstance(privacy, Privacy):
             raise refuse("privacy", privacy, "a Privacy, such as Privacy(PureDP(1))")
         if not privacy.same_unit(self.privacy):
             raise InputError(
-                f"The plan protects {privacy.protected}, the data set {self.dataset!r} {self.privacy.protected}; "
-                "such costs cannot be added: what is lost by a change of the one kind bounds nothing for a change of the other. "
-                "Decide which of the two one person can change; then use plans and a ledger of that unit."
+                f"The plan protects {privacy.protected}, the data set {self.dataset!r} "
+                f"{self.privacy.protected}; "
+                "such costs cannot be added: what is lost by a change of the one kind bounds "
+                "nothing for a change of the other. "
+                "Decide which of the two one person can change; then use plans and a ledger of "
+                "that unit."
             )
         return charge(self.privacy.budget, privacy.budget, cost)

@@ -1,10 +1,12 @@
 """The ledger's file: one SQLite database, read strictly and written by one process at a time; and the limits that its entries imply.
 
-PROOFS-ledger.md has the argument. A rollback journal is used and not a write-ahead log: at rest everything is then in the one file, so that
-a copy of that file never lacks the latest charges. ``synchronous = EXTRA`` is FULL plus a flush of the folder after the journal is gone,
-without which a power cut just after a commit could undo it.
+PROOFS-ledger.md has the argument. A rollback journal is used and not a write-ahead log: at rest
+everything is then in the one file, so that a copy of that file never lacks the latest charges.
+``synchronous = EXTRA`` is FULL plus a flush of the folder after the journal is gone, without which
+a power cut just after a commit could undo it.
 
-No time of day is written: the time between paying and publishing would tell how many rows were counted.
+No time of day is written: the time between paying and publishing would tell how many rows were
+counted.
 """
 
 import hashlib
@@ -49,14 +51,24 @@ TABLES = (
     """CREATE TABLE dataset (one INTEGER PRIMARY KEY CHECK (one = 1),
     name TEXT NOT NULL, privacy TEXT NOT NULL, id TEXT NOT NULL, digest TEXT NOT NULL)""",
     # Beside the entries, so that neither table can be set back without the other.
-    "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, digest TEXT NOT NULL)",
+    (
+        "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, digest "
+        "TEXT NOT NULL)"
+    ),
     """CREATE TABLE entry (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
     state TEXT NOT NULL CHECK (state IN ('reserved', 'sealed', 'absent')), charge TEXT NOT NULL, cost TEXT NOT NULL, declared TEXT NOT NULL,
     plan_digest TEXT NOT NULL, output TEXT NOT NULL, description TEXT NOT NULL, reserved_on TEXT NOT NULL, digest TEXT NOT NULL,
     run TEXT NOT NULL, kind TEXT NOT NULL, share TEXT NOT NULL, period TEXT NOT NULL)""",
-    # Of releases that are paid and not published: what they are, which steps were begun, and what those gave.
-    "CREATE TABLE pending (id TEXT PRIMARY KEY, plan TEXT NOT NULL, options TEXT NOT NULL, digest TEXT NOT NULL)",
-    "CREATE TABLE step (id TEXT NOT NULL, number INTEGER NOT NULL, request TEXT NOT NULL, digest TEXT, PRIMARY KEY (id, number))",
+    # Of releases that are paid and not published: what they are, which steps were begun, and what
+    # those gave.
+    (
+        "CREATE TABLE pending (id TEXT PRIMARY KEY, plan TEXT NOT NULL, options TEXT NOT NULL, digest "
+        "TEXT NOT NULL)"
+    ),
+    (
+        "CREATE TABLE step (id TEXT NOT NULL, number INTEGER NOT NULL, request TEXT NOT NULL, digest "
+        "TEXT, PRIMARY KEY (id, number))"
+    ),
     """CREATE TABLE outcome (id TEXT NOT NULL, number INTEGER NOT NULL, part INTEGER NOT NULL, text TEXT NOT NULL,
     PRIMARY KEY (id, number, part))""",
 )
@@ -72,17 +84,21 @@ class Entry:
 
     Attributes:
         number: 1, 2, 3 ... in the order in which they were entered.
-        state: "reserved" (paid, not known to be published), "sealed" (paid and published whole) or "absent" (paid, and found unpublished).
+        state: "reserved" (paid, not known to be published), "sealed" (paid and published whole) or
+            "absent" (paid, and found unpublished).
         charge: what was taken, in the definition of the data set's budget.
         cost: the cost that the kernel computed from the integers of the plan.
         declared: the budget that the plan declared, or that the data holder set.
         reserved_on: the day of payment, UTC.
         digest: digest of this entry and of all before it.
         run: identification of the process that makes the release, while one does.
-        resumable: whether an unpublished release can be finished without paying again: every step that was begun has an outcome.
-        kind: a "release", an amount "spent" before or elsewhere, or a "budget" that holds from this entry on.
+        resumable: whether an unpublished release can be finished without paying again: every step
+            that was begun has an outcome.
+        kind: a "release", an amount "spent" before or elsewhere, or a "budget" that holds from this
+            entry on.
         share: the share that paid, or whose budget was set; "" for none.
-        period: for a budget, "day", "week", "month" or "year" if it begins anew with each; "" if it is for all times.
+        period: for a budget, "day", "week", "month" or "year" if it begins anew with each; "" if it
+            is for all times.
 
     >>> Entry.__slots__[:3]
     ('number', 'id', 'state')
@@ -116,12 +132,19 @@ class Content:
 
 
 def append(
-    connection: sqlite3.Connection, row: Sequence[object], before: str, state: State, run: str = "", added: Sequence[object] = OF_RELEASE
+    connection: sqlite3.Connection,
+    row: Sequence[object],
+    before: str,
+    state: State,
+    run: str = "",
+    added: Sequence[object] = OF_RELEASE,
 ) -> str:
     """Add an entry to the chain, whose digest covers all entries before it too; update the head. Return the digest."""
     digest = _linked(before, row, added)
     values = (*row, digest, state, run, *added)
-    connection.execute(f"INSERT INTO entry ({COLUMNS}) VALUES ({', '.join('?' * len(values))})", values)  # noqa: S608 - a constant
+    places = ", ".join("?" * len(values))
+    query = f"INSERT INTO entry ({COLUMNS}) VALUES ({places})"  # noqa: S608 - names of our own
+    connection.execute(query, values)
     connection.execute("UPDATE head SET number = ?, digest = ?", (row[0], digest))
     return digest
 
@@ -144,7 +167,10 @@ def dump(value: Charge | Cost | Budget | Privacy) -> str:
 def _read(text: object, reader: Callable[[object], Read]) -> Read:
     """Read a value that `dump` wrote: the untrusted reader's value must be of the package's classes and have the same text again."""
     value = reader(json.loads(cast(str, text)))
-    if type(value) not in (Privacy, *get_args(Budget), Charge, *get_args(Cost)) or dump(value) != text:
+    if (
+        type(value) not in (Privacy, *get_args(Budget), Charge, *get_args(Cost))
+        or dump(value) != text
+    ):
         raise ValueError
     return value
 
@@ -158,10 +184,14 @@ def digest_of(row: Sequence[object]) -> str:
 def connected(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
     """Open one connection for one operation; never makes a file. Every error of SQLite leaves as one sentence."""
     try:
-        connection = sqlite3.connect(path.absolute().as_uri() + "?mode=rw", uri=True, timeout=timeout, isolation_level=None)
+        connection = sqlite3.connect(
+            path.absolute().as_uri() + "?mode=rw", uri=True, timeout=timeout, isolation_level=None
+        )
         try:
             connection.execute("PRAGMA synchronous = EXTRA")
-            connection.execute("PRAGMA fullfsync = ON")  # where a plain flush stops at the disk's own cache
+            connection.execute(
+                "PRAGMA fullfsync = ON"
+            )  # where a plain flush stops at the disk's own cache
             connection.execute("PRAGMA trusted_schema = OFF")
             yield connection
         finally:
@@ -169,7 +199,9 @@ def connected(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
     except UnicodeDecodeError:  # from SQLite's own message about a damaged schema
         raise LedgerError(words.damaged(path, "its tables are unreadable")) from None
     except sqlite3.Error as error:
-        raise LedgerError(words.unusable(path, timeout, getattr(error, "sqlite_errorname", ""))) from None
+        raise LedgerError(
+            words.unusable(path, timeout, getattr(error, "sqlite_errorname", ""))
+        ) from None
 
 
 @contextmanager
@@ -210,7 +242,9 @@ def content_of(connection: sqlite3.Connection, path: Path) -> Content:
         raise LedgerError(words.damaged(path, "its pages do not fit together"))
     rows = connection.execute(SELECT).fetchall()
     try:
-        ((*row, digest),) = connection.execute("SELECT name, privacy, id, digest FROM dataset").fetchall()
+        ((*row, digest),) = connection.execute(
+            "SELECT name, privacy, id, digest FROM dataset"
+        ).fetchall()
         if digest != digest_of(row):
             raise ValueError
         name = checked_text("dataset", row[0], least=1)
@@ -225,19 +259,39 @@ def content_of(connection: sqlite3.Connection, path: Path) -> Content:
         entries.append(_entry(row, last, privacy.budget, path))
         last = entries[-1].digest
     if connection.execute("SELECT number, digest FROM head").fetchall() != [(len(rows), last)]:
-        raise LedgerError(words.damaged(path, "its last entries are missing, or parts of it are from an older copy"))
+        raise LedgerError(
+            words.damaged(
+                path, "its last entries are missing, or parts of it are from an older copy"
+            )
+        )
     return Content(name, privacy, identity, last, tuple(entries))
 
 
 def _entry(row: tuple[object, ...], before: str, budget: Budget, path: Path) -> Entry:
     said: dict[str, Any] = dict(zip((*COLUMNS.split(", "), "resumable"), row, strict=True))
     try:
-        if said["digest"] != _linked(before, row[:9], row[12:15]) or said["kind"] not in get_args(Kind) or said["period"] not in PERIODS:
+        if (
+            said["digest"] != _linked(before, row[:9], row[12:15])
+            or said["kind"] not in get_args(Kind)
+            or said["period"] not in PERIODS
+        ):
             raise ValueError
-        said |= {name: checked_text(name, said[name]) for name in ("plan_digest", "output", "description", "run", "share")}
-        said["id"], said["resumable"] = checked_text("id", said["id"], least=1), bool(said["resumable"]) and said["state"] == "reserved"
-        said["charge"], said["cost"] = _read(said["charge"], charge_from_json), _read(said["cost"], cost_from_json)
-        said["declared"], said["reserved_on"] = _read(said["declared"], budget_from_json), date.fromisoformat(said["reserved_on"])
+        said |= {
+            name: checked_text(name, said[name])
+            for name in ("plan_digest", "output", "description", "run", "share")
+        }
+        said["id"], said["resumable"] = (
+            checked_text("id", said["id"], least=1),
+            bool(said["resumable"]) and said["state"] == "reserved",
+        )
+        said["charge"], said["cost"] = (
+            _read(said["charge"], charge_from_json),
+            _read(said["cost"], cost_from_json),
+        )
+        said["declared"], said["reserved_on"] = (
+            _read(said["declared"], budget_from_json),
+            date.fromisoformat(said["reserved_on"]),
+        )
         entry = Entry(**said)
         of_budget = entry.charge == Charge() and type(entry.declared) is type(budget)
         if not (of_budget if entry.kind == "budget" else is_charge_of(budget, entry.charge)):
@@ -248,7 +302,12 @@ def _entry(row: tuple[object, ...], before: str, budget: Budget, path: Path) -> 
 
 
 def checked_text(name: str, value: object, least: int = 0) -> str:
-    if not isinstance(value, str) or not least <= len(value.strip()) or len(value) > LONGEST_TEXT or "\0" in value:
+    if (
+        not isinstance(value, str)
+        or not least <= len(value.strip())
+        or len(value) > LONGEST_TEXT
+        or "\0" in value
+    ):
         raise refuse(name, value, f"a text of {least} to {LONGEST_TEXT} characters")
     try:
         value.encode()
@@ -264,7 +323,8 @@ class Limit:
     Attributes:
         share: name of the share; "" for the whole budget.
         budget: the budget in force.
-        period: "day", "week", "month" or "year" if the budget begins anew with each; "" if it is for all times.
+        period: "day", "week", "month" or "year" if the budget begins anew with each; "" if it is
+            for all times.
         spent: the sum of its charges, in the period of the day asked for.
     """
 
@@ -293,7 +353,9 @@ def spent_of(content: Content, share: str, period: str, day: date) -> Charge:
     """Add up the charges of a share, or of all for the name "", in the period of a day (L2)."""
     this = day.strftime(PERIODS[period])
     return total(
-        entry.charge for entry in content.entries if share in ("", entry.share) and entry.reserved_on.strftime(PERIODS[period]) == this
+        entry.charge
+        for entry in content.entries
+        if share in ("", entry.share) and entry.reserved_on.strftime(PERIODS[period]) == this
     )
 
 
@@ -333,7 +395,9 @@ def check_not_below(content: Content, budget: Budget, share: str, period: str) -
         BudgetError: more is spent.
     """
     if type(budget) is not type(content.privacy.budget):
-        raise InputError(words.OTHER_DEFINITION.format(of=type(content.privacy.budget).__name__, got=budget))
+        raise InputError(
+            words.OTHER_DEFINITION.format(of=type(content.privacy.budget).__name__, got=budget)
+        )
     for day in {entry.reserved_on for entry in content.entries}:
         spent = spent_of(content, share, period, day)
         if not spent.within(whole_budget(budget)):
@@ -343,7 +407,8 @@ def check_not_below(content: Content, budget: Budget, share: str, period: str) -
 def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
     """Make an empty ledger and return its identification.
 
-    It is written under a unique name and then linked into place: no process ever sees half a ledger, or removes another's.
+    It is written under a unique name and then linked into place: no process ever sees half a
+    ledger, or removes another's.
     """
     draft = file.parent / f".{file.name}.{secrets.token_hex(8)}"
     try:
@@ -351,7 +416,10 @@ def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
             raise LedgerError(words.TAKEN.format(path=file))
         for left_over in (file.parent / f"{file.name}-journal", file.parent / f"{file.name}-wal"):
             if left_over.exists():  # SQLite would play it into the new ledger
-                raise LedgerError(f"{left_over} is left from an earlier ledger of this name. Restore that ledger, or remove both.")
+                raise LedgerError(
+                    f"{left_over} is left from an earlier ledger of this name. Restore that "
+                    "ledger, or remove both."
+                )
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         try:
             with writing(draft, timeout) as connection:
@@ -360,7 +428,9 @@ def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
                 for table in TABLES:
                     connection.execute(table)
                 row = (name, dump(privacy), secrets.token_hex(16))
-                connection.execute("INSERT INTO dataset VALUES (1, ?, ?, ?, ?)", (*row, digest_of(row)))
+                connection.execute(
+                    "INSERT INTO dataset VALUES (1, ?, ?, ?, ?)", (*row, digest_of(row))
+                )
                 connection.execute("INSERT INTO head VALUES (1, 0, ?)", (digest_of(row),))
             os.link(draft, file)
         finally:

@@ -1,7 +1,8 @@
 """The steps of releases that are paid and not yet published.
 
-A step is entered into the ledger before its first random bit is drawn, and its outcome before it is returned. A step that was entered and
-has no outcome is never drawn again; see (J1) to (J3) in PROOFS-ledger.md.
+A step is entered into the ledger before its first random bit is drawn, and its outcome before it is
+returned. A step that was entered and has no outcome is never drawn again; see (J1) to (J3) in
+PROOFS-ledger.md.
 """
 
 import hashlib
@@ -81,23 +82,34 @@ class Pending:
 
 def begin(connection: sqlite3.Connection, entry_id: str, number: int, request: str) -> None:
     """Enter a step as begun; refuse it if any process has begun this step or a later one before (J1)."""
-    begun = connection.execute("SELECT count(*), count(digest) FROM step WHERE id = ?", (entry_id,)).fetchone()
+    begun = connection.execute(
+        "SELECT count(*), count(digest) FROM step WHERE id = ?", (entry_id,)
+    ).fetchone()
     if begun != (number - 1, number - 1):
         raise LedgerError(words.BEGUN.format(number=number, release=entry_id))
     connection.execute("INSERT INTO step VALUES (?, ?, ?, NULL)", (entry_id, number, request))
 
 
-def record(connection: sqlite3.Connection, entry_id: str, number: int, outcome: Iterable[str]) -> None:
+def record(
+    connection: sqlite3.Connection, entry_id: str, number: int, outcome: Iterable[str]
+) -> None:
     """Store the outcome of a step that was begun and has none yet (J2)."""
     step = (entry_id, number)
-    if connection.execute("SELECT count(*) FROM step WHERE id = ? AND number = ? AND digest IS NULL", step).fetchone() != (1,):
-        raise LedgerError(f"Step {number} of the release {entry_id} is not under way. Let the process that makes this release finish it.")
+    if connection.execute(
+        "SELECT count(*) FROM step WHERE id = ? AND number = ? AND digest IS NULL", step
+    ).fetchone() != (1,):
+        raise LedgerError(
+            f"Step {number} of the release {entry_id} is not under way. Let the process that "
+            "makes this release finish it."
+        )
     digest = hashlib.sha256(b'["')  # in the end that of ``digest_of`` of all parts together
     for part, text in enumerate(_parts(outcome)):
         digest.update(json.dumps(text)[1:-1].encode())
         connection.execute("INSERT INTO outcome VALUES (?, ?, ?, ?)", (*step, part, text))
     digest.update(b'"]')
-    connection.execute("UPDATE step SET digest = ? WHERE id = ? AND number = ?", (digest.hexdigest(), *step))
+    connection.execute(
+        "UPDATE step SET digest = ? WHERE id = ? AND number = ?", (digest.hexdigest(), *step)
+    )
 
 
 def _parts(texts: Iterable[str]) -> Iterator[str]:
@@ -106,7 +118,9 @@ def _parts(texts: Iterable[str]) -> Iterator[str]:
     size = 0
     for text in texts:
         start = 0
-        while len(text) - start >= (room := _PART - size):  # a text may be very long: what is left of it is not copied
+        while len(text) - start >= (
+            room := _PART - size
+        ):  # a text may be very long: what is left of it is not copied
             yield "".join([*held, text[start : start + room]])
             held, size, start = [], 0, start + room
         held.append(text[start:])
@@ -121,17 +135,27 @@ def pending_of(connection: sqlite3.Connection, entry_id: str, path: Path) -> Pen
     Raises:
         LedgerError: the release has nothing to finish, or its rows are damaged.
     """
-    head = connection.execute("SELECT plan, options, digest FROM pending WHERE id = ?", (entry_id,)).fetchone()
+    head = connection.execute(
+        "SELECT plan, options, digest FROM pending WHERE id = ?", (entry_id,)
+    ).fetchone()
     if head is None:
-        raise LedgerError(f"The release {entry_id} in the ledger {path} has nothing that could be finished.")
+        raise LedgerError(
+            f"The release {entry_id} in the ledger {path} has nothing that could be finished."
+        )
     steps: list[Step] = []
     for number, request, digest in connection.execute(
-        "SELECT number, request, digest FROM step WHERE id = ? AND digest IS NOT NULL ORDER BY number", (entry_id,)
+        "SELECT number, request, digest FROM step WHERE id = ? AND digest IS NOT NULL ORDER BY "
+        "number",
+        (entry_id,),
     ).fetchall():
-        parts = connection.execute("SELECT text FROM outcome WHERE id = ? AND number = ? ORDER BY part", (entry_id, number)).fetchall()
+        parts = connection.execute(
+            "SELECT text FROM outcome WHERE id = ? AND number = ? ORDER BY part", (entry_id, number)
+        ).fetchall()
         step = Step(request, "".join(part for (part,) in parts))
         if number != len(steps) + 1 or digest_of((step.outcome,)) != digest:
-            raise LedgerError(words.damaged(path, f"the measurement of the release {entry_id} is unreadable"))
+            raise LedgerError(
+                words.damaged(path, f"the measurement of the release {entry_id} is unreadable")
+            )
         steps.append(step)
     if digest_of((entry_id, *head[:2])) != head[2]:
         raise LedgerError(words.damaged(path, f"the plan of the release {entry_id} is unreadable"))

@@ -1,6 +1,7 @@
 """Locked files beside the ledger, each of which says that a process is making a release; they also reserve disk space for its outcome.
 
-Not trusted: they only decide which process waits. That nothing is drawn twice follows from the ledger's rows (PROOFS-ledger.md, theorem 4).
+Not trusted: they only decide which process waits. That nothing is drawn twice follows from the
+ledger's rows (PROOFS-ledger.md, theorem 4).
 """
 
 import errno
@@ -18,7 +19,9 @@ from leastnoise._kernel._words import reason
 
 def run_file(ledger: Path, run: str) -> Path:
     """Return the file of a run; for an empty name, the beginning that the names of all such files share."""
-    real = Path(os.path.realpath(ledger))  # the same folder for all processes, by whatever link they reached the ledger
+    real = Path(
+        os.path.realpath(ledger)
+    )  # the same folder for all processes, by whatever link they reached the ledger
     return real.parent / f".{real.name[:64]}.run-{run}"
 
 
@@ -35,7 +38,8 @@ def running(ledger: Path, room: int) -> Iterator[str]:
             _keep_room(handle, room)
         except OSError as error:
             raise LedgerError(
-                f"A release needs a file of {room} bytes beside the ledger {ledger} while it is made: {reason(error)}. Nothing was spent. "
+                f"A release needs a file of {room} bytes beside the ledger {ledger} while it is "
+                f"made: {reason(error)}. Nothing was spent. "
                 "Free space there, or check that you may write to that folder."
             ) from None
         yield run
@@ -57,7 +61,9 @@ def _locked(file: Path) -> int:
     return -1
 
 
-def settled(ledger: Path, entries: Iterable[Any], is_published: Callable[[Any], bool | None]) -> dict[str, bool]:
+def settled(
+    ledger: Path, entries: Iterable[Any], is_published: Callable[[Any], bool | None]
+) -> dict[str, bool]:
     """Return, by entry, whether releases that no process makes any more are published; those that can still be finished are left out.
 
     The files that dead processes left are removed.
@@ -67,7 +73,9 @@ def settled(ledger: Path, entries: Iterable[Any], is_published: Callable[[Any], 
         if entry.state == "sealed" or is_running(ledger, entry.run):
             continue
         published = is_published(entry)
-        if published or (published is not None and entry.state == "reserved" and not entry.resumable):
+        if published or (
+            published is not None and entry.state == "reserved" and not entry.resumable
+        ):
             ended[entry.id] = published
     with suppress(OSError):
         sign = run_file(ledger, "")
@@ -83,7 +91,11 @@ def _keep_room(handle: int, room: int) -> None:
     try:
         os.posix_fallocate(handle, 0, max(room, 1))
     except OSError as error:
-        if error.errno not in {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS}:  # a file system that keeps no room
+        if error.errno not in {
+            errno.EINVAL,
+            errno.EOPNOTSUPP,
+            errno.ENOSYS,
+        }:  # a file system that keeps no room
             raise
 
 

@@ -1,6 +1,7 @@
 """Exact noise: discrete Laplace, discrete Gaussian, and exactly rounded continuous Gaussian.
 
-Integer arithmetic only. The labels (L1 ..., G1 ..., R1 ...) refer to PROOFS-noise.md beside this file.
+Integer arithmetic only. The labels (L1 ..., G1 ..., R1 ...) refer to PROOFS-noise.md beside this
+file.
 """
 
 import numpy as np
@@ -25,15 +26,20 @@ from leastnoise._kernel._draws import (
 )
 from leastnoise._kernel._entropy import Entropy, Words
 
-_PARTS = 8  # the exponential is cut in eighths, so that 94% of the attempts are accepted; the table belongs to it
+# the exponential is cut in eighths, so that 94% of the attempts are accepted; the table belongs to
+# it
+_PARTS = 8
 _CUT = 128  # the table's last cell, which stands for V of at least 128
 
 
-def discrete_laplace(numerator: int | IntArray, denominator: int | IntArray, count: int, entropy: Entropy) -> IntArray:
+def discrete_laplace(
+    numerator: int | IntArray, denominator: int | IntArray, count: int, entropy: Entropy
+) -> IntArray:
     """Draw integers z with probability proportional to exp(-|z| denominator / numerator), exactly.
 
     Args:
-        numerator: of the scale, a whole number from 1 to 2^56 - 1, or an int64 array of shape (count,): one scale a draw.
+        numerator: of the scale, a whole number from 1 to 2^56 - 1, or an int64 array of shape
+            (count,): one scale a draw.
         denominator: the same.
         count: number of draws, at least 0.
         entropy: the source of bits; the noise is private only if it is `SystemEntropy`.
@@ -45,13 +51,14 @@ def discrete_laplace(numerator: int | IntArray, denominator: int | IntArray, cou
         InputError: a scale or the count is not of this kind; a scale of 0 is refused.
 
     Guarantees:
-        Given independent uniform bits the draws are independent and have exactly the stated distribution modulo 2^64
-        (theorem L of PROOFS-noise.md). |z| reaches 2^63 with probability below 2^-184, and even then x + z modulo 2^64 is a
-        function of the exact x + z, so that nothing beyond its privacy loss is lost.
+        Given independent uniform bits the draws are independent and have exactly the stated
+        distribution modulo 2^64 (theorem L of PROOFS-noise.md). |z| reaches 2^63 with probability
+        below 2^-184, and even then x + z modulo 2^64 is a function of the exact x + z, so that
+        nothing beyond its privacy loss is lost.
 
     Source:
-        Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020), algorithm 2, with the exponential
-        cut in eighths and V from a table.
+        Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020),
+        algorithm 2, with the exponential cut in eighths and V from a table.
 
     >>> discrete_laplace(3, 2, 6, SeededEntropy(1)).dtype.name
     'int64'
@@ -64,7 +71,14 @@ def discrete_laplace(numerator: int | IntArray, denominator: int | IntArray, cou
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
         mine, divisor = at(p, index), at(q, index) * np.uint64(_PARTS)
         u, accepted = uniform_below(mine, largest, size, entropy)  # L1
-        accepted &= toss_exp(Ratios(numerators=u, denominators=mine), np.arange(size), entropy, linear=one, square=False, slots=_PARTS)
+        accepted &= toss_exp(
+            Ratios(numerators=u, denominators=mine),
+            np.arange(size),
+            entropy,
+            linear=one,
+            square=False,
+            slots=_PARTS,
+        )
         v = table.draw(size, entropy)  # L2
         magnitude = (u + mine * v) // divisor  # L3: v is at most 128, so the sum is below 2^64
         zero = magnitude == 0
@@ -89,28 +103,36 @@ def _far_number(entropy: Entropy) -> int:
 
 
 _FINE = 8  # parts of a standard deviation
-_FINE_FROM = 32  # standard deviations from which on a part holds enough integers for the fine cut to pay
+_FINE_FROM = (
+    32  # standard deviations from which on a part holds enough integers for the fine cut to pay
+)
 
 
-def discrete_gaussian(numerator: int | IntArray, denominator: int | IntArray, count: int, entropy: Entropy) -> IntArray:
+def discrete_gaussian(
+    numerator: int | IntArray, denominator: int | IntArray, count: int, entropy: Entropy
+) -> IntArray:
     """Draw integers z with probability proportional to exp(-z^2 / (2 sigma^2)), sigma = numerator / denominator, exactly.
 
-    Arguments, draws and errors are those of `discrete_laplace`, with sigma in the place of the scale.
+    Arguments, draws and errors are those of `discrete_laplace`, with sigma in the place of the
+    scale.
 
     Guarantees:
-        Given independent uniform bits the draws are independent and have exactly the stated distribution modulo 2^64
-        (theorem G of PROOFS-noise.md). |z| reaches 2^63 with probability below 2^-11000.
+        Given independent uniform bits the draws are independent and have exactly the stated
+        distribution modulo 2^64 (theorem G of PROOFS-noise.md). |z| reaches 2^63 with probability
+        below 2^-11000.
 
     Source:
-        Karney, "Sampling exactly from the normal distribution" (2016), algorithm D, with the half-line cut in parts of sigma/8
-        and the number of the part from a table.
+        Karney, "Sampling exactly from the normal distribution" (2016), algorithm D, with the
+        half-line cut in parts of sigma/8 and the number of the part from a table.
 
     >>> discrete_gaussian(3, 2, 6, SeededEntropy(1)).dtype.name
     'int64'
     """
     p, q = read_scale(numerator, denominator, count)
     parts = _FINE if bool((p // q).min(initial=_FINE_FROM) >= _FINE_FROM) else 1
-    unit = q * np.uint64(parts)  # G1: k + x = y unit / p for a candidate y, the k-th part being k <= y unit / p < k + 1
+    unit = q * np.uint64(
+        parts
+    )  # G1: k + x = y unit / p for a candidate y, the k-th part being k <= y unit / p < k + 1
     width = (p + (unit - np.uint64(1))) // unit
     widest = int(width.max(initial=1))
     table = half_normal_table(parts)
@@ -129,7 +151,9 @@ def discrete_gaussian(numerator: int | IntArray, denominator: int | IntArray, co
             y[i], x[i] = exact % 2**64, min(exact * step_i - start_i, p_i)
         accepted &= x < mine
         inside = np.flatnonzero(accepted)
-        accepted[inside] = _accept(parts, k[inside], Ratios(numerators=x, denominators=mine), inside, entropy)  # G4
+        accepted[inside] = _accept(
+            parts, k[inside], Ratios(numerators=x, denominators=mine), inside, entropy
+        )  # G4
         negative = random_signs(size, entropy)
         accepted &= (y != 0) | far | ~negative  # G5: a zero with a sign would count the zero twice
         return signed(y, negative), accepted
@@ -137,19 +161,23 @@ def discrete_gaussian(numerator: int | IntArray, denominator: int | IntArray, co
     return draw_in_blocks(count, attempt)
 
 
-def rounded_gaussian(numerator: int | IntArray, denominator: int | IntArray, count: int, entropy: Entropy) -> IntArray:
+def rounded_gaussian(
+    numerator: int | IntArray, denominator: int | IntArray, count: int, entropy: Entropy
+) -> IntArray:
     """Draw the nearest integer to a continuous N(0, sigma^2), sigma = numerator / denominator, exactly.
 
-    Arguments, draws and errors are those of `discrete_laplace`, with sigma in the place of the scale; the draws have mean exactly 0, and
-    variance sigma^2 + 1/12 up to an exponentially small term.
+    Arguments, draws and errors are those of `discrete_laplace`, with sigma in the place of the
+    scale; the draws have mean exactly 0, and variance sigma^2 + 1/12 up to an exponentially small
+    term.
 
     Guarantees:
-        Given independent uniform bits the draws are independent and have exactly the distribution of floor(N(0, sigma^2) + 1/2)
-        modulo 2^64 (theorem R of PROOFS-noise.md). For an integer x, x + z is therefore a function of x + N(0, sigma^2).
+        Given independent uniform bits the draws are independent and have exactly the distribution
+        of floor(N(0, sigma^2) + 1/2) modulo 2^64 (theorem R of PROOFS-noise.md). For an integer x,
+        x + z is therefore a function of x + N(0, sigma^2).
 
     Source:
-        Karney, "Sampling exactly from the normal distribution" (2016), algorithm N, with the half-line cut in parts of sigma/8
-        and the number of the part from a table.
+        Karney, "Sampling exactly from the normal distribution" (2016), algorithm N, with the
+        half-line cut in parts of sigma/8 and the number of the part from a table.
 
     >>> rounded_gaussian(3, 2, 6, SeededEntropy(1)).dtype.name
     'int64'
@@ -168,7 +196,9 @@ def rounded_gaussian(numerator: int | IntArray, denominator: int | IntArray, cou
         doubtful = (low >= np.uint64(2**64 - 1) - double) | (k >= np.uint64(8 * _FINE))
         for i in np.flatnonzero(accepted & doubtful).tolist():  # R3
             y[i] = _round(int(at(mine, i)), int(at(half_step, i)), int(k[i]), x, i, entropy=entropy)
-        return signed(y, random_signs(size, entropy)), accepted  # R4: both signs of 0 belong to the cell around 0
+        return signed(
+            y, random_signs(size, entropy)
+        ), accepted  # R4: both signs of 0 belong to the cell around 0
 
     return draw_in_blocks(count, attempt)
 
@@ -177,7 +207,9 @@ def _accept(parts: int, k: Words, x: Coins, index: Index, entropy: Entropy) -> B
     """Return Bernoulli(exp(-x (2 k + x) / (2 parts^2))) for each x of the index (G4)."""
     squared = np.uint64(parts * parts)
     whole_units, rest = k // squared, k % squared
-    accepted = toss_exp(x, index, entropy, linear=rest * np.uint64(2), square=True, slots=2 * parts * parts)
+    accepted = toss_exp(
+        x, index, entropy, linear=rest * np.uint64(2), square=True, slots=2 * parts * parts
+    )
     one = np.asarray(1, dtype=np.uint64)
     for unit in range(int(whole_units.max(initial=0))):
         left = np.flatnonzero(accepted & (whole_units > np.uint64(unit)))
@@ -205,7 +237,12 @@ def _far_part(parts: int, entropy: Entropy) -> int:
 def _wide_product(left: Scale, right: Words) -> tuple[Words, Words]:
     """Return the high and the low 64 bits of left times right, left below 2^57 (R2)."""
     mask, half = np.uint64(2**32 - 1), np.uint64(32)
-    left_high, left_low, right_high, right_low = left >> half, left & mask, right >> half, right & mask
+    left_high, left_low, right_high, right_low = (
+        left >> half,
+        left & mask,
+        right >> half,
+        right & mask,
+    )
     middle = left_high * right_low + (left_low * right_low >> half)
     other = left_low * right_high + (middle & mask)
     return left_high * right_high + (middle >> half) + (other >> half), left * right
@@ -215,7 +252,14 @@ def _round(p: int, half_step: int, k: int, x: LazyReals, i: int, *, entropy: Ent
     """Return floor((2 p (k + x) + half_step) / (2 half_step)) modulo 2^64, drawing as many digits of x as it takes (R3)."""
     digits, bits, position = x.word(i, 0, entropy), 64, 1
     while True:
-        low, high = ((2 * p * ((k << bits) + d) + (half_step << bits)) // (2 * half_step << bits) for d in (digits, digits + 1))
+        low, high = (
+            (2 * p * ((k << bits) + d) + (half_step << bits)) // (2 * half_step << bits)
+            for d in (digits, digits + 1)
+        )
         if low == high:
             return low % 2**64
-        digits, bits, position = (digits << 64) | x.word(i, position, entropy), bits + 64, position + 1
+        digits, bits, position = (
+            (digits << 64) | x.word(i, position, entropy),
+            bits + 64,
+            position + 1,
+        )

@@ -17,10 +17,15 @@ def outcome_to_text(outcome: object) -> Iterator[str]:
         yield json.dumps({"fraction": str(outcome)})
         return
     if isinstance(outcome, FoundKeys):
-        fields = {"keys": {"tuple": list(outcome.keys)}, "units": {"array": whole_bytes(outcome.units)}}
+        fields = {
+            "keys": {"tuple": list(outcome.keys)},
+            "units": {"array": whole_bytes(outcome.units)},
+        }
         yield json.dumps({"kind": "FoundKeys", "fields": fields})
         return
-    drawn = outcome.values if isinstance(outcome, Observation) else outcome  # a period gives a tuple of its rows
+    drawn = (
+        outcome.values if isinstance(outcome, Observation) else outcome
+    )  # a period gives a tuple of its rows
     if not isinstance(drawn, tuple):
         raise TypeError(f"a step gave a {type(outcome).__name__}, which the ledger cannot hold")
     yield '{"values": ['
@@ -35,7 +40,9 @@ def outcome_from_text(text: str) -> Any:
     def reader(value: Any) -> Fraction | FoundKeys:
         if "fraction" in value:
             return Fraction(value["fraction"])
-        return FoundKeys(tuple(value["fields"]["keys"]["tuple"]), unpack(value["fields"]["units"]["array"]))
+        return FoundKeys(
+            tuple(value["fields"]["keys"]["tuple"]), unpack(value["fields"]["units"]["array"])
+        )
 
     return _read(text, reader)
 
@@ -50,4 +57,7 @@ def _read(text: str, reader: Callable[[Any], Any]) -> Any:
     try:
         return reader(json.loads(text))
     except (ValueError, TypeError, KeyError):
-        raise LedgerError("What the ledger holds of this release's steps is unreadable. Restore the ledger from a copy.") from None
+        raise LedgerError(
+            "What the ledger holds of this release's steps is unreadable. Restore the ledger from "
+            "a copy."
+        ) from None

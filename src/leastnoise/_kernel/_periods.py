@@ -35,9 +35,10 @@ class Closed:
 
     Attributes:
         number: number of closed periods.
-        tables: two flat, row-major int64 tables over all periods, by the measure that is summed (None for rows) and the attributes. The
-            first has the counts or sums as they were frozen, 0 in later periods. The second has the largest number of rows that each cell
-            had when a period was closed; it is 0 unless late rows count on arrival.
+        tables: two flat, row-major int64 tables over all periods, by the measure that is summed
+            (None for rows) and the attributes. The first has the counts or sums as they were
+            frozen, 0 in later periods. The second has the largest number of rows that each cell had
+            when a period was closed; it is 0 unless late rows count on arrival.
         noise: the noise of the rows of the last closed period: an int64 array for each block.
 
     >>> Closed().number
@@ -55,12 +56,13 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
     Args:
         measurements: the whole, of all periods.
         along: the attribute whose cells are the periods.
-        late: how rows count that come after their period was closed: "drop" (not at all), or "arrival" (in the period in which they come).
+        late: how rows count that come after their period was closed: "drop" (not at all), or
+            "arrival" (in the period in which they come).
 
     Raises:
-        InputError: a block has no factor on that attribute alone, or is a sum with limits, a sum where late rows count on arrival, or a
-            count of units in all periods together; or a column names the units, and their rows in a period have no bound or count on
-            arrival.
+        InputError: a block has no factor on that attribute alone, or is a sum with limits, a sum
+            where late rows count on arrival, or a count of units in all periods together; or a
+            column names the units, and their rows in a period have no bound or count on arrival.
 
     >>> domain = ln.Domain(month=[1, 2])
     >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
@@ -70,18 +72,37 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
     leastnoise._check._errors.InputError: what late rows do must be one of 'drop', 'arrival'; got 'later'.
     """
     one_of("what late rows do", late, ("drop", "arrival"))
-    domain, privacy, bound = measurements.domain, measurements.privacy, measurements.privacy.max_per_cell
+    domain, privacy, bound = (
+        measurements.domain,
+        measurements.privacy,
+        measurements.privacy.max_per_cell,
+    )
     each = 0 if bound is None or bound.attributes != (along,) else bound.rows * domain.cells(along)
     if privacy.unit_column is not None and (late == "arrival" or not 0 < each <= privacy.max_rows):
         raise InputError(words.NO_BOUND.format(along=along))
     # (P2)
-    bad = {name for name, it in domain.measures.items() if late != "drop" or (isinstance(it, UnitCount) and along not in it.attributes)}
+    bad = {
+        name
+        for name, it in domain.measures.items()
+        if late != "drop" or (isinstance(it, UnitCount) and along not in it.attributes)
+    }
     for block in measurements.blocks:
-        if (along,) not in [factor.attributes for factor in block.factors] or block.limits is not None or block.measure in bad:
+        if (
+            (along,) not in [factor.attributes for factor in block.factors]
+            or block.limits is not None
+            or block.measure in bad
+        ):
             raise InputError(words.NOT_BY_PERIOD.format(along=along))
 
 
-def close(measurements: Measurements, along: str, late: str, table: Table, before: Closed, entropy: Entropy) -> Closed:
+def close(
+    measurements: Measurements,
+    along: str,
+    late: str,
+    table: Table,
+    before: Closed,
+    entropy: Entropy,
+) -> Closed:
     """Close the next period: freeze its counts (P2), and draw the noise of its rows, which depends on no count (P3).
 
     Args:
@@ -103,11 +124,17 @@ def close(measurements: Measurements, along: str, late: str, table: Table, befor
     """
     period, tables = before.number, {}
     # on arrival one table of all attributes, so that a row arrives in one period in all of them
-    for key in [(None, measurements.columns()[0])] if late == "arrival" else measured_tables(measurements):
+    for key in (
+        [(None, measurements.columns()[0])] if late == "arrival" else measured_tables(measurements)
+    ):
         ((attributes, counts),) = count(table, [key[1]], key[0])
         shape, axis = [*map(measurements.domain.cells, attributes)], attributes.index(along)
-        tables[key] = before.tables[key].copy() if period else np.zeros((2, counts.size), dtype=np.int64)
-        now, frozen, most = (np.moveaxis(counted.reshape(shape), axis, 0) for counted in (counts, *tables[key]))  # views, periods first
+        tables[key] = (
+            before.tables[key].copy() if period else np.zeros((2, counts.size), dtype=np.int64)
+        )
+        now, frozen, most = (
+            np.moveaxis(counted.reshape(shape), axis, 0) for counted in (counts, *tables[key])
+        )  # views, periods first
         frozen[period] = now[period]
         if late == "arrival":
             frozen[period] += np.maximum(now[:period] - most[:period], 0).sum(axis=0)
@@ -115,7 +142,9 @@ def close(measurements: Measurements, along: str, late: str, table: Table, befor
     noise = []
     for block in measurements.blocks:
         rows = due(block, along, period)
-        top, bottom = (part.reshape(rows.shape)[rows] for part in row_scales(block, measurements.grid))
+        top, bottom = (
+            part.reshape(rows.shape)[rows] for part in row_scales(block, measurements.grid)
+        )
         noise.append(SAMPLERS[measurements.noise](top, bottom, len(top), entropy))  # (K4)
     return Closed(number=period + 1, tables=tables, noise=tuple(noise))
 
@@ -137,12 +166,23 @@ def answers(measurements: Measurements, along: str, closed: Closed) -> tuple[Sig
     >>> [len(values) for values in answers(made, "month", closed)]
     [1]
     """
-    frozen = Table.counted(measurements.domain, *measurements.columns(), {key: counts for key, (counts, _) in closed.tables.items()})
+    frozen = Table.counted(
+        measurements.domain,
+        *measurements.columns(),
+        {key: counts for key, (counts, _) in closed.tables.items()},
+    )
     exact = dict(exact_answers(measurements, frozen))  # later periods are 0 there (P1)
     rows = [due(block, along, closed.number - 1) for block in measurements.blocks]
-    if [int(drawn.sum()) for drawn in rows] != [*map(len, closed.noise)]:  # else one draw would be added to several answers
-        raise InternalError("The noise of a period is not of its rows; nothing was published. Please report this.")
-    return tuple(narrow(exact[index].reshape(drawn.shape)[drawn] + closed.noise[index]) for index, drawn in enumerate(rows))
+    if [int(drawn.sum()) for drawn in rows] != [
+        *map(len, closed.noise)
+    ]:  # else one draw would be added to several answers
+        raise InternalError(
+            "The noise of a period is not of its rows; nothing was published. Please report this."
+        )
+    return tuple(
+        narrow(exact[index].reshape(drawn.shape)[drawn] + closed.noise[index])
+        for index, drawn in enumerate(rows)
+    )
 
 
 def fingerprint(measurements: Measurements, along: str, late: str) -> str:
@@ -162,11 +202,27 @@ def fingerprint(measurements: Measurements, along: str, late: str) -> str:
     False
     """
     domain, columns = measurements.domain, measurements.columns()
-    trial = {key: np.arange(1, math.prod(map(domain.cells, key[1])) + 1) * 7919 % 65521 for key in measured_tables(measurements)}
+    trial = {
+        key: np.arange(1, math.prod(map(domain.cells, key[1])) + 1) * 7919 % 65521
+        for key in measured_tables(measurements)
+    }
     exact = dict(exact_answers(measurements, Table.counted(domain, *columns, trial)))
-    digest = hashlib.sha256(repr((measurements.noise.value, measurements.grid, columns, domain.shape, along, late)).encode())
+    digest = hashlib.sha256(
+        repr(
+            (measurements.noise.value, measurements.grid, columns, domain.shape, along, late)
+        ).encode()
+    )
     for index, block in enumerate(measurements.blocks):
-        digest.update(repr((block.measure, measurements.largest_values(block).tolist(), block.attributes, len(exact[index]))).encode())
+        digest.update(
+            repr(
+                (
+                    block.measure,
+                    measurements.largest_values(block).tolist(),
+                    block.attributes,
+                    len(exact[index]),
+                )
+            ).encode()
+        )
         for numbers in (exact[index], *row_scales(block, measurements.grid)):
             digest.update(np.asarray(numbers).astype("<i8").tobytes())
     return digest.hexdigest()
@@ -176,13 +232,18 @@ def measured_tables(measurements: Measurements) -> list[Wanted]:
     """Return the tables that the measurements need, each once: the measure that is summed (None for rows), and the attributes.
 
     Args:
-        measurements: the whole, of all periods; distances from both ends of a measure also need the counts of its values, or of rows.
+        measurements: the whole, of all periods; distances from both ends of a measure also need the
+            counts of its values, or of rows.
 
     >>> measured_tables(ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.ZCDP(1)).measured())
     [(None, ('sex',))]
     """
     tables = [(block.measure, block.attributes) for block in measurements.blocks]
-    tables += [(measurements.domain.count_of(str(block.measure)), block.attributes) for block in measurements.blocks if block.ends]
+    tables += [
+        (measurements.domain.count_of(str(block.measure)), block.attributes)
+        for block in measurements.blocks
+        if block.ends
+    ]
     return list(dict.fromkeys(tables))
 
 
@@ -205,7 +266,10 @@ def due(block: Block, along: str, period: int) -> BoolArray:
     shape = [block.copies, *(factor.operator.rows for factor in block.factors)]
     axis = [factor.attributes for factor in block.factors].index((along,)) + 1
     last = last_cells(block.factors[axis - 1].operator)
-    return np.broadcast_to((last == period).reshape([-1 if position == axis else 1 for position in range(len(shape))]), shape)
+    return np.broadcast_to(
+        (last == period).reshape([-1 if position == axis else 1 for position in range(len(shape))]),
+        shape,
+    )
 
 
 def write_closed(file: Path, owner: str, closed: Closed) -> None:
@@ -228,7 +292,9 @@ def write_closed(file: Path, owner: str, closed: Closed) -> None:
     body = json.dumps([owner, closed.number, tables, [*map(_text, closed.noise)]])
     draft = file.with_name(f".{file.name}.draft")
     draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="ascii") as opened:
+    with os.fdopen(
+        os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="ascii"
+    ) as opened:
         opened.write("\n".join([PRIVATE, body, hashlib.sha256(body.encode()).hexdigest(), ""]))
         opened.flush()
         os.fsync(opened.fileno())
@@ -242,10 +308,12 @@ def read_closed(file: Path, owner: str, drawn: int) -> Closed:
     Args:
         file: beside the ledger.
         owner: the payment and the fingerprint that it must belong to.
-        drawn: the number of periods that the ledger has; the file has as many, or one more that did not come to the ledger.
+        drawn: the number of periods that the ledger has; the file has as many, or one more that did
+            not come to the ledger.
 
     Raises:
-        LedgerError: the file is missing or damaged, belongs to another payment or other measurements, or is older or newer than the ledger.
+        LedgerError: the file is missing or damaged, belongs to another payment or other
+            measurements, or is older or newer than the ledger.
 
     >>> read_closed(Path("/nowhere"), "ab12", 0)
     Traceback (most recent call last):
@@ -254,9 +322,16 @@ def read_closed(file: Path, owner: str, drawn: int) -> Closed:
     try:
         first, body, digest, *_ = file.read_text(encoding="ascii").split("\n")
         written_for, number, tables, noise = json.loads(body)
-        if [first, digest, written_for] != [PRIVATE, hashlib.sha256(body.encode()).hexdigest(), owner] or number - drawn not in (0, 1):
+        if [first, digest, written_for] != [
+            PRIVATE,
+            hashlib.sha256(body.encode()).hexdigest(),
+            owner,
+        ] or number - drawn not in (0, 1):
             raise ValueError
-        kept = {(summed, tuple(names)): np.array([*map(_array, counts)]) for summed, names, *counts in tables}
+        kept = {
+            (summed, tuple(names)): np.array([*map(_array, counts)])
+            for summed, names, *counts in tables
+        }
     except (OSError, ValueError, TypeError):
         raise LedgerError(words.NO_PRIVATE_FILE.format(file=file)) from None
     return Closed(number=number, tables=kept, noise=tuple(map(_array, noise)))

@@ -60,6 +60,9 @@ def simulate(measurements: Measurements, table: Any, entropy: SeededEntropy) -> 
     leastnoise._check._errors.InputError: simulate is for seeded noise, which protects nobody; got another source. ...
     """
     if type(entropy) is not SeededEntropy:
-        raise InputError("simulate is for seeded noise, which protects nobody; got another source. Use a paid series, with a ledger.")
+        raise InputError(
+            "simulate is for seeded noise, which protects nobody; got another source. Use a paid "
+            "series, with a ledger."
+        )
     terms = Terms(domain=measurements.domain, privacy=measurements.privacy, only=measurements)
     return UnpaidSeries(terms, table, entropy).measure(measurements)

@@ -1,7 +1,8 @@
 """A series of private steps under one payment; each step may be chosen by the outcomes of the steps before it.
 
-PROOFS-kernel.md has the argument: (K5) all steps together satisfy the declared budget, however they are chosen; (K6) a choice satisfies its
-epsilon for all rows of a unit; (K9) a search for keys is the only step of its series; (K10) rows are drawn period by period.
+PROOFS-kernel.md has the argument: (K5) all steps together satisfy the declared budget, however they
+are chosen; (K6) a choice satisfies its epsilon for all rows of a unit; (K9) a search for keys is
+the only step of its series; (K10) rows are drawn period by period.
 """
 
 import hashlib
@@ -40,7 +41,15 @@ from leastnoise._kernel._ledger import Ledger
 from leastnoise._kernel._ledger_run import NeedsData, Receipt, Step
 from leastnoise._kernel._measure import check_table, draw, verify
 from leastnoise._kernel._outcome import outcome_from_text, outcome_to_text, values_from_text
-from leastnoise._kernel._periods import Closed, answers, check_along, close, fingerprint, read_closed, write_closed
+from leastnoise._kernel._periods import (
+    Closed,
+    answers,
+    check_along,
+    close,
+    fingerprint,
+    read_closed,
+    write_closed,
+)
 from leastnoise._kernel._plane import LeastCost
 from leastnoise._linop import SignedArray
 from leastnoise._measurements import Measurements, Observation, measurements_digest
@@ -56,17 +65,21 @@ class Terms:
         privacy: budget, neighbours and privacy unit of all steps together.
         attributes: the attributes with which rows are read, in the order of the domain.
         measures: the measures with which rows are read.
-        only: the single step, if it is known beforehand: its exact cost is paid, and no other step is carried out. None for steps that
-            are decided on the way, within the whole budget.
-        gaussian: mu squared of all steps together, if they are measurements with rounded Gaussian noise within (epsilon, delta). It is
-            paid, and the mu squared of the steps add up to it at most. None if the steps share out the budget itself.
+        only: the single step, if it is known beforehand: its exact cost is paid, and no other step
+            is carried out. None for steps that are decided on the way, within the whole budget.
+        gaussian: mu squared of all steps together, if they are measurements with rounded Gaussian
+            noise within (epsilon, delta). It is paid, and the mu squared of the steps add up to it
+            at most. None if the steps share out the budget itself.
         text: the plan as text, for the ledger and for the process that finishes the release.
-        along: the attribute along whose cells the only step is drawn, one period after the other; "" to draw it at once.
-        late: how rows count that come after their period was closed: "drop" (not at all), or "arrival" (when they come).
+        along: the attribute along whose cells the only step is drawn, one period after the other;
+            "" to draw it at once.
+        late: how rows count that come after their period was closed: "drop" (not at all), or
+            "arrival" (when they come).
 
     Raises:
-        InputError: a part is of another class; the only step has another domain or privacy, or cannot be drawn period by period; or a
-            mu squared is given with another budget, or beside an only step.
+        InputError: a part is of another class; the only step has another domain or privacy, or
+            cannot be drawn period by period; or a mu squared is given with another budget, or
+            beside an only step.
 
     >>> Terms(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",), text="a plan").digest()[:8]
     'a27fa2ba'
@@ -84,11 +97,21 @@ class Terms:
 
     def __post_init__(self) -> None:
         types = (*map(type, (self.domain, self.privacy, self.text, self.along, self.late)),)
-        if types != (Domain, Privacy, str, str, str) or type(self.only) not in {Measurements, type(None)}:  # M6: of these very classes
-            raise refuse("terms", ", ".join(kind.__name__ for kind in (*types, type(self.only))), words.STRANGE_TERMS)
+        if types != (Domain, Privacy, str, str, str) or type(self.only) not in {
+            Measurements,
+            type(None),
+        }:  # M6: of these very classes
+            raise refuse(
+                "terms",
+                ", ".join(kind.__name__ for kind in (*types, type(self.only))),
+                words.STRANGE_TERMS,
+            )
         object.__setattr__(self, "attributes", tuple(self.attributes))
         object.__setattr__(self, "measures", tuple(self.measures))
-        if self.only is not None and (self.only.domain, self.only.privacy) != (self.domain, self.privacy):
+        if self.only is not None and (self.only.domain, self.only.privacy) != (
+            self.domain,
+            self.privacy,
+        ):
             raise InputError(words.OTHER_STEP)
         if self.gaussian is not None:
             if self.only is not None or type(self.privacy.budget) is not ApproxDP:
@@ -96,7 +119,11 @@ class Terms:
             object.__setattr__(self, "gaussian", exact_positive("gaussian", self.gaussian))
             ZCDP(self.gaussian / 2)  # refused now, and not when it is paid, if it is too long
         if self.along:
-            if self.only is None:  # a choice is not in the private file, and would be drawn again after every run that is killed
+            if (
+                self.only is None
+                # a choice is not in the private file, and would be drawn again after every run that is
+                # killed
+            ):
                 raise InputError(words.NO_ONLY_STEP)
             check_along(self.only, self.along, self.late)
 
@@ -135,7 +162,8 @@ class Series(Immutable):
         receipt: the ledger's receipt; None for an `UnpaidSeries`.
         private: whether it was paid for.
 
-    Guarantees: all outputs of all steps together satisfy the budget of the terms for their neighbours and unit; (K1) to (K6).
+    Guarantees: all outputs of all steps together satisfy the budget of the terms for their
+        neighbours and unit; (K1) to (K6).
 
     >>> terms = Terms(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",))
     >>> series = UnpaidSeries(terms, Table(terms.domain, {"age": [0, 0, 1]}), SeededEntropy(1))
@@ -153,25 +181,38 @@ class Series(Immutable):
     receipt: Receipt | None
 
     def __init__(self) -> None:
-        raise TypeError("A Series is made by Series.paid, which pays for it; without payment, and not private, by UnpaidSeries.")
+        raise TypeError(
+            "A Series is made by Series.paid, which pays for it; without payment, and not "
+            "private, by UnpaidSeries."
+        )
 
     @staticmethod
     def paid(
-        terms: Terms, table: Table | None, ledger: Ledger, *, output: str, description: str = "", options: str = "", run: str = ""
+        terms: Terms,
+        table: Table | None,
+        ledger: Ledger,
+        *,
+        output: str,
+        description: str = "",
+        options: str = "",
+        run: str = "",
     ) -> "Series":
         """Pay for a series, for real.
 
         Args:
             terms: the steps to be carried out; public.
-            table: the encoded private rows; None if no step is asked for before the series is resumed.
-            ledger: the ledger that pays now: the whole declared budget, or the cost of the only step.
+            table: the encoded private rows; None if no step is asked for before the series is
+                resumed.
+            ledger: the ledger that pays now: the whole declared budget, or the cost of the only
+                step.
             output: where the release will be published, for the ledger.
             description: one line for people, for the ledger.
             options: options of the release, for the ledger and the process that finishes it.
             run: identification of this process, from ``ledger.running``.
 
         Raises:
-            InputError: the table does not belong to the terms, or the only step costs more than is declared; nothing was spent.
+            InputError: the table does not belong to the terms, or the only step costs more than is
+                declared; nothing was spent.
             BudgetError: the ledger has less left than this costs; nothing was spent.
             LedgerError: the ledger cannot be used.
         """
@@ -186,7 +227,9 @@ class Series(Immutable):
             options=options,
             run=run,
         )
-        return _keep(object.__new__(Series), terms, _Inside(table, SystemEntropy(), spent, ledger), receipt)
+        return _keep(
+            object.__new__(Series), terms, _Inside(table, SystemEntropy(), spent, ledger), receipt
+        )
 
     @staticmethod
     def resumed(terms: Terms, table: Table | None, ledger: Ledger, receipt: Receipt) -> "Series":
@@ -206,10 +249,21 @@ class Series(Immutable):
             receipt
         )  # (K3): the ledger's file, whatever the receipt says, has the whole charge of these terms
         due = charge(ledger.privacy.budget, terms.privacy.budget, spent)
-        paid = spent if terms.only is not None else entry.cost  # an only step's is computed again where it is drawn
-        if (entry.plan_digest, entry.charge, paid) != (terms.digest(), due, spent) or not terms.privacy.same_unit(ledger.privacy):
+        paid = (
+            spent if terms.only is not None else entry.cost
+        )  # an only step's is computed again where it is drawn
+        if (entry.plan_digest, entry.charge, paid) != (
+            terms.digest(),
+            due,
+            spent,
+        ) or not terms.privacy.same_unit(ledger.privacy):
             raise InputError(words.OTHER_PAYMENT)
-        return _keep(object.__new__(Series), terms, _Inside(table, SystemEntropy(), spent, ledger, ledger.pending(receipt).steps), receipt)
+        return _keep(
+            object.__new__(Series),
+            terms,
+            _Inside(table, SystemEntropy(), spent, ledger, ledger.pending(receipt).steps),
+            receipt,
+        )
 
     @property
     def private(self) -> bool:
@@ -234,16 +288,23 @@ class Series(Immutable):
             BudgetError: its epsilon is more than is left; nothing was drawn.
         """
         inside = _decided(self, "selection", selection, LeastCost)
-        selection.on_grid(math.prod(map(self.terms.domain.cells, selection.attributes)), self.terms.privacy.distance)
+        selection.on_grid(
+            math.prod(map(self.terms.domain.cells, selection.attributes)),
+            self.terms.privacy.distance,
+        )
         if inside.table is not None:
             inside.table.require(selection.attributes)
 
         def drawn(table: Table) -> Fraction:
             ((_, cells),) = count(table, [selection.attributes])
             shape = [*map(self.terms.domain.cells, selection.attributes)]
-            return selection.draw(cells.reshape(shape), self.terms.privacy.distance, inside.entropy)  # (K6)
+            return selection.draw(
+                cells.reshape(shape), self.terms.privacy.distance, inside.entropy
+            )  # (K6)
 
-        cost = charge(self.terms.privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon))
+        cost = charge(
+            self.terms.privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon)
+        )
         return cast(Fraction, _step(self, cost, request_of(selection), drawn, outcome_from_text))
 
     def find(self, search: KeySearch) -> FoundKeys:
@@ -253,7 +314,8 @@ class Series(Immutable):
             search: the search, with its noise and threshold.
 
         Raises:
-            InputError: another class, or its rule is not proved to satisfy the budget of the series; nothing was drawn.
+            InputError: another class, or its rule is not proved to satisfy the budget of the
+                series; nothing was drawn.
             BudgetError: something was drawn in this series before.
         """
         privacy, inside = self.terms.privacy, _decided(self, "search", search, KeySearch)
@@ -271,38 +333,61 @@ class Series(Immutable):
         """Carry out measurements as the next step.
 
         Args:
-            measurements: queries over the domain, neighbours and unit of the series, within the budget that is left; the only step itself,
-                if there is one.
+            measurements: queries over the domain, neighbours and unit of the series, within the
+                budget that is left; the only step itself, if there is one.
 
         Returns:
             The observation, with the receipt of the series.
 
         Raises:
-            InputError: they have another domain or unit, cost more than they declare, are not the only step, or have another noise than
-                the rounded Gaussian where mu squared is shared out; nothing was drawn.
+            InputError: they have another domain or unit, cost more than they declare, are not the
+                only step, or have another noise than the rounded Gaussian where mu squared is
+                shared out; nothing was drawn.
             BudgetError: they declare more than is left; nothing was drawn.
         """
         privacy, only, inside = self.terms.privacy, self.terms.only, _inside(self)
         if not measurements.privacy.same_unit(privacy):
-            raise InputError(words.OTHER_UNIT.format(step=measurements.privacy.unit, series=privacy.unit))
+            raise InputError(
+                words.OTHER_UNIT.format(step=measurements.privacy.unit, series=privacy.unit)
+            )
         if only is not None and (measurements is not only or inside.charges or self.terms.along):
             raise InputError(words.ONCE)
 
         def observed(values: tuple[SignedArray, ...]) -> Observation:
-            return Observation(measurements, values, self.receipt.id if self.receipt else "", private=self.private)
+            return Observation(
+                measurements, values, self.receipt.id if self.receipt else "", private=self.private
+            )
 
         def read(text: str) -> Observation:
             return observed(values_from_text(text, (block.rows for block in measurements.blocks)))
 
-        spent = verify(measurements, inside.table)  # again for the only step: what is measured is what was paid for
+        spent = verify(
+            measurements, inside.table
+        )  # again for the only step: what is measured is what was paid for
         if only is not None and spent != inside.cost:
             raise InputError(words.CHANGED)
-        if self.terms.gaussian is not None and type(spent) is not GaussianCost:  # theorem 8 is of no other noise
+        if (
+            self.terms.gaussian is not None and type(spent) is not GaussianCost
+        ):  # theorem 8 is of no other noise
             raise InputError(words.NOT_GAUSSIAN)
         cost = charge(self.terms.shared, measurements.privacy.budget, spent)
-        # with its charge as it is computed here: the text of what is measured is written by code that need not be believed
-        what = request_of((cost, measurements_digest(measurements))) if only is None else self.terms.digest()
-        return cast(Observation, _step(self, cost, what, lambda table: observed(draw(measurements, table, inside.entropy)), read))
+        # with its charge as it is computed here: the text of what is measured is written by code
+        # that need not be believed
+        what = (
+            request_of((cost, measurements_digest(measurements)))
+            if only is None
+            else self.terms.digest()
+        )
+        return cast(
+            Observation,
+            _step(
+                self,
+                cost,
+                what,
+                lambda table: observed(draw(measurements, table, inside.entropy)),
+                read,
+            ),
+        )
 
     def period(self, state: Path) -> tuple[SignedArray, ...]:
         """Draw the rows of the next period of the only step; the first is charged with the whole (P4).
@@ -314,15 +399,19 @@ class Series(Immutable):
             For every block its noisy answers of that period in order, in multiples of 1 / grid.
 
         Raises:
-            InputError: the terms name no attribute of periods, the measurements were changed, or two threads ask; nothing was drawn.
+            InputError: the terms name no attribute of periods, the measurements were changed, or
+                two threads ask; nothing was drawn.
             NeedsData: the period was not drawn before, and the series has no rows.
-            LedgerError: the private file is not there or not of this ledger, or something cannot be written; nothing was drawn.
+            LedgerError: the private file is not there or not of this ledger, or something cannot be
+                written; nothing was drawn.
         """
         terms, inside = self.terms, _inside(self)
         only, number = terms.only, len(inside.charges)
         if only is None or not terms.along:
             raise InputError(words.NOT_ALONG)
-        cost = Charge() if number else charge(terms.privacy.budget, only.privacy.budget, inside.cost)
+        cost = (
+            Charge() if number else charge(terms.privacy.budget, only.privacy.budget, inside.cost)
+        )
         what = fingerprint(only, terms.along, terms.late)
 
         def drawn(table: Table) -> tuple[SignedArray, ...]:
@@ -332,13 +421,23 @@ class Series(Immutable):
                 raise InputError(words.TWO_THREADS)
             owner = f"{self.receipt.id if self.receipt else ''} {what}"
             closed = read_closed(state, owner, number) if number or state.exists() else Closed()
-            if closed.number == number:  # else it was closed by a process that was killed before the ledger had its rows
+            if (
+                closed.number == number
+            ):  # else it was closed by a process that was killed before the ledger had its rows
                 closed = close(only, terms.along, terms.late, table, closed, inside.entropy)
                 write_closed(state, owner, closed)
             return answers(only, terms.along, closed)
 
         most = [block.rows for block in only.blocks]
-        return tuple(_step(self, cost, request_of((what, number)), drawn, lambda text: values_from_text(text, most)))
+        return tuple(
+            _step(
+                self,
+                cost,
+                request_of((what, number)),
+                drawn,
+                lambda text: values_from_text(text, most),
+            )
+        )
 
     def __repr__(self) -> str:
         return f"<Series on private rows, {len(_inside(self).charges)} steps>"
@@ -353,7 +452,8 @@ class UnpaidSeries(Series):
     Args:
         terms: the steps to be carried out.
         table: encoded rows that are not secret.
-        entropy: any source: a seeded one for tests and experiments, or the system's for audits on made-up rows.
+        entropy: any source: a seeded one for tests and experiments, or the system's for audits on
+            made-up rows.
 
     Raises:
         InputError: the table does not belong to the terms.
@@ -372,7 +472,10 @@ class UnpaidSeries(Series):
 def _inside(series: Series) -> _Inside:
     """Return the private parts of a series; refuse objects of other classes."""
     if type(series) not in (Series, UnpaidSeries):
-        raise InputError(f"A series is a Series or an UnpaidSeries; got a {type(series).__name__}, which nothing was paid for.")
+        raise InputError(
+            f"A series is a Series or an UnpaidSeries; got a {type(series).__name__}, which "
+            "nothing was paid for."
+        )
     return _INSIDE[series]
 
 
@@ -421,11 +524,18 @@ def request_of(selection: object) -> str:
     return hashlib.sha256(repr(selection).encode()).hexdigest()
 
 
-def _step(series: Series, request: Charge, what: str, drawn: Callable[[Table], Any], read: Callable[[str], Any]) -> Any:
+def _step(
+    series: Series,
+    request: Charge,
+    what: str,
+    drawn: Callable[[Table], Any],
+    read: Callable[[str], Any],
+) -> Any:
     """Carry out a step, or return its recorded outcome (K5).
 
-    A step is charged and begun before anything is drawn, and recorded before it is returned; a recorded step is not drawn again. Two
-    threads, or a process and its fork, cannot together overspend.
+    A step is charged and begun before anything is drawn, and recorded before it is returned; a
+    recorded step is not drawn again. Two threads, or a process and its fork, cannot together
+    overspend.
     """
     inside = _inside(series)
     if os.getpid() != inside.process:
@@ -439,15 +549,24 @@ def _step(series: Series, request: Charge, what: str, drawn: Callable[[Table], A
         if known is not None and known.request != what:
             raise InputError(words.OTHER_STEPS)
         if known is None and inside.table is None:
-            raise NeedsData("This release was paid and has steps left to measure; it needs its data.")
+            raise NeedsData(
+                "This release was paid and has steps left to measure; it needs its data."
+            )
         paid = None if series.receipt is None else inside.ledger
-        if known is None and paid is not None and series.receipt is not None and not series.terms.along:
+        if (
+            known is None
+            and paid is not None
+            and series.receipt is not None
+            and not series.terms.along
+        ):
             paid.begin(series.receipt, number, what)
         inside.charges.append(request)
     if known is not None:
         return read(known.outcome)
     table = cast(Table, inside.table)
-    if paid is not None and series.receipt is not None and series.terms.along:  # (P3): from the private file, however often it is begun
+    if (
+        paid is not None and series.receipt is not None and series.terms.along
+    ):  # (P3): from the private file, however often it is begun
         return paid.draw(series.receipt, number, what, lambda: drawn(table), outcome_to_text)
     outcome = drawn(table)
     if paid is not None and series.receipt is not None:

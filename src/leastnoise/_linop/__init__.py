@@ -27,7 +27,14 @@ from leastnoise._linop._operators import (
     narrow,
     sealed,
 )
-from leastnoise._linop._packed import MOST_UNPACKED, pack, to_json, unpack, whole_bytes, whole_bytes_text
+from leastnoise._linop._packed import (
+    MOST_UNPACKED,
+    pack,
+    to_json,
+    unpack,
+    whole_bytes,
+    whole_bytes_text,
+)
 from leastnoise._linop._plane_order import BlockTree, block_tree, interval_tree
 from leastnoise._linop._structured import Coarse, Contrasts, Haar, Nested, Ordered, Toeplitz
 from leastnoise._linop._transposes import apply_transpose

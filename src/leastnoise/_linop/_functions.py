@@ -1,8 +1,9 @@
 """Questions about operators, answered by class: apply, transpose, weighted column sums, matrix.
 
-Every function works along the first axis of its array, in exact int64 arithmetic where the input is int64. In ``apply`` overflow is
-excluded by the caller from public bounds (``plan`` checks them), and would harm the answers but not privacy. In ``column_sums`` it would
-harm privacy, so sums that might reach 2^63 are refused.
+Every function works along the first axis of its array, in exact int64 arithmetic where the input is
+int64. In ``apply`` overflow is excluded by the caller from public bounds (``plan`` checks them),
+and would harm the answers but not privacy. In ``column_sums`` it would harm privacy, so sums that
+might reach 2^63 are refused.
 """
 
 from collections.abc import Callable
@@ -13,13 +14,27 @@ import numpy as np
 
 from leastnoise._check import InternalError, refuse
 from leastnoise._check.arrays import Array, IntArray
-from leastnoise._linop._operators import AllRanges, Dense, DiagonalAndRows, Identity, Operator, Prefix, Ranges, Total, Tree, sealed
+from leastnoise._linop._operators import (
+    AllRanges,
+    Dense,
+    DiagonalAndRows,
+    Identity,
+    Operator,
+    Prefix,
+    Ranges,
+    Total,
+    Tree,
+    sealed,
+)
 
 _EXACT_FLOAT = 2**53
 
 
 def _unknown(operator: object) -> InternalError:
-    return InternalError(f"The operator class {type(operator).__name__} has not registered this function; see CONTRIBUTING.md.")
+    return InternalError(
+        f"The operator class {type(operator).__name__} has not registered this function; see "
+        "CONTRIBUTING.md."
+    )
 
 
 @singledispatch
@@ -71,7 +86,8 @@ def column_sums(operator: Operator, weights: IntArray, power: int) -> IntArray:
     Raises:
         InputError: a sum might reach 2^63, judged from the largest weight and entry alone.
 
-    Guarantees: (M4 of PROOFS-cost.md) the privacy cost of a plan is computed from these sums, so they never wrap around.
+    Guarantees: (M4 of PROOFS-cost.md) the privacy cost of a plan is computed from these sums, so
+        they never wrap around.
 
     >>> column_sums(Dense([[1, -2], [3, 0]]), np.array([1, 10]), 2)
     array([91,  4])
@@ -105,14 +121,20 @@ def _(operator: Prefix, y: Array) -> Array:
 
 
 def _ends(operator: AllRanges | Ranges) -> tuple[IntArray, IntArray]:
-    return (operator.low, operator.high) if isinstance(operator, Ranges) else all_range_ends(operator.size)
+    return (
+        (operator.low, operator.high)
+        if isinstance(operator, Ranges)
+        else all_range_ends(operator.size)
+    )
 
 
 @apply.register(AllRanges)
 @apply.register(Ranges)
 def _(operator: AllRanges | Ranges, x: Array) -> Array:
     low, high = _ends(operator)
-    sums = np.zeros((x.shape[0] + 1, *x.shape[1:]), dtype=x.dtype)  # of the first 0, 1, ..., n cells
+    sums = np.zeros(
+        (x.shape[0] + 1, *x.shape[1:]), dtype=x.dtype
+    )  # of the first 0, 1, ..., n cells
     np.cumsum(x, axis=0, dtype=x.dtype, out=sums[1:])
     return sums[high + 1] - sums[low]
 
@@ -189,7 +211,9 @@ def _(operator: Identity, weights: IntArray, power: int) -> IntArray:
 
 @column_sums.register
 def _(operator: Tree, weights: IntArray, power: int) -> IntArray:
-    refuse_overflow(int(weights.max(initial=0)) * len(operator.widths))  # a cell lies in one row of every level
+    refuse_overflow(
+        int(weights.max(initial=0)) * len(operator.widths)
+    )  # a cell lies in one row of every level
     return apply_transpose(operator, weights)
 
 
@@ -212,9 +236,14 @@ def _(operator: Dense, x: Array) -> Array:
 def _(operator: DiagonalAndRows, weights: IntArray, power: int) -> IntArray:
     cells = Dense(operator.diagonal[None, :])
     top = int(weights.max(initial=0))
-    refuse_overflow(cells.largest**power * top + Dense(operator.below).largest ** power * top * len(operator.below))
+    refuse_overflow(
+        cells.largest**power * top
+        + Dense(operator.below).largest ** power * top * len(operator.below)
+    )
     diagonal = np.abs(operator.diagonal) ** power * weights[: operator.size]
-    return np.asarray(diagonal + (np.abs(operator.below) ** power).T @ weights[operator.size :], dtype=np.int64)
+    return np.asarray(
+        diagonal + (np.abs(operator.below) ** power).T @ weights[operator.size :], dtype=np.int64
+    )
 
 
 @column_sums.register
@@ -233,17 +262,25 @@ def refuse_overflow(most: int) -> None:
     >>> refuse_overflow(2**62)
     """
     if most >= 2**63:
-        raise refuse("matrix", f"entries whose weighted column sums may reach {most}", "small enough for sums below 2^63")
+        raise refuse(
+            "matrix",
+            f"entries whose weighted column sums may reach {most}",
+            "small enough for sums below 2^63",
+        )
 
 
-def along(function: Callable[[Operator, Array], Array], operator: Operator, x: Array, axis: int) -> Array:
+def along(
+    function: Callable[[Operator, Array], Array], operator: Operator, x: Array, axis: int
+) -> Array:
     """Use ``apply`` or ``apply_transpose`` along an axis, counted from 0.
 
     >>> along(apply, Total(2), np.array([[1, 2], [3, 4]]), 1)
     array([[3],
            [7]])
     """
-    return function(operator, x.transpose(order := [axis, *range(axis), *range(axis + 1, x.ndim)])).transpose(np.argsort(order))
+    return function(
+        operator, x.transpose(order := [axis, *range(axis), *range(axis + 1, x.ndim)])
+    ).transpose(np.argsort(order))
 
 
 def dense(operator: Operator) -> IntArray:

@@ -1,7 +1,8 @@
 """Integer linear operators as small frozen values.
 
-An operator stands for an integer matrix with ``rows`` queries over ``size`` cells. It says nothing about noise: the scale of a row's noise
-belongs to the plan. Questions about operators are functions in ``_functions``; they find their answer by the operator's class.
+An operator stands for an integer matrix with ``rows`` queries over ``size`` cells. It says nothing
+about noise: the scale of a row's noise belongs to the plan. Questions about operators are functions
+in ``_functions``; they find their answer by the operator's class.
 """
 
 from dataclasses import dataclass, field, fields
@@ -63,9 +64,17 @@ def frozen(name: str, values: object, dimensions: int) -> IntArray:
     """
     raw = np.asarray(values)
     if raw.ndim != dimensions or raw.size == 0 or raw.dtype.kind not in "iub":
-        raise refuse(name, f"{raw.dtype} of shape {raw.shape}", f"a non-empty array of whole numbers with {dimensions} dimension(s)")
+        raise refuse(
+            name,
+            f"{raw.dtype} of shape {raw.shape}",
+            f"a non-empty array of whole numbers with {dimensions} dimension(s)",
+        )
     if not (int(raw.min()) >= -_MOST and int(raw.max()) <= _MOST):
-        raise refuse(name, f"entries from {int(raw.min())} to {int(raw.max())}", "whole numbers between -2^53 and 2^53")
+        raise refuse(
+            name,
+            f"entries from {int(raw.min())} to {int(raw.max())}",
+            "whole numbers between -2^53 and 2^53",
+        )
     return sealed(raw.astype(np.int64))
 
 
@@ -94,7 +103,11 @@ class ByValue:
         return tuple(part.tobytes() if isinstance(part, np.ndarray) else part for part in parts)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (type(self) is type(other) and isinstance(other, ByValue) and self._parts() == other._parts())
+        return self is other or (
+            type(self) is type(other)
+            and isinstance(other, ByValue)
+            and self._parts() == other._parts()
+        )
 
     def __hash__(self) -> int:
         return hash(self._parts())
@@ -183,8 +196,16 @@ class Ranges(ByValue, Sized):
         object.__setattr__(self, "high", frozen("high", self.high, 1))
         if len(self.low) != len(self.high):
             raise refuse("high", f"{len(self.high)} ends", f"as long as low ({len(self.low)})")
-        if not (np.all(self.low >= 0) and np.all(self.low <= self.high) and np.all(self.high < self.size)):
-            raise refuse("ranges", "an interval outside the cells or with its ends exchanged", f"pairs 0 <= low <= high <= {self.size - 1}")
+        if not (
+            np.all(self.low >= 0)
+            and np.all(self.low <= self.high)
+            and np.all(self.high < self.size)
+        ):
+            raise refuse(
+                "ranges",
+                "an interval outside the cells or with its ends exchanged",
+                f"pairs 0 <= low <= high <= {self.size - 1}",
+            )
 
     @property
     def rows(self) -> int:
@@ -196,8 +217,9 @@ class Ranges(ByValue, Sized):
 class Tree(Sized):
     """A hierarchy of nested partitions, from the widest level to the narrowest.
 
-    Every level cuts the cells into runs of its width (the last run may be shorter); rows go level by level, left to right. Every cell
-    lies in exactly one row of every level, so all columns have the same norm.
+    Every level cuts the cells into runs of its width (the last run may be shorter); rows go level
+    by level, left to right. Every cell lies in exactly one row of every level, so all columns have
+    the same norm.
 
     Args:
         size: number of cells.
@@ -213,7 +235,9 @@ class Tree(Sized):
         Sized.__post_init__(self)
         widths = tuple(whole("width", width, 1, 2**40) for width in self.widths)
         if not widths or any(wide <= narrow or wide % narrow for wide, narrow in pairwise(widths)):
-            raise refuse("widths", list(widths), "descending whole numbers, each a multiple of the next")
+            raise refuse(
+                "widths", list(widths), "descending whole numbers, each a multiple of the next"
+            )
         object.__setattr__(self, "widths", widths)
 
     @staticmethod
@@ -268,7 +292,9 @@ class Dense:
         return int(self.matrix.shape[1])
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Dense) and np.array_equal(self.matrix, other.matrix))
+        return self is other or (
+            isinstance(other, Dense) and np.array_equal(self.matrix, other.matrix)
+        )
 
     def __hash__(self) -> int:
         return self._hash
@@ -294,7 +320,9 @@ class DiagonalAndRows(ByValue):
         object.__setattr__(self, "below", frozen("below", self.below, 2))
         if self.below.shape[1] != len(self.diagonal) or not self.diagonal.all():
             raise refuse(
-                "diagonal", f"{len(self.diagonal)} numbers beside rows of {self.below.shape[1]}", "as long as the rows, without a zero"
+                "diagonal",
+                f"{len(self.diagonal)} numbers beside rows of {self.below.shape[1]}",
+                "as long as the rows, without a zero",
             )
 
     @property

@@ -45,7 +45,10 @@ def whole_bytes(array: SignedArray) -> dict[str, object]:
     """Return whole numbers as a JSON value, each in as many bytes as the largest needs; noise can hardly be compressed further."""
     size = max(int(array.max(initial=0)), -1 - int(array.min(initial=0))).bit_length() // 8 + 1
     raw = np.ascontiguousarray(array, dtype="<i8").reshape(-1, 1).view(np.uint8)[:, :size]
-    return {"shape": list(array.shape), f"int{8 * size}": base64.b64encode(raw.tobytes()).decode("ascii")}
+    return {
+        "shape": list(array.shape),
+        f"int{8 * size}": base64.b64encode(raw.tobytes()).decode("ascii"),
+    }
 
 
 def whole_bytes_text(array: SignedArray) -> str:
@@ -60,17 +63,28 @@ def unpack(value: Mapping[str, Any], most: int = MOST_UNPACKED) -> IntArray:
     allowed = "an object with shape and either zlib_int64, zlib_int32 or one of int8 to int64"
     advice = "The file is damaged; make it again."
     try:
-        shape = tuple(whole("a length in the shape of an array", length, 0) for length in value["shape"])
+        shape = tuple(
+            whole("a length in the shape of an array", length, 0) for length in value["shape"]
+        )
         count = math.prod(shape)
         if not count <= min(most, MOST_UNPACKED):
-            raise refuse("a packed array", f"{count} numbers", f"of at most {min(most, MOST_UNPACKED)} numbers", advice)
+            raise refuse(
+                "a packed array",
+                f"{count} numbers",
+                f"of at most {min(most, MOST_UNPACKED)} numbers",
+                advice,
+            )
         (form,) = _FORMS.keys() & value
         raw, size = base64.b64decode(value[form], validate=True), _FORMS[form]
         if form.startswith("zlib"):
-            # One byte more than the shape says, at most: a short text can be the compressed form of gigabytes.
+            # One byte more than the shape says, at most: a short text can be the compressed form of
+            # gigabytes.
             raw = zlib.decompressobj().decompress(raw, count * size + 1)
         if len(raw) != count * size:
-            raise InputError(f"A packed array must hold the {count} numbers of its shape; got more or fewer. {advice}")
+            raise InputError(
+                f"A packed array must hold the {count} numbers of its shape; got more or fewer. "
+                f"{advice}"
+            )
         wide = np.zeros((count, 8), dtype=np.uint8)
         wide[:, 8 - size :] = np.frombuffer(raw, dtype=np.uint8).reshape(count, size)
         numbers = wide.view("<i8").reshape(shape).astype(np.int64, copy=False)

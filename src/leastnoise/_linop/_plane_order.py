@@ -1,6 +1,7 @@
 """The tree of blocks of a rectangle of cells, and an order of the cells in which every block of the tree is a run.
 
-This file is not trusted: it sees no counts, and the kernel checks that the blocks are those of a tree (O2 of PROOFS-plane.md).
+This file is not trusted: it sees no counts, and the kernel checks that the blocks are those of a
+tree (O2 of PROOFS-plane.md).
 """
 
 import itertools
@@ -22,8 +23,10 @@ class BlockTree:
 
     Attributes:
         shape: height and width.
-        order: places of the cells in row-major order, so that each block of each level is a run; int64, shape (n,).
-        starts: for each level the places in ``order`` where its blocks begin. The first level is one block, the last the single cells.
+        order: places of the cells in row-major order, so that each block of each level is a run;
+            int64, shape (n,).
+        starts: for each level the places in ``order`` where its blocks begin. The first level is
+            one block, the last the single cells.
         children: for each level but the last, the first child of each block in the next level.
     """
 
@@ -46,7 +49,9 @@ class BlockTree:
         >>> block_tree(2, 3).broods(1).tolist()
         [2, 1]
         """
-        return np.append(self.children[level][1:], len(self.starts[level + 1])) - self.children[level]
+        return (
+            np.append(self.children[level][1:], len(self.starts[level + 1])) - self.children[level]
+        )
 
 
 @lru_cache(maxsize=2)
@@ -83,7 +88,12 @@ def block_tree(height: int, width: int) -> BlockTree:
     starts = [np.flatnonzero(np.diff(label[order], prepend=-1)) for label in labels]
     children = [np.searchsorted(fine, coarse) for coarse, fine in itertools.pairwise(starts)]
     # The cached tree goes to all callers, so nobody may change its arrays.
-    return BlockTree(shape=(height, width), order=sealed(order), starts=tuple(map(sealed, starts)), children=tuple(map(sealed, children)))
+    return BlockTree(
+        shape=(height, width),
+        order=sealed(order),
+        starts=tuple(map(sealed, starts)),
+        children=tuple(map(sealed, children)),
+    )
 
 
 def interval_tree(size: int) -> BlockTree:

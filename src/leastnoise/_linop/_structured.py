@@ -6,7 +6,14 @@ import numpy as np
 
 from leastnoise._check import refuse, whole
 from leastnoise._check.arrays import Array, IntArray
-from leastnoise._linop._functions import apply, column_sums, entries, refuse_others, refuse_overflow, run_sums
+from leastnoise._linop._functions import (
+    apply,
+    column_sums,
+    entries,
+    refuse_others,
+    refuse_overflow,
+    run_sums,
+)
 from leastnoise._linop._operators import ByValue, Operator, Sized, Tree, frozen
 
 
@@ -14,7 +21,8 @@ from leastnoise._linop._operators import ByValue, Operator, Sized, Tree, frozen
 class Contrasts:
     """Orthogonal contrasts (Helmert): row k = 1, ..., n - 1 is the sum of the first k cells minus k times the next one.
 
-    Row k has the squared norm k (k + 1). Contrasts and total together determine every cell; contrasts alone say nothing about the total.
+    Row k has the squared norm k (k + 1). Contrasts and total together determine every cell;
+    contrasts alone say nothing about the total.
 
     >>> Contrasts(3).squared_norms.tolist()
     [2, 6]
@@ -62,8 +70,8 @@ def _(operator: Contrasts) -> tuple[int, int]:
 class Haar(Sized):
     """The Haar wavelet: the total, then for every level the sums of left halves minus those of right halves.
 
-    The cells are padded to the next power of two with cells that are always empty; rows go from the total and the widest level down, and
-    rows that see no cell are left out.
+    The cells are padded to the next power of two with cells that are always empty; rows go from the
+    total and the widest level down, and rows that see no cell are left out.
 
     >>> Haar(3).rows
     4
@@ -109,10 +117,12 @@ def _(operator: Haar) -> tuple[int, int]:
 class Toeplitz(ByValue):
     """Row i is the sum over the cells j <= i of a coefficient of the distance i - j, times a scale of the cell j.
 
-    The coefficients are a step function of the distance, so that a product takes a few running sums, exactly.
+    The coefficients are a step function of the distance, so that a product takes a few running
+    sums, exactly.
 
     Args:
-        starts: the distances at which a new coefficient begins, ascending: the first is 0, the last is below the number of cells.
+        starts: the distances at which a new coefficient begins, ascending: the first is 0, the last
+            is below the number of cells.
         values: the coefficients, one a start; the first is not 0.
         scales: of the cells, shape (size,), above 0.
 
@@ -125,13 +135,30 @@ class Toeplitz(ByValue):
     scales: IntArray
 
     def __post_init__(self) -> None:
-        for name, given in (("starts", self.starts), ("values", self.values), ("scales", self.scales)):
+        for name, given in (
+            ("starts", self.starts),
+            ("values", self.values),
+            ("scales", self.scales),
+        ):
             object.__setattr__(self, name, frozen(name, given, 1))
         starts = self.starts
-        if len(starts) != len(self.values) or starts[0] != 0 or starts[-1] >= self.size or not (np.diff(starts) > 0).all():
-            raise refuse("starts", f"{len(starts)} from {starts[0]} to {starts[-1]}", f"{len(self.values)} ascending ones from 0 on")
+        if (
+            len(starts) != len(self.values)
+            or starts[0] != 0
+            or starts[-1] >= self.size
+            or not (np.diff(starts) > 0).all()
+        ):
+            raise refuse(
+                "starts",
+                f"{len(starts)} from {starts[0]} to {starts[-1]}",
+                f"{len(self.values)} ascending ones from 0 on",
+            )
         if self.values[0] == 0 or not (self.scales > 0).all():
-            raise refuse("values and scales", "a first value or a scale that is not allowed", "a first value other than 0, scales above 0")
+            raise refuse(
+                "values and scales",
+                "a first value or a scale that is not allowed",
+                "a first value other than 0, scales above 0",
+            )
 
     @property
     def size(self) -> int:
@@ -147,8 +174,9 @@ class Toeplitz(ByValue):
 def running(starts: IntArray, values: IntArray, x: Array) -> Array:
     """Multiply by the Toeplitz matrix without its scales: entry i is the sum over j <= i of x_j times the coefficient of i - j.
 
-    For every start, running sums that are shifted by it are added, times the change of the coefficient there. In int64 sums and products
-    are those modulo 2^64, so the final values are exact wherever they are below 2^63, even if sums on the way are not.
+    For every start, running sums that are shifted by it are added, times the change of the
+    coefficient there. In int64 sums and products are those modulo 2^64, so the final values are
+    exact wherever they are below 2^63, even if sums on the way are not.
     """
     sums = np.cumsum(x, axis=0, dtype=x.dtype)
     answer = values[0] * sums
@@ -169,9 +197,16 @@ def _(operator: Toeplitz, x: Array) -> Array:
 @column_sums.register
 def _(operator: Toeplitz, weights: IntArray, power: int) -> IntArray:
     lengths = np.diff(operator.starts, append=operator.size)
-    tallest = sum(abs(value) ** power * length for value, length in zip(operator.values.tolist(), lengths.tolist(), strict=True))
+    tallest = sum(
+        abs(value) ** power * length
+        for value, length in zip(operator.values.tolist(), lengths.tolist(), strict=True)
+    )
     refuse_overflow(tallest * int(weights.max(initial=0)) * int(operator.scales.max()) ** power)
-    return scaled(operator, running(operator.starts, np.abs(operator.values) ** power, weights[::-1])[::-1], power)
+    return scaled(
+        operator,
+        running(operator.starts, np.abs(operator.values) ** power, weights[::-1])[::-1],
+        power,
+    )
 
 
 @entries.register
@@ -185,8 +220,10 @@ class Coarse(ByValue):
     """Queries on the sums of buckets: runs of consecutive cells that are asked about together.
 
     Args:
-        operator: the queries, over the buckets; neither contrasts nor coarse nor ordered themselves.
-        starts: the first cell of every bucket, from 0 on and ascending; as many as the operator has cells.
+        operator: the queries, over the buckets; neither contrasts nor coarse nor ordered
+            themselves.
+        starts: the first cell of every bucket, from 0 on and ascending; as many as the operator has
+            cells.
         size: number of cells.
 
     >>> Coarse(Prefix(2), [0, 3], 5).rows
@@ -198,13 +235,25 @@ class Coarse(ByValue):
     size: int
 
     def __post_init__(self) -> None:
-        refuse_others("operator", self.operator, (Coarse, Contrasts, Ordered), "another operator than contrasts, coarse and ordered ones")
+        refuse_others(
+            "operator",
+            self.operator,
+            (Coarse, Contrasts, Ordered),
+            "another operator than contrasts, coarse and ordered ones",
+        )
         object.__setattr__(self, "size", whole("size", self.size, 1))
         object.__setattr__(self, "starts", frozen("starts", self.starts, 1))
         first, last = int(self.starts[0]), int(self.starts[-1])
-        if len(self.starts) != self.operator.size or first != 0 or last >= self.size or not (np.diff(self.starts) > 0).all():
+        if (
+            len(self.starts) != self.operator.size
+            or first != 0
+            or last >= self.size
+            or not (np.diff(self.starts) > 0).all()
+        ):
             raise refuse(
-                "starts", f"{len(self.starts)} from {first} to {last}", f"{self.operator.size} ascending cells from 0 to {self.size - 1}"
+                "starts",
+                f"{len(self.starts)} from {first} to {last}",
+                f"{self.operator.size} ascending cells from 0 to {self.size - 1}",
             )
 
     @property
@@ -223,8 +272,10 @@ class Ordered(ByValue):
     """Queries on cells that are first put in another order, in which cells that are far apart in the table may be neighbours.
 
     Args:
-        operator: the queries, over the cells in their new order; neither contrasts nor ordered themselves.
-        order: the place of every cell of the new order in the old one: each place from 0 to size - 1 once.
+        operator: the queries, over the cells in their new order; neither contrasts nor ordered
+            themselves.
+        order: the place of every cell of the new order in the old one: each place from 0 to size -
+            1 once.
 
     >>> Ordered(Prefix(3), [2, 0, 1]).rows
     3
@@ -234,13 +285,26 @@ class Ordered(ByValue):
     order: IntArray
 
     def __post_init__(self) -> None:
-        refuse_others("operator", self.operator, (Ordered, Contrasts), "another operator than contrasts and ordered ones")
+        refuse_others(
+            "operator",
+            self.operator,
+            (Ordered, Contrasts),
+            "another operator than contrasts and ordered ones",
+        )
         object.__setattr__(self, "order", frozen("order", self.order, 1))
         seen = np.zeros(self.operator.size, dtype=np.bool_)
-        if len(self.order) == len(seen) and int(self.order.min()) >= 0 and int(self.order.max()) < len(seen):
+        if (
+            len(self.order) == len(seen)
+            and int(self.order.min()) >= 0
+            and int(self.order.max()) < len(seen)
+        ):
             seen[self.order] = True
         if not seen.all():
-            raise refuse("order", f"{len(self.order)} places", f"every place from 0 to {self.operator.size - 1} once")
+            raise refuse(
+                "order",
+                f"{len(self.order)} places",
+                f"every place from 0 to {self.operator.size - 1} once",
+            )
 
     @property
     def size(self) -> int:
@@ -260,7 +324,8 @@ def _(operator: Coarse, x: Array) -> Array:
 
 @column_sums.register
 def _(operator: Coarse, weights: IntArray, power: int) -> IntArray:
-    # The cells of a bucket have equal columns: a bucket's sum changes by one with one row in any of them.
+    # The cells of a bucket have equal columns: a bucket's sum changes by one with one row in any of
+    # them.
     return np.repeat(column_sums(operator.operator, weights, power), operator.lengths)
 
 
@@ -309,7 +374,12 @@ class Nested:
     def __post_init__(self) -> None:
         for name, part in (("inner", self.inner), ("last", self.last), ("above", self.above)):
             without = Coarse, Contrasts, Nested, Ordered
-            refuse_others(name, part, without, "another operator than contrasts, coarse, ordered and nested ones")
+            refuse_others(
+                name,
+                part,
+                without,
+                "another operator than contrasts, coarse, ordered and nested ones",
+            )
         if self.above.size < 2 or self.last.size > self.inner.size:
             raise refuse(
                 "blocks",
@@ -352,18 +422,28 @@ def row_of(x: Array) -> Array:
 def _(operator: Nested, x: Array) -> Array:
     blocks, last = _blocks(x[: operator.before], operator.inner.size), x[operator.before :]
     sums = np.concatenate([blocks.sum(axis=0), last.sum(axis=0, keepdims=True)], axis=0)
-    return np.concatenate([row_of(apply(operator.inner, blocks)), apply(operator.last, last), apply(operator.above, sums)], axis=0)
+    return np.concatenate(
+        [
+            row_of(apply(operator.inner, blocks)),
+            apply(operator.last, last),
+            apply(operator.above, sums),
+        ],
+        axis=0,
+    )
 
 
 @column_sums.register
 def _(operator: Nested, weights: IntArray, power: int) -> IntArray:
     blocks, last, above = operator.split(weights)
-    # A cell is in its block's queries, by its place there, and in those on its block's sum as any other cell of the block.
+    # A cell is in its block's queries, by its place there, and in those on its block's sum as any
+    # other cell of the block.
     within = [column_sums(operator.inner, row, power) for row in np.ascontiguousarray(blocks.T)]
     within.append(column_sums(operator.last, last, power))
     sums = column_sums(operator.above, above, power)
     refuse_overflow(max(int(sums_within.max()) for sums_within in within) + int(sums.max()))
-    return np.concatenate([sums_within + both for sums_within, both in zip(within, sums, strict=True)])
+    return np.concatenate(
+        [sums_within + both for sums_within, both in zip(within, sums, strict=True)]
+    )
 
 
 @entries.register

@@ -5,7 +5,18 @@ import numpy as np
 from leastnoise._check.arrays import Array
 from leastnoise._linop._functions import apply_transpose, tensor
 from leastnoise._linop._operators import Dense, DiagonalAndRows, Identity
-from leastnoise._linop._structured import Coarse, Contrasts, Haar, Nested, Ordered, Toeplitz, put_back, row_of, running, scaled
+from leastnoise._linop._structured import (
+    Coarse,
+    Contrasts,
+    Haar,
+    Nested,
+    Ordered,
+    Toeplitz,
+    put_back,
+    row_of,
+    running,
+    scaled,
+)
 
 __all__ = ["apply_transpose"]  # with those of all operators
 
@@ -68,4 +79,6 @@ def _(operator: Nested, y: Array) -> Array:
     blocks, last, above = operator.split(y)
     sums = apply_transpose(operator.above, above)
     within = apply_transpose(operator.inner, blocks) + sums[None, :-1]
-    return np.concatenate([row_of(within), apply_transpose(operator.last, last) + sums[-1:]], axis=0)
+    return np.concatenate(
+        [row_of(within), apply_transpose(operator.last, last) + sums[-1:]], axis=0
+    )

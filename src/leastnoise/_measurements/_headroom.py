@@ -1,6 +1,7 @@
 """Public bounds within which answers are exact and fit into memory; the data are not looked at.
 
-Not trusted: a sum beyond them would be wrong but would leak nothing, as it is reduced modulo 2^64 (PROOFS-kernel.md).
+Not trusted: a sum beyond them would be wrong but would leak nothing, as it is reduced modulo 2^64
+(PROOFS-kernel.md).
 """
 
 import math
@@ -21,16 +22,30 @@ def check_headroom(block: Any, value: int, limited: int, grid: int) -> None:
     cells = math.prod(factor.operator.size for factor in block.factors)
     if not cells <= MOST_TABLE_CELLS:
         raise InputError(
-            f"A measured table may have at most {MOST_TABLE_CELLS} cells; got {cells} for {' x '.join(block.attributes)}. "
-            "Ask for marginals on fewer attributes, use coarser attributes, or choose another strategy."
+            f"A measured table may have at most {MOST_TABLE_CELLS} cells; got {cells} for "
+            f"{' x '.join(block.attributes)}. "
+            "Ask for marginals on fewer attributes, use coarser attributes, or choose another "
+            "strategy."
         )
     if not block.rows <= MOST_TABLE_CELLS:
-        raise refuse("the number of measured queries of a block", block.rows, f"at most {MOST_TABLE_CELLS}", "Choose another strategy.")
-    # The values of a table add up to at most that of all rows, and no entry of a product is above the product of the largest ones.
+        raise refuse(
+            "the number of measured queries of a block",
+            block.rows,
+            f"at most {MOST_TABLE_CELLS}",
+            "Choose another strategy.",
+        )
+    # The values of a table add up to at most that of all rows, and no entry of a product is above
+    # the product of the largest ones.
     largest = max(value, limited) if block.ends else limited
-    most = MOST_ROWS * largest * math.prod(largest_entry(factor.operator) for factor in block.factors) * grid
+    most = (
+        MOST_ROWS
+        * largest
+        * math.prod(largest_entry(factor.operator) for factor in block.factors)
+        * grid
+    )
     if not most < 2**62:
         raise InputError(
-            f"The public bounds are too large for exact arithmetic: a measured sum may reach {most}, allowed is below 2^62. "
+            "The public bounds are too large for exact arithmetic: a measured sum may reach "
+            f"{most}, allowed is below 2^62. "
             "Choose a larger unit or smaller clip bounds for the measure."
         )

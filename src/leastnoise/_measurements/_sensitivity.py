@@ -1,6 +1,7 @@
 """The exact privacy cost of a plan, computed from its integer queries. Trusted: the kernel calls it before it lets anything out.
 
-The labels (M1 ...) refer to PROOFS-cost.md, (R0 ...) to PROOFS-replace.md, (S1 ...) to PROOFS-spread.md.
+The labels (M1 ...) refer to PROOFS-cost.md, (R0 ...) to PROOFS-replace.md, (S1 ...) to
+PROOFS-spread.md.
 """
 
 import math
@@ -19,23 +20,40 @@ from leastnoise._accounting import Cost, Privacy
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import IntArray
 from leastnoise._domain import Domain, PerCell, UnitCount
-from leastnoise._linop import Coarse, Contrasts, Identity, Ordered, Total, apply, column_sums, dense, largest_entry, non_negative
+from leastnoise._linop import (
+    Coarse,
+    Contrasts,
+    Identity,
+    Ordered,
+    Total,
+    apply,
+    column_sums,
+    dense,
+    largest_entry,
+    non_negative,
+)
 from leastnoise._measurements._measurements import Block, Factor, Limits, Measurements
 
-# Fractions whose sum would have a longer denominator are rounded up to a multiple of 2^-GUARD_BITS each: more loss is claimed, never less.
+# Fractions whose sum would have a longer denominator are rounded up to a multiple of 2^-GUARD_BITS
+# each: more loss is claimed, never less.
 _EXACT_BITS = 512
 _GUARD_BITS = 128
 
-# Column sums of several uneven blocks are added cell by cell on tables up to this size; on larger ones their maxima are added, which gives
-# an upper bound.
+# Column sums of several uneven blocks are added cell by cell on tables up to this size; on larger
+# ones their maxima are added, which gives an upper bound.
 _JOINT_CELLS = 2**16
 
-# For replaced rows (R4, R5): beyond these sizes the common part of two columns is bounded instead of computed.
+# For replaced rows (R4, R5): beyond these sizes the common part of two columns is bounded instead
+# of computed.
 _MOST_CELLS = 2**11  # cells of an attribute all of whose pairs are looked at
 _MOST_ENTRIES = 2**23  # of the matrix of a factor
 _MOST_COMPARED = 2**30  # entries of columns that are compared one by one
 _MOST_SETS = 2**16  # sets of attributes in which two rows agree
-_EXACT_FLOAT = 2**52  # norms below it: every partial sum of floating-point products is a whole number that is represented exactly
+_EXACT_FLOAT = (
+    2**52
+    # norms below it: every partial sum of floating-point products is a whole number that is represented
+    # exactly
+)
 
 _Entries = IntArray | npt.NDArray[np.object_]  # whole numbers of at least 0
 
@@ -44,7 +62,8 @@ _Entries = IntArray | npt.NDArray[np.object_]  # whole numbers of at least 0
 class _Column:
     """The p-th powers of what a row adds, by its cell of some attributes: the largest, and the array of all if they differ.
 
-    The column of a block is the product of several of these. Two of them share an attribute only if one is constant.
+    The column of a block is the product of several of these. Two of them share an attribute only if
+    one is constant.
     """
 
     names: tuple[str, ...]
@@ -59,15 +78,18 @@ def cost(plan: Measurements) -> Cost:
         plan: a plan whose queries are integers.
 
     Returns:
-        PureCost for discrete Laplace, ConcentratedCost for the discrete Gaussian, GaussianCost for the rounded Gaussian.
+        PureCost for discrete Laplace, ConcentratedCost for the discrete Gaussian, GaussianCost for
+        the rounded Gaussian.
 
     Guarantees:
-        With c the vector that a row adds to the measured queries, divided by their rows' noise scales, neighbours differ by a sum of at
-        most k such vectors (add_remove) or of k differences c - c' of two of them (replace). Each c may be 0 instead: a unit may have fewer
-        than k rows, or rows outside the domain, which do not count. The returned value is at least max |difference|_1 for Laplace noise,
-        and max |difference|_2^2 (or half of it, as rho) for Gaussian noise: k max|c| and k^2 max|c|^2, or k max|c - c'| and
-        k^2 max|c - c'|^2. By the triangle inequality k equal rows are the worst. If only a few rows may be in one cell, the rows cannot
-        be equal, and Gaussian noise costs less (S1 to S4 of PROOFS-spread.md).
+        With c the vector that a row adds to the measured queries, divided by their rows' noise
+        scales, neighbours differ by a sum of at most k such vectors (add_remove) or of k
+        differences c - c' of two of them (replace). Each c may be 0 instead: a unit may have fewer
+        than k rows, or rows outside the domain, which do not count. The returned value is at least
+        max |difference|_1 for Laplace noise, and max |difference|_2^2 (or half of it, as rho) for
+        Gaussian noise: k max|c| and k^2 max|c|^2, or k max|c - c'| and k^2 max|c - c'|^2. By the
+        triangle inequality k equal rows are the worst. If only a few rows may be in one cell, the
+        rows cannot be equal, and Gaussian noise costs less (S1 to S4 of PROOFS-spread.md).
 
     Source: Bun and Steinke 2016 (zCDP of the Gaussian); Canonne, Kamath, Steinke 2020
     (discrete).
@@ -89,7 +111,9 @@ def views(plan: Measurements) -> Iterator[Measurements]:
     >>> [cost(view).epsilon for view in views(plan)], cost(plan).epsilon
     ([Fraction(5, 1), Fraction(1, 1)], Fraction(6, 1))
     """
-    units = {name for name, measure in plan.domain.measures.items() if isinstance(measure, UnitCount)}
+    units = {
+        name for name, measure in plan.domain.measures.items() if isinstance(measure, UnitCount)
+    }
     viewed: dict[str | None, list[Block]] = {}
     for group in plan.alike:
         viewed.setdefault(group[0].measure if group[0].measure in units else None, []).extend(group)
@@ -97,7 +121,9 @@ def views(plan: Measurements) -> Iterator[Measurements]:
         if name is None and len(viewed) == 1:
             yield plan
         else:
-            yield replace(plan, privacy=rows_in_view(plan.domain, plan.privacy, name), blocks=tuple(blocks))
+            yield replace(
+                plan, privacy=rows_in_view(plan.domain, plan.privacy, name), blocks=tuple(blocks)
+            )
 
 
 def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Privacy:
@@ -126,7 +152,10 @@ def _shift(plan: Measurements) -> Fraction:
     norm = column_norm(plan, power)
     if plan.privacy.neighbours == "replace":
         # Either row may be one outside the domain, whose column is 0 (R0).
-        norm = min(norm * (2 if power == 1 or _all_non_negative(plan) else 4), max(norm, replaced_distance(plan, power)))
+        norm = min(
+            norm * (2 if power == 1 or _all_non_negative(plan) else 4),
+            max(norm, replaced_distance(plan, power)),
+        )
     lost, bound = Fraction(norm * rows**power), plan.privacy.max_per_cell
     return lost if bound is None or power == 1 else min(lost, spread_distance(plan, bound))
 
@@ -145,31 +174,43 @@ def column_norm(plan: Measurements, power: int) -> Fraction:
         power: 1 or 2.
 
     Returns:
-        An exact fraction; where many fractions or many cells would have to be summed, an upper bound.
+        An exact fraction; where many fractions or many cells would have to be summed, an upper
+        bound.
 
     >>> block = Block((), Fraction(5, 2))
     >>> domain = Domain(age=["a", "b"])
     >>> column_norm(Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,)), 2)
     Fraction(4, 25)
     """
-    known = {factor: _Column(factor.attributes, *_column_sums(factor, power)) for factor in plan.factors}
+    known = {
+        factor: _Column(factor.attributes, *_column_sums(factor, power)) for factor in plan.factors
+    }
     even: dict[Fraction, Fraction] = {}
     uneven: list[tuple[Fraction, list[_Column]]] = []
     for group in plan.alike:
-        # Alike blocks without limits and with constant columns are added as a multiple of one; others are computed one by one.
-        counted = group[0].limits is None and all(known[factor].entries is None for factor in group[0].factors)
+        # Alike blocks without limits and with constant columns are added as a multiple of one;
+        # others are computed one by one.
+        counted = group[0].limits is None and all(
+            known[factor].entries is None for factor in group[0].factors
+        )
         for block in group[:1] if counted else group:
-            columns, largest = _limited(plan, block, [known[factor] for factor in block.factors], power)
+            columns, largest = _limited(
+                plan, block, [known[factor] for factor in block.factors], power
+            )
             if all(column.entries is None for column in columns):
                 ratio = block.scale / largest
-                even[ratio] = even.get(ratio, Fraction(0)) + (len(group) if counted else 1) * _top(columns)
+                even[ratio] = even.get(ratio, Fraction(0)) + (len(group) if counted else 1) * _top(
+                    columns
+                )
             else:
                 uneven.append(((largest / block.scale) ** power, columns))
     total = sum_up((count, 1 / ratio**power) for ratio, count in even.items())
     return total + _uneven_norm(plan, uneven)
 
 
-def _limited(plan: Measurements, block: Block, columns: Sequence[_Column], power: int) -> tuple[list[_Column], int]:
+def _limited(
+    plan: Measurements, block: Block, columns: Sequence[_Column], power: int
+) -> tuple[list[_Column], int]:
     """Multiply the limits of a block, by cell, into its columns; return these, and the factor that is the same in every cell."""
     largest = plan.largest_values(block)
     name = None if block.limits is None else block.limits.attribute
@@ -180,7 +221,9 @@ def _limited(plan: Measurements, block: Block, columns: Sequence[_Column], power
     for index, column in enumerate(columns):
         if name in column.names and column.top.denominator == 1:
             shape = tuple(map(plan.domain.cells, column.names))
-            along = np.ones(shape, dtype=object) * amounts.reshape([-1 if other == name else 1 for other in column.names])
+            along = np.ones(shape, dtype=object) * amounts.reshape(
+                [-1 if other == name else 1 for other in column.names]
+            )
             entries = int(column.top) if column.entries is None else column.entries
             limited[index] = _of_entries(column.names, np.asarray(entries * along.reshape(-1)))
             return limited, 1
@@ -196,12 +239,15 @@ def _of_entries(names: tuple[str, ...], entries: _Entries) -> _Column:
 def _column_sums(factor: Factor, power: int) -> tuple[Fraction, IntArray | None]:
     """Return the largest sum over a factor's rows of |entry * weight / norm|^power, and the sums by cell if they differ.
 
-    For contrasts and power 2, cell j = 0, ..., n - 1 has the sum over k > j of 1 / (k (k + 1)), which is 1 / (j + 1) - 1 / n, plus
-    j^2 / (j (j + 1)) from row j: (n - 1) / n for every cell.
+    For contrasts and power 2, cell j = 0, ..., n - 1 has the sum over k > j of 1 / (k (k + 1)),
+    which is 1 / (j + 1) - 1 / n, plus j^2 / (j (j + 1)) from row j: (n - 1) / n for every cell.
     """
     if isinstance(factor.operator, Contrasts):
         if power != 2:
-            raise InternalError("Contrasts have no Laplace cost; a plan refuses them. Please report this; nothing was spent.")
+            raise InternalError(
+                "Contrasts have no Laplace cost; a plan refuses them. Please report this; nothing "
+                "was spent."
+            )
         return Fraction(factor.operator.size - 1, factor.operator.size), None
     entry = column_sums(factor.operator, factor.weights**power, power)
     if int(entry.min()) < 0:
@@ -218,17 +264,28 @@ def _uneven_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Colu
     if not blocks:
         return Fraction(0)
     if len(blocks) > 1:
-        joint = {name for _, columns in blocks for column in columns if column.entries is not None for name in column.names}
+        joint = {
+            name
+            for _, columns in blocks
+            for column in columns
+            if column.entries is not None
+            for name in column.names
+        }
         names = [name for name in plan.domain.names if name in joint]
         if math.prod(map(plan.domain.cells, names)) <= _JOINT_CELLS:
             return _joint_norm(plan, blocks, names)
     return sum_up((_top(columns), weight) for weight, columns in blocks)
 
 
-def _joint_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Column]]], names: list[str]) -> Fraction:
+def _joint_norm(
+    plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Column]]], names: list[str]
+) -> Fraction:
     """Return the maximum over the cells of the named attributes: exact, or rounded up to 2^-GUARD_BITS if denominators are long."""
     shape = tuple(map(plan.domain.cells, names))
-    constants = [weight * _top(column for column in columns if column.entries is None) for weight, columns in blocks]
+    constants = [
+        weight * _top(column for column in columns if column.entries is None)
+        for weight, columns in blocks
+    ]
     unit = _unit(constants)
     summed = np.zeros(shape, dtype=object)
     for (_, columns), constant in zip(blocks, constants, strict=True):
@@ -236,7 +293,9 @@ def _joint_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Colum
         for column in columns:
             if column.entries is None:
                 continue
-            axes_of = [names.index(name) for name in column.names]  # rising, as `Measurements` has seen to
+            axes_of = [
+                names.index(name) for name in column.names
+            ]  # rising, as `Measurements` has seen to
             axes = [shape[index] if index in axes_of else 1 for index in range(len(names))]
             product = product * column.entries.astype(object).reshape(axes)
         summed = summed + product
@@ -267,34 +326,58 @@ def sum_up(terms: Iterable[tuple[Fraction | int, Fraction]]) -> Fraction:
     return Fraction(sum(math.ceil(value * unit) for value in values), unit)
 
 
-_Beside: TypeAlias = tuple[frozenset[Factor], str | None, Limits | None, bool]  # factors, measure, limits and ends beside the cells
+_Beside: TypeAlias = tuple[
+    frozenset[Factor], str | None, Limits | None, bool
+]  # factors, measure, limits and ends beside the cells
 
 
-def _forms(block: Block, names: Sequence[str]) -> Iterator[tuple[frozenset[str], frozenset[Factor], Fraction]]:
+def _forms(
+    block: Block, names: Sequence[str]
+) -> Iterator[tuple[frozenset[str], frozenset[Factor], Fraction]]:
     """Write a block as a sum of forms: cells along some of the named attributes, times other factors, with a coefficient (S1)."""
     cells, rest, split = set(), set(), []
     for factor in block.factors:
         plain = factor.row_weights is None
         if plain and isinstance(factor.operator, Identity):
             cells |= {*factor.attributes} & {*names}
-            # a factor of one cell marks the attribute, so that forms agree whichever attributes a factor takes together
-            rest |= {Factor((name,), Identity(1)) for name in factor.attributes if name not in names}
+            # a factor of one cell marks the attribute, so that forms agree whichever attributes a
+            # factor takes together
+            rest |= {
+                Factor((name,), Identity(1)) for name in factor.attributes if name not in names
+            }
         elif isinstance(factor.operator, Contrasts) and {*factor.attributes} <= {*names}:
             split.append((factor.attributes, Fraction(-1, factor.operator.size)))
         elif not (plain and isinstance(factor.operator, Total)):
             rest.add(factor)
     for chosen in product((True, False), repeat=len(split)):
-        along = {name for (attributes, _), kept in zip(split, chosen, strict=True) if kept for name in attributes}
-        share = math.prod((less for (_, less), kept in zip(split, chosen, strict=True) if not kept), start=Fraction(1))
+        along = {
+            name
+            for (attributes, _), kept in zip(split, chosen, strict=True)
+            if kept
+            for name in attributes
+        }
+        share = math.prod(
+            (less for (_, less), kept in zip(split, chosen, strict=True) if not kept),
+            start=Fraction(1),
+        )
         yield frozenset(cells | along), frozenset(rest), share
 
 
-def _summed_forms(plan: Measurements, names: Sequence[str], power: int) -> tuple[dict[_Beside, dict[frozenset[str], int]], int]:
+def _summed_forms(
+    plan: Measurements, names: Sequence[str], power: int
+) -> tuple[dict[_Beside, dict[frozenset[str], int]], int]:
     """Add up the coefficients of the blocks' forms, by what is beside the cells, in multiples of 1 / unit; return them and the unit."""
     sizes = [
-        math.prod(factor.operator.size for factor in block.factors if isinstance(factor.operator, Contrasts)) for block, *_ in plan.alike
+        math.prod(
+            factor.operator.size
+            for factor in block.factors
+            if isinstance(factor.operator, Contrasts)
+        )
+        for block, *_ in plan.alike
     ]
-    unit = _unit(1 / (block.scale**power * size) for (block, *_), size in zip(plan.alike, sizes, strict=True))
+    unit = _unit(
+        1 / (block.scale**power * size) for (block, *_), size in zip(plan.alike, sizes, strict=True)
+    )
     summed: dict[_Beside, dict[frozenset[str], int]] = {}
     for group in plan.alike:
         weight = unit / group[0].scale ** power
@@ -317,7 +400,8 @@ def spread_distance(plan: Measurements, bound: PerCell) -> Fraction:
         bound: on the rows in a cell.
 
     Returns:
-        An exact fraction. It is attained for added rows, blocks of cells and of contrasts, and a bound on one attribute.
+        An exact fraction. It is attained for added rows, blocks of cells and of contrasts, and a
+        bound on one attribute.
 
     >>> privacy = Privacy(ZCDP(1), unit_column="id", max_rows=12, max_per_cell=ln.PerCell(1, "month"))
     >>> block = Block((Factor(("month",), Identity(24)),), Fraction(1))
@@ -331,10 +415,14 @@ def spread_distance(plan: Measurements, bound: PerCell) -> Fraction:
     for beside, summed in forms.items():
         rest, measure, _, ends = beside
         signed = measure is not None and not ends and plan.domain.measure(measure).low_units < 0
-        norm = _worth(plan, beside) ** 2 * math.prod((_norm(factor, replaced=replaced) for factor in rest), start=Fraction(1))
+        norm = _worth(plan, beside) ** 2 * math.prod(
+            (_norm(factor, replaced=replaced) for factor in rest), start=Fraction(1)
+        )
         for cells, share in summed.items():
             pairs = 1 if not replaced else 4 if signed else 2 if cells or rest or ends else 1  # S4
-            distance += (apart if cells == {*bound.attributes} else together) * max(share, 0) * pairs * norm  # S3
+            distance += (
+                (apart if cells == {*bound.attributes} else together) * max(share, 0) * pairs * norm
+            )  # S3
     return distance / unit
 
 
@@ -354,7 +442,8 @@ def replaced_distance(plan: Measurements, power: int) -> Fraction:
         power: p, 1 or 2.
 
     Returns:
-        An exact fraction: the sum, over the factors beside the cells, of the largest distance in their forms (R2, R6).
+        An exact fraction: the sum, over the factors beside the cells, of the largest distance in
+        their forms (R2, R6).
 
     >>> block = Block((Factor(("age",), Prefix(4)),), Fraction(1))
     >>> domain = Domain(age=["a", "b", "c", "d"])
@@ -365,20 +454,27 @@ def replaced_distance(plan: Measurements, power: int) -> Fraction:
     forms, unit = _summed_forms(plan, plan.domain.names, power)
     apart = {rest: _apart(rest, power) for rest, *_ in forms}
     kinds = _kinds(plan, forms, apart)
-    distance = np.zeros(1, dtype=object)  # Python's integers throughout, so that nothing wraps around
+    distance = np.zeros(
+        1, dtype=object
+    )  # Python's integers throughout, so that nothing wraps around
     for beside, summed in forms.items():
         rest, measure, _, ends = beside
         norm, most = apart[rest]
         if kinds is None:
             always, whole = summed.get(frozenset(), 0), sum(summed.values())
             least = always + sum(min(share, 0) for cells, share in summed.items() if cells)
-            far = np.array([max(2 * norm * (whole - least) + max(least, 0) * most, whole * most)], dtype=object)  # R2
+            far = np.array(
+                [max(2 * norm * (whole - least) + max(least, 0) * most, whole * most)], dtype=object
+            )  # R2
         else:
             agree = _agreeing(summed, kinds)
             whole = int(agree[-1])
             far = 2 * norm * (whole - agree) + np.maximum(agree, 0) * most
         if measure is not None:  # R3
-            worth, low = _worth(plan, beside) ** power, min(plan.domain.measure(measure).low_units, 0)
+            worth, low = (
+                _worth(plan, beside) ** power,
+                min(plan.domain.measure(measure).low_units, 0),
+            )
             beyond = norm * whole * (2 * worth if ends else (_worth(plan, beside) - low) ** power)
             far = np.maximum(far * worth, np.array([beyond], dtype=object))
         distance = distance + far
@@ -386,21 +482,34 @@ def replaced_distance(plan: Measurements, power: int) -> Fraction:
 
 
 def _kinds(
-    plan: Measurements, forms: Mapping[_Beside, Mapping[frozenset[str], int]], apart: Mapping[frozenset[Factor], tuple[int, int]]
+    plan: Measurements,
+    forms: Mapping[_Beside, Mapping[frozenset[str], int]],
+    apart: Mapping[frozenset[Factor], tuple[int, int]],
 ) -> dict[str, object] | None:
     """Group the attributes into kinds: sets with equal numbers of each kind are merged. None if sets make no difference (R4)."""
-    sizes = {name: plan.domain.cells(name) for name in sorted({name for summed in forms.values() for cells in summed for name in cells})}
+    sizes = {
+        name: plan.domain.cells(name)
+        for name in sorted(
+            {name for summed in forms.values() for cells in summed for name in cells}
+        )
+    }
     if all(2 * norm >= most for norm, most in apart.values()) and all(
         u >= 0 for summed in forms.values() for cells, u in summed.items() if cells
     ):
         return None  # rows that agree in nothing are farthest
-    for kinds in (tuple(sizes), tuple(sizes.values()), tuple(size.bit_length() for size in sizes.values())):
+    for kinds in (
+        tuple(sizes),
+        tuple(sizes.values()),
+        tuple(size.bit_length() for size in sizes.values()),
+    ):
         if len(forms) * math.prod(kinds.count(kind) + 1 for kind in {*kinds}) <= _MOST_SETS:
             return dict(zip(sizes, kinds, strict=True))
     return None
 
 
-def _agreeing(summed: Mapping[frozenset[str], int], kinds: Mapping[str, object]) -> npt.NDArray[np.object_]:
+def _agreeing(
+    summed: Mapping[frozenset[str], int], kinds: Mapping[str, object]
+) -> npt.NDArray[np.object_]:
     """Bound the sum of the forms of two rows, for each number of attributes of each kind in which they agree; all attributes last (R4)."""
     counts = Counter(kinds.values())
     axis_of = {kind: axis for axis, kind in enumerate(counts)}
@@ -412,9 +521,16 @@ def _agreeing(summed: Mapping[frozenset[str], int], kinds: Mapping[str, object])
         alike.setdefault(tuple(number), []).append(share)
     table = np.zeros([count + 1 for count in counts.values()], dtype=object)
     for chosen, shares in alike.items():
-        table[chosen] = max(shares) if len(shares) == math.prod(map(math.comb, counts.values(), chosen)) else max(0, *shares)
+        table[chosen] = (
+            max(shares)
+            if len(shares) == math.prod(map(math.comb, counts.values(), chosen))
+            else max(0, *shares)
+        )
     for axis, count in enumerate(counts.values()):
-        pascal = np.array([[math.comb(most, number) for number in range(count + 1)] for most in range(count + 1)], dtype=object)
+        pascal = np.array(
+            [[math.comb(most, number) for number in range(count + 1)] for most in range(count + 1)],
+            dtype=object,
+        )
         table = np.moveaxis(np.tensordot(pascal, table, (1, axis)), 0, axis)
     return np.asarray(table.reshape(-1))
 
@@ -426,7 +542,9 @@ def _apart(factors: frozenset[Factor], power: int) -> tuple[int, int]:
     norm = math.prod(top for top, *_ in parts)
     if len(parts) == 1:
         return norm, parts[0][2]
-    return norm, 2 * (norm - min(map(math.prod, product(*((top, least) for top, least, _ in parts)))))
+    return norm, 2 * (
+        norm - min(map(math.prod, product(*((top, least) for top, least, _ in parts))))
+    )
 
 
 def _common(factor: Factor, power: int) -> tuple[int, int, int]:
@@ -434,23 +552,38 @@ def _common(factor: Factor, power: int) -> tuple[int, int, int]:
     operator, weights = factor.operator, factor.weights
     while isinstance(operator, (Coarse, Ordered)):
         operator = operator.operator  # of the same columns
-    size, norms, most = operator.size, column_sums(operator, weights**power, power), largest_entry(operator)
+    size, norms, most = (
+        operator.size,
+        column_sums(operator, weights**power, power),
+        largest_entry(operator),
+    )
     if size <= _MOST_CELLS and operator.rows * size <= _MOST_ENTRIES and norms.max() < _EXACT_FLOAT:
         matrix = dense(operator)
         scaled = matrix * weights[:, None]
         several = scaled[np.count_nonzero(matrix, axis=1) > 1]
         common = None
         if power == 2 or (most <= 1 and non_negative(operator)):
-            common = ((scaled if power == 2 else matrix).T.astype(np.float64) @ scaled.astype(np.float64)).astype(np.int64)
+            common = (
+                (scaled if power == 2 else matrix).T.astype(np.float64) @ scaled.astype(np.float64)
+            ).astype(np.int64)
         elif len(several) * size**2 <= _MOST_COMPARED:
             both = np.abs(several).sum(axis=0)
             common = np.array(
-                [(norm + both - np.abs(several - column[:, None]).sum(axis=0)) // 2 for norm, column in zip(both, several.T, strict=True)]
+                [
+                    (norm + both - np.abs(several - column[:, None]).sum(axis=0)) // 2
+                    for norm, column in zip(both, several.T, strict=True)
+                ]
             )
             np.fill_diagonal(common, norms)
         if common is not None:
-            return int(norms.max()), int(common.min()), int((norms[:, None] + norms - 2 * common).max())
-    everywhere = apply(operator, np.ones(size, dtype=np.int64)) == most * size  # rows that are the same for every cell
+            return (
+                int(norms.max()),
+                int(common.min()),
+                int((norms[:, None] + norms - 2 * common).max()),
+            )
+    everywhere = (
+        apply(operator, np.ones(size, dtype=np.int64)) == most * size
+    )  # rows that are the same for every cell
     top, shared = int(norms.max()), int((weights[everywhere] ** power).sum()) * most**power
     least = shared if power == 1 or non_negative(operator) else 2 * shared - top
     return top, least, 2 * (top - least)

@@ -1,6 +1,7 @@
 """Observations, and measurements as JSON values with their fingerprint.
 
-Not trusted: an observation has noisy numbers alone, and a recorded step has its charge beside the fingerprint.
+Not trusted: an observation has noisy numbers alone, and a recorded step has its charge beside the
+fingerprint.
 """
 
 import hashlib
@@ -19,8 +20,10 @@ class Observation:
 
     Args:
         measurements: the measured queries.
-        values: for every block integers of shape (block.rows,), in multiples of 1 / grid; int32 where they fit, else int64.
-        receipt: the ledger's identification of the payment; empty if nothing was paid because the noise was not private.
+        values: for every block integers of shape (block.rows,), in multiples of 1 / grid; int32
+            where they fit, else int64.
+        receipt: the ledger's identification of the payment; empty if nothing was paid because the
+            noise was not private.
         private: False if the noise came from a seed, for a test or an experiment.
 
     Raises:
@@ -33,8 +36,14 @@ class Observation:
     private: bool
 
     def __post_init__(self) -> None:
-        if [len(value) for value in self.values] != [block.rows for block in self.measurements.blocks]:
-            raise refuse("the values of an observation", f"{len(self.values)} arrays", "one array a block, as long as its rows")
+        if [len(value) for value in self.values] != [
+            block.rows for block in self.measurements.blocks
+        ]:
+            raise refuse(
+                "the values of an observation",
+                f"{len(self.values)} arrays",
+                "one array a block, as long as its rows",
+            )
         for value in self.values:
             value.setflags(write=False)
 
@@ -48,7 +57,11 @@ def measurements_value(measurements: Measurements) -> dict[str, Any]:
             "factors": [factors.setdefault(factor, len(factors)) for factor in block.factors],
             "scale": str(block.scale),
             "measure": block.measure,
-            **({} if block.limits is None else {"limits": limits.setdefault(block.limits, len(limits))}),
+            **(
+                {}
+                if block.limits is None
+                else {"limits": limits.setdefault(block.limits, len(limits))}
+            ),
             **({"ends": True} if block.ends else {}),
         }
         for block in measurements.blocks
@@ -66,11 +79,23 @@ def measurements_value(measurements: Measurements) -> dict[str, Any]:
             }
             for factor in factors
         ],
-        **({"limits": [{"attribute": limit.attribute, "values": pack(limit.values)} for limit in limits]} if limits else {}),
+        **(
+            {
+                "limits": [
+                    {"attribute": limit.attribute, "values": pack(limit.values)} for limit in limits
+                ]
+            }
+            if limits
+            else {}
+        ),
         "blocks": blocks,
     }
 
 
 def measurements_digest(measurements: Measurements) -> str:
     """SHA-256 of the JSON text of `measurements_value`, in hexadecimal."""
-    return hashlib.sha256(json.dumps(measurements_value(measurements), separators=(",", ":"), allow_nan=False).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(
+            measurements_value(measurements), separators=(",", ":"), allow_nan=False
+        ).encode()
+    ).hexdigest()

@@ -21,7 +21,18 @@ from leastnoise._fitting import NOISES, fit
 from leastnoise._frames import Columns, Framed
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._plan import Plan
-from leastnoise._planner import PLANNERS, Clock, Planner, Strategy, Task, over, reweighted_strategy, running, shared, together
+from leastnoise._planner import (
+    PLANNERS,
+    Clock,
+    Planner,
+    Strategy,
+    Task,
+    over,
+    reweighted_strategy,
+    running,
+    shared,
+    together,
+)
 from leastnoise._workload import Workload
 
 Progress: TypeAlias = Callable[[str], None] | None
@@ -43,8 +54,17 @@ class Search:
 
     def __post_init__(self) -> None:
         given = self.seconds
-        if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given < math.inf:
-            raise refuse("seconds", given, "a number above 0, such as 20", "It says how much CPU time the search for a plan may take.")
+        if (
+            isinstance(given, bool)
+            or not isinstance(given, (int, float))
+            or not 0 < given < math.inf
+        ):
+            raise refuse(
+                "seconds",
+                given,
+                "a number above 0, such as 20",
+                "It says how much CPU time the search for a plan may take.",
+            )
         object.__setattr__(self, "seconds", float(given))
 
     @property
@@ -54,15 +74,21 @@ class Search:
 
 
 _MOST_BUDGET = 2**20
-# Parts of the given seconds: up to which a planner is quick, and tried in any case; and at which all searches end, so that with the last
-# error and the look for crowded tables planning ends by 1.5.
+# Parts of the given seconds: up to which a planner is quick, and tried in any case; and at which
+# all searches end, so that with the last error and the look for crowded tables planning ends by
+# 1.5.
 _QUICK, _LATEST = 1 / 20, 1.3
 _GRACE = 1.0  # CPU seconds beyond, so that quick planners are tried on every machine
-_SECOND, _FURTHER = 1 / 8, 1 / 2  # how likely the best plan has the other kind of noise, and that more steps of a search find it
+_SECOND, _FURTHER = (
+    1 / 8,
+    1 / 2,
+)  # how likely the best plan has the other kind of noise, and that more steps of a search find it
 _RIGHT = 1.5  # the factor by which estimates of seconds may be wrong
 _FAR = (
     1 / 2
-)  # part of the squared error of quick planners that searches reach under Laplace noise; under Gaussian noise these are near the best
+    # part of the squared error of quick planners that searches reach under Laplace noise; under
+    # Gaussian noise these are near the best
+)
 _NO_GAIN = 1e-3  # of the squared error: a twentieth of a per cent of the error itself
 _NEEDLESS = f"a lower bound proves that it can gain no more than {_NO_GAIN:.1%} of the squared error; ask for it by name"
 ENDED_EARLY = "ended_early"
@@ -81,7 +107,9 @@ class Candidate:
     plan: Plan | None
     reason: str  # why there is no plan
     seconds: float  # that it took
-    more: float = 0.0  # CPU seconds with which its search might find a better plan; 0 if none would help
+    more: float = (
+        0.0  # CPU seconds with which its search might find a better plan; 0 if none would help
+    )
     needless: bool = False  # whether a lower bound proves that it can gain next to nothing
     ended: bool = False  # whether the clock ended its search
 
@@ -113,7 +141,9 @@ class Comparison(Framed, tuple[Candidate, ...]):
         return {
             "strategy": np.array([tried.strategy for tried in self], dtype=object),
             "noise": np.array([tried.noise.value for tried in self], dtype=object),
-            "expected_total_squared_error": np.array([math.nan if error is None else error.total_squared_error for error in promises]),
+            "expected_total_squared_error": np.array(
+                [math.nan if error is None else error.total_squared_error for error in promises]
+            ),
             "error_over_least": np.array([math.nan if ratio is None else ratio for ratio in least]),
             "seconds": np.array([tried.seconds for tried in self]),
             "reason": np.array([tried.reason for tried in self], dtype=object),
@@ -137,13 +167,17 @@ def candidates(
     now: Callable[[], float] = time.thread_time,
 ) -> Iterator[Candidate]:
     """Try strategies one by one."""
-    # The automatic choice ends a search that would take the CPU seconds that others may need, and all searches at 1.3 times the given
-    # seconds. Estimates decide the order and what others may need; planners without a share of the time are tried last, in the time that is
-    # left.
+    # The automatic choice ends a search that would take the CPU seconds that others may need, and
+    # all searches at 1.3 times the given seconds. Estimates decide the order and what others may
+    # need; planners without a share of the time are tried last, in the time that is left.
     if strategy == "auto":
         tasks = _within(workload, privacy, seconds)
     else:
-        chosen = strategy if isinstance(strategy, Planner) else PLANNERS[one_of("strategy", strategy, ("auto", *PLANNERS))]
+        chosen = (
+            strategy
+            if isinstance(strategy, Planner)
+            else PLANNERS[one_of("strategy", strategy, ("auto", *PLANNERS))]
+        )
         tasks = [(chosen, Task(workload, privacy, noise)) for noise in noises(privacy)]
     many = len(workload.products) > _MANY_TABLES
     if many:
@@ -153,14 +187,25 @@ def candidates(
     least, proved = dict.fromkeys(noises(privacy), math.inf), dict.fromkeys(noises(privacy), 0.0)
     ordered = strategy != "auto" or many or len(least) == 1
     while tasks:
-        if not ordered and _slow(*tasks[0], seconds):  # slow planners begin with the noise for which quick ones promise more
-            order = sorted(least, key=lambda noise: least[noise] * (_FAR if noise.norm == 1 else 1.0))
+        if not ordered and _slow(
+            *tasks[0], seconds
+        ):  # slow planners begin with the noise for which quick ones promise more
+            order = sorted(
+                least, key=lambda noise: least[noise] * (_FAR if noise.norm == 1 else 1.0)
+            )
             ordered, tasks = True, _within(workload, privacy, seconds, order)[-len(tasks) :]
         planner, task = tasks.pop(0)
         slow, best = _slow(planner, task, seconds), min(least.values())
         start = time.perf_counter()
-        clock, plan = _clock(planner, task, tasks, begun, seconds, now) if strategy == "auto" else Clock(), None
-        needless = slow and best <= (1 + _NO_GAIN) * proved[task.noise] and (planner.name, task.noise) not in contained
+        clock, plan = (
+            _clock(planner, task, tasks, begun, seconds, now) if strategy == "auto" else Clock(),
+            None,
+        )
+        needless = (
+            slow
+            and best <= (1 + _NO_GAIN) * proved[task.noise]
+            and (planner.name, task.noise) not in contained
+        )
         reason = ""
         if (planner.name, task.noise) in contained:
             reason = f"its tables are among those that {contained[planner.name, task.noise]} chooses from; ask for it by name"
@@ -173,7 +218,11 @@ def candidates(
             with running(clock):
                 plan, reason = _best(planner, task, iterate=strategy != "auto")
             needless = needless and plan is not None
-        wanted = planner.most_seconds(workload, task.norm) if reason != _NEEDLESS and (clock.ended or planner.most) else 0.0
+        wanted = (
+            planner.most_seconds(workload, task.norm)
+            if reason != _NEEDLESS and (clock.ended or planner.most)
+            else 0.0
+        )
         if plan is not None and not needless:
             promise = plan.expected_error()
             least[task.noise] = min(least[task.noise], promise.total_squared_error)
@@ -183,7 +232,16 @@ def candidates(
         more = wanted if wanted > task.seconds else 0.0
         # without a share of the time it counts as ended only if it found the best plan
         ended = clock.ended and (task.seconds > 0 or min(least.values()) < best)
-        yield Candidate(planner.name, task.noise, plan, reason, time.perf_counter() - start, more, needless, ended)
+        yield Candidate(
+            planner.name,
+            task.noise,
+            plan,
+            reason,
+            time.perf_counter() - start,
+            more,
+            needless,
+            ended,
+        )
 
 
 def _slow(planner: Planner, task: Task, seconds: float) -> bool:
@@ -193,7 +251,12 @@ def _slow(planner: Planner, task: Task, seconds: float) -> bool:
 
 
 def _clock(
-    planner: Planner, task: Task, others: Sequence[tuple[Planner, Task]], begun: float, seconds: float, now: Callable[[], float]
+    planner: Planner,
+    task: Task,
+    others: Sequence[tuple[Planner, Task]],
+    begun: float,
+    seconds: float,
+    now: Callable[[], float],
 ) -> Clock:
     """Return the clock of a search: it leaves others their shares, but its own share may be estimated too low by a factor."""
     # The last step of a search, which no clock ends, must be over by then.
@@ -202,7 +265,10 @@ def _clock(
         return Clock(end, now)
     if task.seconds > 0:
         needed = min(task.seconds, planner.least_seconds(task.workload, task.norm))
-        end = max(end - ways * sum(other.seconds for _, other in others), min(end, now() + _RIGHT * ways * needed))
+        end = max(
+            end - ways * sum(other.seconds for _, other in others),
+            min(end, now() + _RIGHT * ways * needed),
+        )
     else:
         end = begun + max(seconds / 2, seconds - _GRACE)  # a second is what loading takes
     return Clock(end - planner.step(task.workload), now)
@@ -210,40 +276,72 @@ def _clock(
 
 def _best(planner: Planner, task: Task, *, iterate: bool) -> tuple[Plan | None, str]:
     """Return the better plan of counts and sums measured together (mostly the better one) and apart, or None and the reason."""
-    both = _planned(partial(together, planner), task, iterate=iterate)[0] if task.workload.counted_sums else None
-    apart, reason = (None, "") if both and over() else _planned(planner.strategy, task, iterate=iterate)
+    both = (
+        _planned(partial(together, planner), task, iterate=iterate)[0]
+        if task.workload.counted_sums
+        else None
+    )
+    apart, reason = (
+        (None, "") if both and over() else _planned(planner.strategy, task, iterate=iterate)
+    )
     plans = [plan for plan in (apart, both) if plan is not None]
-    return min(plans, key=lambda plan: plan.expected_error().total_squared_error, default=None), "" if plans else reason
+    return min(
+        plans, key=lambda plan: plan.expected_error().total_squared_error, default=None
+    ), "" if plans else reason
 
 
-def _planned(propose: Callable[[Task], Strategy], task: Task, *, iterate: bool) -> tuple[Plan | None, str]:
+def _planned(
+    propose: Callable[[Task], Strategy], task: Task, *, iterate: bool
+) -> tuple[Plan | None, str]:
     """Return the plan of a proposal, or None and the reason."""
     try:
         # Extreme weights or budgets may overflow in a search; the proposal is checked exactly.
         with np.errstate(all="ignore"):
             proposal = propose(task)
         fitted = fit(task.workload.domain, task.privacy, task.noise, shared(task, proposal.blocks))
-        return promised(task.workload, fitted, proposal.name, details=proposal.details, iterate=iterate), ""
+        return promised(
+            task.workload, fitted, proposal.name, details=proposal.details, iterate=iterate
+        ), ""
     except InputError as error:
         return None, str(error)
     except MemoryError as error:
         return None, too_large(error)
 
 
-def _within(workload: Workload, privacy: Privacy, seconds: float, order: Sequence[Noise] = ()) -> list[tuple[Planner, Task]]:
+def _within(
+    workload: Workload, privacy: Privacy, seconds: float, order: Sequence[Noise] = ()
+) -> list[tuple[Planner, Task]]:
     """Share the time among planners: quick ones first, then by their seconds over the likelihood that they find the best plan."""
-    # Further steps of a search count as one more planner. Shares are parts of estimates, so the same workload has the same plan on every
-    # machine. Planners without a share come last, in the same order.
+    # Further steps of a search count as one more planner. Shares are parts of estimates, so the
+    # same workload has the same plan on every machine. Planners without a share come last, in the
+    # same order.
     left, ways = seconds - bound_seconds(workload), _ways(workload)
     parts: list[tuple[bool, float, tuple[Planner, Noise], float]] = []
     for noise in noises(privacy):
         likely = _SECOND ** [*order, *noises(privacy)].index(noise)
         for planner in (planner for planner in PLANNERS.values() if planner.automatic):
-            cost, most = (ways * estimate(workload, noise.norm) for estimate in (planner.least_seconds, planner.most_seconds))
+            cost, most = (
+                ways * estimate(workload, noise.norm)
+                for estimate in (planner.least_seconds, planner.most_seconds)
+            )
             slow = cost > _QUICK * seconds
-            parts.append((slow, cost / (likely * planner.likely(workload)) if slow else 0.0, (planner, noise), cost))
+            parts.append(
+                (
+                    slow,
+                    cost / (likely * planner.likely(workload)) if slow else 0.0,
+                    (planner, noise),
+                    cost,
+                )
+            )
             if most > cost > 0:
-                parts.append((True, max(cost, most - cost) / (likely * _FURTHER), (planner, noise), most - cost))
+                parts.append(
+                    (
+                        True,
+                        max(cost, most - cost) / (likely * _FURTHER),
+                        (planner, noise),
+                        most - cost,
+                    )
+                )
     shares: dict[tuple[Planner, Noise], float] = {}
     for *_, tried, cost in sorted(parts, key=lambda part: part[:2]):
         if tried in shares:
@@ -252,7 +350,10 @@ def _within(workload: Workload, privacy: Privacy, seconds: float, order: Sequenc
             share = cost if cost <= max(left, 0.0 if shares else _QUICK * seconds) else 0.0
         shares[tried] = shares.get(tried, 0.0) + share
         left -= share
-    tasks = [(planner, Task(workload, privacy, noise, share / ways)) for (planner, noise), share in shares.items()]
+    tasks = [
+        (planner, Task(workload, privacy, noise, share / ways))
+        for (planner, noise), share in shares.items()
+    ]
     return sorted(tasks, key=lambda pair: not pair[1].seconds > 0)
 
 
@@ -260,10 +361,14 @@ def reweighted(plan: Plan, workload: Workload) -> Plan:
     """Keep the measured tables of a plan, with their best weights for another workload: no search, so it takes little time."""
     measured = plan.measured()
     proposal = reweighted_strategy(plan.strategy, workload, measured.blocks, measured.noise.norm)
-    return promised(workload, fit(workload.domain, plan.privacy, measured.noise, proposal.blocks), proposal.name)
+    return promised(
+        workload, fit(workload.domain, plan.privacy, measured.noise, proposal.blocks), proposal.name
+    )
 
 
-def searched_again(plan: Plan, workload: Workload, search: Search, seconds: float = math.inf) -> Plan:
+def searched_again(
+    plan: Plan, workload: Workload, search: Search, seconds: float = math.inf
+) -> Plan:
     """Plan another workload with the strategy, the budget and the kind of noise of a plan."""
     planner = search.own or PLANNERS[plan.strategy]
     noise = plan.measured().noise
@@ -277,11 +382,15 @@ def searched_again(plan: Plan, workload: Workload, search: Search, seconds: floa
 def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
     """Estimate the CPU seconds of a search from those of its strategies; 0 for a mechanism that looks at the data."""
     if search.strategy == "auto":
-        return _ways(workload) * sum(task.seconds for _, task in _within(workload, privacy, search.seconds))
+        return _ways(workload) * sum(
+            task.seconds for _, task in _within(workload, privacy, search.seconds)
+        )
     planner = search.planner
     if planner is None:
         return 0.0
-    return _ways(workload) * sum(planner.most_seconds(workload, noise.norm) for noise in noises(privacy))
+    return _ways(workload) * sum(
+        planner.most_seconds(workload, noise.norm) for noise in noises(privacy)
+    )
 
 
 def _ways(workload: Workload) -> int:
@@ -293,7 +402,10 @@ def too_large(error: MemoryError) -> str:
     """Say what ran out of memory."""
     size = str(error).split(" for an array", 1)[0][:80]
     at_once = f" ({size[:1].lower()}{size[1:]} at once)" if size else ""
-    return message("it needs more memory than there is{at_once}; ask for fewer or smaller tables", at_once=at_once)
+    return message(
+        "it needs more memory than there is{at_once}; ask for fewer or smaller tables",
+        at_once=at_once,
+    )
 
 
 def sharpened(tried: Sequence[Candidate]) -> list[Candidate]:
@@ -305,7 +417,13 @@ def sharpened(tried: Sequence[Candidate]) -> list[Candidate]:
     return [
         entry
         if entry.plan is None
-        else replace(entry, plan=replace(entry.plan, promise=replace(entry.plan.expected_error(), lower_bound=bounds[entry.noise])))
+        else replace(
+            entry,
+            plan=replace(
+                entry.plan,
+                promise=replace(entry.plan.expected_error(), lower_bound=bounds[entry.noise]),
+            ),
+        )
         for entry in tried
     ]
 
@@ -314,7 +432,9 @@ def _reasons(tried: Sequence[Candidate]) -> str:
     """List why nothing can be used; reasons that differ in numbers alone are listed once."""
     known: dict[str, tuple[dict[str, None], str]] = {}
     for entry in tried:
-        names, _ = known.setdefault(re.sub(r"[\d./e+-]+", "#", entry.reason), ({}, entry.reason.rstrip(".")))
+        names, _ = known.setdefault(
+            re.sub(r"[\d./e+-]+", "#", entry.reason), ({}, entry.reason.rstrip("."))
+        )
         names[entry.strategy] = None
     return "; ".join(f"{', '.join(names)}: {reason}" for names, reason in known.values())
 
@@ -328,31 +448,58 @@ def _uncollected() -> Iterator[None]:
     try:
         yield
     finally:
-        if get_freeze_count() == 0:  # move the new values to the oldest generation, else each generation looks through them once more
+        if (
+            get_freeze_count() == 0
+            # move the new values to the oldest generation, else each generation looks through them once
+            # more
+        ):
             freeze()
             unfreeze()
         if collects:
             enable()
 
 
-def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -> tuple[Plan, tuple[Candidate, ...]]:
+def choose(
+    workload: Workload, privacy: Privacy, search: Search | None = None
+) -> tuple[Plan, tuple[Candidate, ...]]:
     """Return the plan of least expected total squared error, and all candidates."""
     name, value = next(iter(parameters(privacy.budget).items()))
     if value > _MOST_BUDGET:
-        raise refuse(name, readable(value), f"at most {_MOST_BUDGET}", "So large a budget protects nobody; 1 is usual.")
+        raise refuse(
+            name,
+            readable(value),
+            f"at most {_MOST_BUDGET}",
+            "So large a budget protects nobody; 1 is usual.",
+        )
     if privacy.max_rows > MOST_ROWS:
-        raise refuse("max_rows", privacy.max_rows, f"at most {MOST_ROWS}", "No unit has more rows than can be read.")
+        raise refuse(
+            "max_rows",
+            privacy.max_rows,
+            f"at most {MOST_ROWS}",
+            "No unit has more rows than can be read.",
+        )
     search = search or Search()
     for measure in filter(None, workload.measures):
         most = MOST_ROWS * workload.domain.measures[measure].largest
         if not most < 2**62:
             raise InputError(
-                f"The public bounds are too large for exact arithmetic: the sum of {measure} may reach {most} units, allowed is below "
+                f"The public bounds are too large for exact arithmetic: the sum of {measure} may "
+                f"reach {most} units, allowed is below "
                 "2^62. Choose a larger unit or smaller clip bounds for the measure."
             )
     with _uncollected() if len(workload.products) > _MANY_TABLES else nullcontext():
         wanted = search.own or search.strategy
-        listed = [*candidates(workload, privacy, wanted, search.seconds, search.tell, every=search.every, now=search.now)]
+        listed = [
+            *candidates(
+                workload,
+                privacy,
+                wanted,
+                search.seconds,
+                search.tell,
+                every=search.every,
+                now=search.now,
+            )
+        ]
     tried = sharpened(listed)
     best = min(tried, key=lambda candidate: candidate.rank)
     if best.plan is None and search.own is not None:
@@ -360,20 +507,27 @@ def choose(workload: Workload, privacy: Privacy, search: Search | None = None) -
     if best.plan is None:
         raise InputError(f"No strategy can be used for this workload. {_reasons(tried)}.")
     ended = [*dict.fromkeys(entry.strategy for entry in tried if entry.ended)]
-    return replace(best.plan, details={**best.plan.details, **({ENDED_EARLY: ended} if ended else {})}), tuple(tried)
+    return replace(
+        best.plan, details={**best.plan.details, **({ENDED_EARLY: ended} if ended else {})}
+    ), tuple(tried)
 
 
 def crowded(plan: Plan, search: Search) -> dict[str, float]:
     """Find tables with over twice the error of a plan for each alone with an even share of the budget; return the ratios by name."""
-    # Only tables that lower bounds leave in doubt are planned, the most doubtful first, in a tenth of the time.
+    # Only tables that lower bounds leave in doubt are planned, the most doubtful first, in a tenth
+    # of the time.
     products = plan.workload.products
     if not 2 <= len(products) <= _MOST_CROWDED:
         return {}
     even, doubtful = plan.privacy.share(Fraction(1, len(products))), []
     for product, table in zip(products, plan.expected_error().tables, strict=True):
         alone = Workload(plan.domain, (product,))
-        least = min(lower_bound(alone, even, noise) for noise in noises(even)) / (product.importance * product.rows)
-        if table.rmse > _CROWDED * math.sqrt(least) > 0:  # the total of replaced rows is public: its least error is 0
+        least = min(lower_bound(alone, even, noise) for noise in noises(even)) / (
+            product.importance * product.rows
+        )
+        if (
+            table.rmse > _CROWDED * math.sqrt(least) > 0
+        ):  # the total of replaced rows is public: its least error is 0
             doubtful.append((table.rmse / math.sqrt(least), table, alone))
     ratios: dict[str, float] = {}
     end = search.now() + search.seconds * 2 * _QUICK
@@ -384,7 +538,9 @@ def crowded(plan: Plan, search: Search) -> dict[str, float]:
         disjoint = all(partition(operator) is not None for operator in alone.products[0].operators)
         strategy = "marginals" if disjoint else "auto"
         with suppress(InputError):
-            tried, _ = choose(alone, even, Search(strategy, seconds=search.seconds * _QUICK, now=search.now))
+            tried, _ = choose(
+                alone, even, Search(strategy, seconds=search.seconds * _QUICK, now=search.now)
+            )
             ratio = table.rmse / tried.expected_error().tables[0].rmse
             ratios |= {table.name: ratio} if ratio > _CROWDED else {}
     return ratios

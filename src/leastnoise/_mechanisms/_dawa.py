@@ -1,9 +1,11 @@
 """DAWA and its relatives: answers to queries on one or two attributes that use structure in the data, and pay for every look at it.
 
-A private test chooses one of two ways to measure (docs/decisions/dawa.md): a plan that does not look at the data, or, if the data are
-nearly empty, adaptive measurements: levels and then buckets on one attribute, a grid on two. The choice depends on paid answers and public
-values alone. The plan's details say before anything is paid what is done with which share of the budget. All measurements are steps of the
-series, so the kernel computes their cost from their integers and checks the budget once more.
+A private test chooses one of two ways to measure (docs/decisions/dawa.md): a plan that does not
+look at the data, or, if the data are nearly empty, adaptive measurements: levels and then buckets
+on one attribute, a grid on two. The choice depends on paid answers and public values alone. The
+plan's details say before anything is paid what is done with which share of the budget. All
+measurements are steps of the series, so the kernel computes their cost from their integers and
+checks the budget once more.
 """
 
 import math
@@ -70,13 +72,21 @@ from leastnoise._workload import Workload
 STRATEGIES = ("dawa", "dawa_levels")
 EARLIER = "dawa_tree"  # drew buckets privately; its releases are read, and none is made
 TEST_SHARE = {"pure": Fraction(3, 100), "gaussian": Fraction(1, 100)}  # of the budget, for the test
-EASY = 0.10  # the least cost per cell, in units of the noise, below which the data count as nearly empty
+# the least cost per cell, in units of the noise, below which the data count as nearly empty
+EASY = 0.10
 CLEAR = 1.2  # ... if this number of times the noise of the test is below EASY too
 FIRST_SHARE = Fraction(55, 100)  # of the rest, for levels
 _MOST_ADAPTIVE = 2048  # buckets
 _LARGEST_ENTRY = 2**20 - 1  # of queries on buckets
-# Limits on two attributes that are checked beforehand, because nothing may fail or take hours when all is paid.
-_MOST_SIDE, _MOST_CELLS, MOST_QUERIES, _MOST_ENTRIES, _MOST_PAIRS = 2**12, 2**20, 2**20, 2**24, 2**33
+# Limits on two attributes that are checked beforehand, because nothing may fail or take hours when
+# all is paid.
+_MOST_SIDE, _MOST_CELLS, MOST_QUERIES, _MOST_ENTRIES, _MOST_PAIRS = (
+    2**12,
+    2**20,
+    2**20,
+    2**24,
+    2**33,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +163,12 @@ class Setting:
         """All queries on the one attribute, with the weights of their squared errors."""
         (size,), parts = self.shape, list[tuple[float, Gram]]()
         for product in self.plan.workload:
-            parts.append((product.importance, gram_of(product.operators[0] if product.attributes else Total(size))))
+            parts.append(
+                (
+                    product.importance,
+                    gram_of(product.operators[0] if product.attributes else Total(size)),
+                )
+            )
         return summed(parts)
 
     @cached_property
@@ -162,7 +177,10 @@ class Setting:
         queries = []
         for product in self.plan.workload:
             known = dict(zip(product.attributes, product.operators, strict=True))
-            first, second = (known.get(name, Total(size)) for name, size in zip(self.attributes, self.shape, strict=True))
+            first, second = (
+                known.get(name, Total(size))
+                for name, size in zip(self.attributes, self.shape, strict=True)
+            )
             queries.append((product.importance, (first, second)))
         return single_cells(queries)
 
@@ -191,11 +209,18 @@ class Setting:
 
     def fitted(self, factor: Factor, budget: Budget) -> Measurements:
         """Measure one block within a part of the budget."""
-        return fit(self.plan.domain, self.plan.privacy.within(budget), self.noise, [(Block((factor,), Fraction(1)), 1.0)])
+        return fit(
+            self.plan.domain,
+            self.plan.privacy.within(budget),
+            self.noise,
+            [(Block((factor,), Fraction(1)), 1.0)],
+        )
 
     def ask(self, series: Series) -> tuple[Fraction, dict[str, float]]:
         """Pay for the test: return the noisy least cost of any partition, and the numbers of it that are published."""
-        value = series.choose(LeastCost(attributes=self.attributes, epsilon=self.choice, penalty=self.unit))
+        value = series.choose(
+            LeastCost(attributes=self.attributes, epsilon=self.choice, penalty=self.unit)
+        )
         per_cell = float(value / self.unit) / math.prod(self.shape)
         return value, {"value": float(value), "unit": float(self.unit), "per_cell": per_cell}
 
@@ -204,28 +229,44 @@ class Setting:
         return series.measure(rescaled(fallback(self.plan), self.plan.privacy.within(self.rest)))
 
 
-def plan_dawa(workload: Workload, privacy: Privacy, strategy: str, progress: Progress = None, reference: Plan | None = None) -> Plan:
+def plan_dawa(
+    workload: Workload,
+    privacy: Privacy,
+    strategy: str,
+    progress: Progress = None,
+    reference: Plan | None = None,
+) -> Plan:
     """Make the public plan: shares of the budget, and the best data-independent plan."""
     if strategy not in STRATEGIES:
-        raise refuse("strategy", strategy, "one of " + ", ".join(f"'{name}'" for name in STRATEGIES))
-    attributes = attributes_of(workload, privacy, strategy)  # refused before the reference is searched for
+        raise refuse(
+            "strategy", strategy, "one of " + ", ".join(f"'{name}'" for name in STRATEGIES)
+        )
+    attributes = attributes_of(
+        workload, privacy, strategy
+    )  # refused before the reference is searched for
     details = details_of(attributes, privacy, strategy)
     rest = privacy.within(privacy.budget.without(_choice(attributes, privacy.budget, strategy)))
-    return looking(reference or reference_plan(workload, privacy, progress), rest, strategy, details)
+    return looking(
+        reference or reference_plan(workload, privacy, progress), rest, strategy, details
+    )
 
 
 def attributes_of(workload: Workload, privacy: Privacy, strategy: str) -> tuple[str, ...]:
     """Return the attributes that queries are on, one or two; refuse what could not be carried out."""
     if workload.measures != (None,):
-        raise InputError(f"{strategy} answers counts; this workload asks for sums. Choose strategy = 'auto'.")
+        raise InputError(
+            f"{strategy} answers counts; this workload asks for sums. Choose strategy = 'auto'."
+        )
     asked = {name for product in workload for name in product.attributes}
     names = tuple(name for name in workload.domain.names if name in asked)
     if len(names) == 2 and strategy == "dawa":
         _require_small_plane(workload, privacy, [workload.domain.kind(name).size for name in names])
     elif len(names) != 1:
         raise InputError(
-            f"{strategy} answers queries on one attribute{' or two' * (strategy == 'dawa')}; this workload asks about "
-            f"{' and '.join(names) or 'none'}. Choose strategy = 'auto', or make one release for each attribute."
+            f"{strategy} answers queries on one attribute{' or two' * (strategy == 'dawa')}; this "
+            "workload asks about "
+            f"{' and '.join(names) or 'none'}. Choose strategy = 'auto', or make one release for "
+            "each attribute."
         )
     return names
 
@@ -234,13 +275,15 @@ def _require_small_plane(workload: Workload, privacy: Privacy, sizes: Sequence[i
     """Refuse budgets other than epsilon, and what would fail or take hours when all is paid."""
     if not isinstance(privacy.budget, PureDP):
         raise InputError(
-            f"dawa on two attributes needs a budget of epsilon alone (pure differential privacy); got {privacy.budget!r}. "
+            "dawa on two attributes needs a budget of epsilon alone (pure differential privacy); "
+            f"got {privacy.budget!r}. "
             "Give epsilon without delta and rho, or choose strategy = 'auto'."
         )
     cells = math.prod(sizes)
     if not (max(sizes) <= _MOST_SIDE and cells <= _MOST_CELLS):
         raise InputError(
-            f"dawa on two attributes takes at most {_MOST_SIDE} cells of each and {_MOST_CELLS} of both together; got "
+            f"dawa on two attributes takes at most {_MOST_SIDE} cells of each and {_MOST_CELLS} "
+            "of both together; got "
             f"{sizes[0]} x {sizes[1]}. Use coarser attributes, or choose strategy = 'auto'."
         )
     most = min(MOST_QUERIES, _MOST_PAIRS // cells)
@@ -248,8 +291,10 @@ def _require_small_plane(workload: Workload, privacy: Privacy, sizes: Sequence[i
         entries = max((operator.rows * operator.size for operator in product.operators), default=1)
         if not (product.rows <= most and entries <= _MOST_ENTRIES):
             raise InputError(
-                f"dawa on two attributes answers at most {most} queries a table of {cells} cells, each with its own error bar, and at most "
-                f"{_MOST_ENTRIES} entries (queries times cells) along an attribute; got {product.rows} queries in {product.name}, and "
+                f"dawa on two attributes answers at most {most} queries a table of {cells} cells, "
+                "each with its own error bar, and at most "
+                f"{_MOST_ENTRIES} entries (queries times cells) along an attribute; got "
+                f"{product.rows} queries in {product.name}, and "
                 f"{entries} entries. Ask for fewer queries, or choose strategy = 'auto'."
             )
 
@@ -258,15 +303,26 @@ def _choice(attributes: Sequence[str], budget: Budget, strategy: str) -> Fractio
     """Return the epsilon of the test; 0 for the strategy of levels, which has none."""
     if strategy == "dawa_levels":
         return Fraction(0)
-    return pure_share(budget, PLANE_TEST_SHARE if len(attributes) == 2 else TEST_SHARE["gaussian" if isinstance(budget, ZCDP) else "pure"])
+    return pure_share(
+        budget,
+        PLANE_TEST_SHARE
+        if len(attributes) == 2
+        else TEST_SHARE["gaussian" if isinstance(budget, ZCDP) else "pure"],
+    )
 
 
 def details_of(attributes: Sequence[str], privacy: Privacy, strategy: str) -> dict[str, Any]:
     """Return the details of a plan, with its steps and what each may spend."""
     choice, two = _choice(attributes, privacy.budget, strategy), len(attributes) == 2
     rest = privacy.budget.without(choice)
-    shares = {"blocks": PLANE_FIRST_SHARE, "parts": 1 - PLANE_FIRST_SHARE} if two else {"levels": FIRST_SHARE, "buckets": 1 - FIRST_SHARE}
-    adaptive = [{"step": name, "budget": rest.share(share).to_json()} for name, share in shares.items()]
+    shares = (
+        {"blocks": PLANE_FIRST_SHARE, "parts": 1 - PLANE_FIRST_SHARE}
+        if two
+        else {"levels": FIRST_SHARE, "buckets": 1 - FIRST_SHARE}
+    )
+    adaptive = [
+        {"step": name, "budget": rest.share(share).to_json()} for name, share in shares.items()
+    ]
     steps: list[dict[str, Any]] = adaptive
     if choice:
         independent = [{"step": "independent", "budget": rest.to_json()}]
@@ -296,11 +352,15 @@ def carry_out(setting: Setting, series: Series) -> Outcome:
     plan, test = setting.plan, None
     if setting.choice:
         _, test = setting.ask(series)
-        test["blur"] = float(1 / setting.choice / setting.unit) * plan.privacy.distance / setting.asked.size
+        test["blur"] = (
+            float(1 / setting.choice / setting.unit) * plan.privacy.distance / setting.asked.size
+        )
         if not nearly_empty(test["per_cell"], test["blur"]):
             observed = setting.without_structure(series)
             # answers are shrunk if the measurements determine the cells
-            finding = Smooth(test=test) if can_be_smoothed(observed.measurements) else Unused(test=test)
+            finding = (
+                Smooth(test=test) if can_be_smoothed(observed.measurements) else Unused(test=test)
+            )
             return Outcome(plan, join([observed], plan.privacy), finding)
     return _adaptive(setting, series, setting.rest, test)
 
@@ -314,13 +374,19 @@ def levels(setting: Setting, budget: Budget) -> Measurements:
     """Choose the levels of blocks for the workload, and scale their noise to a budget."""
     asked, halving = setting.asked, Halving(setting.asked.size)
     costs = difference_costs(asked, halving.left, halving.right)
-    widths, weights = first_levels([float(cost.sum()) for cost in costs], total_cost(asked), setting.noise.norm)
+    widths, weights = first_levels(
+        [float(cost.sum()) for cost in costs], total_cost(asked), setting.noise.norm
+    )
     tree = Tree(asked.size, widths[::-1])
     whole = np.maximum(1, np.rint(weights[::-1] / weights.max() * 2**20)).astype(np.int64)
-    return setting.fitted(Factor(setting.attributes, tree, np.repeat(whole, tree.level_sizes)), budget)
+    return setting.fitted(
+        Factor(setting.attributes, tree, np.repeat(whole, tree.level_sizes)), budget
+    )
 
 
-def _adaptive(setting: Setting, series: Series, budget: Budget, test: Mapping[str, float] | None) -> Outcome:
+def _adaptive(
+    setting: Setting, series: Series, budget: Budget, test: Mapping[str, float] | None
+) -> Outcome:
     """Measure levels, choose a partition from their posterior, measure its buckets, and use both for the answers."""
     first = series.measure(levels(setting, budget.share(FIRST_SHARE)))
     second = budget.share(1 - FIRST_SHARE)
@@ -329,7 +395,9 @@ def _adaptive(setting: Setting, series: Series, budget: Budget, test: Mapping[st
     squares = halving.levels(posterior.means**2 + posterior.variances)
     noise = split_noise(setting, costs) * setting.unit_variance(second)
     starts = cheapest_blocks(squares, costs, noise, halving)
-    most = max(256, min(_MOST_ADAPTIVE, 2**25 // setting.asked.size))  # the error bars of n answers cost n k^2
+    most = max(
+        256, min(_MOST_ADAPTIVE, 2**25 // setting.asked.size)
+    )  # the error bars of n answers cost n k^2
     while len(starts) > most:
         noise *= 2
         starts = cheapest_blocks(squares, costs, noise, halving)
@@ -341,10 +409,14 @@ def _adaptive(setting: Setting, series: Series, budget: Budget, test: Mapping[st
 
 def split_noise(setting: Setting, costs: list[np.ndarray]) -> float:
     """Estimate the noise variance of a difference of halves that the second step measures, over that of the cells."""
-    # The data-independent plan has v on average. On few buckets it is less: 3 (v / 3)^0.6, which is exact for identity, where v is 3, and
-    # 18 for all ranges over 4096 cells under Laplace noise.
+    # The data-independent plan has v on average. On few buckets it is less: 3 (v / 3)^0.6, which is
+    # exact for identity, where v is 3, and 18 for all ranges over 4096 cells under Laplace noise.
     total = float(setting.plan.details["reference"]["expected_total_squared_error"])
-    average = total / setting.unit_variance(setting.plan.privacy.budget) / max(float(sum(cost.sum() for cost in costs)), 1e-300)
+    average = (
+        total
+        / setting.unit_variance(setting.plan.privacy.budget)
+        / max(float(sum(cost.sum() for cost in costs)), 1e-300)
+    )
     return float(3 * max(average / 3, 1.0) ** 0.6)
 
 
@@ -353,24 +425,33 @@ def split_noise(setting: Setting, costs: list[np.ndarray]) -> float:
 
 def carry_out_plane(setting: Setting, series: Series) -> Outcome:
     """Choose by the private test between the data-independent plan and the adaptive grid."""
-    # The number of the first blocks, and whether their deviations are shrunk, depend on the test's paid answer and the plan alone; the
-    # second round depends on the noisy counts of the first one besides.
+    # The number of the first blocks, and whether their deviations are shrunk, depend on the test's
+    # paid answer and the plan alone; the second round depends on the noisy counts of the first one
+    # besides.
     plan = setting.plan
     value, test = setting.ask(series)
-    way, blocks = plane_regime(value, 1 / setting.unit, math.prod(setting.shape), narrow=setting.narrow)
+    way, blocks = plane_regime(
+        value, 1 / setting.unit, math.prod(setting.shape), narrow=setting.narrow
+    )
     if way == "fixed":
-        return Outcome(plan, join([setting.without_structure(series)], plan.privacy), Unused(test=test))
+        return Outcome(
+            plan, join([setting.without_structure(series)], plan.privacy), Unused(test=test)
+        )
     return _adaptive_grid(blocks, float(value / setting.unit), setting, series, test)
 
 
-def _adaptive_grid(blocks: int, cost: float, setting: Setting, series: Series, test: Mapping[str, float]) -> Outcome:
+def _adaptive_grid(
+    blocks: int, cost: float, setting: Setting, series: Series, test: Mapping[str, float]
+) -> Outcome:
     """Measure blocks, then parts and groups of parts that follow from their noisy counts: runs in the order of the tree of halves."""
     height, width = setting.shape
     tree = block_tree(height, width)
     base, size = first_level(tree, blocks), len(tree.order)
     starts = tree.starts[base]
     coarse = Ordered(Coarse(Identity(len(starts)), starts, size), tree.order)
-    first = series.measure(setting.fitted(Factor(setting.attributes, coarse), setting.rest.share(PLANE_FIRST_SHARE)))
+    first = series.measure(
+        setting.fitted(Factor(setting.attributes, coarse), setting.rest.share(PLANE_FIRST_SHARE))
+    )
     counts, rest = first.values[0].astype(np.int64), setting.rest.share(1 - PLANE_FIRST_SHARE)
     records = Fraction(records_a_part(cost, float(int(counts.sum()) / setting.unit)))
     rate = whole_budget(rest).epsilon / setting.plan.privacy.distance / records
@@ -380,7 +461,9 @@ def _adaptive_grid(blocks: int, cost: float, setting: Setting, series: Series, t
     high = np.concatenate([np.append(parts[1:], size), np.append(groups[1:], size)[kept]]) - 1
     # The weights of all rows on a cell have the same sum, whether it lies in a group or not.
     group, whole = GROUP_SHARE.numerator, GROUP_SHARE.denominator
-    weights = np.concatenate([np.where(many == 1, whole - group, whole), np.full(int(kept.sum()), group)])
+    weights = np.concatenate(
+        [np.where(many == 1, whole - group, whole), np.full(int(kept.sum()), group)]
+    )
     fine = Factor(setting.attributes, Ordered(Ranges(size, low, high), tree.order), weights)
     second = series.measure(setting.fitted(fine, rest))
     finding = AdaptiveGrid(blocks=len(starts), buckets=len(parts), shrunk=setting.narrow, test=test)
@@ -404,7 +487,9 @@ class Dawa(Mechanism):
     def ready(self, plan: Plan) -> Run:
         """Check the plan; refuse budgets whose levels need so fine a grid that the buckets after them would overflow on it."""
         setting = setting_of(plan)
-        rescaled(fallback(plan), plan.privacy.within(setting.rest))  # refused now, and not when the test has been paid for
+        rescaled(
+            fallback(plan), plan.privacy.within(setting.rest)
+        )  # refused now, and not when the test has been paid for
         if len(setting.attributes) == 2:
             return partial(carry_out_plane, setting)
         first = levels(setting, setting.rest.share(FIRST_SHARE))

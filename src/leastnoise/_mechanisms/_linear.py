@@ -31,7 +31,10 @@ class Linear(Mechanism):
     def ready(self, plan: Plan) -> Run:
         """Check that the measurements answer the workload with the promised errors."""
         measurements, exact = plan.measured(), [public.block for public in public_of(plan)]
-        _check_promise(plan.expected_error(), promised(plan.workload, measurements, exact=exact).expected_error())
+        _check_promise(
+            plan.expected_error(),
+            promised(plan.workload, measurements, exact=exact).expected_error(),
+        )
 
         def run(series: Series) -> Outcome:
             return Outcome(plan, series.measure(measurements))
@@ -50,10 +53,15 @@ class Linear(Mechanism):
 def _check_promise(said: Promise, computed: Promise) -> None:
     """Refuse a promise that differs from the computed one: a plan file may be damaged or written by hand."""
     total, bound = computed.total_squared_error, said.lower_bound
-    is_bound = isinstance(bound, (int, float)) and not isinstance(bound, bool) and 0 <= bound <= total * (1 + 1e-6)
+    is_bound = (
+        isinstance(bound, (int, float))
+        and not isinstance(bound, bool)
+        and 0 <= bound <= total * (1 + 1e-6)
+    )
     if not (_near(said.total_squared_error, total) and is_bound):
         raise InputError(
-            f"The plan promises a total squared error of {quoted(said.total_squared_error)}, at least {quoted(said.lower_bound)}; "
+            f"The plan promises a total squared error of {quoted(said.total_squared_error)}, at "
+            f"least {quoted(said.lower_bound)}; "
             f"it has {computed.total_squared_error:.6g}. Make the plan again; nothing was spent."
         )
     if len(said.tables) != len(computed.tables) or not all(
@@ -64,8 +72,15 @@ def _check_promise(said: Promise, computed: Promise) -> None:
         and _near(promised.largest_std, other.largest_std)
         for promised, other in zip(said.tables, computed.tables, strict=True)
     ):
-        raise InputError("The plan promises other errors of its tables than they have. Make the plan again; nothing was spent.")
+        raise InputError(
+            "The plan promises other errors of its tables than they have. Make the plan again; "
+            "nothing was spent."
+        )
 
 
 def _near(said: object, computed: float) -> bool:
-    return isinstance(said, (int, float)) and not isinstance(said, bool) and math.isclose(said, computed, rel_tol=1e-6)
+    return (
+        isinstance(said, (int, float))
+        and not isinstance(said, bool)
+        and math.isclose(said, computed, rel_tol=1e-6)
+    )

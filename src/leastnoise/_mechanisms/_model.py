@@ -1,8 +1,9 @@
 """Tables from a model: a mixture of product distributions is fitted to noisy tables, which are chosen by the number of rows.
 
-The number of rows is counted first. If the data-independent plan would be inaccurate for so few rows, attributes are measured alone, then
-pairs (and triples) of attributes on bins that follow from those noisy counts; else that plan is carried out. The model is fitted to what
-was measured. One payment covers all steps, and the model is post-processing.
+The number of rows is counted first. If the data-independent plan would be inaccurate for so few
+rows, attributes are measured alone, then pairs (and triples) of attributes on bins that follow from
+those noisy counts; else that plan is carried out. The model is fitted to what was measured. One
+payment covers all steps, and the model is post-processing.
 """
 
 import math
@@ -54,16 +55,25 @@ from leastnoise._planner import binned_tables, precisions
 from leastnoise._workload import Workload
 
 STRATEGY = "model"
-# The part of the budget that counts the rows: at most this; halved, so many times, while the count still has a standard error below a part
-# of the number of rows that decides.
+# The part of the budget that counts the rows: at most this; halved, so many times, while the count
+# still has a standard error below a part of the number of rows that decides.
 _COUNTING, _COUNTED, _HALVINGS = Fraction(1, 50), 0.05, 10
-_DENSE = {1: 0.075, 2: 0.03}  # the share of rows in wrong cells at which both ways are equally good, by the norm
+_DENSE = {
+    1: 0.075,
+    2: 0.03,
+}  # the share of rows in wrong cells at which both ways are equally good, by the norm
 _THREES = Fraction(1, 2)  # the part of the budget for tables of three attributes
-_FEWER = {1: 0.47, 2: 0.19}  # tables of three need at least this part of the deciding number of rows, by the norm
-_FEW_CELLS = 9  # so small tables need twice as many rows to decide, those of 2 x 2 far more, because their cells are seldom empty
+_FEWER = {
+    1: 0.47,
+    2: 0.19,
+}  # tables of three need at least this part of the deciding number of rows, by the norm
+# so small tables need twice as many rows to decide, those of 2 x 2 far more, because their cells
+# are seldom empty
+_FEW_CELLS = 9
 _FEW_ROWS = 100  # whoever asks for tables has more rows, so if fewer decide, nothing is counted
-# The part for attributes alone, and if rows are not much too few, by the norm. Coarse bins need good counts of attributes alone; under
-# Laplace noise, where epsilons add up and not their squares, these take more from the pairs.
+# The part for attributes alone, and if rows are not much too few, by the norm. Coarse bins need
+# good counts of attributes alone; under Laplace noise, where epsilons add up and not their squares,
+# these take more from the pairs.
 _ALONE, _ALONE_FULLER = Fraction(1, 5), {1: Fraction(1, 10), 2: Fraction(1, 5)}
 _MOST_CELLS, _MOST_PAIRS = 2**22, 2**13
 
@@ -96,7 +106,12 @@ class OnBins(_FromModel):
     def estimator(self, observation: Observation) -> Estimator:
         """Return the model."""
         impossible, public = self._stated(observation.measurements.domain)
-        return Modelled(NoisyTables.of(observation, impossible, public), tuple(map(tuple, self.asked)), impossible, public)
+        return Modelled(
+            NoisyTables.of(observation, impossible, public),
+            tuple(map(tuple, self.asked)),
+            impossible,
+            public,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,14 +138,25 @@ class Setting:
     """The public facts of a release from a model, from its plan."""
 
     plan: Plan
-    pairs: Mapping[tuple[str, ...], float]  # the weight of squared errors of each pair of attributes
+    pairs: Mapping[
+        tuple[str, ...], float
+    ]  # the weight of squared errors of each pair of attributes
 
     @cached_property
     def asked(self) -> tuple[tuple[str, ...], ...]:
         """The widest tables that are asked for."""
-        tables = {product.attributes: frozenset(product.attributes) for product in self.plan.workload}
-        wider = {len(names): [other for other in tables.values() if len(other) > len(names)] for names in tables}
-        return tuple(names for names, these in tables.items() if not any(these < other for other in wider[len(names)]))
+        tables = {
+            product.attributes: frozenset(product.attributes) for product in self.plan.workload
+        }
+        wider = {
+            len(names): [other for other in tables.values() if len(other) > len(names)]
+            for names in tables
+        }
+        return tuple(
+            names
+            for names, these in tables.items()
+            if not any(these < other for other in wider[len(names)])
+        )
 
     @property
     def stated(self) -> dict[str, Any]:
@@ -140,7 +166,9 @@ class Setting:
     @cached_property
     def public_rows(self) -> int | None:
         """The number of rows if it is public."""
-        return next((table.rows for table in read_public(self.plan.domain, self.stated["public"])), None)
+        return next(
+            (table.rows for table in read_public(self.plan.domain, self.stated["public"])), None
+        )
 
     @property
     def noise(self) -> Noise:
@@ -154,13 +182,21 @@ class Setting:
             return math.inf
         rmse = Reference.read(self.plan.details["reference"]).rmse
         cells = np.array([product.rows for product in self.plan.workload])
-        return 0.4 * float(np.mean(cells * rmse)) / (_DENSE[self.noise.norm] * (1 + (_FEW_CELLS / float(cells.mean())) ** 6))
+        return (
+            0.4
+            * float(np.mean(cells * rmse))
+            / (_DENSE[self.noise.norm] * (1 + (_FEW_CELLS / float(cells.mean())) ** 6))
+        )
 
     def case(self, rows: int | None) -> str:
         """Return what is measured for so many rows, or for None if they are not counted."""
         if self.deciding_rows <= (_FEW_ROWS if rows is None else max(rows, 1)):
             return "model_tables"
-        return "model_fuller" if rows is not None and rows > _FEWER[self.noise.norm] * self.deciding_rows else "model_bins"
+        return (
+            "model_fuller"
+            if rows is not None and rows > _FEWER[self.noise.norm] * self.deciding_rows
+            else "model_bins"
+        )
 
     @cached_property
     def counting(self) -> Fraction:
@@ -188,7 +224,11 @@ class Setting:
         alone = _ALONE if case == "model_bins" else _ALONE_FULLER[self.noise.norm]
         if case == "model_bins" or not self.threes:
             return {"alone": rest * alone, "pairs": rest * (1 - alone)}
-        return {"alone": rest * alone, "pairs": rest * (1 - alone - _THREES), "threes": rest * _THREES}
+        return {
+            "alone": rest * alone,
+            "pairs": rest * (1 - alone - _THREES),
+            "threes": rest * _THREES,
+        }
 
     def fitted(self, share: Fraction, blocks: Sequence[tuple[Block, float]]) -> Measurements:
         """Scale the noise of blocks to a part of the budget."""
@@ -200,31 +240,49 @@ class Setting:
 
     def alone(self, case: str) -> Measurements:
         """Measure every attribute that is asked about by itself, also those that are in no pair."""
-        asked, domain = {name for product in self.plan.workload for name in product.attributes}, self.plan.domain
+        asked, domain = (
+            {name for product in self.plan.workload for name in product.attributes},
+            self.plan.domain,
+        )
         sizes = {name: domain.kind(name).size for name in domain.names if name in asked}
-        blocks = [Block((Factor((name,), Identity(size)),), Fraction(1)) for name, size in sizes.items()]
+        blocks = [
+            Block((Factor((name,), Identity(size)),), Fraction(1)) for name, size in sizes.items()
+        ]
         relative = precisions([*sizes.values()], [1.0] * len(sizes))
-        return self.fitted(self.shares(case)["alone"], list(zip(blocks, map(float, relative), strict=True)))
+        return self.fitted(
+            self.shares(case)["alone"], list(zip(blocks, map(float, relative), strict=True))
+        )
 
     @cached_property
     def threes(self) -> dict[tuple[str, ...], float]:
         """The tables of three attributes that are asked for, with the weights of their squared errors."""
-        threes: dict[tuple[str, ...], float] = {names: 0.0 for names in self.asked if len(names) == 3}
+        threes: dict[tuple[str, ...], float] = {
+            names: 0.0 for names in self.asked if len(names) == 3
+        }
         for product in self.plan.workload:
             if product.attributes in threes:
                 threes[product.attributes] += product.importance
         return threes
 
-    def together(self, first: Observation, tables: Mapping[tuple[str, ...], float], share: Fraction) -> Measurements:
+    def together(
+        self, first: Observation, tables: Mapping[tuple[str, ...], float], share: Fraction
+    ) -> Measurements:
         """Measure tables on bins that follow from the noisy counts of the attributes alone."""
         noisy, whole = NoisyTables.of(first), self.total(share)
         std = math.sqrt(block_variance(whole, whole.blocks[0]))
         shares = dict(zip(noisy.names, noisy.shares, strict=True))
         blocks = []
-        for names, (weight, starts) in binned_tables(shares, tables, noisy.total, std, self.noise.norm).items():
+        for names, (weight, starts) in binned_tables(
+            shares, tables, noisy.total, std, self.noise.norm
+        ).items():
             sizes = [len(shares[name]) for name in names]
-            bins = [Identity(n) if n == len(cut) else Coarse(Identity(len(cut)), cut, n) for n, cut in zip(sizes, starts, strict=True)]
-            factors = tuple(Factor((name,), operator) for name, operator in zip(names, bins, strict=True))
+            bins = [
+                Identity(n) if n == len(cut) else Coarse(Identity(len(cut)), cut, n)
+                for n, cut in zip(sizes, starts, strict=True)
+            ]
+            factors = tuple(
+                Factor((name,), operator) for name, operator in zip(names, bins, strict=True)
+            )
             blocks.append((Block(factors, Fraction(1)), weight))
         return self.fitted(share, blocks)
 
@@ -232,20 +290,28 @@ class Setting:
 def pairs_of(workload: Workload) -> dict[tuple[str, ...], float]:
     """Return the pairs of attributes that are asked about together, with the weights of squared errors; refuse what no model answers."""
     if workload.measures != (None,):
-        raise InputError(f"{STRATEGY} answers counts; this workload asks for sums. Choose strategy = 'auto'.")
+        raise InputError(
+            f"{STRATEGY} answers counts; this workload asks for sums. Choose strategy = 'auto'."
+        )
     domain, pairs = workload.domain, dict[tuple[str, ...], float]()
     for product in workload:
         if math.prod(domain.kind(name).size for name in product.attributes) > _MOST_CELLS:
             raise InputError(
-                f"{STRATEGY} answers tables of at most {_MOST_CELLS} cells; {product.name} has more. Use coarser attributes, or choose "
+                f"{STRATEGY} answers tables of at most {_MOST_CELLS} cells; {product.name} has "
+                "more. Use coarser attributes, or choose "
                 "strategy = 'auto'."
             )
-        several = [name for name in domain.names if name in product.attributes and domain.kind(name).size > 1]
+        several = [
+            name
+            for name in domain.names
+            if name in product.attributes and domain.kind(name).size > 1
+        ]
         for pair in combinations(several, 2):
             pairs[pair] = pairs.get(pair, 0.0) + product.importance
     if not 0 < len(pairs) <= _MOST_PAIRS:
         raise InputError(
-            f"{STRATEGY} is for tables of two attributes and more, of at most {_MOST_PAIRS} pairs in all; this workload has {len(pairs)} "
+            f"{STRATEGY} is for tables of two attributes and more, of at most {_MOST_PAIRS} pairs "
+            f"in all; this workload has {len(pairs)} "
             "pairs. Choose strategy = 'auto'."
         )
     return pairs
@@ -254,12 +320,18 @@ def pairs_of(workload: Workload) -> dict[tuple[str, ...], float]:
 def _steps(setting: Setting) -> list[dict[str, Any]]:
     """Return the steps as entries of the details, for every case that the number of rows may decide."""
     cases = {
-        case: [{"step": name, "budget": part_of(setting.plan, share)} for name, share in setting.shares(case).items()]
+        case: [
+            {"step": name, "budget": part_of(setting.plan, share)}
+            for name, share in setting.shares(case).items()
+        ]
         for case in ("model_bins", "model_fuller", "model_tables")
     }
     if not setting.counting:
         return cases[setting.case(setting.public_rows)]
-    return [{"step": "total", "budget": part_of(setting.plan, setting.counting)}, {"step": "one of", **cases}]
+    return [
+        {"step": "total", "budget": part_of(setting.plan, setting.counting)},
+        {"step": "one of", **cases},
+    ]
 
 
 def setting_of(plan: Plan) -> Setting:
@@ -269,13 +341,24 @@ def setting_of(plan: Plan) -> Setting:
     def details() -> dict[str, Any]:
         read_combinations(plan.domain, setting.stated["impossible"])
         read_public(plan.domain, setting.stated["public"])
-        if plan.details.get("gaussian") != squares_added(plan.privacy, setting.noise).get("gaussian"):
+        if plan.details.get("gaussian") != squares_added(plan.privacy, setting.noise).get(
+            "gaussian"
+        ):
             raise ValueError("its steps do not share out what their noise adds up")
-        return {"steps": _steps(setting), "mechanism": (fallback(plan).noise if setting.may_not_look else noises(plan.privacy)[0]).value}
+        return {
+            "steps": _steps(setting),
+            "mechanism": (
+                fallback(plan).noise if setting.may_not_look else noises(plan.privacy)[0]
+            ).value,
+        }
 
     require_details(plan, details)
     rescaled(fallback(plan), shared_out(plan).share(1 - setting.counting))
-    for case in {"model_bins", "model_fuller"} if setting.counting else {setting.case(setting.public_rows)} - {"model_tables"}:
+    for case in (
+        {"model_bins", "model_fuller"}
+        if setting.counting
+        else {setting.case(setting.public_rows)} - {"model_tables"}
+    ):
         setting.alone(case)  # refused now, and not when the first step has been paid for
     return setting
 
@@ -289,20 +372,30 @@ def carry_out(setting: Setting, series: Series) -> Outcome:
     case = setting.case(rows)
     if case != "model_tables":
         return on_bins(setting, series, rows, case)
-    rest = series.measure(rescaled(fallback(setting.plan), shared_out(setting.plan).share(1 - share)))
-    return Outcome(setting.plan, join([rest], setting.plan.privacy), OnTables(rows=rows, asked=setting.asked, **setting.stated))
+    rest = series.measure(
+        rescaled(fallback(setting.plan), shared_out(setting.plan).share(1 - share))
+    )
+    return Outcome(
+        setting.plan,
+        join([rest], setting.plan.privacy),
+        OnTables(rows=rows, asked=setting.asked, **setting.stated),
+    )
 
 
 def on_bins(setting: Setting, series: Series, rows: int | None, case: str) -> Outcome:
     """Measure attributes alone, then tables of them on bins, in a case other than that of whole tables."""
     first = series.measure(setting.alone(case))
     tables = {"pairs": setting.pairs, "threes": setting.threes}
-    steps = [(tables[name], share) for name, share in setting.shares(case).items() if name in tables]
+    steps = [
+        (tables[name], share) for name, share in setting.shares(case).items() if name in tables
+    ]
     measured = [series.measure(setting.together(first, wanted, share)) for wanted, share in steps]
     blocks = [block for observation in measured for block in observation.measurements.blocks]
     cells = sum(block.rows for block in blocks)
     kind = OnThrees if len(steps) > 1 else OnBins
-    finding = kind(rows=rows, tables=len(blocks), cells=cells, asked=setting.asked, **setting.stated)
+    finding = kind(
+        rows=rows, tables=len(blocks), cells=cells, asked=setting.asked, **setting.stated
+    )
     return Outcome(setting.plan, join([first, *measured], setting.plan.privacy), finding)
 
 
@@ -320,9 +413,22 @@ class Model(Mechanism):
             "mechanism": reference.measured().noise.value,
             "pairs": len(pairs),
             "reference": Reference.of(reference).facts(),
-            **{key: list(said) for key, said in (("impossible", search.impossible), ("public", search.public)) if said},
+            **{
+                key: list(said)
+                for key, said in (("impossible", search.impossible), ("public", search.public))
+                if said
+            },
         }
-        setting = Setting(Plan(workload=workload, privacy=privacy, strategy=STRATEGY, details=details, fallback=reference), pairs)
+        setting = Setting(
+            Plan(
+                workload=workload,
+                privacy=privacy,
+                strategy=STRATEGY,
+                details=details,
+                fallback=reference,
+            ),
+            pairs,
+        )
         if not setting.may_not_look:
             details["mechanism"] = noises(privacy)[0].value
         details |= squares_added(privacy, Noise(details["mechanism"]))

@@ -1,7 +1,8 @@
 """The protocol of mechanisms: a public half that plans and checks, and a private half that runs within a paid series.
 
-A new mechanism is one file with a subclass of `Mechanism`, one line in ``_registry.py``, and one row in tests/mechanisms/conformance.
-Mechanisms that look at the data share here how their findings are written and read, and their reference, the best plan that does not look.
+A new mechanism is one file with a subclass of `Mechanism`, one line in ``_registry.py``, and one
+row in tests/mechanisms/conformance. Mechanisms that look at the data share here how their findings
+are written and read, and their reference, the best plan that does not look.
 """
 
 import json
@@ -119,41 +120,66 @@ class Mechanism(Protocol):
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:
         """Read what `Finding.facts` wrote; other entries, in files of earlier releases, are ignored."""
-        kind = {name: each for each in self.findings for name in (each.regime, *each.earlier)}[facts["regime"]]
-        known = {field.name: facts[field.name] for field in fields(kind) if facts.get(field.name) is not None}
+        kind = {name: each for each in self.findings for name in (each.regime, *each.earlier)}[
+            facts["regime"]
+        ]
+        known = {
+            field.name: facts[field.name]
+            for field in fields(kind)
+            if facts.get(field.name) is not None
+        }
         if "hidden" in known:
             known["hidden"] = Hidden(scale=known["hidden"]["scale"], prior=known["hidden"]["prior"])
         return kind(**known)
 
 
 @lru_cache(maxsize=8)
-def reference_plan(workload: Workload, privacy: Privacy, progress: Callable[[str], None] | None) -> Plan:
+def reference_plan(
+    workload: Workload, privacy: Privacy, progress: Callable[[str], None] | None
+) -> Plan:
     """Find the best data-independent plan among the strategies that take seconds, not minutes."""
     names = [planner.name for planner in PLANNERS.values() if planner.reference(workload)]
-    tried = [entry for name in names for entry in candidates(workload, privacy, name, tell=progress)]
+    tried = [
+        entry for name in names for entry in candidates(workload, privacy, name, tell=progress)
+    ]
     best = min(tried, key=lambda candidate: candidate.total)
     if best.plan is None:
-        raise InputError("No strategy can be used for this workload. " + "; ".join(f"{entry.strategy}: {entry.reason}" for entry in tried))
+        raise InputError(
+            "No strategy can be used for this workload. "
+            + "; ".join(f"{entry.strategy}: {entry.reason}" for entry in tried)
+        )
     return best.plan
 
 
 def within(plan: Plan, privacy: Privacy) -> Plan:
     """Return the measurements of a plan within another budget, without a promise."""
-    return Plan(workload=plan.workload, privacy=privacy, strategy=plan.strategy, measurements=rescaled(plan.measured(), privacy))
+    return Plan(
+        workload=plan.workload,
+        privacy=privacy,
+        strategy=plan.strategy,
+        measurements=rescaled(plan.measured(), privacy),
+    )
 
 
 def looking(reference: Plan, rest: Privacy, strategy: str, details: Mapping[str, Any]) -> Plan:
     """Make a plan that looks at the data: the reference is kept for comparison, and within the rest of the budget as fallback."""
     details = {**details, "reference": Reference.of(reference).facts()}
     return Plan(
-        workload=reference.workload, privacy=reference.privacy, strategy=strategy, details=details, fallback=within(reference, rest)
+        workload=reference.workload,
+        privacy=reference.privacy,
+        strategy=strategy,
+        details=details,
+        fallback=within(reference, rest),
     )
 
 
 def fallback(plan: Plan) -> Measurements:
     """Return the data-independent measurements within the budget that the first choice leaves."""
     if plan.fallback is None:
-        raise InputError("The data-aware plan does not say what it measures without structure. Make the plan again; nothing was spent.")
+        raise InputError(
+            "The data-aware plan does not say what it measures without structure. Make the plan "
+            "again; nothing was spent."
+        )
     return plan.fallback.measured()
 
 
@@ -162,11 +188,19 @@ def require_details(plan: Plan, details: Callable[[], Mapping[str, Any]]) -> Non
     try:
         fallback(plan)
         tables = len(Reference.read(plan.details["reference"]).rmse)
-        same = all(json.dumps(plan.details[name]) == json.dumps(value) for name, value in details().items())
+        same = all(
+            json.dumps(plan.details[name]) == json.dumps(value) for name, value in details().items()
+        )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise InputError(f"The data-aware plan cannot be read: {str(error).rstrip('.')}. Make the plan again; nothing was spent.") from None
+        raise InputError(
+            f"The data-aware plan cannot be read: {str(error).rstrip('.')}. Make the plan again; "
+            "nothing was spent."
+        ) from None
     if not same or tables != len(plan.workload.products):
-        raise InputError("The steps of the plan are not those that this version carries out. Make the plan again; nothing was spent.")
+        raise InputError(
+            "The steps of the plan are not those that this version carries out. Make the plan "
+            "again; nothing was spent."
+        )
 
 
 def squares_added(privacy: Privacy, noise: Noise) -> dict[str, str]:
@@ -179,12 +213,19 @@ def squares_added(privacy: Privacy, noise: Noise) -> dict[str, str]:
 def shared_out(plan: Plan) -> Privacy:
     """Return the privacy that the steps of a plan share: rho, half of mu squared, if squares are added, else the budget."""
     squares = plan.details.get("gaussian")
-    return plan.privacy if squares is None else plan.privacy.within(ZCDP(exact("gaussian", squares) / 2))
+    return (
+        plan.privacy
+        if squares is None
+        else plan.privacy.within(ZCDP(exact("gaussian", squares) / 2))
+    )
 
 
 def part_of(plan: Plan, share: Fraction) -> dict[str, str]:
     """Return the part of the budget that a step takes, as an entry of the details."""
-    return {name: str(number) for name, number in parameters(shared_out(plan).budget.share(share)).items()}
+    return {
+        name: str(number)
+        for name, number in parameters(shared_out(plan).budget.share(share)).items()
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +263,11 @@ class Looked(Finding):
 
 
 def _known(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _known(inner) if isinstance(inner, Mapping) else inner for name, inner in value.items() if inner is not None}
+    return {
+        name: _known(inner) if isinstance(inner, Mapping) else inner
+        for name, inner in value.items()
+        if inner is not None
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,14 @@
 """Sums whose public maximum is far above most values, so that noise in proportion to it would be too large (docs/decisions/sums.md).
 
-If only the summed number is asked about, and has at most 1024 cells, one step measures buckets of it with the whole budget. The noise of a
-bucket is in proportion to its values, and buckets whose noisy sums do not exceed their noise are left out of the answers.
+If only the summed number is asked about, and has at most 1024 cells, one step measures buckets of
+it with the whole budget. The noise of a bucket is in proportion to its values, and buckets whose
+noisy sums do not exceed their noise are left out of the answers.
 
-Otherwise a tenth of the budget counts the records between candidate thresholds, and the threshold of least predicted error follows from the
-noisy counts. For one table of groups the rest of the budget measures buckets of the number under the threshold, and each group keeps those
-that are worth their noise. For other workloads every value is cut at the threshold, and a strategy is made for the limits of the cells.
+Otherwise a tenth of the budget counts the records between candidate thresholds, and the threshold
+of least predicted error follows from the noisy counts. For one table of groups the rest of the
+budget measures buckets of the number under the threshold, and each group keeps those that are worth
+their noise. For other workloads every value is cut at the threshold, and a strategy is made for the
+limits of the cells.
 """
 
 import itertools
@@ -24,13 +27,31 @@ from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers, Kind
-from leastnoise._estimate import ByGroup, Estimator, Expanded, LeftOut, Outcome, Said, Truncated, join, joined, measured_by_group
+from leastnoise._estimate import (
+    ByGroup,
+    Estimator,
+    Expanded,
+    LeftOut,
+    Outcome,
+    Said,
+    Truncated,
+    join,
+    joined,
+    measured_by_group,
+)
 from leastnoise._fitting import fit
 from leastnoise._kernel import Series
 from leastnoise._linop import Identity, Ranges
 from leastnoise._measurements import MOST_ROWS, Block, Factor, Limits, Measurements, Observation
 from leastnoise._mechanisms._choose import Search, noises
-from leastnoise._mechanisms._protocol import Looked, Mechanism, Run, part_of, shared_out, squares_added
+from leastnoise._mechanisms._protocol import (
+    Looked,
+    Mechanism,
+    Run,
+    part_of,
+    shared_out,
+    squares_added,
+)
 from leastnoise._plan import Plan
 from leastnoise._planner import (
     MOST_SUM_CELLS,
@@ -58,7 +79,16 @@ def _left_out(finding: "Bucketed | Grouped | Cut", domain: Domain, **ends: int) 
     """Say which values the sums leave out, by ends in units of the measure, and the estimate of their sum."""
     unit = domain.measure(finding.measure).unit
     amounts = {name: Fraction(end * unit) for name, end in ends.items()}
-    return [(finding.regime, {"name": finding.measure, **amounts, "lost": _three_digits(finding.estimated_loss * unit)})]
+    return [
+        (
+            finding.regime,
+            {
+                "name": finding.measure,
+                **amounts,
+                "lost": _three_digits(finding.estimated_loss * unit),
+            },
+        )
+    ]
 
 
 def _three_digits(estimate: SupportsFloat) -> float:
@@ -115,8 +145,15 @@ class Grouped(Looked):
     def estimator(self, observation: Observation) -> Estimator:
         """Add up the buckets that each group keeps."""
         block = observation.measurements.blocks[-1]
-        limited = None if block.limits is None else (block.limits.attribute, int(block.limits.values.max()))
-        if (block.measure, limited) != (self.measure, (self.attribute, self.threshold)) or not 0 <= self.estimated_loss <= float_info.max:
+        limited = (
+            None
+            if block.limits is None
+            else (block.limits.attribute, int(block.limits.values.max()))
+        )
+        if (block.measure, limited) != (
+            self.measure,
+            (self.attribute, self.threshold),
+        ) or not 0 <= self.estimated_loss <= float_info.max:
             raise ValueError(self.threshold)
         return ByGroup.of(observation, self.attribute, self.kept, self.missing)
 
@@ -167,7 +204,11 @@ class Setting:
 
 def setting(workload: Workload, privacy: Privacy) -> Setting:
     """Make the plan of a release of sums; refuse what cannot be carried out."""
-    if len(workload.measures) != 1 or workload.measures[0] is None or not workload.products[0].of_values:
+    if (
+        len(workload.measures) != 1
+        or workload.measures[0] is None
+        or not workload.products[0].of_values
+    ):
         asked = {
             product.measure: f"sums of {product.measure}"
             if product.of_values
@@ -185,13 +226,22 @@ def setting(workload: Workload, privacy: Privacy) -> Setting:
     attribute, edges = _cells_of(workload, measure)
     if not MOST_ROWS * int(edges[-1]) < 2**62:
         raise InputError(
-            f"The public bounds are too large for exact arithmetic: up to {int(edges[-1])} units of {measure}; allowed is less than "
+            f"The public bounds are too large for exact arithmetic: up to {int(edges[-1])} units "
+            f"of {measure}; allowed is less than "
             f"{2**62 // MOST_ROWS}. Choose a larger unit or a smaller upper bound."
         )
     noise = noises(privacy)[0]
-    details = {"measure": measure, "attribute": attribute, "mechanism": noise.value, **squares_added(privacy, noise)}
+    details = {
+        "measure": measure,
+        "attribute": attribute,
+        "mechanism": noise.value,
+        **squares_added(privacy, noise),
+    }
     plan = Plan(workload=workload, privacy=privacy, strategy=STRATEGY, details=details)
-    steps = [{"step": name, "budget": part_of(plan, share)} for name, share in _way(workload, attribute).items()]
+    steps = [
+        {"step": name, "budget": part_of(plan, share)}
+        for name, share in _way(workload, attribute).items()
+    ]
     return Setting(replace(plan, details=details | {"steps": steps}), measure, attribute, edges)
 
 
@@ -199,7 +249,10 @@ def setting_of(plan: Plan) -> Setting:
     """Read and check a plan, which may come from a file that somebody wrote, before anything is paid."""
     made = setting(plan.workload, plan.privacy)
     if made.plan.digest() != plan.digest():
-        raise InputError("The details of the plan are not those of this version. Make the plan again; nothing was spent.")
+        raise InputError(
+            "The details of the plan are not those of this version. Make the plan again; nothing "
+            "was spent."
+        )
     return replace(made, plan=plan)
 
 
@@ -208,22 +261,48 @@ def _cells_of(workload: Workload, name: str) -> tuple[str, IntArray]:
     domain, measure = workload.domain, workload.domain.measure(name)
     if measure.low_units < 0:
         raise InputError(
-            f"{STRATEGY} cuts values from above, so {name} must not be negative; its lower bound is {measure.low_units} units. "
+            f"{STRATEGY} cuts values from above, so {name} must not be negative; its lower bound "
+            f"is {measure.low_units} units. "
             "Choose a lower bound of 0."
         )
     kind = domain.kind(measure.column) if measure.column in domain.names else None
     if not isinstance(kind, (Bins, Edges, Decimals, Integers)):
         raise InputError(
-            f"{STRATEGY} chooses its threshold along the number that is summed, so the domain must have the attribute {measure.column} as "
-            f"Integers or Bins. Add it, for example {measure.column} = Bins(0, {float(measure.high):g}, 500)."
+            f"{STRATEGY} chooses its threshold along the number that is summed, so the domain "
+            f"must have the attribute {measure.column} as "
+            f"Integers or Bins. Add it, for example {measure.column} = Bins(0, "
+            f"{float(measure.high):g}, 500)."
         )
-    if kind.reading != measure.reading or (isinstance(kind, Integers) and kind.rounding is not None):
-        raise InputError(f"{STRATEGY} needs the attribute {measure.column} and the measure {name} to read the column in the same way.")
-    whole_numbers = [Fraction(label) for label in kind.regular_labels] if isinstance(kind, Integers) else []
-    ends = kind.edges[1:] if isinstance(kind, (Bins, Edges)) else kind.values if isinstance(kind, Decimals) else whole_numbers
+    if kind.reading != measure.reading or (
+        isinstance(kind, Integers) and kind.rounding is not None
+    ):
+        raise InputError(
+            f"{STRATEGY} needs the attribute {measure.column} and the measure {name} to read the "
+            "column in the same way."
+        )
+    whole_numbers = (
+        [Fraction(label) for label in kind.regular_labels] if isinstance(kind, Integers) else []
+    )
+    ends = (
+        kind.edges[1:]
+        if isinstance(kind, (Bins, Edges))
+        else kind.values
+        if isinstance(kind, Decimals)
+        else whole_numbers
+    )
     least = max(1, measure.low_units)  # smaller values are raised to the lower bound
     whole = [
-        max(least, min(measure.high_units, -(-end.numerator * measure.unit.denominator // (end.denominator * measure.unit.numerator))))
+        max(
+            least,
+            min(
+                measure.high_units,
+                -(
+                    -end.numerator
+                    * measure.unit.denominator
+                    // (end.denominator * measure.unit.numerator)
+                ),
+            ),
+        )
         for end in ends
     ]
     if kind.outside == "clip":
@@ -247,14 +326,23 @@ def tail_counts(setting: Setting) -> Measurements | None:
     if _nulls_alone(kind):
         last[-1] = kind.regular - 1  # nulls are not large values
     factor = Factor((setting.attribute,), Ranges(len(setting.edges), cells[:-1] + 1, last))
-    return fit(plan.domain, shared_out(plan).share(TAIL_SHARE), setting.noise, [(Block((factor,), Fraction(1)), 1.0)])
+    return fit(
+        plan.domain,
+        shared_out(plan).share(TAIL_SHARE),
+        setting.noise,
+        [(Block((factor,), Fraction(1)), 1.0)],
+    )
 
 
 def after_the_tail(setting: Setting, blocks: Sequence[tuple[Block, float]]) -> Measurements:
     """Scale the noise of the second step to the budget that the counts of the tail leave."""
-    made = fit(setting.plan.domain, shared_out(setting.plan).share(1 - TAIL_SHARE), setting.noise, blocks)
+    made = fit(
+        setting.plan.domain, shared_out(setting.plan).share(1 - TAIL_SHARE), setting.noise, blocks
+    )
     tail = tail_counts(setting)
-    joined([made] if tail is None else [tail, made], setting.plan.privacy)  # what cannot be joined is refused before anything is paid
+    joined(
+        [made] if tail is None else [tail, made], setting.plan.privacy
+    )  # what cannot be joined is refused before anything is paid
     return made
 
 
@@ -284,10 +372,14 @@ def measured(setting: Setting) -> tuple[SumBuckets, Measurements]:
     buckets = SumBuckets.of(setting.plan.workload, setting.attribute, setting.edges)
     limits = Limits(buckets.limits, setting.attribute)
     block = Block((buckets.factor(setting.noise.norm),), Fraction(1), setting.measure, limits)
-    return buckets, fit(setting.plan.domain, shared_out(setting.plan), setting.noise, [(block, 1.0)])
+    return buckets, fit(
+        setting.plan.domain, shared_out(setting.plan), setting.noise, [(block, 1.0)]
+    )
 
 
-def sums_along(setting: Setting, buckets: SumBuckets, measurements: Measurements, series: Series) -> Outcome:
+def sums_along(
+    setting: Setting, buckets: SumBuckets, measurements: Measurements, series: Series
+) -> Outcome:
     """Measure the sums of buckets, and choose from the noisy answers which of them to keep."""
     observation = series.measure(measurements)
     groups = Expanded.of(observation, None)
@@ -324,25 +416,46 @@ def under(setting: Setting, threshold: int) -> Under:
     along = {name: Factor((name,), Identity(domain.kind(name).size)) for name in product.attributes}
     along[setting.attribute] = buckets.factor(setting.noise.norm)
     factors = tuple(along[name] for name in domain.names if name in along)
-    made = after_the_tail(setting, [(Block(factors, Fraction(1), setting.measure, Limits(buckets.limits, setting.attribute)), 1.0)])
+    made = after_the_tail(
+        setting,
+        [
+            (
+                Block(
+                    factors, Fraction(1), setting.measure, Limits(buckets.limits, setting.attribute)
+                ),
+                1.0,
+            )
+        ],
+    )
     return Under(buckets, made, _deviation(made) / along[setting.attribute].weights)
 
 
 def measurable(setting: Setting) -> dict[int, Under]:
     """Return the buckets and measurements for every threshold that may be chosen."""
-    return {threshold: under(setting, threshold) for threshold in setting.edges[setting.candidates].tolist()}
+    return {
+        threshold: under(setting, threshold)
+        for threshold in setting.edges[setting.candidates].tolist()
+    }
 
 
 def group_chooser(setting: Setting, thresholds: Mapping[int, Under]) -> Chooser:
     """Return the function that chooses the threshold of least predicted error from noisy counts."""
     groups, sure = setting.plan.workload.products[0].rows, SURE * _deviation(tail_counts(setting))
-    noise = {threshold: float(np.sqrt((made.noise**2).sum())) for threshold, made in thresholds.items()}
-    return lambda counts: choose_group_threshold(setting.edges, counts, groups, noise.__getitem__, sure=sure)
+    noise = {
+        threshold: float(np.sqrt((made.noise**2).sum())) for threshold, made in thresholds.items()
+    }
+    return lambda counts: choose_group_threshold(
+        setting.edges, counts, groups, noise.__getitem__, sure=sure
+    )
 
 
-def sums_by_group(setting: Setting, thresholds: Mapping[int, Under], choose: Chooser, series: Series) -> Outcome:
+def sums_by_group(
+    setting: Setting, thresholds: Mapping[int, Under], choose: Chooser, series: Series
+) -> Outcome:
     """Choose the threshold, measure the buckets under it, and choose from the noisy sums which of them each group keeps."""
-    choice, observed = under_a_threshold(setting, series, choose, lambda threshold: thresholds[threshold].measurements)
+    choice, observed = under_a_threshold(
+        setting, series, choose, lambda threshold: thresholds[threshold].measurements
+    )
     values, noise = measured_by_group(observed[-1], setting.attribute)
     kept = thresholds[choice.threshold].buckets.kept(values.reshape(-1, len(noise)), noise)
     missing = kept.missing + kept.shares * choice.excess.sum()
@@ -369,22 +482,36 @@ def chooser(setting: Setting) -> Chooser:
         sums(setting, int(edges[-1]))
     gram, lost = asked_along(workload, setting.attribute)
     rows = Block((Factor((setting.attribute,), Identity(len(edges))),), Fraction(1))
-    unit, sure = _deviation(after_the_tail(setting, [(rows, 1.0)])), SURE * _deviation(tail_counts(setting))
+    unit, sure = (
+        _deviation(after_the_tail(setting, [(rows, 1.0)])),
+        SURE * _deviation(tail_counts(setting)),
+    )
     quick = noise_along(workload, setting.attribute, setting.noise.norm)
     known = {int(most): quick(np.minimum(edges, most)) for most in edges[cells]}
 
     def choose(counts: FloatArray) -> ThresholdChoice:
-        return choose_threshold(gram, edges, cells, counts, lambda limits: known[int(limits.max())], unit, lost=lost, law=TailLaw(sure))
+        return choose_threshold(
+            gram,
+            edges,
+            cells,
+            counts,
+            lambda limits: known[int(limits.max())],
+            unit,
+            lost=lost,
+            law=TailLaw(sure),
+        )
 
     return choose
 
 
 def sums(setting: Setting, threshold: int) -> Measurements:
     """Measure the sums under a threshold by the first of three strategies whose noise can be drawn exactly."""
-    # They are the best one for the weights of the workload; the best one for equal weights, because very unequal weights may need noise of
-    # extreme scales; and every cell by itself.
+    # They are the best one for the weights of the workload; the best one for equal weights, because
+    # very unequal weights may need noise of extreme scales; and every cell by itself.
     workload, limits = setting.plan.workload, np.minimum(setting.edges, threshold)
-    even = Workload(workload.domain, tuple(replace(product, weight=Fraction(1)) for product in workload))
+    even = Workload(
+        workload.domain, tuple(replace(product, weight=Fraction(1)) for product in workload)
+    )
     for asked in (workload, even):
         with suppress(InputError):
             strategy = limited_strategy(asked, setting.attribute, limits, setting.noise.norm)
@@ -394,15 +521,27 @@ def sums(setting: Setting, threshold: int) -> Measurements:
 
 def _every_cell(setting: Setting, limits: IntArray) -> Block:
     """Return the block of the sums of all cells of the attributes that are asked about."""
-    domain, asked = setting.plan.domain, {setting.attribute, *(name for product in setting.plan.workload for name in product.attributes)}
-    factors = tuple(Factor((name,), Identity(domain.kind(name).size)) for name in domain.names if name in asked)
+    domain, asked = (
+        setting.plan.domain,
+        {
+            setting.attribute,
+            *(name for product in setting.plan.workload for name in product.attributes),
+        },
+    )
+    factors = tuple(
+        Factor((name,), Identity(domain.kind(name).size)) for name in domain.names if name in asked
+    )
     return Block(factors, Fraction(1), setting.measure, Limits(limits, setting.attribute))
 
 
 def sums_of_cut_values(setting: Setting, choose: Chooser, series: Series) -> Outcome:
     """Choose the threshold, and measure the sums under it."""
-    choice, observed = under_a_threshold(setting, series, choose, lambda threshold: sums(setting, threshold))
-    intervals = [(start + 1, stop + 1) for start, stop in itertools.pairwise(setting.candidates.tolist())]
+    choice, observed = under_a_threshold(
+        setting, series, choose, lambda threshold: sums(setting, threshold)
+    )
+    intervals = [
+        (start + 1, stop + 1) for start, stop in itertools.pairwise(setting.candidates.tolist())
+    ]
     losses = [(start, stop, float(choice.excess[start:stop].sum())) for start, stop in intervals]
     finding = Cut(
         measure=setting.measure,
@@ -417,10 +556,19 @@ def sums_of_cut_values(setting: Setting, choose: Chooser, series: Series) -> Out
 def _way(workload: Workload, attribute: str) -> dict[str, Fraction]:
     """Return the share of the budget of each step for a workload; refuse what cannot be answered."""
     (names, *others) = {product.attributes for product in workload}
-    if not others and names == (attribute,) and workload.domain.kind(attribute).size <= MOST_SUM_CELLS:
+    if (
+        not others
+        and names == (attribute,)
+        and workload.domain.kind(attribute).size <= MOST_SUM_CELLS
+    ):
         return {"number": Fraction(1)}
     cells = all(queries == identity() for product in workload for queries in product.query_sets)
-    if not others and cells and attribute not in names and workload.products[0].rows <= _MOST_GROUPS:
+    if (
+        not others
+        and cells
+        and attribute not in names
+        and workload.products[0].rows <= _MOST_GROUPS
+    ):
         return {"tail": TAIL_SHARE, "groups": 1 - TAIL_SHARE}
     noise_along(workload, attribute, 1)  # refuses what could not be planned later
     return {"tail": TAIL_SHARE, "sums": 1 - TAIL_SHARE}
@@ -434,7 +582,9 @@ class TruncatedSums(Mechanism):
 
     def decides_along(self, workload: Workload) -> tuple[str, ...]:
         """Return the columns that are summed."""
-        columns = {workload.domain.measure(name).column for name in workload.measures if name is not None}
+        columns = {
+            workload.domain.measure(name).column for name in workload.measures if name is not None
+        }
         return tuple(name for name in workload.domain.names if name in columns)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:

@@ -1,11 +1,13 @@
 """Planners turn a workload into a strategy and never see data.
 
-A planner is a record (`Planner` in ``_strategy``) with a function from a `Task` to a `Strategy`. ``_tables`` decides which tables are
-measured with which weights, by the programme of ``_residual_algebra``; begin there with `identity`. ``_marginals`` measures tables of cells
-and of levels, ``_covering`` larger tables that contain the asked ones, ``_kronecker`` a fitted strategy along every attribute, ``_union``
-two tables for two parts of the questions, ``_tilted`` residual spaces by fitted rows. ``_papers`` has strategies of papers by name,
-``_own`` strategies of users, ``_together`` counts and sums measured together. ``_aware`` and ``_sums`` plan the public part of mechanisms
-that look at the data.
+A planner is a record (`Planner` in ``_strategy``) with a function from a `Task` to a `Strategy`.
+``_tables`` decides which tables are measured with which weights, by the programme of
+``_residual_algebra``; begin there with `identity`. ``_marginals`` measures tables of cells and of
+levels, ``_covering`` larger tables that contain the asked ones, ``_kronecker`` a fitted strategy
+along every attribute, ``_union`` two tables for two parts of the questions, ``_tilted`` residual
+spaces by fitted rows. ``_papers`` has strategies of papers by name, ``_own`` strategies of users,
+``_together`` counts and sums measured together. ``_aware`` and ``_sums`` plan the public part of
+mechanisms that look at the data.
 """
 
 from collections.abc import Mapping
@@ -57,7 +59,13 @@ from leastnoise._planner._sums import (
     limited_strategy,
     noise_along,
 )
-from leastnoise._planner._tables import IDENTITY, RESIDUAL, WORKLOAD, WORKLOAD_EVEN, reweighted_strategy
+from leastnoise._planner._tables import (
+    IDENTITY,
+    RESIDUAL,
+    WORKLOAD,
+    WORKLOAD_EVEN,
+    reweighted_strategy,
+)
 from leastnoise._planner._tilted import TILTED
 from leastnoise._planner._together import shared, together
 from leastnoise._planner._union import UNION

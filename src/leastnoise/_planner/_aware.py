@@ -1,13 +1,16 @@
 """What mechanisms that look at the data plan in public: strategies on buckets of cells, an adaptive grid, the tables of a model.
 
-Buckets of cells (DAWA's second stage along one attribute): the count of a bucket is spread evenly over its cells, so that a query asks for
-a share of every bucket. These queries are What = W T, with T_ci = 1 / length of bucket i for its cells c. Only What^T What = T^T W^T W T
-(k x k) is computed, some rows at a time. An adaptive grid (on the tree of halved blocks of two attributes): from noisy counts and public
-numbers follow how many blocks are measured first, and how they are divided and joined.
+Buckets of cells (DAWA's second stage along one attribute): the count of a bucket is spread evenly
+over its cells, so that a query asks for a share of every bucket. These queries are What = W T, with
+T_ci = 1 / length of bucket i for its cells c. Only What^T What = T^T W^T W T (k x k) is computed,
+some rows at a time. An adaptive grid (on the tree of halved blocks of two attributes): from noisy
+counts and public numbers follow how many blocks are measured first, and how they are divided and
+joined.
 
-The tables of a model: every attribute alone, then pairs of attributes on bins that hold half as many rows as their noise. Shares of the
-budget follow from sizes and from earlier noisy counts alone. For least squared error a table of n cells has a precision in proportion to
-n^(2/3) under either noise; 0.66 was as good an exponent as any on real tables.
+The tables of a model: every attribute alone, then pairs of attributes on bins that hold half as
+many rows as their noise. Shares of the budget follow from sizes and from earlier noisy counts
+alone. For least squared error a table of n cells has a precision in proportion to n^(2/3) under
+either noise; 0.66 was as good an exponent as any on real tables.
 
 Source: Li, Hay, Miklau, Wang, PVLDB 2014, definition 6 and section 4.3.
 """
@@ -56,22 +59,31 @@ def bucket_gram(gram: Gram, starts: IntArray) -> Gram:
     at_once = max(1, _AT_ONCE // gram.size)
     for first in range(0, len(starts), at_once):
         part = slice(first, first + at_once)
-        # The rows of T^T for some buckets, shape (buckets, cells): the share of each cell in the bucket.
-        shares = (np.repeat(np.arange(len(starts)), lengths) == np.arange(len(starts))[part, None]) / lengths[part, None]
+        # The rows of T^T for some buckets, shape (buckets, cells): the share of each cell in the
+        # bucket.
+        shares = (
+            np.repeat(np.arange(len(starts)), lengths) == np.arange(len(starts))[part, None]
+        ) / lengths[part, None]
         made[part] = np.add.reduceat(gram.rows(shares), starts, axis=1) / lengths
     return dense_gram((made + made.T) / 2, gram.queries)
 
 
-def difference_costs(asked: Gram, left: Sequence[IntArray], right: Sequence[IntArray]) -> list[FloatArray]:
+def difference_costs(
+    asked: Gram, left: Sequence[IntArray], right: Sequence[IntArray]
+) -> list[FloatArray]:
     """Return for each level and aligned block the total squared error that an error of one in the difference of its halves makes."""
     out = []
     for level, (before, behind) in enumerate(zip(left, right, strict=True)):
         width, real = 2 << level, (before > 0) & (behind > 0)
         # The error is spread evenly over the cells of each half; blocks of one half have none.
-        halves = np.stack([real / (2 * np.maximum(before, 1)), -(real / (2 * np.maximum(behind, 1)))], axis=1)
+        halves = np.stack(
+            [real / (2 * np.maximum(before, 1)), -(real / (2 * np.maximum(behind, 1)))], axis=1
+        )
         errors = np.repeat(halves.reshape(-1), width // 2)[: asked.size]
         cost = np.zeros(len(before))
-        cost[: -(-asked.size // width)] = run_sums(errors * asked.block_products(errors, width), width)
+        cost[: -(-asked.size // width)] = run_sums(
+            errors * asked.block_products(errors, width), width
+        )
         out.append(cost)
     return out
 
@@ -89,21 +101,26 @@ def _fitted(gram: Gram, norm: int) -> Fitted:
         return Fitted(Total(1))
     if not gram.diagonal().sum() > 0:  # queries of zeros
         return Fitted(Identity(k))
-    # The budget is already paid when this runs, so it must not fail: the fallback is to measure every bucket.
+    # The budget is already paid when this runs, so it must not fail: the fallback is to measure
+    # every bucket.
     with suppress(*_FAULTS):
         if norm == 1 and k <= _MOST_P_IDENTITY:
             diagonal, rows = fit_p_identity(gram).dyadic()
             return Fitted(DiagonalAndRows(diagonal, rows) if len(rows) else Identity(k))
         if norm == 2 and k <= _MOST_OPTIMUM:
             optimum = fit_gaussian_optimum(gram).factor
-            whole = np.vstack([optimum * math.sqrt(1 - _LEAST_WEIGHT**2), _LEAST_WEIGHT * np.eye(k)])
+            whole = np.vstack(
+                [optimum * math.sqrt(1 - _LEAST_WEIGHT**2), _LEAST_WEIGHT * np.eye(k)]
+            )
             return Fitted(Dense(to_dyadic(whole)))
     with suppress(*_FAULTS):
         tree = fit_level_tree(gram, norm)
         # Where a bucket is hardly measured, the error is an inexact difference of huge numbers.
         if math.isfinite(tree.rmse) and tree.scales[0].min() > 1e-6:
             floor = _LEAST_WEIGHT * max(float(scale.max()) for scale in tree.scales)
-            return tree_factor(k, tree.widths, [np.maximum(tree.scales[0], floor), *tree.scales[1:]])
+            return tree_factor(
+                k, tree.widths, [np.maximum(tree.scales[0], floor), *tree.scales[1:]]
+            )
     return Fitted(Identity(k))
 
 
@@ -112,12 +129,16 @@ def total_cost(asked: Gram) -> float:
     return float(asked.rows(np.ones((1, asked.size))).sum()) / asked.size**2
 
 
-def first_levels(costs: Sequence[float], total: float, norm: int) -> tuple[tuple[int, ...], FloatArray]:
+def first_levels(
+    costs: Sequence[float], total: float, norm: int
+) -> tuple[tuple[int, ...], FloatArray]:
     """Return the widths of blocks that are measured first, and the weight of each level of blocks.
 
-    The widest blocks are an eighth of all cells: a total or prefix sum that is added up from many blocks has the noise of all of them. The
-    levels between them and the cells are about equal steps apart, of at most 16 blocks to one. The weights are those of least error for the
-    given costs, times 1.3 a level: shrinkage removes noise from narrow blocks, so that wide ones deserve more of the budget.
+    The widest blocks are an eighth of all cells: a total or prefix sum that is added up from many
+    blocks has the noise of all of them. The levels between them and the cells are about equal steps
+    apart, of at most 16 blocks to one. The weights are those of least error for the given costs,
+    times 1.3 a level: shrinkage removes noise from narrow blocks, so that wide ones deserve more of
+    the budget.
     """
     from scipy.optimize import minimize
 
@@ -137,7 +158,10 @@ def first_levels(costs: Sequence[float], total: float, norm: int) -> tuple[tuple
             below = upward[-1] * 2 ** (high - low)
             upward.append(below * float(variance) / (below + float(variance)))
         indices = np.searchsorted(powers, np.arange(depth), side="right") - 1
-        parts = (costs[level] * 2 ** (level + 1 - powers[level_of]) * upward[level_of] for level, level_of in enumerate(indices.tolist()))
+        parts = (
+            costs[level] * 2 ** (level + 1 - powers[level_of]) * upward[level_of]
+            for level, level_of in enumerate(indices.tolist())
+        )
         return float(sum(parts) + total * 2 ** (depth - top) * upward[-1])
 
     minimum = minimize(
@@ -147,50 +171,76 @@ def first_levels(costs: Sequence[float], total: float, norm: int) -> tuple[tuple
         options={"maxfev": 600, "xatol": 1e-3, "fatol": 1e-6},
     ).x
     raised = weights_of(minimum) * (1.3 if norm == 1 else 1.3**0.75) ** np.arange(len(powers))
-    kept = [level_of for level_of in range(len(powers)) if level_of == 0 or raised[level_of] > 0.03 * raised.max()]
+    kept = [
+        level_of
+        for level_of in range(len(powers))
+        if level_of == 0 or raised[level_of] > 0.03 * raised.max()
+    ]
     weights = np.maximum(raised[kept], 0.03 * raised.max())
-    return tuple(2 ** powers[level_of] for level_of in kept), np.asarray(weights / (weights**norm).sum() ** (1 / norm))
+    return tuple(2 ** powers[level_of] for level_of in kept), np.asarray(
+        weights / (weights**norm).sum() ** (1 / norm)
+    )
 
 
 # The adaptive grid (docs/decisions/dawa.md). Costs and records are in units of 1 / epsilon.
 PLANE_TEST_SHARE, PLANE_FIRST_SHARE, GROUP_SHARE = Fraction(4, 100), Fraction(1, 4), Fraction(2, 5)
-_HARD = 0.6  # where the estimated number of buckets is above this share of the cells, nothing is joined
-_CLEAR = 1.2  # times the noise of the test: where this alone is above the share, the test cannot tell
+_HARD = (
+    0.6  # where the estimated number of buckets is above this share of the cells, nothing is joined
+)
+_CLEAR = (
+    1.2  # times the noise of the test: where this alone is above the share, the test cannot tell
+)
 _BUCKETS_A_BLOCK = 7
-_LEVELS, _NARROW_LEVELS = (4, 6), (7, 8)  # first round: 16 to 64 blocks; 128 or 256 where all queries are narrow
+_LEVELS, _NARROW_LEVELS = (
+    (4, 6),
+    (7, 8),
+)  # first round: 16 to 64 blocks; 128 or 256 where all queries are narrow
 _NARROW = 4  # cells of a narrow query at most
 _DEEP = 4  # halvings from which a part is measured in groups too
 _FINEST, _COARSEST = 2.0, 11.0  # records a part, in units of 1 / epsilon
 _LIGHT, _LIGHT_NARROW = 0.5, 2.0  # blocks that deserve no more parts together are joined
 
 
-def plane_regime(cost: Exact, epsilon: Exact, cells: int, *, narrow: bool = False) -> tuple[str, int]:
+def plane_regime(
+    cost: Exact, epsilon: Exact, cells: int, *, narrow: bool = False
+) -> tuple[str, int]:
     """Return "fixed", or "blocks" with the number of blocks of the first round, from the noisy least cost and public numbers alone."""
     buckets = float(Fraction(cost) * exact_positive("epsilon", epsilon))
     if max(buckets, _CLEAR / float(PLANE_TEST_SHARE)) > _HARD * cells:
         return "fixed", 0
     fewest, most = _NARROW_LEVELS if narrow else _LEVELS
-    return "blocks", int(2 ** min(max(math.floor(math.log2(max(buckets, 1.0) / _BUCKETS_A_BLOCK)), fewest), most))
+    return "blocks", int(
+        2 ** min(max(math.floor(math.log2(max(buckets, 1.0) / _BUCKETS_A_BLOCK)), fewest), most)
+    )
 
 
 def single_cells(asked: Sequence[tuple[float, tuple[Operator, Operator]]]) -> bool:
     """Return whether every query is of at most 4 cells."""
-    return all(math.prod(int((dense(operator) != 0).sum(axis=1).max()) for operator in both) <= _NARROW for _, both in asked)
+    return all(
+        math.prod(int((dense(operator) != 0).sum(axis=1).max()) for operator in both) <= _NARROW
+        for _, both in asked
+    )
 
 
 def records_a_part(buckets: float, records: float) -> float:
     """Return how many records a part of the second round should hold, in units of its noise.
 
-    Where no cell stands out of the noise, the cost of a partition is near the number of records, and parts may be large. Where records lie
-    in few heavy cells the cost is far below it, and parts must be small.
+    Where no cell stands out of the noise, the cost of a partition is near the number of records,
+    and parts may be large. Where records lie in few heavy cells the cost is far below it, and parts
+    must be small.
     """
     least = 4 / float(PLANE_TEST_SHARE)
-    return min(max(_COARSEST * (max(buckets, least) / max(records, least)) ** 1.5, _FINEST), _COARSEST)
+    return min(
+        max(_COARSEST * (max(buckets, least) / max(records, least)) ** 1.5, _FINEST), _COARSEST
+    )
 
 
 def first_level(tree: BlockTree, blocks: int) -> int:
     """Return the first level of a tree with at least so many blocks, or its last level."""
-    return next((level for level, starts in enumerate(tree.starts) if len(starts) >= blocks), len(tree.starts) - 1)
+    return next(
+        (level for level, starts in enumerate(tree.starts) if len(starts) >= blocks),
+        len(tree.starts) - 1,
+    )
 
 
 def divided(
@@ -198,17 +248,22 @@ def divided(
 ) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
     """Return the starts of the parts that the second round measures, and of their groups, and for both which are of deep blocks.
 
-    A block of the level ``base`` is halved until each part has at most 1 / ``rate`` records by its noisy count; light blocks are joined.
+    A block of the level ``base`` is halved until each part has at most 1 / ``rate`` records by its
+    noisy count; light blocks are joined.
     """
     shares, starts = np.asarray(counts * float(rate), dtype=np.float64), tree.starts[base]
     first = _joined(tree, base, shares, _LIGHT_NARROW if narrow else _LIGHT)
     deserved = np.maximum(counts, 1) * float(rate)
     deserved[np.bincount(first)[first] > 1] = 1.0
     depth = np.clip(np.ceil(np.log2(deserved)), 0, len(tree.starts) - 1 - base).astype(np.int64)
-    # Groups help queries of many cells; queries of few have the least error if each part has all of the round.
+    # Groups help queries of many cells; queries of few have the least error if each part has all of
+    # the round.
     many = (depth >= (len(tree.starts) if narrow else _DEEP)).astype(np.int64)
     inner = starts[first != np.arange(len(starts))]
-    layers = tuple(np.setdiff1d(_refined(tree, base, most), inner, assume_unique=True) for most in (depth, depth // 2))
+    layers = tuple(
+        np.setdiff1d(_refined(tree, base, most), inner, assume_unique=True)
+        for most in (depth, depth // 2)
+    )
     parts, groups = (many[np.searchsorted(starts, layer, side="right") - 1] for layer in layers)
     return (layers[0], layers[1]), (parts, groups)
 
@@ -236,7 +291,9 @@ def _refined(tree: BlockTree, base: int, depth: IntArray) -> IntArray:
 
 
 _EXPONENT = 0.66
-_HELD = 0.5  # rows of an average binned cell, relative to the noise; 1.0 is 1% better on real tables and 1.3 times worse on chains
+# rows of an average binned cell, relative to the noise; 1.0 is 1% better on real tables and 1.3
+# times worse on chains
+_HELD = 0.5
 _ROUNDS = 3
 
 
@@ -273,7 +330,11 @@ def table_bins(parts: Sequence[FloatArray], share: float) -> tuple[IntArray, ...
 
 
 def binned_tables(
-    shares: Mapping[str, FloatArray], tables: Mapping[tuple[str, ...], float], total: float, std: float, norm: int
+    shares: Mapping[str, FloatArray],
+    tables: Mapping[tuple[str, ...], float],
+    total: float,
+    std: float,
+    norm: int,
 ) -> dict[tuple[str, ...], tuple[float, tuple[IntArray, ...]]]:
     """Return the relative precision and the bins of every table.
 
@@ -282,13 +343,23 @@ def binned_tables(
         tables: attributes of each table, and its importance.
         total: estimated number of rows.
         std: standard deviation of the noise of a table that gets the whole budget.
-        norm: 1 under Laplace noise, where precisions add up to the budget; 2 under Gaussian noise, where their squares do.
+        norm: 1 under Laplace noise, where precisions add up to the budget; 2 under Gaussian noise,
+            where their squares do.
     """
     relative = last = np.ones(len(tables))
     made: list[tuple[IntArray, ...]] = []
     for _ in range(_ROUNDS + 1):
         noise = std * (relative**norm).sum() ** (1 / norm) / relative
         held = _HELD * noise / np.maximum(total, noise)
-        made = [table_bins([shares[name] for name in names], float(share)) for names, share in zip(tables, held, strict=True)]
-        last, relative = relative, precisions([math.prod(map(len, starts)) for starts in made], list(tables.values()))
-    return {names: (float(precision), starts) for names, precision, starts in zip(tables, last, made, strict=True)}
+        made = [
+            table_bins([shares[name] for name in names], float(share))
+            for names, share in zip(tables, held, strict=True)
+        ]
+        last, relative = (
+            relative,
+            precisions([math.prod(map(len, starts)) for starts in made], list(tables.values())),
+        )
+    return {
+        names: (float(precision), starts)
+        for names, precision, starts in zip(tables, last, made, strict=True)
+    }

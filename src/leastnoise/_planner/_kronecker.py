@@ -1,9 +1,10 @@
 """A strategy along every attribute, fitted one after the other, and the best weights of the tables they are measured in.
 
-With the strategies of all other attributes fixed, the error of a product table is a weighted sum of traces along one attribute, so that
-attribute's strategy is fitted to the weighted sum of its Gram matrices (block descent). Then the programme of ``_tables`` decides which
-tables, the asked ones or the joint one, are measured with what weight: one big product, split budgets and weighted marginals are its
-special cases.
+With the strategies of all other attributes fixed, the error of a product table is a weighted sum of
+traces along one attribute, so that attribute's strategy is fitted to the weighted sum of its Gram
+matrices (block descent). Then the programme of ``_tables`` decides which tables, the asked ones or
+the joint one, are measured with what weight: one big product, split budgets and weighted marginals
+are its special cases.
 
 Source: OPT_kron and OPT_plus of McKenna et al. (PVLDB 2018), here with recovery across tables.
 """
@@ -61,18 +62,30 @@ def kronecker(name: str, fit: Fit, task: Task, first: Fit | None = None) -> Stra
     """Fit a strategy along every attribute that is asked about by more than its cells, for the counts and for each measure separately."""
     workload = task.workload
     if not workload.beyond_cells:
-        raise NotApplicable("along every attribute only cells are asked for, which marginals answer with the least error")
-    parts = [Workload(workload.domain, tuple(workload.of(measure))) for measure in workload.measures]
+        raise NotApplicable(
+            "along every attribute only cells are asked for, which marginals answer with the "
+            "least error"
+        )
+    parts = [
+        Workload(workload.domain, tuple(workload.of(measure))) for measure in workload.measures
+    ]
     strategies = [_of_part(name, fit, replace(task, workload=part), first) for part in parts]
     if len(strategies) == 1:
         return strategies[0]
-    # Counts and sums share only the budget: with a share s of it each has the error E / s^(root - 1), so E^(1 / root) is the best share.
+    # Counts and sums share only the budget: with a share s of it each has the error E / s^(root -
+    # 1), so E^(1 / root) is the best share.
     root = 3 if task.norm == 1 else 2
     shares = [strategy.error ** (1 / root) for strategy in strategies]
     weighed: list[tuple[Block, float]] = []
     for strategy, share in zip(strategies, shares, strict=True):
-        spent = sum((weight * block_norm(workload.domain, block, task.norm)) ** task.norm for block, weight in strategy.blocks)
-        weighed += [(block, weight * (share / spent) ** (1 / task.norm)) for block, weight in strategy.blocks]
+        spent = sum(
+            (weight * block_norm(workload.domain, block, task.norm)) ** task.norm
+            for block, weight in strategy.blocks
+        )
+        weighed += [
+            (block, weight * (share / spent) ** (1 / task.norm))
+            for block, weight in strategy.blocks
+        ]
     return Strategy(name, tuple(weighed), error=sum(shares) ** root)
 
 
@@ -88,32 +101,47 @@ def _of_part(name: str, fit: Fit, task: Task, first: Fit | None) -> Strategy:
     along: dict[str, Factor] = {}
     bounds: dict[str, float] = {}
     fitted_by: dict[str, tuple[Fit, FloatArray]] = {}
-    # Coefficients along all attributes of a table are multiplied, also by the values of a measure, and sums of 2^32 rows stay below 2^62.
+    # Coefficients along all attributes of a table are multiplied, also by the values of a measure,
+    # and sums of 2^32 rows stay below 2^62.
     room = _MOST_BITS - (workload.domain.largest_value(measure) - 1).bit_length()
     bits = max(1, min(20, room // max(1, len(attributes))))
     for left in reversed(range(_sweeps(workload))):
         for attribute in attributes:
             now, asked = first if first and left else fit, _asked(workload, attribute, along, norm)
-            shares = np.array([weight for weight, _ in asked]) / math.fsum(weight for weight, _ in asked)
+            shares = np.array([weight for weight, _ in asked]) / math.fsum(
+                weight for weight, _ in asked
+            )
             if attribute in along and (
-                over() or (fitted_by[attribute][0] is now and np.allclose(shares, fitted_by[attribute][1], rtol=_ALIKE))
+                over()
+                or (
+                    fitted_by[attribute][0] is now
+                    and np.allclose(shares, fitted_by[attribute][1], rtol=_ALIKE)
+                )
             ):
                 continue
             if along:
                 go_on()
             fitting = fitted_to(now, asked, norm, bits)
-            along[attribute], bounds[attribute], fitted_by[attribute] = fitting.factor(attribute), fitting.bound, (now, shares)
+            along[attribute], bounds[attribute], fitted_by[attribute] = (
+                fitting.factor(attribute),
+                fitting.bound,
+                (now, shares),
+            )
     tables = with_joint(workload, along)
     bound = _certificate(workload, bounds)
     proposed = weighted_strategy(name, workload, along, tables, norm, privacy=task.privacy)
     if bound > 0:
         proposed = replace(proposed, details={"unit_bound": bound})
     if norm == 1 and len(tables[measure]) > 2:
-        proposed = min(proposed, designed_strategy(name, workload, along), key=lambda strategy: strategy.error)
+        proposed = min(
+            proposed, designed_strategy(name, workload, along), key=lambda strategy: strategy.error
+        )
     return proposed
 
 
-def _asked(workload: Workload, attribute: str, along: Mapping[str, Factor], norm: int) -> list[tuple[float, Operator]]:
+def _asked(
+    workload: Workload, attribute: str, along: Mapping[str, Factor], norm: int
+) -> list[tuple[float, Operator]]:
     """Return the queries along an attribute, each weighted by the variance that the strategies along the other attributes have for it."""
     merged: dict[QuerySet, float] = {}
     for product in workload:
@@ -121,13 +149,24 @@ def _asked(workload: Workload, attribute: str, along: Mapping[str, Factor], norm
             continue
         importance = product.importance
         for name, operator in zip(product.attributes, product.operators, strict=True):
-            if name != attribute:  # scaled to privacy cost 1, as the coefficients of strategies may be of any size
+            if (
+                name != attribute
+            ):  # scaled to privacy cost 1, as the coefficients of strategies may be of any size
                 factor = factor_along(workload.domain, name, along)
-                importance *= basis(factor).total_variance(operator) * block_norm(workload.domain, Block((factor,), Fraction(1)), norm) ** 2
+                importance *= (
+                    basis(factor).total_variance(operator)
+                    * block_norm(workload.domain, Block((factor,), Fraction(1)), norm) ** 2
+                )
         asked = product.query_sets[product.attributes.index(attribute)]
         merged[asked] = merged.get(asked, 0.0) + importance
-    if len(merged) == 1 and len(workload.products) == 1 and len(workload.products[0].attributes) > 1:
-        merged = dict.fromkeys(merged, 1.0)  # the weight of a single product would only scale the bound
+    if (
+        len(merged) == 1
+        and len(workload.products) == 1
+        and len(workload.products[0].attributes) > 1
+    ):
+        merged = dict.fromkeys(
+            merged, 1.0
+        )  # the weight of a single product would only scale the bound
     kind = workload.domain.kind(attribute)
     return [(weight, asked.operator(attribute, kind)) for asked, weight in merged.items()]
 
@@ -135,8 +174,9 @@ def _asked(workload: Workload, attribute: str, along: Mapping[str, Factor], norm
 def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
     """Return a lower bound on the error of any Gaussian strategy at unit noise from the bounds of the attributes, or 0 where there is none.
 
-    Where all is asked along one attribute, its bound is that of the workload. For one product the Kronecker product of the attributes' dual
-    solutions is a dual solution, so the bounds are multiplied; the bound of cells alone is their number.
+    Where all is asked along one attribute, its bound is that of the workload. For one product the
+    Kronecker product of the attributes' dual solutions is a dual solution, so the bounds are
+    multiplied; the bound of cells alone is their number.
     """
     asked = {product.attributes for product in workload}
     if any(product.measure is not None for product in workload):
@@ -146,14 +186,23 @@ def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
     if len(workload.products) > 1:
         return 0.0
     product = workload.products[0]
-    return product.importance * math.prod(bounds.get(name, float(workload.domain.kind(name).size)) for name in product.attributes)
+    return product.importance * math.prod(
+        bounds.get(name, float(workload.domain.kind(name).size)) for name in product.attributes
+    )
 
 
 def _p_identity(task: Task) -> Strategy:
     """Fit p-Identity along every attribute, with as many steps as the estimates leave time for, most of them in the last sweep."""
-    least, most = (seconds(task.workload, 1) for seconds in (P_IDENTITY.least_seconds, P_IDENTITY.most_seconds))
+    least, most = (
+        seconds(task.workload, 1) for seconds in (P_IDENTITY.least_seconds, P_IDENTITY.most_seconds)
+    )
     effort = min(1.0, max(LEAST_EFFORT, (task.seconds - least) / max(most - least, LEAST_EFFORT)))
-    return kronecker("p_identity", partial(p_identity, effort=effort), task, partial(p_identity, effort=LEAST_EFFORT))
+    return kronecker(
+        "p_identity",
+        partial(p_identity, effort=effort),
+        task,
+        partial(p_identity, effort=LEAST_EFFORT),
+    )
 
 
 def _p_identity_whole(line: Line) -> float:
@@ -166,17 +215,25 @@ def _optimum_step(line: Line) -> float:
     """Estimate the CPU seconds of a step; it is fast for one structured query set, whose eigenvectors are those of a tridiagonal matrix."""
     if line.cells > MOST_DENSE:
         return 0.0
-    return 0.005 + (0.1 * (line.cells / 1024) ** 2.5 if line.structured and line.one_set else 0.44 * (line.cells / 1024) ** 3)
+    return 0.005 + (
+        0.1 * (line.cells / 1024) ** 2.5
+        if line.structured and line.one_set
+        else 0.44 * (line.cells / 1024) ** 3
+    )
 
 
 def joint_design_seconds(workload: Workload) -> float:
     """Estimate the CPU seconds of the choice of tables under Laplace noise; 0 where no measure has several."""
-    return design_seconds(workload) if any(len(sets) > 1 for sets in workload.tables.values()) else 0.0
+    return (
+        design_seconds(workload) if any(len(sets) > 1 for sets in workload.tables.values()) else 0.0
+    )
 
 
 def _chain_seconds(workload: Workload) -> float:
     """Estimate the CPU seconds of the chains of levels that are compared under Laplace noise, and of the choice of tables."""
-    return joint_design_seconds(workload) + 0.2 * sum(line.fits * (line.cells / 2**14) ** 0.5 for line in lines(workload).values())
+    return joint_design_seconds(workload) + 0.2 * sum(
+        line.fits * (line.cells / 2**14) ** 0.5 for line in lines(workload).values()
+    )
 
 
 HIERARCHY = Planner(
@@ -189,7 +246,11 @@ HIERARCHY = Planner(
     likely=lambda _: 1 / 2,
 )
 _HAAR_SECONDS = each_attribute(
-    lambda line: 0.01 + 0.26 * (line.cells / 1024) ** 2 + 0.11 * (line.cells / 1024) ** 3 if line.cells <= MOST_DENSE else 0.0
+    lambda line: (
+        0.01 + 0.26 * (line.cells / 1024) ** 2 + 0.11 * (line.cells / 1024) ** 3
+        if line.cells <= MOST_DENSE
+        else 0.0
+    )
 )
 HAAR = Planner(
     name="haar",
@@ -209,7 +270,9 @@ LEVEL_TREE = Planner(
     propose=partial(kronecker, "level_tree", level_tree),
     measures="a hierarchy with the best weight for every level",
     made_for="ranges, to millions of cells",
-    seconds=each_attribute(lambda line: 0.06 * min(1.0, line.cells / 64) + 0.2 * (line.cells / 2**14) ** 0.5),
+    seconds=each_attribute(
+        lambda line: 0.06 * min(1.0, line.cells / 64) + 0.2 * (line.cells / 2**14) ** 0.5
+    ),
     laplace=_chain_seconds,
     likely=lambda _: 1 / 2,
     reference=lambda _: True,
@@ -217,7 +280,8 @@ LEVEL_TREE = Planner(
 TOEPLITZ_ROOT = Planner(
     name="toeplitz_root",
     propose=partial(kronecker, "toeplitz_root", square_root),
-    measures="the square root of the prefix sums: every cell and those before it, the nearer the heavier",
+    measures="the square root of the prefix sums: every cell and those before it, the nearer the "
+    "heavier",
     made_for="prefix sums and ranges under Gaussian noise, to millions of cells",
     norms=(2,),
     instead="the root is made for Gaussian noise; for pure differential privacy choose p_identity",
@@ -229,9 +293,14 @@ EIGEN_DESIGN = Planner(
     measures="weighted eigenvectors of the workload",
     made_for="Gaussian noise",
     limits="attributes of 1024 cells",
-    seconds=each_attribute(lambda line: 0.02 + 1.7 * (line.cells / 1024) ** 3 if line.cells <= 1024 else 0.0),
+    seconds=each_attribute(
+        lambda line: 0.02 + 1.7 * (line.cells / 1024) ** 3 if line.cells <= 1024 else 0.0
+    ),
     laplace=lambda workload: (
-        joint_design_seconds(workload) + 0.3 * _sweeps(workload) * sum(size / 16 for size in cells_along(workload).values() if size <= 16)
+        joint_design_seconds(workload)
+        + 0.3
+        * _sweeps(workload)
+        * sum(size / 16 for size in cells_along(workload).values() if size <= 16)
     ),
     likely=lambda _: 1 / 8,
 )
@@ -241,13 +310,16 @@ P_IDENTITY = Planner(
     measures="every cell and a few weighted sums, found by descent",
     made_for="any queries along an attribute under Laplace noise",
     norms=(1,),
-    instead="p-Identity is made for pure differential privacy; for Gaussian noise gaussian_optimum is never worse",
+    instead="p-Identity is made for pure differential privacy; for Gaussian noise "
+    "gaussian_optimum is never worse",
     seconds=each_attribute(
         lambda line: 1.4 * p_identity_seconds(line.cells, in_line=line.structured)[0]
     ),  # of starts that are compared, and of the first steps
     most=each_attribute(_p_identity_whole),
     laplace=joint_design_seconds,
-    step=each_attribute(lambda line: 12.5 * (line.cells / 2**14) ** 2.5),  # the inverse of one bell for every 18 cells
+    step=each_attribute(
+        lambda line: 12.5 * (line.cells / 2**14) ** 2.5
+    ),  # the inverse of one bell for every 18 cells
     reference=searched,
     likely=lambda workload: 4 if len(workload.beyond_cells) == 1 else 1,
 )
@@ -257,7 +329,8 @@ P_IDENTITY_BLOCKS = Planner(
     measures="p-Identity within blocks of cells, the same in each, and over the blocks' sums",
     made_for="prefix sums and ranges under Laplace noise, to millions of cells",
     norms=(1,),
-    instead="p-Identity is made for pure differential privacy; choose toeplitz_root for Gaussian noise",
+    instead="p-Identity is made for pure differential privacy; choose toeplitz_root for Gaussian "
+    "noise",
     limits="attributes of 2^22 cells",
     seconds=each_attribute(lambda line: 0.02 + 0.5 * min(4.0, line.cells / 2**16)),
     laplace=joint_design_seconds,
@@ -271,7 +344,8 @@ GAUSSIAN_OPTIMUM = Planner(
     measures="the optimum over all strategies along an attribute, with a certificate",
     made_for="any queries along an attribute under Gaussian noise",
     norms=(2,),
-    instead="the Gaussian optimum is made for Gaussian noise; for pure differential privacy choose p_identity",
+    instead="the Gaussian optimum is made for Gaussian noise; for pure differential privacy "
+    "choose p_identity",
     limits="attributes of 4096 cells",
     seconds=each_attribute(lambda line: 4 * _optimum_step(line)),
     step=each_attribute(_optimum_step),

@@ -1,7 +1,8 @@
 """Strategies that users give: per attribute an array, queries or an operator, or a function from the task to these.
 
-Such a strategy is planned like the families: cells along every other attribute, the best weights of the tables, exact scales, and the error
-of what is really measured. Real coefficients are scaled to norm 1 and rounded to a dyadic grid, as those of the families are.
+Such a strategy is planned like the families: cells along every other attribute, the best weights of
+the tables, exact scales, and the error of what is really measured. Real coefficients are scaled to
+norm 1 and rounded to a dyadic grid, as those of the families are.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from leastnoise._check import InputError, LeastNoiseError, quoted, refuse
-from leastnoise._families import MOST_DENSE, Undetermined, column_norm, first_cells, on_runs, to_dyadic
+from leastnoise._families import (
+    MOST_DENSE,
+    Undetermined,
+    column_norm,
+    first_cells,
+    on_runs,
+    to_dyadic,
+)
 from leastnoise._linop import Coarse, Dense, Operator, apply
 from leastnoise._measurements import Block, Factor
 from leastnoise._planner._strategy import Planner, Strategy, Task
@@ -20,12 +28,15 @@ from leastnoise._planner._tables import factor_along, joint_table, weighted_stra
 from leastnoise._workload import QuerySet, query_set
 
 OWN = "own"
-_MOST_BITS = 29  # of the attributes of a table together: a sum of 2^32 rows times them must stay below 2^62
+_MOST_BITS = (
+    29  # of the attributes of a table together: a sum of 2^32 rows times them must stay below 2^62
+)
 Own: TypeAlias = Any
 """An array or an operator along the only attribute asked about; a mapping from attributes to arrays, operators or query sets; or a function
 from a `Task` to one of these, or to a `Strategy`."""
 _ALLOWED = (
-    "'auto', a name, an array of numbers (queries x cells), a mapping from attributes to arrays or query sets, or a function of the task "
+    "'auto', a name, an array of numbers (queries x cells), a mapping from attributes to arrays "
+    "or query sets, or a function of the task "
     "that returns one of these"
 )
 
@@ -34,7 +45,12 @@ def own_planner(given: Own) -> Planner:
     """Return the planner of a strategy that was given in place of a name; a function is called once for each kind of noise."""
     if given is None or isinstance(given, (str, bool, int, float)):
         raise refuse("strategy", given, _ALLOWED)
-    return Planner(name=OWN, propose=lambda task: _proposed(given, task), measures="what was given", made_for="a strategy of one's own")
+    return Planner(
+        name=OWN,
+        propose=lambda task: _proposed(given, task),
+        measures="what was given",
+        made_for="a strategy of one's own",
+    )
 
 
 def _proposed(given: Own, task: Task) -> Strategy:
@@ -47,34 +63,54 @@ def _proposed(given: Own, task: Task) -> Strategy:
             raise
         except Exception as error:
             raise InputError(
-                f"The function given as strategy failed: {type(error).__name__}: {error}. It is called with one argument, the task, and "
-                "must return an array of numbers (queries x cells), or a mapping from attributes to these."
+                f"The function given as strategy failed: {type(error).__name__}: {error}. It is "
+                "called with one argument, the task, and "
+                "must return an array of numbers (queries x cells), or a mapping from attributes "
+                "to these."
             ) from error
     if isinstance(known, Strategy):
         return replace(known, name=OWN)
     if not isinstance(known, Mapping):
         if len(names) != 1:
             listed = ", ".join(names) or "none"
-            raise refuse("strategy", f"one array for {len(names)} attributes ({listed})", "a mapping from attributes to arrays")
+            raise refuse(
+                "strategy",
+                f"one array for {len(names)} attributes ({listed})",
+                "a mapping from attributes to arrays",
+            )
         known = {names[0]: known}
     for name in known:
         if name not in names:
-            raise refuse("an attribute of the strategy", name, "one that is asked about: " + (", ".join(names) or "there is none"))
+            raise refuse(
+                "an attribute of the strategy",
+                name,
+                "one that is asked about: " + (", ".join(names) or "there is none"),
+            )
     if not known:
         raise refuse("strategy", "an empty mapping", _ALLOWED)
     bits = min(20, _MOST_BITS // len(known))
-    return _weighted(task, {name: Factor((name,), _operator(task, name, value, bits)) for name, value in known.items()})
+    return _weighted(
+        task,
+        {
+            name: Factor((name,), _operator(task, name, value, bits))
+            for name, value in known.items()
+        },
+    )
 
 
 def _weighted(task: Task, along: Mapping[str, Factor]) -> Strategy:
     """Return the asked tables and the joint one with their best weights; the joint one alone where they do not determine all cells."""
     workload, domain = task.workload, task.workload.domain
     try:
-        return weighted_strategy(OWN, workload, along, with_joint(workload, along), task.norm, privacy=task.privacy)
+        return weighted_strategy(
+            OWN, workload, along, with_joint(workload, along), task.norm, privacy=task.privacy
+        )
     except Undetermined:
         blocks = []
         for measure in workload.measures:
-            factors = tuple(factor_along(domain, name, along) for name in joint_table(workload, measure))
+            factors = tuple(
+                factor_along(domain, name, along) for name in joint_table(workload, measure)
+            )
             blocks.append((Block(factors, Fraction(1), measure), 1 / domain.largest_value(measure)))
         return Strategy(OWN, tuple(blocks))
 
@@ -87,10 +123,16 @@ def _operator(task: Task, name: str, value: Any, bits: int) -> Operator:
     elif not _is_operator(value):
         value = _matrix(name, value, task.norm, bits)
     if value.size != kind.size:
-        raise refuse(f"the strategy along {name}", f"{value.rows} x {value.size}", f"{kind.size} columns, one a cell")
+        raise refuse(
+            f"the strategy along {name}",
+            f"{value.rows} x {value.size}",
+            f"{kind.size} columns, one a cell",
+        )
     if value.size <= MOST_DENSE or len(starts := first_cells(value)) == value.size:
         return value
-    return Coarse(on_runs(value, starts), starts, value.size)  # the same queries, over runs of cells that none of them distinguishes
+    return Coarse(
+        on_runs(value, starts), starts, value.size
+    )  # the same queries, over runs of cells that none of them distinguishes
 
 
 def _matrix(name: str, value: object, norm: int, bits: int) -> Operator:
@@ -98,19 +140,43 @@ def _matrix(name: str, value: object, norm: int, bits: int) -> Operator:
     try:
         array = np.asarray(value)
     except ValueError:  # rows of different lengths
-        raise refuse(f"the strategy along {name}", "rows of different lengths", "an array (queries x cells)") from None
+        raise refuse(
+            f"the strategy along {name}", "rows of different lengths", "an array (queries x cells)"
+        ) from None
     if array.ndim != 2 or array.size == 0 or array.dtype.kind not in "iufb":
-        got = f"{array.dtype} of shape {array.shape}" if array.dtype.kind in "iufb" else f"{type(value).__name__} {quoted(value)}"
-        raise refuse(f"the strategy along {name}", got, "an array of numbers (queries x cells), an operator or a query set")
+        got = (
+            f"{array.dtype} of shape {array.shape}"
+            if array.dtype.kind in "iufb"
+            else f"{type(value).__name__} {quoted(value)}"
+        )
+        raise refuse(
+            f"the strategy along {name}",
+            got,
+            "an array of numbers (queries x cells), an operator or a query set",
+        )
     if not array.any():
-        raise InputError(f"The strategy along {name} measures nothing: every coefficient is 0. Give at least one query.")
+        raise InputError(
+            f"The strategy along {name} measures nothing: every coefficient is 0. Give at least "
+            "one query."
+        )
     if array.dtype.kind == "f":
         if not np.isfinite(array).all():
-            raise refuse(f"the strategy along {name}", "a number that is not finite", "finite numbers")
+            raise refuse(
+                f"the strategy along {name}", "a number that is not finite", "finite numbers"
+            )
         whole = np.array_equal(array, np.rint(array)) and np.abs(array).max() < 2**53
-        array = array.astype(np.int64) if whole else to_dyadic(array / column_norm(array, norm), bits)
-    starts, size = np.append(0, 1 + np.flatnonzero((array[:, 1:] != array[:, :-1]).any(axis=0))), array.shape[1]
-    return Dense(array) if size <= MOST_DENSE or len(starts) == size else Coarse(Dense(array[:, starts]), starts, size)
+        array = (
+            array.astype(np.int64) if whole else to_dyadic(array / column_norm(array, norm), bits)
+        )
+    starts, size = (
+        np.append(0, 1 + np.flatnonzero((array[:, 1:] != array[:, :-1]).any(axis=0))),
+        array.shape[1],
+    )
+    return (
+        Dense(array)
+        if size <= MOST_DENSE or len(starts) == size
+        else Coarse(Dense(array[:, starts]), starts, size)
+    )
 
 
 def _is_operator(value: object) -> bool:

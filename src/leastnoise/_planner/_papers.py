@@ -1,13 +1,17 @@
 """Strategies of papers, by name.
 
-``cuboids``: greedily chosen tables from which all asked ones are added up, strategies C and C+ of Cormode et al. (arXiv 1207.6096).
+``cuboids``: greedily chosen tables from which all asked ones are added up, strategies C and C+ of
+Cormode et al. (arXiv 1207.6096).
 
-``fourier``: the Fourier coefficients of the asked marginals, their strategies F and F+ (section 4), in the binary coding of the paper. An
-attribute of n cells is coded on m = ceil(log2 n) bits, and its coefficients are the sums of its cells with the 2^m - 1 non-constant signs
-(Walsh functions), +1 and -1. The coefficients on a set tau of attributes are the products of such signs along tau, summed over all others.
-All of them have the same part in the asked tables, so they share a weight; for every set it is in closed form.
+``fourier``: the Fourier coefficients of the asked marginals, their strategies F and F+ (section 4),
+in the binary coding of the paper. An attribute of n cells is coded on m = ceil(log2 n) bits, and
+its coefficients are the sums of its cells with the 2^m - 1 non-constant signs (Walsh functions), +1
+and -1. The coefficients on a set tau of attributes are the products of such signs along tau, summed
+over all others. All of them have the same part in the asked tables, so they share a weight; for
+every set it is in closed form.
 
-``residual_max``: as ``residual``, with the largest variance of a cell least instead of the sum (ResidualPlanner, arXiv 2305.08175).
+``residual_max``: as ``residual``, with the largest variance of a cell least instead of the sum
+(ResidualPlanner, arXiv 2305.08175).
 """
 
 import math
@@ -46,7 +50,8 @@ _GAP, _STEPS = 1e-6, 5000  # of the largest variance over its bound
 def cuboids(task: Task, *, even: bool = False) -> Strategy:
     """Measure a few tables, chosen greedily so that the largest variance of an asked cell is small; the budget split in closed form.
 
-    Source: Ding et al. (SIGMOD 2011), problem BMAX; the strategies C (``even``) and C+ of Cormode et al. (arXiv 1207.6096), here with
+    Source: Ding et al. (SIGMOD 2011), problem BMAX; the strategies C (``even``) and C+ of Cormode
+        et al. (arXiv 1207.6096), here with
     recovery by least squares.
     """
     workload, norm, domain = task.workload, task.norm, task.workload.domain
@@ -56,7 +61,8 @@ def cuboids(task: Task, *, even: bool = False) -> Strategy:
     for measure in workload.measures:
         targets: dict[AttributeSet, float] = {}
         for product in workload.of(measure):
-            # The squared error that unit noise on each cell of the table adds to all queries about it, over its cells.
+            # The squared error that unit noise on each cell of the table adds to all queries about
+            # it, over its cells.
             share = np.prod([gram_diagonal(operator).mean() for operator in product.operators])
             key = tuple(positions[name] for name in product.attributes)
             targets[key] = targets.get(key, 0.0) + product.importance * float(share)
@@ -68,10 +74,25 @@ def cuboids(task: Task, *, even: bool = False) -> Strategy:
             factors = (factor_along(domain, domain.names[at], {}) for at in table)
             blocks.append(checked(Block(tuple(factors), Fraction(1), measure)))
         errors += cover_errors(domain.shape, targets, cover).tolist()
-    return _split("cuboids", blocks, errors, [block_norm(domain, block, norm) for block in blocks], norm, even=even)
+    return _split(
+        "cuboids",
+        blocks,
+        errors,
+        [block_norm(domain, block, norm) for block in blocks],
+        norm,
+        even=even,
+    )
 
 
-def _split(name: str, blocks: Sequence[Block], errors: Sequence[float], norms: Sequence[float], norm: int, *, even: bool) -> Strategy:
+def _split(
+    name: str,
+    blocks: Sequence[Block],
+    errors: Sequence[float],
+    norms: Sequence[float],
+    norm: int,
+    *,
+    even: bool,
+) -> Strategy:
     """Return tables with the best split of the budget without recovery by least squares, or (``even``) with equal noise."""
     weights = [1.0] * len(blocks) if even else grouped_budgets(errors, norms, norm).theta.tolist()
     return Strategy(f"{name}_even" if even else name, tuple(zip(blocks, weights, strict=True)))
@@ -80,14 +101,19 @@ def _split(name: str, blocks: Sequence[Block], errors: Sequence[float], norms: S
 CUBOIDS = Planner(
     name="cuboids",
     propose=cuboids,
-    measures="greedily chosen tables from which all asked ones are added up (Ding et al., the largest variance kept small), "
+    measures="greedily chosen tables from which all asked ones are added up (Ding et al., the "
+    "largest variance kept small), "
     "with the best split",
     made_for="C+",
     limits="tables of 2^28 cells",
     automatic=False,
 )
 CUBOIDS_EVEN = replace(
-    CUBOIDS, name="cuboids_even", propose=partial(cuboids, even=True), measures="the same tables, all with the same noise", made_for="C"
+    CUBOIDS,
+    name="cuboids_even",
+    propose=partial(cuboids, even=True),
+    measures="the same tables, all with the same noise",
+    made_for="C",
 )
 
 
@@ -111,9 +137,16 @@ def fourier(task: Task, *, even: bool = False) -> Strategy:
     along = {size: Dense(signs(size)) for size in sizes}
     blocks, errors, norms = [], [], []
     for (measure, tau), each in added.items():
-        block = Block(tuple(Factor((name,), along[domain.kind(name).size]) for name in tau), Fraction(1), measure)
+        block = Block(
+            tuple(Factor((name,), along[domain.kind(name).size]) for name in tau),
+            Fraction(1),
+            measure,
+        )
         if not block.rows <= MOST_TABLE_CELLS:
-            raise NotApplicable(f"the table of {' x '.join(tau)} has {block.rows} coefficients; at most {MOST_TABLE_CELLS} are allowed")
+            raise NotApplicable(
+                f"the table of {' x '.join(tau)} has {block.rows} coefficients; at most "
+                f"{MOST_TABLE_CELLS} are allowed"
+            )
         blocks.append(block)
         errors.append(block.rows * each)
         norms.append(domain.largest_value(measure) * block.rows ** (1 / norm))
@@ -122,28 +155,44 @@ def fourier(task: Task, *, even: bool = False) -> Strategy:
 
 def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], float]:
     """Return how much unit noise variance on one Fourier coefficient adds to the total squared error, by measure and set of attributes."""
-    known = {operator: _parts(operator) for operator in dict.fromkeys(operator for _, _, operator in workload.along)}
+    known = {
+        operator: _parts(operator)
+        for operator in dict.fromkeys(operator for _, _, operator in workload.along)
+    }
     added: dict[tuple[str | None, Names], float] = {}
     for product in workload:
-        parts = {name: known[operator] for name, operator in zip(product.attributes, product.operators, strict=True)}
+        parts = {
+            name: known[operator]
+            for name, operator in zip(product.attributes, product.operators, strict=True)
+        }
         for tau in subsets(product.attributes):
-            term = math.prod(each if name in tau else constant for name, (constant, each) in parts.items())
+            term = math.prod(
+                each if name in tau else constant for name, (constant, each) in parts.items()
+            )
             if term > 0:
-                added[product.measure, tau] = added.get((product.measure, tau), 0.0) + product.importance * term
+                added[product.measure, tau] = (
+                    added.get((product.measure, tau), 0.0) + product.importance * term
+                )
     return added
 
 
 def _parts(operator: Operator) -> tuple[float, float]:
     """Return how much unit noise on the constant coefficient adds to the squared error of all queries along an attribute, and on another.
 
-    The second is the mean over all other coefficients. A table is 2^-m times the sum of its coefficients with their signs.
+    The second is the mean over all other coefficients. A table is 2^-m times the sum of its
+    coefficients with their signs.
     """
     if not operator.size <= _MOST_CELLS:
-        raise NotApplicable(f"an attribute has {operator.size} cells; coded in bits at most {_MOST_CELLS} are allowed")
+        raise NotApplicable(
+            f"an attribute has {operator.size} cells; coded in bits at most {_MOST_CELLS} are "
+            "allowed"
+        )
     ones, scale = np.ones(operator.size), 4.0 ** -bits_of(operator.size)
     constant = float(ones @ apply_gram(operator, ones)) * scale
     rows = signs(operator.size).astype(float)
-    return constant, float(np.einsum("ij,ji->", rows, apply_gram(operator, rows.T))) / max(1, len(rows)) * scale
+    return constant, float(np.einsum("ij,ji->", rows, apply_gram(operator, rows.T))) / max(
+        1, len(rows)
+    ) * scale
 
 
 FOURIER = Planner(
@@ -168,7 +217,10 @@ def residual_max(task: Task) -> Strategy:
     """Measure the residual spaces so that the largest variance of an asked cell, times its weight squared, is least."""
     workload, domain = task.workload, task.workload.domain
     if any(product.measure is not None or not product.is_marginal for product in workload):
-        raise NotApplicable("the largest variance is made least for cells of tables of counts alone; choose residual")
+        raise NotApplicable(
+            "the largest variance is made least for cells of tables of counts alone; choose "
+            "residual"
+        )
     positions = {name: at for at, name in enumerate(domain.names)}
     scales: dict[AttributeSet, float] = {}
     for product in workload:
@@ -178,26 +230,37 @@ def residual_max(task: Task) -> Strategy:
     noise, largest, bound = residual_noise_max(closure, list(scales), list(scales.values()))
     taus = attribute_sets(closure)
     kept = np.isfinite(noise) & [all(domain.shape[at] > 1 for at in tau) for tau in taus]
-    blocks = contrasts(domain, [tau for tau, keep in zip(taus, kept.tolist(), strict=True) if keep], None)
+    blocks = contrasts(
+        domain, [tau for tau, keep in zip(taus, kept.tolist(), strict=True) if keep], None
+    )
     weighted = tuple(zip(blocks, (1 / np.sqrt(noise[kept])).tolist(), strict=True))
     return Strategy("residual_max", weighted, {"largest_variance_over_least": largest / bound})
 
 
-def residual_noise_max(closure: Closure, sets: Sequence[AttributeSet], scales: Sequence[float]) -> tuple[FloatArray, float, float]:
+def residual_noise_max(
+    closure: Closure, sets: Sequence[AttributeSet], scales: Sequence[float]
+) -> tuple[FloatArray, float, float]:
     """Return the noise variances of the residual spaces that make the largest cell variance least, that variance, and a lower bound of it.
 
-    The dual over convex combinations of the cell variances is concave; its gradient are the variances at the noise that is optimal for the
-    combination (ResidualPlanner). For Gaussian budgets, at privacy cost 1.
+    The dual over convex combinations of the cell variances is concave; its gradient are the
+    variances at the noise that is optimal for the combination (ResidualPlanner). For Gaussian
+    budgets, at privacy cost 1.
     """
     # `incidence` has 1 / size already, and a cell variance needs 1 / size^2.
     matrix, sizes = incidence(closure, sets), table_sizes(closure.shape, sets)
-    per_cell, dims, bounds = np.asarray(scales, dtype=np.float64) / sizes, dimensions(closure), [0.0]
+    per_cell, dims, bounds = (
+        np.asarray(scales, dtype=np.float64) / sizes,
+        dimensions(closure),
+        [0.0],
+    )
 
     def step(shares: FloatArray) -> tuple[FloatArray, float, FloatArray]:
         c = dims * np.asarray(matrix @ (shares * per_cell))
         total = float(np.sqrt(c * dims).sum())
         bounds.append(total**2)
-        inverse = np.sqrt(np.divide(dims, c, out=np.full(len(c), np.inf), where=c > 0)) * total  # 1 / lambda
+        inverse = (
+            np.sqrt(np.divide(dims, c, out=np.full(len(c), np.inf), where=c > 0)) * total
+        )  # 1 / lambda
         variances = np.asarray(matrix.T @ (np.where(c > 0, inverse, 0.0) * dims)) * per_cell
         return variances / total**2, total**2, inverse
 
@@ -208,9 +271,11 @@ def residual_noise_max(closure: Closure, sets: Sequence[AttributeSet], scales: S
 RESIDUAL_MAX = Planner(
     name="residual_max",
     propose=residual_max,
-    measures="as `residual`, with the largest variance of a cell (times its table's weight squared) least instead of the sum",
+    measures="as `residual`, with the largest variance of a cell (times its table's weight "
+    "squared) least instead of the sum",
     made_for="marginals of counts under Gaussian noise",
     norms=(2,),
-    instead="residual spaces are measured by contrasts, on which Laplace noise is not spent evenly; choose cuboids",
+    instead="residual spaces are measured by contrasts, on which Laplace noise is not spent "
+    "evenly; choose cuboids",
     automatic=False,
 )

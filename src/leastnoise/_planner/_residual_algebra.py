@@ -1,20 +1,24 @@
 """Marginals in the residual basis, where every design of marginals is diagonal.
 
-The space of data vectors splits into orthogonal pieces U_tau, one per attribute set tau: contrasts on the attributes of tau, totals over
-the others, of dimension prod_{i in tau} (n_i - 1). Measuring all cells of the marginal S with weight theta (noise scale proportional to
-1 / theta, unit noise on theta times the cells) multiplies U_tau by theta^2 N / size(S) if tau is inside S and by nothing else. The common
-factor N, which would overflow for 100 attributes, is divided out everywhere in this package:
+The space of data vectors splits into orthogonal pieces U_tau, one per attribute set tau: contrasts
+on the attributes of tau, totals over the others, of dimension prod_{i in tau} (n_i - 1). Measuring
+all cells of the marginal S with weight theta (noise scale proportional to 1 / theta, unit noise on
+theta times the cells) multiplies U_tau by theta^2 N / size(S) if tau is inside S and by nothing
+else. The common factor N, which would overflow for 100 attributes, is divided out everywhere in
+this package:
 
     lambda_tau = sum over measured S containing tau of theta_S^2 / size(S)
     c_tau      = prod_{i in tau} (n_i - 1) * sum over asked T containing tau of weight_T^2 / size(T)
     total squared error at unit noise = sum_tau c_tau / lambda_tau
 
-Source: Cormode et al. (arXiv 1207.6096) for the recovery, ResidualPlanner (arXiv 2305.08175) for the basis; the tests prove it by brute
+Source: Cormode et al. (arXiv 1207.6096) for the recovery, ResidualPlanner (arXiv 2305.08175) for
+    the basis; the tests prove it by brute
 force.
 
-How much of the budget each measured marginal gets: `grouped_budgets` in closed form without recovery by least squares, `least_error` by
-descent with it (convex in theta^2 for Gaussian budgets alone). "Error" is the total squared error at unit noise: multiply by 2 / epsilon^2
-for pure budgets and by 1 / mu^2 for Gaussian ones.
+How much of the budget each measured marginal gets: `grouped_budgets` in closed form without
+recovery by least squares, `least_error` by descent with it (convex in theta^2 for Gaussian budgets
+alone). "Error" is the total squared error at unit noise: multiply by 2 / epsilon^2 for pure budgets
+and by 1 / mu^2 for Gaussian ones.
 """
 
 import itertools
@@ -45,7 +49,10 @@ class Closure:
     """A family of attribute sets closed under taking subsets, ordered by size and then lexicographically."""
 
     shape: tuple[float, ...]  # values per attribute of the whole domain
-    blocks: tuple[IntArray, ...]  # blocks[k] has one row per set of size k, the attributes ascending, rows in lexicographic order
+    blocks: tuple[
+        IntArray, ...
+        # blocks[k] has one row per set of size k, the attributes ascending, rows in lexicographic order
+    ]
 
     @cached_property
     def keys(self) -> list[Array]:
@@ -87,7 +94,10 @@ def _by_size(sets: Collection[AttributeSet]) -> list[tuple[IntArray, IntArray]]:
 
 def downward_closure(shape: Sequence[float], sets: Collection[AttributeSet]) -> Closure:
     """Return all subsets of the given attribute sets."""
-    terms = [Terms(rows, np.ones(rows.shape), np.ones(rows.shape), np.ones(len(rows))) for _, rows in _by_size(sets)]
+    terms = [
+        Terms(rows, np.ones(rows.shape), np.ones(rows.shape), np.ones(len(rows)))
+        for _, rows in _by_size(sets)
+    ]
     subsets = subset_sums(terms, len(shape))
     return Closure(tuple(shape), tuple(rows for rows, _ in subsets))
 
@@ -113,7 +123,9 @@ def dimensions(closure: Closure) -> FloatArray:
 
 def table_sizes(shape: Sequence[float], sets: Collection[AttributeSet]) -> FloatArray:
     """Return the number of cells of each marginal."""
-    return np.array([math.prod([shape[at] for at in attributes]) for attributes in sets], dtype=np.float64)
+    return np.array(
+        [math.prod([shape[at] for at in attributes]) for attributes in sets], dtype=np.float64
+    )
 
 
 def incidence(closure: Closure, tables: Sequence[AttributeSet]) -> Matrix:
@@ -124,7 +136,8 @@ def incidence(closure: Closure, tables: Sequence[AttributeSet]) -> Matrix:
         parts.append((inside, positions[columns]))
         if not sum(len(part) for part, _ in parts) <= _MOST_ENTRIES:
             raise InputError(
-                f"the tables contain too many of the {closure.count} attribute sets; got over {_MOST_ENTRIES} containments, "
+                f"the tables contain too many of the {closure.count} attribute sets; got over "
+                f"{_MOST_ENTRIES} containments, "
                 f"allowed are at most that many. Measure smaller or fewer tables."
             )
     every, columns = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -143,9 +156,12 @@ def _containments(closure: Closure, rows: IntArray) -> tuple[IntArray, IntArray]
     size, pairs = rows.shape[1], []
     sizes = range(min(size, len(closure.blocks) - 1) + 1)
     patterns = sum(math.comb(size, k) for k in sizes)
-    # List the subsets of every table and look them up, or test every set of the closure against every table, whichever is faster.
+    # List the subsets of every table and look them up, or test every set of the closure against
+    # every table, whichever is faster.
     if patterns * (3 * len(rows) * len(closure.blocks) + 3000) <= closure.count * len(rows) * 4:
-        for pattern in itertools.chain.from_iterable(itertools.combinations(range(size), k) for k in sizes):
+        for pattern in itertools.chain.from_iterable(
+            itertools.combinations(range(size), k) for k in sizes
+        ):
             at = closure.rows_at(rows[:, list(pattern)])
             (present,) = np.nonzero(at >= 0)
             pairs.append((at[present], present))
@@ -155,7 +171,9 @@ def _containments(closure: Closure, rows: IntArray) -> tuple[IntArray, IntArray]
         for block, offset in zip(closure.blocks, closure.offsets, strict=False):
             member = np.zeros((len(block), len(closure.shape)), dtype=np.float32)
             member[np.arange(len(block))[:, None], block] = 1
-            with np.errstate(all="ignore"):  # some BLAS kernels raise flags on the padding of small matrices
+            with np.errstate(
+                all="ignore"
+            ):  # some BLAS kernels raise flags on the padding of small matrices
                 inside, columns = np.nonzero(member @ outside == 0)
             pairs.append((inside + offset, columns))
     every, columns = (np.concatenate(part) for part in zip(*pairs, strict=True))
@@ -166,11 +184,14 @@ def _containments(closure: Closure, rows: IntArray) -> tuple[IntArray, IntArray]
 class Weights:
     """Weights of measured tables or queries, and their error."""
 
-    theta: FloatArray  # at least 0, scaled to privacy cost 1; noise scales are proportional to 1 / theta
+    # at least 0, scaled to privacy cost 1; noise scales are proportional to 1 / theta
+    theta: FloatArray
     error: float  # total squared error at unit noise
 
 
-def grouped_budgets(errors: Sequence[float] | FloatArray, heights: Sequence[float] | FloatArray, norm: int) -> Weights:
+def grouped_budgets(
+    errors: Sequence[float] | FloatArray, heights: Sequence[float] | FloatArray, norm: int
+) -> Weights:
     """Return the best split of the budget over groups of queries without recovery by least squares, from their errors and column norms."""
     s = np.asarray(errors, dtype=np.float64)
     height = np.asarray(heights, dtype=np.float64)
@@ -190,7 +211,9 @@ Errors = Callable[[FloatArray], tuple[float, FloatArray]]
 def diagonal_errors(matrix: Matrix, coefficient: FloatArray) -> Errors:
     """Return the error function sum c / lambda with lambda = K theta^2, over the residual spaces with c > 0."""
     asked = coefficient > 0
-    kept, wanted = (matrix, coefficient) if bool(asked.all()) else (matrix[asked], coefficient[asked])
+    kept, wanted = (
+        (matrix, coefficient) if bool(asked.all()) else (matrix[asked], coefficient[asked])
+    )
     transposed = kept.T.tocsr() if hasattr(kept, "tocsr") else kept.T
 
     def errors(squares: FloatArray) -> tuple[float, FloatArray]:
@@ -208,13 +231,20 @@ def at_cost_one(theta: FloatArray, cost: FloatArray, norm: int) -> FloatArray:
     return np.asarray(theta / float(cost**norm @ theta**norm) ** (1 / norm))
 
 
-def improve_weights(theta: FloatArray, errors: Errors, cost: FloatArray, norm: int, steps: int) -> FloatArray:
+def improve_weights(
+    theta: FloatArray, errors: Errors, cost: FloatArray, norm: int, steps: int
+) -> FloatArray:
     """Return weights after steps that never raise the error; a weight of 0 stays 0."""
-    # For fixed recovery the error is a sum of b_S / theta_S^2 with b_S = theta_S^4 G_S, whose minimum has a closed form
-    # (`grouped_budgets`). A step takes that minimum; the next one begins with the least squares recovery for it.
+    # For fixed recovery the error is a sum of b_S / theta_S^2 with b_S = theta_S^4 G_S, whose
+    # minimum has a closed form (`grouped_budgets`). A step takes that minimum; the next one begins
+    # with the least squares recovery for it.
     for _ in range(steps):
         _, gain = errors(theta**2)
-        theta = theta * np.cbrt(theta * gain / cost) if norm == 1 else theta * np.sqrt(np.sqrt(gain) / cost)
+        theta = (
+            theta * np.cbrt(theta * gain / cost)
+            if norm == 1
+            else theta * np.sqrt(np.sqrt(gain) / cost)
+        )
         theta = at_cost_one(theta, cost, norm)
     return theta
 
@@ -225,14 +255,19 @@ def scaled_error(shares: FloatArray, errors: Errors, norm: int) -> tuple[float, 
     if not error < math.inf:
         return math.inf, np.zeros_like(shares)
     spent = float((shares**norm).sum()) ** (2 / norm)
-    return spent * error, 2 * (spent ** (1 - norm / 2) * shares ** (norm - 1) * error - spent * shares * gain)
+    return spent * error, 2 * (
+        spent ** (1 - norm / 2) * shares ** (norm - 1) * error - spent * shares * gain
+    )
 
 
-def least_error(errors: Errors, cost: FloatArray, start: FloatArray, *, norm: int, steps: int = 500) -> Weights:
+def least_error(
+    errors: Errors, cost: FloatArray, start: FloatArray, *, norm: int, steps: int = 500
+) -> Weights:
     """Return the best weights of given tables after least squares recovery that a descent finds; a weight of 0 stays 0."""
     if not errors(start**2)[0] < math.inf:
         raise InputError(
-            "a start does not cover all that is asked; got a set without a measured table, allowed are covering starts. Add tables."
+            "a start does not cover all that is asked; got a set without a measured table, "
+            "allowed are covering starts. Add tables."
         )
     theta = improve_weights(at_cost_one(start, cost, norm), errors, cost, norm, _BEGIN)
     begin, used, largest = errors(theta**2)[0], theta > 0, (theta * cost).max()
@@ -244,8 +279,16 @@ def least_error(errors: Errors, cost: FloatArray, start: FloatArray, *, norm: in
         return error / begin, gain[used] / cost[used] ** 2 / begin
 
     with running(Clock()):  # without an end: this takes next to nothing of the time for planning
-        shares, _ = descended(lambda point: scaled_error(point, of_shares, norm), (theta * cost)[used] / largest, math.inf, steps)
+        shares, _ = descended(
+            lambda point: scaled_error(point, of_shares, norm),
+            (theta * cost)[used] / largest,
+            math.inf,
+            steps,
+        )
     optimum = np.zeros_like(theta)
     optimum[used] = np.where((shares / shares.max()) ** norm > _NOTHING, shares, 0.0) / cost[used]
     tried = [at_cost_one(weights, cost, norm) for weights in (optimum, theta)]
-    return min((Weights(theta=weights, error=errors(weights**2)[0]) for weights in tried), key=lambda weights: weights.error)
+    return min(
+        (Weights(theta=weights, error=errors(weights**2)[0]) for weights in tried),
+        key=lambda weights: weights.error,
+    )

@@ -15,10 +15,14 @@ from leastnoise._linop import Operator, column_sums
 from leastnoise._measurements import Block, Factor
 from leastnoise._workload import Workload
 
-_MOST_GAIN = 16  # the cost of contrasts is estimated at no less than 1/16 of that of cells: below, other contrasts bear the cost
+# the cost of contrasts is estimated at no less than 1/16 of that of cells: below, other contrasts
+# bear the cost
+_MOST_GAIN = 16
 Seconds = Callable[[Workload], float]
 LEAST_EFFORT = 0.01  # share of the steps of a full search
-_FITS = 1.3  # mean number of fits along an attribute where the weights of its query sets depend on the other attributes
+# mean number of fits along an attribute where the weights of its query sets depend on the other
+# attributes
+_FITS = 1.3
 _MOST_LISTED = 2**20  # queries along an attribute whose errors are computed one by one
 _MOST_SEARCHED, _MOST_STRUCTURED = 1024, 4096  # cells
 
@@ -56,7 +60,10 @@ def cells_along(workload: Workload) -> Mapping[str, int]:
     asked: dict[str, list[Operator | None]] = {}
     for name, queries, operator in workload.along:
         asked.setdefault(name, []).append(None if queries.form.structured else operator)
-    return {name: workload.domain.kind(name).size if None in operators else _runs(tuple(operators)) for name, operators in asked.items()}
+    return {
+        name: workload.domain.kind(name).size if None in operators else _runs(tuple(operators))
+        for name, operators in asked.items()
+    }
 
 
 @lru_cache(maxsize=64)
@@ -71,25 +78,48 @@ class Line:
     cells: int  # runs of cells that the queries distinguish
     structured: bool  # only cells, prefix sums and all ranges are asked
     one_set: bool  # only one query set is asked
-    fits: float  # how often a strategy is fitted: again where the weights of several sets change with the other attributes' strategies
+    # how often a strategy is fitted: again where the weights of several sets change with the other
+    # attributes' strategies
+    fits: float
 
 
 def lines(workload: Workload) -> dict[str, Line]:
     """Return a `Line` for every attribute that is asked about by more than its cells."""
     known, cells = {}, cells_along(workload)
     for name in workload.beyond_cells:
-        rows = {queries: operator.rows for attribute, queries, operator in workload.along if attribute == name}
-        # A single set with as many queries as runs asks for the runs themselves, as the groups of a level.
-        structured = all(queries.form.structured for queries in rows) or [*rows.values()] == [cells[name]]
-        known[name] = Line(cells[name], structured, len(rows) == 1, _FITS if min(len(rows), len(workload.beyond_cells)) > 1 else 1.0)
+        rows = {
+            queries: operator.rows
+            for attribute, queries, operator in workload.along
+            if attribute == name
+        }
+        # A single set with as many queries as runs asks for the runs themselves, as the groups of a
+        # level.
+        structured = all(queries.form.structured for queries in rows) or [*rows.values()] == [
+            cells[name]
+        ]
+        known[name] = Line(
+            cells[name],
+            structured,
+            len(rows) == 1,
+            _FITS if min(len(rows), len(workload.beyond_cells)) > 1 else 1.0,
+        )
     return known
 
 
 def shortly(workload: Workload) -> float:
     """Estimate the CPU seconds of a strategy that takes a few operations for every cell and query along each attribute."""
     cells = sum(workload.domain.kind(name).size for name in workload.attributes)
-    beyond = sum(max(0, min(operator.rows, _MOST_LISTED) - operator.size) for _, _, operator in workload.along)
-    return 0.01 + 0.004 * len(workload.along) + 3e-7 * cells + 4e-7 * beyond + (0.05 if workload.counted_sums else 0.0)
+    beyond = sum(
+        max(0, min(operator.rows, _MOST_LISTED) - operator.size)
+        for _, _, operator in workload.along
+    )
+    return (
+        0.01
+        + 0.004 * len(workload.along)
+        + 3e-7 * cells
+        + 4e-7 * beyond
+        + (0.05 if workload.counted_sums else 0.0)
+    )
 
 
 def tables_of_cells(workload: Workload) -> tuple[str, ...]:
@@ -101,7 +131,9 @@ def each_attribute(seconds: Callable[[Line], float]) -> Seconds:
     """Return an estimate of the CPU seconds for fitting a strategy along every attribute, from that for one attribute."""
 
     def together(workload: Workload) -> float:
-        return shortly(workload) + sum(line.fits * seconds(line) for line in lines(workload).values())
+        return shortly(workload) + sum(
+            line.fits * seconds(line) for line in lines(workload).values()
+        )
 
     return together
 
@@ -109,7 +141,9 @@ def each_attribute(seconds: Callable[[Line], float]) -> Seconds:
 def searched(workload: Workload) -> bool:
     """Return whether every attribute is so short that the best strategy along it is found within a minute."""
     structured = all(asked.form.structured for _, asked, _ in workload.along)
-    return max(cells_along(workload).values(), default=1) <= (_MOST_STRUCTURED if structured else _MOST_SEARCHED)
+    return max(cells_along(workload).values(), default=1) <= (
+        _MOST_STRUCTURED if structured else _MOST_SEARCHED
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,12 +160,14 @@ class Planner:
         limits: the largest workload that it takes, in words.
         automatic: whether the automatic choice tries it.
         seconds: estimated CPU seconds that it needs for any strategy.
-        most: estimated CPU seconds in which it finds the best strategy that it can; None if more than ``seconds`` does not help.
+        most: estimated CPU seconds in which it finds the best strategy that it can; None if more
+            than ``seconds`` does not help.
         contains: the planners whose strategies are never better.
         laplace: estimated CPU seconds that it takes more under Laplace noise.
         step: estimated CPU seconds of its longest step, which no clock ends.
         likely: how likely it is to be the best, in proportion to others.
-        reference: whether it is mostly near the best, so that plans of data-aware mechanisms are compared with it.
+        reference: whether it is mostly near the best, so that plans of data-aware mechanisms are
+            compared with it.
     """
 
     name: str
@@ -159,7 +195,11 @@ class Planner:
     def most_seconds(self, workload: Workload, norm: int) -> float:
         """Estimate the CPU seconds in which it finds the best strategy that it can."""
         least = self.least_seconds(workload, norm)
-        return least if self.most is None or norm not in self.norms else least + self.most(workload) - self.seconds(workload)
+        return (
+            least
+            if self.most is None or norm not in self.norms
+            else least + self.most(workload) - self.seconds(workload)
+        )
 
     def strategy(self, task: Task) -> Strategy:
         """Return the proposed strategy, or raise NotApplicable."""
@@ -168,7 +208,9 @@ class Planner:
         return self.propose(task)
 
 
-def spread_share(privacy: Privacy, domain: Domain, names: Sequence[str], *, contrasts: bool = False) -> float:
+def spread_share(
+    privacy: Privacy, domain: Domain, names: Sequence[str], *, contrasts: bool = False
+) -> float:
     """Return the squared L2 sensitivity of a block of cells, relative to that of a unit with all its rows in one cell.
 
     It is below 1 only under a bound on a unit's rows in each cell of the named attributes.
@@ -185,11 +227,21 @@ def block_norm(domain: Domain, block: Block, norm: int) -> float:
     """Return the largest column norm of a block at scale 1, times the largest value that a row adds to it (under its limits)."""
     height, along = 1.0, [factor.attributes for factor in block.factors]
     if block.limits is None or (block.limits.attribute,) not in along:
-        height = float(domain.largest_value(block.measure) if block.limits is None else block.limits.values.max())
+        height = float(
+            domain.largest_value(block.measure)
+            if block.limits is None
+            else block.limits.values.max()
+        )
     for factor in block.factors:
-        if block.limits is not None and factor.attributes == (block.limits.attribute,):  # each cell has its own
-            columns = np.asarray(column_sums(factor.operator, factor.weights**norm, norm), dtype=np.float64)
-            height *= float((columns * block.limits.values.astype(np.float64) ** norm).max()) ** (1 / norm)
+        if block.limits is not None and factor.attributes == (
+            block.limits.attribute,
+        ):  # each cell has its own
+            columns = np.asarray(
+                column_sums(factor.operator, factor.weights**norm, norm), dtype=np.float64
+            )
+            height *= float((columns * block.limits.values.astype(np.float64) ** norm).max()) ** (
+                1 / norm
+            )
         else:
             height *= _factor_norm(factor, norm)
     return height

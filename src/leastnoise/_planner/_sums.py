@@ -2,13 +2,16 @@
 
 Everything here follows from public values, or from noisy answers that are already paid for.
 
-A row of cell j adds at most the limit T_j. With T the diagonal matrix of the limits and W the queries, a strategy for W T, divided by T,
-costs as much as it does on counts. In the terms of Wu et al. TiMM with strategy A is TaMM with A T, and the optimum for W T is never worse
-than both. For a threshold theta the squared error of all queries is predicted as e^T M e + (noise of the strategy for theta), where M is
-W^T W and e_j the excess over theta of the records in cell j, which follows from noisy counts between candidate thresholds.
+A row of cell j adds at most the limit T_j. With T the diagonal matrix of the limits and W the
+queries, a strategy for W T, divided by T, costs as much as it does on counts. In the terms of Wu et
+al. TiMM with strategy A is TaMM with A T, and the optimum for W T is never worse than both. For a
+threshold theta the squared error of all queries is predicted as e^T M e + (noise of the strategy
+for theta), where M is W^T W and e_j the excess over theta of the records in cell j, which follows
+from noisy counts between candidate thresholds.
 
-Buckets of cells are disjoint, so each gets the whole budget and noise as large as its own upper end. Where the values end is then seen from
-the paid answers and costs nothing (docs/decisions/sums.md).
+Buckets of cells are disjoint, so each gets the whole budget and noise as large as its own upper
+end. Where the values end is then seen from the paid answers and costs nothing
+(docs/decisions/sums.md).
 """
 
 import math
@@ -46,8 +49,15 @@ from leastnoise._planner._tables import weighted_strategy, with_joint
 from leastnoise._workload import Workload, identity
 
 MOST_SUM_CELLS = 1024  # that queries distinguish: the optimum takes seconds
-SURE = 6  # standard errors above which a count is taken as it is: one empty interval in 10,000 is, under Laplace noise
-HEAVIEST = {1: 2**20, 2: 2**16}  # largest weight of a row by norm: sums of squared weights times squared coefficients stay below 2^63
+# standard errors above which a count is taken as it is: one empty interval in 10,000 is, under
+# Laplace noise
+SURE = 6
+HEAVIEST = {
+    1: 2**20,
+    2: 2**16,
+    # largest weight of a row by norm: sums of squared weights times squared coefficients stay below
+    # 2^63
+}
 _RATIO = 1.2  # of a candidate threshold to the one before
 _LEAST = 1000  # the least candidate is at most this many times below the public maximum
 _MOST_SPECTRUM = 512  # cells to which a Gram matrix is coarsened for its singular values
@@ -60,18 +70,27 @@ _NOTHING = 1e-9  # coefficients of a row that is left out
 _BESIDE = 1e-4  # share of the budget with which every cell is measured beside rows of lower rank
 _BUCKET_RATIO = 1.6  # of the end of a bucket to the one before
 _STANDS_OUT = 2.0  # standard errors above which the first bucket that is kept must be
-_SURE = 4.0  # standard errors above which a bucket is taken as it is: one empty bucket in 600 is, under Laplace noise
+# standard errors above which a bucket is taken as it is: one empty bucket in 600 is, under Laplace
+# noise
+_SURE = 4.0
 _GROUP_RATIO = 3.0  # of the end of a bucket to the one before, for groups
-_FALSE = 1e-4  # share of releases in which some empty bucket of a group is taken as it is, under Laplace noise
-_TAIL_INDEX = 0.5  # for groups: they can leave out buckets below a threshold that is too high, and not mend one that is too low
-_UNEVEN = 1 / 3  # losses are added up as if k groups were k^(1/3) times as uneven as groups of one size
+# share of releases in which some empty bucket of a group is taken as it is, under Laplace noise
+_FALSE = 1e-4
+# for groups: they can leave out buckets below a threshold that is too high, and not mend one that
+# is too low
+_TAIL_INDEX = 0.5
+_UNEVEN = (
+    1 / 3
+)  # losses are added up as if k groups were k^(1/3) times as uneven as groups of one size
 
 
 def weighted_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
     """Return the Gram matrix T M T, in the short form of M where it has one."""
     weights = np.asarray(limits, dtype=np.float64)
     if len(gram.generators) == 1:
-        return Gram(gram.size, gram.queries, tuple((a * weights, b * weights) for a, b in gram.generators))
+        return Gram(
+            gram.size, gram.queries, tuple((a * weights, b * weights) for a, b in gram.generators)
+        )
     return dense_gram(gram.dense() * weights * weights[:, None], gram.queries)
 
 
@@ -92,16 +111,25 @@ class TailLaw:
     """The power law that noisy counts of a tail are fitted to."""
 
     sure: float = math.inf  # counts above this are taken as they are
-    index: float = 1.0  # at 1 the mean just does not exist: each doubling of a threshold cuts away as much of the sum as the one before
+    # at 1 the mean just does not exist: each doubling of a threshold cuts away as much of the sum
+    # as the one before
+    index: float = 1.0
 
 
-def falling_counts(counts: FloatArray, edges: FloatArray | IntArray, law: TailLaw = TailLaw()) -> FloatArray:
+def falling_counts(
+    counts: FloatArray, edges: FloatArray | IntArray, law: TailLaw = TailLaw()
+) -> FloatArray:
     """Return noisy counts of consecutive intervals, fitted to be at least 0 and of a density that falls at least as fast as the law."""
-    # The law holds above the median of what lies beyond the first candidate; below it the density need only not rise.
+    # The law holds above the median of what lies beyond the first candidate; below it the density
+    # need only not rise.
     ends = np.asarray(edges, dtype=np.float64)
     noisy = np.asarray(counts, dtype=np.float64)
     above = np.cumsum(noisy[::-1])[::-1]
-    start = int(np.argmax(above <= above[0] / 2)) if len(noisy) and (above <= above[0] / 2).any() else max(0, len(noisy) - 1)
+    start = (
+        int(np.argmax(above <= above[0] / 2))
+        if len(noisy) and (above <= above[0] / 2).any()
+        else max(0, len(noisy) - 1)
+    )
     densities = falling(noisy, np.diff(ends))
     densities[start:] = falling(noisy[start:], -np.diff(ends**-law.index)[start:])
     return np.where(noisy > law.sure, np.maximum(densities, noisy), densities)
@@ -114,13 +142,22 @@ def falling(amounts: FloatArray, spans: FloatArray, noise: FloatArray | float = 
     if not len(amounts):
         return np.zeros(0)
     unit = spans / spans.mean()
-    return np.asarray(np.maximum(isotonic_regression(amounts / unit, weights=(unit / noise) ** 2, increasing=False).x, 0.0) * unit)
+    return np.asarray(
+        np.maximum(
+            isotonic_regression(amounts / unit, weights=(unit / noise) ** 2, increasing=False).x,
+            0.0,
+        )
+        * unit
+    )
 
 
-def held(totals: FloatArray, noise: FloatArray, spans: FloatArray, mode: int, sure: float) -> FloatArray:
+def held(
+    totals: FloatArray, noise: FloatArray, spans: FloatArray, mode: int, sure: float
+) -> FloatArray:
     """Return the estimated true totals of buckets.
 
-    From the bucket ``mode`` on they fall as tails do, unless a total is more than ``sure`` standard errors.
+    From the bucket ``mode`` on they fall as tails do, unless a total is more than ``sure`` standard
+    errors.
     """
     beyond = np.sqrt(np.maximum(np.maximum(totals, 0.0) ** 2 - noise**2, 0.0))
     most = np.full(len(totals), np.inf)
@@ -133,21 +170,25 @@ class ThresholdChoice(NamedTuple):
 
     threshold: int  # in units
     candidates: IntArray  # upper edges of the candidate cells, in units
-    bias: FloatArray  # root mean square over all queries of what the cut takes away, for each candidate
+    # root mean square over all queries of what the cut takes away, for each candidate
+    bias: FloatArray
     noise: FloatArray  # root mean square over all queries of the standard error, for each candidate
-    # Estimate of what the chosen threshold takes from the records of each cell, in units, shape (n,); from counts fitted to the law of
-    # index 1, whatever the law for the choice was.
+    # Estimate of what the chosen threshold takes from the records of each cell, in units, shape
+    # (n,); from counts fitted to the law of index 1, whatever the law for the choice was.
     excess: FloatArray
 
 
 def quick_noise(gram: Gram, limits: IntArray, norm: int) -> float:
     """Estimate the unit RMSE of the best strategy for W T in milliseconds; how it changes with the threshold is right to a few percent.
 
-    Source: what p-Identity and the Gaussian optimum reach for prefix sums, relative to even trees and the singular value bound.
+    Source: what p-Identity and the Gaussian optimum reach for prefix sums, relative to even trees
+        and the singular value bound.
     """
     if norm == 2:
         factor = -(-gram.size // _MOST_SPECTRUM)
-        return 1.02 * singular_value_bound(weighted_gram(gram.coarsen(factor) if factor > 1 else gram, limits[::factor]))
+        return 1.02 * singular_value_bound(
+            weighted_gram(gram.coarsen(factor) if factor > 1 else gram, limits[::factor])
+        )
     weighted = weighted_gram(gram, limits)
     tree = min(even_tree(weighted, branching, norm).rmse for branching in (4, 16))
     return min(0.85 * tree, math.sqrt(float(weighted.diagonal().sum()) / weighted.queries))
@@ -178,13 +219,18 @@ def choose_threshold(
     """
     missed = gram if lost is None else lost
     if len(tail) != len(cells) - 1:
-        raise InputError(f"There must be one count for each interval between {len(cells)} candidates; got {len(tail)}.")
+        raise InputError(
+            f"There must be one count for each interval between {len(cells)} candidates; got "
+            f"{len(tail)}."
+        )
     centres, candidates = (edges + np.concatenate([[0], edges[:-1]])) / 2, edges[cells]
 
     def by_cell(index: float) -> FloatArray:
         """Return fitted counts of the tail, spread evenly over the cells of each interval."""
         counts, spans = np.zeros(len(edges)), np.diff(cells)
-        counts[cells[0] + 1 : cells[-1] + 1] = np.repeat(falling_counts(tail, candidates, TailLaw(law.sure, index)) / spans, spans)
+        counts[cells[0] + 1 : cells[-1] + 1] = np.repeat(
+            falling_counts(tail, candidates, TailLaw(law.sure, index)) / spans, spans
+        )
         return counts
 
     counts, squares = by_cell(law.index), []
@@ -192,10 +238,18 @@ def choose_threshold(
         excess = counts * np.maximum(centres - threshold, 0.0)
         squares.append(float(missed.rows(excess[None, :])[0] @ excess))
     bias = np.sqrt(np.maximum(squares, 0.0) / gram.queries)
-    spread = noise * np.array([unit_noise(np.minimum(edges, threshold)) for threshold in candidates])
+    spread = noise * np.array(
+        [unit_noise(np.minimum(edges, threshold)) for threshold in candidates]
+    )
     best = int(np.argmin(bias**2 + spread**2))
     excess = by_cell(TailLaw().index) * np.maximum(centres - candidates[best], 0.0)
-    return ThresholdChoice(threshold=int(candidates[best]), candidates=candidates, bias=bias, noise=spread, excess=excess)
+    return ThresholdChoice(
+        threshold=int(candidates[best]),
+        candidates=candidates,
+        bias=bias,
+        noise=spread,
+        excess=excess,
+    )
 
 
 def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
@@ -205,10 +259,17 @@ def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
     loss: list[tuple[float, Gram]] = []
     for product in workload:
         names = product.attributes
-        operator = product.operators[names.index(attribute)] if attribute in names else Total(kind.size)
+        operator = (
+            product.operators[names.index(attribute)] if attribute in names else Total(kind.size)
+        )
         groups, gram = product.rows // operator.rows, gram_of(operator)
-        if operator.size > MOST_DENSE and gram.given is not None and not gram.mirrored:  # given ranges
-            raise NotApplicable(f"given ranges along what is summed need a matrix of all cells; at most {MOST_DENSE} cells are allowed")
+        if (
+            operator.size > MOST_DENSE and gram.given is not None and not gram.mirrored
+        ):  # given ranges
+            raise NotApplicable(
+                "given ranges along what is summed need a matrix of all cells; at most "
+                f"{MOST_DENSE} cells are allowed"
+            )
         noise.append((product.importance * groups, gram))
         loss.append((product.importance / groups, gram))
     return summed(noise), summed(loss)
@@ -216,7 +277,8 @@ def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
 
 def noise_along(workload: Workload, attribute: str, norm: int) -> Callable[[IntArray], float]:
     """Return the estimated unit RMSE of the best strategy along a number, as a function of the limits of its cells."""
-    # Cells that no query distinguishes are planned as one: 10 sums over 1000 cells have the noise of 10 cells.
+    # Cells that no query distinguishes are planned as one: 10 sums over 1000 cells have the noise
+    # of 10 cells.
     small, group = told_apart(workload, attribute)
     return lambda limits: quick_noise(small, _largest(limits, group), norm)
 
@@ -225,17 +287,33 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
     """Return what to measure for sums under limits along a number: the optimum along it, and level trees along other attributes."""
 
     def fit(gram: Gram, norm: int, bits: int = 20) -> Fitted:
-        most = limits if len(limits) == gram.size else _largest(limits, told_apart(workload, attribute)[1])
+        most = (
+            limits
+            if len(limits) == gram.size
+            else _largest(limits, told_apart(workload, attribute)[1])
+        )
         return Fitted(*whole_rows(best_rows(gram, most, norm), most, norm))
 
     along = {}
     for name in workload.domain.names:
-        kinds = {queries for p in workload for asked, queries in zip(p.attributes, p.query_sets, strict=True) if asked == name}
+        kinds = {
+            queries
+            for p in workload
+            for asked, queries in zip(p.attributes, p.query_sets, strict=True)
+            if asked == name
+        }
         if kinds - {identity()} or (kinds and name == attribute):
-            made = fitted_apart(fit if name == attribute else level_tree, asked_along(workload, name)[0], norm, 20)
+            made = fitted_apart(
+                fit if name == attribute else level_tree, asked_along(workload, name)[0], norm, 20
+            )
             along[name] = made.factor(name)
-    # A joint table beside the asked ones only where it gains: with hardly any weight its noise would be too large to be drawn exactly.
-    limited, apart, together = Limits(limits, attribute), workload.tables, with_joint(workload, along)
+    # A joint table beside the asked ones only where it gains: with hardly any weight its noise
+    # would be too large to be drawn exactly.
+    limited, apart, together = (
+        Limits(limits, attribute),
+        workload.tables,
+        with_joint(workload, along),
+    )
     alone = weighted_strategy("truncated_sums", workload, along, apart, norm, limits=limited)
     if all(len(apart[measure]) == len(sets) for measure, sets in together.items()):
         return alone
@@ -245,12 +323,17 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
 
 def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
     """Return the rows of the best strategy of sensitivity 1 for W T, divided by the limits, shape (rows, n); it determines every sum."""
-    # Where few queries are asked, the optimum under Gaussian noise has a lower rank. Rounded to whole coefficients it would not determine
-    # the queries, so every cell is measured too, with a ten-thousandth of the budget.
+    # Where few queries are asked, the optimum under Gaussian noise has a lower rank. Rounded to
+    # whole coefficients it would not determine the queries, so every cell is measured too, with a
+    # ten-thousandth of the budget.
     if gram.size == 1:
         return 1 / limits[None, :]
     weighted = weighted_gram(gram, limits)
-    rows = fit_p_identity(weighted, effort=_EFFORT).matrix() if norm == 1 else fit_gaussian_optimum(weighted, gap=_GAP).factor
+    rows = (
+        fit_p_identity(weighted, effort=_EFFORT).matrix()
+        if norm == 1
+        else fit_gaussian_optimum(weighted, gap=_GAP).factor
+    )
     rows = rows[np.abs(rows).max(axis=1) > _NOTHING]
     if norm == 2 and np.linalg.matrix_rank(rows) < gram.size:
         rows = np.vstack([rows * math.sqrt(1 - _BESIDE), math.sqrt(_BESIDE) * np.eye(gram.size)])
@@ -260,14 +343,20 @@ def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
 def whole_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, IntArray]:
     """Return rows rounded to whole coefficients, and their whole weights.
 
-    Each row has as many bits as sums of 2^32 records of the largest limit leave; its scale is its weight.
+    Each row has as many bits as sums of 2^32 records of the largest limit leave; its scale is its
+    weight.
     """
     bits = min(12 if norm == 1 else 8, (_ROOM // int(limits.max())).bit_length() - 2)
     if bits < _LEAST_BITS:
-        raise InputError(f"The public bounds are too large for whole coefficients: up to {int(limits.max())} units. Choose a larger unit.")
+        raise InputError(
+            f"The public bounds are too large for whole coefficients: up to {int(limits.max())} "
+            "units. Choose a larger unit."
+        )
     weights = np.abs(real).max(axis=1) / 2**bits
     whole = np.rint(real / weights[:, None]).astype(np.int64)
-    return Dense(whole), np.maximum(1, np.rint(weights / weights.max() * HEAVIEST[norm])).astype(np.int64)
+    return Dense(whole), np.maximum(1, np.rint(weights / weights.max() * HEAVIEST[norm])).astype(
+        np.int64
+    )
 
 
 def told_apart(workload: Workload, attribute: str) -> tuple[Gram, IntArray]:
@@ -278,7 +367,8 @@ def told_apart(workload: Workload, attribute: str) -> tuple[Gram, IntArray]:
         if merged[0].size <= MOST_SUM_CELLS:
             return merged
     raise InputError(
-        f"Sums along {attribute} are answered for at most {MOST_SUM_CELLS} cells that queries tell apart; it has {gram.size} cells. "
+        f"Sums along {attribute} are answered for at most {MOST_SUM_CELLS} cells that queries "
+        f"tell apart; it has {gram.size} cells. "
         "Use wider bins or fewer queries."
     )
 
@@ -302,7 +392,9 @@ class Kept(NamedTuple):
 
     first: int  # the first cell that is kept
     stop: int  # the cell after the last one
-    losses: tuple[tuple[int, int, float], ...]  # first cell, cell after the last, and estimated sum in units of each bucket left out
+    losses: tuple[
+        tuple[int, int, float], ...
+    ]  # first cell, cell after the last, and estimated sum in units of each bucket left out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -310,7 +402,9 @@ class SumBuckets:
     """Cells along a number, in groups that queries distinguish, and these in buckets, each up to 1.6 times as high as the one before."""
 
     attribute: str  # the number
-    limits: IntArray  # the most that a record of each cell adds, in units, shape (n,); never below a thousandth of the largest
+    # the most that a record of each cell adds, in units, shape (n,); never below a thousandth of
+    # the largest
+    limits: IntArray
     starts: IntArray  # first cell of every group, shape (m,)
     ends: IntArray  # the group after the last one of every bucket, shape (k,)
     spans: FloatArray  # logarithm of the upper end of every bucket over its lower end, shape (k,)
@@ -342,7 +436,9 @@ class SumBuckets:
     def factor(self, norm: int) -> Factor:
         """Return the best strategy on the groups under the limits, for a norm of 1 or 2."""
         limits = self.limits[self.stops - 1]
-        dense, weights = whole_rows(_rows_of(self.gram.dense().tobytes(), limits.tobytes(), norm), limits, norm)
+        dense, weights = whole_rows(
+            _rows_of(self.gram.dense().tobytes(), limits.tobytes(), norm), limits, norm
+        )
         return Factor((self.attribute,), Coarse(dense, self.starts, len(self.limits)), weights)
 
     def choices(self, covariance: FloatArray) -> "Choices":
@@ -355,7 +451,14 @@ class SumBuckets:
             missing = given.carried @ (within / within.sum(axis=0))
             totals = added @ (np.eye(len(groups)) - np.where(given.kept, 0.0, given.carried))
             noise = np.sqrt(np.maximum(((added @ given.covariance) * added).sum(axis=1), 0.0))
-            stops.append(_Stop(totals, noise, float((given.covariance * gram).sum()), missing.T @ gram @ missing))
+            stops.append(
+                _Stop(
+                    totals,
+                    noise,
+                    float((given.covariance * gram).sum()),
+                    missing.T @ gram @ missing,
+                )
+            )
         return Choices(self, tuple(stops))
 
 
@@ -365,7 +468,8 @@ class _Stop(NamedTuple):
     totals: FloatArray  # maps the measured sums of groups to totals of the kept buckets
     noise: FloatArray  # standard errors of these totals
     variance: float  # total variance of all queries
-    lost: FloatArray  # the squared error of all queries as a quadratic form in the true sums of the buckets
+    # the squared error of all queries as a quadratic form in the true sums of the buckets
+    lost: FloatArray
 
 
 class Choices(NamedTuple):
@@ -376,7 +480,8 @@ class Choices(NamedTuple):
 
     def kept(self, sums: FloatArray) -> Kept:
         """Return the run of buckets with the least predicted squared error of all queries."""
-        # Drop buckets from above one after the other, and estimate the rest anew each time, so that empty buckets do not blur the estimate.
+        # Drop buckets from above one after the other, and estimate the rest anew each time, so that
+        # empty buckets do not blur the estimate.
         last, best = len(self.stops), len(self.stops) - 1
         totals, noise, mode = np.zeros(0), np.zeros(0), 0
         while best < last:
@@ -387,21 +492,30 @@ class Choices(NamedTuple):
             predicted = []
             for stop in range(mode, last + 1):
                 left = np.where(np.arange(len(missing)) > stop, missing, 0.0)
-                predicted.append(self.stops[stop].variance + float(left @ self.stops[stop].lost @ left))
+                predicted.append(
+                    self.stops[stop].variance + float(left @ self.stops[stop].lost @ left)
+                )
             best = mode + int(np.argmin(predicted))
         clear = totals[: mode + 1] > _STANDS_OUT * noise[: mode + 1]
         begin = int(np.argmax(clear)) if clear[mode] else mode
         missing = self._missing(self.stops[-1].totals @ sums, last, len(self.stops) - 1)
         missing[: last + 1] = 0.0
         missing[:begin] = np.maximum(totals[:begin], noise[:begin])
-        cells = np.append(self.buckets.starts, len(self.buckets.limits))[np.append(0, self.buckets.ends)]  # where buckets begin
-        losses = tuple((int(cells[b]), int(cells[b + 1]), float(missing[b])) for b in np.flatnonzero(missing > 0))
+        cells = np.append(self.buckets.starts, len(self.buckets.limits))[
+            np.append(0, self.buckets.ends)
+        ]  # where buckets begin
+        losses = tuple(
+            (int(cells[b]), int(cells[b + 1]), float(missing[b]))
+            for b in np.flatnonzero(missing > 0)
+        )
         return Kept(first=int(cells[begin]), stop=int(cells[last + 1]), losses=losses)
 
     def _missing(self, totals: FloatArray, mode: int, last: int) -> FloatArray:
         """Return the estimated sums of the buckets up to ``last``, from the one that stands out most."""
         missing = np.zeros(len(self.stops))
-        missing[mode : last + 1] = held(totals, self.stops[last].noise, self.buckets.spans[: last + 1], mode, _SURE)[mode:]
+        missing[mode : last + 1] = held(
+            totals, self.stops[last].noise, self.buckets.spans[: last + 1], mode, _SURE
+        )[mode:]
         return missing
 
 
@@ -409,8 +523,12 @@ class KeptByGroup(NamedTuple):
     """How many buckets groups keep, and estimates of what the others hold."""
 
     buckets: IntArray  # how many lowest buckets each group keeps, shape (k,)
-    missing: FloatArray  # estimated sum of the buckets that each group leaves out, in units, shape (k,)
-    shares: FloatArray  # estimated share of each group in the sum of all, positive, shape (k,); its square estimates the squared share
+    missing: (
+        FloatArray  # estimated sum of the buckets that each group leaves out, in units, shape (k,)
+    )
+    # estimated share of each group in the sum of all, positive, shape (k,); its square estimates
+    # the squared share
+    shares: FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -437,16 +555,25 @@ class GroupBuckets:
 
     def factor(self, norm: int) -> Factor:
         """Return the sums of all buckets, each with noise in proportion to its end, for a norm of 1 or 2."""
-        weights = np.maximum(1, np.rint(HEAVIEST[norm] * (self.ends[0] / self.ends))).astype(np.int64)
-        return Factor((self.attribute,), Coarse(Identity(len(self.ends)), self.starts, len(self.limits)), weights)
+        weights = np.maximum(1, np.rint(HEAVIEST[norm] * (self.ends[0] / self.ends))).astype(
+            np.int64
+        )
+        return Factor(
+            (self.attribute,),
+            Coarse(Identity(len(self.ends)), self.starts, len(self.limits)),
+            weights,
+        )
 
     def kept(self, sums: FloatArray, noise: FloatArray) -> KeptByGroup:
         """Return how many buckets each group keeps for the least predicted squared error, from sums (groups, buckets) and their noise."""
-        # All groups are assumed to have the same profile over the buckets, that of their total, and a share of it. Shares are estimated
-        # from each group's sums and shrunk to the mean as far as noise explains their differences. Clear sums are taken as they are.
+        # All groups are assumed to have the same profile over the buckets, that of their total, and
+        # a share of it. Shares are estimated from each group's sums and shrunk to the mean as far
+        # as noise explains their differences. Clear sums are taken as they are.
         groups, totals, together = len(sums), sums.sum(axis=0), noise * np.sqrt(len(sums))
         spans = np.log(self.ends / np.append(self.ends[0] / _GROUP_RATIO, self.ends[:-1]))
-        profile = held(totals, together, spans, int(np.argmax(totals / together)), _clear(len(totals)))
+        profile = held(
+            totals, together, spans, int(np.argmax(totals / together)), _clear(len(totals))
+        )
         weights = profile / noise**2
         precision = float(weights @ profile)
         shares = np.full(groups, 1 / groups)
@@ -455,11 +582,17 @@ class GroupBuckets:
             apart = max(float(np.mean((single - 1 / groups) ** 2)) - 1 / precision, 0.0)
             trust = apart / (apart + 1 / precision)
             shares = np.sqrt((1 / groups + trust * (single - 1 / groups)) ** 2 + trust / precision)
-        clear = np.where(sums > _clear(sums.size) * noise, np.sqrt(np.maximum(sums**2 - noise**2, 0.0)), 0.0)
+        clear = np.where(
+            sums > _clear(sums.size) * noise, np.sqrt(np.maximum(sums**2 - noise**2, 0.0)), 0.0
+        )
         beyond = np.zeros((groups, len(noise) + 1))
-        beyond[:, :-1] = np.maximum(shares[:, None] * profile, clear)[:, ::-1].cumsum(axis=1)[:, ::-1]
+        beyond[:, :-1] = np.maximum(shares[:, None] * profile, clear)[:, ::-1].cumsum(axis=1)[
+            :, ::-1
+        ]
         buckets = np.argmin(beyond**2 + np.append(0.0, np.cumsum(noise**2)), axis=1)
-        return KeptByGroup(buckets=buckets, missing=beyond[np.arange(groups), buckets], shares=shares)
+        return KeptByGroup(
+            buckets=buckets, missing=beyond[np.arange(groups), buckets], shares=shares
+        )
 
 
 def _clear(count: int) -> float:
@@ -471,7 +604,10 @@ def choose_group_threshold(
     edges: IntArray, counts: FloatArray, groups: int, noise: Callable[[int], float], *, sure: float
 ) -> ThresholdChoice:
     """Return the threshold with the least predicted squared error of the sums of groups that keep all buckets."""
-    # k groups of one size share evenly what is cut, with the least sum of squares. As sizes are not known yet, it is taken k^(1/3) times.
+    # k groups of one size share evenly what is cut, with the least sum of squares. As sizes are not
+    # known yet, it is taken k^(1/3) times.
     gram, law = gram_of(Total(len(edges))), TailLaw(sure, _TAIL_INDEX)
     lost, cells = summed([(groups ** (_UNEVEN - 2), gram)]), candidate_cells(edges)
-    return choose_threshold(gram, edges, cells, counts, lambda limits: noise(int(limits.max())), 1.0, lost=lost, law=law)
+    return choose_threshold(
+        gram, edges, cells, counts, lambda limits: noise(int(limits.max())), 1.0, lost=lost, law=law
+    )

@@ -1,22 +1,28 @@
 """Which tables to measure with what weight, when every attribute has its strategy: the programme that is diagonal in the residual basis.
 
-With the notation of ``accuracy``: measuring the product of the attributes' strategies over a set S with weight theta adds theta^2 times
-the product of 1 / kappa_i over S without tau to lambda(tau), and the workload's total squared error is the sum over tau of c(tau) /
-lambda(tau). Sums over a measure are a second data vector with the same budget.
+With the notation of ``accuracy``: measuring the product of the attributes' strategies over a set S
+with weight theta adds theta^2 times the product of 1 / kappa_i over S without tau to lambda(tau),
+and the workload's total squared error is the sum over tau of c(tau) / lambda(tau). Sums over a
+measure are a second data vector with the same budget.
 
-Planners on top of it: ``identity`` measures every cell of the joint table, ``marginals`` (``_marginals``) what is asked. ``residual`` is
-optimal for marginals under Gaussian noise: every residual space is measured by itself, with noise of its own. For a set tau of attributes
-the contrasts along all of them are measured, each row with noise in proportion to its norm, so that the noise of the residual table is that
-of independent cells, projected. Sums of variances are then least among all mechanisms for marginals.
+Planners on top of it: ``identity`` measures every cell of the joint table, ``marginals``
+(``_marginals``) what is asked. ``residual`` is optimal for marginals under Gaussian noise: every
+residual space is measured by itself, with noise of its own. For a set tau of attributes the
+contrasts along all of them are measured, each row with noise in proportion to its norm, so that the
+noise of the residual table is that of independent cells, projected. Sums of variances are then
+least among all mechanisms for marginals.
 
-Source: Cormode et al. (arXiv 1207.6096), budgets and recovery together; docs/mathematics.md for general strategies along the attributes;
-Xiao, He, Zhang, Kifer, ResidualPlanner (arXiv 2305.08175), with integer contrasts in place of their floating-point basis.
+Source: Cormode et al. (arXiv 1207.6096), budgets and recovery together; docs/mathematics.md for
+    general strategies along the attributes;
+Xiao, He, Zhang, Kifer, ResidualPlanner (arXiv 2305.08175), with integer contrasts in place of their
+floating-point basis.
 
-``workload`` measures what is asked, as it is asked: several tables with the best split of the budget between them, a single one along an
-attribute with the best share for each query. There query i is measured with weight theta_i (noise scale in proportion to 1 / theta_i), and
-a unit of its noise variance adds b_i to the total squared error. Column j costs sum_i |S_ij| theta_i for Laplace noise, sum_i S_ij^2
-theta_i^2 for Gaussian noise, and no column may cost more than 1.
-The dual, over weights y_j >= 0 of the columns with sum 1 and q = S y,
+``workload`` measures what is asked, as it is asked: several tables with the best split of the
+budget between them, a single one along an attribute with the best share for each query. There query
+i is measured with weight theta_i (noise scale in proportion to 1 / theta_i), and a unit of its
+noise variance adds b_i to the total squared error. Column j costs sum_i |S_ij| theta_i for Laplace
+noise, sum_i S_ij^2 theta_i^2 for Gaussian noise, and no column may cost more than 1. The dual, over
+weights y_j >= 0 of the columns with sum 1 and q = S y,
 
     Laplace:  (sum_i (b_i q_i^2)^(1/3))^3   with theta_i   in proportion to (b_i / q_i)^(1/3),
     Gaussian: (sum_i (b_i q_i)^(1/2))^2     with theta_i^2 in proportion to (b_i / q_i)^(1/2) and q = S^2 y,
@@ -42,8 +48,23 @@ from leastnoise._domain import Domain
 from leastnoise._families import MOST_DENSE, NotApplicable, basis, dual_ascent
 from leastnoise._linop import Contrasts, Identity, dense
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor, Limits
-from leastnoise._planner._residual_algebra import Closure, Weights, diagonal_errors, grouped_budgets, incidence, least_error
-from leastnoise._planner._strategy import Planner, Strategy, Task, block_norm, shortly, spread_share, tables_of_cells
+from leastnoise._planner._residual_algebra import (
+    Closure,
+    Weights,
+    diagonal_errors,
+    grouped_budgets,
+    incidence,
+    least_error,
+)
+from leastnoise._planner._strategy import (
+    Planner,
+    Strategy,
+    Task,
+    block_norm,
+    shortly,
+    spread_share,
+    tables_of_cells,
+)
 from leastnoise._workload import Product, Workload, numbered
 
 Names = tuple[str, ...]
@@ -69,7 +90,13 @@ def with_joint(workload: Workload, along: Mapping[str, Factor]) -> dict[str | No
     tables = {measure: list(sets) for measure, sets in workload.tables.items()}
     for measure, sets in tables.items():
         joint = joint_table(workload, measure)
-        if joint not in sets and math.prod(factor_along(workload.domain, name, along).operator.rows for name in joint) <= _MOST_JOINT:
+        if (
+            joint not in sets
+            and math.prod(
+                factor_along(workload.domain, name, along).operator.rows for name in joint
+            )
+            <= _MOST_JOINT
+        ):
             sets.append(joint)
     return tables
 
@@ -78,14 +105,23 @@ def checked(block: Block) -> Block:
     """Return the block, or raise NotApplicable where its table is too large to be measured."""
     cells = max(block.rows, math.prod([factor.operator.size for factor in block.factors]))
     if not cells <= MOST_TABLE_CELLS:
-        raise NotApplicable(f"the table of {' x '.join(block.attributes)} has {cells} cells; at most {MOST_TABLE_CELLS} are allowed")
+        raise NotApplicable(
+            f"the table of {' x '.join(block.attributes)} has {cells} cells; at most "
+            f"{MOST_TABLE_CELLS} are allowed"
+        )
     return block
 
 
-def residual_programme(products: Sequence[Product], factors: Mapping[str, Factor]) -> tuple[Closure, FloatArray]:
+def residual_programme(
+    products: Sequence[Product], factors: Mapping[str, Factor]
+) -> tuple[Closure, FloatArray]:
     """Return the residual spaces tau of the asked products, with kappa as sizes, and c(tau) over the product of kappa over tau."""
     domain, asked = products[0].domain, numbered(products)
-    means, spreads = np.array([basis(factors[entry.name]).split_sums(entry.operator) for entry in asked.along]).reshape(-1, 2).T
+    means, spreads = (
+        np.array([basis(factors[entry.name]).split_sums(entry.operator) for entry in asked.along])
+        .reshape(-1, 2)
+        .T
+    )
     positions = np.array([entry.position for entry in asked.along], dtype=np.int64)
     importance = np.array([product.importance for product in products])
     # An attribute of one cell has no contrasts, so a product without it has the same answers.
@@ -93,7 +129,11 @@ def residual_programme(products: Sequence[Product], factors: Mapping[str, Factor
     terms = []
     for where, rows in asked.widths:
         weights = importance[where] * np.where(single[rows], means[rows], 1.0).prod(axis=1)
-        for kept in np.unique(~single[rows], axis=0) if single.any() else np.ones((1, rows.shape[1]), dtype=bool):
+        for kept in (
+            np.unique(~single[rows], axis=0)
+            if single.any()
+            else np.ones((1, rows.shape[1]), dtype=bool)
+        ):
             some = (~single[rows] == kept).all(axis=1)
             left = rows[some][:, kept]
             terms.append(Terms(positions[left], spreads[left], means[left], weights[some]))
@@ -127,26 +167,45 @@ def weighted_strategy(
     for measure, sets in tables.items():
         asked = {*chain.from_iterable(sets), *workload.used[measure]}
         factors = {axis: factor_along(domain, axis, along) for axis in asked}
-        blocks += [checked(Block(tuple([factors[axis] for axis in names]), Fraction(1), measure, limits)) for names in sets]
+        blocks += [
+            checked(Block(tuple([factors[axis] for axis in names]), Fraction(1), measure, limits))
+            for names in sets
+        ]
         closure, coefficient = residual_programme(workload.of(measure), factors)
         positions = {axis: at for at, axis in enumerate(domain.names)}
-        matrices.append(incidence(closure, [tuple([positions[axis] for axis in names]) for names in sets]))
+        matrices.append(
+            incidence(closure, [tuple([positions[axis] for axis in names]) for names in sets])
+        )
         coefficients.append(coefficient)
     cost = table_costs(domain, blocks, norm, privacy)
-    first = 1 / cost if start is None else np.concatenate([np.asarray(start[measure], dtype=float) for measure in tables])
+    first = (
+        1 / cost
+        if start is None
+        else np.concatenate([np.asarray(start[measure], dtype=float) for measure in tables])
+    )
     matrix = matrices[0]
     if len(matrices) > 1:
         from scipy.sparse import block_diag
 
         matrix = block_diag(matrices, format="csr")
-    return weighed(name, blocks, cost, least_error(diagonal_errors(matrix, np.concatenate(coefficients)), cost, first, norm=norm))
+    return weighed(
+        name,
+        blocks,
+        cost,
+        least_error(diagonal_errors(matrix, np.concatenate(coefficients)), cost, first, norm=norm),
+    )
 
 
-def table_costs(domain: Domain, blocks: Sequence[Block], norm: int, privacy: Privacy | None) -> FloatArray:
+def table_costs(
+    domain: Domain, blocks: Sequence[Block], norm: int, privacy: Privacy | None
+) -> FloatArray:
     """Return the privacy cost of a unit of weight on every table, shape (tables,)."""
     cost = np.array([block_norm(domain, block, norm) for block in blocks], dtype=np.float64)
     if privacy is not None and privacy.max_per_cell is not None and norm == 2:
-        bare = [[f.attributes[0] for f in block.factors if f.operator == Identity(f.operator.size)] for block in blocks]
+        bare = [
+            [f.attributes[0] for f in block.factors if f.operator == Identity(f.operator.size)]
+            for block in blocks
+        ]
         cost *= np.sqrt([spread_share(privacy, domain, names) for names in bare])
     return cost
 
@@ -155,28 +214,41 @@ def weighed(name: str, blocks: Sequence[Block], cost: FloatArray, weights: Weigh
     """Return the weighted tables as a strategy, without those of a share of the budget so small that their noise could not be drawn."""
     shares = weights.theta * cost
     used = shares > _LEAST_SHARE * shares.max()
-    kept = tuple((block, float(weight)) for block, weight, use in zip(blocks, weights.theta, used, strict=True) if use)
+    kept = tuple(
+        (block, float(weight))
+        for block, weight, use in zip(blocks, weights.theta, used, strict=True)
+        if use
+    )
     return Strategy(name, kept, error=weights.error)
 
 
-def reweighted_strategy(name: str, workload: Workload, blocks: Sequence[Block], norm: int) -> Strategy:
+def reweighted_strategy(
+    name: str, workload: Workload, blocks: Sequence[Block], norm: int
+) -> Strategy:
     """Return the tables of a strategy with the best weights for another workload.
 
     Raises:
-        NotApplicable: the tables have no common strategies along the attributes, or do not contain all that is asked.
+        NotApplicable: the tables have no common strategies along the attributes, or do not contain
+            all that is asked.
     """
     along: dict[str, Factor] = {}
     tables: dict[str | None, list[Names]] = {}
     start: dict[str | None, list[float]] = {}
     for block in blocks:
         apart = all(len(factor.attributes) == 1 for factor in block.factors)
-        alike = apart and all(along.setdefault(factor.attributes[0], factor) == factor for factor in block.factors)
+        alike = apart and all(
+            along.setdefault(factor.attributes[0], factor) == factor for factor in block.factors
+        )
         if not alike or block.limits is not None or block.ends:
-            raise NotApplicable("the strategy is none of tables with one strategy along every attribute")
+            raise NotApplicable(
+                "the strategy is none of tables with one strategy along every attribute"
+            )
         tables.setdefault(block.measure, []).append(block.attributes)
         start.setdefault(block.measure, []).append(1 / float(block.scale))
     for product in workload:
-        if not any(set(product.attributes) <= set(names) for names in tables.get(product.measure, [])):
+        if not any(
+            set(product.attributes) <= set(names) for names in tables.get(product.measure, [])
+        ):
             raise NotApplicable(f"the strategy has no table that contains {product.name}")
     asked = {measure: tables[measure] for measure in workload.tables}
     return weighted_strategy(name, workload, along, asked, norm, start=start)
@@ -204,15 +276,25 @@ def residual(task: Task) -> Strategy:
     workload, domain = task.workload, task.workload.domain
     blocks: list[Block] = []
     errors, norms = [], []
-    sizes, cells = np.array(domain.shape, dtype=np.float64), {name: factor_along(domain, name, {}) for name in workload.attributes}
+    sizes, cells = (
+        np.array(domain.shape, dtype=np.float64),
+        {name: factor_along(domain, name, {}) for name in workload.attributes},
+    )
     for measure in workload.measures:
         closure, coefficient = residual_programme(workload.of(measure), cells)
-        for sets, sums in zip(closure.blocks, np.split(coefficient, closure.offsets[1:-1]), strict=True):
+        for sets, sums in zip(
+            closure.blocks, np.split(coefficient, closure.offsets[1:-1]), strict=True
+        ):
             asked = sets[sums > 0]
             norm = (1 - 1 / sizes)[asked].prod(axis=1)
             taus = asked.tolist()
             if task.privacy.max_per_cell is not None:
-                norm *= [spread_share(task.privacy, domain, [domain.names[at] for at in tau], contrasts=True) for tau in taus]
+                norm *= [
+                    spread_share(
+                        task.privacy, domain, [domain.names[at] for at in tau], contrasts=True
+                    )
+                    for tau in taus
+                ]
             blocks += contrasts(domain, taus, measure)
             errors.append(sums[sums > 0] * sizes[asked].prod(axis=1))
             norms.append(domain.largest_value(measure) * np.sqrt(norm))
@@ -222,17 +304,22 @@ def residual(task: Task) -> Strategy:
 
 def contrasts(domain: Domain, taus: Sequence[Sequence[int]], measure: str | None) -> list[Block]:
     """Return a block of contrasts for every set of attributes, of counts (None) or of a measure."""
-    factors = {at: Factor((domain.names[at],), Contrasts(domain.shape[at])) for at in {*chain.from_iterable(taus)}}
+    factors = {
+        at: Factor((domain.names[at],), Contrasts(domain.shape[at]))
+        for at in {*chain.from_iterable(taus)}
+    }
     return [Block(tuple([factors[at] for at in tau]), Fraction(1), measure) for tau in taus]
 
 
 RESIDUAL = Planner(
     name="residual",
     propose=residual,
-    measures="integer contrasts of every set of attributes, each set with its own noise: optimal for marginals",
+    measures="integer contrasts of every set of attributes, each set with its own noise: optimal "
+    "for marginals",
     made_for="marginals under Gaussian noise",
     norms=(2,),
-    instead="residual spaces are measured by contrasts, on which Laplace noise is not spent evenly; choose covering",
+    instead="residual spaces are measured by contrasts, on which Laplace noise is not spent "
+    "evenly; choose covering",
     limits="tables of 2^28 cells",
     contains=tables_of_cells,
 )
@@ -241,21 +328,30 @@ RESIDUAL = Planner(
 def measured_workload(task: Task, *, even: bool = False) -> Strategy:
     """Measure every product of the workload, with the best split of the budget between them, or (``even``) all with the same noise.
 
-    Source: the strategies Q+ and Q of Cormode et al. (arXiv 1207.6096), here with recovery by least squares.
+    Source: the strategies Q+ and Q of Cormode et al. (arXiv 1207.6096), here with recovery by least
+        squares.
     """
     workload, norm = task.workload, task.norm
     if not workload.rows <= _MOST_QUERIES:
-        raise NotApplicable(f"the workload has {workload.rows} queries; measured one by one at most {_MOST_QUERIES} are allowed")
+        raise NotApplicable(
+            f"the workload has {workload.rows} queries; measured one by one at most "
+            f"{_MOST_QUERIES} are allowed"
+        )
     blocks = []
     for product in workload:
-        factors = (Factor((name,), operator) for name, operator in zip(product.attributes, product.operators, strict=True))
+        factors = (
+            Factor((name,), operator)
+            for name, operator in zip(product.attributes, product.operators, strict=True)
+        )
         blocks.append(Block(tuple(factors), Fraction(1), product.measure))
     if even:
         return Strategy("workload_even", tuple((block, 1.0) for block in blocks))
     if len(blocks) == 1 and len(blocks[0].factors) == 1:
         return Strategy("workload", ((_weighted_rows(blocks[0], norm), 1.0),))
     errors = np.array([product.importance * product.rows for product in workload])
-    weights = grouped_budgets(errors, [block_norm(workload.domain, block, norm) for block in blocks], norm).theta
+    weights = grouped_budgets(
+        errors, [block_norm(workload.domain, block, norm) for block in blocks], norm
+    ).theta
     return Strategy("workload", tuple(zip(blocks, weights.tolist(), strict=True)))
 
 
@@ -264,8 +360,16 @@ def _weighted_rows(block: Block, norm: int) -> Block:
     factor = block.factors[0]
     if not factor.operator.rows * factor.operator.size <= _MOST_ENTRIES:
         return block
-    budgets = optimal_budgets(np.abs(dense(factor.operator)).astype(float), np.ones(factor.operator.rows), norm, gap=1e-4, steps=2000)
-    weights = np.rint(np.maximum(budgets / budgets.max(), _LEAST_WEIGHT) / _LEAST_WEIGHT).astype(np.int64)
+    budgets = optimal_budgets(
+        np.abs(dense(factor.operator)).astype(float),
+        np.ones(factor.operator.rows),
+        norm,
+        gap=1e-4,
+        steps=2000,
+    )
+    weights = np.rint(np.maximum(budgets / budgets.max(), _LEAST_WEIGHT) / _LEAST_WEIGHT).astype(
+        np.int64
+    )
     if (weights == weights[0]).all():
         return block
     return Block((Factor(factor.attributes, factor.operator, weights),), block.scale, block.measure)
@@ -279,20 +383,35 @@ def _inverse_seconds(workload: Workload) -> float:
     known = {operator for _, _, operator in workload.along if operator.rows > 1} - {
         Identity(workload.domain.kind(name).size) for name in workload.domain.names
     }
-    inverses = sum(0.8 * (min(operator.rows, operator.size) / 1024) ** 3 if operator.size <= MOST_DENSE else 0.3 for operator in known)
+    inverses = sum(
+        0.8 * (min(operator.rows, operator.size) / 1024) ** 3
+        if operator.size <= MOST_DENSE
+        else 0.3
+        for operator in known
+    )
     ways = {(name, operator) for name, _, operator in workload.along}
     cells = math.prod(workload.domain.kind(name).size for name in workload.attributes)
     if len(ways) <= len(workload.attributes) or cells > MOST_DENSE:
         return inverses
-    tried = 6 if workload.counted_sums and cells <= 256 else 1  # splits of the budget between counts and sums
+    tried = (
+        6 if workload.counted_sums and cells <= 256 else 1
+    )  # splits of the budget between counts and sums
     return inverses + tried * (10 * (cells / 2880) ** 3 + 2.5e-10 * workload.rows * cells**2)
 
 
 def _workload_seconds(workload: Workload) -> float:
     """Estimate the CPU seconds of the weights of single queries, and of the inverses for standard errors."""
     operators = workload.products[0].operators
-    entries = operators[0].rows * operators[0].size if len(workload.products) == 1 == len(operators) else 0
-    return shortly(workload) + (1.8 * entries / 2**20 if entries <= _MOST_ENTRIES else 0.0) + _inverse_seconds(workload)
+    entries = (
+        operators[0].rows * operators[0].size
+        if len(workload.products) == 1 == len(operators)
+        else 0
+    )
+    return (
+        shortly(workload)
+        + (1.8 * entries / 2**20 if entries <= _MOST_ENTRIES else 0.0)
+        + _inverse_seconds(workload)
+    )
 
 
 WORKLOAD = Planner(
@@ -315,7 +434,9 @@ WORKLOAD_EVEN = replace(
 )
 
 
-def optimal_budgets(magnitudes: FloatArray, errors: FloatArray, norm: int, *, gap: float = 1e-6, steps: int = 20_000) -> FloatArray:
+def optimal_budgets(
+    magnitudes: FloatArray, errors: FloatArray, norm: int, *, gap: float = 1e-6, steps: int = 20_000
+) -> FloatArray:
     """Return the best weights of queries without recovery by least squares, at privacy cost 1, shape (queries,)."""
     entries, root = (magnitudes, 3) if norm == 1 else (magnitudes**2, 2)
 
@@ -328,5 +449,7 @@ def optimal_budgets(magnitudes: FloatArray, errors: FloatArray, norm: int, *, ga
         return cost, bound, budget / float(cost.max())
 
     columns = entries.shape[1]
-    budget = dual_ascent(step, np.full(columns, 1 / columns), (1 + gap) ** (1 / (root - 1)) - 1, steps)[3]
+    budget = dual_ascent(
+        step, np.full(columns, 1 / columns), (1 + gap) ** (1 / (root - 1)) - 1, steps
+    )[3]
     return budget if norm == 1 else np.sqrt(budget)

@@ -1,12 +1,14 @@
 """The residual spaces of all asked tables under Gaussian noise, with a strategy fitted to what is asked along every attribute.
 
-As in ``residual`` every set tau of attributes is measured across all its totals, with noise of its own; along an attribute asked for by
-more than its cells by the rows and the tilt of ``_families`` instead of contrasts. With s the sum of (q m)^2 and r that of q R q over the
-queries along an attribute, the total squared error at privacy cost 1 is
+As in ``residual`` every set tau of attributes is measured across all its totals, with noise of its
+own; along an attribute asked for by more than its cells by the rows and the tilt of ``_families``
+instead of contrasts. With s the sum of (q m)^2 and r that of q R q over the queries along an
+attribute, the total squared error at privacy cost 1 is
 
     (sum over tau of c(tau)^(1/2))^2,    c(tau) = sum over asked products containing tau of prod_{i in tau} r_i * prod_{i not in tau} s_i.
 
-Source: ResidualPlanner+ (arXiv 2305.08175v4), QuerySmasher (arXiv 2604.00868), with tilts between and beyond theirs.
+Source: ResidualPlanner+ (arXiv 2305.08175v4), QuerySmasher (arXiv 2604.00868), with tilts between
+    and beyond theirs.
 """
 
 import math
@@ -20,7 +22,15 @@ from leastnoise._accounting import ApproxDP, Noise, Privacy
 from leastnoise._accuracy import subsets
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
-from leastnoise._families import NotApplicable, balanced_rounding, go_on, gram_of, rest, spread, tilt
+from leastnoise._families import (
+    NotApplicable,
+    balanced_rounding,
+    go_on,
+    gram_of,
+    rest,
+    spread,
+    tilt,
+)
 from leastnoise._fitting import NOISES, allowed_mu_squared
 from leastnoise._linop import Contrasts, Dense, Identity, Operator
 from leastnoise._measurements import MOST_ROWS, Block, Factor
@@ -43,7 +53,9 @@ class _Role:
     size: int  # cells
     asked: tuple[Operator, ...]
     grams: tuple[FloatArray, ...]  # of the asked operators; none where only cells are asked
-    slot: int  # position of s of the first operator in the array of values: r follows, then s and r of the next
+    # position of s of the first operator in the array of values: r follows, then s and r of the
+    # next
+    slot: int
 
     @property
     def values(self) -> slice:
@@ -58,11 +70,15 @@ class _Terms:
     taus: tuple[tuple[str | None, Names], ...]
     tau: IntArray  # position of the tau of each entry, shape (entries,)
     importance: FloatArray  # shape (entries,)
-    slots: IntArray  # positions of the values that each entry multiplies, shape (entries, attributes); values[0] is 1
+    # positions of the values that each entry multiplies, shape (entries, attributes); values[0] is
+    # 1
+    slots: IntArray
 
     def sums(self, values: FloatArray) -> FloatArray:
         """Return c(tau) for all taus."""
-        return np.asarray(np.bincount(self.tau, self._entries(values), len(self.taus)), dtype=np.float64)
+        return np.asarray(
+            np.bincount(self.tau, self._entries(values), len(self.taus)), dtype=np.float64
+        )
 
     def error(self, values: FloatArray) -> float:
         """Return the total squared error at privacy cost 1."""
@@ -72,8 +88,13 @@ class _Terms:
         """Return the derivatives of the root of the error by every value."""
         entries = self._entries(values)
         sums = np.bincount(self.tau, entries, len(self.taus))
-        pushed = entries * np.where(sums > 0, 0.5 / np.sqrt(np.where(sums > 0, sums, 1.0)), 0.0)[self.tau]
-        gathered = np.sum([np.bincount(column, pushed, len(values)) for column in self.slots.T], axis=0)
+        pushed = (
+            entries
+            * np.where(sums > 0, 0.5 / np.sqrt(np.where(sums > 0, sums, 1.0)), 0.0)[self.tau]
+        )
+        gathered = np.sum(
+            [np.bincount(column, pushed, len(values)) for column in self.slots.T], axis=0
+        )
         return np.where(values > 0, gathered / np.where(values > 0, values, 1.0), 0.0)
 
     def _entries(self, values: FloatArray) -> FloatArray:
@@ -88,13 +109,18 @@ def tilted(task: Task) -> Strategy:
     workload, privacy = task.workload, task.privacy
     roles, role_of = _roles(workload) if workload.beyond_cells else ([], {})
     if not any(role.grams for role in roles):
-        raise NotApplicable("along every attribute only cells are asked for, which residual answers with the least error")
+        raise NotApplicable(
+            "along every attribute only cells are asked for, which residual answers with the "
+            "least error"
+        )
     terms = _terms(workload, roles, role_of)
     values = _start(roles)
     try:
         chosen = _tilts(roles, terms, values)
     except np.linalg.LinAlgError:
-        raise NotApplicable("the queries along an attribute are too unlike each other for its eigenvectors") from None
+        raise NotApplicable(
+            "the queries along an attribute are too unlike each other for its eigenvectors"
+        ) from None
     tops = _tops(workload.domain, privacy, terms, values, role_of, chosen)
     operators: dict[int, Operator] = {}
     norms: dict[int, float] = {}
@@ -103,20 +129,31 @@ def tilted(task: Task) -> Strategy:
             whole = balanced_rounding(chosen[number], tops[number])
             if not np.linalg.cond(whole[:, :-1] - whole[:, -1:].astype(float)) < 1e7:
                 raise NotApplicable(
-                    "the queries do not tell all cells apart, and there is no room for coefficients that would; choose another strategy"
+                    "the queries do not tell all cells apart, and there is no room for "
+                    "coefficients that would; choose another strategy"
                 )
-            unseen = np.linalg.svd(whole.astype(float))[2][-1]  # proportional to the tilt of the rounded rows
-            operators[number], norms[number] = Dense(whole), math.sqrt(float((whole.astype(float) ** 2).sum(axis=0).max()))
+            unseen = np.linalg.svd(whole.astype(float))[2][
+                -1
+            ]  # proportional to the tilt of the rounded rows
+            operators[number], norms[number] = (
+                Dense(whole),
+                math.sqrt(float((whole.astype(float) ** 2).sum(axis=0).max())),
+            )
             _put(role, values, unseen / unseen.sum(), whole / norms[number])
         elif role.size > 1:
-            operators[number], norms[number] = Contrasts(role.size), math.sqrt((role.size - 1) / role.size)
+            operators[number], norms[number] = (
+                Contrasts(role.size),
+                math.sqrt((role.size - 1) / role.size),
+            )
     blocks = []
     for (measure, tau), asked in zip(terms.taus, terms.sums(values).tolist(), strict=True):
         if not asked > 0:
             continue
         numbers = [role_of[measure, name] for name in tau]
         largest = workload.domain.largest_value(measure)
-        factors = tuple(Factor((name,), operators[number]) for name, number in zip(tau, numbers, strict=True))
+        factors = tuple(
+            Factor((name,), operators[number]) for name, number in zip(tau, numbers, strict=True)
+        )
         height = largest * math.prod(norms[number] for number in numbers)
         blocks.append((Block(factors, Fraction(1), measure), asked**0.25 / height))
     return Strategy("tilted", tuple(blocks), error=terms.error(values))
@@ -138,7 +175,10 @@ def _roles(workload: Workload) -> tuple[list[_Role], dict[Along, int]]:
             size, every = next(iter(operators)).size, tuple(operators)
             rich = size > 1 and any(operator != Identity(size) for operator in every)
             if rich and size > _MOST_CELLS:
-                raise NotApplicable(f"it needs eigenvectors of a matrix of {size} x {size}; at most {_MOST_CELLS} cells are allowed")
+                raise NotApplicable(
+                    f"it needs eigenvectors of a matrix of {size} x {size}; at most {_MOST_CELLS} "
+                    "cells are allowed"
+                )
             grams = tuple(gram_of(operator).dense() for operator in every) if rich else ()
             known[key] = len(roles)
             roles.append(_Role(size, every, grams, slot))
@@ -150,7 +190,10 @@ def _roles(workload: Workload) -> tuple[list[_Role], dict[Along, int]]:
 def _terms(workload: Workload, roles: Sequence[_Role], role_of: Mapping[Along, int]) -> _Terms:
     entries = sum(2 ** len(product.attributes) for product in workload)
     if not entries <= _MOST_TERMS:
-        raise NotApplicable(f"the asked tables have {entries} subsets of attributes; at most {_MOST_TERMS} are allowed")
+        raise NotApplicable(
+            f"the asked tables have {entries} subsets of attributes; at most {_MOST_TERMS} are "
+            "allowed"
+        )
     width = max(len(product.attributes) for product in workload)
     taus: dict[tuple[str | None, Names], int] = {}
     tau, importance = np.zeros(entries, dtype=np.int64), np.zeros(entries)
@@ -163,8 +206,13 @@ def _terms(workload: Workload, roles: Sequence[_Role], role_of: Mapping[Along, i
             starts.append(role.slot + 2 * role.asked.index(operator))
         for names in subsets(product.attributes):
             tau[entry] = taus.setdefault((product.measure, names), len(taus))
-            importance[entry] = float(product.weight) ** 2  # of a measure its largest value cancels: it is in the cost too
-            slots[entry, : len(starts)] = [slot + (name in names) for slot, name in zip(starts, product.attributes, strict=True)]
+            importance[entry] = (
+                float(product.weight) ** 2
+            )  # of a measure its largest value cancels: it is in the cost too
+            slots[entry, : len(starts)] = [
+                slot + (name in names)
+                for slot, name in zip(starts, product.attributes, strict=True)
+            ]
             entry += 1
     return _Terms(tuple(taus), tau, importance, slots)
 
@@ -176,7 +224,10 @@ def _start(roles: Sequence[_Role]) -> FloatArray:
         n = role.size
         for index, gram in enumerate(role.grams or [np.eye(n)] * len(role.asked)):
             mean = float(gram.sum()) / n**2
-            values[role.slot + 2 * index : role.slot + 2 * index + 2] = mean, (n - 1) / n * max(0.0, float(np.trace(gram)) - n * mean)
+            values[role.slot + 2 * index : role.slot + 2 * index + 2] = (
+                mean,
+                (n - 1) / n * max(0.0, float(np.trace(gram)) - n * mean),
+            )
     return values
 
 
@@ -191,13 +242,18 @@ def _tilts(roles: Sequence[_Role], terms: _Terms, values: FloatArray) -> dict[in
     """Return the rows of the best tilt of every role, and write their values."""
     slopes = terms.slopes(values)
     merged: dict[int, tuple[FloatArray, FloatArray]] = {}
-    curves: dict[int, FloatArray] = {}  # the values of a role for every pull, shape (pulls, 2 * operators)
+    curves: dict[
+        int, FloatArray
+    ] = {}  # the values of a role for every pull, shape (pulls, 2 * operators)
     for number, role in enumerate(roles):
         if not role.grams:
             continue
         base, apart = merged[number] = _merged(role, slopes)
         if not np.ptp(apart) > 1e-12 * np.abs(apart).max():
-            raise NotApplicable("along an attribute with queries of its own only totals are asked for; ask for total instead")
+            raise NotApplicable(
+                "along an attribute with queries of its own only totals are asked for; ask for "
+                "total instead"
+            )
         curves[number] = np.empty((len(_PULLS), 2 * len(role.asked)))
         dual = weights = None
         for at, pull in enumerate(_PULLS * float(np.trace(base)) / role.size):
@@ -229,11 +285,19 @@ def _merged(role: _Role, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
         return role.grams[0], role.grams[0]
     of_role = slopes[role.slot : role.slot + 2 * len(role.asked)]
     along, apart = (np.tensordot(of_role[part::2], np.array(role.grams), axes=1) for part in (0, 1))
-    return sum((gram / np.trace(gram) for gram in (along, apart) if np.trace(gram) > 0), np.zeros_like(apart)), apart
+    return sum(
+        (gram / np.trace(gram) for gram in (along, apart) if np.trace(gram) > 0),
+        np.zeros_like(apart),
+    ), apart
 
 
 def _tops(
-    domain: Domain, privacy: Privacy, terms: _Terms, values: FloatArray, role_of: Mapping[Along, int], chosen: Mapping[int, FloatArray]
+    domain: Domain,
+    privacy: Privacy,
+    terms: _Terms,
+    values: FloatArray,
+    role_of: Mapping[Along, int],
+    chosen: Mapping[int, FloatArray],
 ) -> dict[int, int]:
     """Return for every fitted role the largest whole coefficient for which exact sums and noise scales have room."""
     sums = terms.sums(values)
@@ -243,7 +307,11 @@ def _tops(
     with np.errstate(divide="ignore"):
         noise = np.sqrt(float(np.sqrt(sums).sum()) / np.sqrt(sums)) / loss
     # Rounded Gaussian noise is drawn on a grid that is fine beside the least noise of all.
-    grid = max(0.0, math.ceil(8 - math.log2(float(noise.min())))) if isinstance(privacy.budget, ApproxDP) else 0.0
+    grid = (
+        max(0.0, math.ceil(8 - math.log2(float(noise.min()))))
+        if isinstance(privacy.budget, ApproxDP)
+        else 0.0
+    )
     bits = dict.fromkeys(chosen, float(_TOP_BITS))
     for (measure, tau), deviation in zip(terms.taus, noise.tolist(), strict=True):
         numbers = [role_of[measure, name] for name in tau]
@@ -251,22 +319,38 @@ def _tops(
         if not fitted or not math.isfinite(deviation):
             continue
         largest = domain.largest_value(measure)
-        others = math.prod(domain.kind(name).size - 1 for name, number in zip(tau, numbers, strict=True) if number not in chosen)
+        others = math.prod(
+            domain.kind(name).size - 1
+            for name, number in zip(tau, numbers, strict=True)
+            if number not in chosen
+        )
         room = 61 - grid - math.log2(MOST_ROWS * largest * others)
-        if len(fitted) < len(numbers):  # the roots of the contrasts' norms need room too: the scale must stay below 2^29
+        if len(fitted) < len(
+            numbers
+        ):  # the roots of the contrasts' norms need room too: the scale must stay below 2^29
             most = 28 - grid - math.log2(deviation * largest)
-            room = min(room, most + sum(math.log2(float(np.abs(chosen[number]).max())) for number in fitted))
+            room = min(
+                room,
+                most + sum(math.log2(float(np.abs(chosen[number]).max())) for number in fitted),
+            )
         for number in fitted:
             bits[number] = min(bits[number], room / len(fitted))
     if not min(bits.values()) >= math.log2(_LEAST_TOP):
-        raise NotApplicable("tables of so many attributes leave no room for whole coefficients; ask for smaller tables or another strategy")
+        raise NotApplicable(
+            "tables of so many attributes leave no room for whole coefficients; ask for smaller "
+            "tables or another strategy"
+        )
     return {number: int(2**room) for number, room in bits.items()}
 
 
 def _seconds(workload: Workload) -> float:
     """Estimate the CPU seconds of the tilts along every attribute."""
     sizes = [workload.domain.kind(name).size for name in workload.beyond_cells]
-    return shortly(workload) + (sum(1.7 * (size / 256) ** 2.2 for size in sizes) if max(sizes, default=0) <= _MOST_CELLS else 0.0)
+    return shortly(workload) + (
+        sum(1.7 * (size / 256) ** 2.2 for size in sizes)
+        if max(sizes, default=0) <= _MOST_CELLS
+        else 0.0
+    )
 
 
 TILTED = Planner(
@@ -275,7 +359,8 @@ TILTED = Planner(
     measures="as `residual`, with rows fitted to what is asked along every attribute",
     made_for="prefix sums, ranges and cells in several small tables under Gaussian noise",
     norms=(2,),
-    instead="residual spaces are measured across totals, on which Laplace noise is not spent evenly; choose p_identity",
+    instead="residual spaces are measured across totals, on which Laplace noise is not spent "
+    "evenly; choose p_identity",
     limits="attributes of 1024 cells",
     seconds=_seconds,
 )

@@ -1,10 +1,12 @@
 """Counts and sums of one measure at the price of one: tables measured by the distances of values from both ends of the measure.
 
-Let R be the distance of the ends of a measure and m their middle. A row adds v - low to one end and high - v to the other, so both ends
-together cost what a count costs. If each has the variance s^2, counts have 2 s^2 / R^2, and sums s^2 / 2 plus m^2 times that of counts.
-So a planner's strategy for counts can be measured on both ends; it is made for counts with the importance of counts and sums together.
-Tables that are asked for as counts alone are planned apart. Under Gaussian noise the counts of all tables are measured once more, as both
-ends give counts and centred sums in a fixed proportion. The split of the budget between these parts is searched, with the exact error
+Let R be the distance of the ends of a measure and m their middle. A row adds v - low to one end and
+high - v to the other, so both ends together cost what a count costs. If each has the variance s^2,
+counts have 2 s^2 / R^2, and sums s^2 / 2 plus m^2 times that of counts. So a planner's strategy for
+counts can be measured on both ends; it is made for counts with the importance of counts and sums
+together. Tables that are asked for as counts alone are planned apart. Under Gaussian noise the
+counts of all tables are measured once more, as both ends give counts and centred sums in a fixed
+proportion. The split of the budget between these parts is searched, with the exact error
 (docs/mathematics.md, section 8).
 """
 
@@ -28,13 +30,20 @@ from leastnoise._workload import Product, Workload
 
 _BITS = 30  # of weights
 _WIDEST = 5.0  # weights of a part are multiplied by 2^-5 to 2^5
-_EXPONENT = {"xatol": 0.03, "maxiter": 11}  # how exactly, and in how many steps, the exponent is searched
+_EXPONENT = {
+    "xatol": 0.03,
+    "maxiter": 11,
+}  # how exactly, and in how many steps, the exponent is searched
 _MOST_TRIED = 2**20, 256  # queries and blocks up to which splits of the budget are tried
 _MOST_JOINT = 256
-_SMOOTH = 2  # largest weight at which the error is a power of the budget: discrete noise of a scale below 1/2 is nearly always 0
+# largest weight at which the error is a power of the budget: discrete noise of a scale below 1/2 is
+# nearly always 0
+_SMOOTH = 2
 
 Weighted = Sequence[tuple[Block, float]]
-_Counts = Mapping[str | None, str | None]  # for each measure that is measured on both ends, the measure that counts its values
+_Counts = Mapping[
+    str | None, str | None
+]  # for each measure that is measured on both ends, the measure that counts its values
 
 
 def together(planner: Planner, task: Task) -> Strategy:
@@ -52,7 +61,11 @@ def together(planner: Planner, task: Task) -> Strategy:
     details: dict[str, Any] = {}
     counts: _Counts = {measure: task.workload.domain.count_of(measure) for measure in measures}
     asked = [(measure, _at_ends(task.workload, measure, counts)) for measure in measures]
-    wanted = [(measure, products) for measure, products in [*asked, (None, _beside(task, counts))] if products]
+    wanted = [
+        (measure, products)
+        for measure, products in [*asked, (None, _beside(task, counts))]
+        if products
+    ]
     for measure, products in wanted:
         part = Workload(task.workload.domain, tuple(products))
         subtask = replace(task, workload=part)
@@ -62,16 +75,26 @@ def together(planner: Planner, task: Task) -> Strategy:
             if not task.workload.beyond_cells:
                 raise
             if not part.beyond_cells:
-                made = (MARGINALS if task.norm == 1 else RESIDUAL).propose(subtask)  # cells alone need no fit
+                made = (MARGINALS if task.norm == 1 else RESIDUAL).propose(
+                    subtask
+                )  # cells alone need no fit
             elif len(part.products) == 1 < len(task.workload.products):
-                made = (P_IDENTITY if task.norm == 1 else GAUSSIAN_OPTIMUM).strategy(subtask)  # for planners that need several tables
+                made = (P_IDENTITY if task.norm == 1 else GAUSSIAN_OPTIMUM).strategy(
+                    subtask
+                )  # for planners that need several tables
             else:
                 raise
         details |= made.details
-        blocks = [(block if measure is None else replace(block, measure=measure, ends=True), weight) for block, weight in made.blocks]
+        blocks = [
+            (block if measure is None else replace(block, measure=measure, ends=True), weight)
+            for block, weight in made.blocks
+        ]
         alone = fit(task.workload.domain, task.privacy, task.noise, blocks)
         covered = part.measures if measure is None else (measure, counts[measure])
-        answered = Workload(task.workload.domain, tuple(product for product in task.workload if product.measure in covered))
+        answered = Workload(
+            task.workload.domain,
+            tuple(product for product in task.workload if product.measure in covered),
+        )
         parts.append(([(block, 1 / float(block.scale)) for block in alone.blocks], answered))
     details.pop("unit_bound", None)  # it holds for counts alone
     return Strategy(planner.name, tuple(_balanced(task, parts)), details)
@@ -89,18 +112,33 @@ def _at_ends(workload: Workload, measure: str, counts: _Counts) -> list[Product]
     bounds = workload.domain.measure(measure)
     apart = bounds.high_units - bounds.low_units
     shared = [*counts.values()].count(counts[measure])
-    counted = {product.question[1:]: product.importance / shared for product in workload if product.measure == counts[measure]}
+    counted = {
+        product.question[1:]: product.importance / shared
+        for product in workload
+        if product.measure == counts[measure]
+    }
     worth = apart**2 / 2 + 2 * middle(bounds) ** 2
     sums = workload.of(measure)
-    return [_counts(product, product.importance * worth + 2 * counted.get(product.question[1:], 0.0)) for product in sums]
+    return [
+        _counts(product, product.importance * worth + 2 * counted.get(product.question[1:], 0.0))
+        for product in sums
+    ]
 
 
 def _beside(task: Task, counts: _Counts) -> list[Product]:
     """Return what is measured beside both ends: all other tables, and under Gaussian noise the counts of the tables at both ends."""
     workload = task.workload
     if task.norm == 1:
-        tables_known = {(counts[product.measure], *product.question[1:]) for product in workload if product.measure in counts}
-        return [product for product in workload if product.measure not in counts and product.question not in tables_known]
+        tables_known = {
+            (counts[product.measure], *product.question[1:])
+            for product in workload
+            if product.measure in counts
+        }
+        return [
+            product
+            for product in workload
+            if product.measure not in counts and product.question not in tables_known
+        ]
     others: list[Product] = []
     worth: dict[tuple[object, ...], tuple[Product, float, str | None]] = {}
     for product in workload:
@@ -108,30 +146,53 @@ def _beside(task: Task, counts: _Counts) -> list[Product]:
             others.append(product)
             continue
         counted = counts.get(product.measure, product.measure)
-        often = middle(workload.domain.measure(str(product.measure))) if product.measure in counts else 1.0
+        often = (
+            middle(workload.domain.measure(str(product.measure)))
+            if product.measure in counts
+            else 1.0
+        )
         key = (counted, *product.question[1:])
-        worth[key] = product, worth.get(key, (product, 0.0))[1] + product.importance * often**2, counted
-    return [_counts(product, importance, counted) for product, importance, counted in worth.values() if importance > 0] + others
+        worth[key] = (
+            product,
+            worth.get(key, (product, 0.0))[1] + product.importance * often**2,
+            counted,
+        )
+    return [
+        _counts(product, importance, counted)
+        for product, importance, counted in worth.values()
+        if importance > 0
+    ] + others
 
 
 def _balanced(task: Task, parts: Sequence[tuple[Weighted, Workload]]) -> Weighted:
     """Return the blocks of all parts, with the weights of each part multiplied by a power of 2 such that the error is least."""
 
     def joined(strengths: Sequence[float]) -> list[tuple[Block, float]]:
-        return [(block, weight * 2**strength) for (part, _), strength in zip(parts, strengths, strict=True) for block, weight in part]
+        return [
+            (block, weight * 2**strength)
+            for (part, _), strength in zip(parts, strengths, strict=True)
+            for block, weight in part
+        ]
 
     def error(blocks: Weighted, workload: Workload) -> float:
         known = structures(workload, fit(task.workload.domain, task.privacy, task.noise, blocks))
         if any(structure.solver_cells for structure in known.values()):
             return math.inf
-        return math.fsum(product.importance * known[product.measure].total(product) for product in workload)
+        return math.fsum(
+            product.importance * known[product.measure].total(product) for product in workload
+        )
 
     def changed(part_number: int, strength: float) -> float:
-        return error(joined([*strengths[:part_number], strength, *strengths[part_number + 1 :]]), task.workload)
+        return error(
+            joined([*strengths[:part_number], strength, *strengths[part_number + 1 :]]),
+            task.workload,
+        )
 
     strengths = [0.0] * len(parts)
     smooth = max(weight for part, _ in parts for _, weight in part) <= _SMOOTH
-    if smooth and sum(len(answered.measures) for _, answered in parts) == len(task.workload.measures):
+    if smooth and sum(len(answered.measures) for _, answered in parts) == len(
+        task.workload.measures
+    ):
         # The parts share only the budget, so the best split has a closed form.
         alone = [error(part, answered) for part, answered in parts]
         if all(0 < least < math.inf for least in alone):
@@ -148,7 +209,11 @@ def _balanced(task: Task, parts: Sequence[tuple[Weighted, Workload]]) -> Weighte
 
     for part_number in [*range(1, len(parts))] * (1 if len(parts) <= 2 else 2):
         search = partial(changed, part_number)
-        strengths[part_number] = float(minimize_scalar(search, bounds=(-_WIDEST, _WIDEST), method="bounded", options=_EXPONENT).x)
+        strengths[part_number] = float(
+            minimize_scalar(
+                search, bounds=(-_WIDEST, _WIDEST), method="bounded", options=_EXPONENT
+            ).x
+        )
     return joined(strengths)
 
 
@@ -156,7 +221,8 @@ def shared(task: Task, blocks: tuple[tuple[Block, float], ...]) -> tuple[tuple[B
     """Return the same blocks, with the best split of the budget between counts of each unit and counts of rows."""
     if not any(product.of_units for product in task.workload):
         return blocks
-    # At a small budget discrete noise is as continuous noise, for which the split is the same at every budget.
+    # At a small budget discrete noise is as continuous noise, for which the split is the same at
+    # every budget.
     largest = max(parameters(task.privacy.budget).values())
     small = task.privacy.share(Fraction(1, 8 * math.ceil(largest)))
     measured = fit(task.workload.domain, small, task.noise, blocks)
@@ -168,7 +234,11 @@ def shared(task: Task, blocks: tuple[tuple[Block, float], ...]) -> tuple[tuple[B
     times: dict[str | None, float] = {}
     for part in parts:
         of = {block.measure for block in part.blocks}
-        error = math.fsum(product.importance * known[product.measure].total(product) for product in task.workload if product.measure in of)
+        error = math.fsum(
+            product.importance * known[product.measure].total(product)
+            for product in task.workload
+            if product.measure in of
+        )
         (price,) = parameters(cost(part)).values()
         times |= dict.fromkeys(of, (error / float(price)) ** (1 / root))
     return tuple((block, weight * times[block.measure]) for block, weight in blocks)

@@ -1,10 +1,13 @@
 """Two tables, each for a part of what is asked: a strategy along every attribute and for each part, recovered together by least squares.
 
-One strategy along an attribute serves badly both queries about its cells and queries about groups of them: groups say nothing of their
-cells, and a sum of cells has the noise of all of them. So the products are divided into two parts, each part gets its own table (cells that
-its queries do not distinguish are merged along every attribute), and the budget is split for the least error of both together.
+One strategy along an attribute serves badly both queries about its cells and queries about groups
+of them: groups say nothing of their cells, and a sum of cells has the noise of all of them. So the
+products are divided into two parts, each part gets its own table (cells that its queries do not
+distinguish are merged along every attribute), and the budget is split for the least error of both
+together.
 
-Source: OPT_plus of McKenna et al. (PVLDB 2018), which answers each part by its own table alone; here everything is answered from both.
+Source: OPT_plus of McKenna et al. (PVLDB 2018), which answers each part by its own table alone;
+    here everything is answered from both.
 """
 
 import math
@@ -30,13 +33,23 @@ from leastnoise._families import (
 )
 from leastnoise._linop import Operator, Total
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
-from leastnoise._planner._strategy import LEAST_EFFORT, Planner, Strategy, Task, block_norm, lines, shortly
+from leastnoise._planner._strategy import (
+    LEAST_EFFORT,
+    Planner,
+    Strategy,
+    Task,
+    block_norm,
+    lines,
+    shortly,
+)
 from leastnoise._workload import Product, QuerySet, Workload
 
 _MOST_BITS = 29
 _QUICK = partial(p_identity, effort=LEAST_EFFORT)  # the fewest steps, for the first sweep
 _MOST_JOINT, _MOST_LONG = 2**22, 1024
-_WORTH = 0.95  # two tables are tried only if the quick estimate of their error is below this share of that of one table
+# two tables are tried only if the quick estimate of their error is below this share of that of one
+# table
+_WORTH = 0.95
 _LEAST_RATIO, _RATIOS = 1e-2, 81  # the grid of ratios in which the budget is split
 
 
@@ -48,14 +61,23 @@ def union(task: Task) -> Strategy:
     if workload.measures != (None,):
         raise NotApplicable("tables for parts of what is asked are made for counts alone")
     if not workload.beyond_cells or len(products) < 2:
-        raise NotApplicable("there is nothing to part: choose marginals or covering where only cells are asked for")
+        raise NotApplicable(
+            "there is nothing to part: choose marginals or covering where only cells are asked for"
+        )
     if not (math.prod(sizes.values()) <= _MOST_JOINT and max(sizes.values()) <= _MOST_LONG):
-        raise NotApplicable(f"the joint table may have at most {_MOST_JOINT} cells, and an attribute {_MOST_LONG}")
+        raise NotApplicable(
+            f"the joint table may have at most {_MOST_JOINT} cells, and an attribute {_MOST_LONG}"
+        )
     error = _quick_errors(products, sizes, norm)
-    errors = {parting: error(tuple(not side for side in parting)) + error(parting) for parting in _partings(products, sizes)}
+    errors = {
+        parting: error(tuple(not side for side in parting)) + error(parting)
+        for parting in _partings(products, sizes)
+    }
     parting = min(errors, key=errors.__getitem__)
     if not errors[parting] < _WORTH * error((True,) * len(products)):
-        raise NotApplicable("no parting of what is asked promises to be better than one table for all of it")
+        raise NotApplicable(
+            "no parting of what is asked promises to be better than one table for all of it"
+        )
     first, last = (_QUICK, p_identity) if norm == 1 else (gaussian_optimum, gaussian_optimum)
     return _strategy(workload, parting, sizes, norm, (every_cell, first, last))
 
@@ -63,20 +85,29 @@ def union(task: Task) -> Strategy:
 def _partings(products: Sequence[Product], sizes: dict[str, int]) -> list[tuple[bool, ...]]:
     """Return divisions of the products: those that ask the same query set (or nothing) along an attribute, against all others."""
     sets: set[tuple[str, QuerySet | None]] = {
-        (name, asked) for product in products for name, asked in zip(product.attributes, product.query_sets, strict=True)
+        (name, asked)
+        for product in products
+        for name, asked in zip(product.attributes, product.query_sets, strict=True)
     }
     sets |= {(name, None) for name in sizes}
     partings = []
     for name, asked in sorted(sets, key=repr):
-        parting = tuple(dict(zip(product.attributes, product.query_sets, strict=True)).get(name) == asked for product in products)
+        parting = tuple(
+            dict(zip(product.attributes, product.query_sets, strict=True)).get(name) == asked
+            for product in products
+        )
         if any(parting) and not all(parting):
             partings.append(parting if not parting[0] else tuple(not side for side in parting))
     if not partings:
-        raise NotApplicable("all products ask the same along every attribute: one table serves them")
+        raise NotApplicable(
+            "all products ask the same along every attribute: one table serves them"
+        )
     return list(dict.fromkeys(partings))
 
 
-def _quick_errors(products: Sequence[Product], sizes: dict[str, int], norm: int) -> Callable[[tuple[bool, ...]], float]:
+def _quick_errors(
+    products: Sequence[Product], sizes: dict[str, int], norm: int
+) -> Callable[[tuple[bool, ...]], float]:
     """Return an estimate of the error of chosen products from one table of merged cells, to the power at which errors of tables add up."""
     gram = cache(lambda operator: apply_gram(operator, np.eye(operator.size)))
 
@@ -96,66 +127,109 @@ def _quick_errors(products: Sequence[Product], sizes: dict[str, int], norm: int)
 
 def _along(products: Sequence[Product], name: str, size: int) -> list[Operator]:
     """Return the operator of each product along an attribute."""
-    return [dict(zip(product.attributes, product.operators, strict=True)).get(name, Total(size)) for product in products]
+    return [
+        dict(zip(product.attributes, product.operators, strict=True)).get(name, Total(size))
+        for product in products
+    ]
 
 
-def _table(products: Sequence[Product], sizes: dict[str, int], sweeps: Sequence[Fit], norm: int) -> tuple[Factor, ...]:
+def _table(
+    products: Sequence[Product], sizes: dict[str, int], sweeps: Sequence[Fit], norm: int
+) -> tuple[Factor, ...]:
     """Return a table for some products: the strategy along every attribute is fitted in sweeps while the others are fixed."""
-    asked = {name: _along(products, name, sizes[name]) for name in sizes if any(name in product.attributes for product in products)}
+    asked = {
+        name: _along(products, name, sizes[name])
+        for name in sizes
+        if any(name in product.attributes for product in products)
+    }
     bits = min(20, _MOST_BITS // max(1, len(asked)))
     factors: dict[str, Factor] = {}
-    # The error of every product along each attribute, by which its Gram matrices along the others are weighted.
+    # The error of every product along each attribute, by which its Gram matrices along the others
+    # are weighted.
     error = {name: np.ones(len(products)) for name in asked}
     for fit in sweeps:
         for name, operators in asked.items():
             go_on()
             others = [error[other] for other in asked if other != name]
-            weights = np.prod(np.array([*others, [product.importance for product in products]]), axis=0)
+            weights = np.prod(
+                np.array([*others, [product.importance for product in products]]), axis=0
+            )
             weighed = list(zip((weights / weights.max()).tolist(), operators, strict=True))
             factors[name] = fitted_to(fit, weighed, norm, bits).factor(name)
             height = block_norm(products[0].domain, Block((factors[name],), Fraction(1)), norm)
-            error[name] = np.array([basis(factors[name]).total_variance(operator) for operator in operators]) * height**2
+            error[name] = (
+                np.array([basis(factors[name]).total_variance(operator) for operator in operators])
+                * height**2
+            )
     return tuple(factors.values())
 
 
-def _strategy(workload: Workload, parting: tuple[bool, ...], sizes: dict[str, int], norm: int, sweeps: Sequence[Fit]) -> Strategy:
+def _strategy(
+    workload: Workload,
+    parting: tuple[bool, ...],
+    sizes: dict[str, int],
+    norm: int,
+    sweeps: Sequence[Fit],
+) -> Strategy:
     """Return both tables with the best split of the budget."""
     blocks, heights = [], []
     for chosen in (False, True):
-        products = [product for product, side in zip(workload.products, parting, strict=True) if side is chosen]
+        products = [
+            product
+            for product, side in zip(workload.products, parting, strict=True)
+            if side is chosen
+        ]
         block = Block(_table(products, sizes, sweeps, norm), Fraction(1))
         if not block.rows <= MOST_TABLE_CELLS:
-            raise NotApplicable(f"a table would have {block.rows} rows; at most {MOST_TABLE_CELLS} are allowed")
+            raise NotApplicable(
+                f"a table would have {block.rows} rows; at most {MOST_TABLE_CELLS} are allowed"
+            )
         blocks.append(block)
         heights.append(block_norm(workload.domain, block, norm))
     known = pair_structure(sizes, [(block, 1.0) for block in blocks])
-    first, second = (term / height**2 for term, height in zip(pair_terms(known.axes), heights, strict=True))
+    first, second = (
+        term / height**2 for term, height in zip(pair_terms(known.axes), heights, strict=True)
+    )
     asked = sum(product.importance * known.asked(product) for product in workload.products)
     seen = known.information > 0
     first, second, asked = first[seen], second[seen], np.asarray(asked)[seen]
 
     def error(share: float) -> float:
-        return float((asked / (share ** (2 / norm) * first + (1 - share) ** (2 / norm) * second)).sum())
+        return float(
+            (asked / (share ** (2 / norm) * first + (1 - share) ** (2 / norm) * second)).sum()
+        )
 
     shares = 1 / (1 + np.geomspace(_LEAST_RATIO, 1 / _LEAST_RATIO, _RATIOS))
     best = float(min(shares, key=error))
     shares = np.linspace(best * 0.9, min(best * 1.1, 1 - 1e-6), 41)
     best = float(min(shares, key=error))
-    weights = [share ** (1 / norm) / height for share, height in zip((best, 1 - best), heights, strict=True)]
+    weights = [
+        share ** (1 / norm) / height
+        for share, height in zip((best, 1 - best), heights, strict=True)
+    ]
     return Strategy("union", tuple(zip(blocks, weights, strict=True)), {}, error(best))
 
 
 def _seconds(workload: Workload) -> float:
     """Estimate the CPU seconds of the fits along every attribute for both parts."""
     sizes = [workload.domain.kind(name).size for name in workload.attributes]
-    made_for = len(workload.products) > 1 and math.prod(sizes) <= _MOST_JOINT and max(sizes, default=1) <= _MOST_LONG
-    return shortly(workload) + (12 * sum((line.cells / 1024) ** 2.2 for line in lines(workload).values()) if made_for else 0.0)
+    made_for = (
+        len(workload.products) > 1
+        and math.prod(sizes) <= _MOST_JOINT
+        and max(sizes, default=1) <= _MOST_LONG
+    )
+    return shortly(workload) + (
+        12 * sum((line.cells / 1024) ** 2.2 for line in lines(workload).values())
+        if made_for
+        else 0.0
+    )
 
 
 UNION = Planner(
     name="union",
     propose=union,
-    measures="two tables, each for a part of what is asked and with its own strategy along every attribute; answers come from both",
+    measures="two tables, each for a part of what is asked and with its own strategy along every "
+    "attribute; answers come from both",
     made_for="products that need an attribute in detail here and in groups there",
     limits="a joint table of 2^22 cells, attributes of 1024",
     seconds=_seconds,

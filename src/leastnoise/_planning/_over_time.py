@@ -1,7 +1,8 @@
 """Series: one plan for all periods of an attribute of dates, of which every release publishes the part that is over.
 
-A series measures C (x) A: C along time, lower triangular, so that its rows can be drawn when their period is over; A what a planner finds
-for the other attributes. A release up to a period is an ordinary release over the domain that ends there, from the first rows of C.
+A series measures C (x) A: C along time, lower triangular, so that its rows can be drawn when their
+period is over; A what a planner finds for the other attributes. A release up to a period is an
+ordinary release over the domain that ends there, from the first rows of C.
 """
 
 import math
@@ -16,7 +17,15 @@ from leastnoise._accounting import ZCDP, Privacy, PureDP
 from leastnoise._accuracy import promised
 from leastnoise._check import InputError, one_of, refuse
 from leastnoise._domain import FOLDED, Dates, Domain, PerCell, UnitCount
-from leastnoise._families import basis, causal_hierarchy, causal_strategies, ending_variances, first_rows, gram_of, summed
+from leastnoise._families import (
+    basis,
+    causal_hierarchy,
+    causal_strategies,
+    ending_variances,
+    first_rows,
+    gram_of,
+    summed,
+)
 from leastnoise._fitting import NOISES, fit
 from leastnoise._linop import Operator, largest_entry, last_cells
 from leastnoise._measurements import Block, Factor, Measurements
@@ -27,7 +36,10 @@ from leastnoise._workload import Product, QuerySet, Workload, identity
 
 LATE = ("drop", "arrival")
 _ASKED = ("identity", "prefix", "all_ranges", "ranges", "predicates", "matrix", "change")
-_BITS, _LEAST_BITS = 29, 5  # of all factors of a block together, and along time: sums of 2^32 rows must stay below 2^62
+_BITS, _LEAST_BITS = (
+    29,
+    5,
+)  # of all factors of a block together, and along time: sums of 2^32 rows must stay below 2^62
 _Others = tuple[str | None, tuple[str, ...], tuple[QuerySet, ...]]
 
 
@@ -45,9 +57,18 @@ class AlongTime:
         """Return the attribute, or raise InputError if it does not consist of periods one after the other."""
         kind = domain.kind(one_of("along", self.along, domain.names))
         if not isinstance(kind, Dates) or kind.by in (*FOLDED, "hour"):
-            raise refuse("along", self.along, "an attribute with dates = { ..., by = 'day', 'week', 'month', 'quarter' or 'year' }")
+            raise refuse(
+                "along",
+                self.along,
+                "an attribute with dates = { ..., by = 'day', 'week', 'month', 'quarter' or "
+                "'year' }",
+            )
         if (kind.null, kind.outside) != ("drop", "drop"):
-            raise refuse(f"null and outside of {self.along}", f"{kind.null}, {kind.outside}", "drop, which they are if left out")
+            raise refuse(
+                f"null and outside of {self.along}",
+                f"{kind.null}, {kind.outside}",
+                "drop, which they are if left out",
+            )
         if kind.size < 2:
             raise refuse(f"the number of periods of {self.along}", kind.size, "at least 2")
         return kind
@@ -57,9 +78,15 @@ class AlongTime:
         if privacy.unit_column is None:
             return privacy
         if privacy.max_per_cell is not None:
-            raise refuse("max_per_cell", privacy.max_per_cell.rows, "left out in a series, where max_rows is for each period")
+            raise refuse(
+                "max_per_cell",
+                privacy.max_per_cell.rows,
+                "left out in a series, where max_rows is for each period",
+            )
         each = PerCell(privacy.max_rows, self.along)
-        return replace(privacy, max_rows=privacy.max_rows * self.dates(domain).size, max_per_cell=each)
+        return replace(
+            privacy, max_rows=privacy.max_rows * self.dates(domain).size, max_per_cell=each
+        )
 
 
 def series_of(plan: Plan) -> AlongTime | None:
@@ -75,7 +102,9 @@ def series_plan(workload: Workload, privacy: Privacy, series: AlongTime, search:
     _check_asked(workload, series)
     asked = [product.operators[product.attributes.index(along)] for product in workload]
     others = [_others(product, along) for product in workload]
-    noise = max(NOISES[type(privacy.budget)], key=lambda kind: kind.norm)  # Gaussian noise where the budget has it
+    noise = max(
+        NOISES[type(privacy.budget)], key=lambda kind: kind.norm
+    )  # Gaussian noise where the budget has it
 
     def along_time(errors: Mapping[_Others, float], bits: int) -> list[Factor]:
         """Return strategies along time, for tables weighted by their errors along the other attributes."""
@@ -83,33 +112,59 @@ def series_plan(workload: Workload, privacy: Privacy, series: AlongTime, search:
         for product, operator, other in zip(workload, asked, others, strict=True):
             weights[operator] = weights.get(operator, 0.0) + product.importance * errors[other]
         if noise.norm == 1:
-            return [causal_hierarchy(along, [(weight, operator) for operator, weight in weights.items()])]
-        return causal_strategies(along, summed([(weight, gram_of(operator)) for operator, weight in weights.items()]), bits)
+            return [
+                causal_hierarchy(
+                    along, [(weight, operator) for operator, weight in weights.items()]
+                )
+            ]
+        return causal_strategies(
+            along,
+            summed([(weight, gram_of(operator)) for operator, weight in weights.items()]),
+            bits,
+        )
 
     most = [domain.largest_value(product.measure) ** 2 for product in workload]
-    rows = {other: p.rows / operator.rows * square for p, operator, other, square in zip(workload, asked, others, most, strict=True)}
+    rows = {
+        other: p.rows / operator.rows * square
+        for p, operator, other, square in zip(workload, asked, others, most, strict=True)
+    }
     first = basis(along_time(rows, 20)[-1])
     rows_of_unit = privacy.max_rows if privacy.max_per_cell is None else privacy.max_per_cell.rows
     budget = PureDP(1) if noise.norm == 1 else ZCDP(Fraction(1, 2))
     of_period = Privacy(budget, unit_column=privacy.unit_column, max_rows=rows_of_unit)
-    one_period = _of_one_period(workload, along, [first.total_variance(operator) for operator in asked])
+    one_period = _of_one_period(
+        workload, along, [first.total_variance(operator) for operator in asked]
+    )
     base = planned(one_period, of_period, search)
     tables = zip(base.workload, base.expected_error().tables, strict=True)
     errors = {_others(product, along): table.rmse**2 * table.queries for product, table in tables}
     measured = base.measured()
     largest = (
-        int(measured.largest_values(block).max()) * math.prod(largest_entry(factor.operator) for factor in block.factors)
+        int(measured.largest_values(block).max())
+        * math.prod(largest_entry(factor.operator) for factor in block.factors)
         for block in measured.blocks
     )
     room = _BITS - math.ceil(math.log2(max(largest)))
     if room < _LEAST_BITS and noise.norm > 1:
-        advice = "Choose a larger unit or smaller clip bounds for what is summed, or another strategy."
-        raise InputError(f"What is measured of the other attributes leaves no room for whole numbers along time. {advice}")
-    details = {"series": {"along": along, "late": series.late}, "strategy_of_a_period": base.strategy}
+        advice = (
+            "Choose a larger unit or smaller clip bounds for what is summed, or another strategy."
+        )
+        raise InputError(
+            "What is measured of the other attributes leaves no room for whole numbers along "
+            f"time. {advice}"
+        )
+    details = {
+        "series": {"along": along, "late": series.late},
+        "strategy_of_a_period": base.strategy,
+    }
     made = []
     for factor in along_time(errors, room):
-        timed = [(_over_time(block, factor, domain), 1 / float(block.scale)) for block in measured.blocks]
-        made.append(promised(workload, fit(domain, privacy, noise, timed), "series", details=details))
+        timed = [
+            (_over_time(block, factor, domain), 1 / float(block.scale)) for block in measured.blocks
+        ]
+        made.append(
+            promised(workload, fit(domain, privacy, noise, timed), "series", details=details)
+        )
     return min(made, key=lambda plan: plan.expected_error().total_squared_error)
 
 
@@ -118,17 +173,36 @@ def _check_asked(workload: Workload, series: AlongTime) -> None:
     along = series.along
     if series.late == "arrival" and workload.measures != (None,):
         advice = "The sum of what came late is not known."
-        raise refuse("[series] late", "arrival", '"drop" where sums, means or units are asked for', advice)
+        raise refuse(
+            "[series] late", "arrival", '"drop" where sums, means or units are asked for', advice
+        )
     for asked in workload.statistics:
         if asked.along.get(along) != identity():
-            raise refuse(f"the groups of the {asked.name}", asked.groups_name or "none", f"with {along} in by: one for each period")
-    if any(isinstance(measure, UnitCount) and along not in measure.attributes for measure in workload.domain.measures.values()):
-        raise refuse("of_unit", along, "attributes without it in a series", "A unit counts once in each period, and not once in all.")
+            raise refuse(
+                f"the groups of the {asked.name}",
+                asked.groups_name or "none",
+                f"with {along} in by: one for each period",
+            )
+    if any(
+        isinstance(measure, UnitCount) and along not in measure.attributes
+        for measure in workload.domain.measures.values()
+    ):
+        raise refuse(
+            "of_unit",
+            along,
+            "attributes without it in a series",
+            "A unit counts once in each period, and not once in all.",
+        )
     for product in workload:
-        kind = dict(zip(product.attributes, product.query_sets, strict=True))[along].kind if along in product.attributes else None
+        kind = (
+            dict(zip(product.attributes, product.query_sets, strict=True))[along].kind
+            if along in product.attributes
+            else None
+        )
         if kind is None:
             raise InputError(
-                f"Every table of a series has its periods; {product.name} has none. Ask for {along} = 'prefix' for what was counted so "
+                f"Every table of a series has its periods; {product.name} has none. Ask for "
+                f"{along} = 'prefix' for what was counted so "
                 f"far, or {along} = 'identity' for each period."
             )
         if kind not in _ASKED:
@@ -137,7 +211,11 @@ def _check_asked(workload: Workload, series: AlongTime) -> None:
 
 def _others(product: Product, along: str) -> _Others:
     """Return what a table asks of the other attributes."""
-    kept = {name: asked for name, asked in zip(product.attributes, product.query_sets, strict=True) if name != along}
+    kept = {
+        name: asked
+        for name, asked in zip(product.attributes, product.query_sets, strict=True)
+        if name != along
+    }
     return product.measure, tuple(kept), tuple(kept.values())
 
 
@@ -154,7 +232,11 @@ def _of_one_period(workload: Workload, along: str, errors: list[float]) -> Workl
         ordered = tuple(name for name in domain.names if name in sets)
         share = Fraction(max(1, round(math.sqrt(weight / most) * 2**20)), 2**20)
         sets_of = tuple(sets[name] for name in ordered)
-        products.append(Product(domain=domain, attributes=ordered, query_sets=sets_of, weight=share, measure=measure))
+        products.append(
+            Product(
+                domain=domain, attributes=ordered, query_sets=sets_of, weight=share, measure=measure
+            )
+        )
     return Workload(domain, tuple(products))
 
 
@@ -170,7 +252,10 @@ def _over_time(block: Block, timed: Factor, domain: Domain) -> Block:
     for factor in block.factors:
         names = tuple(name for name in factor.attributes if name not in timed.attributes)
         factors += [Factor(names, factor.operator, factor.row_weights)] if names else []
-    return replace(block, factors=tuple(sorted(factors, key=lambda factor: domain.names.index(factor.attributes[0]))))
+    return replace(
+        block,
+        factors=tuple(sorted(factors, key=lambda factor: domain.names.index(factor.attributes[0]))),
+    )
 
 
 def up_to(plan: Plan, periods: int) -> Plan | None:
@@ -179,18 +264,38 @@ def up_to(plan: Plan, periods: int) -> Plan | None:
     if series is None:
         raise InputError("This plan is no series; make it with [series] along = ... in the spec.")
     domain = _with_dates(plan.domain, series.along, periods)
-    products = tuple(early for product in plan.workload if (early := _first_periods(product, series.along, domain)) is not None)
+    products = tuple(
+        early
+        for product in plan.workload
+        if (early := _first_periods(product, series.along, domain)) is not None
+    )
     if not products:
         return None
     measured = plan.measured()
     blocks = []
     for block in measured.blocks:
-        cut = tuple(first_rows(factor, periods) if factor.attributes == (series.along,) else factor for factor in block.factors)
+        cut = tuple(
+            first_rows(factor, periods) if factor.attributes == (series.along,) else factor
+            for factor in block.factors
+        )
         blocks.append(replace(block, factors=cut))
-    facts = {**plan.details["series"], "through": str(domain.kind(series.along).labels[-1]), "periods": plan.domain.cells(series.along)}
-    measurements = Measurements(domain=domain, privacy=plan.privacy, noise=measured.noise, blocks=tuple(blocks), grid=measured.grid)
+    facts = {
+        **plan.details["series"],
+        "through": str(domain.kind(series.along).labels[-1]),
+        "periods": plan.domain.cells(series.along),
+    }
+    measurements = Measurements(
+        domain=domain,
+        privacy=plan.privacy,
+        noise=measured.noise,
+        blocks=tuple(blocks),
+        grid=measured.grid,
+    )
     return promised(
-        Workload(domain, products, plan.workload.statistics), measurements, plan.strategy, details={**plan.details, "series": facts}
+        Workload(domain, products, plan.workload.statistics),
+        measurements,
+        plan.strategy,
+        details={**plan.details, "series": facts},
     )
 
 
@@ -202,10 +307,19 @@ def _first_periods(product: Product, along: str, domain: Domain) -> Product | No
         if asked.arguments[0][0] >= periods:
             return None
     elif asked.arguments:
-        kept = [argument for argument, last in zip(asked.arguments, last_cells(product.operators[index]), strict=True) if last < periods]
+        kept = [
+            argument
+            for argument, last in zip(
+                asked.arguments, last_cells(product.operators[index]), strict=True
+            )
+            if last < periods
+        ]
         if not kept:
             return None
-        asked = QuerySet(asked.kind, tuple(argument[:periods] if asked.kind == "matrix" else argument for argument in kept))
+        asked = QuerySet(
+            asked.kind,
+            tuple(argument[:periods] if asked.kind == "matrix" else argument for argument in kept),
+        )
     sets = (*product.query_sets[:index], asked, *product.query_sets[index + 1 :])
     return replace(product, domain=domain, query_sets=sets)
 
@@ -216,13 +330,25 @@ def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
     if series is None:
         return {}
     labels = plan.domain.kind(series.along).labels
-    factor = next(factor for factor in plan.measured().blocks[0].factors if factor.attributes == (series.along,))
+    factor = next(
+        factor
+        for factor in plan.measured().blocks[0].factors
+        if factor.attributes == (series.along,)
+    )
     columns = []
     for product, table in zip(plan.workload, plan.expected_error().tables, strict=True):
         asked = product.operators[product.attributes.index(series.along)]
-        sums, numbers = ending_variances(factor, asked, range(1, len(labels) + 1)), np.bincount(last_cells(asked), minlength=len(labels))
-        unit = table.rmse**2 * asked.rows / basis(factor).total_variance(asked)  # the factor of the other attributes
+        sums, numbers = (
+            ending_variances(factor, asked, range(1, len(labels) + 1)),
+            np.bincount(last_cells(asked), minlength=len(labels)),
+        )
+        unit = (
+            table.rmse**2 * asked.rows / basis(factor).total_variance(asked)
+        )  # the factor of the other attributes
         columns.append(
-            [product.unit * math.sqrt(unit * variance / number) if number else None for variance, number in zip(sums, numbers, strict=True)]
+            [
+                product.unit * math.sqrt(unit * variance / number) if number else None
+                for variance, number in zip(sums, numbers, strict=True)
+            ]
         )
     return {str(label): list(row) for label, *row in zip(labels, *columns, strict=True)}

@@ -1,8 +1,9 @@
 """The cache of plans on disk. Plans are public: nothing of any data is written or read here.
 
-An entry is a file with the SHA-256 of its text, and the text. Its name is the SHA-256 of all that a plan follows from: the workload with
-its domain, budget and unit, the search, and the versions of the program and of what it plans with. An entry that cannot be read, or holds
-another plan than it should, is replaced; where the folder cannot be written, nothing is kept.
+An entry is a file with the SHA-256 of its text, and the text. Its name is the SHA-256 of all that a
+plan follows from: the workload with its domain, budget and unit, the search, and the versions of
+the program and of what it plans with. An entry that cannot be read, or holds another plan than it
+should, is replaced; where the folder cannot be written, nothing is kept.
 """
 
 import hashlib
@@ -36,17 +37,32 @@ def folder() -> Path | None:
     return Path(said) if said else user_cache_path("leastnoise", appauthor=False) / "plans"
 
 
-def cache_file(workload: Workload, privacy: Privacy, search: Search, *further: object) -> Path | None:
+def cache_file(
+    workload: Workload, privacy: Privacy, search: Search, *further: object
+) -> Path | None:
     """Return the file of a plan; None where the cache is off, or the plan has very many tables."""
     where = folder()
     if where is None or len(workload.products) > _MOST_TABLES:
         return None
     asked = [workload.domain.to_json(), workload.to_json(), privacy.to_json()]
-    text = json.dumps([versions(), *asked, search.strategy, search.seconds, search.impossible, search.public, *further], sort_keys=True)
+    text = json.dumps(
+        [
+            versions(),
+            *asked,
+            search.strategy,
+            search.seconds,
+            search.impossible,
+            search.public,
+            *further,
+        ],
+        sort_keys=True,
+    )
     return where / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
 
 
-def kept_plan(path: Path | None, workload: Workload, privacy: Privacy, make: Callable[[], Plan]) -> Plan:
+def kept_plan(
+    path: Path | None, workload: Workload, privacy: Privacy, make: Callable[[], Plan]
+) -> Plan:
     """Return the plan of an entry, or else make and keep it."""
     kept = _read(path, lambda text: _checked(text, workload, privacy))
     if kept is None:
@@ -57,7 +73,10 @@ def kept_plan(path: Path | None, workload: Workload, privacy: Privacy, make: Cal
 
 def best_tried(workload: Workload, privacy: Privacy, search: Search) -> Plan:
     """Return the plan of the automatic choice; it is kept together with all others that were tried."""
-    kept = _read(cache_file(workload, privacy, search), lambda text: _checked(json.loads(text)[0]["plan"], workload, privacy))
+    kept = _read(
+        cache_file(workload, privacy, search),
+        lambda text: _checked(json.loads(text)[0]["plan"], workload, privacy),
+    )
     return kept or _tried(workload, privacy, search)[0]
 
 
@@ -66,8 +85,13 @@ def all_tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Can
 
     def read(text: str) -> tuple[Candidate, ...]:
         entries = [{**entry, "noise": Noise(entry["noise"])} for entry in json.loads(text)]
-        plans = [None if entry["plan"] is None else _checked(entry["plan"], workload, privacy) for entry in entries]
-        return tuple(Candidate(**{**entry, "plan": plan}) for entry, plan in zip(entries, plans, strict=True))
+        plans = [
+            None if entry["plan"] is None else _checked(entry["plan"], workload, privacy)
+            for entry in entries
+        ]
+        return tuple(
+            Candidate(**{**entry, "plan": plan}) for entry, plan in zip(entries, plans, strict=True)
+        )
 
     kept = _read(cache_file(workload, privacy, search), read)
     if kept is None or any(candidate.left_out for candidate in kept):
@@ -75,7 +99,9 @@ def all_tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Can
     return kept
 
 
-def _tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Plan, tuple[Candidate, ...]]:
+def _tried(
+    workload: Workload, privacy: Privacy, search: Search
+) -> tuple[Plan, tuple[Candidate, ...]]:
     """Return the automatic choice and all that it tried; keep them unless the clock ended a search, which may find more another time."""
     best, tried = choose(workload, privacy, search)
     if details := crowded(best, search):
@@ -140,7 +166,11 @@ def _write(path: Path | None, text_of: Callable[[], str]) -> None:
             Path(draft).replace(path)
         except OSError:
             Path(draft).unlink(missing_ok=True)
-        known = sorted(((entry.stat(), entry) for entry in path.parent.glob("*.json")), key=lambda pair: pair[0].st_mtime_ns, reverse=True)
+        known = sorted(
+            ((entry.stat(), entry) for entry in path.parent.glob("*.json")),
+            key=lambda pair: pair[0].st_mtime_ns,
+            reverse=True,
+        )
         sizes = accumulate(stat.st_size for stat, _ in known)
         for (_, old), total in zip(known, sizes, strict=True):
             if total > _MOST_BYTES:
@@ -157,5 +187,7 @@ def plan_in(path: Path) -> Plan:
     except FileNotFoundError:
         raise InputError(f"There is no plan at {path}. {advice}") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"The plan {path} cannot be read: {type(error).__name__}. {advice}") from None
+        raise InputError(
+            f"The plan {path} cannot be read: {type(error).__name__}. {advice}"
+        ) from None
     return Plan.from_json(text)

@@ -9,7 +9,15 @@ from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._accuracy import LEVEL, UnsupportedQuery, checked_level, promised, structures
 from leastnoise._check import Exact, InputError, message, one_of, refuse
 from leastnoise._domain import PerCell
-from leastnoise._mechanisms import SECONDS, Comparison, Search, candidates, planning_seconds, sharpened, too_large
+from leastnoise._mechanisms import (
+    SECONDS,
+    Comparison,
+    Search,
+    candidates,
+    planning_seconds,
+    sharpened,
+    too_large,
+)
 from leastnoise._plan import Plan, guard_share, without_guard
 from leastnoise._planner import OWN, PLANNERS, Own, own_planner
 from leastnoise._planning._plan_cache import all_tried, best_tried, cache_file, kept_plan
@@ -29,8 +37,10 @@ def per_cell(workload: Workload, rows: int, attributes: Sequence[str] | str | No
     shared = set.intersection(*({*product.attributes} for product in workload))
     if not shared:
         raise InputError(
-            'max_per_cell must say of which attributes a cell is, such as cell = ["month"], where the tables have no attribute in common: '
-            "only tables with all attributes of the cell have less noise by it, and rows are cut for all of them."
+            'max_per_cell must say of which attributes a cell is, such as cell = ["month"], where '
+            "the tables have no attribute in common: "
+            "only tables with all attributes of the cell have less noise by it, and rows are cut "
+            "for all of them."
         )
     return PerCell(rows, [name for name in workload.domain.names if name in shared])
 
@@ -44,15 +54,25 @@ def _check_cell(workload: Workload, privacy: Privacy | Least) -> None:
     names = ", ".join(bound.attributes)
     if not any({*bound.attributes} <= {*product.attributes} for product in workload):
         advice = "Tables without all its attributes have the noise of max_rows, so that rows would be cut for nothing; leave it out."
-        raise refuse("the cell of max_per_cell", names, "attributes of one table that is asked for", advice)
+        raise refuse(
+            "the cell of max_per_cell", names, "attributes of one table that is asked for", advice
+        )
     if not privacy.max_rows <= cells:
-        raise refuse("max_rows", privacy.max_rows, f"at most {cells}: {bound.rows} in each cell of {names}", "More cannot be kept.")
+        raise refuse(
+            "max_rows",
+            privacy.max_rows,
+            f"at most {cells}: {bound.rows} in each cell of {names}",
+            "More cannot be kept.",
+        )
 
 
 def with_max_rows(privacy: Privacy | Least, size: str) -> Privacy | Least:
     """Return the privacy with another number of rows of a unit, given as text; no more of them count in a cell."""
     if privacy.unit_column is None:
-        raise InputError("--max-rows is for units of several rows; got a spec in which every row is a unit. Name the unit's column in it.")
+        raise InputError(
+            "--max-rows is for units of several rows; got a spec in which every row is a unit. "
+            "Name the unit's column in it."
+        )
     if not size.isascii() or not size.isdigit() or len(size) > _MOST_DIGITS:
         raise refuse("max_rows", size, "a whole number of at least 1")
     rows, bound = int(size), privacy.max_per_cell
@@ -81,24 +101,32 @@ def plan(
 
     Args:
         workload: what is asked.
-        budget: PureDP, ApproxDP or ZCDP, where every row is a privacy unit that may be added or removed; else a Privacy of one of them,
-            which says the unit and the neighbours; or Least, for the least budget that keeps the targets of the workload.
-        strategy: "auto" for the least expected error, or a name; a data-aware mechanism such as "dawa" only by its name. Or one of your
-            own: an array (queries x cells) along the only attribute asked about, a mapping from attributes to arrays or query sets, or a
-            function that returns one of these for a task with ``workload``, ``privacy``, ``noise`` and ``norm``. Whole numbers are measured
-            as they are; real ones are scaled to norm 1 and rounded to multiples of 2^-20. The plan's strategy is called "own".
-        objective: "total" for the least total squared error; "worst" for the least of the largest ratio of a table's error to its target,
-            or without targets to its error if it alone were planned; "relative" for errors relative to the tables' public sizes.
-        level: of the intervals that margins are about, for the objective "worst"; `Least` has its own.
-        seconds: about how many CPU seconds of one core "auto" may take, shared by estimates: the plan is the same on every machine that is
-            fast enough, and says what the clock ended. More may find less error; `compare` says what was left out.
-        guard: a share such as "1/100" of the budget that is left for `release` to pay its guard with; the plan has the rest.
-        progress: called with the name of every strategy before it is tried. Without it, a notebook shows below its cell what takes over a
-            second.
+        budget: PureDP, ApproxDP or ZCDP, where every row is a privacy unit that may be added or
+            removed; else a Privacy of one of them, which says the unit and the neighbours; or
+            Least, for the least budget that keeps the targets of the workload.
+        strategy: "auto" for the least expected error, or a name; a data-aware mechanism such as
+            "dawa" only by its name. Or one of your
+            own: an array (queries x cells) along the only attribute asked about, a mapping from
+                attributes to arrays or query sets, or a
+            function that returns one of these for a task with ``workload``, ``privacy``, ``noise``
+            and ``norm``. Whole numbers are measured as they are; real ones are scaled to norm 1 and
+            rounded to multiples of 2^-20. The plan's strategy is called "own".
+        objective: "total" for the least total squared error; "worst" for the least of the largest
+            ratio of a table's error to its target, or without targets to its error if it alone were
+            planned; "relative" for errors relative to the tables' public sizes.
+        level: of the intervals that margins are about, for the objective "worst"; `Least` has its
+            own.
+        seconds: about how many CPU seconds of one core "auto" may take, shared by estimates: the
+            plan is the same on every machine that is fast enough, and says what the clock ended.
+            More may find less error; `compare` says what was left out.
+        guard: a share such as "1/100" of the budget that is left for `release` to pay its guard
+            with; the plan has the rest.
+        progress: called with the name of every strategy before it is tried. Without it, a notebook
+            shows below its cell what takes over a second.
 
     Returns:
-        The plan, from the user's cache folder where it was made before; see ``expected_error()``, ``lower_bound()`` and ``to_json()``.
-        That of a data-aware mechanism promises no error:
+        The plan, from the user's cache folder where it was made before; see ``expected_error()``,
+        ``lower_bound()`` and ``to_json()``. That of a data-aware mechanism promises no error:
         ``details["reference"]`` has that of the best data-independent plan.
 
     Raises:
@@ -111,26 +139,44 @@ def plan(
     share = guard_share(guard)
     asked, said = _asked(workload, budget)
     privacy = said if isinstance(said, Least) else without_guard(said, share)
-    search = Search(strategy, seconds) if isinstance(strategy, str) else Search(OWN, seconds, own=own_planner(strategy))
-    with planning_shown(progress, lambda: expected_seconds(asked, privacy, search, objective)) as tell:
+    search = (
+        Search(strategy, seconds)
+        if isinstance(strategy, str)
+        else Search(OWN, seconds, own=own_planner(strategy))
+    )
+    with planning_shown(
+        progress, lambda: expected_seconds(asked, privacy, search, objective)
+    ) as tell:
         return planned(asked, privacy, replace(search, tell=tell), objective, checked_level(level))
 
 
-def expected_seconds(workload: Workload, privacy: Privacy | Least, search: Search, objective: str = "total") -> float:
+def expected_seconds(
+    workload: Workload, privacy: Privacy | Least, search: Search, objective: str = "total"
+) -> float:
     """Estimate the CPU seconds of planning; 0 for a mechanism that looks at the data."""
     if isinstance(privacy, Least):
         return balanced_seconds(workload, smallest(privacy), search)
-    return (planning_seconds if objective == "total" else OBJECTIVES[objective][1])(workload, privacy, search)
+    return (planning_seconds if objective == "total" else OBJECTIVES[objective][1])(
+        workload, privacy, search
+    )
 
 
 def _asked(workload: object, budget: object) -> tuple[Workload, Privacy | Least]:
     """Return the checked arguments of a public call."""
     if not isinstance(workload, Workload):
-        raise refuse("workload", type(workload).__name__, "a workload, such as leastnoise.marginals(domain, ways=2)")
+        raise refuse(
+            "workload",
+            type(workload).__name__,
+            "a workload, such as leastnoise.marginals(domain, ways=2)",
+        )
     if isinstance(budget, (PureDP, ApproxDP, ZCDP)):
         return workload, Privacy(budget)
     if not isinstance(budget, (Privacy, Least)):
-        raise refuse("budget", budget, "PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or a Privacy with one of them")
+        raise refuse(
+            "budget",
+            budget,
+            "PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or a Privacy with one of them",
+        )
     return workload, budget
 
 
@@ -146,11 +192,26 @@ def planned(
     _check_cell(workload, privacy)
     strategy = search.strategy
     if looks(strategy) and (objective != "total" or isinstance(privacy, Least)):
-        raise refuse("strategy", strategy, "one whose error is known beforehand", "Targets and objectives are about promised errors.")
+        raise refuse(
+            "strategy",
+            strategy,
+            "one whose error is known beforehand",
+            "Targets and objectives are about promised errors.",
+        )
     if search.impossible and strategy != "model":
-        raise refuse("strategy", strategy, "'model' where [[impossible]] is said", "Other strategies have no use for it: leave it out.")
+        raise refuse(
+            "strategy",
+            strategy,
+            "'model' where [[impossible]] is said",
+            "Other strategies have no use for it: leave it out.",
+        )
     if search.public and looks(strategy) and strategy != "model":
-        raise refuse("strategy", strategy, "'model' or one that does not look at the data where [[public]] is said", "Leave it out.")
+        raise refuse(
+            "strategy",
+            strategy,
+            "'model' or one that does not look at the data where [[public]] is said",
+            "Leave it out.",
+        )
     try:
         made = _planned(workload, privacy, search, objective, level)
         if not search.public or made.measurements is None:
@@ -161,9 +222,14 @@ def planned(
             if strategy == _LEVELS:
                 raise
             # Tables of cells have a common form with public counts of any groups.
-            return _with_public(_planned(workload, privacy, replace(search, strategy=_LEVELS), objective, level), search.public)
+            return _with_public(
+                _planned(workload, privacy, replace(search, strategy=_LEVELS), objective, level),
+                search.public,
+            )
     except MemoryError as error:
-        raise InputError(message("This workload cannot be planned: {why}.", why=too_large(error))) from None
+        raise InputError(
+            message("This workload cannot be planned: {why}.", why=too_large(error))
+        ) from None
 
 
 def _with_public(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
@@ -171,18 +237,35 @@ def _with_public(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
     from leastnoise._estimate import read_public  # slow to import
 
     if None not in made.workload.measures:
-        raise InputError("Public counts are of use where counts are asked for; this workload asks for sums alone. Leave [[public]] out.")
+        raise InputError(
+            "Public counts are of use where counts are asked for; this workload asks for sums "
+            "alone. Leave [[public]] out."
+        )
     exact = [table.block for table in read_public(made.domain, public)]
-    if any(known.solver_cells for known in structures(made.workload, made.measured(), exact).values()):
+    if any(
+        known.solver_cells for known in structures(made.workload, made.measured(), exact).values()
+    ):
         raise UnsupportedQuery("The measurements have no common form with the public counts.")
-    return promised(made.workload, made.measured(), made.strategy, details={**made.details, "public": list(public)}, exact=exact)
+    return promised(
+        made.workload,
+        made.measured(),
+        made.strategy,
+        details={**made.details, "public": list(public)},
+        exact=exact,
+    )
 
 
-def _planned(workload: Workload, privacy: Privacy | Least, search: Search, objective: str, level: float) -> Plan:
+def _planned(
+    workload: Workload, privacy: Privacy | Least, search: Search, objective: str, level: float
+) -> Plan:
     """Return the plan, from the cache or new; its details name the objective where that is not the total squared error."""
     if isinstance(privacy, Least):  # not cached: a plan cannot show that its budget is the least
         if objective != "total":
-            raise refuse("objective", objective, "left out where the budget is the least that keeps every target")
+            raise refuse(
+                "objective",
+                objective,
+                "left out where the budget is the least that keeps every target",
+            )
         made = least(workload, privacy, search)
         return replace(made, details={**made.details, "objective": "least"})
     if (objective, search.strategy) == ("total", "auto"):
@@ -196,7 +279,9 @@ def _planned(workload: Workload, privacy: Privacy | Least, search: Search, objec
         made = OBJECTIVES[objective][0](workload, privacy, search, level)
         return replace(made, details={**made.details, "objective": objective})
 
-    kept_at = cache_file(workload, privacy, search, objective, level) if search.own is None else None
+    kept_at = (
+        cache_file(workload, privacy, search, objective, level) if search.own is None else None
+    )
     return kept_plan(kept_at, workload, privacy, make)
 
 
@@ -223,7 +308,8 @@ def compare(
 
     Args:
         workload: what is asked.
-        budget: PureDP, ApproxDP or ZCDP, where every row is a privacy unit; else a Privacy of one of them.
+        budget: PureDP, ApproxDP or ZCDP, where every row is a privacy unit; else a Privacy of one
+            of them.
         progress: called with the name of every strategy before it is tried.
         seconds: about how many CPU seconds of one core all of them together may take, by estimates.
         by_name: also try the strategies that are never chosen by themselves.
@@ -237,12 +323,18 @@ def compare(
     """
     workload, privacy = _asked(workload, budget)
     if isinstance(privacy, Least):
-        raise refuse("budget", f"the least {privacy.of}", "a budget: strategies are compared by what they make of the same one")
+        raise refuse(
+            "budget",
+            f"the least {privacy.of}",
+            "a budget: strategies are compared by what they make of the same one",
+        )
     _check_cell(workload, privacy)
     search = Search(seconds=seconds)
     with planning_shown(progress, lambda: expected_seconds(workload, privacy, search)) as tell:
         tried = [*all_tried(workload, privacy, replace(search, tell=tell))]
-        for name in (planner.name for planner in PLANNERS.values() if by_name and not planner.automatic):
+        for name in (
+            planner.name for planner in PLANNERS.values() if by_name and not planner.automatic
+        ):
             tried += candidates(workload, privacy, name, tell=tell)
         if own is not None:
             tried += candidates(workload, privacy, own_planner(own), tell=tell)

@@ -1,7 +1,8 @@
 """Targets: the least budget that keeps them all, and plans whose largest ratio of error to target is least.
 
-A goal is the error that a table, or means that follow from tables, may have. Balancing changes the weights of tables until the largest
-ratio of error to goal is least. Objectives are what a plan may minimise in place of the total squared error. Public: no data is seen.
+A goal is the error that a table, or means that follow from tables, may have. Balancing changes the
+weights of tables until the largest ratio of error to goal is least. Objectives are what a plan may
+minimise in place of the total squared error. Public: no data is seen.
 """
 
 import itertools
@@ -16,34 +17,56 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP, parameters
-from leastnoise._accuracy import LEVEL, farthest, interval_multiplier, lower_bound, mean_error, promised
+from leastnoise._accuracy import (
+    LEVEL,
+    farthest,
+    interval_multiplier,
+    lower_bound,
+    mean_error,
+    promised,
+)
 from leastnoise._check import Exact, InputError, message, one_of, quoted, refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import PerCell
 from leastnoise._fitting import rescaled
-from leastnoise._mechanisms import Search, choose, noises, planning_seconds, reweighted, searched_again
+from leastnoise._mechanisms import (
+    Search,
+    choose,
+    noises,
+    planning_seconds,
+    reweighted,
+    searched_again,
+)
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
 from leastnoise._workload import Product, Statistic, Workload
 
-_CLEAR = 0.99  # largest square of half a count's interval over the size: beyond that the interval of a mean is practically unbounded
+# largest square of half a count's interval over the size: beyond that the interval of a mean is
+# practically unbounded
+_CLEAR = 0.99
 
 
 @dataclass(frozen=True, slots=True)
 class MeanGoal:
     """The target of means by group: the error that a mean may have in a group of the public size, whatever the mean is.
 
-    It limits both tables that the means follow from. With bounds low and high of the measure, the error of a mean m has the variance of
-    S - m C over the size n. As S - m C is linear in m, S = (high (S - low C) - low (S - high C)) / (high - low) and
-    C = ((S - low C) - (S - high C)) / (high - low) have at most the largest error of S - m C times the sum of their coefficients' sizes.
+    It limits both tables that the means follow from. With bounds low and high of the measure, the
+    error of a mean m has the variance of S - m C over the size n. As S - m C is linear in m, S =
+    (high (S - low C) - low (S - high C)) / (high - low) and C = ((S - low C) - (S - high C)) /
+    (high - low) have at most the largest error of S - m C times the sum of their coefficients'
+    sizes.
     """
 
     asked: Statistic
     most: float  # the target
     size: float  # of a group, in rows
     tables: tuple[int, int]  # positions of the tables of counts and of sums
-    limits: tuple[float, float]  # the largest errors that the two tables can have where the target is kept
-    level: float | None  # of the interval whose half width is the error; None where it is the standard error
+    limits: tuple[
+        float, float
+    ]  # the largest errors that the two tables can have where the target is kept
+    level: (
+        float | None
+    )  # of the interval whose half width is the error; None where it is the standard error
 
     def error(self, plan: Plan) -> float:
         """Return the largest standard error of a mean by the delta method, or half the width of its interval, in the measure's amounts."""
@@ -55,7 +78,11 @@ class MeanGoal:
         times, step = interval_multiplier(measured.noise, self.level), 0.5 / measured.grid
         half = times * mean_error(measured, self.asked.of, counts.largest_std, sums.largest_std)
         half += step * (1 + farthest(measured, self.asked.of))
-        return half * amounts / (1 - min(_CLEAR, ((times * counts.largest_std + step) / self.size) ** 2))
+        return (
+            half
+            * amounts
+            / (1 - min(_CLEAR, ((times * counts.largest_std + step) / self.size) ** 2))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +90,9 @@ class Goal:
     """The error that a table may have."""
 
     most: float  # in rows or units; infinite if only means that follow from the table have targets
-    level: float | None = None  # of the interval whose half width is the error; None where it is the RMSE
+    level: float | None = (
+        None  # of the interval whose half width is the error; None where it is the RMSE
+    )
     means: tuple[MeanGoal, ...] = ()  # targets of means that follow from the table
 
     @property
@@ -77,21 +106,41 @@ class Goal:
         if self.level is None:
             error = table.rmse
         else:
-            error = interval_multiplier(measured.noise, self.level) * table.largest_std + 0.5 / measured.grid
-        return max([(error / self.most) ** 2, *((mean.error(plan) / mean.most) ** 2 for mean in self.means)])
+            error = (
+                interval_multiplier(measured.noise, self.level) * table.largest_std
+                + 0.5 / measured.grid
+            )
+        return max(
+            [
+                (error / self.most) ** 2,
+                *((mean.error(plan) / mean.most) ** 2 for mean in self.means),
+            ]
+        )
 
     def std(self, noise: Noise, number: int) -> float:
         """Return the largest standard error with which the table keeps the goal, without half a step of the noise."""
-        limits = [(self.most, self.level), *((mean.limits[mean.tables.index(number)], mean.level) for mean in self.means)]
-        return min(most if level is None else most / interval_multiplier(noise, level) for most, level in limits)
+        limits = [
+            (self.most, self.level),
+            *((mean.limits[mean.tables.index(number)], mean.level) for mean in self.means),
+        ]
+        return min(
+            most if level is None else most / interval_multiplier(noise, level)
+            for most, level in limits
+        )
 
 
 def goals_of(workload: Workload, level: float) -> tuple[Goal, ...]:
     """Return the goals of the tables of a workload, with intervals of this level."""
     if not workload.has_targets:
-        raise InputError("No table has a target. Give one table at least a margin, a relative error with a size, or an rmse.")
+        raise InputError(
+            "No table has a target. Give one table at least a margin, a relative error with a "
+            "size, or an rmse."
+        )
     means = mean_goals(workload, level)
-    return tuple(_goal(product, level, tuple(mean for mean in means if number in mean.tables)) for number, product in enumerate(workload))
+    return tuple(
+        _goal(product, level, tuple(mean for mean in means if number in mean.tables))
+        for number, product in enumerate(workload)
+    )
 
 
 def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
@@ -105,7 +154,16 @@ def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
             whole = most / float(measure.unit) * size
             counts, sums = (where[product.question] for product in workload.tables_of(asked))
             limits = 2 * whole / (high - low), whole * (abs(high) + abs(low)) / (high - low)
-            goals.append(MeanGoal(asked, most, size, (counts, sums), limits, level if asked.target.kind == "margin" else None))
+            goals.append(
+                MeanGoal(
+                    asked,
+                    most,
+                    size,
+                    (counts, sums),
+                    limits,
+                    level if asked.target.kind == "margin" else None,
+                )
+            )
     return tuple(goals)
 
 
@@ -117,7 +175,12 @@ def _goal(product: Product, level: float, means: tuple[MeanGoal, ...] = ()) -> G
     if product.target.kind == "margin" and most < 1:
         advice = "Half a step of the noise belongs to every interval, so that smaller margins leave no room for noise."
         what = message("the margin of {table}", table=product.name)
-        raise refuse(what, str(product.target.most), message("at least {least}", least=f"{product.unit:g}"), advice)
+        raise refuse(
+            what,
+            str(product.target.most),
+            message("at least {least}", least=f"{product.unit:g}"),
+            advice,
+        )
     return Goal(most, level if product.target.kind == "margin" else None, means)
 
 
@@ -134,7 +197,9 @@ _NEAR = 1.002  # ratios this near to their bound need no further round
 _QUICK = 1 / 5  # share of the time in which strategies are compared
 _BESIDE = 1.25  # times the time that the mostly best strategies need
 _FINALISTS = 2  # strategies that are searched again with all the time
-_BEHIND = 1.1  # a strategy up to this factor behind the best may still be the best with all its time
+_BEHIND = (
+    1.1  # a strategy up to this factor behind the best may still be the best with all its time
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,20 +212,28 @@ class Balanced:
     ratios: FloatArray  # of squared error to squared target, of every table
     shares: FloatArray  # weight of each table's ratio in the total squared error; their sum is 1
     ratio: float  # the largest ratio
-    mean: float  # weighted by the shares: no plan of the strategy has a smaller largest ratio, if this one is its best for the weights
+    # weighted by the shares: no plan of the strategy has a smaller largest ratio, if this one is
+    # its best for the weights
+    mean: float
 
 
 def _trial(plan: Plan, asked: Workload, goals: tuple[Goal, ...]) -> Balanced:
     """Return a plan for some weights together with its ratios."""
     counted, of_tables = _counted(asked, goals, plan.measured().noise), ratios(goals, plan)
     shares = np.array(counted) / math.fsum(counted)
-    return Balanced(plan, asked, goals, of_tables, shares, float(of_tables.max()), float(shares @ of_tables))
+    return Balanced(
+        plan, asked, goals, of_tables, shares, float(of_tables.max()), float(shares @ of_tables)
+    )
 
 
-def balanced(workload: Workload, privacy: Privacy, goals: Sequence[Goal], search: Search | None = None) -> Balanced:
+def balanced(
+    workload: Workload, privacy: Privacy, goals: Sequence[Goal], search: Search | None = None
+) -> Balanced:
     """Return the plan of least largest ratio among those that are tried; how many are tried does not depend on the machine."""
     search, finalists = search or Search(), list[Balanced]()
-    for trial in _compared(even(workload, goals), privacy, tuple(goals), _ROUNDS, search)[:_FINALISTS]:
+    for trial in _compared(even(workload, goals), privacy, tuple(goals), _ROUNDS, search)[
+        :_FINALISTS
+    ]:
         if search.tell is not None:
             search.tell(trial.plan.strategy)
         again = _searched(trial, trial.asked, search)  # with all its steps
@@ -175,11 +248,13 @@ def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
     if search.strategy != "auto":
         return 2 * first
     norms = {noise.norm for noise in noises(privacy)}
-    # Which strategies will be the best is not known, so the estimate is for those that may take longest.
+    # Which strategies will be the best is not known, so the estimate is for those that may take
+    # longest.
     again = sorted(
         max(planner.most_seconds(workload, norm) for norm in norms)
         for planner in PLANNERS.values()
-        if planner.automatic and all(planner.least_seconds(workload, norm) <= quick.seconds for norm in norms)
+        if planner.automatic
+        and all(planner.least_seconds(workload, norm) <= quick.seconds for norm in norms)
     )
     return first + sum(again[-_FINALISTS:])
 
@@ -189,15 +264,27 @@ def _quick(search: Search, workload: Workload, privacy: Privacy) -> Search:
     automatic, enough = [planner for planner in PLANNERS.values() if planner.automatic], 0.0
     for planner, noise in itertools.product(automatic, noises(privacy)):
         cost = planner.least_seconds(workload, noise.norm)
-        if planner.reference(workload) or (planner.likely(workload) >= 1 and cost <= search.seconds / 2):
+        if planner.reference(workload) or (
+            planner.likely(workload) >= 1 and cost <= search.seconds / 2
+        ):
             enough += cost
-    return replace(search, every=True, seconds=max(_QUICK * search.seconds, min(search.seconds, _BESIDE * enough)))
+    return replace(
+        search,
+        every=True,
+        seconds=max(_QUICK * search.seconds, min(search.seconds, _BESIDE * enough)),
+    )
 
 
-def _compared(first: Workload, privacy: Privacy, goals: tuple[Goal, ...], rounds: int, search: Search) -> list[Balanced]:
+def _compared(
+    first: Workload, privacy: Privacy, goals: tuple[Goal, ...], rounds: int, search: Search
+) -> list[Balanced]:
     """Return the strategies that may be the best, each with its best weights, the least largest ratio first."""
     candidates = choose(first, privacy, _quick(search, first, privacy))[1]
-    tried = [_trial(candidate.plan, first, goals) for candidate in candidates if candidate.plan is not None]
+    tried = [
+        _trial(candidate.plan, first, goals)
+        for candidate in candidates
+        if candidate.plan is not None
+    ]
     compared: list[Balanced] = []
     for trial in sorted(tried, key=lambda trial: trial.mean):
         if not compared or trial.mean <= _BEHIND * min(other.ratio for other in compared):
@@ -217,7 +304,11 @@ def _moved(start: Balanced, rounds: int, search: Search) -> Balanced:
         if now.ratio <= _NEAR * now.mean:
             break
         shares = now.shares * (now.ratios / now.ratio) ** step
-        shares = np.where([goal.wanted for goal in now.goals], np.maximum(shares / shares.max(), _LEAST_WEIGHT**2), 0.0)
+        shares = np.where(
+            [goal.wanted for goal in now.goals],
+            np.maximum(shares / shares.max(), _LEAST_WEIGHT**2),
+            0.0,
+        )
         asked = _weighted(now.asked, now.goals, shares, noise)
         try:
             now = _trial(reweighted(now.plan, asked), asked, now.goals)
@@ -247,17 +338,28 @@ def answering(workload: Workload, plan: Plan, privacy: Privacy | None = None) ->
 
 def even(workload: Workload, goals: Sequence[Goal]) -> Workload:
     """Return the workload with weights under which the ratios of all tables count alike."""
-    return _weighted(workload, goals, np.array([float(goal.wanted) for goal in goals]), Noise.DISCRETE_LAPLACE)
+    return _weighted(
+        workload, goals, np.array([float(goal.wanted) for goal in goals]), Noise.DISCRETE_LAPLACE
+    )
 
 
-def _weighted(workload: Workload, goals: Sequence[Goal], shares: FloatArray, noise: Noise) -> Workload:
+def _weighted(
+    workload: Workload, goals: Sequence[Goal], shares: FloatArray, noise: Noise
+) -> Workload:
     """Return the workload whose weighted squared error is the sum of shares times ratios, up to a factor."""
     stds = np.array([goal.std(noise, number) for number, goal in enumerate(goals)])
     largest = np.array([workload.domain.largest_value(product.measure) for product in workload])
     weights = np.sqrt(shares / np.array([product.rows for product in workload])) * largest / stds
     weights = np.maximum(weights / weights.max(), _LEAST_WEIGHT)
-    exact = [Fraction(max(1, round(weight * 2**_WEIGHT_BITS)), 2**_WEIGHT_BITS) for weight in weights]
-    return Workload(workload.domain, tuple(replace(product, weight=weight) for product, weight in zip(workload, exact, strict=True)))
+    exact = [
+        Fraction(max(1, round(weight * 2**_WEIGHT_BITS)), 2**_WEIGHT_BITS) for weight in weights
+    ]
+    return Workload(
+        workload.domain,
+        tuple(
+            replace(product, weight=weight) for product, weight in zip(workload, exact, strict=True)
+        ),
+    )
 
 
 def _counted(asked: Workload, goals: Sequence[Goal], noise: Noise) -> list[float]:
@@ -271,11 +373,14 @@ def _counted(asked: Workload, goals: Sequence[Goal], noise: Noise) -> list[float
 def dual(asked: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noise) -> float:
     """Return a lower bound of the largest ratio: that of the weighted squared error of tables with goals, over the sum of their weights.
 
-    It holds because a table's largest standard error is at least the root mean square, half a step of the noise at least nothing, and
-    the ratio of a mean at least that of its tables, as `MeanGoal` says.
+    It holds because a table's largest standard error is at least the root mean square, half a step
+    of the noise at least nothing, and the ratio of a mean at least that of its tables, as
+    `MeanGoal` says.
     """
     wanted = tuple(product for product, goal in zip(asked, goals, strict=True) if goal.wanted)
-    return lower_bound(Workload(asked.domain, wanted), privacy, noise) / math.fsum(_counted(asked, goals, noise))
+    return lower_bound(Workload(asked.domain, wanted), privacy, noise) / math.fsum(
+        _counted(asked, goals, noise)
+    )
 
 
 _DIGITS = 4  # decimal digits of a least budget
@@ -323,7 +428,13 @@ class Least:
         """Return the budget of this epsilon or rho, with neighbours and unit."""
         if size > _MOST_BUDGET:
             raise InputError(message(_NO_BUDGET, most=_MOST_BUDGET))
-        budget = ZCDP(size) if self.of == "rho" else PureDP(size) if self.delta is None else ApproxDP(size, self.delta)
+        budget = (
+            ZCDP(size)
+            if self.of == "rho"
+            else PureDP(size)
+            if self.delta is None
+            else ApproxDP(size, self.delta)
+        )
         return Privacy(budget, self.neighbours, self.unit_column, self.max_rows, self.max_per_cell)
 
 
@@ -350,13 +461,21 @@ def least(workload: Workload, privacy: Least, search: Search | None = None) -> P
     of_size_one = privacy.privacy(Fraction(1))
     ratio = dual(even(workload, goals), goals, of_size_one, noises(of_size_one)[0])
     # No plan keeps all targets with less than the first size, and the best one needs little more.
-    size = min(max(_rounded(_part(ratio, of_size_one)) if ratio > 0 else SMALL, SMALL), Fraction(_MOST_BUDGET))
+    size = min(
+        max(_rounded(_part(ratio, of_size_one)) if ratio > 0 else SMALL, SMALL),
+        Fraction(_MOST_BUDGET),
+    )
     best = balanced(workload, privacy.privacy(size), goals, search)
-    # Errors of small noise do not scale exactly, so the weights are moved once more at the budget that the first plan needs.
+    # Errors of small noise do not scale exactly, so the weights are moved once more at the budget
+    # that the first plan needs.
     size = _rounded(float(size) * _part(best.ratio, best.plan.privacy))
     within = privacy.privacy(size)
     try:
-        best = _moved(_trial(answering(best.asked, best.plan, within), best.asked, best.goals), _ROUNDS, search)
+        best = _moved(
+            _trial(answering(best.asked, best.plan, within), best.asked, best.goals),
+            _ROUNDS,
+            search,
+        )
     except InputError:  # its measurements cannot be rescaled
         best = balanced(best.asked, within, goals, replace(search, strategy=best.plan.strategy))
 
@@ -397,15 +516,22 @@ def worst(workload: Workload, privacy: Privacy, search: Search, level: float = L
     if workload.has_targets:
         goals = goals_of(workload, level)
     else:
-        alone = {question: choose(asked, privacy, search)[0] for question, asked in _alone(workload).items()}
-        goals = tuple(Goal(alone[product.question].expected_error().tables[0].rmse) for product in workload)
+        alone = {
+            question: choose(asked, privacy, search)[0]
+            for question, asked in _alone(workload).items()
+        }
+        goals = tuple(
+            Goal(alone[product.question].expected_error().tables[0].rmse) for product in workload
+        )
     return answering(workload, balanced(workload, privacy, goals, search).plan)
 
 
 def worst_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
     """Estimate the CPU seconds of `worst`."""
     alone = [] if workload.has_targets else _alone(workload).values()
-    return balanced_seconds(workload, privacy, search) + sum(planning_seconds(table, privacy, search) for table in alone)
+    return balanced_seconds(workload, privacy, search) + sum(
+        planning_seconds(table, privacy, search) for table in alone
+    )
 
 
 def _alone(workload: Workload) -> dict[tuple[object, ...], Workload]:
@@ -419,7 +545,9 @@ def relative(workload: Workload, privacy: Privacy, search: Search, _level: float
     if without:
         said = "The objective 'relative' needs a public size for every table; none is given for {tables}."
         raise InputError(message(said, tables=quoted(", ".join(without))))
-    products = tuple(replace(product, weight=product.weight / (product.size or 1)) for product in workload)
+    products = tuple(
+        replace(product, weight=product.weight / (product.size or 1)) for product in workload
+    )
     return answering(workload, choose(Workload(workload.domain, products), privacy, search)[0])
 
 
@@ -445,7 +573,11 @@ def reached(plan: Plan, level: float) -> tuple[Reached | None, ...]:
     return tuple(
         None
         if product.target is None
-        else Reached(product.target.kind, most := float(product.target.most), most * math.sqrt(_goal(product, level).ratio(plan, number)))
+        else Reached(
+            product.target.kind,
+            most := float(product.target.most),
+            most * math.sqrt(_goal(product, level).ratio(plan, number)),
+        )
         for number, product in enumerate(plan.workload)
     )
 
@@ -454,7 +586,9 @@ def reached_by_means(plan: Plan, level: float) -> tuple[Reached | None, ...]:
     """Return for every statistic the target and promised error of its means in a group of the public size; None where it has no target."""
     known = {goal.asked: goal for goal in mean_goals(plan.workload, level)}
     return tuple(
-        None if asked.target is None else Reached(asked.target.kind, known[asked].most, known[asked].error(plan))
+        None
+        if asked.target is None
+        else Reached(asked.target.kind, known[asked].most, known[asked].error(plan))
         for asked in plan.workload.statistics
     )
 
@@ -469,7 +603,9 @@ class Price:
 
 
 MOST_PRICED = 24
-_NEARLY_ALL = 0.9  # share of the tables from which the rest is reweighted without a comparison of strategies
+_NEARLY_ALL = (
+    0.9  # share of the tables from which the rest is reweighted without a comparison of strategies
+)
 Known: TypeAlias = dict[object, float]
 """Results of searches for prices of one plan, by the tables that were kept."""
 
@@ -488,21 +624,40 @@ def prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
     return tuple(prices_of)
 
 
-def price(plan: Plan, numbers: Sequence[int], search: Search | None = None, known: Known | None = None) -> Price:
+def price(
+    plan: Plan, numbers: Sequence[int], search: Search | None = None, known: Known | None = None
+) -> Price:
     """Return the price of some tables of a plan together."""
     count, apart, known = len(plan.workload.products), set(numbers), {} if known is None else known
     if count <= len(apart):
-        raise InputError("Tables have a price where there are others beside them; keep at least one more.")
+        raise InputError(
+            "Tables have a price where there are others beside them; keep at least one more."
+        )
     inside, outside = (
-        _part(_ratio(plan, [number for number in range(count) if (number in apart) is kept], search or Search(), known), plan.privacy)
+        _part(
+            _ratio(
+                plan,
+                [number for number in range(count) if (number in apart) is kept],
+                search or Search(),
+                known,
+            ),
+            plan.privacy,
+        )
         for kept in (True, False)
     )
-    return Price(", ".join(plan.workload.products[number].name for number in numbers), inside, 1 - min(1.0, outside))
+    return Price(
+        ", ".join(plan.workload.products[number].name for number in numbers),
+        inside,
+        1 - min(1.0, outside),
+    )
 
 
 def _ratio(plan: Plan, kept: Sequence[int], search: Search, known: Known) -> float:
     """Estimate the largest ratio of squared errors to those of a plan, if only some of its tables were asked."""
-    products, errors = plan.workload.products, [table.rmse for table in plan.expected_error().tables]
+    products, errors = (
+        plan.workload.products,
+        [table.rmse for table in plan.expected_error().tables],
+    )
     asked = Workload(plan.domain, tuple(products[number] for number in kept))
     if len(kept) == 1:
         question = asked.products[0].question
@@ -512,10 +667,21 @@ def _ratio(plan: Plan, kept: Sequence[int], search: Search, known: Known) -> flo
     if frozenset(kept) not in known:
         goals = tuple(Goal(errors[number]) for number in kept)
         made = None
-        if len(kept) >= _NEARLY_ALL * len(products):  # few are left out, so the rest has nearly the same tables
+        if len(kept) >= _NEARLY_ALL * len(
+            products
+        ):  # few are left out, so the rest has nearly the same tables
             with suppress(InputError):
                 made = _moved(_trial(reweighted(plan, asked), asked, goals), 2, search)
-            with suppress(InputError):  # the strategy may not be for what is left, such as cells where prefix sums are left out
-                made = made or _trial(searched_again(plan, asked, search, _quick(search, asked, plan.privacy).seconds), asked, goals)
+            with suppress(
+                InputError
+                # the strategy may not be for what is left, such as cells where prefix sums are left out
+            ):
+                made = made or _trial(
+                    searched_again(
+                        plan, asked, search, _quick(search, asked, plan.privacy).seconds
+                    ),
+                    asked,
+                    goals,
+                )
         known[frozenset(kept)] = (made or _compared(asked, plan.privacy, goals, 2, search)[0]).ratio
     return known[frozenset(kept)]

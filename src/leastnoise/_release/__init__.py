@@ -13,7 +13,13 @@ from leastnoise._release._directory import (
     words,
     write_categories,
 )
-from leastnoise._release._options import Options, check_formats, rounding_words, table_position, written
+from leastnoise._release._options import (
+    Options,
+    check_formats,
+    rounding_words,
+    table_position,
+    written,
+)
 from leastnoise._release._records import make_records
 from leastnoise._release._release import Release, build, check_options
 from leastnoise._release._report import write_series_page
@@ -30,5 +36,21 @@ from leastnoise._release._texts import (
     templates,
     texts,
 )
-from leastnoise._release._words import bet_words, budget_words, goodness, guard_words, notices, notices_of_all, stated_words, sums_words
-from leastnoise._release._writing import FORMAT, check_records_file, fill_draft, finishing_seconds, write_records, write_rounded
+from leastnoise._release._words import (
+    bet_words,
+    budget_words,
+    goodness,
+    guard_words,
+    notices,
+    notices_of_all,
+    stated_words,
+    sums_words,
+)
+from leastnoise._release._writing import (
+    FORMAT,
+    check_records_file,
+    fill_draft,
+    finishing_seconds,
+    write_records,
+    write_rounded,
+)

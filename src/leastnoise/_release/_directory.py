@@ -1,8 +1,9 @@
 """Directories that appear whole or not at all, their CSV files, and that of categories that were found privately.
 
-A directory is written beside its place under another name, made durable, then renamed. What is published is made when the first file is
-written, so after counting: the times of directories and files, birth included, do not tell how long counting took. What is made before
-counting is the lock, which is never published.
+A directory is written beside its place under another name, made durable, then renamed. What is
+published is made when the first file is written, so after counting: the times of directories and
+files, birth included, do not tell how long counting took. What is made before counting is the lock,
+which is never published.
 """
 
 import csv
@@ -26,8 +27,9 @@ from leastnoise._domain import Categories
 from leastnoise._plan import CategoryPlan, read_json
 
 _LONGEST_NAME = 60
-# Texts that a spreadsheet may run as a formula, or take for the end of a field: they begin with such a sign, full-width ones included,
-# perhaps after blanks or controls that a program leaves out. Numbers and dates are harmless. ``report.js`` has the same two patterns.
+# Texts that a spreadsheet may run as a formula, or take for the end of a field: they begin with
+# such a sign, full-width ones included, perhaps after blanks or controls that a program leaves out.
+# Numbers and dates are harmless. ``report.js`` has the same two patterns.
 _FORMULA = re.compile(r"'*(?:[\t\r\n]|[\s\x00-\x1f\x7f-\x9f\u200b\ufeff]*[=+\-@＝＋－＠])")  # noqa: RUF001 - full-width
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,:/ -]*")
 _NEW = 60  # seconds
@@ -36,17 +38,36 @@ _NEW = 60  # seconds
 def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     """Write a CSV file; texts are made inert, lists of names are joined by " x ", and NaN is left empty."""
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
-        plain, quoted = (csv.writer(file, lineterminator="\n", quoting=rule) for rule in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
+        plain, quoted = (
+            csv.writer(file, lineterminator="\n", quoting=rule)
+            for rule in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL)
+        )
         for row in chain([header], rows):
-            known = ("" if value != value else " x ".join(value) if isinstance(value, (list, tuple)) else value for value in row)  # noqa: PLR0124 - NaN
+            known = (
+                ""
+                if value != value  # noqa: PLR0124
+                else " x ".join(value)
+                if isinstance(value, (list, tuple))
+                else value
+                for value in row
+            )  # noqa: PLR0124, RUF100
             fields = [inert_text(value) if isinstance(value, str) else value for value in known]
-            # Before Python 3.13 the writer leaves a carriage return bare, where readers end the line.
-            (quoted if any(isinstance(field, str) and "\r" in field for field in fields) else plain).writerow(fields)
+            # Before Python 3.13 the writer leaves a carriage return bare, where readers end the
+            # line.
+            (
+                quoted
+                if any(isinstance(field, str) and "\r" in field for field in fields)
+                else plain
+            ).writerow(fields)
 
 
 def file_name(table_id: str, name: str, tables: int) -> str:
     """Return the name of a table's files without ending: its id, padded so that names sort, and its name."""
-    words = re.sub(r"[^a-z0-9_]+", "-", name.lower().replace(" x ", "-by-")).strip("-")[:_LONGEST_NAME].rstrip("-")
+    words = (
+        re.sub(r"[^a-z0-9_]+", "-", name.lower().replace(" x ", "-by-"))
+        .strip("-")[:_LONGEST_NAME]
+        .rstrip("-")
+    )
     number = table_id[0] + table_id[1:].rjust(len(str(tables)), "0")
     return f"{number}-{words}" if words else number
 
@@ -72,14 +93,16 @@ def check_target(directory: str | os.PathLike[str]) -> Path:
         raise _unusable(target, error) from None
     if os.path.lexists(target) or not target.name:
         raise InputError(
-            f"The output directory must not exist yet; got {str(target)!r}, which does. Choose another name, or move the old release away."
+            f"The output directory must not exist yet; got {str(target)!r}, which does. Choose "
+            "another name, or move the old release away."
         )
     above = target.parent
     while not os.path.lexists(above):
         above = above.parent
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         raise InputError(
-            f"The output directory must be in a directory that you can write to; got {str(target)!r}, and {str(above)!r} is not one. "
+            "The output directory must be in a directory that you can write to; got "
+            f"{str(target)!r}, and {str(above)!r} is not one. "
             "Choose another place."
         )
     return target
@@ -92,7 +115,8 @@ class Draft:
     Attributes:
         partial: its path before it is published.
         target: its path afterwards.
-        locks: open descriptors with a lock: of the empty directory made before counting, and of the one that replaces it.
+        locks: open descriptors with a lock: of the empty directory made before counting, and of the
+            one that replaces it.
     """
 
     partial: Path
@@ -136,9 +160,10 @@ class Draft:
 def draft(target: Path) -> Iterator[Draft]:
     """Take a directory to write into, beside its target.
 
-    Guarantees: ``target`` does not exist, or is complete and on the disk. Only one process at a time has a draft of one target. What a
-    process leaves that dies is taken by the next one for the same target, and removed by the next one for a target beside it; without
-    `publish` nothing is left at the end of the block.
+    Guarantees: ``target`` does not exist, or is complete and on the disk. Only one process at a
+        time has a draft of one target. What a
+    process leaves that dies is taken by the next one for the same target, and removed by the next
+    one for a target beside it; without `publish` nothing is left at the end of the block.
     """
     above = next(folder for folder in target.parents if folder.exists())
     try:
@@ -157,7 +182,10 @@ def draft(target: Path) -> Iterator[Draft]:
 
 def _take(target: Path, above: Path) -> tuple[Path, int]:
     """Make and lock the empty draft of a target in a folder above it; the system frees the lock when the process ends."""
-    path = above / f".leastnoise-{hashlib.sha256(os.fsencode(target.relative_to(above))).hexdigest()[:16]}"
+    path = (
+        above
+        / f".leastnoise-{hashlib.sha256(os.fsencode(target.relative_to(above))).hexdigest()[:16]}"
+    )
     while True:
         path.mkdir(exist_ok=True)
         try:
@@ -182,7 +210,8 @@ def _take(target: Path, above: Path) -> tuple[Path, int]:
         except BlockingIOError:
             os.close(handle)
             raise InputError(
-                f"The output directory {str(target)!r} is being written by another process. Choose another, or wait for that process."
+                f"The output directory {str(target)!r} is being written by another process. "
+                "Choose another, or wait for that process."
             ) from None
         except BaseException:
             os.close(handle)
@@ -198,7 +227,9 @@ def _sweep(folder: Path) -> None:
                 continue
             handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails where its writer lives, as for the draft just taken
+                fcntl.flock(
+                    handle, fcntl.LOCK_EX | fcntl.LOCK_NB
+                )  # fails where its writer lives, as for the draft just taken
                 shutil.rmtree(path.rename(path.with_name(f"{path.name}.left")))
             finally:
                 os.close(handle)
@@ -217,13 +248,17 @@ def _rename(partial: Path, target: Path) -> None:
 
 def _appeared(target: Path) -> InputError:
     return InputError(
-        f"The output directory must not exist yet; {str(target)!r} came into being while the release was made. Write it to another."
+        f"The output directory must not exist yet; {str(target)!r} came into being while the "
+        "release was made. Write it to another."
     )
 
 
 def _unusable(target: Path, error: OSError) -> InputError:
     reason = (error.strerror or type(error).__name__).lower()
-    return InputError(f"The output directory {str(target)!r} cannot be made: {reason}. Choose another place; nothing was spent.")
+    return InputError(
+        f"The output directory {str(target)!r} cannot be made: {reason}. Choose another place; "
+        "nothing was spent."
+    )
 
 
 def _sync(path: Path) -> None:
@@ -237,7 +272,11 @@ def _sync(path: Path) -> None:
 def list_files(directory: Path) -> list[dict[str, object]]:
     """Path, size in bytes and SHA-256 of every file below a directory, sorted by path."""
     return [
-        {"path": path.relative_to(directory).as_posix(), "bytes": path.stat().st_size, "sha256": sha256(path)}
+        {
+            "path": path.relative_to(directory).as_posix(),
+            "bytes": path.stat().st_size,
+            "sha256": sha256(path),
+        }
         for path in sorted(directory.rglob("*"))
         if path.is_file()
     ]
@@ -262,8 +301,8 @@ class FoundCategories:
     Attributes:
         plan: the plan of the search.
         texts: the categories as they stand in the data, those of the most units first.
-        units: the noisy number of units of each category, with noise of ``plan.std``; small ones are too large, because only categories
-            with at least ``plan.threshold`` are kept.
+        units: the noisy number of units of each category, with noise of ``plan.std``; small ones
+            are too large, because only categories with at least ``plan.threshold`` are kept.
         private: False if the noise came from a seed.
         receipt: the ledger's facts about the payment; empty if nothing was paid.
     """
@@ -286,21 +325,26 @@ class FoundCategories:
 def words(plan: CategoryPlan) -> str:
     """Describe what a search promises."""
     return (
-        f"A search finds a category of {plan.often:,} units in 95 of 100 cases, one of {plan.threshold:,} units in about half of them, and "
-        f"one of a single unit with a chance of at most delta. It keeps the {plan.kind.most:,} categories with the largest noisy counts."
+        f"A search finds a category of {plan.often:,} units in 95 of 100 cases, one of "
+        f"{plan.threshold:,} units in about half of them, and "
+        f"one of a single unit with a chance of at most delta. It keeps the {plan.kind.most:,} "
+        "categories with the largest noisy counts."
     )
 
 
 def write_categories(categories: FoundCategories, draft: Draft) -> None:
     """Write the list of categories and its manifest into a draft."""
     plan = categories.plan
-    write_rows(draft.path / LIST, [COLUMN, "units"], zip(categories.texts, categories.units, strict=True))
+    write_rows(
+        draft.path / LIST, [COLUMN, "units"], zip(categories.texts, categories.units, strict=True)
+    )
     value = {
         "format": FORMAT,
         "written": datetime.now(UTC).date().isoformat(),
         "private": categories.private,
         "promise": words(plan),
-        "units": f"with noise of standard deviation {plan.std:.3g}; those near the threshold of {plan.threshold} are too large",
+        "units": f"with noise of standard deviation {plan.std:.3g}; those near the threshold of "
+        f"{plan.threshold} are too large",
         "plan": json.loads(plan.to_json()),
         "receipt": dict(categories.receipt) or None,
         "files": list_files(draft.path),
@@ -322,7 +366,10 @@ def read_categories(directory: str | os.PathLike[str]) -> FoundCategories:
         if value["format"] != FORMAT:
             raise refuse("the format of found categories", value["format"], repr(FORMAT))
         if value["files"] != [entry for entry in list_files(folder) if entry["path"] == LIST]:
-            raise InputError(f"The categories in {str(folder)!r} were changed since they were found. Use an intact copy.")
+            raise InputError(
+                f"The categories in {str(folder)!r} were changed since they were found. Use an "
+                "intact copy."
+            )
         with (folder / LIST).open(encoding="utf-8", newline="") as file:
             rows = list(csv.reader(file))[1:]
         return FoundCategories(
@@ -333,8 +380,13 @@ def read_categories(directory: str | os.PathLike[str]) -> FoundCategories:
             receipt=dict(value["receipt"] or {}),
         )
     except OSError:
-        raise InputError(f"There are no found categories in {str(folder)!r}, or they cannot be read. {_ADVICE}") from None
+        raise InputError(
+            f"There are no found categories in {str(folder)!r}, or they cannot be read. {_ADVICE}"
+        ) from None
     except InputError:
         raise
     except (KeyError, TypeError, AttributeError, ValueError):
-        raise InputError(f"The categories in {str(folder)!r} are damaged: their manifest cannot be understood. {_ADVICE}") from None
+        raise InputError(
+            f"The categories in {str(folder)!r} are damaged: their manifest cannot be understood. "
+            f"{_ADVICE}"
+        ) from None

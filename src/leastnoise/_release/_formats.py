@@ -1,7 +1,8 @@
 """Answers as one Excel workbook, and as SDMX-CSV 2.0 data messages (SDMX 3.0) with their structures as one SDMX-ML 3.0 message.
 
-In SDMX every table is a data flow ``LEASTNOISE:Q7_SEX(1.0.0)`` of its own: its attributes are the dimensions, the answer is ``OBS_VALUE``,
-and attributes of the observation say how exact it is. In the files each component has its id and name (``labels=both``).
+In SDMX every table is a data flow ``LEASTNOISE:Q7_SEX(1.0.0)`` of its own: its attributes are the
+dimensions, the answer is ``OBS_VALUE``, and attributes of the observation say how exact it is. In
+the files each component has its id and name (``labels=both``).
 """
 
 import csv
@@ -54,11 +55,20 @@ class Workbook:
 
         self._release, self._lang = release, texts(release.options.language)
         of = of_words(release, self._lang)
-        self._rule = " ".join([rounding_words(release.options, self._lang), self._lang.say("beyond", of=of) if of else ""]).strip()
-        self._book = xlsxwriter.Workbook(str(directory / WORKBOOK), {"constant_memory": True, "tmpdir": str(directory)})
+        self._rule = " ".join(
+            [
+                rounding_words(release.options, self._lang),
+                self._lang.say("beyond", of=of) if of else "",
+            ]
+        ).strip()
+        self._book = xlsxwriter.Workbook(
+            str(directory / WORKBOOK), {"constant_memory": True, "tmpdir": str(directory)}
+        )
         # Only the day is told, as in the manifest.
         day = dt.datetime.combine(dt.datetime.now(dt.UTC).date(), dt.time())
-        self._book.set_properties({"title": release.options.title or self._lang.say("book_title"), "created": day})
+        self._book.set_properties(
+            {"title": release.options.title or self._lang.say("book_title"), "created": day}
+        )
         self._bold = self._book.add_format({"bold": True})
         self._index = self._book.add_worksheet(self._lang.say("book_tables"))
         columns = ("query", "table", "sheet", "answers", "unit", "margin")
@@ -68,15 +78,27 @@ class Workbook:
 
     def add(self, part: Part, stem: str) -> None:  # noqa: ARG002 - all tables are in one file
         """Write a table, or means, quantiles or a distribution function, to a sheet of its own; tables are in the list too."""
-        name = _FORBIDDEN.sub(" ", f"{part.id} {part.name}")[:_LONGEST_SHEET].strip()  # unlike all others, as the ids are
+        name = _FORBIDDEN.sub(" ", f"{part.id} {part.name}")[
+            :_LONGEST_SHEET
+        ].strip()  # unlike all others, as the ids are
         columns, words, rule = part.columns(), self._say("book_statistic"), ""
         if isinstance(part, Table):
             unit = unit_words(measured_words(part.product, self._lang), part.privacy, self._lang)
-            self._line(self._index, self._rows, (part.id, part.name, name, part.cells, unit, part.typical_margin))
+            self._line(
+                self._index,
+                self._rows,
+                (part.id, part.name, name, part.cells, unit, part.typical_margin),
+            )
             self._rows += 1
             words, rule = self._say("book_interval", unit=unit), self._rule
             before = [*columns].index("answer") + 1
-            columns = dict([*[*columns.items()][:before], ("margin", part.margins.reshape(-1)), *[*columns.items()][before:]])
+            columns = dict(
+                [
+                    *[*columns.items()][:before],
+                    ("margin", part.margins.reshape(-1)),
+                    *[*columns.items()][before:],
+                ]
+            )
         sheet = self._book.add_worksheet(name)
         self._line(sheet, 0, (part.name,), bold=True)
         self._line(sheet, 1, (words,))
@@ -86,7 +108,9 @@ class Workbook:
             self._line(sheet, 3, (rule,))
         sheet.freeze_panes(_LINES_ABOVE + 1, 0)
         self._line(sheet, _LINES_ABOVE, list(columns), bold=True)
-        for number, row in enumerate(zip(*(values.tolist() for values in columns.values()), strict=True), _LINES_ABOVE + 1):
+        for number, row in enumerate(
+            zip(*(values.tolist() for values in columns.values()), strict=True), _LINES_ABOVE + 1
+        ):
             self._line(sheet, number, row)
 
     def close(self) -> None:
@@ -100,7 +124,9 @@ class Workbook:
         style = [self._bold] if bold else []
         for column, value in enumerate(values):
             if isinstance(value, str) or (isinstance(value, int) and abs(value) > _EXACT):
-                sheet.write_string(row, column, str(value).encode("utf-8", "replace").decode(), *style)
+                sheet.write_string(
+                    row, column, str(value).encode("utf-8", "replace").decode(), *style
+                )
             elif math.isfinite(value):
                 sheet.write_number(row, column, value, *style)
 
@@ -109,9 +135,17 @@ def codes(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
     """Make ids of letters, digits, ``_`` and ``-`` as SDMX wants them, all different and none of them taken."""
     ids, given = [], Names({each.lower() for each in taken})
     for name in names:
-        plain = name.replace("<=", "LE ").replace(">=", "GE ").replace("<", "LT ").replace(">", "GT ").upper()
+        plain = (
+            name.replace("<=", "LE ")
+            .replace(">=", "GE ")
+            .replace("<", "LT ")
+            .replace(">", "GT ")
+            .upper()
+        )
         stem = re.sub(r"[^A-Z0-9-]+", "_", plain).strip("_") or "X"
-        stem = stem if re.fullmatch("-?[0-9_]+", stem) else stem.lstrip("-_") or "X"  # none that a spreadsheet takes for a formula
+        stem = (
+            stem if re.fullmatch("-?[0-9_]+", stem) else stem.lstrip("-_") or "X"
+        )  # none that a spreadsheet takes for a formula
         ids.append(given.give(stem))
     return ids
 
@@ -157,28 +191,60 @@ class Messages:
         columns_of = {**{value: value.lower() for value in _VALUES}, "OBS_VALUE": part.value_name}
         numbers = {value: known[column] for value, column in columns_of.items() if column in known}
         ids_of_keys = part.product.keys if isinstance(part, Table) else part.attributes
-        ids = [f"D{code}" if code[0].isdigit() or code[0] == "-" else code for code in codes(ids_of_keys, [*_HEAD, *_VALUES])]
+        ids = [
+            f"D{code}" if code[0].isdigit() or code[0] == "-" else code
+            for code in codes(ids_of_keys, [*_HEAD, *_VALUES])
+        ]
         # codes are made of labels, and called by what people read in their place
         codes_along = [tuple(codes(map(str, labels))) for labels in part.labels]
-        dimensions = tuple(Dimension(*parts) for parts in zip(ids, ids_of_keys, codes_along, part.shown, strict=True))
+        dimensions = tuple(
+            Dimension(*parts)
+            for parts in zip(ids, ids_of_keys, codes_along, part.shown, strict=True)
+        )
         (id_of_flow,) = codes([f"{part.id} {part.name.replace(' x ', ' by ')}"])
-        given = tuple(value for value in _VALUES if value in {*numbers, "OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL"})
+        given = tuple(
+            value
+            for value in _VALUES
+            if value in {*numbers, "OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL"}
+        )
         unit = (codes([part.of])[0], part.of) if part.of else ("ROWS", "rows")
-        flow = Flow(id_of_flow, part.name, dimensions or (Dimension("ALL", "all rows", ("_T",), ("total",)),), given, unit)
+        flow = Flow(
+            id_of_flow,
+            part.name,
+            dimensions or (Dimension("ALL", "all rows", ("_T",), ("total",)),),
+            given,
+            unit,
+        )
         self.flows.append(flow)
-        keys = [[f"{code}: {label}" for code, label in zip(each.codes, each.labels, strict=True)] for each in flow.dimensions]
+        keys = [
+            [f"{code}: {label}" for code, label in zip(each.codes, each.labels, strict=True)]
+            for each in flow.dimensions
+        ]
         cells = np.ndindex(part.low.shape or (1,))
         columns = [numbers[value].tolist() for value in flow.values if value in numbers]
         end = [": ".join(flow.unit), f"{self.release.level:g}"]
-        with (self.directory / f"{stem}.sdmx.csv").open("w", encoding="utf-8", errors="replace", newline="") as file:
+        with (self.directory / f"{stem}.sdmx.csv").open(
+            "w", encoding="utf-8", errors="replace", newline=""
+        ) as file:
             rows = csv.writer(file, lineterminator="\r\n")  # as RFC 4180 has it
-            heads = [*((each.id, each.name) for each in flow.dimensions), *((value, _VALUES[value]) for value in flow.values)]
+            heads = [
+                *((each.id, each.name) for each in flow.dimensions),
+                *((value, _VALUES[value]) for value in flow.values),
+            ]
             rows.writerow([*_HEAD, *map(": ".join, heads)])
             begin = ["dataflow", f"{agency_of(self.release)}:{flow.id}(1.0.0): {flow.name}", "I"]
             for cell, values in zip(cells, zip(*columns, strict=True), strict=True):
                 status = ": ".join(_STATUS[math.isnan(values[0])])
                 shown = ("" if math.isnan(value) else value for value in values)
-                rows.writerow([*begin, *(keys[axis][label] for axis, label in enumerate(cell)), *shown, status, *end])
+                rows.writerow(
+                    [
+                        *begin,
+                        *(keys[axis][label] for axis, label in enumerate(cell)),
+                        *shown,
+                        status,
+                        *end,
+                    ]
+                )
 
     def close(self) -> None:
         """Write the structures of all: concepts, code lists, structures and flows; every list of labels once."""
@@ -187,21 +253,42 @@ class Messages:
         names = list(dict.fromkeys(dimension.name for dimension in dimensions))
         concepts = dict(zip(names, codes(names, _VALUES), strict=True))
         for each in dimensions:
-            code_list = (f"CL{len(lists) + 1}_{concepts[each.name]}", each.name, list(zip(each.codes, each.labels, strict=True)))
+            code_list = (
+                f"CL{len(lists) + 1}_{concepts[each.name]}",
+                each.name,
+                list(zip(each.codes, each.labels, strict=True)),
+            )
             lists.setdefault((each.name, *each.codes, *each.labels), code_list)
-        fixed = {"OBS_STATUS": list(_STATUS), "UNIT_MEASURE": list(dict(sorted(flow.unit for flow in self.flows)).items())}
+        fixed = {
+            "OBS_STATUS": list(_STATUS),
+            "UNIT_MEASURE": list(dict(sorted(flow.unit for flow in self.flows)).items()),
+        }
         text = filled(
             NAME,
             agency=agency_of(self.release),
             release=self.release,
             day=datetime.now(UTC).date().isoformat(),
             flows=self.flows,
-            about=". ".join(filter(None, (self.release.options.title, self.release.options.source, of_words(self.release)))),
+            about=". ".join(
+                filter(
+                    None,
+                    (
+                        self.release.options.title,
+                        self.release.options.source,
+                        of_words(self.release),
+                    ),
+                )
+            ),
             concepts=[*((code, name) for name, code in concepts.items()), *_VALUES.items()],
             concept_of=concepts,
-            lists=[*lists.values(), *((f"CL_{value}", _VALUES[value], listed) for value, listed in fixed.items())],
+            lists=[
+                *lists.values(),
+                *((f"CL_{value}", _VALUES[value], listed) for value, listed in fixed.items()),
+            ],
             list_of={each: lists[each.name, *each.codes, *each.labels][0] for each in dimensions},
             enumerated={value: f"CL_{value}" for value in fixed},
         )
         path = self.directory / NAME
-        path.write_text(_CONTROL.sub("\ufffd", text), encoding="utf-8", errors="replace", newline="\n")
+        path.write_text(
+            _CONTROL.sub("\ufffd", text), encoding="utf-8", errors="replace", newline="\n"
+        )

@@ -1,7 +1,8 @@
 """Records that agree with a release, in the columns and spellings of its description, as a data frame or a file.
 
-A record holds one value for every attribute that counts were asked of: a category, a whole number, a date. Where an attribute is a bin or
-a period, a value is drawn evenly from within it; nothing was measured inside. Post-processing: it costs nothing.
+A record holds one value for every attribute that counts were asked of: a category, a whole number,
+a date. Where an attribute is a bin or a period, a value is drawn evenly from within it; nothing was
+measured inside. Post-processing: it costs nothing.
 """
 
 import datetime as dt
@@ -52,8 +53,16 @@ class Records:
         """The answers to a table of queries on these records."""
         sizes = [self.domain.kind(name).size for name in product.attributes]
         codes = [self.codes[:, self.names.index(name)] for name in product.attributes]
-        flat = np.ravel_multi_index(codes, sizes) if codes else np.zeros(len(self.codes), dtype=np.int64)
-        cells: Any = np.bincount(flat, minlength=int(np.prod(sizes, dtype=np.int64))).reshape(sizes).astype(np.float64)
+        flat = (
+            np.ravel_multi_index(codes, sizes)
+            if codes
+            else np.zeros(len(self.codes), dtype=np.int64)
+        )
+        cells: Any = (
+            np.bincount(flat, minlength=int(np.prod(sizes, dtype=np.int64)))
+            .reshape(sizes)
+            .astype(np.float64)
+        )
         for axis, operator in enumerate(product.operators):
             cells = along(apply, operator, cells, axis)
         return np.asarray(cells)
@@ -67,7 +76,9 @@ class Records:
         """Values by the names of columns; of several attributes made from one column the one with most cells is written."""
         random = np.random.default_rng([self.seed, 1])
         names_of_columns: dict[str, str] = {}
-        for name in sorted(self.names, key=lambda name_of: self.domain.kind(name_of).size, reverse=True):
+        for name in sorted(
+            self.names, key=lambda name_of: self.domain.kind(name_of).size, reverse=True
+        ):
             names_of_columns.setdefault(self.domain.kind(name).reading.column or name, name)
         written = {name: column for column, name in names_of_columns.items()}
         return {
@@ -80,16 +91,24 @@ class Records:
         }
 
 
-def make_records(outcome: Outcome, rows: int | None = None, seed: int = 0, *, units: bool = False) -> Records:
+def make_records(
+    outcome: Outcome, rows: int | None = None, seed: int = 0, *, units: bool = False
+) -> Records:
     """Records from a release; by default as many as it counted, and each by itself."""
     a_unit = _rows_a_unit(outcome) if units else 0.0
     workload = outcome.plan.workload
     measured, mixture = fitted_model(outcome.estimator(), workload.products)
     names, stated = measured.names, outcome.plan.details.get("impossible", ())
-    impossible = [{names.index(name): codes for name, codes in cells.items()} for cells in stated if set(cells) <= set(names)]
+    impossible = [
+        {names.index(name): codes for name, codes in cells.items()}
+        for cells in stated
+        if set(cells) <= set(names)
+    ]
     public = public_of(outcome.plan)
     many = whole("rows", round(measured.total) if rows is None else rows, 1, MOST_RECORDS)
-    sums = [table.sums.on(tuple(name for name in table.sums.names if name in names)) for table in public]
+    sums = [
+        table.sums.on(tuple(name for name in table.sums.names if name in names)) for table in public
+    ]
     held = [(tuple(map(names.index, counts.names)), counts) for counts in sums]
     codes = records(mixture, many, whole("seed", seed, 0), impossible, held)
     made = Records(outcome.plan.domain, names, codes, measured.total, seed)
@@ -105,7 +124,9 @@ def _rows_a_unit(outcome: Outcome) -> float:
     """Return the mean number of rows of a unit, by noisy counts of rows and of units."""
     total = marginals(outcome.plan.domain, ways=0).products[0]
     for product in outcome.plan.workload:
-        if not product.attributes and isinstance(outcome.plan.domain.measures.get(str(product.measure)), UnitCount):
+        if not product.attributes and isinstance(
+            outcome.plan.domain.measures.get(str(product.measure)), UnitCount
+        ):
             estimator = outcome.estimator()
             try:
                 rows = float(estimator.estimate(total).values)
@@ -113,17 +134,24 @@ def _rows_a_unit(outcome: Outcome) -> float:
                 break
             return max(rows, 1.0) / max(float(estimator.estimate(product).values), 1.0)
     raise InputError(
-        "Records can be grouped into units where rows and units were counted in all; this release has no such counts. Leave out --units, "
-        'or ask in a release for marginals = { ways = 0 }, once as it is and once with count = "units".'
+        "Records can be grouped into units where rows and units were counted in all; this release "
+        "has no such counts. Leave out --units, "
+        "or ask in a release for marginals = { ways = 0 }, once as it is and once with count = "
+        '"units".'
     )
 
 
 def _spelled(kind: Kind, codes: IntArray, random: np.random.Generator) -> Array:
     """Return a value for every code as it would stand in the data; for the cell ``other`` a null, or a text that no cell has."""
-    other: Any = (kind.reading.nulls[0] if kind.reading.nulls else None) if kind.null == _OTHER else _OTHER
+    other: Any = (
+        (kind.reading.nulls[0] if kind.reading.nulls else None) if kind.null == _OTHER else _OTHER
+    )
     values = _values(kind, np.minimum(codes, kind.regular - 1), random)
     if kind.has_other:
-        values = [other if code == kind.regular else value for code, value in zip(codes.tolist(), values, strict=True)]
+        values = [
+            other if code == kind.regular else value
+            for code, value in zip(codes.tolist(), values, strict=True)
+        ]
     if any(isinstance(value, str) for value in values):  # a column has one type
         values = [None if value is None else str(value) for value in values]
     return np.array(values, dtype=object if None in values or isinstance(values[0], str) else None)
@@ -133,8 +161,14 @@ def _spelled(kind: Kind, codes: IntArray, random: np.random.Generator) -> Array:
 def _values(kind: Kind, codes: IntArray, random: np.random.Generator) -> list[Any]:  # noqa: ARG001 - one signature for all kinds
     labels = [*kind.regular_labels]
     if (mark := kind.reading.decimal) != ".":  # numbers have the decimal mark of the data
-        numbers = [isinstance(label, str) and label.lstrip("-").replace(".", "", 1).isdigit() for label in labels]
-        labels = [str(label).replace(".", mark) if number else label for label, number in zip(labels, numbers, strict=True)]
+        numbers = [
+            isinstance(label, str) and label.lstrip("-").replace(".", "", 1).isdigit()
+            for label in labels
+        ]
+        labels = [
+            str(label).replace(".", mark) if number else label
+            for label, number in zip(labels, numbers, strict=True)
+        ]
     return [labels[code] for code in codes.tolist()]
 
 
@@ -144,12 +178,18 @@ def _(kind: Bins | Edges, codes: IntArray, random: np.random.Generator) -> list[
     edges = [float(number) for number in kind.edges]
     digits = [max(0, 2 - floor(log10(high - low))) for low, high in pairwise(edges)]
     drawn: list[Any] = []
-    for code, part in zip(codes.tolist(), random.uniform(0.005, 0.995, len(codes)).tolist(), strict=True):
+    for code, part in zip(
+        codes.tolist(), random.uniform(0.005, 0.995, len(codes)).tolist(), strict=True
+    ):
         low, high = edges[code], edges[code + 1]
         value = low + part * (high - low)
         short = round(value, digits[code])
         drawn.append(short if low < short < high else value)
-    return drawn if kind.reading.decimal == "." else [str(number).replace(".", kind.reading.decimal) for number in drawn]
+    return (
+        drawn
+        if kind.reading.decimal == "."
+        else [str(number).replace(".", kind.reading.decimal) for number in drawn]
+    )
 
 
 @_values.register
@@ -160,14 +200,20 @@ def _(kind: Dates, codes: IntArray, random: np.random.Generator) -> list[Any]:
         day = np.floor(part * days).astype(np.int64)
         hours = first * _HOURS + (codes if kind.by == "hour" else day * _HOURS + codes)
     else:
-        cells = np.array([period_of((first + day) * _HOURS, kind.by) - kind.first for day in range(days)])
+        cells = np.array(
+            [period_of((first + day) * _HOURS, kind.by) - kind.first for day in range(days)]
+        )
         order = np.argsort(cells, kind="stable")
         begin, end = (np.searchsorted(cells[order], codes, side=side) for side in ("left", "right"))
         chosen = begin + np.floor(part * (end - begin)).astype(np.int64)
         hours = (first + order[np.minimum(chosen, days - 1)]) * _HOURS
     seconds = hours * 3600 + (random.integers(0, 3600, len(codes)) if with_time else 0)
-    written_as: Any = kind_to_json(kind).get("format") or ("%Y-%m-%d %H:%M:%S" if with_time else "%Y-%m-%d")
-    return [_date_text(_EPOCH + dt.timedelta(seconds=second), written_as) for second in seconds.tolist()]
+    written_as: Any = kind_to_json(kind).get("format") or (
+        "%Y-%m-%d %H:%M:%S" if with_time else "%Y-%m-%d"
+    )
+    return [
+        _date_text(_EPOCH + dt.timedelta(seconds=second), written_as) for second in seconds.tolist()
+    ]
 
 
 def _date_text(moment: dt.datetime, written_as: str) -> str:

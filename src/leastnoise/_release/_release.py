@@ -8,16 +8,44 @@ from typing import Any
 import numpy as np
 
 from leastnoise._accounting import Privacy, charge_text, whole_budget
-from leastnoise._accuracy import Known, checked_level, covariances, equations, interval_multiplier, structure
+from leastnoise._accuracy import (
+    Known,
+    checked_level,
+    covariances,
+    equations,
+    interval_multiplier,
+    structure,
+)
 from leastnoise._check import InputError, html_facts, refuse
 from leastnoise._check.arrays import FloatArray
-from leastnoise._estimate import Estimate, Finding, Outcome, locally_non_negative, nnls, public_of, sums_within
+from leastnoise._estimate import (
+    Estimate,
+    Finding,
+    Outcome,
+    locally_non_negative,
+    nnls,
+    public_of,
+    sums_within,
+)
 from leastnoise._frames import Columns, several, to_frame
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan, guard_share, with_guard
-from leastnoise._release._options import Options, check_formats, is_large, is_part, table_position, written
+from leastnoise._release._options import (
+    Options,
+    check_formats,
+    is_large,
+    is_part,
+    table_position,
+    written,
+)
 from leastnoise._release._records import make_records
-from leastnoise._release._statistics import Statistics, answered, asked_before, check_statements, statement_of
+from leastnoise._release._statistics import (
+    Statistics,
+    answered,
+    asked_before,
+    check_statements,
+    statement_of,
+)
 from leastnoise._release._tables import MOST_SHOWN, Interval, Table, Tables, in_unit
 from leastnoise._release._texts import ENGLISH, limit_words, texts
 from leastnoise._threads import one_thread
@@ -35,13 +63,16 @@ class Release:
 
     Args:
         outcome: what was measured, and what a data-aware mechanism chose.
-        workload: what was asked; in the place of tables too large to write their cells, and behind all others their prefix sums.
+        workload: what was asked; in the place of tables too large to write their cells, and behind
+            all others their prefix sums.
         options: the options beside the plan, with tables named by their ids.
         receipt: further facts about the payment, such as the ledger's name.
         tables: one a product of the workload, computed when taken.
-        statistics: the means, quantiles and distribution functions that were asked for, computed when taken.
+        statistics: the means, quantiles and distribution functions that were asked for, computed
+            when taken.
 
-    Guarantees: post-processing of the observation; it never looks at the data, so it costs nothing, however often it is made.
+    Guarantees: post-processing of the observation; it never looks at the data, so it costs nothing,
+        however often it is made.
     """
 
     outcome: Outcome
@@ -58,9 +89,14 @@ class Release:
     def _repr_html_(self) -> str:
         lang = texts()
         tables = [
-            (table.name, f"{several(table.cells, 'answer')}, ± {lang.error(table.typical_margin)}") for table in self.tables[:MOST_SHOWN]
+            (table.name, f"{several(table.cells, 'answer')}, ± {lang.error(table.typical_margin)}")
+            for table in self.tables[:MOST_SHOWN]
         ]
-        more = [("...", f"{len(self.tables) - MOST_SHOWN:,} more tables")] if len(self.tables) > MOST_SHOWN else []
+        more = (
+            [("...", f"{len(self.tables) - MOST_SHOWN:,} more tables")]
+            if len(self.tables) > MOST_SHOWN
+            else []
+        )
         return html_facts(f"Release of {self._what()}", [*self._facts(), *tables, *more])
 
     def _what(self) -> str:
@@ -68,8 +104,15 @@ class Release:
 
     def _facts(self) -> list[tuple[str, str]]:
         privacy = self.privacy
-        facts = [("protects", privacy.unit), ("cost", charge_text(privacy.budget, whole_budget(privacy.budget)))]
-        facts += [("answers", of)] if (of := limit_words(privacy, self.receipt, self.level, ENGLISH)) else []
+        facts = [
+            ("protects", privacy.unit),
+            ("cost", charge_text(privacy.budget, whole_budget(privacy.budget))),
+        ]
+        facts += (
+            [("answers", of)]
+            if (of := limit_words(privacy, self.receipt, self.level, ENGLISH))
+            else []
+        )
         return facts if self.private else [*facts, ("noise", "NOT PRIVATE, from a seed")]
 
     @property
@@ -131,8 +174,8 @@ class Release:
     def answers(self) -> Any:
         """All answers as one data frame: query, cell, answer, noise_std, low, high.
 
-        It comes from the library of the data, if these were a data frame, else from the first of pandas, polars and pyarrow that is
-        installed.
+        It comes from the library of the data, if these were a data frame, else from the first of
+        pandas, polars and pyarrow that is installed.
 
         Raises:
             InputError: none is installed, or there are over 20 million answers.
@@ -144,17 +187,27 @@ class Release:
         """All answers as one data frame: query, cell, answer, noise_std, low, high, and the optional columns.
 
         Args:
-            library: pandas, polars or pyarrow; None for that of the data, or else the first that is installed.
+            library: pandas, polars or pyarrow; None for that of the data, or else the first that is
+                installed.
 
         Raises:
             InputError: the library is not installed, or there are over 20 million answers.
         """
         if not self.workload.rows <= MOST_IN_ONE_FRAME:
             raise InputError(
-                f"One data frame may hold at most {MOST_IN_ONE_FRAME} answers; got {self.workload.rows}. "
-                "Take one table at a time with release.frame(id), or read the files of a release that is made with out=."
+                f"One data frame may hold at most {MOST_IN_ONE_FRAME} answers; got "
+                f"{self.workload.rows}. "
+                "Take one table at a time with release.frame(id), or read the files of a release "
+                "that is made with out=."
             )
-        parts: dict[str, list[Any]] = {"query": [], "cell": [], "answer": [], "noise_std": [], "low": [], "high": []}
+        parts: dict[str, list[Any]] = {
+            "query": [],
+            "cell": [],
+            "answer": [],
+            "noise_std": [],
+            "low": [],
+            "high": [],
+        }
         for table in self.tables:
             numbers = table.numbers()
             for name in self.options.some:
@@ -163,14 +216,18 @@ class Release:
             parts["cell"].append(np.array(table.cell_names(), dtype=object))
             for name, values in numbers.items():
                 parts.setdefault(name, []).append(values)
-        return to_frame({name: np.concatenate(values) for name, values in parts.items()}, library or self.library)
+        return to_frame(
+            {name: np.concatenate(values) for name, values in parts.items()},
+            library or self.library,
+        )
 
     def frame(self, table_id: str, library: str | None = None) -> Any:
         """One table as a data frame: query, one key column an attribute, answer, noise_std, low, high.
 
         Args:
             table_id: such as ``q1``, or the table's name.
-            library: pandas, polars or pyarrow; None for that of the data, or else the first that is installed.
+            library: pandas, polars or pyarrow; None for that of the data, or else the first that is
+                installed.
 
         Raises:
             InputError: no such table, or the library is not installed.
@@ -193,14 +250,17 @@ class Release:
         """Answers to further questions, from the measurements; they cost nothing.
 
         Args:
-            questions: over the release's domain, such as ``leastnoise.queries(domain, age=leastnoise.ranges([(20, 39)]))``.
+            questions: over the release's domain, such as ``leastnoise.queries(domain,
+                age=leastnoise.ranges([(20, 39)]))``.
             level: coverage of the intervals; None for that of the release.
 
         Returns:
-            One table a product, with exact errors and intervals; `Table.frame` makes data frames of them.
+            One table a product, with exact errors and intervals; `Table.frame` makes data frames of
+            them.
 
         Raises:
-            InputError: the measurements do not determine an answer, or it is of another domain or has too many numbers.
+            InputError: the measurements do not determine an answer, or it is of another domain or
+                has too many numbers.
 
         >>> domain = ln.Domain(age=ln.Integers(1, 3))
         >>> plan = ln.plan(ln.queries(domain, age="identity"), ln.PureDP(1))
@@ -210,36 +270,61 @@ class Release:
         ([2.0], [1.919])
         """
         if questions.domain != self.plan.domain:
-            raise InputError("Questions to a release must be over its own domain, release.plan.domain.")
+            raise InputError(
+                "Questions to a release must be over its own domain, release.plan.domain."
+            )
         if not questions.rows <= MOST_IN_ONE_FRAME:
-            raise InputError(f"At most {MOST_IN_ONE_FRAME} answers can be given at once; got {questions.rows}. Ask for fewer.")
-        interval = interval_of(self.measurements, self.level if level is None else checked_level(level))
-        # A mechanism's own answers have intervals for the queries of its workload; others need measurements that determine them.
-        asked = all(any(is_part(question, product) for product in self.plan.workload) for question in questions)
+            raise InputError(
+                f"At most {MOST_IN_ONE_FRAME} answers can be given at once; got {questions.rows}. "
+                "Ask for fewer."
+            )
+        interval = interval_of(
+            self.measurements, self.level if level is None else checked_level(level)
+        )
+        # A mechanism's own answers have intervals for the queries of its workload; others need
+        # measurements that determine them.
+        asked = all(
+            any(is_part(question, product) for product in self.plan.workload)
+            for question in questions
+        )
         estimator = self.outcome.estimator() if asked else self.least_squares()
         options = Options(labels=self.options.labels)
-        return tuple(Tables(estimator, questions.products, options, interval, library=self.library, privacy=self.privacy))
+        return tuple(
+            Tables(
+                estimator,
+                questions.products,
+                options,
+                interval,
+                library=self.library,
+                privacy=self.privacy,
+            )
+        )
 
     def least_squares(self) -> Estimate:
         """The least squares estimate, for questions that were not in the workload.
 
         Raises:
-            InputError: what was measured was chosen by its own noise, or cut at a threshold, so that no interval of a new answer is known.
+            InputError: what was measured was chosen by its own noise, or cut at a threshold, so
+                that no interval of a new answer is known.
         """
         if not self.finding.further:
             raise InputError(
-                f"No interval is known for further answers from a release by {self.plan.strategy!r}, which chose by looking at the data "
+                "No interval is known for further answers from a release by "
+                f"{self.plan.strategy!r}, which chose by looking at the data "
                 "what to measure. Ask for them in the workload, or choose strategy = 'auto'."
             )
         return self.outcome.least_squares()
 
-    def sum(self, table_id: str, where: Mapping[str, Any] | None = None, *, level: float | None = None) -> Table:
+    def sum(
+        self, table_id: str, where: Mapping[str, Any] | None = None, *, level: float | None = None
+    ) -> Table:
         """The sum of some cells of a table, with its exact error; it costs nothing.
 
         Args:
             table_id: such as ``q1``, or the table's name.
-            where: for some of its attributes the labels to be added up: one, a list, or a pair (low, high) of numbers as in `ranges`.
-                All cells along every other attribute are added up.
+            where: for some of its attributes the labels to be added up: one, a list, or a pair
+                (low, high) of numbers as in `ranges`. All cells along every other attribute are
+                added up.
             level: coverage of the interval; None for that of the release.
 
         Returns:
@@ -257,32 +342,53 @@ class Release:
         sets: dict[str, QuerySet] = {}
         for name, values in (where or {}).items():
             if name not in product.attributes:
-                raise refuse("an attribute of where", name, "one of " + ", ".join(product.attributes))
-            if isinstance(values, tuple) and len(values) == 2 and not any(isinstance(value, str) for value in values):
+                raise refuse(
+                    "an attribute of where", name, "one of " + ", ".join(product.attributes)
+                )
+            if (
+                isinstance(values, tuple)
+                and len(values) == 2
+                and not any(isinstance(value, str) for value in values)
+            ):
                 sets[name] = ranges([values])
                 continue
             labels = list(values) if isinstance(values, (list, tuple, set, frozenset)) else [values]
             if not labels:
-                raise refuse("the labels of where", labels, "at least one label, or a pair (low, high) of numbers")
+                raise refuse(
+                    "the labels of where",
+                    labels,
+                    "at least one label, or a pair (low, high) of numbers",
+                )
             sets[name] = predicates([labels])
         (table,) = self.answer(queries(self.plan.domain, sets, sum=product.measure), level=level)
         return table
 
     @one_thread()
-    def synthesize(self, rows: int | None = None, *, seed: int = 0, units: bool = False, library: str | None = None) -> Any:
+    def synthesize(
+        self,
+        rows: int | None = None,
+        *,
+        seed: int = 0,
+        units: bool = False,
+        library: str | None = None,
+    ) -> Any:
         """Records that agree with the release, as a data frame in the columns and spellings of its domain; they cost nothing.
 
-        A model of the tables is rounded to rows: the model of a release by the strategy ``model``, else one that is fitted to its answers.
-        Where an attribute is a bin or a period, values are drawn evenly from within it. What was not asked of together is independent.
+        A model of the tables is rounded to rows: the model of a release by the strategy ``model``,
+        else one that is fitted to its answers. Where an attribute is a bin or a period, values are
+        drawn evenly from within it. What was not asked of together is independent.
 
         Args:
             rows: how many; None for as many as the release counted.
             seed: of the rounding; any whole number from 0, for nothing here is private.
-            units: group rows into units, all of about as many rows as a unit has in the mean, by the release's counts of rows and units.
-            library: pandas, polars or pyarrow; None for that of the data, or else the first that is installed.
+            units: group rows into units, all of about as many rows as a unit has in the mean, by
+                the release's counts of rows and units.
+            library: pandas, polars or pyarrow; None for that of the data, or else the first that is
+                installed.
 
         Raises:
-            InputError: no counts were asked for, the cells of an attribute are not determined, over 2^27 rows, or no counts of units.
+            InputError: no counts were asked for, the cells of an attribute are not determined, over
+                2^27 rows, or no counts of units.
 
         >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 20))
         >>> plan = ln.plan(ln.marginals(domain, ways=2), ln.PureDP(2))
@@ -290,7 +396,9 @@ class Release:
         >>> release.synthesize(rows=3).shape
         (3, 2)
         """
-        return to_frame(make_records(self.outcome, rows, seed, units=units).columns(), library or self.library)
+        return to_frame(
+            make_records(self.outcome, rows, seed, units=units).columns(), library or self.library
+        )
 
     @one_thread()
     def with_nnls(self) -> "Release":
@@ -314,11 +422,12 @@ class Release:
 
         Args:
             statement: a SELECT, as `leastnoise.sql` takes it.
-            library: pandas, polars or pyarrow; None for that of the data, or else the first that is installed.
+            library: pandas, polars or pyarrow; None for that of the data, or else the first that is
+                installed.
 
         Raises:
-            InputError: a clause that cannot be answered, or tables that the measurements do not determine. Means and quantiles must have
-                been asked for before the release.
+            InputError: a clause that cannot be answered, or tables that the measurements do not
+                determine. Means and quantiles must have been asked for before the release.
 
         >>> domain = ln.Domain(age=ln.Integers(1, 3))
         >>> release = ln.release(ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1)), pd.DataFrame({"age": [1, 2, 2, 3]}), seed=7)
@@ -330,13 +439,18 @@ class Release:
     @one_thread()
     def answered(self, text: str) -> Columns:
         """The answers of a SQL statement, by the names of its columns."""
-        return answered(statement_of(self.plan.workload, self.privacy.unit_column, text), self._numbers)
+        return answered(
+            statement_of(self.plan.workload, self.privacy.unit_column, text), self._numbers
+        )
 
     def _numbers(self, asked: Workload) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Answer one column of a statement: as it was published if it was, else from the measurements."""
         before = asked_before(self.plan.workload, asked)
         if asked.statistics and before is None:
-            raise InputError(f"The {asked.statistics[0].name} was not asked for before this release, so that it cannot be answered.")
+            raise InputError(
+                f"The {asked.statistics[0].name} was not asked for before this release, so that "
+                "it cannot be answered."
+            )
         if asked.statistics and before is not None:
             made = self.statistics[before]
             return made.values, made.low, made.high
@@ -352,18 +466,23 @@ class Release:
             other_id: another table of the same measure; None for the same.
 
         Returns:
-            Array of shape (answers, answers of the other), answers in row-major order, in squared rows or amounts. Its diagonal is
-            ``noise_std`` squared. The variance of a weighted sum w of answers is ``w @ covariance @ w``.
+            Array of shape (answers, answers of the other), answers in row-major order, in squared
+            rows or amounts. Its diagonal is ``noise_std`` squared. The variance of a weighted sum w
+            of answers is ``w @ covariance @ w``.
 
         Raises:
-            InputError: no such table, tables of two measures, over 2^24 pairs, or estimates that need a linear solver.
+            InputError: no such table, tables of two measures, over 2^24 pairs, or estimates that
+                need a linear solver.
 
         >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=0), ln.PureDP(1))
         >>> release = ln.release(plan, pd.DataFrame({"sex": ["F", "M"]}), seed=7)
         >>> release.covariance("total").round(3).tolist()
         [[1.841]]
         """
-        positions = (self.tables.position(key) for key in (table_id, table_id if other_id is None else other_id))
+        positions = (
+            self.tables.position(key)
+            for key in (table_id, table_id if other_id is None else other_id)
+        )
         return self.covariances(*(self.workload.products[position] for position in positions))
 
     def covariances(self, first: Product, second: Product) -> FloatArray:
@@ -401,17 +520,24 @@ def statement_file(number: int) -> str:
 
 def interval_of(measurements: Measurements, level: float) -> Interval:
     """Return how far intervals of a level reach."""
-    two_sided, one_sided = (interval_multiplier(measurements.noise, each) for each in (level, max(2 * level - 1, 0.0)))
+    two_sided, one_sided = (
+        interval_multiplier(measurements.noise, each) for each in (level, max(2 * level - 1, 0.0))
+    )
     return Interval(two_sided, 0.5 / measurements.grid, one_sided)
 
 
 def build(
-    outcome: Outcome, options: Options | None = None, receipt: Mapping[str, Any] | None = None, library: str | None = None
+    outcome: Outcome,
+    options: Options | None = None,
+    receipt: Mapping[str, Any] | None = None,
+    library: str | None = None,
 ) -> Release:
     """Make the release of an outcome; its tables are computed when they are taken or written."""
     workload = Workload(outcome.plan.domain, written(outcome.plan.workload.products))
     asked = Options() if options is None else options
-    ids = tuple(dict.fromkeys(f"q{table_position(workload.products, key) + 1}" for key in asked.covariances))
+    ids = tuple(
+        dict.fromkeys(f"q{table_position(workload.products, key) + 1}" for key in asked.covariances)
+    )
     options = replace(asked, covariances=ids)
     check_linear(outcome.plan, options.beside, linear=outcome.finding.linear)
     estimate, measures = outcome.least_squares(), _never_negative(workload)
@@ -419,11 +545,32 @@ def build(
     # both stop after a bounded number of rounds
     known = {each: None if public else estimate.known(each) for each in measures if options.nnls}
     joint = {each: nnls(outcome.observation, measure=each, known=of) for each, of in known.items()}
-    local = {each: locally_non_negative(estimate, _tables(workload, each), measure=each) for each in measures if options.local_non_negative}
+    local = {
+        each: locally_non_negative(estimate, _tables(workload, each), measure=each)
+        for each in measures
+        if options.local_non_negative
+    }
     interval = interval_of(outcome.observation.measurements, options.level)
-    tables = Tables(outcome.estimator(), workload.products, options, interval, joint, local, library, outcome.plan.privacy, public)
+    tables = Tables(
+        outcome.estimator(),
+        workload.products,
+        options,
+        interval,
+        joint,
+        local,
+        library,
+        outcome.plan.privacy,
+        public,
+    )
     statistics = Statistics(estimate, outcome.plan.workload, options, library)
-    return Release(outcome=outcome, workload=workload, options=options, receipt=dict(receipt or {}), tables=tables, statistics=statistics)
+    return Release(
+        outcome=outcome,
+        workload=workload,
+        options=options,
+        receipt=dict(receipt or {}),
+        tables=tables,
+        statistics=statistics,
+    )
 
 
 def check_options(plan: Plan, options: Options) -> None:
@@ -434,26 +581,39 @@ def check_options(plan: Plan, options: Options) -> None:
     for asked in plan.workload.statistics:
         if plan.measurements is None:
             raise InputError(
-                f"The {asked.name} cannot be given by the strategy {plan.strategy!r}, which decides on the way what is measured, so that "
+                f"The {asked.name} cannot be given by the strategy {plan.strategy!r}, which "
+                "decides on the way what is measured, so that "
                 "no interval is known. Leave it out, or choose strategy = 'auto'."
             )
     public = public_of(plan)
     counts = [table for table in tables if table.measure is None]
-    if options.integer and any(len(sums_within(table.attributes, table.shape, public)) > _MOST_SUMS for table in counts):
-        raise refuse("integer", options.integer, f"left out where a table has more than {_MOST_SUMS} tables of public counts in it")
+    if options.integer and any(
+        len(sums_within(table.attributes, table.shape, public)) > _MOST_SUMS for table in counts
+    ):
+        raise refuse(
+            "integer",
+            options.integer,
+            f"left out where a table has more than {_MOST_SUMS} tables of public counts in it",
+        )
     check_linear(plan, options.beside, linear=plan.measurements is not None)
     if plan.measurements is None:
         return
     if options.nnls or options.local_non_negative:
-        _check_biased(plan.measurements, plan.workload, joint=options.nnls, local=options.local_non_negative)
+        _check_biased(
+            plan.measurements, plan.workload, joint=options.nnls, local=options.local_non_negative
+        )
     for key in options.covariances:
         product = tables[table_position(tables, key)]
         if not product.rows <= _MOST_COVARIANCES:
-            what, advice = f"the table {key!r} whose covariances are written", "Take them from Python, with release.covariance."
+            what, advice = (
+                f"the table {key!r} whose covariances are written",
+                "Take them from Python, with release.covariance.",
+            )
             raise refuse(what, product.rows, f"of at most {_MOST_COVARIANCES} answers", advice)
         if structure(plan.measurements, product.measure).solver_cells:
             raise InputError(
-                f"The covariances of {key!r} are not known under the strategy {plan.strategy!r}, whose estimates need a linear solver. "
+                f"The covariances of {key!r} are not known under the strategy {plan.strategy!r}, "
+                "whose estimates need a linear solver. "
                 "Choose another strategy."
             )
 
@@ -462,35 +622,63 @@ def check_linear(plan: Plan, asked: Sequence[str], *, linear: bool) -> None:
     """Refuse options that need linear estimates, and non-negative least squares where counts are public, which it would change."""
     if asked and not linear:
         raise InputError(
-            f"{' and '.join(asked)} cannot be given by the strategy {plan.strategy!r}, whose answers are no linear estimates. Leave that "
+            f"{' and '.join(asked)} cannot be given by the strategy {plan.strategy!r}, whose "
+            "answers are no linear estimates. Leave that "
             "out, or choose strategy = 'auto'."
         )
     if "nnls" in asked and public_of(plan):
-        raise refuse("nnls", True, "left out where counts are public", "local_non_negative keeps their sums.")
+        raise refuse(
+            "nnls", True, "left out where counts are public", "local_non_negative keeps their sums."
+        )
 
 
-def _check_biased(measurements: Measurements, workload: Workload, *, joint: bool, local: bool) -> None:
+def _check_biased(
+    measurements: Measurements, workload: Workload, *, joint: bool, local: bool
+) -> None:
     measures = _never_negative(workload)
     if not measures:
         raise InputError(
-            "Answers without negative cells can be asked for counts and for measures whose lowest value is at least 0, and there are none "
+            "Answers without negative cells can be asked for counts and for measures whose lowest "
+            "value is at least 0, and there are none "
             "of these. Leave out nnls and local_non_negative."
         )
     sizes = {name: measurements.domain.kind(name).size for name in measurements.domain.names}
     if joint:
-        touched = [{name for entry in equations(measurements, measure) for name in entry.block.attributes} for measure in measures]
+        touched = [
+            {name for entry in equations(measurements, measure) for name in entry.block.attributes}
+            for measure in measures
+        ]
         cells = max(math.prod(sizes[name] for name in names) for names in touched)
         if not cells <= _MOST_JOINT:
             advice = "Leave out nnls, ask for local_non_negative, or take it from the finished release, with release.with_nnls()."
-            raise refuse("the joint table of non-negative least squares", cells, f"of at most {_MOST_JOINT} cells", advice)
+            raise refuse(
+                "the joint table of non-negative least squares",
+                cells,
+                f"of at most {_MOST_JOINT} cells",
+                advice,
+            )
     if local:
-        total = sum(math.prod(sizes[name] for name in names) for measure in measures for names in _tables(workload, measure))
+        total = sum(
+            math.prod(sizes[name] for name in names)
+            for measure in measures
+            for names in _tables(workload, measure)
+        )
         if not total <= _MOST_LOCAL:
             advice = "Leave out local_non_negative, or ask for fewer or coarser tables."
-            raise refuse("the tables of the local projection", total, f"of at most {_MOST_LOCAL} cells", advice)
-    # Whatever else could fail, such as cells that the measurements do not determine, fails now, on made-up numbers of the noise's size.
-    spreads = [float(block.scale) * measurements.grid / block.scaling() for block in measurements.blocks]
-    values = tuple(np.rint(spread * np.cos(np.arange(len(spread)))).astype(np.int64) for spread in spreads)
+            raise refuse(
+                "the tables of the local projection",
+                total,
+                f"of at most {_MOST_LOCAL} cells",
+                advice,
+            )
+    # Whatever else could fail, such as cells that the measurements do not determine, fails now, on
+    # made-up numbers of the noise's size.
+    spreads = [
+        float(block.scale) * measurements.grid / block.scaling() for block in measurements.blocks
+    ]
+    values = tuple(
+        np.rint(spread * np.cos(np.arange(len(spread)))).astype(np.int64) for spread in spreads
+    )
     tried = Observation(measurements, values, "", private=False)
     option = "nnls"
     try:
@@ -500,15 +688,26 @@ def _check_biased(measurements: Measurements, workload: Workload, *, joint: bool
                 by_measure[product.measure].values(product)
         option = "local_non_negative"
         for measure in measures if local else ():
-            locally_non_negative(Estimate(tried), _tables(workload, measure), measure=measure, rounds=0)
+            locally_non_negative(
+                Estimate(tried), _tables(workload, measure), measure=measure, rounds=0
+            )
     except InputError as error:  # cells are needed also where only sums of them were asked for
-        raise InputError(f"{option} needs every cell of the attributes that a table is about. {error} Or leave out {option}.") from error
+        raise InputError(
+            f"{option} needs every cell of the attributes that a table is about. {error} Or leave "
+            f"out {option}."
+        ) from error
 
 
 def _never_negative(workload: Workload) -> list[str | None]:
     measures = workload.domain.measures
-    return [measure for measure in workload.measures if measure is None or measures[measure].low_units >= 0]
+    return [
+        measure
+        for measure in workload.measures
+        if measure is None or measures[measure].low_units >= 0
+    ]
 
 
 def _tables(workload: Workload, measure: str | None) -> list[tuple[str, ...]]:
-    return list(dict.fromkeys(product.attributes for product in workload if product.measure == measure))
+    return list(
+        dict.fromkeys(product.attributes for product in workload if product.measure == measure)
+    )

@@ -13,21 +13,41 @@ from typing import Any
 import numpy as np
 
 from leastnoise._accuracy import interval_multiplier
-from leastnoise._charts import Picture, chart_for, clear_of_the_rest, largest_first, marked, svg_of, vague, vega_lite
+from leastnoise._charts import (
+    Picture,
+    chart_for,
+    clear_of_the_rest,
+    largest_first,
+    marked,
+    svg_of,
+    vague,
+    vega_lite,
+)
 from leastnoise._plan import versions
 from leastnoise._release import _words as words
 from leastnoise._release._options import Options, exact_rule, with_other
 from leastnoise._release._release import Release, TableEntry, statement_file
 from leastnoise._release._statistics import StatisticTable, shown_interval
 from leastnoise._release._tables import Table, in_unit
-from leastnoise._release._texts import TEMPLATES, Texts, filled, measured_words, statistic_words, table_words, texts, unit_words
+from leastnoise._release._texts import (
+    TEMPLATES,
+    Texts,
+    filled,
+    measured_words,
+    statistic_words,
+    table_words,
+    texts,
+    unit_words,
+)
 from leastnoise._workload import Product, level_names
 
 MOST_CELLS = 60_000  # rows of HTML on the page, which a browser opens in a second
 MOST_OF_A_TABLE = 20_000
 MOST_LARGEST = 500  # rows of a table that is not whole
 MOST_PICTURES = 100
-MOST_MARKS = 20_000  # cells in all pictures; when they are used up, tables are drawn by their largest cells
+MOST_MARKS = (
+    20_000  # cells in all pictures; when they are used up, tables are drawn by their largest cells
+)
 MOST_BYTES = 5_000_000  # of all pictures
 _LARGEST = 20  # bars for a table that is too large to draw
 _OPEN = 100  # rows that are shown without being asked for
@@ -35,22 +55,54 @@ MOST_RULES = 40
 MOST_LISTED = 5000
 MOST_MAIN = 5
 _MOST_NAMED = 4
-_OBJECTIVES = ("worst", "relative", "least")  # what a plan says that it was chosen for, if it is not the least total
+_OBJECTIVES = (
+    "worst",
+    "relative",
+    "least",
+)  # what a plan says that it was chosen for, if it is not the least total
 
 
 def report(release: Release, seen: "Seen") -> str:
     """The report as one HTML text, in the language of the release."""
-    lang, options, privacy, plan = texts(release.options.language), release.options, release.privacy, release.plan
-    tables = [summary for summary in seen.summaries if not math.isnan(summary.margin)]  # the others are left out whole
-    made = [_of_statistic(made, plan.workload.tables_of(made.statistic)[0], lang) for made in release.statistics]
+    lang, options, privacy, plan = (
+        texts(release.options.language),
+        release.options,
+        release.privacy,
+        release.plan,
+    )
+    tables = [
+        summary for summary in seen.summaries if not math.isnan(summary.margin)
+    ]  # the others are left out whole
+    made = [
+        _of_statistic(made, plan.workload.tables_of(made.statistic)[0], lang)
+        for made in release.statistics
+    ]
     exact = [statistic for statistic in made if not math.isnan(statistic.margin)]
-    first, guard, of = words.first_words(release, lang), words.guard_words(release, lang), words.of_words(release, lang)
-    notices = [*words.notices(release, lang), *words.clipped(release, lang), *([guard] if guard else [])]
+    first, guard, of = (
+        words.first_words(release, lang),
+        words.guard_words(release, lang),
+        words.of_words(release, lang),
+    )
+    notices = [
+        *words.notices(release, lang),
+        *words.clipped(release, lang),
+        *([guard] if guard else []),
+    ]
     rules = [words.domain_words(name, plan.domain.kind(name), lang) for name in plan.domain.names]
-    rules += [words.measure_words(name, measure, lang) for name, measure in plan.domain.measures.items()]
+    rules += [
+        words.measure_words(name, measure, lang) for name, measure in plan.domain.measures.items()
+    ]
     script, title = (TEMPLATES / "report.js").read_text(encoding="utf-8"), _title(release, lang)
-    source, column = lang.say("source_line", source=options.source) if options.source else "", privacy.unit_column
-    cited = {"title": title, "budget": words.budget_words(privacy, lang), "unit": privacy.unit, "digest": release.plan_digest}
+    source, column = (
+        lang.say("source_line", source=options.source) if options.source else "",
+        privacy.unit_column,
+    )
+    cited = {
+        "title": title,
+        "budget": words.budget_words(privacy, lang),
+        "unit": privacy.unit,
+        "digest": release.plan_digest,
+    }
     cited |= {"version": versions()["leastnoise"], "year": str(datetime.now(UTC).year)}
     return filled(
         "report.html",
@@ -67,7 +119,9 @@ def report(release: Release, seen: "Seen") -> str:
         first=first,
         notices=[notice for notice in notices if notice not in first],
         what=_what(release, [statistic.name for statistic in made], lang),
-        about=lang.say("about_row") if column is None else lang.some("about_unit", privacy.max_rows, column=repr(column)),
+        about=lang.say("about_row")
+        if column is None
+        else lang.some("about_unit", privacy.max_rows, column=repr(column)),
         exact=_exact(exact, tables, lang),
         beyond=f" {lang.say('beyond', of=of)}" if of else "",
         fit=_fit([*exact, *tables], lang),
@@ -77,17 +131,29 @@ def report(release: Release, seen: "Seen") -> str:
         levels=_levels(seen.summaries, lang),
         seen=seen,
         rules=rules[:MOST_RULES],
-        more_rules=lang.say("rows_more", count=MOST_RULES, all=len(rules)) if len(rules) > MOST_RULES else "",
+        more_rules=lang.say("rows_more", count=MOST_RULES, all=len(rules))
+        if len(rules) > MOST_RULES
+        else "",
         spent=_spent(release, lang),
-        cite=" ".join(filter(None, [options.agency and f"{options.agency}:", lang.say("cite_text", **cited), source])),
-        cells=next((product.attributes[0] for product in release.workload if product.attributes), "NAME"),
+        cite=" ".join(
+            filter(
+                None,
+                [options.agency and f"{options.agency}:", lang.say("cite_text", **cited), source],
+            )
+        ),
+        cells=next(
+            (product.attributes[0] for product in release.workload if product.attributes), "NAME"
+        ),
     )
 
 
 def _title(release: Release, lang: Texts) -> str:
     if release.options.title:
         return release.options.title
-    start = lang.say("title_private" if release.private else "title_seeded", tables=lang.some("tables", len(release.tables)))
+    start = lang.say(
+        "title_private" if release.private else "title_seeded",
+        tables=lang.some("tables", len(release.tables)),
+    )
     names = _asked(release, 5, lang)
     return lang.say("title_on", start=start, names=names) if names else start
 
@@ -96,12 +162,20 @@ def _asked(release: Release, most: int, lang: Texts) -> str:
     """Join the names of the attributes that are asked about; of more than so many the last are counted."""
     asked = {name for product in release.workload for name in product.attributes}
     names = [name for name in release.plan.domain.names if name in asked]
-    return lang.listed(names if len(names) <= most else [*names[: most - 1], lang.say("more_attributes", count=len(names) - most + 1)])
+    return lang.listed(
+        names
+        if len(names) <= most
+        else [*names[: most - 1], lang.say("more_attributes", count=len(names) - most + 1)]
+    )
 
 
 def _shortened(names: list[str], lang: Texts) -> str:
     """Join names; those after the fourth are counted."""
-    return lang.listed(names if len(names) <= _MOST_NAMED else [*names[:_MOST_NAMED], lang.some("further", len(names) - _MOST_NAMED)])
+    return lang.listed(
+        names
+        if len(names) <= _MOST_NAMED
+        else [*names[:_MOST_NAMED], lang.some("further", len(names) - _MOST_NAMED)]
+    )
 
 
 def _what(release: Release, statistics: list[str], lang: Texts) -> str:
@@ -110,13 +184,24 @@ def _what(release: Release, statistics: list[str], lang: Texts) -> str:
     sums = sorted({str(product.measure) for product in products if product.of_values})
     valued = sorted(str(product.values_of) for product in products if product.values_of is not None)
     kinds = [lang.say("counts")] if any(product.measure is None for product in products) else []
-    kinds += [lang.say("counts_values", names=lang.listed([*dict.fromkeys(valued)]))] if valued else []
+    kinds += (
+        [lang.say("counts_values", names=lang.listed([*dict.fromkeys(valued)]))] if valued else []
+    )
     kinds += [lang.say("counts_units")] if any(product.of_units for product in products) else []
     kinds += [lang.say("sums_of", names=lang.listed(sums))] if sums else []
     names = _asked(release, 12, lang)
-    values = {"answers": lang.some("answers", release.workload.rows), "tables": lang.some("in_tables", len(products))}
-    sentence = lang.say("what" if names else "what_nothing", kinds=lang.listed(kinds), names=names, **values)
-    return f"{sentence} {lang.say('what_made', names=_shortened(statistics, lang))}" if statistics else sentence
+    values = {
+        "answers": lang.some("answers", release.workload.rows),
+        "tables": lang.some("in_tables", len(products)),
+    }
+    sentence = lang.say(
+        "what" if names else "what_nothing", kinds=lang.listed(kinds), names=names, **values
+    )
+    return (
+        f"{sentence} {lang.say('what_made', names=_shortened(statistics, lang))}"
+        if statistics
+        else sentence
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,37 +220,81 @@ class Summary:
 
 def _summary(table: Table, lang: Texts) -> Summary:
     known = table.answer[~np.isnan(table.answer)]
-    unit = "" if table.product.of_values else lang.say("name_units" if table.product.of_units else "unit_rows")
-    answer, typical = math.nan if table.labels else float(table.answer), float(abs(known).mean()) if known.size else 0.0
+    unit = (
+        ""
+        if table.product.of_values
+        else lang.say("name_units" if table.product.of_units else "unit_rows")
+    )
+    answer, typical = (
+        math.nan if table.labels else float(table.answer),
+        float(abs(known).mean()) if known.size else 0.0,
+    )
     cells = largest_first(table.answer, _MOST_NAMED).tolist() if len(table.labels) == 1 else []
-    pairs = [(table.shown[0][cell], float(table.answer[cell]), float(table.margins[cell])) for cell in cells]
-    largest = tuple(f"{label}: {lang.value(value, margin)}" for label, value, margin in pairs if not math.isnan(value))
+    pairs = [
+        (table.shown[0][cell], float(table.answer[cell]), float(table.margins[cell]))
+        for cell in cells
+    ]
+    largest = tuple(
+        f"{label}: {lang.value(value, margin)}"
+        for label, value, margin in pairs
+        if not math.isnan(value)
+    )
     name, margin = table_words(table.product, lang), table.typical_margin
-    return Summary(table.product, name, unit, answer, typical, margin, table.largest_margin, largest)
+    return Summary(
+        table.product, name, unit, answer, typical, margin, table.largest_margin, largest
+    )
 
 
 def _of_statistic(made: StatisticTable, table: Product, lang: Texts) -> Summary:
     """Summarise a statistic; its margin is the root mean square of half its intervals, NaN where all values are left out."""
     known = ~np.isnan(made.values)
-    answer, values = float(made.values.item()) if made.cells == 1 else math.nan, abs(made.values[known])
+    answer, values = (
+        float(made.values.item()) if made.cells == 1 else math.nan,
+        abs(made.values[known]),
+    )
     halves = (made.high - made.low)[known] / 2
-    typical, margin, largest = (values.mean(), math.sqrt((halves**2).mean()), halves.max()) if known.any() else (math.nan,) * 3
-    return Summary(table, statistic_words(made.statistic, lang), "", answer, float(typical), float(margin), float(largest))
+    typical, margin, largest = (
+        (values.mean(), math.sqrt((halves**2).mean()), halves.max())
+        if known.any()
+        else (math.nan,) * 3
+    )
+    return Summary(
+        table,
+        statistic_words(made.statistic, lang),
+        "",
+        answer,
+        float(typical),
+        float(margin),
+        float(largest),
+    )
 
 
-def _exact(made: Sequence[Summary], tables: Sequence[Summary], lang: Texts) -> list[tuple[str, str]]:
+def _exact(
+    made: Sequence[Summary], tables: Sequence[Summary], lang: Texts
+) -> list[tuple[str, str]]:
     """Say how exact statistics and the main tables are, those of the fewest attributes: pairs of a name and a sentence."""
-    ranks = [(len(table.product.attributes), table.product.rows > 1000, position) for position, table in enumerate(tables)]
+    ranks = [
+        (len(table.product.attributes), table.product.rows > 1000, position)
+        for position, table in enumerate(tables)
+    ]
     main = sorted(position for _, _, position in sorted(ranks)[: max(0, MOST_MAIN - len(made))])
     lines = []
     for table in [*made[:MOST_MAIN], *(tables[position] for position in main)]:
-        margin, typical = lang.error(table.margin), f"{lang.number(table.typical, table.margin)} {table.unit}".strip()
+        margin, typical = (
+            lang.error(table.margin),
+            f"{lang.number(table.typical, table.margin)} {table.unit}".strip(),
+        )
         if not math.isnan(table.answer):
             text = f"{lang.value(table.answer, table.margin)} {table.unit}"
         elif table.margin > table.typical > 0:
             text = lang.say("exact_unreliable", margin=margin, typical=typical)
         elif table.typical > 0:
-            text = lang.say("exact_relative", margin=margin, typical=typical, share=lang.percent(table.margin / table.typical, 2))
+            text = lang.say(
+                "exact_relative",
+                margin=margin,
+                typical=typical,
+                share=lang.percent(table.margin / table.typical, 2),
+            )
         else:
             text = lang.say("exact_plain", margin=margin)
         lines.append((table.name, text))
@@ -176,15 +305,31 @@ def _fit(exact: Sequence[Summary], lang: Texts) -> list[str]:
     """Say what tables can be used for, by the ratio of their typical margins to their typical answers."""
     fit: dict[str, list[str]] = {"good": [], "care": [], "bad": []}
     for table in exact[:MOST_PICTURES]:
-        kind = "good" if table.margin <= table.typical / 10 else "care" if table.margin <= table.typical / 2 else "bad"
+        kind = (
+            "good"
+            if table.margin <= table.typical / 10
+            else "care"
+            if table.margin <= table.typical / 2
+            else "bad"
+        )
         fit[kind].append(table.name)
-    return [lang.say(f"fit_{kind}", names=_shortened(names, lang)) for kind, names in fit.items() if names]
+    return [
+        lang.say(f"fit_{kind}", names=_shortened(names, lang))
+        for kind, names in fit.items()
+        if names
+    ]
 
 
 def _index(release: Release, seen: "Seen", lang: Texts) -> dict[str, Any]:
     """Return the list of all tables with their margins, and how near the errors are to the least possible."""
     rows = [
-        (entry.query, table.name, lang.plain(entry.answers), lang.error(table.margin), lang.error(table.largest_margin))
+        (
+            entry.query,
+            table.name,
+            lang.plain(entry.answers),
+            lang.error(table.margin),
+            lang.error(table.largest_margin),
+        )
         for table, entry in zip(seen.summaries, seen.entries, strict=False)
     ]
     promise, summary = release.plan.promise, ""
@@ -194,7 +339,11 @@ def _index(release: Release, seen: "Seen", lang: Texts) -> dict[str, Any]:
         objective = release.plan.details.get("objective")
         objective = objective if objective in _OBJECTIVES else "total"
         summary = f"{lang.say(f'chosen_{objective}')} {lang.say('squared', total=promise.total_squared_error, bound=promise.lower_bound)}"
-    cut = lang.say("index_cut", count=MOST_LISTED, all=len(seen.entries)) if len(seen.entries) > MOST_LISTED else ""
+    cut = (
+        lang.say("index_cut", count=MOST_LISTED, all=len(seen.entries))
+        if len(seen.entries) > MOST_LISTED
+        else ""
+    )
     heads = [lang.say(f"col_{head}") for head in ("id", "table", "answers", "typical", "largest")]
     note = lang.say("index_note", percent=lang.percent(release.level))
     return {"heads": heads, "rows": rows, "summary": summary, "cut": cut, "note": note}
@@ -203,9 +352,19 @@ def _index(release: Release, seen: "Seen", lang: Texts) -> dict[str, Any]:
 def _levels(summaries: Sequence[Summary], lang: Texts) -> list[tuple[str, ...]]:
     """Return the tables of one attribute for attributes with levels: name, number of groups, margins and largest groups."""
     alone = [table for table in summaries if len(table.product.attributes) == 1]
-    leveled = {(table.product.measure, table.product.attributes) for table in alone if table.product.keys != table.product.attributes}
+    leveled = {
+        (table.product.measure, table.product.attributes)
+        for table in alone
+        if table.product.keys != table.product.attributes
+    }
     return [
-        (table.name, lang.plain(table.product.rows), lang.error(table.margin), lang.error(table.largest_margin), "; ".join(table.largest))
+        (
+            table.name,
+            lang.plain(table.product.rows),
+            lang.error(table.margin),
+            lang.error(table.largest_margin),
+            "; ".join(table.largest),
+        )
         for table in alone
         if (table.product.measure, table.product.attributes) in leveled
     ]
@@ -213,17 +372,52 @@ def _levels(summaries: Sequence[Summary], lang: Texts) -> list[tuple[str, ...]]:
 
 def _spent(release: Release, lang: Texts) -> list[tuple[str, str]]:
     """Return the facts about the payment, the noise and the strategy, as pairs of a heading and a text."""
-    plan, privacy, finding, receipt = release.plan, release.privacy, release.finding, release.receipt
-    kept = {name: value for name, value in receipt.items() if not name.startswith(("guard_", "joined"))}  # told in the headline
-    facts = ", ".join(f"{name}: {value}" for name, value in {"id": release.observation.receipt, **kept}.items() if value)
-    searches = [{name: str(paid[name]) for name in ("attribute", "charge", "number", "ledger")} for paid in release.options.searches]
-    done = lang.some("done", len(release.measurements.blocks)) if finding.linear else lang.say(finding.done[0], **finding.done[1])
+    plan, privacy, finding, receipt = (
+        release.plan,
+        release.privacy,
+        release.finding,
+        release.receipt,
+    )
+    kept = {
+        name: value for name, value in receipt.items() if not name.startswith(("guard_", "joined"))
+    }  # told in the headline
+    facts = ", ".join(
+        f"{name}: {value}"
+        for name, value in {"id": release.observation.receipt, **kept}.items()
+        if value
+    )
+    searches = [
+        {name: str(paid[name]) for name in ("attribute", "charge", "number", "ledger")}
+        for paid in release.options.searches
+    ]
+    done = (
+        lang.some("done", len(release.measurements.blocks))
+        if finding.linear
+        else lang.say(finding.done[0], **finding.done[1])
+    )
     series = plan.details.get("series")
     return [
-        (lang.say("s_budget"), f"{words.budget_words(privacy, lang)} ({words.definition(privacy, lang)[0]})"),
-        *([(lang.say("s_series"), lang.say(f"series_{series['late']}", **series))] if series else []),
-        (lang.say("s_cost"), lang.say("computed" if finding.linear else "computed_aware", cost=words.cost_words(plan.cost(), lang))),
-        *([(lang.say("s_guard"), str(receipt["guard_charge"]))] if "guard_charge" in receipt else []),
+        (
+            lang.say("s_budget"),
+            f"{words.budget_words(privacy, lang)} ({words.definition(privacy, lang)[0]})",
+        ),
+        *(
+            [(lang.say("s_series"), lang.say(f"series_{series['late']}", **series))]
+            if series
+            else []
+        ),
+        (
+            lang.say("s_cost"),
+            lang.say(
+                "computed" if finding.linear else "computed_aware",
+                cost=words.cost_words(plan.cost(), lang),
+            ),
+        ),
+        *(
+            [(lang.say("s_guard"), str(receipt["guard_charge"]))]
+            if "guard_charge" in receipt
+            else []
+        ),
         *((lang.say("s_search", **search), lang.say("searched", **search)) for search in searches),
         (lang.say("s_neighbours"), f"{words.change(privacy, lang)} ({privacy.neighbours})"),
         (lang.say("s_noise"), lang.say(release.measurements.noise.value)),
@@ -256,10 +450,24 @@ class View:
 
     def without_alike(self, lang: Texts) -> "View":
         """Drop the keys that are equal in all rows; each becomes a sentence."""
-        alike = [column for column in range(len(self.keys)) if len(self.rows) > 1 and len({row[column] for row in self.rows}) == 1]
-        sentences = [lang.say("alike", name=self.keys[column], value=self.rows[0][column]) for column in alike]
-        keys, *rows = ([cell for column, cell in enumerate(row) if column not in alike] for row in [[*self.keys], *self.rows])
-        return replace(self, keys=keys, rows=rows, rows_note=" ".join([self.rows_note, *sentences])) if alike else self
+        alike = [
+            column
+            for column in range(len(self.keys))
+            if len(self.rows) > 1 and len({row[column] for row in self.rows}) == 1
+        ]
+        sentences = [
+            lang.say("alike", name=self.keys[column], value=self.rows[0][column])
+            for column in alike
+        ]
+        keys, *rows = (
+            [cell for column, cell in enumerate(row) if column not in alike]
+            for row in [[*self.keys], *self.rows]
+        )
+        return (
+            replace(self, keys=keys, rows=rows, rows_note=" ".join([self.rows_note, *sentences]))
+            if alike
+            else self
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +485,9 @@ def views(release: Release, written: Iterable[tuple[Table, TableEntry]], lang: T
     entries: list[TableEntry] = []
     summaries: list[Summary] = []
     shown: list[View] = []
-    charts: dict[str, tuple[dict[str, Any], str, str]] = {}  # of a view its chart, and the name and the words of that
+    charts: dict[
+        str, tuple[dict[str, Any], str, str]
+    ] = {}  # of a view its chart, and the name and the words of that
     for statistic in release.statistics:
         spec, view = statistic.spec(lang), _statistic_view(release, statistic, lang)
         if spec is not None:
@@ -301,18 +511,33 @@ def views(release: Release, written: Iterable[tuple[Table, TableEntry]], lang: T
         if chart is not None and spec is not None:
             charts[view.id] = (spec, picture.name, _alt(picture, lang))
             marks -= len(spec["data"]["values"])
-            view = replace(view, drawn=f"{_sure(release, table, lang)} {view.drawn}") if chart.name == "largest" else view
+            view = (
+                replace(view, drawn=f"{_sure(release, table, lang)} {view.drawn}")
+                if chart.name == "largest"
+                else view
+            )
         left -= len(view.rows)
         shown.append(view)
-    statements = [_statement_view(release, number, lang).without_alike(lang) for number in range(1, len(release.options.statements) + 1)]
+    statements = [
+        _statement_view(release, number, lang).without_alike(lang)
+        for number in range(1, len(release.options.statements) + 1)
+    ]
     shown = [view.without_alike(lang) for view in _pictured(shown, charts, lang)]
     return Seen(entries, summaries, statements, shown)
 
 
-def _pictured(shown: list[View], charts: Mapping[str, tuple[dict[str, Any], str, str]], lang: Texts) -> Iterator[View]:
+def _pictured(
+    shown: list[View], charts: Mapping[str, tuple[dict[str, Any], str, str]], lang: Texts
+) -> Iterator[View]:
     """Yield the views with their pictures, as long as all of these together are not too large."""
     described = [(f"c-{key}", name, alt) for key, (_, name, alt) in charts.items()]
-    pictures = dict(zip(charts, svg_of([spec for spec, *_ in charts.values()], described, lang.language), strict=True))
+    pictures = dict(
+        zip(
+            charts,
+            svg_of([spec for spec, *_ in charts.values()], described, lang.language),
+            strict=True,
+        )
+    )
     used = 0
     for view in shown:
         svg = pictures.get(view.id) or ""
@@ -322,13 +547,25 @@ def _pictured(shown: list[View], charts: Mapping[str, tuple[dict[str, Any], str,
         yield replace(view, svg=svg, notes=notes) if view.drawn else view
 
 
-def _captioned(view: View, chart: str, spec: dict[str, Any] | None, picture: Picture | None, release: Release, lang: Texts) -> View:
+def _captioned(
+    view: View,
+    chart: str,
+    spec: dict[str, Any] | None,
+    picture: Picture | None,
+    release: Release,
+    lang: Texts,
+) -> View:
     """Explain the chart of a view and its marks, which lines are not drawn, and which rows the answers count."""
     keys = [f"how_{chart}", *([f"how_{chart}_marked"] if spec is not None and marked(spec) else [])]
-    hidden, of = vague(picture) if picture is not None and chart == "lines" else (), words.of_words(release, lang)
+    hidden, of = (
+        vague(picture) if picture is not None and chart == "lines" else (),
+        words.of_words(release, lang),
+    )
     rest = [lang.say("vague", names=lang.listed([*hidden]))] if hidden else []
     drawn = " ".join(lang.say(key, percent=lang.percent(release.level)) for key in keys)
-    return replace(view, drawn=drawn, notes=" ".join([*rest, *([lang.say("beyond", of=of)] if of else [])]))
+    return replace(
+        view, drawn=drawn, notes=" ".join([*rest, *([lang.say("beyond", of=of)] if of else [])])
+    )
 
 
 def _statistic_view(release: Release, made: StatisticTable, lang: Texts) -> View:
@@ -339,7 +576,10 @@ def _statistic_view(release: Release, made: StatisticTable, lang: Texts) -> View
         name=statistic_words(made.statistic, lang),
         meta=lang.say(f"meta_{made.statistic.kind}"),
         keys=made.headings(lang),
-        numbers=(lang.say(f"col_{made.value_name}"), lang.say("col_interval", percent=lang.percent(release.level))),
+        numbers=(
+            lang.say(f"col_{made.value_name}"),
+            lang.say("col_interval", percent=lang.percent(release.level)),
+        ),
         rows=made.written(lang, MOST_LARGEST),
         rows_note=lang.say("rows_whole") if made.cells <= MOST_LARGEST else cut,
     )
@@ -350,16 +590,31 @@ def _statement_view(release: Release, number: int, lang: Texts) -> View:
     text, domain = release.options.statements[number - 1], release.plan.domain
     columns = release.answered(text)
     answers = [name for name in columns if {f"{name}_low", f"{name}_high"} <= {*columns}]
-    keys = [name for name in columns if name not in answers and name.rsplit("_", 1)[0] not in answers]
+    keys = [
+        name for name in columns if name not in answers and name.rsplit("_", 1)[0] not in answers
+    ]
     labels = with_other(release.options, domain)
-    called = {column: labels[name] for name in labels for column in (name, *level_names(domain.kind(name)))}
+    called = {
+        column: labels[name]
+        for name in labels
+        for column in (name, *level_names(domain.kind(name)))
+    }
     rows: list[list[str]] = []
     for row in zip(*(values[:MOST_LARGEST].tolist() for values in columns.values()), strict=True):
         of = dict(zip(columns, row, strict=True))
-        cells = ["" if of[name] is None else called.get(name, {}).get(str(of[name]), str(of[name])) for name in keys]
-        ends = [shown_interval(lang, of[name], of[f"{name}_low"], of[f"{name}_high"], exact=False) for name in answers]
+        cells = [
+            "" if of[name] is None else called.get(name, {}).get(str(of[name]), str(of[name]))
+            for name in keys
+        ]
+        ends = [
+            shown_interval(lang, of[name], of[f"{name}_low"], of[f"{name}_high"], exact=False)
+            for name in answers
+        ]
         rows.append([*cells, *chain.from_iterable(ends)])
-    interval, size = lang.say("col_interval", percent=lang.percent(release.level)), len(next(iter(columns.values())))
+    interval, size = (
+        lang.say("col_interval", percent=lang.percent(release.level)),
+        len(next(iter(columns.values()))),
+    )
     cut = lang.say("rows_first", count=MOST_LARGEST, all=size, file=statement_file(number))
     return View(
         id=f"sql{number}",
@@ -375,20 +630,42 @@ def _statement_view(release: Release, number: int, lang: Texts) -> View:
 def _view(release: Release, entry: TableEntry, table: Table, lang: Texts, *, whole: bool) -> View:
     """Show the cells of a table, or its largest ones, with what it counts and how exact it is."""
     product, unit = table.product, measured_words(table.product, lang)
-    if product.measure is not None and product.of_values and (step := product.domain.measures[product.measure].unit) != 1:
+    if (
+        product.measure is not None
+        and product.of_values
+        and (step := product.domain.measures[product.measure].unit) != 1
+    ):
         unit = lang.say("unit_measure", measure=product.measure, unit=lang.exact(step))
     cells, rows_note = np.arange(table.cells), lang.say("rows_whole")
     if not whole:
         cells = largest_first(table.answer, MOST_LARGEST)
         rows_note = lang.say("rows_cut", count=len(cells), all=table.cells, file=entry.files)
     margins, numbers = table.margins.reshape(-1)[cells].tolist(), table.numbers()
-    extra = [name for name in numbers if name not in ("answer", "noise_std", "approximation_std", "low", "high")]
+    extra = [
+        name
+        for name in numbers
+        if name not in ("answer", "noise_std", "approximation_std", "low", "high")
+    ]
     indices = np.unravel_index(cells, table.answer.shape) if table.labels else ()
-    columns = [np.array(labels, dtype=object)[index].tolist() for labels, index in zip(table.shown, indices, strict=True)]
-    columns.append([lang.number(answer, margin / 4) for answer, margin in zip(numbers["answer"][cells].tolist(), margins, strict=True)])
+    columns = [
+        np.array(labels, dtype=object)[index].tolist()
+        for labels, index in zip(table.shown, indices, strict=True)
+    ]
+    columns.append(
+        [
+            lang.number(answer, margin / 4)
+            for answer, margin in zip(numbers["answer"][cells].tolist(), margins, strict=True)
+        ]
+    )
     errors = {margin: lang.error(margin) for margin in {*margins}}
     columns.append([errors[margin] for margin in margins])
-    columns += [["" if math.isnan(value) else lang.number(float(value), 0.5) for value in numbers[name][cells].tolist()] for name in extra]
+    columns += [
+        [
+            "" if math.isnan(value) else lang.number(float(value), 0.5)
+            for value in numbers[name][cells].tolist()
+        ]
+        for name in extra
+    ]
     return View(
         id=table.id,
         name=table_words(product, lang),
@@ -400,7 +677,11 @@ def _view(release: Release, entry: TableEntry, table: Table, lang: Texts, *, who
         ),
         total="" if table.labels else lang.value(float(table.answer), float(table.margins)),
         keys=product.keys,
-        numbers=(lang.say("col_answer"), lang.say("col_margin", percent=lang.percent(release.level)), *extra),
+        numbers=(
+            lang.say("col_answer"),
+            lang.say("col_margin", percent=lang.percent(release.level)),
+            *extra,
+        ),
         rows=[list(row) for row in zip(*columns, strict=True)] if table.labels else [],
         rows_note=rows_note,
         file=f"{entry.files.rsplit('/', 1)[-1]}.csv",
@@ -415,19 +696,30 @@ def _sure(release: Release, table: Table, lang: Texts) -> str:
     # the union bound over all cells
     times = interval_multiplier(release.measurements.noise, 1 - (1 - release.level) / table.cells)
     rounding = float(exact_rule(release.options)[0]) / 2
-    margin = times * table.noise_std + in_unit(table.product, np.array(release.interval.half_step)) + rounding
+    margin = (
+        times * table.noise_std
+        + in_unit(table.product, np.array(release.interval.half_step))
+        + rounding
+    )
     gone = np.isnan(table.answer)  # of these is known that they are below
     low = np.where(gone, -np.inf, table.answer - margin).reshape(-1)
-    high = np.where(gone, float(release.options.below or 0) + margin, table.answer + margin).reshape(-1)
+    high = np.where(
+        gone, float(release.options.below or 0) + margin, table.answer + margin
+    ).reshape(-1)
     sure = clear_of_the_rest(low, high, largest_first(table.answer, shown))
     if not sure:
         return lang.say("largest_unsure", count=shown, all=table.cells)
-    return lang.some("largest_sure", sure, shown=shown, all=table.cells, percent=lang.percent(release.level))
+    return lang.some(
+        "largest_sure", sure, shown=shown, all=table.cells, percent=lang.percent(release.level)
+    )
 
 
 def _alt(drawn: Picture, lang: Texts) -> str:
     """Describe a chart in words: what it shows, and its largest and smallest cell."""
-    flat, margins = drawn.answer.reshape(-1), np.maximum(drawn.high - drawn.answer, drawn.answer - drawn.low).reshape(-1)
+    flat, margins = (
+        drawn.answer.reshape(-1),
+        np.maximum(drawn.high - drawn.answer, drawn.answer - drawn.low).reshape(-1),
+    )
     ends = []
     known = np.flatnonzero(~np.isnan(flat))
     if not known.size:
@@ -437,12 +729,28 @@ def _alt(drawn: Picture, lang: Texts) -> str:
         key = ", ".join(axis.labels[int(at)] for axis, at in zip(drawn.axes, index, strict=True))
         ends.append((key, lang.value(float(flat[cell]), float(margins[cell]))))
     (top, most), (bottom, least) = ends
-    return lang.say("alt", name=drawn.name, cells=lang.some("answers", drawn.cells), top=top, most=most, bottom=bottom, least=least)
+    return lang.say(
+        "alt",
+        name=drawn.name,
+        cells=lang.some("answers", drawn.cells),
+        top=top,
+        most=most,
+        bottom=bottom,
+        least=least,
+    )
 
 
-def write_series_page(folder: Path, options: Options, tables: Sequence[Product], errors: Mapping[str, Sequence[float | None]]) -> None:
+def write_series_page(
+    folder: Path,
+    options: Options,
+    tables: Sequence[Product],
+    errors: Mapping[str, Sequence[float | None]],
+) -> None:
     """Write ``index.html`` of a series: the promised errors by period and table, None for a table that a period does not complete."""
-    lang, published = texts(options.language), [label for label in errors if (folder / label / "report.html").exists()]
+    lang, published = (
+        texts(options.language),
+        [label for label in errors if (folder / label / "report.html").exists()],
+    )
     page = filled(
         "series.html",
         t=lang,
@@ -451,7 +759,10 @@ def write_series_page(folder: Path, options: Options, tables: Sequence[Product],
         published=published,
         periods=len(errors),
         heads=[lang.say("col_period"), *(table_words(product, lang) for product in tables)],
-        rows=[(label, ["" if error is None else lang.error(error) for error in row]) for label, row in errors.items()],
+        rows=[
+            (label, ["" if error is None else lang.error(error) for error in row])
+            for label, row in errors.items()
+        ],
     )
     draft = folder / "index.html.new"
     draft.write_text(page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n")

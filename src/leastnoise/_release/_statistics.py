@@ -27,7 +27,10 @@ def statement_of(workload: Workload, unit: str | None, text: str) -> Statement:
     """Read a text that holds one SQL statement, over the domain of a workload."""
     once = UnitCount()  # of the attributes of such a count the rows of a unit agree
     agree = {
-        name for product in workload if product.measure and product.domain.measure(product.measure) == once for name in product.attributes
+        name
+        for product in workload
+        if product.measure and product.domain.measure(product.measure) == once
+        for name in product.attributes
     }
     read = read_statements(workload.domain, [text], unit, sorted(agree))
     if len(read) != 1:
@@ -48,30 +51,51 @@ def check_statements(workload: Workload, unit: str | None, texts: Sequence[str])
     """Refuse statements that need a table or statistic which the plan lacks, before anything is paid."""
     for text in texts:
         statement = statement_of(workload, unit, text)
-        for asked in (statement.asked(aggregate, grouping) for grouping in statement.sets for aggregate in statement.aggregates):
+        for asked in (
+            statement.asked(aggregate, grouping)
+            for grouping in statement.sets
+            for aggregate in statement.aggregates
+        ):
             if asked_before(workload, asked) is None:
                 name = (asked.statistics or asked.products)[0].name
-                raise InputError(f"The statement {text!r} needs {name}, which the plan does not have. Ask for it with leastnoise.sql.")
+                raise InputError(
+                    f"The statement {text!r} needs {name}, which the plan does not have. Ask for "
+                    "it with leastnoise.sql."
+                )
 
 
 def answered(statement: Statement, numbers: Numbers) -> Columns:
     """Return the columns of SELECT by name, one row a group; beside an answer ``n`` stands its interval, ``n_low`` and ``n_high``.
 
-    Guarantees: groups without rows are included; a column that is not in a set of groups is None there, as in SQL.
+    Guarantees: groups without rows are included; a column that is not in a set of groups is None
+        there, as in SQL.
     """
     parts = [_of_set(statement, grouping, numbers) for grouping in statement.sets]
     names = Names(set())
     columns: Columns = {}
     for at, column in enumerate(statement.columns):
-        together = [np.concatenate(arrays) for arrays in zip(*(part[at] for part in parts), strict=True)]
+        together = [
+            np.concatenate(arrays) for arrays in zip(*(part[at] for part in parts), strict=True)
+        ]
         if isinstance(column, Grouped):
             kinds = {type(value) for value in together[0].tolist() if value is not None}
             if len(kinds) > 1:  # whole numbers beside a cell of other values
-                together = [np.array([None if value is None else str(value) for value in together[0].tolist()], dtype=object)]
-        called = [column.name] if isinstance(column, Grouped) else [column.name, f"{column.name}_low", f"{column.name}_high"]
+                together = [
+                    np.array(
+                        [None if value is None else str(value) for value in together[0].tolist()],
+                        dtype=object,
+                    )
+                ]
+        called = (
+            [column.name]
+            if isinstance(column, Grouped)
+            else [column.name, f"{column.name}_low", f"{column.name}_high"]
+        )
         columns |= {names.give(name): values for name, values in zip(called, together, strict=True)}
     names_given = [*columns]
-    starts = np.cumsum([0, *(1 if isinstance(column, Grouped) else 3 for column in statement.columns)])
+    starts = np.cumsum(
+        [0, *(1 if isinstance(column, Grouped) else 3 for column in statement.columns)]
+    )
     order = [*range(len(columns[names_given[0]]))]
     for at, down in reversed(statement.order):  # what is not there comes last
         values = columns[names_given[starts[at]]].tolist()
@@ -95,24 +119,38 @@ def _of_set(statement: Statement, grouping: Sequence[int], numbers: Numbers) -> 
             continue
         group = statement.groups.index(column)
         of_attribute = [at for at in grouping if statement.groups[at].attribute == column.attribute]
-        values = [row[column.attribute][of_attribute.index(group)] if group in of_attribute else None for row in rows]
+        values = [
+            row[column.attribute][of_attribute.index(group)] if group in of_attribute else None
+            for row in rows
+        ]
         made.append([np.array([*values, None], dtype=object)[:-1]])
     return made
 
 
 def _of_answers(
-    statement: Statement, aggregate: Aggregate, grouping: Sequence[int], along: Mapping[str, Sequence[object]], numbers: Numbers
+    statement: Statement,
+    aggregate: Aggregate,
+    grouping: Sequence[int],
+    along: Mapping[str, Sequence[object]],
+    numbers: Numbers,
 ) -> list[Array]:
     """Return the answer of every group and the ends of its interval; where FILTER leaves no cell, counts and sums are exactly 0."""
-    keys_along = {name: keys for name, (_, keys) in statement.along(grouping, statement.kept(aggregate)).items()}
-    wanted = [np.array([keys.index(key) if key in keys else -1 for key in along.get(name, keys)]) for name, keys in keys_along.items()]
+    keys_along = {
+        name: keys
+        for name, (_, keys) in statement.along(grouping, statement.kept(aggregate)).items()
+    }
+    wanted = [
+        np.array([keys.index(key) if key in keys else -1 for key in along.get(name, keys)])
+        for name, keys in keys_along.items()
+    ]
     gone = np.zeros([len(at) for at in wanted], dtype=np.bool_)
     for axis, at in enumerate(wanted):
         gone |= (at < 0).reshape([-1 if axis == other else 1 for other in range(len(wanted))])
     empty = np.nan if aggregate.kind in ("mean", "quantile") else 0.0
     shape = tuple(map(len, keys_along.values()))
     taken = (
-        values.reshape(shape)[np.ix_(*wanted)] if wanted else values.reshape(()) for values in numbers(statement.asked(aggregate, grouping))
+        values.reshape(shape)[np.ix_(*wanted)] if wanted else values.reshape(())
+        for values in numbers(statement.asked(aggregate, grouping))
     )
     return [np.where(gone, empty, values).reshape(-1) for values in taken]
 
@@ -139,12 +177,23 @@ class StatisticTable(Part):
     def numbers(self) -> Columns:
         """The columns of numbers, flat in row-major order."""
         columns = {self.value_name: self.values, "low": self.low, "high": self.high, **self.further}
-        return {name: np.ascontiguousarray(np.broadcast_to(values, self.values.shape)).reshape(-1) for name, values in columns.items()}
+        return {
+            name: np.ascontiguousarray(np.broadcast_to(values, self.values.shape)).reshape(-1)
+            for name, values in columns.items()
+        }
 
-    def rows(self, most: int | None = None) -> Iterator[tuple[tuple[str, ...], tuple[float, float, float]]]:
+    def rows(
+        self, most: int | None = None
+    ) -> Iterator[tuple[tuple[str, ...], tuple[float, float, float]]]:
         """Yield the first values (None for all): the labels of their keys, then value, low and high."""
-        numbers = zip(*(values.reshape(-1)[:most].tolist() for values in (self.values, self.low, self.high)), strict=True)
-        keys = [np.array(along, object)[index[:most]] for along, index in zip(self.shown, self.indices(), strict=True)]
+        numbers = zip(
+            *(values.reshape(-1)[:most].tolist() for values in (self.values, self.low, self.high)),
+            strict=True,
+        )
+        keys = [
+            np.array(along, object)[index[:most]]
+            for along, index in zip(self.shown, self.indices(), strict=True)
+        ]
         return zip(zip(*keys, strict=True) if keys else [()], numbers, strict=True)
 
     def written(self, lang: Texts, most: int) -> list[list[str]]:
@@ -153,12 +202,18 @@ class StatisticTable(Part):
         rows = []
         for names, numbers in self.rows(most):
             shares = map(lang.local, names[groups:]) if form.at_shares else names[groups:]
-            rows.append([*names[:groups], *shares, *shown_interval(lang, *numbers, exact=form.at_shares)])
+            rows.append(
+                [*names[:groups], *shares, *shown_interval(lang, *numbers, exact=form.at_shares)]
+            )
         return rows
 
     def headings(self, lang: Texts) -> tuple[str, ...]:
         """The headings of the keys; that of shares is no attribute, and is translated."""
-        return (*self.attributes[:-1], lang.say("col_share")) if self.statistic.form.at_shares else self.attributes
+        return (
+            (*self.attributes[:-1], lang.say("col_share"))
+            if self.statistic.form.at_shares
+            else self.attributes
+        )
 
     def chart(self, lang: Texts) -> str:
         """The name of its chart: dots for means and quantiles, lines for functions, or what suits; empty for none."""
@@ -173,15 +228,37 @@ class StatisticTable(Part):
             return None
         if self.statistic.form.along:
             return vega_lite(self.picture(lang))
-        every, groups, at_shares = lang.say("all_rows"), len(self.statistic.by), self.statistic.form.at_shares
-        rows = tuple((", ".join(names[:groups]) or every, lang.local(", ".join(names[groups:])), *ends) for names, ends in self.rows())
+        every, groups, at_shares = (
+            lang.say("all_rows"),
+            len(self.statistic.by),
+            self.statistic.form.at_shares,
+        )
+        rows = tuple(
+            (", ".join(names[:groups]) or every, lang.local(", ".join(names[groups:])), *ends)
+            for names, ends in self.rows()
+        )
         title = self.statistic.of if at_shares else statistic_words(self.statistic, lang)
-        return dots(Dots(title=title, groups=self.statistic.groups_name, rows=rows, series=lang.say("col_share") if at_shares else ""))
+        return dots(
+            Dots(
+                title=title,
+                groups=self.statistic.groups_name,
+                rows=rows,
+                series=lang.say("col_share") if at_shares else "",
+            )
+        )
 
     def picture(self, lang: Texts) -> Picture:
         """A distribution function as the picture of a table."""
-        groups = [Axis(name=name, labels=along) for name, along in zip(self.attributes[:-1], self.shown, strict=False)]
-        numbers = Axis(name=self.attributes[-1], labels=self.shown[-1], kind="up_to", high=self.further["up_to"])
+        groups = [
+            Axis(name=name, labels=along)
+            for name, along in zip(self.attributes[:-1], self.shown, strict=False)
+        ]
+        numbers = Axis(
+            name=self.attributes[-1],
+            labels=self.shown[-1],
+            kind="up_to",
+            high=self.further["up_to"],
+        )
         return Picture(
             name=statistic_words(self.statistic, lang),
             axes=(*groups, numbers),
@@ -197,7 +274,9 @@ class StatisticTable(Part):
     def __repr__(self) -> str:
         if self.cells > 1:
             return f"StatisticTable({self.id} {self.name!r}: {texts().some('answers', self.cells)})"
-        ends = (in_digits(float(values.reshape(-1)[0])) for values in (self.values, self.low, self.high))
+        ends = (
+            in_digits(float(values.reshape(-1)[0])) for values in (self.values, self.low, self.high)
+        )
         return "StatisticTable({} {!r}: {}, {} to {})".format(self.id, self.name, *ends)
 
     def _repr_html_(self) -> str:
@@ -205,18 +284,27 @@ class StatisticTable(Part):
         for names, numbers in self.rows(MOST_SHOWN):
             value, low, high = map(in_digits, numbers)
             rows.append((", ".join(names) or "all", f"{value} ({low} to {high})"))
-        more = [("...", f"{self.cells - MOST_SHOWN:,} more; .frame() has all")] if self.cells > MOST_SHOWN else []
+        more = (
+            [("...", f"{self.cells - MOST_SHOWN:,} more; .frame() has all")]
+            if self.cells > MOST_SHOWN
+            else []
+        )
         return html_facts(repr(self), [*rows, *more])
 
 
-def shown_interval(lang: Texts, value: float, low: float, high: float, *, exact: bool) -> tuple[str, str]:
+def shown_interval(
+    lang: Texts, value: float, low: float, high: float, *, exact: bool
+) -> tuple[str, str]:
     """Write a value and its interval; ends of cells, as quantiles have, are exact and keep all digits."""
     if math.isnan(value):
         return lang.number(value), ""
     spread = (high - low) / 8
     whole = exact and value.is_integer()
     shown = lang.number(value, spread) if spread > 0 and not whole else lang.local(in_digits(value))
-    ends = [lang.number(end, spread) if spread > 0 and not exact else lang.local(in_digits(end)) for end in (low, high)]
+    ends = [
+        lang.number(end, spread) if spread > 0 and not exact else lang.local(in_digits(end))
+        for end in (low, high)
+    ]
     return shown, lang.say("from_to", low=ends[0], high=ends[1])
 
 
@@ -232,7 +320,11 @@ class Statistics(LazySequence[StatisticTable]):
 
     def __post_init__(self) -> None:
         self._made: dict[int, StatisticTable] = {}
-        names = [(key, position) for position, asked in enumerate(self.workload.statistics) for key in (f"s{position + 1}", asked.name)]
+        names = [
+            (key, position)
+            for position, asked in enumerate(self.workload.statistics)
+            for key in (f"s{position + 1}", asked.name)
+        ]
         self._positions = dict(reversed(names))  # of equal names the first
 
     def __len__(self) -> int:
@@ -245,8 +337,17 @@ class Statistics(LazySequence[StatisticTable]):
     def position(self, key: str) -> int:
         """The position of a statistic, by id or name."""
         if not self.has(key):
-            known = ", ".join(f"s{number} ({asked.name})" for number, asked in enumerate(self.workload.statistics, 1)) or "none"
-            raise InputError(f"A statistic must be called by its id or name; got {key!r}. This release has {known}.")
+            known = (
+                ", ".join(
+                    f"s{number} ({asked.name})"
+                    for number, asked in enumerate(self.workload.statistics, 1)
+                )
+                or "none"
+            )
+            raise InputError(
+                f"A statistic must be called by its id or name; got {key!r}. This release has "
+                f"{known}."
+            )
         return self._positions[key]
 
     def _make(self, position: int) -> StatisticTable:
@@ -269,23 +370,50 @@ class Statistics(LazySequence[StatisticTable]):
         return self._made[position]
 
 
-def _estimated(source: HasLeastSquares, asked: Statistic, level: float, workload: Workload) -> tuple[tuple[str, ...], dict[str, Any]]:
+def _estimated(
+    source: HasLeastSquares, asked: Statistic, level: float, workload: Workload
+) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Compute a statistic: the keys beside those of the groups, and labels, values, ends of intervals and further columns."""
     if asked.kind == "means":
         mean = means(source, asked.of, by=asked.along, level=level)
         further = {"std_error": mean.std_error, "sum": mean.sums, "count": mean.counts}
-        return (), {"labels": mean.labels, "values": mean.mean, "low": mean.low, "high": mean.high, "further": further}
+        return (), {
+            "labels": mean.labels,
+            "values": mean.mean,
+            "low": mean.low,
+            "high": mean.high,
+            "further": further,
+        }
     (product,) = workload.tables_of(asked)
     along = dict(zip(product.attributes, product.labels, strict=True))
     if asked.kind == "quantiles":
-        estimated = quantiles(source, asked.of, [float(share) for share in asked.at], by=asked.along, level=level)
-        labels = (*(along[name] for name in asked.by), tuple(number_text(share) for share in asked.at))
-        columns = np.array([(quantile.value, quantile.low, quantile.high) for quantile in estimated])
+        estimated = quantiles(
+            source, asked.of, [float(share) for share in asked.at], by=asked.along, level=level
+        )
+        labels = (
+            *(along[name] for name in asked.by),
+            tuple(number_text(share) for share in asked.at),
+        )
+        columns = np.array(
+            [(quantile.value, quantile.low, quantile.high) for quantile in estimated]
+        )
         values, low, high = columns.T.reshape(3, *map(len, labels))
         return ("share",), {"labels": labels, "values": values, "low": low, "high": high}
-    made = cdf(source, asked.of, by=asked.along, level=level, draws=few_draws(source.least_squares(), level))
+    made = cdf(
+        source,
+        asked.of,
+        by=asked.along,
+        level=level,
+        draws=few_draws(source.least_squares(), level),
+    )
     labels = (*made.labels, along[asked.of][: len(made.values)])
-    return (asked.of,), {"labels": labels, "values": made.share, "low": made.low, "high": made.high, "further": {"up_to": made.values}}
+    return (asked.of,), {
+        "labels": labels,
+        "values": made.share,
+        "low": made.low,
+        "high": made.high,
+        "further": {"up_to": made.values},
+    }
 
 
 def _published(made: dict[str, Any], options: Options) -> dict[str, Any]:
@@ -293,7 +421,18 @@ def _published(made: dict[str, Any], options: Options) -> dict[str, Any]:
     (step, least), further = exact_rule(options), made["further"]
     if "count" not in further:
         return made
-    gone = np.zeros(made["values"].shape, dtype=np.bool_) if least is None else further["count"] < float(least)
-    rounded = {name: multiples(values, step) if name in {"sum", "count"} else values for name, values in further.items()}
+    gone = (
+        np.zeros(made["values"].shape, dtype=np.bool_)
+        if least is None
+        else further["count"] < float(least)
+    )
+    rounded = {
+        name: multiples(values, step) if name in {"sum", "count"} else values
+        for name, values in further.items()
+    }
     rest = {name: np.where(gone, np.nan, made[name]) for name in ("values", "low", "high")}
-    return {**made, **rest, "further": {name: np.where(gone, np.nan, array) for name, array in rounded.items()}}
+    return {
+        **made,
+        **rest,
+        "further": {name: np.where(gone, np.nan, array) for name, array in rounded.items()},
+    }

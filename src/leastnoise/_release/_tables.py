@@ -1,7 +1,7 @@
 """The tables of a release: one a product of the workload, computed when it is taken, and rounded as publication rules ask.
 
-Rounding and leaving out small answers protect nobody: the noise does. Both only take away from what a reader knows, so they cost nothing,
-and error bars get wider.
+Rounding and leaving out small answers protect nobody: the noise does. Both only take away from what
+a reader knows, so they cost nothing, and error bars get wider.
 """
 
 import math
@@ -109,8 +109,15 @@ class Part:
 
     def columns(self) -> Columns:
         """The long form: ``query``, one column a key (int64 where every label is a whole number, else text), then `numbers`."""
-        keys = [label_array(along)[index] for along, index in zip(self.labels, self.indices(), strict=True)]
-        return {"query": np.full(self.cells, self.id, dtype=object), **dict(zip(self.key_columns(), keys, strict=True)), **self.numbers()}
+        keys = [
+            label_array(along)[index]
+            for along, index in zip(self.labels, self.indices(), strict=True)
+        ]
+        return {
+            "query": np.full(self.cells, self.id, dtype=object),
+            **dict(zip(self.key_columns(), keys, strict=True)),
+            **self.numbers(),
+        }
 
     def framed(self) -> Columns:
         """The columns of a data frame."""
@@ -119,8 +126,8 @@ class Part:
     def frame(self, library: str | None = None) -> Any:
         """The columns as a data frame of pandas, polars or pyarrow; None for that of the data, or else the first that is installed.
 
-        In a table, a key of numbers is followed by the ends of its cells, ``age_low`` and ``age_high``, and a key of periods by their first
-        day or hour, ``month_start``.
+        In a table, a key of numbers is followed by the ends of its cells, ``age_low`` and
+        ``age_high``, and a key of periods by their first day or hour, ``month_start``.
         """
         return to_frame(self.framed(), library or self.library)
 
@@ -128,7 +135,10 @@ class Part:
         """An Altair chart, which notebooks show: bars, lines, steps or shades with intervals, dots, or the largest cells."""
         spec = self.spec(texts())
         if spec is None:
-            raise InputError(f"{self.id} ({self.name}) is a single number, or too many: {self}. Nothing can be drawn.")
+            raise InputError(
+                f"{self.id} ({self.name}) is a single number, or too many: {self}. Nothing can be "
+                "drawn."
+            )
         return live(spec, self.name)
 
 
@@ -158,7 +168,11 @@ class Table(Part):
         """The columns of numbers, flat in row-major order, without those that do not apply."""
         unbiased = (self.answer, self.noise_std, self.approximation_std, self.low, self.high)
         values = (*unbiased, self.non_negative, self.integer, self.nnls, self.nnls_rmse, self.local)
-        return {name: value.reshape(-1) for name, value in zip(NUMBERS, values, strict=True) if value is not None}
+        return {
+            name: value.reshape(-1)
+            for name, value in zip(NUMBERS, values, strict=True)
+            if value is not None
+        }
 
     @property
     def typical_margin(self) -> float:
@@ -186,12 +200,19 @@ class Table(Part):
         columns = self.columns()
         made: Columns = {"query": columns.pop("query")}
         names = Names({"query", *columns})
-        for key, axis, index in zip(self.key_columns(), axes(self.product, self.labels), self.indices(), strict=True):
+        for key, axis, index in zip(
+            self.key_columns(), axes(self.product, self.labels), self.indices(), strict=True
+        ):
             made[key] = columns.pop(key)
             if axis.first is not None and axis.last is not None:
-                made[names.give(f"{key}_low")], made[names.give(f"{key}_high")] = axis.first[index], axis.last[index]
+                made[names.give(f"{key}_low")], made[names.give(f"{key}_high")] = (
+                    axis.first[index],
+                    axis.last[index],
+                )
             elif axis.moments:
-                made[names.give(f"{key}_start")] = np.array(axis.moments, dtype="datetime64[ms]")[index]
+                made[names.give(f"{key}_start")] = np.array(axis.moments, dtype="datetime64[ms]")[
+                    index
+                ]
         return made | columns
 
     def rounded(self, to: Exact | None, below: Exact | None = None) -> "Rounded":
@@ -199,9 +220,18 @@ class Table(Part):
         step = Fraction(0) if to is None else exact_positive("what answers are rounded to", to)
         least = None if below is None else exact_positive("below which answers are left out", below)
         given, std, half = self.answer.reshape(-1), self.noise_std.reshape(-1), float(step) / 2
-        rest = 0.0 if self.approximation_std is None else np.nan_to_num(self.approximation_std.reshape(-1))
-        down, up = (values.reshape(-1) for values in (self.answer - self.low, self.high - self.answer))
-        answer, shown = multiples(given, step), ~np.isnan(given) if least is None else given >= float(least)
+        rest = (
+            0.0
+            if self.approximation_std is None
+            else np.nan_to_num(self.approximation_std.reshape(-1))
+        )
+        down, up = (
+            values.reshape(-1) for values in (self.answer - self.low, self.high - self.answer)
+        )
+        answer, shown = (
+            multiples(given, step),
+            ~np.isnan(given) if least is None else given >= float(least),
+        )
         return Rounded(
             table=self,
             to=step,
@@ -209,13 +239,21 @@ class Table(Part):
             answer=np.where(shown, answer, np.nan),
             margin=np.where(shown, np.maximum(down, up) + half, np.nan),
             low=np.where(shown, answer - (down + half), np.nan),
-            high=np.where(np.isnan(given), self.high.reshape(-1), np.where(shown, answer + (up + half), up + float(least or 0))),
-            std_error=np.where(shown, np.sqrt(std**2 + rest**2) + half + float(self.rounded_to) / 2, np.nan),
+            high=np.where(
+                np.isnan(given),
+                self.high.reshape(-1),
+                np.where(shown, answer + (up + half), up + float(least or 0)),
+            ),
+            std_error=np.where(
+                shown, np.sqrt(std**2 + rest**2) + half + float(self.rounded_to) / 2, np.nan
+            ),
         )
 
     def picture(self, lang: Texts) -> Picture:
         """What the chart is drawn from."""
-        return picture_of(self.product, self.shown, self.answer, self.low, self.high, self.privacy, lang)
+        return picture_of(
+            self.product, self.shown, self.answer, self.low, self.high, self.privacy, lang
+        )
 
     def spec(self, lang: Texts) -> dict[str, Any] | None:
         """The chart as a Vega-Lite specification; None for a single number."""
@@ -223,12 +261,21 @@ class Table(Part):
 
     def __repr__(self) -> str:
         lang = texts()
-        what = lang.value(float(self.answer.item()), float(self.margins.item())) if self.cells == 1 else lang.some("answers", self.cells)
+        what = (
+            lang.value(float(self.answer.item()), float(self.margins.item()))
+            if self.cells == 1
+            else lang.some("answers", self.cells)
+        )
         return f"Table({self.id} {self.name!r}: {what}, typical margin {lang.error(self.typical_margin)})"
 
     def _repr_html_(self) -> str:
         lang = texts()
-        values = zip(self.cell_names()[:MOST_SHOWN], self.answer.reshape(-1).tolist(), self.margins.reshape(-1).tolist(), strict=False)
+        values = zip(
+            self.cell_names()[:MOST_SHOWN],
+            self.answer.reshape(-1).tolist(),
+            self.margins.reshape(-1).tolist(),
+            strict=False,
+        )
         rows = [(name, lang.value(answer, margin)) for name, answer, margin in values]
         if self.cells > MOST_SHOWN:
             rows.append(("...", f"{self.cells - MOST_SHOWN:,} more; .frame() has all"))
@@ -238,7 +285,10 @@ class Table(Part):
         """One text a cell, such as ``sex=F, age <= 30``; ``total`` where no attribute is asked about."""
         texts = [""]
         for name, labels in zip(self.product.keys, self.shown, strict=True):
-            keys = [f"{name} {label}" if label.startswith("<") else f"{name}={label}" for label in labels]
+            keys = [
+                f"{name} {label}" if label.startswith("<") else f"{name}={label}"
+                for label in labels
+            ]
             texts = [f"{text}, {key}" if text else key for text in texts for key in keys]
         return texts if self.labels else ["total"]
 
@@ -246,7 +296,8 @@ class Table(Part):
 def published(table: Table, options: Options) -> Table:
     """Round a table and leave out its small answers where the options ask for that.
 
-    Guarantees: as `Rounded`; where an answer is left out, no other column tells more than that it is below the bound.
+    Guarantees: as `Rounded`; where an answer is left out, no other column tells more than that it
+        is below the bound.
     """
     step, least = exact_rule(options)
     if not step and least is None:
@@ -255,7 +306,11 @@ def published(table: Table, options: Options) -> Table:
     gone = np.isnan(rule.answer.reshape(shape))
 
     def shown(values: Array | None, to: Fraction = step) -> FloatArray | None:
-        return None if values is None else np.where(gone, np.nan, multiples(values.astype(np.float64), to))
+        return (
+            None
+            if values is None
+            else np.where(gone, np.nan, multiples(values.astype(np.float64), to))
+        )
 
     return replace(
         table,
@@ -275,8 +330,9 @@ def published(table: Table, options: Options) -> Table:
 class Rounded:
     """A table after rounding and suppression; arrays are flat, one entry an answer in row-major order.
 
-    Guarantees: the interval of a cell, or where its answer is left out the bound ``high``, holds the true answer in at least the share of
-        releases that is the table's level, because it fails only where the table's own interval fails.
+    Guarantees: the interval of a cell, or where its answer is left out the bound ``high``, holds
+        the true answer in at least the share of releases that is the table's level, because it
+        fails only where the table's own interval fails.
     """
 
     table: Table
@@ -290,8 +346,18 @@ class Rounded:
 
     def columns(self) -> dict[str, Array]:
         """The table in long form: ``query``, one key column an attribute, answer, std_error, margin, low, high."""
-        keys = {name: values for name, values in self.table.columns().items() if name not in self.table.numbers()}
-        numbers = {"answer": self.answer, "std_error": self.std_error, "margin": self.margin, "low": self.low, "high": self.high}
+        keys = {
+            name: values
+            for name, values in self.table.columns().items()
+            if name not in self.table.numbers()
+        }
+        numbers = {
+            "answer": self.answer,
+            "std_error": self.std_error,
+            "margin": self.margin,
+            "low": self.low,
+            "high": self.high,
+        }
         return {**keys, **numbers}
 
     def frame(self, library: str | None = None) -> Any:
@@ -303,25 +369,39 @@ class Rounded:
         sentences, size = [], self.answer.size
         if self.to:
             to, half = (texts().plain(value) for value in (self.to, self.to / 2))
-            sentences.append(f"Answers are rounded to multiples of {to}, which adds at most {half} to every margin and standard error.")
+            sentences.append(
+                f"Answers are rounded to multiples of {to}, which adds at most {half} to every "
+                "margin and standard error."
+            )
         gone = int(np.isnan(self.table.answer).sum())
         if self.below is not None:
             below, count = texts().plain(self.below), int(np.isnan(self.answer).sum()) - gone
             sentences.append(
-                f"{count} of {size} answers are below {below} and are left out. For each of them, high is a bound: the true answer is at "
+                f"{count} of {size} answers are below {below} and are left out. For each of them, "
+                "high is a bound: the true answer is at "
                 f"most {below} and the margin that the answer had."
                 if count
                 else f"No answer is below {below}."
             )
         if gone:
-            sentences.append(f"{gone} of {size} answers were left out by the release already: high is the bound that it gives.")
-        sentences.append("Sums of rounded answers add up the rounding too: compute sums from the release first, and round them afterwards.")
+            sentences.append(
+                f"{gone} of {size} answers were left out by the release already: high is the "
+                "bound that it gives."
+            )
+        sentences.append(
+            "Sums of rounded answers add up the rounding too: compute sums from the release "
+            "first, and round them afterwards."
+        )
         return " ".join(sentences)
 
 
 def multiples(values: FloatArray, step: Fraction) -> FloatArray:
     """The nearest multiples of a step; the values themselves where it is 0."""
-    return np.rint(values / float(step)) * float(step.numerator) / float(step.denominator) + 0.0 if step else values
+    return (
+        np.rint(values / float(step)) * float(step.numerator) / float(step.denominator) + 0.0
+        if step
+        else values
+    )
 
 
 One = TypeVar("One", bound=Part)
@@ -367,7 +447,8 @@ class LazySequence(Sequence[One], Generic[One]):
 class Tables(LazySequence[Table]):
     """All tables of a release, each computed when it is taken, so that a release of any size fits in memory.
 
-    Take them by position, by id (``"q1"``) or by name where only one table has it (``"sex x age"``).
+    Take them by position, by id (``"q1"``) or by name where only one table has it (``"sex x
+    age"``).
     """
 
     _called: ClassVar[str] = "table"
@@ -392,7 +473,9 @@ class Tables(LazySequence[Table]):
         by_measure: dict[str | None, list[Product]] = {}
         for product in self.products:
             by_measure.setdefault(product.measure, []).append(product)
-        return {measure: (products, finest_table(products)) for measure, products in by_measure.items()}
+        return {
+            measure: (products, finest_table(products)) for measure, products in by_measure.items()
+        }
 
     def __len__(self) -> int:
         return len(self.products)
@@ -406,7 +489,9 @@ class Tables(LazySequence[Table]):
         for stop, product in enumerate(self.products, 1):
             cells += product.rows
             if cells >= _TOGETHER or stop == len(self.products):
-                for position, answers in enumerate(estimates(self.estimator, self.products[start:stop]), start):
+                for position, answers in enumerate(
+                    estimates(self.estimator, self.products[start:stop]), start
+                ):
                     yield self._table(position, answers)
                 start, cells = stop, 0
 
@@ -416,9 +501,15 @@ class Tables(LazySequence[Table]):
     def projection(self, product: Product) -> str:
         """The name of the method that makes a table's answers non-negative, a key of `PROJECTIONS`."""
         finest = self._of_measure[product.measure][1]
-        return projection_method(product) if finest is None or projection_method(finest) == "none" else "agreed"
+        return (
+            projection_method(product)
+            if finest is None or projection_method(finest) == "none"
+            else "agreed"
+        )
 
-    def _biased(self, product: Product, values: FloatArray) -> tuple[FloatArray | None, Array | None]:
+    def _biased(
+        self, product: Product, values: FloatArray
+    ) -> tuple[FloatArray | None, Array | None]:
         """Return the non-negative answers and the whole ones, None for those that are not asked for."""
         options, public = self.options, self.public if product.measure is None else ()
         if not (options.non_negative or options.integer):
@@ -426,16 +517,24 @@ class Tables(LazySequence[Table]):
         products, finest = self._of_measure[product.measure]
         if finest is None:
             biased = non_negative(product, values, public) if options.non_negative else None
-            return biased, whole_numbers(product, values if biased is None else biased, public) if options.integer else None
+            return biased, whole_numbers(
+                product, values if biased is None else biased, public
+            ) if options.integer else None
         above = options.non_negative and projection_method(finest) != "none"
         made: list[Array | None] = []
         for wanted, whole in ((above, False), (options.integer, True)):
             key = product.measure, whole
             if wanted and key not in self._agreed:
-                agreed = agree(self.estimator, products, finest, non_negative=above, whole=whole and not public)
+                agreed = agree(
+                    self.estimator, products, finest, non_negative=above, whole=whole and not public
+                )
                 if public:
-                    cells = with_public_sums(agreed.cells, finest, public) if above else agreed.cells
-                    agreed = replace(agreed, cells=whole_with_sums(cells, finest, public) if whole else cells)
+                    cells = (
+                        with_public_sums(agreed.cells, finest, public) if above else agreed.cells
+                    )
+                    agreed = replace(
+                        agreed, cells=whole_with_sums(cells, finest, public) if whole else cells
+                    )
                 self._agreed[key] = agreed
             made.append(self._agreed[key].values(product) if wanted else None)
         return made[0], made[1]
@@ -455,12 +554,17 @@ class Tables(LazySequence[Table]):
             "noise_std": estimate.noise_std,
             "approximation_std": estimate.approximation_std,
             "non_negative": biased,
-            "integer": integers if integers is None or product.measure is None else integers.astype(np.float64),
+            "integer": integers
+            if integers is None or product.measure is None
+            else integers.astype(np.float64),
             "nnls": None if cells is None else cells.values,
             "nnls_rmse": None if cells is None else cells.std,
             "local": None if local is None else local.estimate(product).values,
         }
-        made: dict[str, Any] = {name: None if values is None else in_unit(product, values) for name, values in numbers.items()}
+        made: dict[str, Any] = {
+            name: None if values is None else in_unit(product, values)
+            for name, values in numbers.items()
+        }
         table = Table(
             id=f"q{position + 1}",
             name=product.name,
@@ -481,7 +585,8 @@ class Tables(LazySequence[Table]):
 def in_unit(product: Product, values: FloatArray) -> FloatArray:
     """Counted multiples of a measure's unit as amounts: 12345 at the unit 0.01 is 123.45, correctly rounded.
 
-    Guarantees: the nearest double to the exact decimal, while products stay below 2^53: 12345 is divided by 100, not multiplied by 0.01.
+    Guarantees: the nearest double to the exact decimal, while products stay below 2^53: 12345 is
+        divided by 100, not multiplied by 0.01.
     """
     if product.measure is None:
         return values

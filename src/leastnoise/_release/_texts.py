@@ -47,7 +47,11 @@ class Texts:
 
     def fault(self, sentence: str) -> str:
         """Translate an error message; one that the catalogue lacks, which no form can cause, stays in English and is marked so."""
-        return str(sentence) if self.language == "en" else _worded(sentence, self.faults) or self.say("st_english", text=sentence)
+        return (
+            str(sentence)
+            if self.language == "en"
+            else _worded(sentence, self.faults) or self.say("st_english", text=sentence)
+        )
 
     def some(self, key: str, count: int, **values: object) -> str:
         """Fill in ``key_one`` or ``key_many``, by the count."""
@@ -56,7 +60,11 @@ class Texts:
     def plain(self, value: object) -> str:
         """Write a number with separators and all digits that count; a text stays as it is."""
         if isinstance(value, Fraction):
-            return self.plain(int(value)) if value.denominator == 1 else self.local(in_digits(float(value)))
+            return (
+                self.plain(int(value))
+                if value.denominator == 1
+                else self.local(in_digits(float(value)))
+            )
         if isinstance(value, int):
             return self.local(f"{value:,}")
         if isinstance(value, float):
@@ -72,11 +80,19 @@ class Texts:
     def exact(self, value: Fraction) -> str:
         """Write a bound or a unit with separators and all of its digits."""
         whole, mark, rest = readable(value).partition(".")
-        return self.local((f"{int(whole):,}" if whole.lstrip("-").isdecimal() and int(whole) else whole) + mark + rest)
+        return self.local(
+            (f"{int(whole):,}" if whole.lstrip("-").isdecimal() and int(whole) else whole)
+            + mark
+            + rest
+        )
 
     def listed(self, names: list[str]) -> str:
         """Join names: a, b and c."""
-        return self.say("and", first=", ".join(names[:-1]), last=names[-1]) if len(names) > 1 else "".join(names)
+        return (
+            self.say("and", first=", ".join(names[:-1]), last=names[-1])
+            if len(names) > 1
+            else "".join(names)
+        )
 
     def number(self, value: float, spread: float = 1.0) -> str:
         """Write a number with the digits that its margin leaves meaningful, and separators of thousands."""
@@ -117,15 +133,25 @@ def texts(language: str = "en") -> Texts:
     for path in (folder / f"{language}.toml", *sorted(folder.glob(f"*.{language}.toml"))):
         sentences |= tomllib.loads(path.read_text(encoding="utf-8"))
     faults = folder / "faults" / f"{language}.toml"
-    return Texts(language, sentences, tomllib.loads(faults.read_text(encoding="utf-8")) if faults.exists() else {})
+    return Texts(
+        language,
+        sentences,
+        tomllib.loads(faults.read_text(encoding="utf-8")) if faults.exists() else {},
+    )
 
 
 def _worded(fault: str, table: Mapping[str, str]) -> str | None:
     """Translate a message by a table of templates, its values that are messages or words included; None where the table lacks one."""
     if not isinstance(fault, Message):
         return table.get(fault)
-    texts_of = {name: value for name, value in fault.values.items() if isinstance(value, str) and value}
-    words = {name: _worded(text, table) for name, text in texts_of.items() if name in _WORDS or isinstance(text, Message)}
+    texts_of = {
+        name: value for name, value in fault.values.items() if isinstance(value, str) and value
+    }
+    words = {
+        name: _worded(text, table)
+        for name, text in texts_of.items()
+        if name in _WORDS or isinstance(text, Message)
+    }
     if fault.template not in table or None in words.values():
         return None
     return message(table[fault.template], **{**fault.values, **words})
@@ -137,7 +163,8 @@ ENGLISH = texts("en")
 
 def filled(template: str, **values: Any) -> str:
     """Fill in a template; every text is escaped, and a value that is missing is an error."""
-    # Readers of HTML and XML take a bare carriage return for the end of a line; here only texts have one.
+    # Readers of HTML and XML take a bare carriage return for the end of a line; here only texts
+    # have one.
     return str(templates(TEMPLATES).get_template(template).render(**values)).replace("\r", "&#13;")
 
 
@@ -146,13 +173,21 @@ def templates(folder: Path) -> Any:
     """Return the templates of a folder; see `filled`."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    return Environment(loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return Environment(
+        loader=FileSystemLoader(folder),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
 
 
 Labels = Sequence[Sequence[str | int]]
 Names = Mapping[str, Mapping[str, str]]
 """Texts of codes, by attribute."""
-_PERIOD = re.compile(r"(\d{4})(?:-(?:Q([1-4])|W(\d\d)|(\d\d)(?:-(\d\d)(?: (\d\d):00)?)?))?", flags=re.ASCII)
+_PERIOD = re.compile(
+    r"(\d{4})(?:-(?:Q([1-4])|W(\d\d)|(\d\d)(?:-(\d\d)(?: (\d\d):00)?)?))?", flags=re.ASCII
+)
 MANY = 0.1
 """Readers are warned first of missing rows if these are more than this share of all rows."""
 _WIDEST = 0.5  # an interval longer than this tells nothing
@@ -166,13 +201,22 @@ def called(labels: Labels, names: Sequence[str], texts: Names) -> tuple[tuple[st
         if known:
             labelled = [known.get(label, label) for label in words]
             often = Counter(labelled)
-            words = tuple(f"{word} ({label})" if often[word] > 1 else word for word, label in zip(labelled, words, strict=True))
+            words = tuple(
+                f"{word} ({label})" if often[word] > 1 else word
+                for word, label in zip(labelled, words, strict=True)
+            )
         shown.append(words)
     return tuple(shown)
 
 
 def picture_of(
-    product: Product, labels: Labels, answer: FloatArray, low: FloatArray, high: FloatArray, privacy: Privacy | None, lang: Texts
+    product: Product,
+    labels: Labels,
+    answer: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    privacy: Privacy | None,
+    lang: Texts,
 ) -> Picture:
     """Return what the chart of a table is drawn from: all cells, or numbers and dates without their cell of other values."""
     whole = Picture(
@@ -186,20 +230,39 @@ def picture_of(
         number=lang.number,
         up_to=lang.say("up_to"),
     )
-    # numbers and dates in their order, without the cell of other values, if that makes a line or can alone be drawn
+    # numbers and dates in their order, without the cell of other values, if that makes a line or
+    # can alone be drawn
     kinds = [product.domain.kind(name) for name in product.attributes]
-    others = [kind.has_other and along[-1] == kind.labels[-1] for kind, along in zip(kinds, product.labels, strict=True)]
+    others = [
+        kind.has_other and along[-1] == kind.labels[-1]
+        for kind, along in zip(kinds, product.labels, strict=True)
+    ]
     if any(others):
         made = []
-        shorter = axes(product, [along[:-1] if other else along for along, other in zip(labels, others, strict=True)])
+        shorter = axes(
+            product,
+            [along[:-1] if other else along for along, other in zip(labels, others, strict=True)],
+        )
         for axis, rest, other in zip(whole.axes, shorter, others, strict=True):
             called_rest = f"{axis.name}, {lang.say('without', label=axis.labels[-1])}"
             made.append(replace(rest, name=called_rest) if other and rest.numbered else axis)
         cells = tuple(slice(axis.size) for axis in made)
-        short = replace(whole, axes=tuple(made), answer=answer[cells], low=whole.low[cells], high=whole.high[cells])
-        drawn_short, drawn_whole = ("" if (chart := chart_for(drawn)) is None else chart.name for drawn in (short, whole))
-        whole = short if drawn_short == "lines" or drawn_whole == "largest" != drawn_short else whole
-    several = tuple(axis for axis in whole.axes if axis.size > 1) or whole.axes[:1]  # a key that is equal in every row tells nothing
+        short = replace(
+            whole,
+            axes=tuple(made),
+            answer=answer[cells],
+            low=whole.low[cells],
+            high=whole.high[cells],
+        )
+        drawn_short, drawn_whole = (
+            "" if (chart := chart_for(drawn)) is None else chart.name for drawn in (short, whole)
+        )
+        whole = (
+            short if drawn_short == "lines" or drawn_whole == "largest" != drawn_short else whole
+        )
+    several = (
+        tuple(axis for axis in whole.axes if axis.size > 1) or whole.axes[:1]
+    )  # a key that is equal in every row tells nothing
     shape = tuple(axis.size for axis in several)
     answer, low, high = (values.reshape(shape) for values in (whole.answer, whole.low, whole.high))
     return replace(whole, axes=several, answer=answer, low=low, high=high)
@@ -208,20 +271,51 @@ def picture_of(
 def axes(product: Product, labels: Labels) -> tuple[Axis, ...]:
     """Return one axis an attribute, with as many keys as it has labels: ranges of numbers, dates, or else names."""
     made = []
-    for name, attribute, queries, along in zip(product.keys, product.attributes, product.query_sets, labels, strict=True):
+    for name, attribute, queries, along in zip(
+        product.keys, product.attributes, product.query_sets, labels, strict=True
+    ):
         shown, kind = tuple(map(str, along)), product.domain.kind(attribute)
         edges = _edges(kind)
-        ends = interval_ends(queries.operator("", kind)) if edges is not None and queries.form.intervals else None
+        ends = (
+            interval_ends(queries.operator("", kind))
+            if edges is not None and queries.form.intervals
+            else None
+        )
         if edges is not None and ends is not None:
             low, high = (values[end[: len(shown)]] for values, end in zip(edges, ends, strict=True))
             # a single number is drawn as wide as the step to the next, so that neighbours touch
-            step = 1.0 if isinstance(kind, Integers) else float(kind.step) if isinstance(kind, Decimals) else 0.0
+            step = (
+                1.0
+                if isinstance(kind, Integers)
+                else float(kind.step)
+                if isinstance(kind, Decimals)
+                else 0.0
+            )
             wide = high + step if queries.form.axis == "cells" else high
-            made.append(Axis(name=name, labels=shown, kind=queries.form.axis, low=low, high=wide, first=low, last=high))
+            made.append(
+                Axis(
+                    name=name,
+                    labels=shown,
+                    kind=queries.form.axis,
+                    low=low,
+                    high=wide,
+                    first=low,
+                    last=high,
+                )
+            )
             continue
         moments = [*takewhile(bool, (moment(label.removeprefix("<= ")) for label in shown))]
-        dates = queries.form.axis != "spans" and len(moments) == len(shown) > 2 and len(shown[0]) > 4
-        made.append(Axis(name=name, labels=shown, kind="times" if dates else "names", moments=tuple(map(str, moments)) if dates else ()))
+        dates = (
+            queries.form.axis != "spans" and len(moments) == len(shown) > 2 and len(shown[0]) > 4
+        )
+        made.append(
+            Axis(
+                name=name,
+                labels=shown,
+                kind="times" if dates else "names",
+                moments=tuple(map(str, moments)) if dates else (),
+            )
+        )
     return tuple(made)
 
 
@@ -230,7 +324,9 @@ def moment(label: str) -> str | None:
     period = _PERIOD.fullmatch(label)
     if period is None:
         return None
-    year, quarter, week, month, day, hour = (None if part is None else int(part) for part in period.groups())
+    year, quarter, week, month, day, hour = (
+        None if part is None else int(part) for part in period.groups()
+    )
     try:
         if week is not None:
             return dt.date.fromisocalendar(year or 1, week, 1).isoformat()
@@ -263,10 +359,16 @@ def table_words(product: Product, lang: Texts) -> str:
         for asked in {*product.query_sets}:
             if asked.kind not in ("identity", "level"):
                 periods = asked.arguments[0][0] if asked.form.numbered else 0
-                table = table.replace(f":{asked.word}", f" ({lang.say(f'name_along_{asked.kind}', periods=periods)})")
+                table = table.replace(
+                    f":{asked.word}", f" ({lang.say(f'name_along_{asked.kind}', periods=periods)})"
+                )
     if product.measure is None:
         return table
-    made = lang.say("name_sum", measure=product.measure) if product.of_values else measured_words(product, lang, "name")
+    made = (
+        lang.say("name_sum", measure=product.measure)
+        if product.of_values
+        else measured_words(product, lang, "name")
+    )
     return lang.say("name_by", name=made, groups=table) if product.attributes else made
 
 
@@ -296,13 +398,21 @@ class Share(NamedTuple):
 def cut_share(receipt: Mapping[str, Any], level: float) -> Share | None:
     """Return the share of rows that the limit on the rows of a unit cut, by the guard's noisy counts; None where the noise hides it.
 
-    Of C rows cut and K kept, both with independent noise of standard errors s and t, |C - r K| <= z sqrt(s^2 + r^2 t^2) holds for the true
-    r = cut / kept at the level. The interval has all r for which it does (Fieller 1954), and cut / (cut + kept) is r / (1 + r).
+    Of C rows cut and K kept, both with independent noise of standard errors s and t, |C - r K| <= z
+    sqrt(s^2 + r^2 t^2) holds for the true r = cut / kept at the level. The interval has all r for
+    which it does (Fieller 1954), and cut / (cut + kept) is r / (1 + r).
     """
     if "guard_cut" not in receipt:
         return None
-    cut, kept, s, t = (float(receipt[f"guard_{name}"]) for name in ("cut", "kept", "cut_std", "noise_std"))
-    cut = max(0.0, cut)  # around 0 an interval has all numbers of at least 0 that one around less has, and never ends at 0
+    cut, kept, s, t = (
+        float(receipt[f"guard_{name}"]) for name in ("cut", "kept", "cut_std", "noise_std")
+    )
+    cut = max(
+        0.0,
+        cut,
+        # around 0 an interval has all numbers of at least 0 that one around less has, and never ends at
+        # 0
+    )
     times = interval_multiplier(Noise.DISCRETE_LAPLACE, level)
     s, t = times * s, times * math.sqrt(2) * t
     square = kept**2 - t**2
@@ -310,7 +420,8 @@ def cut_share(receipt: Mapping[str, Any], level: float) -> Share | None:
         return None
     root = math.sqrt((kept * s) ** 2 + (cut * t) ** 2 - (s * t) ** 2)
     share, low, high = (
-        max(0.0, ratio) / (1 + max(0.0, ratio)) for ratio in (cut / kept, (cut * kept - root) / square, (cut * kept + root) / square)
+        max(0.0, ratio) / (1 + max(0.0, ratio))
+        for ratio in (cut / kept, (cut * kept - root) / square, (cut * kept + root) / square)
     )
     return Share(share, low, high) if high - low <= _WIDEST else None
 
@@ -319,8 +430,15 @@ def limit_words(privacy: Privacy, receipt: Mapping[str, Any], level: float, lang
     """Say in short that the answers count at most so many rows of a unit, and about how many rows were cut; empty without a limit."""
     if privacy.unit_column is None:
         return ""
-    share, limit = cut_share(receipt, level), lang.some("of", privacy.max_rows, column=repr(privacy.unit_column))
-    return limit if share is None or share.share < 0.005 else lang.say("of_share", of=limit, share=lang.percent(round(share.share, 2)))
+    share, limit = (
+        cut_share(receipt, level),
+        lang.some("of", privacy.max_rows, column=repr(privacy.unit_column)),
+    )
+    return (
+        limit
+        if share is None or share.share < 0.005
+        else lang.say("of_share", of=limit, share=lang.percent(round(share.share, 2)))
+    )
 
 
 def unit_words(unit: str, privacy: Privacy | None, lang: Texts) -> str:

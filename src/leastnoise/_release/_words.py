@@ -7,7 +7,17 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from leastnoise._accounting import ZCDP, ApproxDP, Cost, GaussianCost, Noise, Privacy, PureDP, SeriesCost, parameters
+from leastnoise._accounting import (
+    ZCDP,
+    ApproxDP,
+    Cost,
+    GaussianCost,
+    Noise,
+    Privacy,
+    PureDP,
+    SeriesCost,
+    parameters,
+)
 from leastnoise._accuracy import interval_multiplier
 from leastnoise._domain import (
     Bins,
@@ -41,31 +51,46 @@ _DEFINITIONS = {PureDP: "pure", ApproxDP: "approximate", ZCDP: "concentrated"}
 def definition(privacy: Privacy, lang: Texts = ENGLISH) -> tuple[str, dict[str, str]]:
     """Return the name and the exact parameters of the definition of privacy."""
     budget = privacy.budget
-    return lang.say(_DEFINITIONS[type(budget)]), {name: str(number) for name, number in parameters(budget).items()}
+    return lang.say(_DEFINITIONS[type(budget)]), {
+        name: str(number) for name, number in parameters(budget).items()
+    }
 
 
 def budget_words(privacy: Privacy, lang: Texts = ENGLISH) -> str:
     """Write the budget in short form, such as ``epsilon = 1``."""
-    return ", ".join(f"{name} = {lang.plain(number)}" for name, number in parameters(privacy.budget).items())
+    return ", ".join(
+        f"{name} = {lang.plain(number)}" for name, number in parameters(privacy.budget).items()
+    )
 
 
 def change(privacy: Privacy, lang: Texts = ENGLISH) -> str:
     """Describe the difference of two neighbouring tables, as a clause."""
     if privacy.unit_column is None:
         return lang.say(f"change_row_{privacy.neighbours}")
-    return lang.some(f"change_unit_{privacy.neighbours}", privacy.max_rows, column=repr(privacy.unit_column))
+    return lang.some(
+        f"change_unit_{privacy.neighbours}", privacy.max_rows, column=repr(privacy.unit_column)
+    )
 
 
 def promise(privacy: Privacy, lang: Texts = ENGLISH) -> str:
     """Explain what the budget means, in one sentence."""
     budget, values = privacy.budget, dict[str, object](parameters(privacy.budget))
     if isinstance(budget, ZCDP):
-        values |= {"epsilon": lang.local(f"{float(zcdp_epsilon(budget.rho, _COMMON_DELTA)):.3g}"), "delta": _COMMON_DELTA}
+        values |= {
+            "epsilon": lang.local(f"{float(zcdp_epsilon(budget.rho, _COMMON_DELTA)):.3g}"),
+            "delta": _COMMON_DELTA,
+        }
     else:
         values["times"] = lang.say("over_10_300")
         if budget.epsilon < 700:
             times = math.exp(float(budget.epsilon))
-            values["times"] = lang.local(f"{times:.3g}" if times < 1000 else f"{times:,.0f}" if times < 1e6 else f"{times:.2g}")
+            values["times"] = lang.local(
+                f"{times:.3g}"
+                if times < 1000
+                else f"{times:,.0f}"
+                if times < 1e6
+                else f"{times:.2g}"
+            )
     return lang.say(f"promise_{_DEFINITIONS[type(budget)]}", change=change(privacy, lang), **values)
 
 
@@ -75,7 +100,10 @@ def bet(privacy: Privacy) -> float:
     if isinstance(budget, ZCDP):
         rho = float(budget.rho)
         return (1 + min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))) / 2
-    smaller, delta = math.exp(-float(budget.epsilon)), float(budget.delta) if isinstance(budget, ApproxDP) else 0.0
+    smaller, delta = (
+        math.exp(-float(budget.epsilon)),
+        float(budget.delta) if isinstance(budget, ApproxDP) else 0.0,
+    )
     return min(1.0, (1 + delta * smaller) / (1 + smaller))
 
 
@@ -86,7 +114,11 @@ def bet_words(privacy: Privacy, lang: Texts = ENGLISH) -> str:
     difference = lang.say(f"bet_{unit}_{privacy.neighbours}", column=repr(privacy.unit_column))
     if share > 99:
         return lang.say("protects_little", change=difference)
-    return lang.say("protects_delta" if isinstance(privacy.budget, ApproxDP) else "protects", change=difference, share=share)
+    return lang.say(
+        "protects_delta" if isinstance(privacy.budget, ApproxDP) else "protects",
+        change=difference,
+        share=share,
+    )
 
 
 def cost_words(cost: Cost, lang: Texts = ENGLISH) -> str:
@@ -112,40 +144,72 @@ def domain_words(name: str, kind: Kind, lang: Texts = ENGLISH) -> str:
         cells = lang.say(key, low=str(kind.low), high=str(kind.high))
     elif isinstance(kind, Dates):
         by = lang.say(f"by_{kind.by}")
-        cells = lang.say("kind_dates", start=kind.start.isoformat(), end=kind.end.isoformat(), by=by, zone=kind.zone)
+        cells = lang.say(
+            "kind_dates",
+            start=kind.start.isoformat(),
+            end=kind.end.isoformat(),
+            by=by,
+            zone=kind.zone,
+        )
     elif isinstance(kind, Decimals):
-        cells = lang.say("kind_decimals", low=lang.exact(kind.low), high=lang.exact(kind.high), step=lang.exact(kind.step))
+        cells = lang.say(
+            "kind_decimals",
+            low=lang.exact(kind.low),
+            high=lang.exact(kind.high),
+            step=lang.exact(kind.step),
+        )
     elif isinstance(kind, (Bins, Edges)):
         key = "kind_bins" if isinstance(kind, Bins) else "kind_edges"
-        cells = lang.say(f"{key}_{kind.closed}", count=kind.regular, low=lang.exact(kind.low), high=lang.exact(kind.high))
+        cells = lang.say(
+            f"{key}_{kind.closed}",
+            count=kind.regular,
+            low=lang.exact(kind.low),
+            high=lang.exact(kind.high),
+        )
     else:
         cells = lang.say("kind_coded", last=str(kind.regular - 1))
-    return lang.say("rule", name=name, cells=cells, outside=lang.say(f"fate_{kind.outside}"), null=lang.say(f"fate_{kind.null}"))
+    return lang.say(
+        "rule",
+        name=name,
+        cells=cells,
+        outside=lang.say(f"fate_{kind.outside}"),
+        null=lang.say(f"fate_{kind.null}"),
+    )
 
 
 def measure_words(name: str, measure: Measure, lang: Texts = ENGLISH) -> str:
     """Describe what a measure sums, or how it counts units."""
     if isinstance(measure, UnitCount):
-        return lang.say("measure_units_of" if measure.attributes else "measure_units", name=name, names=lang.listed([*measure.attributes]))
+        return lang.say(
+            "measure_units_of" if measure.attributes else "measure_units",
+            name=name,
+            names=lang.listed([*measure.attributes]),
+        )
     if isinstance(measure, Weighted):
         of = "1" if isinstance(measure.of, ValueCount) else repr(measure.of.column)
         return lang.say("measure_weighted", name=name, of=of, weight=repr(measure.weight.column))
     if isinstance(measure, ValueCount):
         return lang.say("measure_values", name=name, column=repr(measure.column))
     low, high, unit = (lang.exact(value) for value in (measure.low, measure.high, measure.unit))
-    return lang.say("measure", name=name, column=repr(measure.column), low=low, high=high, unit=unit)
+    return lang.say(
+        "measure", name=name, column=repr(measure.column), low=low, high=high, unit=unit
+    )
 
 
 def drops(domain: Domain) -> bool:
     """Return whether rows with some values, or with nulls, are dropped."""
-    return any("drop" in (domain.kind(name).outside, domain.kind(name).null) for name in domain.names)
+    return any(
+        "drop" in (domain.kind(name).outside, domain.kind(name).null) for name in domain.names
+    )
 
 
 def dropped_words(release: Release, lang: Texts = ENGLISH) -> str:
     """Say whether rows were dropped, and without a guard that nobody counted how many."""
     if not drops(release.plan.domain):
         return lang.say("not_dropped")
-    return lang.say("dropped") + ("" if "guard_used" in release.receipt else f" {lang.say('dropped_unmeasured')}")
+    return lang.say("dropped") + (
+        "" if "guard_used" in release.receipt else f" {lang.say('dropped_unmeasured')}"
+    )
 
 
 def clipped(release: Release, lang: Texts = ENGLISH) -> list[str]:
@@ -153,27 +217,55 @@ def clipped(release: Release, lang: Texts = ENGLISH) -> list[str]:
     domain = release.plan.domain
     asked = {name for product in release.workload.products for name in product.attributes}
     names = [name for name in domain.names if name in asked and domain.kind(name).outside == "clip"]
-    return [*([lang.say("clipped", names=lang.listed(names))] if names else []), *values_words(release.plan.workload, lang)]
+    return [
+        *([lang.say("clipped", names=lang.listed(names))] if names else []),
+        *values_words(release.plan.workload, lang),
+    ]
 
 
 def values_words(workload: Workload, lang: Texts = ENGLISH) -> list[str]:
     """Return a sentence for every measure: how sums and means clip its values, and how a row without a value counts."""
-    known, summed = workload.domain.measures, sorted({str(product.measure) for product in workload.products if product.of_values})
-    columns = {part: name for name in summed for part in parts(known[name]) if type(part) is Measure}
-    averaged = {part for statistic in workload.statistics if statistic.form.of_measure for part in parts(known[statistic.of])}
+    known, summed = (
+        workload.domain.measures,
+        sorted({str(product.measure) for product in workload.products if product.of_values}),
+    )
+    columns = {
+        part: name for name in summed for part in parts(known[name]) if type(part) is Measure
+    }
+    averaged = {
+        part
+        for statistic in workload.statistics
+        if statistic.form.of_measure
+        for part in parts(known[statistic.of])
+    }
     sentences = []
     for measure, name in columns.items():
         low, high = (lang.exact(value) for value in (measure.low, measure.high))
-        named = next((known_as for known_as, declared in known.items() if declared == measure), name)
-        sentences.append(lang.say("clipped_means" if measure in averaged else "clipped_sums", name=named, low=low, high=high))
+        named = next(
+            (known_as for known_as, declared in known.items() if declared == measure), name
+        )
+        sentences.append(
+            lang.say(
+                "clipped_means" if measure in averaged else "clipped_sums",
+                name=named,
+                low=low,
+                high=high,
+            )
+        )
     return sentences
 
 
 def sums_words(workload: Workload, lang: Texts = ENGLISH) -> list[str]:
     """Return `values_words`, and for each sum the most that one row may add, which its noise has to hide."""
-    known, summed = workload.domain.measures, sorted({str(product.measure) for product in workload.products if product.of_values})
+    known, summed = (
+        workload.domain.measures,
+        sorted({str(product.measure) for product in workload.products if product.of_values}),
+    )
     most = {name: lang.exact(known[name].largest * known[name].unit) for name in summed}
-    return [*values_words(workload, lang), *(lang.say("row_adds", name=name, most=text) for name, text in most.items())]
+    return [
+        *values_words(workload, lang),
+        *(lang.say("row_adds", name=name, most=text) for name, text in most.items()),
+    ]
 
 
 def of_words(release: Release, lang: Texts = ENGLISH) -> str:
@@ -191,18 +283,24 @@ def cut_words(release: Release, lang: Texts = ENGLISH) -> str | None:
         share, low, high = (lang.percent(round(value, 2)) for value in cut)
         words.append(lang.say("cut_share", share=share, low=low, high=high))
     else:
-        words.append(lang.say("cut_hidden" if "guard_cut" in release.receipt else "cut_unpublished"))
+        words.append(
+            lang.say("cut_hidden" if "guard_cut" in release.receipt else "cut_unpublished")
+        )
     if (bound := privacy.max_per_cell) is not None:
         words.append(lang.some("cut_cell", bound.rows, names=lang.listed([*bound.attributes])))
-        words += [lang.say("cut_cell_saves")] if release.measurements.noise.norm == 2 else []  # under Laplace noise all rows count
+        words += (
+            [lang.say("cut_cell_saves")] if release.measurements.noise.norm == 2 else []
+        )  # under Laplace noise all rows count
     return " ".join(words)
 
 
-def guard_words(release: Release, lang: Texts = ENGLISH, unused_over: float | None = None) -> str | None:
+def guard_words(
+    release: Release, lang: Texts = ENGLISH, unused_over: float | None = None
+) -> str | None:
     """Say how many rows the guard counted as kept (or read, where each row is a unit) and as used; None without a guard.
 
-    Rows used are among those kept: where noise makes them more, their count is shown for both. Where surely some rows were not used, at
-    least about a percent, that is lang too.
+    Rows used are among those kept: where noise makes them more, their count is shown for both.
+    Where surely some rows were not used, at least about a percent, that is lang too.
 
     Args:
         release: whose receipt has the counts.
@@ -213,18 +311,35 @@ def guard_words(release: Release, lang: Texts = ENGLISH, unused_over: float | No
     if "guard_used" not in receipt:
         return None
     # rows kept were called read once, in releases that may still be resumed
-    names = ("guard_kept" if "guard_kept" in receipt else "guard_read", "guard_used", "guard_noise_std")
+    names = (
+        "guard_kept" if "guard_kept" in receipt else "guard_read",
+        "guard_used",
+        "guard_noise_std",
+    )
     kept, used, std = (float(receipt[name]) for name in names)
     times = interval_multiplier(Noise.DISCRETE_LAPLACE, release.level)
     surely = kept - used - times * std - 0.5
     if unused_over is not None and not surely > unused_over * kept:
         return None
     values = {"kept": lang.number(max(kept, used)), "used": lang.number(used)}
-    values |= {"kept_margin": lang.error(times * math.sqrt(2) * std + 0.5), "used_margin": lang.error(times * std + 0.5)}
-    key = "guard" if privacy.unit_column is None else "guard_kept_one" if privacy.max_rows == 1 else "guard_kept_many"
+    values |= {
+        "kept_margin": lang.error(times * math.sqrt(2) * std + 0.5),
+        "used_margin": lang.error(times * std + 0.5),
+    }
+    key = (
+        "guard"
+        if privacy.unit_column is None
+        else "guard_kept_one"
+        if privacy.max_rows == 1
+        else "guard_kept_many"
+    )
     words = lang.say(key, count=privacy.max_rows, column=repr(privacy.unit_column), **values)
     unused = round(min(1.0, (kept - used) / max(kept, 1)), 2)
-    return f"{words} {lang.say('guard_few', percent=lang.percent(unused))}" if unused > 0 and surely > 0 else words
+    return (
+        f"{words} {lang.say('guard_few', percent=lang.percent(unused))}"
+        if unused > 0 and surely > 0
+        else words
+    )
 
 
 def first_words(release: Release, lang: Texts = ENGLISH) -> list[str]:
@@ -248,7 +363,13 @@ def interval_words(release: Release, lang: Texts = ENGLISH) -> str:
         sentences.append(lang.say("interval_rounded", half=lang.plain(step / 2)))
     if not release.finding.linear:
         agree = lang.say("reading_apart" if release.options.rounds else "reading_agree")
-        sentences.append(lang.say(release.finding.reading, once=lang.local(f"{release.interval.one_sided:.4g}"), agree=agree))
+        sentences.append(
+            lang.say(
+                release.finding.reading,
+                once=lang.local(f"{release.interval.one_sided:.4g}"),
+                agree=agree,
+            )
+        )
     return " ".join(sentences)
 
 
@@ -256,7 +377,15 @@ def reading_words(release: Release, lang: Texts = ENGLISH) -> str:
     """Say whether answers by least squares are rounded, may be below zero, and add up."""
     options = release.options
     sentences = ["reading_exact"] * (not options.round) + ["reading_negative"] * (not options.below)
-    return " ".join(map(lang.say, [*sentences, *(["reading_apart"] if options.rounds else ["reading_agree", "reading_sum"])]))
+    return " ".join(
+        map(
+            lang.say,
+            [
+                *sentences,
+                *(["reading_apart"] if options.rounds else ["reading_agree", "reading_sum"]),
+            ],
+        )
+    )
 
 
 def stated_words(plan: Plan) -> dict[str, str]:
@@ -264,10 +393,17 @@ def stated_words(plan: Plan) -> dict[str, str]:
 
     def cells(name: str, codes: Sequence[int]) -> str:
         labels = [str(plan.domain.kind(name).labels[code]) for code in codes]
-        return f"{name} " + ", ".join(labels if len(labels) <= _MOST_SAID else [*labels[: _MOST_SAID - 1], "...", labels[-1]])
+        return f"{name} " + ", ".join(
+            labels if len(labels) <= _MOST_SAID else [*labels[: _MOST_SAID - 1], "...", labels[-1]]
+        )
 
-    never = "; ".join(" x ".join(map(cells, each, each.values())) for each in plan.details.get("impossible", ()))
-    stated = {"stated_impossible": never, "stated_public": "; ".join(table.product.name for table in public_of(plan))}
+    never = "; ".join(
+        " x ".join(map(cells, each, each.values())) for each in plan.details.get("impossible", ())
+    )
+    stated = {
+        "stated_impossible": never,
+        "stated_public": "; ".join(table.product.name for table in public_of(plan)),
+    }
     return {key: values for key, values in stated.items() if values}
 
 
@@ -277,7 +413,10 @@ def limits(release: Release, lang: Texts = ENGLISH) -> list[str]:
     privacy, domain = plan.privacy, plan.domain
     sentences = [lang.say("limit_noise_rounded" if release.options.round else "limit_noise")]
     if not release.finding.linear:
-        sentences = [lang.say("limit_aware"), *(lang.say(key, **values) for key, values in release.finding.not_covered(domain))]
+        sentences = [
+            lang.say("limit_aware"),
+            *(lang.say(key, **values) for key, values in release.finding.not_covered(domain)),
+        ]
     sentences += [lang.say(key, values=values) for key, values in stated_words(plan).items()]
     if drops(domain):
         sentences.append(f"{dropped_words(release, lang)} {lang.say('not_covered_dropped')}")
@@ -286,12 +425,18 @@ def limits(release: Release, lang: Texts = ENGLISH) -> list[str]:
         if cell is None:
             sentences.append(lang.some("limit_unit", privacy.max_rows, column=column))
         else:
-            limits = {"count": privacy.max_rows, "rows": cell.rows, "names": lang.listed([*cell.attributes])}
+            limits = {
+                "count": privacy.max_rows,
+                "rows": cell.rows,
+                "names": lang.listed([*cell.attributes]),
+            }
             sentences.append(lang.say("limit_unit_cell", column=column, **limits))
     sentences.append(lang.say("limit_sample"))
     if any(product.of_values for product in release.workload):
         sentences.append(lang.say("limit_sums"))
-    sentences.append(lang.say("limit_each", hundred=lang.local(f"{round(100 * (1 - release.level), 4):g}")))
+    sentences.append(
+        lang.say("limit_each", hundred=lang.local(f"{round(100 * (1 - release.level), 4):g}"))
+    )
     if release.options.biased:
         sentences.append(post_processing_words(release, lang)[0])
     return sentences
@@ -301,9 +446,18 @@ def large_words(release: Release, product: Product, lang: Texts = ENGLISH) -> st
     """Say what is written in the place of a table that is too large, and how to get the rest of it."""
     asked = release.plan.workload.products
     large = [position for position, each in enumerate(asked) if is_large(each)]
-    position = next(position for position in large if asked[position] is product or asked[position] == product)
+    position = next(
+        position for position in large if asked[position] is product or asked[position] == product
+    )
     cells, prefix = f"q{position + 1}", f"q{len(asked) + large.index(position) + 1}"
-    return lang.say("large", name=table_words(product, lang), rows=product.rows, most=MOST_WRITTEN, cells=cells, prefix=prefix)
+    return lang.say(
+        "large",
+        name=table_words(product, lang),
+        rows=product.rows,
+        most=MOST_WRITTEN,
+        cells=cells,
+        prefix=prefix,
+    )
 
 
 def joined_words(release: Release, lang: Texts = ENGLISH) -> str | None:
@@ -311,7 +465,11 @@ def joined_words(release: Release, lang: Texts = ENGLISH) -> str | None:
     second = release.receipt.get("joined")
     if not second:
         return None
-    return lang.say("joined_public" if second["public"] else "joined", table=second["table"] or "-", column=repr(second["on"]))
+    return lang.say(
+        "joined_public" if second["public"] else "joined",
+        table=second["table"] or "-",
+        column=repr(second["on"]),
+    )
 
 
 def notices_of_all(release: Release, lang: Texts = ENGLISH) -> list[str]:
@@ -319,24 +477,41 @@ def notices_of_all(release: Release, lang: Texts = ENGLISH) -> list[str]:
     units = [product for product in release.workload if product.of_units]
     sentences = [lang.say("unit_is", column=repr(release.privacy.unit_column))] if units else []
     for key, in_all in (("units_each", False), ("units_once", True)):
-        once = [product for product in units if (product.domain.measure(str(product.measure)) == UnitCount()) is in_all]
+        once = [
+            product
+            for product in units
+            if (product.domain.measure(str(product.measure)) == UnitCount()) is in_all
+        ]
         tables = [product.attributes for product in once if product.attributes]
-        names = [*map(" x ".join, tables[:_MOST_NAMED]), *(["..."] if len(tables) > _MOST_NAMED else [])]
+        names = [
+            *map(" x ".join, tables[:_MOST_NAMED]),
+            *(["..."] if len(tables) > _MOST_NAMED else []),
+        ]
         sentences += [lang.say(key, names=lang.listed(names))] if names else []
-    return [*filter(None, [cut_words(release, lang), " ".join(sentences), joined_words(release, lang)])]
+    return [
+        *filter(None, [cut_words(release, lang), " ".join(sentences), joined_words(release, lang)])
+    ]
 
 
 def notices(release: Release, lang: Texts = ENGLISH) -> list[str]:
     """Return the notices for readers of the files: rounding, `notices_of_all`, and tables that are not written."""
     large = [large_words(release, product, lang) for product in release.large]
-    return [*filter(None, [rounding_words(release.options, lang)]), *notices_of_all(release, lang), *large]
+    return [
+        *filter(None, [rounding_words(release.options, lang)]),
+        *notices_of_all(release, lang),
+        *large,
+    ]
 
 
 def post_processing_words(release: Release, lang: Texts = ENGLISH) -> list[str]:
     """Explain the optional columns: first what holds for all of them, then a sentence or two a kind."""
     options = release.options
-    one_by_one = ["answer_non_negative"] * options.non_negative + ["answer_integer"] * options.integer
-    names = one_by_one + ["answer_nnls"] * options.nnls + ["answer_local"] * options.local_non_negative
+    one_by_one = ["answer_non_negative"] * options.non_negative + [
+        "answer_integer"
+    ] * options.integer
+    names = (
+        one_by_one + ["answer_nnls"] * options.nnls + ["answer_local"] * options.local_non_negative
+    )
     sentences = [lang.some("biased", len(names), columns=lang.listed(names))]
     if one_by_one:
         sentences.append(lang.say("biased_disagree", columns=lang.listed(one_by_one)))

@@ -2,7 +2,13 @@
 
 from leastnoise._adapters import CSV, DatabaseTable, columns, ledger_beside
 from leastnoise._kernel import Entry, Ledger, Limit
-from leastnoise._session._finish import Finished, enter_release, export, outcome_from_json, read_release
+from leastnoise._session._finish import (
+    Finished,
+    enter_release,
+    export,
+    outcome_from_json,
+    read_release,
+)
 from leastnoise._session._ledgers import other_ledgers, unknown_releases
 from leastnoise._session._payments import (
     IN_MEMORY,
@@ -15,7 +21,13 @@ from leastnoise._session._payments import (
     resuming_seconds,
     settle,
 )
-from leastnoise._session._periods import PeriodState, PublishedPeriods, is_unfinished, period_state, release_due
+from leastnoise._session._periods import (
+    PeriodState,
+    PublishedPeriods,
+    is_unfinished,
+    period_state,
+    release_due,
+)
 from leastnoise._session._session import (
     audit,
     find_categories,

@@ -15,7 +15,16 @@ from leastnoise._check import InputError, LeastNoiseError, LedgerError, one_of, 
 from leastnoise._estimate import Outcome
 from leastnoise._exports import EXPORTS, Published
 from leastnoise._frames import several
-from leastnoise._kernel import Entry, KeySearch, Ledger, NeedsData, Receipt, Series, Terms, measured_tables
+from leastnoise._kernel import (
+    Entry,
+    KeySearch,
+    Ledger,
+    NeedsData,
+    Receipt,
+    Series,
+    Terms,
+    measured_tables,
+)
 from leastnoise._measurements import Observation
 from leastnoise._measurements import cost as guard_cost
 from leastnoise._mechanisms import mechanism_of, terms_of
@@ -66,7 +75,8 @@ class Asked:
         address: where the data are, from `_adapters.location`.
         guard: what the guard counted, from `guarded`; empty without one.
         joined: what the receipt says of a second table; empty without one.
-        library: of the data frames that the data came in, for the answers; the ledger does not keep it.
+        library: of the data frames that the data came in, for the answers; the ledger does not keep
+            it.
     """
 
     options: Options = field(default_factory=Options)
@@ -86,9 +96,17 @@ class Asked:
         """Read what `to_json` wrote."""
         try:
             value = json.loads(text)
-            if value.keys() <= {"source", "joined"}:  # earlier versions kept no more of a search for categories
+            if value.keys() <= {
+                "source",
+                "joined",
+            }:  # earlier versions kept no more of a search for categories
                 value |= {"options": {}, "guard": {}}
-            return cls(Options(**value["options"]), value["source"], dict(value["guard"]), dict(value.get("joined", {})))
+            return cls(
+                Options(**value["options"]),
+                value["source"],
+                dict(value["guard"]),
+                dict(value.get("joined", {})),
+            )
         except (ValueError, KeyError, TypeError, AttributeError, InputError):
             message = "What the ledger holds of this release's options is unreadable. Restore the ledger from a copy."
             raise LedgerError(message) from None
@@ -101,7 +119,8 @@ class Work:
     Attributes:
         plan: of it.
         terms: what the series may do, and costs.
-        draw: takes the steps of the plan with a series, and returns an `Outcome`, or the keys that were found.
+        draw: takes the steps of the plan with a series, and returns an `Outcome`, or the keys that
+            were found.
         room: bytes that the ledger and its journal need for what is drawn, from public sizes.
         description: one line for people, for the ledger.
     """
@@ -125,32 +144,56 @@ class Finished:
 def work_of(plan: Plan | CategoryPlan) -> Work:
     """Return what a plan asks for; raise the errors of a plan that this version cannot carry out."""
     if isinstance(plan, CategoryPlan):
-        terms = Terms(domain=plan.domain, privacy=plan.privacy, attributes=(plan.attribute,), text=plan.to_json())
+        terms = Terms(
+            domain=plan.domain,
+            privacy=plan.privacy,
+            attributes=(plan.attribute,),
+            text=plan.to_json(),
+        )
         search = KeySearch(attribute=plan.attribute, rule=plan.rule, most=plan.kind.most)
         room = 2**20 + 500 * plan.kind.most  # for categories of 30 characters
-        return Work(plan, terms, lambda series: series.find(search), room, f"categories of {plan.attribute!r}")
+        return Work(
+            plan,
+            terms,
+            lambda series: series.find(search),
+            room,
+            f"categories of {plan.attribute!r}",
+        )
     described = f"{several(len(plan.workload.products), 'table')}, {plan.strategy}"
     return Work(plan, terms_of(plan), mechanism_of(plan).ready(plan), room_for(plan), described)
 
 
 def room_for(plan: Plan) -> int:
     """Return how many bytes the ledger and its journal need for the measurements of a plan."""
-    numbers = 2**16 if plan.measurements is None else sum(block.rows for block in plan.measurements.blocks)
+    numbers = (
+        2**16
+        if plan.measurements is None
+        else sum(block.rows for block in plan.measurements.blocks)
+    )
     return 2**20 + 3 * len(plan.to_json()) + 36 * numbers
 
 
-def read_table(plan: Plan | CategoryPlan, source: Any, progress: RowProgress = None, *, usage: bool = False) -> "Table":
+def read_table(
+    plan: Plan | CategoryPlan, source: Any, progress: RowProgress = None, *, usage: bool = False
+) -> "Table":
     """Encode the rows, or count the keys, that a plan is about; ``usage`` also counts the rows used and not used."""
     unit = plan.privacy
     if isinstance(plan, CategoryPlan):
         return _adapters.read_keys(
-            source, plan.domain, plan.attribute, unit_column=unit.unit_column, max_rows=unit.max_rows, progress=progress
+            source,
+            plan.domain,
+            plan.attribute,
+            unit_column=unit.unit_column,
+            max_rows=unit.max_rows,
+            progress=progress,
         )
     attributes, measures = plan.used()
     return _adapters.read(
         source,
         plan.domain,
-        wanted=_adapters.Wanted(attributes=attributes, measures=measures, tables=_tables(plan), usage=usage),
+        wanted=_adapters.Wanted(
+            attributes=attributes, measures=measures, tables=_tables(plan), usage=usage
+        ),
         unit_column=unit.unit_column,
         max_rows=unit.max_rows,
         max_per_cell=unit.max_per_cell,
@@ -160,9 +203,13 @@ def read_table(plan: Plan | CategoryPlan, source: Any, progress: RowProgress = N
 
 def _tables(plan: Plan) -> dict[str | None, list[tuple[str, ...]]] | None:
     """Return the attributes of the marginals that are measured, by measure; None where the plan does not name all of them."""
-    if plan.measurements is None or any(block.limits is not None for block in plan.measurements.blocks):
+    if plan.measurements is None or any(
+        block.limits is not None for block in plan.measurements.blocks
+    ):
         return None
-    if plan.details.get("series", {}).get("late") == "arrival":  # one table, so that a row arrives in one period in all
+    if (
+        plan.details.get("series", {}).get("late") == "arrival"
+    ):  # one table, so that a row arrives in one period in all
         return {None: [plan.measurements.columns()[0]]}
     tables: dict[str | None, list[tuple[str, ...]]] = {}
     for measure, attributes in measured_tables(plan.measurements):
@@ -170,7 +217,13 @@ def _tables(plan: Plan) -> dict[str | None, list[tuple[str, ...]]] | None:
     return tables
 
 
-def publish(plan: Plan | CategoryPlan, asked: Asked, drawn: Any, folder: Draft | None, receipt: Mapping[str, Any]) -> Any:
+def publish(
+    plan: Plan | CategoryPlan,
+    asked: Asked,
+    drawn: Any,
+    folder: Draft | None,
+    receipt: Mapping[str, Any],
+) -> Any:
     """Make a release of an outcome, or found categories of keys, and write it.
 
     Args:
@@ -186,7 +239,9 @@ def publish(plan: Plan | CategoryPlan, asked: Asked, drawn: Any, folder: Draft |
     write: Callable[[Any, Draft], None]
     if isinstance(plan, CategoryPlan):
         units = tuple(drawn.units.tolist())
-        made = FoundCategories(plan=plan, texts=drawn.keys, units=units, private=bool(receipt), receipt=facts)
+        made = FoundCategories(
+            plan=plan, texts=drawn.keys, units=units, private=bool(receipt), receipt=facts
+        )
         write = write_categories
     else:
         made, write = build(drawn, asked.options, facts, asked.library), fill_draft
@@ -198,27 +253,48 @@ def publish(plan: Plan | CategoryPlan, asked: Asked, drawn: Any, folder: Draft |
 
 def receipt_facts(book: Ledger, receipt: Receipt) -> dict[str, Any]:
     """Return what a manifest says of a payment."""
-    facts = {"dataset": receipt.dataset, "ledger": book.path.name, "ledger_id": book.id, "charge": str(receipt.charge)}
+    facts = {
+        "dataset": receipt.dataset,
+        "ledger": book.path.name,
+        "ledger_id": book.id,
+        "charge": str(receipt.charge),
+    }
     return {"id": receipt.id, **facts, "number": receipt.number, "head": receipt.head}
 
 
 def finish_paid(
-    book: Ledger, entry: Entry, source: Any = None, *, options: Options | None = None, out: Any = None, progress: RowProgress = None
+    book: Ledger,
+    entry: Entry,
+    source: Any = None,
+    *,
+    options: Options | None = None,
+    out: Any = None,
+    progress: RowProgress = None,
 ) -> Finished:
     """Finish one release or search that was paid; the data are read only if something is left to draw."""
     pending = book.pending(entry)
     with _of_its_version(book, entry, pending.options):
         asked = Asked.from_json(pending.options)
-        work = work_of((CategoryPlan if is_category_plan(pending.plan) else Plan).from_json(pending.plan))
+        work = work_of(
+            (CategoryPlan if is_category_plan(pending.plan) else Plan).from_json(pending.plan)
+        )
     data = given_or_kept(source, asked.address, asked.joined)
-    target = None if out is None and entry.output == IN_MEMORY else check_target(out or entry.output)
-    with nullcontext() if target is None else draft(target) as folder, paying(book, work.room) as process:
+    target = (
+        None if out is None and entry.output == IN_MEMORY else check_target(out or entry.output)
+    )
+    with (
+        nullcontext() if target is None else draft(target) as folder,
+        paying(book, work.room) as process,
+    ):
         receipt, drawn = book.take_over(entry, process), None
         with suppress(NeedsData):
             drawn = work.draw(Series.resumed(work.terms, None, book, receipt))
         if drawn is None:
             if data is None:
-                raise InputError("What was paid has steps left to draw, and its data were not in a file. Give them as source.")
+                raise InputError(
+                    "What was paid has steps left to draw, and its data were not in a file. Give "
+                    "them as source."
+                )
             table = read_table(work.plan, data, progress)
             drawn = work.draw(Series.resumed(work.terms, table, book, receipt))
         asked = asked if options is None else replace(asked, options=options)
@@ -239,13 +315,18 @@ def _of_its_version(book: Ledger, entry: Entry, options: str) -> Iterator[None]:
         if running == paid_with:
             if not isinstance(error, InputError):
                 raise
-            raise LedgerError(  # what a plan is refused for before payment says that nothing was spent, and to plan again
-                f"Release {entry.number} in the ledger {book.path} was paid, and this program cannot carry out what it recorded: "
-                f"{str(error).split('. ')[0].rstrip('.')}. Finish it with the program that paid for it; nothing is paid again."
+            # what a plan is refused for before payment says that nothing was spent, and to plan
+            # again
+            raise LedgerError(
+                f"Release {entry.number} in the ledger {book.path} was paid, and this program "
+                "cannot carry out what it recorded: "
+                f"{str(error).split('. ')[0].rstrip('.')}. Finish it with the program that paid "
+                "for it; nothing is paid again."
             ) from None
         by = f"leastnoise {paid_with}" if paid_with else "an earlier leastnoise"
         raise LedgerError(
-            f"Release {entry.number} in the ledger {book.path} was paid with {by}, and leastnoise {running} cannot read what it recorded. "
+            f"Release {entry.number} in the ledger {book.path} was paid with {by}, and leastnoise "
+            f"{running} cannot read what it recorded. "
             "Finish it with that version; nothing is paid again."
         ) from None
 
@@ -257,7 +338,8 @@ def read_release(directory: str | os.PathLike[str]) -> Release:
         directory: the release.
 
     Raises:
-        InputError: no release is there, one of another format, or its measurements are not those of its manifest.
+        InputError: no release is there, one of another format, or its measurements are not those of
+            its manifest.
 
     >>> ln.read_release("/nowhere-at-all/release")
     Traceback (most recent call last):
@@ -271,25 +353,37 @@ def read_release(directory: str | os.PathLike[str]) -> Release:
         if value["format"] != FORMAT:
             wrote = quoted(value.get("versions", {}).get("leastnoise", "unknown"))
             raise refuse(
-                "the format of a release", value["format"], str(FORMAT), f"It was written by leastnoise {wrote}; read it with that."
+                "the format of a release",
+                value["format"],
+                str(FORMAT),
+                f"It was written by leastnoise {wrote}; read it with that.",
             )
         known = {entry["path"]: entry["sha256"] for entry in value["files"]}
         texts = {}
         for name in ("measurements/plan.json", "measurements/observation.json"):
             if sha256(path / name) != known[name]:
                 raise InputError(
-                    f"The release in {str(path)!r} was changed: {name} is not the file that its manifest describes. Use an intact copy."
+                    f"The release in {str(path)!r} was changed: {name} is not the file that its "
+                    "manifest describes. Use an intact copy."
                 )
             texts[name] = (path / name).read_text(encoding="utf-8")
         receipt = {name: entry for name, entry in (value["receipt"] or {}).items() if name != "id"}
         options = Options(**value["options"]) if "options" in value else _earlier_options(value)
     except OSError:
-        raise InputError(f"There is no release in {str(path)!r}, or it cannot be read. {where}") from None
+        raise InputError(
+            f"There is no release in {str(path)!r}, or it cannot be read. {where}"
+        ) from None
     except InputError:
         raise
     except (KeyError, TypeError, AttributeError, ValueError):
-        raise InputError(f"The release in {str(path)!r} is damaged: its manifest cannot be understood. {where}") from None
-    return build(outcome_from_json(texts["measurements/plan.json"], texts["measurements/observation.json"]), options, receipt)
+        raise InputError(
+            f"The release in {str(path)!r} is damaged: its manifest cannot be understood. {where}"
+        ) from None
+    return build(
+        outcome_from_json(texts["measurements/plan.json"], texts["measurements/observation.json"]),
+        options,
+        receipt,
+    )
 
 
 def _earlier_options(value: Mapping[str, Any]) -> Options:
@@ -301,7 +395,9 @@ def _earlier_options(value: Mapping[str, Any]) -> Options:
         integer="answer_integer" in columns,
         nnls="answer_nnls" in columns,
         local_non_negative="answer_local" in columns,
-        covariances=[str(entry["query"]) for entry in value.get("covariances", {}).get("tables", [])],
+        covariances=[
+            str(entry["query"]) for entry in value.get("covariances", {}).get("tables", [])
+        ],
         language=page.get("language", "en"),
         contact=page.get("contact", ""),
     )
@@ -310,24 +406,37 @@ def _earlier_options(value: Mapping[str, Any]) -> Options:
 def outcome_from_json(plan: str, observation: str) -> Outcome:
     """Read the texts of the plan and the observation that a release keeps."""
     made = Plan.from_json(plan)
-    return read(lambda: _outcome(made, read_json(observation)), "observation", "Use an intact copy of the release.")
+    return read(
+        lambda: _outcome(made, read_json(observation)),
+        "observation",
+        "Use an intact copy of the release.",
+    )
 
 
 def _outcome(plan: Plan, value: Mapping[str, Any]) -> Outcome:
     if value["plan_digest"] != plan.digest():
-        raise InputError("This observation belongs to another plan. Read it with the plan that lies beside it.")
+        raise InputError(
+            "This observation belongs to another plan. Read it with the plan that lies beside it."
+        )
     measurements, facts = plan.measurements, value.get("outcome", {})
-    if "data_aware" in plan.details:  # as earlier releases of the program wrote what was decided on the way: as a plan of its own
+    if (
+        "data_aware" in plan.details
+    ):  # as earlier releases of the program wrote what was decided on the way: as a plan of its own
         facts = plan.details["data_aware"]
         details = {"mechanism": plan.measured().noise.value, "steps": facts["steps"]}
         plan = replace(plan, measurements=None, details=details)
     elif measurements is None:
         measurements = measurements_from_value(value["measurements"])
     if measurements is None or measurements.domain != plan.domain:
-        raise InputError("What was measured is of another domain than the plan. Use an intact copy of the release.")
+        raise InputError(
+            "What was measured is of another domain than the plan. Use an intact copy of the "
+            "release."
+        )
     values = values_from_json(measurements, value["values"])
     finding = mechanism_of(plan).finding(facts)
-    outcome = Outcome(plan, Observation(measurements, values, value["receipt"], bool(value["private"])), finding)
+    outcome = Outcome(
+        plan, Observation(measurements, values, value["receipt"], bool(value["private"])), finding
+    )
     outcome.estimator()  # refuses now what is not of such a finding
     return outcome
 
@@ -337,15 +446,16 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
 
     Args:
         directory: the release.
-        form: ``review`` (Markdown after NIST SP 800-226; what only people can answer is marked), ``registry`` (YAML for the registry of
-            deployments of differential privacy), ``mbi`` (JSON with the measurements as mbi takes them) or ``notebook``
-            (for Jupyter; Quarto renders it too).
+        form: ``review`` (Markdown after NIST SP 800-226; what only people can answer is marked),
+            ``registry`` (YAML for the registry of deployments of differential privacy), ``mbi``
+            (JSON with the measurements as mbi takes them) or ``notebook`` (for Jupyter; Quarto
+            renders it too).
 
     Raises:
         InputError: another form, no release, or one without what the form needs.
 
-    Guarantees: post-processing of what was published; it reads no data and costs nothing. The privacy loss that it states is that of all
-        that was published, a guard's share included.
+    Guarantees: post-processing of what was published; it reads no data and costs nothing. The
+        privacy loss that it states is that of all that was published, a guard's share included.
 
     >>> ln.export("/nowhere-at-all/release", "revue")
     Traceback (most recent call last):
@@ -354,11 +464,16 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
     chosen = EXPORTS[one_of("the form of an export", form, tuple(EXPORTS))]
     release = read_release(directory)
     path = Path(directory).expanduser()
-    manifest = read_json((path / "manifest.json").read_text(encoding="utf-8"))  # `read_release` has read it
+    manifest = read_json(
+        (path / "manifest.json").read_text(encoding="utf-8")
+    )  # `read_release` has read it
     try:
         return chosen(Published(release, manifest, str(path)))
     except KeyError:
-        raise InputError(f"The release in {str(path)!r} is damaged: its manifest cannot be understood. Use an intact copy.") from None
+        raise InputError(
+            f"The release in {str(path)!r} is damaged: its manifest cannot be understood. Use an "
+            "intact copy."
+        ) from None
 
 
 def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
@@ -366,30 +481,55 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
     directory = Path(release).absolute()
     if holds_categories(directory):
         categories = read_categories(directory)
-        private, privacy, digest = categories.private, categories.plan.privacy, categories.plan.digest()
+        private, privacy, digest = (
+            categories.private,
+            categories.plan.privacy,
+            categories.plan.digest(),
+        )
         cost: Cost = SeriesCost(privacy.budget)
     else:
         made = read_release(release)
-        private, privacy, digest, series = made.observation.private, made.plan.privacy, made.plan_digest, made.plan.details.get("series")
+        private, privacy, digest, series = (
+            made.observation.private,
+            made.plan.privacy,
+            made.plan_digest,
+            made.plan.details.get("series"),
+        )
         # of a series the first release is of all that it pays for, and none is entered after it
         begun = series is not None and made.plan.domain.cells(series["along"]) < series["periods"]
         cost = SeriesCost(privacy.budget) if begun else made.plan.cost()
     receipt = receipt_in(directory)
     if not private or not receipt.get("id"):
-        raise InputError(f"The release in {str(directory)!r} was paid by no ledger, because it is not private. There is nothing to enter.")
+        raise InputError(
+            f"The release in {str(directory)!r} was paid by no ledger, because it is not private. "
+            "There is nothing to enter."
+        )
     paid_from = f"paid from {receipt.get('ledger')}, release {receipt.get('number')}"
     known = {entry.id for entry in ledger.entries()}
     if receipt["id"] not in known:
         note_run(ledger.path.absolute(), str(receipt["id"]))
     try:
-        written_on = date.fromisoformat(json.loads((directory / "manifest.json").read_text(encoding="utf-8"))["written"])
+        written_on = date.fromisoformat(
+            json.loads((directory / "manifest.json").read_text(encoding="utf-8"))["written"]
+        )
     except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"The release in {str(directory)!r} is damaged: its manifest does not say when it was written.") from None
+        raise InputError(
+            f"The release in {str(directory)!r} is damaged: its manifest does not say when it was "
+            "written."
+        ) from None
     share, of_guard = guard_share(receipt.get("guard_share")), f"{receipt['id']}-guard"
-    if share is not None and not known & {receipt["id"], of_guard}:  # its payment was one of its own
+    if share is not None and not known & {
+        receipt["id"],
+        of_guard,
+    }:  # its payment was one of its own
         guard = guard_measurements(privacy, share)
         ledger.add_spent(
-            guard.privacy, guard_cost(guard), receipt=of_guard, output=str(directory), note=f"its guard, {paid_from}", on=written_on
+            guard.privacy,
+            guard_cost(guard),
+            receipt=of_guard,
+            output=str(directory),
+            note=f"its guard, {paid_from}",
+            on=written_on,
         )
     return ledger.add_spent(
         privacy,

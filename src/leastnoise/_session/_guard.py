@@ -1,13 +1,15 @@
 """The guard of a release: rows cut, kept and used, counted with noise and paid before the rest, and a stop where fewer than half are used.
 
-The stop, and how often it is wrong. With u rows used and v rows not, the guard sees U = u + N and V = v + M, where N and M are independent
-draws of the same noise, and stops if V - U > q. If at least half of the rows are used, v <= u, and it stops only if M - N > q; so q is
-chosen with P(M - N > q) <= ``WRONG``, whatever the rows, their number and the budget:
+The stop, and how often it is wrong. With u rows used and v rows not, the guard sees U = u + N and V
+= v + M, where N and M are independent draws of the same noise, and stops if V - U > q. If at least
+half of the rows are used, v <= u, and it stops only if M - N > q; so q is chosen with P(M - N > q)
+<= ``WRONG``, whatever the rows, their number and the budget:
 
-- discrete Laplace noise of scale b, with p = exp(-1/b): M - N is a difference of two such, and for m >= 1
-  P(M - N >= m) = p^m / (1 + p)^2 * (m (1 - p) + (1 + p^2) / (1 + p) + p);
-- discrete Gaussian noise of scale s: its moments are at most those of the continuous one (Canonne, Kamath and Steinke 2020, corollary 17),
-  so E exp(t (M - N)) <= exp(t^2 s^2), and P(M - N >= m) <= exp(-m^2 / (4 s^2)).
+- discrete Laplace noise of scale b, with p = exp(-1/b): M - N is a difference of two such, and for
+  m >= 1 P(M - N >= m) = p^m / (1 + p)^2 * (m (1 - p) + (1 + p^2) / (1 + p) + p);
+- discrete Gaussian noise of scale s: its moments are at most those of the continuous one (Canonne,
+  Kamath and Steinke 2020, corollary 17), so E exp(t (M - N)) <= exp(t^2 s^2), and P(M - N >= m) <=
+  exp(-m^2 / (4 s^2)).
 """
 
 import math
@@ -33,8 +35,9 @@ _ROOM = 2**16
 def guard_measurements(privacy: Privacy, share: Fraction) -> Measurements:
     """Return what a guard measures: rows used and rows not used; with a unit also rows cut, for half of the price.
 
-    Guarantees: all rows of a unit may be in one of the two cells; a bound on its rows in cells of the plan's domain says nothing of these.
-        A kept row stands for at most ``MOST_CUT`` that were cut, so that the cost is that of a sum.
+    Guarantees: all rows of a unit may be in one of the two cells; a bound on its rows in cells of
+        the plan's domain says nothing of these. A kept row stands for at most ``MOST_CUT`` that
+        were cut, so that the cost is that of a sum.
     """
     budget, part = privacy.budget, share / (1 - share)
     paid, noise = (
@@ -54,7 +57,9 @@ def most_by_chance(noise: Noise, scale: float) -> int:
     low, high = 0, math.ceil(20 * scale) + 20
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if laplace_tail(middle + 1, scale) <= WRONG else (middle + 1, high)
+        low, high = (
+            (low, middle) if laplace_tail(middle + 1, scale) <= WRONG else (middle + 1, high)
+        )
     return low
 
 
@@ -66,20 +71,31 @@ def laplace_tail(least: int, scale: float) -> float:
 
 def guard_terms(measured: Measurements) -> Terms:
     """Return the terms of a guard's series."""
-    return Terms(domain=USAGE, privacy=measured.privacy, attributes=(ROWS,), measures=(CUT,), only=measured)
+    return Terms(
+        domain=USAGE, privacy=measured.privacy, attributes=(ROWS,), measures=(CUT,), only=measured
+    )
 
 
 def guarded(book: Ledger, table: Any, privacy: Privacy, share: Fraction) -> dict[str, Any]:
     """Pay for the guard, count, and return what `judged` does."""
     measured = guard_measurements(privacy, share)
     with paying(book, _ROOM) as run:
-        series = Series.paid(guard_terms(measured), table.usage, book, output=GUARD, description="guard: rows read and used", run=run)
+        series = Series.paid(
+            guard_terms(measured),
+            table.usage,
+            book,
+            output=GUARD,
+            description="guard: rows read and used",
+            run=run,
+        )
         observation, receipt = series.measure(measured), receipt_of(series)
         book.seal(receipt)
     return judged(measured, share, observation, str(receipt.charge), receipt.number)
 
 
-def judged(measured: Measurements, share: Fraction, observation: Observation, charge: str, number: int) -> dict[str, Any]:
+def judged(
+    measured: Measurements, share: Fraction, observation: Observation, charge: str, number: int
+) -> dict[str, Any]:
     """Return what a guard counted, which is public because it was paid for; or stop the release.
 
     Args:
@@ -90,13 +106,19 @@ def judged(measured: Measurements, share: Fraction, observation: Observation, ch
         number: of its payment in the ledger; 0 if nothing was paid.
 
     Returns:
-        Plain JSON values: share, charge and number, about how many rows are used, kept and, with a unit, cut, and their standard errors.
+        Plain JSON values: share, charge and number, about how many rows are used, kept and, with a
+        unit, cut, and their standard errors.
 
     Raises:
         GuardError: with confidence fewer than half of the rows are used.
     """
-    std, *of_cut = (float(block.scale) * (1 if measured.noise is Noise.DISCRETE_GAUSSIAN else math.sqrt(2)) for block in measured.blocks)
-    used, unused, *cut = (int(value) // measured.grid for block in observation.values for value in block)
+    std, *of_cut = (
+        float(block.scale) * (1 if measured.noise is Noise.DISCRETE_GAUSSIAN else math.sqrt(2))
+        for block in measured.blocks
+    )
+    used, unused, *cut = (
+        int(value) // measured.grid for block in observation.values for value in block
+    )
     kept = used + unused
     if unused - used > most_by_chance(measured.noise, float(measured.blocks[0].scale)):
         rows = f"{several(max(kept, 0), 'row')}{' that count for their unit' * bool(cut)}"
@@ -105,9 +127,18 @@ def judged(measured: Measurements, share: Fraction, observation: Observation, ch
             spent = f"Only the guard was paid, {charge}: {share} of the budget. The rest is left"
             again = "and release again, with a budget of at most what the ledger has left"
         raise GuardError(
-            f"The guard stopped this release: of about {rows} about {max(used, 0):,} are used (each with a standard "
-            f"error of about {std:,.0f}), with confidence fewer than half. {spent}. `leastnoise check` shows the data holder why; mend "
+            f"The guard stopped this release: of about {rows} about {max(used, 0):,} are used "
+            "(each with a standard "
+            f"error of about {std:,.0f}), with confidence fewer than half. {spent}. `leastnoise "
+            "check` shows the data holder why; mend "
             f"the spec, {again}."
         )
-    facts = {"share": str(share), "charge": charge, "number": number, "used": used, "kept": kept, "noise_std": std}
+    facts = {
+        "share": str(share),
+        "charge": charge,
+        "number": number,
+        "used": used,
+        "kept": kept,
+        "noise_std": std,
+    }
     return {**facts, **({"cut": cut[0], "cut_std": of_cut[0]} if cut else {})}

@@ -1,6 +1,7 @@
 """Which ledger pays: found, or made, and refused if it is an older copy, a second one, or of other data.
 
-Trusted: `Series.paid` charges whatever ledger it is given. Everything else of the session may be wrong without spending twice.
+Trusted: `Series.paid` charges whatever ledger it is given. Everything else of the session may be
+    wrong without spending twice.
 """
 
 import json
@@ -17,7 +18,9 @@ from leastnoise._kernel import Ledger
 from leastnoise._session._ledger_words import check_makeable, older_copy, other_data, second_ledger
 
 
-def ledger_for(ledger: object, source: Any, dataset: str | None, folders: list[Path], *, share: str = "") -> Ledger | None:
+def ledger_for(
+    ledger: object, source: Any, dataset: str | None, folders: list[Path], *, share: str = ""
+) -> Ledger | None:
     """The ledger that pays, if it is there.
 
     Args:
@@ -32,7 +35,8 @@ def ledger_for(ledger: object, source: Any, dataset: str | None, folders: list[P
 
     Raises:
         InputError: it is no ledger, or belongs to other data.
-        LedgerError: it cannot be used, is older than a release that it paid, or would be a second one of the data.
+        LedgerError: it cannot be used, is older than a release that it paid, or would be a second
+            one of the data.
 
     >>> folder = tempfile.TemporaryDirectory()
     >>> file, rows = Path(folder.name, "people.ledger"), Path(folder.name, "people.csv")
@@ -44,7 +48,10 @@ def ledger_for(ledger: object, source: Any, dataset: str | None, folders: list[P
     >>> folder.cleanup()
     """
     if ledger is None:
-        raise InputError("A release must have a ledger, which records what it costs; pass for example ledger='people.ledger'.")
+        raise InputError(
+            "A release must have a ledger, which records what it costs; pass for example "
+            "ledger='people.ledger'."
+        )
     if isinstance(ledger, Ledger):
         check_known(ledger.path, ledger, folders)
         return ledger
@@ -56,7 +63,10 @@ def ledger_for(ledger: object, source: Any, dataset: str | None, folders: list[P
     name = dataset or _adapters.dataset_name(source)
     if book is None:
         first, *joined = _adapters.protected_tables(source)
-        for table, known in [(first, name), *((second, _adapters.dataset_name(second)) for second in joined)]:
+        for table, known in [
+            (first, name),
+            *((second, _adapters.dataset_name(second)) for second in joined),
+        ]:
             check_only(file, known, [*folders, *_folder(_adapters.location(table))])
     elif name not in (None, book.dataset):
         raise InputError(other_data(book.path, book.dataset, name))
@@ -69,7 +79,8 @@ def ledger_made(file: object, dataset: str, privacy: Privacy) -> Ledger:
     Args:
         file: where.
         dataset: the name of the data set.
-        privacy: what it may spend in all, the neighbours and the unit. A bound on a unit's rows in cells is of one table, and left out.
+        privacy: what it may spend in all, the neighbours and the unit. A bound on a unit's rows in
+            cells is of one table, and left out.
 
     >>> folder = tempfile.TemporaryDirectory()
     >>> made = ledger_made(Path(folder.name, "people.ledger"), "people", ln.Privacy(ln.PureDP(1)))
@@ -80,7 +91,11 @@ def ledger_made(file: object, dataset: str, privacy: Privacy) -> Ledger:
     path = Path(str(file))
     if path.exists():
         return Ledger.open(path)
-    return Ledger.create(path, dataset, Privacy(privacy.budget, privacy.neighbours, privacy.unit_column, privacy.max_rows))
+    return Ledger.create(
+        path,
+        dataset,
+        Privacy(privacy.budget, privacy.neighbours, privacy.unit_column, privacy.max_rows),
+    )
 
 
 def _opened(ledger: Path, share: str) -> Ledger | None:
@@ -97,13 +112,21 @@ def _folder(location: Any) -> list[Path]:
     return [_adapters.ledger_beside(path).parent] if isinstance(path, str) else []
 
 
-def unknown_releases(ledger: Path, book: Ledger | None, folders: Iterable[Path] = ()) -> tuple[Path, ...]:
+def unknown_releases(
+    ledger: Path, book: Ledger | None, folders: Iterable[Path] = ()
+) -> tuple[Path, ...]:
     """Look for releases that were paid from this ledger, and that it does not know: then it is an older copy, or a new one of that name."""
     entries = book.entries() if book is not None else ()
     known = {entry.id for entry in entries}
-    parents = {ledger.parent, *folders} | {Path(entry.output).parent for entry in entries if entry.output.startswith("/")}
+    parents = {ledger.parent, *folders} | {
+        Path(entry.output).parent for entry in entries if entry.output.startswith("/")
+    }
     key, value = ("ledger", ledger.name) if book is None else ("ledger_id", book.id)
-    return tuple(release for release, receipt in _paid_releases(parents) if receipt.get(key) == value and receipt.get("id") not in known)
+    return tuple(
+        release
+        for release, receipt in _paid_releases(parents)
+        if receipt.get(key) == value and receipt.get("id") not in known
+    )
 
 
 def _paid_releases(folders: Iterable[Path]) -> Iterator[tuple[Path, dict[str, object]]]:
@@ -130,15 +153,24 @@ def other_ledgers(ledger: Path, dataset: str, folders: Iterable[Path] = ()) -> t
     for folder in searched:
         for file in sorted(folder.glob("*.ledger")):
             with suppress(LeastNoiseError, OSError):
-                if not (ledger.exists() and file.samefile(ledger)) and Ledger.open(file, timeout=1).dataset == dataset:
+                if (
+                    not (ledger.exists() and file.samefile(ledger))
+                    and Ledger.open(file, timeout=1).dataset == dataset
+                ):
                     others.append(file)
-    return tuple(others) or tuple(release for release, receipt in _paid_releases(searched) if dataset in _datasets(receipt))
+    return tuple(others) or tuple(
+        release for release, receipt in _paid_releases(searched) if dataset in _datasets(receipt)
+    )
 
 
 def _datasets(receipt: Mapping[str, Any]) -> set[Any]:
     """The data sets that a release was made of: its ledger's, and a second table that is not public."""
     joined = receipt.get("joined")
-    second = {joined.get("table")} if isinstance(joined, dict) and joined.get("public") is False else set()
+    second = (
+        {joined.get("table")}
+        if isinstance(joined, dict) and joined.get("public") is False
+        else set()
+    )
     return {receipt.get("dataset"), *second}
 
 

@@ -1,7 +1,7 @@
 """Checks before a payment, of data, budget, memory and time; and after it its state, which is read from the ledger and never assumed.
 
-Every payment of this process is made under a run of its own. The run is noted before anything is paid, so that the ledger can be asked
-what became of it.
+Every payment of this process is made under a run of its own. The run is noted before anything is
+paid, so that the ledger can be asked what became of it.
 """
 
 import glob
@@ -60,14 +60,23 @@ def account(ledger: Path, run: str) -> Account:
             mine = book.entries()[number - 1]
         whole = mine.state == "sealed" or is_published(mine)
     except (LeastNoiseError, OSError):
-        return Account("unknown", f"Whether something was paid cannot be told now; see `leastnoise ledger show {ledger}`.")
+        return Account(
+            "unknown",
+            "Whether something was paid cannot be told now; see `leastnoise ledger show "
+            f"{ledger}`.",
+        )
     if mine.output == GUARD:
         return Account("guard", f"Its guard was paid ({mine.charge}).")
     paid = f"The release was paid ({mine.charge})"
     if whole:
-        return Account("whole", f"{paid} and is whole{'' if mine.output == IN_MEMORY else f' in {mine.output}'}.")
+        return Account(
+            "whole",
+            f"{paid} and is whole{'' if mine.output == IN_MEMORY else f' in {mine.output}'}.",
+        )
     if whole is None:
-        return Account("unknown", f"{paid}; whether it is whole in {mine.output} cannot be told now.")
+        return Account(
+            "unknown", f"{paid}; whether it is whole in {mine.output} cannot be told now."
+        )
     series = False
     with suppress(LeastNoiseError, OSError):
         series = mine.resumable and is_series_plan(book.pending(mine).plan)
@@ -75,8 +84,13 @@ def account(ledger: Path, run: str) -> Account:
         said = f"`leastnoise ledger show {ledger}` says which periods of it are drawn and published"
         return Account("resumable", f"{paid}, and nothing of it is paid again: {said}.")
     if mine.resumable:
-        return Account("resumable", f"{paid} and can be finished without paying again: `leastnoise resume {ledger}`.")
-    return Account("absent", f"{paid} and is absent: its noise may have been drawn, so the budget stays spent.")
+        return Account(
+            "resumable",
+            f"{paid} and can be finished without paying again: `leastnoise resume {ledger}`.",
+        )
+    return Account(
+        "absent", f"{paid} and is absent: its noise may have been drawn, so the budget stays spent."
+    )
 
 
 @contextmanager
@@ -116,7 +130,8 @@ def warn_of_unfinished(book: Ledger) -> None:
     for entry in book.entries():
         if entry.resumable and not book.is_running(entry):
             warnings.warn(
-                f"Release {entry.number} of {entry.reserved_on} ({entry.charge}; {entry.output}) was stopped before it was published: "
+                f"Release {entry.number} of {entry.reserved_on} ({entry.charge}; {entry.output}) "
+                "was stopped before it was published: "
                 f"leastnoise.resume({str(book.path)!r}) finishes it without paying again.",
                 stacklevel=6,  # of who called the public function, through its decorators
             )
@@ -125,7 +140,8 @@ def warn_of_unfinished(book: Ledger) -> None:
 def is_published(entry: Entry) -> bool | None:
     """Return whether a release is in its directory, and None if that cannot be told.
 
-    A directory appears in one step, so a manifest with the entry's receipt means that the release is whole.
+    A directory appears in one step, so a manifest with the entry's receipt means that the release
+    is whole.
     """
     if entry.output in {GUARD, IN_MEMORY}:
         return False
@@ -149,7 +165,9 @@ def check_before(ledger: Path | None, what: Spec, folder: Path) -> None:
     """Refuse, before anything is planned, data that cannot be read, files that cannot be written, and a budget that cannot be paid."""
     check_writable(what)
     data = None if what.source is None else what.data(what.source)
-    _adapters.check_source(data, what.domain, *asked_about(what), smallest(what.privacy).unit_column)
+    _adapters.check_source(
+        data, what.domain, *asked_about(what), smallest(what.privacy).unit_column
+    )
     if ledger is None:
         return
     book = ledger_for(ledger, data, what.dataset, [folder], share=what.share)
@@ -157,8 +175,14 @@ def check_before(ledger: Path | None, what: Spec, folder: Path) -> None:
         asked = smallest(what.unpaid_privacy)
         budget = asked.budget
         least: Cost = SeriesCost(budget)
-        if isinstance(budget, ApproxDP):  # Laplace noise leaves its delta; only a plan tells how much of a rho is spent
-            least = PureCost(budget.epsilon if isinstance(book.privacy.budget, ApproxDP) else min(budget.epsilon, SMALL))
+        if isinstance(
+            budget, ApproxDP
+        ):  # Laplace noise leaves its delta; only a plan tells how much of a rho is spent
+            least = PureCost(
+                budget.epsilon
+                if isinstance(book.privacy.budget, ApproxDP)
+                else min(budget.epsilon, SMALL)
+            )
         book.check(least, asked)
 
 
@@ -168,17 +192,26 @@ def check_writable(what: Spec) -> None:
     check_formats(what.options.formats, written(what.workload.products) if known else ())
 
 
-def check_affordable(book: Ledger, plan: Plan | CategoryPlan, share: Fraction | None = None) -> None:
+def check_affordable(
+    book: Ledger, plan: Plan | CategoryPlan, share: Fraction | None = None
+) -> None:
     """Refuse, before the data are read, a plan and a guard of this share of the whole that the ledger would refuse to pay."""
     whole = with_guard(plan.privacy, share)
-    cost: Cost = plan.cost() if isinstance(plan, Plan) and share is None else SeriesCost(whole.budget)
+    cost: Cost = (
+        plan.cost() if isinstance(plan, Plan) and share is None else SeriesCost(whole.budget)
+    )
     book.check(cost, whole)
 
 
 def paid_before(book: Ledger, digest: str, output: str) -> Entry | None:
     """Return the entry of this plan and output that was paid and stopped before it was published; None if there is none."""
     for entry in book.entries():
-        if entry.resumable and entry.output == output and entry.plan_digest == digest and not book.is_running(entry):
+        if (
+            entry.resumable
+            and entry.output == output
+            and entry.plan_digest == digest
+            and not book.is_running(entry)
+        ):
             return entry
     return None
 
@@ -188,9 +221,11 @@ def check_searched(searches: Sequence[Mapping[str, Any]], dataset: str) -> None:
     for search in searches:
         if search["dataset"] != dataset:
             raise InputError(
-                f"The categories of {search['attribute']!r} were found in the data set {search['dataset']!r}; "
+                f"The categories of {search['attribute']!r} were found in the data set "
+                f"{search['dataset']!r}; "
                 f"got a release of {dataset!r}. Give "
-                "them as a public list, with categories = { file = ... } and without the search, or say which data set this is."
+                "them as a public list, with categories = { file = ... } and without the search, "
+                "or say which data set this is."
             )
 
 
@@ -209,12 +244,15 @@ def check_join(source: Any, paid_for: Mapping[str, Any]) -> None:
         kept["table"] = said["table"]
     if said != kept:
         raise InputError(
-            "A release is finished with what it was paid for: the same second table, joined on the same columns, and public or not as it "
-            "was then. Give source=leastnoise.Joined(...) as for the release, or no second table if there was none."
+            "A release is finished with what it was paid for: the same second table, joined on "
+            "the same columns, and public or not as it "
+            "was then. Give source=leastnoise.Joined(...) as for the release, or no second table "
+            "if there was none."
         )
 
 
-# Bytes, measured on the largest tables of each kind (identities, prefixes and all ranges of 10^6 answers) and rounded up.
+# Bytes, measured on the largest tables of each kind (identities, prefixes and all ranges of 10^6
+# answers) and rounded up.
 _A_CELL = 64  # of counts, noise and noisy answers, for a cell of the largest table that is measured
 _KEPT = 16  # for every noisy answer, until the release is done
 _AN_ANSWER = 100  # for an answer of the largest table
@@ -232,12 +270,28 @@ def csv_blocks(source: Any) -> int:
 def csv_sizes(source: Any) -> list[int]:
     """Return the sizes in bytes of the CSV files of a source, or of the first of two joined tables; [] for another source."""
     source_location = _adapters.location(source)
-    source_location = source_location["joined"][0] if isinstance(source_location, dict) and "joined" in source_location else source_location
+    source_location = (
+        source_location["joined"][0]
+        if isinstance(source_location, dict) and "joined" in source_location
+        else source_location
+    )
     if source_location is None:
         return []
-    path = Path(str(source_location["path"] if isinstance(source_location, dict) else source_location))
-    files = path.rglob("*") if path.is_dir() else [path] if path.is_file() else map(Path, glob.glob(str(path), recursive=True))  # noqa: PTH207
-    return [file.stat().st_size for file in files if file.name.lower().endswith(_ENDINGS) and file.is_file()]
+    path = Path(
+        str(source_location["path"] if isinstance(source_location, dict) else source_location)
+    )
+    files = (
+        path.rglob("*")
+        if path.is_dir()
+        else [path]
+        if path.is_file()
+        else map(Path, glob.glob(str(path), recursive=True))  # noqa: PTH207
+    )  # noqa: PTH207, RUF100
+    return [
+        file.stat().st_size
+        for file in files
+        if file.name.lower().endswith(_ENDINGS) and file.is_file()
+    ]
 
 
 def reading_seconds(source: Any) -> float:
@@ -248,8 +302,19 @@ def reading_seconds(source: Any) -> float:
 def resuming_seconds(book: Ledger, number: int) -> float:
     """Return about how many CPU seconds it takes to finish a release that was measured; 0 where that is not known."""
     try:
-        plans = [book.pending(entry).plan for entry in book.entries() if entry.number == number and entry.resumable]
-        return sum((finishing_seconds(Plan.from_json(plan), Options()) for plan in plans if not is_category_plan(plan)), 0.0)
+        plans = [
+            book.pending(entry).plan
+            for entry in book.entries()
+            if entry.number == number and entry.resumable
+        ]
+        return sum(
+            (
+                finishing_seconds(Plan.from_json(plan), Options())
+                for plan in plans
+                if not is_category_plan(plan)
+            ),
+            0.0,
+        )
     except LeastNoiseError:  # what is wrong is said by whoever finishes it
         return 0.0
 
@@ -258,11 +323,20 @@ def release_memory(plan: Plan, *, in_files: bool) -> int:
     """Return about how many bytes a release takes beside the program itself and its rows."""
     asked, measurements = plan.workload.products, plan.measurements
     each = written(asked)
-    answers, labels = max(product.rows for product in each), max(sum(operator.rows for operator in product.operators) for product in each)
+    answers, labels = (
+        max(product.rows for product in each),
+        max(sum(operator.rows for operator in product.operators) for product in each),
+    )
     if measurements is None:
-        tables = [(product.rows, math.prod(plan.domain.kind(name).size for name in product.attributes)) for product in asked]
+        tables = [
+            (product.rows, math.prod(plan.domain.kind(name).size for name in product.attributes))
+            for product in asked
+        ]
     else:
-        tables = [(block.rows, math.prod(factor.operator.size for factor in block.factors)) for block in measurements.blocks]
+        tables = [
+            (block.rows, math.prod(factor.operator.size for factor in block.factors))
+            for block in measurements.blocks
+        ]
     measured = _A_CELL * max(map(max, tables)) + _KEPT * sum(rows for rows, _ in tables)
     return measured + _AN_ANSWER * answers + (_A_LABEL * labels if in_files else 0)
 

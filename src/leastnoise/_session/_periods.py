@@ -20,10 +20,25 @@ from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import Plan, guard_share, with_guard
 from leastnoise._planning import period_errors, series_of, up_to
 from leastnoise._release import check_target, draft, write_series_page
-from leastnoise._session._finish import Asked, RowProgress, publish, read_table, receipt_facts, room_for
+from leastnoise._session._finish import (
+    Asked,
+    RowProgress,
+    publish,
+    read_table,
+    receipt_facts,
+    room_for,
+)
 from leastnoise._session._guard import guarded
 from leastnoise._session._ledgers import ledger_for, ledger_made
-from leastnoise._session._payments import check_affordable, check_join, check_writable, is_series_plan, paying, receipt_of, settle
+from leastnoise._session._payments import (
+    check_affordable,
+    check_join,
+    check_writable,
+    is_series_plan,
+    paying,
+    receipt_of,
+    settle,
+)
 from leastnoise._spec import Spec, other_parts
 from leastnoise._threads import one_thread
 
@@ -63,8 +78,13 @@ def period_state(book: Ledger, entry: Entry) -> PeriodState | None:
     plan = Plan.from_json(pending.plan)
     dates, along = _dates(plan)
     labels, drawn = tuple(map(str, dates.labels)), len(pending.steps)
-    target, asked = Path(entry.output), (product.operators[product.attributes.index(along)] for product in plan.workload)
-    first = min(int(last_cells(operator).min()) for operator in asked)  # what ends earlier is no release
+    target, asked = (
+        Path(entry.output),
+        (product.operators[product.attributes.index(along)] for product in plan.workload),
+    )
+    first = min(
+        int(last_cells(operator).min()) for operator in asked
+    )  # what ends earlier is no release
     missing = tuple(label for label in labels[first:drawn] if not (target / label).exists())
     return PeriodState(labels, drawn, dates.over(_today()), missing)
 
@@ -80,7 +100,9 @@ def is_unfinished(book: Ledger, entry: Entry) -> bool:
 def _dates(plan: Plan) -> tuple[Dates, str]:
     series = series_of(plan)
     if series is None:
-        raise LedgerError("What the ledger holds of this series is unreadable. Restore the ledger from a copy.")
+        raise LedgerError(
+            "What the ledger holds of this series is unreadable. Restore the ledger from a copy."
+        )
     return series.dates(plan.domain), series.along
 
 
@@ -111,30 +133,48 @@ def release_due(
         settle(book)
     entry = None if book is None else _entry_of(book, target)
     if entry is not None and book is not None and entry.state == "sealed":
-        private_file(book, entry).unlink(missing_ok=True)  # of a run that was stopped between the two
+        private_file(book, entry).unlink(
+            missing_ok=True
+        )  # of a run that was stopped between the two
         return PublishedPeriods(entry, False, (), None)
-    share = guard_share(what.options.guard) if entry is None else None  # a guard is paid once, before the first period
+    share = (
+        guard_share(what.options.guard) if entry is None else None
+    )  # a guard is paid once, before the first period
     if entry is None or book is None:
         check_target(target)
         made, drawn = plan(), 0
         mechanism_of(made).ready(made)
         if book is not None:
             check_affordable(book, made, share)
-        kept = Asked(what.options, _adapters.location(source), joined=_adapters.join_facts(source), library=library_of(type(source)))
+        kept = Asked(
+            what.options,
+            _adapters.location(source),
+            joined=_adapters.join_facts(source),
+            library=library_of(type(source)),
+        )
     else:
         made, drawn, kept = _begun(book, entry, what)
     _check_not_older(target, [*map(str, what.series.dates(what.domain).labels)][drawn:])
     check_join(source, kept.joined)
     table = read_table(made, source, progress, usage=share is not None) if due > drawn else None
     if book is None:
-        book = ledger_made(ledger, dataset or _adapters.dataset_name(source) or "data", with_guard(made.privacy, share))
+        book = ledger_made(
+            ledger,
+            dataset or _adapters.dataset_name(source) or "data",
+            with_guard(made.privacy, share),
+        )
     if share is not None:
         kept = replace(kept, guard=guarded(book, table, made.privacy, share))
     with paying(book, room_for(made)) as process:
         if entry is None:
             described = f"series of {len(what.series.dates(what.domain).labels)} periods along {what.series.along}, "
             described += several(len(made.workload.products), "table")
-            facts = {"output": str(target), "description": described, "options": kept.to_json(), "run": process}
+            facts = {
+                "output": str(target),
+                "description": described,
+                "options": kept.to_json(),
+                "run": process,
+            }
             receipt = receipt_of(Series.paid(terms_of(made), None, book, **facts))
         else:
             receipt = book.take_over(entry, process)
@@ -151,8 +191,10 @@ def _begun(book: Ledger, entry: Entry, what: Spec) -> tuple[Plan, int, Asked]:
     plan = Plan.from_json(pending.plan)
     if other := other_parts(plan, what):
         raise InputError(
-            f"The directory {entry.output} belongs to a series of another spec (its {', '.join(other)} differ), release {entry.number} "
-            f"in the ledger {book.path}. Go on with that spec, or choose another directory for this one, which is then paid."
+            f"The directory {entry.output} belongs to a series of another spec (its "
+            f"{', '.join(other)} differ), release {entry.number} "
+            f"in the ledger {book.path}. Go on with that spec, or choose another directory for "
+            "this one, which is then paid."
         )
     return plan, len(pending.steps), replace(Asked.from_json(pending.options), options=what.options)
 
@@ -161,8 +203,10 @@ def _check_not_older(target: Path, undrawn: Sequence[str]) -> None:
     """Refuse a ledger that was put back from a copy: a release of a period that it has not drawn would get a second value."""
     if beyond := [label for label in undrawn if (target / label).exists()]:
         raise LedgerError(
-            f"The directory {target} has a release of {beyond[0]}, which the ledger has not drawn: ledger and private file are an older "
-            "copy, or the directory is of another series. Put back the newest ledger and private file, or choose another directory for a "
+            f"The directory {target} has a release of {beyond[0]}, which the ledger has not "
+            "drawn: ledger and private file are an older "
+            "copy, or the directory is of another series. Put back the newest ledger and private "
+            "file, or choose another directory for a "
             "new series. Nothing was drawn."
         )
 
@@ -171,11 +215,17 @@ def _due(dates: Dates, through: str | None) -> int:
     over, labels = dates.over(_today()), [*map(str, dates.labels)]
     if through is None:
         if not over:
-            raise InputError(f"No period is over yet; the first, {labels[0]}, ends on {dates.last_day(1)} (UTC). Nothing was spent.")
+            raise InputError(
+                f"No period is over yet; the first, {labels[0]}, ends on {dates.last_day(1)} "
+                "(UTC). Nothing was spent."
+            )
         return over
     wanted = labels.index(one_of("--through", through, labels)) + 1
     if wanted > over:
-        raise InputError(f"The period {through} is not over; it ends on {dates.last_day(wanted)} (UTC). Nothing was spent.")
+        raise InputError(
+            f"The period {through} is not over; it ends on {dates.last_day(wanted)} (UTC). "
+            "Nothing was spent."
+        )
     return wanted
 
 
@@ -184,14 +234,22 @@ def _entry_of(book: Ledger, target: Path) -> Entry | None:
     for entry in book.entries():
         if entry.kind == "release" and entry.output == str(target) and entry.state != "absent":
             if book.is_running(entry):
-                raise LedgerError(f"Release {entry.number} in the ledger {book.path} is being made by another process. Wait for it.")
+                raise LedgerError(
+                    f"Release {entry.number} in the ledger {book.path} is being made by another "
+                    "process. Wait for it."
+                )
             if entry.state == "sealed" or period_state(book, entry) is not None:
                 return entry
     return None
 
 
 def _publish(
-    plan: Plan, values: Sequence[tuple[SignedArray, ...]], book: Ledger, asked: Asked, receipt: Receipt, target: Path
+    plan: Plan,
+    values: Sequence[tuple[SignedArray, ...]],
+    book: Ledger,
+    asked: Asked,
+    receipt: Receipt,
+    target: Path,
 ) -> tuple[Path, ...]:
     """Write the missing releases of the periods that were drawn and the page of all, and seal a series whose last period was drawn."""
     dates, _ = _dates(plan)
@@ -211,7 +269,9 @@ def _publish(
     return tuple(written)
 
 
-def outcome_up_to(plan: Plan, part: Plan, values: Sequence[tuple[SignedArray, ...]], receipt: str) -> Outcome:
+def outcome_up_to(
+    plan: Plan, part: Plan, values: Sequence[tuple[SignedArray, ...]], receipt: str
+) -> Outcome:
     """Return the noisy answers of all periods so far as one observation of ``part``, the plan up to the last of them."""
     observed, along = [], _dates(plan)[1]
     for index, block in enumerate(plan.measured().blocks):
@@ -221,7 +281,9 @@ def outcome_up_to(plan: Plan, part: Plan, values: Sequence[tuple[SignedArray, ..
             rows = due(block, along, period)
             whole[rows], known[rows] = drawn[index], True
         observed.append(narrow(whole[known]))
-    return Outcome(part, Observation(part.measured(), tuple(observed), receipt, private=bool(receipt)))
+    return Outcome(
+        part, Observation(part.measured(), tuple(observed), receipt, private=bool(receipt))
+    )
 
 
 def finish_series(book: Ledger, entry: Entry) -> tuple[Path, ...]:

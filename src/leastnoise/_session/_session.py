@@ -15,7 +15,15 @@ from leastnoise._kernel import Entry, Ledger, SeededEntropy, Series, UnpaidSerie
 from leastnoise._plan import CategoryPlan, Plan, guard_share, with_guard
 from leastnoise._planning import expected_seconds, series_of
 from leastnoise._progress import rows_shown
-from leastnoise._release import FoundCategories, Options, Release, check_options, check_target, draft, finishing_seconds
+from leastnoise._release import (
+    FoundCategories,
+    Options,
+    Release,
+    check_options,
+    check_target,
+    draft,
+    finishing_seconds,
+)
 from leastnoise._session._finish import (
     Asked,
     Finished,
@@ -68,10 +76,11 @@ def find_categories(
         source: as for `leastnoise.release`.
         ledger: the ledger of the data set, or its file. Needed without a ``seed``.
         out: a directory to write, which must not exist yet; None to write nothing.
-        whole: what the data set may spend in all, for a ledger that is made now: this search and the releases after it. Without it the
-            ledger must be there.
+        whole: what the data set may spend in all, for a ledger that is made now: this search and
+            the releases after it. Without it the ledger must be there.
         dataset: the data set's name in the ledger; None for the source's file name.
-        seed: draw reproducible noise that protects nobody, for tests and experiments; nothing is paid.
+        seed: draw reproducible noise that protects nobody, for tests and experiments; nothing is
+            paid.
         progress: called with the rows read so far and their number if it is known.
 
     Returns:
@@ -81,13 +90,16 @@ def find_categories(
         InputError: something of the above cannot be used; nothing was spent.
         BudgetError: the ledger has too little left; nothing was spent.
         LedgerError: the ledger cannot be used; nothing was spent.
-        PaidError: something failed after payment; the message says whether ``resume`` finishes the search.
+        PaidError: something failed after payment; the message says whether ``resume`` finishes the
+            search.
 
-    Guarantees: the categories and their noisy numbers of units satisfy the plan's budget for its unit and neighbours, however many of its
-        ``max_rows`` categories a unit has alone. The charge is on the ledger's disk before any noise is drawn. Killed at any instant,
-        the search is paid and absent, paid and resumable, or paid and whole.
+    Guarantees: the categories and their noisy numbers of units satisfy the plan's budget for its
+        unit and neighbours, however many of its ``max_rows`` categories a unit has alone. The
+        charge is on the ledger's disk before any noise is drawn. Killed at any instant, the search
+        is paid and absent, paid and resumable, or paid and whole.
 
-    Edge cases: that nothing is found is a result too, and paid. A search of this plan for this directory that was paid and stopped is
+    Edge cases: that nothing is found is a result too, and paid. A search of this plan for this
+    directory that was paid and stopped is
         finished; nothing is paid again.
 
     >>> plan = ln.plan_categories("agent", ln.Unknown(9), ln.ApproxDP(1, "1e-9"))
@@ -99,9 +111,20 @@ def find_categories(
     target, work, options = None if out is None else check_target(out), work_of(plan), Options()
     categories: FoundCategories
     if seed is not None:
-        categories = _simulated(work, source, _seeded(seed, ledger, "search"), options, target, progress)
+        categories = _simulated(
+            work, source, _seeded(seed, ledger, "search"), options, target, progress
+        )
     else:
-        categories = _paid(work, source, ledger, target, options=options, whole=whole, dataset=dataset, progress=progress)
+        categories = _paid(
+            work,
+            source,
+            ledger,
+            target,
+            options=options,
+            whole=whole,
+            dataset=dataset,
+            progress=progress,
+        )
     return categories
 
 
@@ -116,7 +139,10 @@ def spec_seconds(what: Spec) -> float:
 
 
 @one_thread()
-@rows_shown("measuring, estimating and writing", lambda plan, source, *_, **given: _expected(plan, source, **given))
+@rows_shown(
+    "measuring, estimating and writing",
+    lambda plan, source, *_, **given: _expected(plan, source, **given),
+)
 def release(
     plan: Plan,
     source: Any,
@@ -132,16 +158,19 @@ def release(
 
     Args:
         plan: what to do, from ``plan``.
-        source: .csv, .csv.gz or .parquet files (a path, folder or pattern); a pandas, Polars, PyArrow, DuckDB or Spark table; or a
-            DatabaseTable; or two of these, Joined.
-        ledger: the ledger of the data set, or its file; made with the plan's budget if the file does not exist. Needed without a ``seed``.
+        source: .csv, .csv.gz or .parquet files (a path, folder or pattern); a pandas, Polars,
+            PyArrow, DuckDB or Spark table; or a DatabaseTable; or two of these, Joined.
+        ledger: the ledger of the data set, or its file; made with the plan's budget if the file
+            does not exist. Needed without a ``seed``.
         out: a directory to write, which must not exist yet; None to write nothing.
-        options: the level of the intervals, answers beside the unbiased ones, what is written and how, and the guard: see `Options`.
+        options: the level of the intervals, answers beside the unbiased ones, what is written and
+            how, and the guard: see `Options`.
         dataset: the data set's name in the ledger; None for the source's file name.
-        seed: draw reproducible noise that protects nobody, for tests and experiments; nothing is paid, and the release says so. Which rows
-            of a unit are used beyond ``max_rows`` is drawn anew.
-        progress: called with the rows read so far and their number if it is known. Without it, a notebook shows
-            below its cell what takes over a second.
+        seed: draw reproducible noise that protects nobody, for tests and experiments; nothing is
+            paid, and the release says so. Which rows of a unit are used beyond ``max_rows`` is
+            drawn anew.
+        progress: called with the rows read so far and their number if it is known. Without it, a
+            notebook shows below its cell what takes over a second.
 
     Returns:
         The release; its ``answers`` are a data frame.
@@ -149,14 +178,17 @@ def release(
     Raises:
         InputError: something of the above cannot be used; nothing was spent.
         BudgetError: the ledger has too little left; nothing was spent.
-        LedgerError: the ledger cannot be used, is an older copy than a release that was paid from it, or is not there and another one knows
-            the data set; nothing was spent.
-        PaidError: something failed after payment; the message says whether ``resume`` finishes the release.
+        LedgerError: the ledger cannot be used, is an older copy than a release that was paid from
+            it, or is not there and another one knows the data set; nothing was spent.
+        PaidError: something failed after payment; the message says whether ``resume`` finishes the
+            release.
 
-    Guarantees: the plan's declared budget is on the ledger's disk before any noise is drawn, and what was drawn is there before anything is
-        computed from it. Killed at any instant, the release is paid and absent, paid and resumable, or paid and whole.
+    Guarantees: the plan's declared budget is on the ledger's disk before any noise is drawn, and
+        what was drawn is there before anything is computed from it. Killed at any instant, the
+        release is paid and absent, paid and resumable, or paid and whole.
 
-    Edge cases: a release of this plan for this directory that was paid and stopped is finished, with the measurement that it has; nothing
+    Edge cases: a release of this plan for this directory that was paid and stopped is finished,
+    with the measurement that it has; nothing
         is paid again. Without ``out``, a warning names each earlier release that can be finished.
 
     >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
@@ -167,7 +199,10 @@ def release(
     if not isinstance(plan, Plan):
         raise refuse("plan", type(plan).__name__, "a plan, from leastnoise.plan or Plan.from_json")
     if series_of(plan) is not None:
-        raise InputError("This plan is of a series, which is published period by period: `release_series` does it.")
+        raise InputError(
+            "This plan is of a series, which is published period by period: `release_series` does "
+            "it."
+        )
     work = work_of(plan)
     options = Options() if options is None else options
     if not isinstance(options, Options):
@@ -180,17 +215,36 @@ def release(
         made = _simulated(work, source, _seeded(seed, ledger, "release"), options, target, progress)
     else:
         whole = with_guard(plan.privacy, guard_share(options.guard))
-        made = _paid(work, source, ledger, target, options=options, whole=whole, dataset=dataset, progress=progress)
+        made = _paid(
+            work,
+            source,
+            ledger,
+            target,
+            options=options,
+            whole=whole,
+            dataset=dataset,
+            progress=progress,
+        )
     return made
 
 
 def _seeded(seed: int, ledger: object, kind: str) -> SeededEntropy:
     if ledger is not None:
-        raise InputError(f"A seeded {kind} pays nothing, because its noise protects nobody; leave out the ledger or the seed.")
+        raise InputError(
+            f"A seeded {kind} pays nothing, because its noise protects nobody; leave out the "
+            "ledger or the seed."
+        )
     return SeededEntropy(seed)
 
 
-def _simulated(work: Work, source: Any, entropy: SeededEntropy, options: Options, target: Path | None, progress: RowProgress) -> Any:
+def _simulated(
+    work: Work,
+    source: Any,
+    entropy: SeededEntropy,
+    options: Options,
+    target: Path | None,
+    progress: RowProgress,
+) -> Any:
     """Make a release or search with noise that protects nobody."""
     plan, share, guard = work.plan, guard_share(options.guard), dict[str, Any]()
     with nullcontext() if target is None else draft(target) as folder:
@@ -237,7 +291,8 @@ def _paid(
         check_affordable(book, plan, share)
     elif whole is None:
         raise LedgerError(
-            f"There is no ledger at {ledger}. Make it with the budget of the search and of the releases after it: `leastnoise ledger set`, "
+            f"There is no ledger at {ledger}. Make it with the budget of the search and of the "
+            "releases after it: `leastnoise ledger set`, "
             "leastnoise.Ledger.create, or the argument whole. Nothing was spent."
         )
     name = dataset or _adapters.dataset_name(source) or "data" if book is None else book.dataset
@@ -249,10 +304,21 @@ def _paid(
         if book is None:  # another process may have made it meanwhile
             book = ledger_made(ledger, name, cast(Privacy, whole))
         guard = {} if share is None else guarded(book, table, plan.privacy, share)
-        asked = Asked(options, _adapters.location(source), guard, _adapters.join_facts(source), library_of(type(source)))
+        asked = Asked(
+            options,
+            _adapters.location(source),
+            guard,
+            _adapters.join_facts(source),
+            library_of(type(source)),
+        )
         with paying(book, work.room) as process:
-            facts = {"output": IN_MEMORY if target is None else str(target), "description": work.description}
-            series = Series.paid(work.terms, table, book, options=asked.to_json(), run=process, **facts)
+            facts = {
+                "output": IN_MEMORY if target is None else str(target),
+                "description": work.description,
+            }
+            series = Series.paid(
+                work.terms, table, book, options=asked.to_json(), run=process, **facts
+            )
             receipt = receipt_of(series)
             made = publish(plan, asked, work.draw(series), folder, receipt_facts(book, receipt))
             book.seal(receipt)
@@ -260,7 +326,12 @@ def _paid(
 
 
 def release_series(
-    what: Spec, source: Any, *, out: str | Path, ledger: str | Path | None = None, through: str | None = None
+    what: Spec,
+    source: Any,
+    *,
+    out: str | Path,
+    ledger: str | Path | None = None,
+    through: str | None = None,
 ) -> tuple[Path, ...]:
     """Publish the periods of a series that are over and not published yet; the first call pays for all periods.
 
@@ -269,7 +340,8 @@ def release_series(
         source: the data, as for `release`; those of the spec are ``what.data(what.source)``.
         out: the directory of the series; each period has one of its own in it.
         ledger: the file of the ledger, made if it does not exist; None for that of the spec.
-        through: the last period to publish, such as ``"2026-03"``; None for the last one that is over (UTC).
+        through: the last period to publish, such as ``"2026-03"``; None for the last one that is
+            over (UTC).
 
     Returns:
         The directories that were written, for `read_release`; none if nothing is due.
@@ -279,7 +351,8 @@ def release_series(
         BudgetError: the ledger has too little left; nothing was spent.
         LedgerError: the ledger or the private file beside it cannot be used.
 
-    Guarantees: as `release`; whatever stops it, the same call again publishes each period once, and pays nothing again.
+    Guarantees: as `release`; whatever stops it, the same call again publishes each period once, and
+        pays nothing again.
 
     >>> ln.release_series("visits.toml", "visits.csv", out="monthly")
     Traceback (most recent call last):
@@ -289,68 +362,109 @@ def release_series(
         raise refuse("what", type(what).__name__, "a spec, from leastnoise.read_spec")
     paying = ledger or what.ledger
     if paying is None:
-        raise InputError("A series must have a ledger: give its file, or name it in [ledger] of the spec.")
-    return release_due(what, source, Path(out), Path(paying), lambda: planned_spec(what), through=through).releases
+        raise InputError(
+            "A series must have a ledger: give its file, or name it in [ledger] of the spec."
+        )
+    return release_due(
+        what, source, Path(out), Path(paying), lambda: planned_spec(what), through=through
+    ).releases
 
 
-def _expected(plan: Any, source: Any, *, options: Any = None, out: Any = None, **_: Any) -> tuple[int, float]:
+def _expected(
+    plan: Any, source: Any, *, options: Any = None, out: Any = None, **_: Any
+) -> tuple[int, float]:
     """Return for a notebook how often reading tells its progress, and the seconds after it; unusable arguments are refused later."""
     usable = isinstance(plan, Plan) and isinstance(options, (Options, type(None)))
-    return csv_blocks(source), finishing_seconds(plan, options or Options(), written=out is not None) if usable else 0.0
+    return csv_blocks(source), finishing_seconds(
+        plan, options or Options(), written=out is not None
+    ) if usable else 0.0
 
 
-def resume(ledger: Any, *, number: int | None = None, source: Any = None, out: Any = None, progress: RowProgress = None) -> list[Any]:
+def resume(
+    ledger: Any,
+    *,
+    number: int | None = None,
+    source: Any = None,
+    out: Any = None,
+    progress: RowProgress = None,
+) -> list[Any]:
     """Finish the releases of a ledger that were paid and stopped before they were published; it costs nothing.
 
     Args:
         ledger: the ledger, or its file.
         number: of the one release to finish; None for all that can be finished.
-        source: the data, if they are needed (a release was stopped between two steps) and not where they were.
+        source: the data, if they are needed (a release was stopped between two steps) and not where
+            they were.
         out: another directory than the one it was paid for; with ``number`` only.
         progress: called with the rows read so far and their number if it is known.
 
     Returns:
-        The releases, and what searches for categories found, in the order in which they were paid; empty if there is nothing to finish.
+        The releases, and what searches for categories found, in the order in which they were paid;
+        empty if there is nothing to finish.
 
     Warns:
-        UserWarning: one of several could not be finished, and why; the others are, and are returned.
+        UserWarning: one of several could not be finished, and why; the others are, and are
+            returned.
 
     Raises:
-        InputError: no such release, a directory that exists or cannot be made, or data that are needed and not there.
+        InputError: no such release, a directory that exists or cannot be made, or data that are
+            needed and not there.
         LedgerError: the ledger cannot be used.
-        PaidError: something failed again; the message says whether the release can still be finished. Of several releases, the first error
-            if none could be finished.
+        PaidError: something failed again; the message says whether the release can still be
+            finished. Of several releases, the first error if none could be finished.
 
-    Guarantees: what was drawn is drawn never again: recorded steps are taken as they are, and a step that was begun without a record makes
-        the release absent.
+    Guarantees: what was drawn is drawn never again: recorded steps are taken as they are, and a
+        step that was begun without a record makes the release absent.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     ln.resume(ln.Ledger.create(Path(folder, "people.ledger"), "people", ln.Privacy(ln.PureDP(1))))
     []
     """
-    return [finished.release for finished in finish_all(ledger, source, number=number, out=out, progress=progress)]
+    return [
+        finished.release
+        for finished in finish_all(ledger, source, number=number, out=out, progress=progress)
+    ]
 
 
 @one_thread()
 @rows_shown("finishing")
 def finish_all(
-    ledger: Any, source: Any = None, *, number: int | None = None, out: Any = None, progress: RowProgress = None
+    ledger: Any,
+    source: Any = None,
+    *,
+    number: int | None = None,
+    out: Any = None,
+    progress: RowProgress = None,
 ) -> list[Finished]:
     """Do what `resume` does, and return the entries too."""
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     settle(book)
     if out is not None and number is None:
-        raise InputError("Another directory is for one release; say which with its number, as `leastnoise ledger show` has it.")
-    chosen = [entry for entry in book.entries() if number in {None, entry.number} and is_unfinished(book, entry)]
+        raise InputError(
+            "Another directory is for one release; say which with its number, as `leastnoise "
+            "ledger show` has it."
+        )
+    chosen = [
+        entry
+        for entry in book.entries()
+        if number in {None, entry.number} and is_unfinished(book, entry)
+    ]
     if number is not None and not chosen:
         running = any(entry.number == number and entry.resumable for entry in book.entries())
-        why = "is being made by another process, as far as can be told" if running else "is not one that can be finished"
-        raise InputError(f"Release {number} in the ledger {book.path} {why}; see `leastnoise ledger show`.")
+        why = (
+            "is being made by another process, as far as can be told"
+            if running
+            else "is not one that can be finished"
+        )
+        raise InputError(
+            f"Release {number} in the ledger {book.path} {why}; see `leastnoise ledger show`."
+        )
     done, failed = [], []
     for entry in chosen:
         try:
             done.append(_finished(book, entry, source, out, progress))
-        except LeastNoiseError as error:  # the others do not depend on it, and one that is in memory alone would be lost with it
+        # the others do not depend on it, and one that is in memory alone would be lost with it
+        except LeastNoiseError as error:
             failed.append((entry, error))
     if failed and not done:
         raise failed[0][1]
@@ -364,7 +478,10 @@ def _finished(book: Ledger, entry: Entry, source: Any, out: Any, progress: RowPr
     text = book.pending(entry).plan
     if is_series_plan(text):
         if out is not None:
-            raise InputError("The releases of a series are in the directory that it was paid for; leave out the other one.")
+            raise InputError(
+                "The releases of a series are in the directory that it was paid for; leave out "
+                "the other one."
+            )
         written = finish_series(book, entry)
         return Finished(entry, read_release(written[-1]) if written else None, Path(entry.output))
     return finish_paid(book, entry, source, out=out, progress=progress)
@@ -384,17 +501,20 @@ def audit(
 
     Args:
         plan: as ``plan`` or ``plan_categories`` made it.
-        guard: the share of the whole budget that ``release`` pays a guard with, which is looked at too.
+        guard: the share of the whole budget that ``release`` pays a guard with, which is looked at
+            too.
         trials: of each of two tables; None for as many as the seconds allow.
         seconds: where no number of trials is given.
         confidence: with which all bounds together hold, below 1.
         entropy: for tests; by default the system's randomness.
 
     Returns:
-        The bounds beside the claims. A bound above its claim is, at the given confidence, a fault of the program or of the machine.
+        The bounds beside the claims. A bound above its claim is, at the given confidence, a fault
+        of the program or of the machine.
 
     Raises:
-        InputError: fewer than 200 trials, another confidence, or a guard of a search for categories, which has none.
+        InputError: fewer than 200 trials, another confidence, or a guard of a search for
+            categories, which has none.
 
     >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
     >>> found = ln.audit(made, trials=2000)
@@ -403,6 +523,11 @@ def audit(
     """
     share = guard_share(guard)
     if share is not None and isinstance(plan, CategoryPlan):
-        raise InputError("A search for categories has no guard. Leave out the guard; the release after the search may have one.")
+        raise InputError(
+            "A search for categories has no guard. Leave out the guard; the release after the "
+            "search may have one."
+        )
     measured = None if share is None else guard_measurements(plan.privacy, share)
-    return audited(plan, measured, trials=trials, seconds=seconds, confidence=confidence, entropy=entropy)
+    return audited(
+        plan, measured, trials=trials, seconds=seconds, confidence=confidence, entropy=entropy
+    )

@@ -1,7 +1,8 @@
 """The spec file as a typed value: what is read, asked, protected and published.
 
-Begin with `_spec.py`, which also has the searches for categories. `_domain.py` reads where the rows are, what columns may hold, and what
-names and types of columns suggest for a draft; `_warnings.py` warns of valid but probably mistaken settings.
+Begin with `_spec.py`, which also has the searches for categories. `_domain.py` reads where the rows
+are, what columns may hold, and what names and types of columns suggest for a draft; `_warnings.py`
+warns of valid but probably mistaken settings.
 """
 
 from leastnoise._spec._domain import SourceColumn, source_columns

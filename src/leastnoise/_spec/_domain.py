@@ -57,13 +57,16 @@ def text_of(name: str, value: object) -> str:
     return value
 
 
-def place_of(folder: Path, table: Mapping[str, Any], where: str) -> tuple[Path | None, DatabaseTable | None]:
+def place_of(
+    folder: Path, table: Mapping[str, Any], where: str
+) -> tuple[Path | None, DatabaseTable | None]:
     """Return the path of the files or the table of a database that a part of the spec names; both are None if it names nothing."""
     path = folder / text_of(f"{where} path", table["path"]) if "path" in table else None
     given = [key for key in ("table", "connection") if key in table]
     if given and (given != ["table", "connection"] or path is not None):
         raise InputError(
-            f'{where} must have path, or table and connection. A connection is "env:" and the name of an environment variable.'
+            f'{where} must have path, or table and connection. A connection is "env:" and the '
+            "name of an environment variable."
         )
     return path, DatabaseTable(table["table"], table["connection"]) if given else None
 
@@ -85,7 +88,10 @@ def joined_with(folder: Path, settings: Mapping[str, Any], first: Path | None) -
         table.setdefault("connection", settings["connection"])
     path, stored = place_of(folder, table, WHERE_JOINED)
     if (path is None and stored is None) or "on" not in table:
-        raise InputError(f'{WHERE_JOINED} must name a table and what both have, such as path = "patients.csv" and on = "patient_id".')
+        raise InputError(
+            f'{WHERE_JOINED} must name a table and what both have, such as path = "patients.csv" '
+            'and on = "patient_id".'
+        )
     layout = layout_of(table, WHERE_JOINED)
     second: Any = CSV(path, **layout) if layout and path is not None else stored or path
     join = {"second": second, **{key: table[key] for key in _JOIN if key in table}}
@@ -105,14 +111,16 @@ def within(part: str) -> Iterator[None]:
 
 UNTYPED = "unknown"  # the type of a column of a CSV file, whose kind is guessed from its name alone
 _WHOLE_NAME = re.compile(
-    r"(^|[_\-. ])(age|alter|year|jahr|anzahl|hours|days|weeks|children|rooms|persons|number|num|count)([_\-. ]|$)", flags=re.ASCII
+    r"(^|[_\-. ])(age|alter|year|jahr|anzahl|hours|days|weeks|children|rooms|persons|number|num|count)([_\-. ]|$)",
+    flags=re.ASCII,
 )
 _NUMBER_NAME = re.compile(
     r"income|salary|wage|(^|_)pay($|_)|price|amount|cost|rent|height|weight|balance|loss$|gain$|rate$|umsatz|betrag|preis|gehalt|einkommen",
     flags=re.ASCII,
 )
 _DATE_NAME = re.compile(
-    r"(^|[_\-. ])(date|day|datum|time|timestamp|zeit|born|bought|ordered|created|updated)([_\-. ]|$)|_(at|on)$|datum$", flags=re.ASCII
+    r"(^|[_\-. ])(date|day|datum|time|timestamp|zeit|born|bought|ordered|created|updated)([_\-. ]|$)|_(at|on)$|datum$",
+    flags=re.ASCII,
 )
 
 
@@ -136,10 +144,14 @@ def source_columns(columns: Iterable[tuple[str, str]]) -> tuple[SourceColumn, ..
     listed = list(columns)
     names = [name for name, _ in listed]
     readable = [name for name in names if names.count(name) == 1 and name.isprintable()]
-    naming = [name for name in readable if PERSON.search(name)] or [name for name in readable if IDENTIFIER.search(name)][:1]
+    naming = [name for name in readable if PERSON.search(name)] or [
+        name for name in readable if IDENTIFIER.search(name)
+    ][:1]
     made = []
     for name, written in listed:
-        bare = name.strip()  # tables are called by the name without blanks around it, if no other column has that
+        bare = (
+            name.strip()
+        )  # tables are called by the name without blanks around it, if no other column has that
         kind, unusable = _kind(name, written), ""
         if names.count(name) > 1:
             unusable = "several columns are called so; give them names of their own"
@@ -148,7 +160,16 @@ def source_columns(columns: Iterable[tuple[str, str]]) -> tuple[SourceColumn, ..
         elif not kind:
             unusable = f"of type {written}, which cannot be published"
         attribute = name if bare in {"", *names} else bare
-        made.append(SourceColumn(name, attribute, written != UNTYPED, "" if unusable else kind, unusable, name in naming))
+        made.append(
+            SourceColumn(
+                name,
+                attribute,
+                written != UNTYPED,
+                "" if unusable else kind,
+                unusable,
+                name in naming,
+            )
+        )
     return tuple(made)
 
 
@@ -168,12 +189,17 @@ def _kind(column: str, written: str) -> str:
         known = (("date", _DATE_NAME), ("whole", _WHOLE_NAME), ("number", _NUMBER_NAME))
         return next((kind for kind, pattern in known if pattern.search(column.lower())), "text")
     name = written.upper().split("(")[0].strip()
-    return "" if written.endswith("]") else _KIND_OF.get(name, "date" if name.startswith("TIMESTAMP") else "")
+    return (
+        ""
+        if written.endswith("]")
+        else _KIND_OF.get(name, "date" if name.startswith("TIMESTAMP") else "")
+    )
 
 
 _LAYOUT = ("delimiter", "encoding")
 _THE_DATA = (
-    "{what} must come from a public file; got the data themselves. A list taken from the data is a release that nobody paid for: use a "
+    "{what} must come from a public file; got the data themselves. A list taken from the data is "
+    "a release that nobody paid for: use a "
     "code list, or write the list from public knowledge."
 )
 _NO_CSV = "{what} names the file {path}, which cannot be read as CSV: {error}. Say its delimiter and encoding beside it."
@@ -191,55 +217,98 @@ class PublicFiles:
     def categories(self, value: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the values of a column, each once, in the order of the file."""
         table = known_keys("categories", value, ["file", "column", *_LAYOUT])
-        return tuple(dict.fromkeys(chain.from_iterable(self.columns("categories", table, "column"))))
+        return tuple(
+            dict.fromkeys(chain.from_iterable(self.columns("categories", table, "column")))
+        )
 
     def pairs(self, what: str, value: Mapping[str, Any]) -> dict[str, str]:
         """Return the map from the values of one column to those of another."""
         values: dict[str, str] = {}
-        for key, group in self.columns(what, known_keys(what, value, ["file", "key", "value", *_LAYOUT]), "key", "value"):
+        for key, group in self.columns(
+            what, known_keys(what, value, ["file", "key", "value", *_LAYOUT]), "key", "value"
+        ):
             if values.setdefault(key, group) != group:
-                raise InputError(message(_TWO_VALUES, what=what, code=key, first=values[key], second=group))
+                raise InputError(
+                    message(_TWO_VALUES, what=what, code=key, first=values[key], second=group)
+                )
         return values
 
     def counts(self, what: str, value: Mapping[str, Any], product: Product) -> list[int]:
         """Return the counts of a table in the order of its cells; the file has a column of labels for each attribute, and one of counts."""
-        table, along = known_keys(what, value, ["file", "column", *_LAYOUT]), [*zip(product.attributes, product.query_sets, strict=True)]
-        names = [f"{name}:{sets.arguments[0][0]}" if sets.kind == "level" else name for name, sets in along]
+        table, along = (
+            known_keys(what, value, ["file", "column", *_LAYOUT]),
+            [*zip(product.attributes, product.query_sets, strict=True)],
+        )
+        names = [
+            f"{name}:{sets.arguments[0][0]}" if sets.kind == "level" else name
+            for name, sets in along
+        ]
         rows = self.columns(what, {**{name: name for name in names}, **table}, *names, "column")
-        labels = [[str(label) for label in sets.labels(name, product.domain.kind(name))] for name, sets in along]
+        labels = [
+            [str(label) for label in sets.labels(name, product.domain.kind(name))]
+            for name, sets in along
+        ]
         cells = dict.fromkeys(product_of(*labels), "")
         for *cell, text in rows:
             if cells.get(tuple(cell), "-") or not text.strip().isdigit():
-                raise InputError(f"{what} must have one whole number for every cell of {product.name}; got {text!r} for {', '.join(cell)}.")
+                raise InputError(
+                    f"{what} must have one whole number for every cell of {product.name}; got "
+                    f"{text!r} for {', '.join(cell)}."
+                )
             cells[tuple(cell)] = text
         if missing := [cell for cell, text in cells.items() if not text]:
-            raise InputError(f"{what} must have a number for every cell of {product.name}; {', '.join(missing[0])} has none.")
+            raise InputError(
+                f"{what} must have a number for every cell of {product.name}; "
+                f"{', '.join(missing[0])} has none."
+            )
         return [*map(int, cells.values())]
 
     def columns(self, what: str, table: Mapping[str, Any], *wanted: str) -> list[tuple[str, ...]]:
         """Return the rows of a file, reduced to the columns that the table names under the wanted keys."""
         for key in ("file", *wanted):
             if not isinstance(table.get(key), str) or not table[key]:
-                raise refuse(message("{key} of {what}", key=key, what=what), table.get(key), "a text that is not empty")
+                raise refuse(
+                    message("{key} of {what}", key=key, what=what),
+                    table.get(key),
+                    "a text that is not empty",
+                )
         path = self.folder / table["file"]
         private = [data.path if isinstance(data, CSV) else data for data in self.private]
-        if path.resolve() in [Path(data).resolve() for data in private if isinstance(data, (str, Path))]:
+        if path.resolve() in [
+            Path(data).resolve() for data in private if isinstance(data, (str, Path))
+        ]:
             raise InputError(message(_THE_DATA, what=what))
         delimiter, encoding = table.get("delimiter", ","), table.get("encoding", "utf-8-sig")
         try:
             with path.open(encoding=encoding, newline="") as opened:
-                header, *rows = [row for row in csv.reader(opened, delimiter=delimiter) if row] or [[]]
+                header, *rows = [row for row in csv.reader(opened, delimiter=delimiter) if row] or [
+                    []
+                ]
         except FileNotFoundError:
-            raise InputError(message("{what} names the file {path}, which does not exist.", what=what, path=path)) from None
+            raise InputError(
+                message("{what} names the file {path}, which does not exist.", what=what, path=path)
+            ) from None
         except (OSError, ValueError, TypeError, LookupError, csv.Error) as error:
-            raise InputError(message(_NO_CSV, what=what, path=path, error=type(error).__name__)) from None
+            raise InputError(
+                message(_NO_CSV, what=what, path=path, error=type(error).__name__)
+            ) from None
         for key in wanted:
             if header.count(table[key]) != 1:
                 near = did_you_mean(table[key], header)
-                allowed = message("one column of {file}, which has {columns}", file=table["file"], columns=", ".join(header[:20]))
-                raise refuse(message("{key} of {what}", key=key, what=what), table[key], allowed, near)
+                allowed = message(
+                    "one column of {file}, which has {columns}",
+                    file=table["file"],
+                    columns=", ".join(header[:20]),
+                )
+                raise refuse(
+                    message("{key} of {what}", key=key, what=what), table[key], allowed, near
+                )
         positions = [header.index(table[key]) for key in wanted]
-        return [tuple(row[position] for position in positions) for row in rows if len(row) > max(positions)]
+        return [
+            tuple(row[position] for position in positions)
+            for row in rows
+            if len(row) > max(positions)
+        ]
 
 
 # How values are read, said in [source] for all columns or beside one attribute or measure.
@@ -257,15 +326,30 @@ def domain_from_spec(
     for what, tables in (("[domain]", attributes), ("[measures]", measures or {})):
         if not isinstance(tables, Mapping):
             raise refuse(what, tables, "a table of tables")
-    kinds = {name: kind_from_spec(name, table, files, reading) for name, table in attributes.items()}
-    return Domain(kinds, measures={name: measure_from_spec(name, table, reading) for name, table in (measures or {}).items()})
+    kinds = {
+        name: kind_from_spec(name, table, files, reading) for name, table in attributes.items()
+    }
+    return Domain(
+        kinds,
+        measures={
+            name: measure_from_spec(name, table, reading)
+            for name, table in (measures or {}).items()
+        },
+    )
 
 
 _BINS = "bins = { low = 0, high = 200000, count = 500 }; or, for widths of your own, edges = [0, 10, 100] in its place"
 _DATES = 'dates = { from = "2024-01-01", to = "2025-12-31", by = "month" }'
-# Kinds that are written as a table: needed keys in the order of the arguments, optional keys, keys that are read elsewhere, and an example.
+# Kinds that are written as a table: needed keys in the order of the arguments, optional keys, keys
+# that are read elsewhere, and an example.
 _TABLES: Mapping[str, tuple[Callable[..., Kind], str, str, str, str]] = {
-    "decimals": (Decimals, "low high step", "", "", 'decimals = { low = "120", high = "220", step = "0.5" }'),
+    "decimals": (
+        Decimals,
+        "low high step",
+        "",
+        "",
+        'decimals = { low = "120", high = "220", step = "0.5" }',
+    ),
     "bins": (Bins, "low high count", "closed", "", _BINS),
     "dates": (Dates, "from to by", "zone format", "", _DATES),
     "unknown": (Unknown, "most", "longest", "share found", "unknown = { most = 10000 }"),
@@ -274,11 +358,20 @@ _SHAPES = ("categories", "integers", "decimals", "bins", "edges", "dates", "unkn
 _BESIDE = {"spellings": "categories", "rounding": "integers", "closed": "edges"}
 
 
-def kind_from_spec(name: str, table: object, files: PublicFiles = _NO_FILES, reading: Mapping[str, Any] | None = None) -> Kind:
+def kind_from_spec(
+    name: str,
+    table: object,
+    files: PublicFiles = _NO_FILES,
+    reading: Mapping[str, Any] | None = None,
+) -> Kind:
     """Read one table ``[domain.NAME]``."""
     attribute_name("the name of an attribute", name)
     where = f"[domain.{name}]"
-    settings: dict[str, Any] = known_keys(where, table, [*_SHAPES, "outside", "null", "column", "levels", "labels", *READING, *_BESIDE])
+    settings: dict[str, Any] = known_keys(
+        where,
+        table,
+        [*_SHAPES, "outside", "null", "column", "levels", "labels", *READING, *_BESIDE],
+    )
     shapes = [key for key in _SHAPES if key in settings]
     if len(shapes) != 1:
         listed = " and ".join(repr(key) for key in shapes) or "none of them"
@@ -287,19 +380,30 @@ def kind_from_spec(name: str, table: object, files: PublicFiles = _NO_FILES, rea
     shape = shapes[0]
     for key, owner in _BESIDE.items():
         if key in settings and owner != shape:
-            raise InputError(f"{where} has {key!r}, which belongs to {owner!r} alone; it has {shape!r}.")
+            raise InputError(
+                f"{where} has {key!r}, which belongs to {owner!r} alone; it has {shape!r}."
+            )
     more = {key: settings[key] for key in ("outside", "null", *_BESIDE) if key in settings}
     with within(message("[domain.{name}]: ", name=name)):
         value = settings[shape]
         column = settings.get("column")
         if shape == "dates" and isinstance(value, Mapping) and "column" in value:
-            column, value = value["column"], {key: entry for key, entry in value.items() if key != "column"}
+            column, value = (
+                value["column"],
+                {key: entry for key, entry in value.items() if key != "column"},
+            )
         said = {**(reading or {}), **{key: settings[key] for key in READING if key in settings}}
         more["reading"] = Reading(column=None if column == name else column, **said)
         if shape == "unknown" and "levels" in settings:
-            more["levels"] = settings["levels"]  # `Unknown` refuses them: there are no categories yet
+            more["levels"] = settings[
+                "levels"
+            ]  # `Unknown` refuses them: there are no categories yet
         kind = _kind_of_shape(shape, value, more, files)
-        return kind.with_levels(_levels(settings["levels"], kind, files)) if "levels" in settings else kind
+        return (
+            kind.with_levels(_levels(settings["levels"], kind, files))
+            if "levels" in settings
+            else kind
+        )
 
 
 def _kind_of_shape(shape: str, value: Any, more: Mapping[str, Any], files: PublicFiles) -> Kind:
@@ -307,10 +411,16 @@ def _kind_of_shape(shape: str, value: Any, more: Mapping[str, Any], files: Publi
     if shape == "categories":
         value = files.categories(value) if isinstance(value, Mapping) else value
         if not isinstance(value, (list, tuple)):
-            raise refuse("categories", value, "a list of text or whole numbers, or { file, column }")
+            raise refuse(
+                "categories", value, "a list of text or whole numbers, or { file, column }"
+            )
         return Categories(tuple(value), **more)
     if shape not in _TABLES:
-        return Integers(*_bounds(shape, value), **more) if shape == "integers" else (Edges if shape == "edges" else Coded)(value, **more)
+        return (
+            Integers(*_bounds(shape, value), **more)
+            if shape == "integers"
+            else (Edges if shape == "edges" else Coded)(value, **more)
+        )
     kind, needed, optional, elsewhere, example = _TABLES[shape]
     try:
         parts = known_keys(shape, value, f"{needed} {optional} {elsewhere}".split())
@@ -319,27 +429,46 @@ def _kind_of_shape(shape: str, value: Any, more: Mapping[str, Any], files: Publi
     for key in needed.split():
         if key not in parts:
             raise InputError(f"{shape} must have {key!r}; write for example {example}.")
-    return kind(*(parts[key] for key in needed.split()), **{key: parts[key] for key in optional.split() if key in parts}, **more)
+    return kind(
+        *(parts[key] for key in needed.split()),
+        **{key: parts[key] for key in optional.split() if key in parts},
+        **more,
+    )
 
 
-def _levels(value: object, kind: Kind, files: PublicFiles) -> dict[str, Mapping[Any, Any] | list[str]]:
+def _levels(
+    value: object, kind: Kind, files: PublicFiles
+) -> dict[str, Mapping[Any, Any] | list[str]]:
     """Return each level as a map from cells to groups, as the list of the cells' groups, or as a width."""
     if not isinstance(value, Mapping):
-        raise refuse("levels", value, "a table of tables, such as levels.region = { file = 'stores.csv', key = 'name', value = 'region' }")
+        raise refuse(
+            "levels",
+            value,
+            "a table of tables, such as levels.region = { file = 'stores.csv', key = 'name', "
+            "value = 'region' }",
+        )
     levels: dict[str, Mapping[Any, Any] | list[str]] = {}
     for name, table in value.items():
         if isinstance(table, Mapping) and "file" in table:
             levels[name] = files.pairs(message("levels.{level}", level=name), table)
             continue
-        given = known_keys(f"levels.{name}", table, ["file", "key", "value", "groups", "width", *_SHORT])
+        given = known_keys(
+            f"levels.{name}", table, ["file", "key", "value", "groups", "width", *_SHORT]
+        )
         if set(given) == {"width"}:
             levels[name] = given
             continue
         if len(given) == 1 and (form := next(iter(given))) in _SHORT:
-            levels[name] = _SHORT[form](message("{form} of levels.{level}", form=form, level=name), kind, given[form])
+            levels[name] = _SHORT[form](
+                message("{form} of levels.{level}", form=form, level=name), kind, given[form]
+            )
             continue
         groups = given.get("groups")
-        if set(given) != {"groups"} or not isinstance(groups, Mapping) or not all(isinstance(cells, list) for cells in groups.values()):
+        if (
+            set(given) != {"groups"}
+            or not isinstance(groups, Mapping)
+            or not all(isinstance(cells, list) for cells in groups.values())
+        ):
             allowed = "{ file, key, value }, { edges = [0, 18, 65] }, { digits = 2 }, { width = 5 } (whole numbers), or "
             allowed += "{ groups = { north = ['Kiel'], south = ['Mainz'] } }"
             raise refuse(f"levels.{name}", dict(given), allowed)
@@ -350,14 +479,24 @@ def _levels(value: object, kind: Kind, files: PublicFiles) -> dict[str, Mapping[
 def _by_edges(what: str, kind: Kind, given: object) -> list[str]:
     """Return the group of every cell, where edges divide the numbers into groups and the last group is open: 0-17, 18-64, 65+."""
     if not isinstance(kind, (Integers, Decimals, Bins, Edges)):
-        raise refuse(what, given, "given where cells are numbers (integers, decimals, bins or edges)")
+        raise refuse(
+            what, given, "given where cells are numbers (integers, decimals, bins or edges)"
+        )
     whole_numbers = isinstance(kind, Integers)
     ends = list(kind.edges) if isinstance(kind, (Bins, Edges)) else []
     starts = ends[:-1] or [Fraction(label) for label in kind.regular_labels]
     edges = [exact(what, edge) for edge in given] if isinstance(given, list) else []
     if not edges or not all(low < high for low, high in pairwise(edges)) or edges[0] > starts[0]:
-        raise refuse(what, given, message("a list of rising numbers, the first of them at most {most}", most=starts[0]))
-    if any((whole_numbers and edge.denominator != 1) or (ends and ends[0] < edge < ends[-1] and edge not in ends) for edge in edges):
+        raise refuse(
+            what,
+            given,
+            message("a list of rising numbers, the first of them at most {most}", most=starts[0]),
+        )
+    if any(
+        (whole_numbers and edge.denominator != 1)
+        or (ends and ends[0] < edge < ends[-1] and edge not in ends)
+        for edge in edges
+    ):
         raise refuse(what, given, "edges between cells: no cell may lie in two groups")
     left = not isinstance(kind, (Bins, Edges)) or kind.closed == "left"
     texts = []
@@ -366,7 +505,9 @@ def _by_edges(what: str, kind: Kind, given: object) -> list[str]:
         if high is None:
             texts.append(f"{start}+" if left else f"> {start}")
         elif not whole_numbers:
-            texts.append(f"[{start}, {number_text(high)})" if left else f"({start}, {number_text(high)}]")
+            texts.append(
+                f"[{start}, {number_text(high)})" if left else f"({start}, {number_text(high)}]"
+            )
         else:
             last = int(high) - 1
             texts.append(start if last == low else f"{start}{'-' if low >= 0 else ' .. '}{last}")
@@ -377,12 +518,24 @@ def _by_digits(what: str, kind: Kind, given: object) -> list[str]:
     """Return the group of every code: its first digits or letters."""
     digits, codes = whole(what, given, 1), [str(label) for label in kind.regular_labels]
     lengths, listed = {*map(len, codes)}, isinstance(kind, Categories)
-    if not isinstance(kind, (Categories, Integers)) or min(lengths) < digits or (len(lengths) > 1 and not listed):
-        raise refuse(what, given, f"given for codes of at least {digits} digits or letters each; numbers must have equally many")
+    if (
+        not isinstance(kind, (Categories, Integers))
+        or min(lengths) < digits
+        or (len(lengths) > 1 and not listed)
+    ):
+        raise refuse(
+            what,
+            given,
+            f"given for codes of at least {digits} digits or letters each; numbers must have "
+            "equally many",
+        )
     return [code[:digits] for code in codes]
 
 
-_SHORT: Mapping[str, Callable[[str, Kind, object], list[str]]] = {"edges": _by_edges, "digits": _by_digits}
+_SHORT: Mapping[str, Callable[[str, Kind, object], list[str]]] = {
+    "edges": _by_edges,
+    "digits": _by_digits,
+}
 
 
 def impossible_from_spec(domain: Domain, value: object) -> tuple[dict[str, tuple[int, ...]], ...]:
@@ -390,24 +543,43 @@ def impossible_from_spec(domain: Domain, value: object) -> tuple[dict[str, tuple
 
     Values of numbers and dates are a first and a last one, others a list.
     """
-    if not isinstance(value, list) or not all(isinstance(entry, Mapping) and entry for entry in value):
-        raise refuse("[[impossible]]", value, "tables of attributes with values that do not go together, such as age = [0, 14]")
+    if not isinstance(value, list) or not all(
+        isinstance(entry, Mapping) and entry for entry in value
+    ):
+        raise refuse(
+            "[[impossible]]",
+            value,
+            "tables of attributes with values that do not go together, such as age = [0, 14]",
+        )
     stated = []
     for number, entry in enumerate(value, 1):
         what, asked = f"[[impossible]] number {number}", dict[str, object]()
         for name, values in entry.items():
-            interval = name in domain.names and isinstance(domain.kind(name), (Integers, Decimals, Bins, Edges, Dates))
+            interval = name in domain.names and isinstance(
+                domain.kind(name), (Integers, Decimals, Bins, Edges, Dates)
+            )
             asked[name] = {"ranges" if interval else "predicates": [values]}
         sets = groups_of(domain, asked, what)
-        rows = {name: apply_transpose(cells.operator(name, domain.kind(name)), np.ones(1, dtype=np.int64)) for name, cells in sets.items()}
+        rows = {
+            name: apply_transpose(
+                cells.operator(name, domain.kind(name)), np.ones(1, dtype=np.int64)
+            )
+            for name, cells in sets.items()
+        }
         stated.append({name: tuple(np.flatnonzero(row).tolist()) for name, row in rows.items()})
     return tuple(stated)
 
 
-def public_from_spec(domain: Domain, value: object, files: PublicFiles) -> tuple[dict[str, Any], ...]:
+def public_from_spec(
+    domain: Domain, value: object, files: PublicFiles
+) -> tuple[dict[str, Any], ...]:
     """Read ``[[public]]``: tables whose counts are known, in the form that the details of a plan have."""
     if not isinstance(value, list) or not all(isinstance(entry, Mapping) for entry in value):
-        raise refuse("[[public]]", value, 'tables with counts, such as queries = { sex = "identity" } and counts = [120, 130]')
+        raise refuse(
+            "[[public]]",
+            value,
+            'tables with counts, such as queries = { sex = "identity" } and counts = [120, 130]',
+        )
     stated = []
     for number, entry in enumerate(value, 1):
         what = f"[[public]] number {number}"
@@ -418,17 +590,25 @@ def public_from_spec(domain: Domain, value: object, files: PublicFiles) -> tuple
             if isinstance(counts, Mapping):
                 counts = files.counts(f"counts of {what}", counts, product)
             numbers = public_counts(product, _flat(counts)).sums.counts
-        stated.append({"table": asked.to_json()[0], "counts": [int(count) for count in numbers.reshape(-1)]})
+        stated.append(
+            {"table": asked.to_json()[0], "counts": [int(count) for count in numbers.reshape(-1)]}
+        )
     read_public(domain, stated)
     return tuple(stated)
 
 
 def _flat(counts: object) -> list[object]:
     """Return the numbers in nested lists."""
-    return [count for inner in counts for count in _flat(inner)] if isinstance(counts, list) else [counts]
+    return (
+        [count for inner in counts for count in _flat(inner)]
+        if isinstance(counts, list)
+        else [counts]
+    )
 
 
-def labels_from_spec(attributes: Mapping[str, Any], domain: Domain, files: PublicFiles) -> dict[str, dict[str, str]]:
+def labels_from_spec(
+    attributes: Mapping[str, Any], domain: Domain, files: PublicFiles
+) -> dict[str, dict[str, str]]:
     """Return the texts by code that pages show for the values of each attribute and the groups of its levels."""
     labels_of: dict[str, dict[str, str]] = {}
     for name, table in attributes.items():
@@ -436,26 +616,51 @@ def labels_from_spec(attributes: Mapping[str, Any], domain: Domain, files: Publi
             continue
         what, said, kind = f"[domain.{name}] labels", table["labels"], domain.kind(name)
         texts = files.pairs(what, said) if isinstance(said, Mapping) and "file" in said else said
-        if not isinstance(texts, Mapping) or not all(isinstance(text, str) and text for text in texts.values()):
-            raise refuse(what, texts, 'texts of codes, such as { "1" = "men", "2" = "women" }, or { file, key, value }')
-        codes = {str(label) for labels in (kind.labels, *(level.labels for level in kind.levels)) for label in labels}
+        if not isinstance(texts, Mapping) or not all(
+            isinstance(text, str) and text for text in texts.values()
+        ):
+            raise refuse(
+                what,
+                texts,
+                'texts of codes, such as { "1" = "men", "2" = "women" }, or { file, key, value }',
+            )
+        codes = {
+            str(label)
+            for labels in (kind.labels, *(level.labels for level in kind.levels))
+            for label in labels
+        }
         labels_of[name] = {code: text for code, text in texts.items() if code in codes}
         if not labels_of[name]:
-            raise refuse(f"the codes in {what}", [*texts][:_MOST_NAMED], f"codes of the attribute, such as {min(codes)!r}")
+            raise refuse(
+                f"the codes in {what}",
+                [*texts][:_MOST_NAMED],
+                f"codes of the attribute, such as {min(codes)!r}",
+            )
     return labels_of
 
 
-def measure_from_spec(name: str, table: object, reading: Mapping[str, Any] | None = None) -> Measure:
+def measure_from_spec(
+    name: str, table: object, reading: Mapping[str, Any] | None = None
+) -> Measure:
     """Read one table ``[measures.NAME]``."""
     attribute_name("the name of a measure", name)
     where = f"[measures.{name}]"
     settings: dict[str, Any] = known_keys(where, table, ["column", "clip", "unit", *READING])
     if "clip" not in settings:
-        raise InputError(f"{where} must have 'clip', the public bounds of a value; write for example clip = [0, 200000].")
+        raise InputError(
+            f"{where} must have 'clip', the public bounds of a value; write for example clip = "
+            "[0, 200000]."
+        )
     with within(message("[measures.{name}]: ", name=name)):
         low, high = _bounds("clip", settings["clip"])
         said = {**(reading or {}), **{key: settings[key] for key in READING if key in settings}}
-        return Measure(settings.get("column", name), low, high, settings.get("unit", "1"), reading=Reading(**said))
+        return Measure(
+            settings.get("column", name),
+            low,
+            high,
+            settings.get("unit", "1"),
+            reading=Reading(**said),
+        )
 
 
 def _bounds(what: str, value: object) -> tuple[Any, Any]:

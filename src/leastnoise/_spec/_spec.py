@@ -11,14 +11,34 @@ from typing import Any
 
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._adapters import CSV, DatabaseTable, Joined, check_unit
-from leastnoise._check import MOST_DIGITS, InputError, exact_positive, message, one_of, refuse, whole
+from leastnoise._check import (
+    MOST_DIGITS,
+    InputError,
+    exact_positive,
+    message,
+    one_of,
+    refuse,
+    whole,
+)
 from leastnoise._domain import Dates, Domain, Measure, PerCell, Unknown, known_keys, parts
 from leastnoise._frames import several
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._mechanisms import BY_NAME, SECONDS, Search
 from leastnoise._plan import CategoryPlan, Plan, guard_share, plan_categories, without_guard
 from leastnoise._planner import PLANNERS
-from leastnoise._planning import OBJECTIVES, AlongTime, Least, looks, per_cell, plan_in, planned, series_of, series_plan, smallest, stated
+from leastnoise._planning import (
+    OBJECTIVES,
+    AlongTime,
+    Least,
+    looks,
+    per_cell,
+    plan_in,
+    planned,
+    series_of,
+    series_plan,
+    smallest,
+    stated,
+)
 from leastnoise._release import FoundCategories, Options, read_categories, table_position, written
 from leastnoise._spec._domain import (
     LAYOUT,
@@ -65,14 +85,19 @@ class Searched:
     found: FoundCategories | None = None
 
 
-def searches_of(domain: Domain, tables: Any, folder: Path, known: Mapping[str, FoundCategories]) -> tuple[Domain, tuple[Searched, ...]]:
+def searches_of(
+    domain: Domain, tables: Any, folder: Path, known: Mapping[str, FoundCategories]
+) -> tuple[Domain, tuple[Searched, ...]]:
     """Return the domain with the categories that are known by now, and the searches of a spec with what they found before."""
     searches, kinds = [], {name: domain.kind(name) for name in domain.names}
     for name, kind in kinds.items():
         if not isinstance(kind, Unknown):
             continue
         table = tables[name]["unknown"]
-        share, directory = exact_positive(f"[domain.{name}] share", table.get("share", SHARE)), table.get("found", f"{name}-categories")
+        share, directory = (
+            exact_positive(f"[domain.{name}] share", table.get("share", SHARE)),
+            table.get("found", f"{name}-categories"),
+        )
         if not isinstance(directory, str) or not directory:
             raise refuse(f"[domain.{name}] found", directory, "the name of a directory")
         where = folder / directory
@@ -82,10 +107,15 @@ def searches_of(domain: Domain, tables: Any, folder: Path, known: Mapping[str, F
             if not categories.private:
                 why = "were found with a seed, which protects nobody. Move them away, and find them again."
                 raise InputError(f"The categories in {where} {why}")
-        searches.append(Searched(attribute=name, kind=kind, share=share, directory=where, found=categories))
+        searches.append(
+            Searched(attribute=name, kind=kind, share=share, directory=where, found=categories)
+        )
         kinds[name] = kind if categories is None else categories.kind()
     if not sum(search.share for search in searches) < 1:
-        raise InputError("The shares of the budget that searches for categories cost must leave some of it. Give them smaller shares.")
+        raise InputError(
+            "The shares of the budget that searches for categories cost must leave some of it. "
+            "Give them smaller shares."
+        )
     return Domain(kinds, measures=domain.measures) if searches else domain, tuple(searches)
 
 
@@ -103,11 +133,16 @@ def check_searches(searches: Sequence[Searched], privacy: Privacy | Least) -> No
     """Refuse a budget that cannot pay for searches, and categories that another search found."""
     whole = stated(privacy)
     for search in searches:
-        what, needed = "[privacy] with unknown categories", "a budget of epsilon and delta, each a number"
+        what, needed = (
+            "[privacy] with unknown categories",
+            "a budget of epsilon and delta, each a number",
+        )
         if whole is None:
             why = message(
-                "The categories of {name} are found first, with a share of the budget, and how many there are decides what the tables "
-                "need. Give epsilon a number, such as '1', or list them: [domain.{name}] categories = [...], "
+                "The categories of {name} are found first, with a share of the budget, and how "
+                "many there are decides what the tables "
+                "need. Give epsilon a number, such as '1', or list them: [domain.{name}] "
+                "categories = [...], "
                 "or { file = ..., column = ... }.",
                 name=search.attribute,
             )
@@ -117,16 +152,38 @@ def check_searches(searches: Sequence[Searched], privacy: Privacy | Least) -> No
         if search.found is None:
             continue
         known, asked = search.found.plan, search_plans([search], whole)[search.attribute]
-        if (known.attribute, known.kind, known.privacy) != (asked.attribute, asked.kind, asked.privacy):
+        if (known.attribute, known.kind, known.privacy) != (
+            asked.attribute,
+            asked.kind,
+            asked.privacy,
+        ):
             raise InputError(
-                f"The categories in {search.directory} were found by another search than that of [domain.{search.attribute}]: its budget, "
-                "unit, bounds or reading differ. Say what was said then, or name another directory: found = ..."
+                f"The categories in {search.directory} were found by another search than that of "
+                f"[domain.{search.attribute}]: its budget, "
+                "unit, bounds or reading differ. Say what was said then, or name another "
+                "directory: found = ..."
             )
 
 
 LEAST = "least"  # in place of epsilon or rho
-_PARTS = ["source", "privacy", "domain", "measures", "workload", "plan", "output", "ledger", "impossible", "public", "series"]
-_STATISTICS: Mapping[str, Callable[..., Workload]] = {"means": mean_queries, "quantiles": quantile_queries, "cdf": cdf_queries}
+_PARTS = [
+    "source",
+    "privacy",
+    "domain",
+    "measures",
+    "workload",
+    "plan",
+    "output",
+    "ledger",
+    "impossible",
+    "public",
+    "series",
+]
+_STATISTICS: Mapping[str, Callable[..., Workload]] = {
+    "means": mean_queries,
+    "quantiles": quantile_queries,
+    "cdf": cdf_queries,
+}
 _ASKED = ("marginals", "queries", *_STATISTICS, "sql")
 _TARGETS = ("margin", "relative", "size", "rmse")
 BLANK = "FILL IN"  # what `leastnoise init` writes wherever a public value is needed
@@ -135,7 +192,9 @@ _MOST_NESTED = 12
 _NOTHING: Mapping[str, FoundCategories] = {}
 _Reader = Callable[[str, Any], Any]
 _OUTPUT = tuple(
-    option.name for option in fields(Options) if option.name not in {"guard", "searches", "labels", "statements"}
+    option.name
+    for option in fields(Options)
+    if option.name not in {"guard", "searches", "labels", "statements"}
 )  # of [plan] and [domain]
 
 
@@ -166,17 +225,27 @@ class Spec:
     def planned_privacy(self) -> Privacy | Least:
         """The budget of the plan: without the shares of searches and guard, or the least, to which the guard's share is added later."""
         whole = stated(self.privacy)
-        return self.privacy if whole is None else without_guard(_without(whole, self.searches), guard_share(self.options.guard))
+        return (
+            self.privacy
+            if whole is None
+            else without_guard(_without(whole, self.searches), guard_share(self.options.guard))
+        )
 
     @property
     def unpaid_privacy(self) -> Privacy | Least:
         """The budget without the shares of the searches that found something before."""
         whole = stated(self.privacy)
-        return self.privacy if whole is None else _without(whole, [search for search in self.searches if search.found is not None])
+        return (
+            self.privacy
+            if whole is None
+            else _without(whole, [search for search in self.searches if search.found is not None])
+        )
 
     def search(self, progress: Callable[[str], None] | None = None) -> Search:
         """Return which strategies are tried and for how long; ``progress`` is told the name of each."""
-        return Search(self.strategy, self.seconds, progress, impossible=self.impossible, public=self.public)
+        return Search(
+            self.strategy, self.seconds, progress, impossible=self.impossible, public=self.public
+        )
 
     def plan(self, search: Search) -> Plan:
         """Plan a series if the spec has one, else one release."""
@@ -202,10 +271,18 @@ class Spec:
 
 
 def _without(privacy: Privacy, searches: Sequence[Searched]) -> Privacy:
-    return privacy.share(1 - sum((search.share for search in searches), Fraction(0))) if searches else privacy
+    return (
+        privacy.share(1 - sum((search.share for search in searches), Fraction(0)))
+        if searches
+        else privacy
+    )
 
 
-def read_spec(path: str | Path, found: Mapping[str, FoundCategories] = _NOTHING, statements: str | Path | None = None) -> Spec:
+def read_spec(
+    path: str | Path,
+    found: Mapping[str, FoundCategories] = _NOTHING,
+    statements: str | Path | None = None,
+) -> Spec:
     """Read a spec file; relative paths in it are relative to its folder.
 
     Args:
@@ -214,7 +291,8 @@ def read_spec(path: str | Path, found: Mapping[str, FoundCategories] = _NOTHING,
         statements: a file of SQL statements that are asked in place of ``[[workload]]``.
 
     Raises:
-        InputError: a file is missing, is no TOML, or holds something that is not allowed; the message names the place.
+        InputError: a file is missing, is no TOML, or holds something that is not allowed; the
+            message names the place.
 
     >>> ln.read_spec("/nowhere.toml")
     Traceback (most recent call last):
@@ -233,9 +311,14 @@ def read_spec_text(file: Path) -> str:
         with file.open(encoding="utf-8", newline="") as opened:
             return opened.read()
     except FileNotFoundError:
-        raise InputError(f"There is no spec file at {file}. Draft one with `leastnoise init FILE.csv`.") from None
+        raise InputError(
+            f"There is no spec file at {file}. Draft one with `leastnoise init FILE.csv`."
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"The spec file {file} cannot be read: {type(error).__name__}. It must be a text file in UTF-8.") from None
+        raise InputError(
+            f"The spec file {file} cannot be read: {type(error).__name__}. It must be a text file "
+            "in UTF-8."
+        ) from None
 
 
 def parse_spec(text: str, folder: Path) -> Spec:
@@ -259,11 +342,17 @@ def _settings(where: str, value: object) -> dict[str, Any]:
     """Read a part by its grammar; keys that are not given have their defaults."""
     given = known_keys(where, value, _GRAMMAR[where])
     keys = _GRAMMAR[where].items()
-    return {key: read(f"{where} {key}", given[key]) if key in given else default for key, (read, default) in keys}
+    return {
+        key: read(f"{where} {key}", given[key]) if key in given else default
+        for key, (read, default) in keys
+    }
 
 
 def spec_from_table(
-    table: Mapping[str, Any], folder: Path, name: str = "the spec", categories: Mapping[str, FoundCategories] = _NOTHING
+    table: Mapping[str, Any],
+    folder: Path,
+    name: str = "the spec",
+    categories: Mapping[str, FoundCategories] = _NOTHING,
 ) -> Spec:
     """Read a spec from its table of TOML.
 
@@ -277,38 +366,66 @@ def spec_from_table(
     parts: dict[str, Any] = known_keys(name, table, _PARTS)
     for key in ("privacy", "domain", "workload"):
         if key not in parts:
-            raise InputError(f"{name} must have a part [{key}]; it has {', '.join(parts) or 'nothing'}. See docs/spec.md for an example.")
-    source: dict[str, Any] = known_keys("[source]", parts.get("source", {}), [*PLACE, "join", "null", *LAYOUT, *READING])
+            raise InputError(
+                f"{name} must have a part [{key}]; it has {', '.join(parts) or 'nothing'}. See "
+                "docs/spec.md for an example."
+            )
+    source: dict[str, Any] = known_keys(
+        "[source]", parts.get("source", {}), [*PLACE, "join", "null", *LAYOUT, *READING]
+    )
     data, stored = place_of(folder, source, "[source]")
     join = joined_with(folder, source, data)
-    plan, ledger = _settings("[plan]", parts.get("plan", {})), _settings("[ledger]", parts.get("ledger", {}))
+    plan, ledger = (
+        _settings("[plan]", parts.get("plan", {})),
+        _settings("[ledger]", parts.get("ledger", {})),
+    )
     output: dict[str, Any] = known_keys("[output]", parts.get("output", {}), _OUTPUT)
-    protected: dict[str, Any] = known_keys("[privacy]", parts["privacy"], ["epsilon", "delta", "rho", "neighbours", "unit", "rows"])
-    reading = {"nulls" if key == "null" else key: source[key] for key in ("null", *READING) if key in source}
+    protected: dict[str, Any] = known_keys(
+        "[privacy]", parts["privacy"], ["epsilon", "delta", "rho", "neighbours", "unit", "rows"]
+    )
+    reading = {
+        "nulls" if key == "null" else key: source[key]
+        for key in ("null", *READING)
+        if key in source
+    }
     files = PublicFiles(folder, [data, None if join.get("public") else join.get("second")])
     domain = domain_from_spec(parts["domain"], parts.get("measures", {}), files, reading)
     domain, searches = searches_of(domain, parts["domain"], folder, categories)
     labels = labels_from_spec(parts["domain"], domain, files)
-    asked, statements = _asked(domain, parts["workload"], _of_unit(domain, protected.get("unit", "row")))
+    asked, statements = _asked(
+        domain, parts["workload"], _of_unit(domain, protected.get("unit", "row"))
+    )
     workload = together(asked)
-    paid = tuple(search.found.named() for search in searches if search.found is not None and search.found.private)
+    paid = tuple(
+        search.found.named()
+        for search in searches
+        if search.found is not None and search.found.private
+    )
     with within("[output] "):
-        options = Options(**output, guard=plan["guard"], labels=labels, searches=paid, statements=statements)
+        options = Options(
+            **output, guard=plan["guard"], labels=labels, searches=paid, statements=statements
+        )
     privacy = _privacy(protected, options.level, workload)
     series, privacy = _series(parts, domain, privacy, searches)
-    if join:  # the second table must be of the unit's own rows, or public; that is checked although no data are there
+    # the second table must be of the unit's own rows, or public; that is checked although no data
+    # are there
+    if join:
         with within(f"{WHERE_JOINED}: "):
             check_unit(Joined(None, **join), privacy.unit_column)
     check_searches(searches, privacy)
     for key in options.covariances:
-        table_position(written(workload.products), key)  # refuses a name that no table has, or several have
+        table_position(
+            written(workload.products), key
+        )  # refuses a name that no table has, or several have
     beside = None if stored is None else folder / f"{stored.parts[-1]}.ledger"
     return Spec(
         source=stored or data,
         layout=layout_of(source, "[source]"),
         join=join,
         privacy=privacy,
-        rows=whole("[privacy] rows", protected["rows"], 1, MOST_ROWS) if "rows" in protected else None,
+        rows=whole("[privacy] rows", protected["rows"], 1, MOST_ROWS)
+        if "rows" in protected
+        else None,
         workload=workload,
         strategy=plan["strategy"],
         seconds=plan["seconds"],
@@ -333,23 +450,52 @@ def _series(
         return None, privacy
     table: dict[str, Any] = known_keys("[series]", parts["series"], ["along", "late"])
     if "along" not in table:
-        raise InputError("[series] must have along = the attribute of dates whose periods are published one after the other.")
+        raise InputError(
+            "[series] must have along = the attribute of dates whose periods are published one "
+            "after the other."
+        )
     with within("[series] "):
         series = AlongTime(**table)
         series.dates(domain)
     if isinstance(privacy, Least):
-        raise refuse("the budget of a spec with [series]", LEAST, "rho, or epsilon and delta", "Give the budget of all periods together.")
+        raise refuse(
+            "the budget of a spec with [series]",
+            LEAST,
+            "rho, or epsilon and delta",
+            "Give the budget of all periods together.",
+        )
     other = parts.get("plan", {}).get("objective", "total") != "total"
     for what, there, advice in (
-        ("[plan] objective", other, "Its total error is the least; give a table that must be more exact a weight."),
-        ("unknown categories", bool(searches), "List them, such as those that were found for a release of the rows so far."),
-        ("[[impossible]]", "impossible" in parts, "Only the model of one release uses it; leave it out."),
-        ("[[public]]", "public" in parts, "It would have to be known for every period to come; leave it out."),
+        (
+            "[plan] objective",
+            other,
+            "Its total error is the least; give a table that must be more exact a weight.",
+        ),
+        (
+            "unknown categories",
+            bool(searches),
+            "List them, such as those that were found for a release of the rows so far.",
+        ),
+        (
+            "[[impossible]]",
+            "impossible" in parts,
+            "Only the model of one release uses it; leave it out.",
+        ),
+        (
+            "[[public]]",
+            "public" in parts,
+            "It would have to be known for every period to come; leave it out.",
+        ),
     ):
         if there:
             raise refuse("a spec with [series]", f"one with {what}", "one without", advice)
     if series.late == "arrival" and privacy.unit_column is not None:
-        raise refuse("[series] late", "arrival", '"drop" where a column names the units', "What a unit adds later would have no bound.")
+        raise refuse(
+            "[series] late",
+            "arrival",
+            '"drop" where a column names the units',
+            "What a unit adds later would have no bound.",
+        )
     return series, series.privacy(privacy, domain)
 
 
@@ -364,7 +510,11 @@ def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:
         raise InputError(f"{name} cannot be read. {advice}") from None
     level: list[object] = [table]
     for _ in range(_MOST_NESTED):
-        below = [value.values() if isinstance(value, Mapping) else value for value in level if isinstance(value, (Mapping, list))]
+        below = [
+            value.values() if isinstance(value, Mapping) else value
+            for value in level
+            if isinstance(value, (Mapping, list))
+        ]
         level = [entry for entries in below for entry in entries]
     if level:
         raise InputError(f"{name} is nested too deeply. {advice}")
@@ -384,14 +534,21 @@ def _refuse_blanks(name: str, table: Mapping[str, Any]) -> None:
         elif isinstance(value, list):
             ahead[:0] = [(keys, entry) for entry in value]
     if blanks:
-        listed = ", ".join([*blanks][:_MOST_LISTED]) + (f" and {len(blanks) - _MOST_LISTED} more" if len(blanks) > _MOST_LISTED else "")
+        listed = ", ".join([*blanks][:_MOST_LISTED]) + (
+            f" and {len(blanks) - _MOST_LISTED} more" if len(blanks) > _MOST_LISTED else ""
+        )
         raise InputError(
             f"{name} still has {several(len(blanks), 'place')} to fill in: {listed}. "
-            f"Replace every {BLANK!r} by a public value, or remove the attribute; comments in the file and docs/spec.md show how."
+            f"Replace every {BLANK!r} by a public value, or remove the attribute; comments in the "
+            "file and docs/spec.md show how."
         )
 
 
-_BUDGETS: Mapping[tuple[str, ...], Callable[..., Budget]] = {("rho",): ZCDP, ("epsilon",): PureDP, ("epsilon", "delta"): ApproxDP}
+_BUDGETS: Mapping[tuple[str, ...], Callable[..., Budget]] = {
+    ("rho",): ZCDP,
+    ("epsilon",): PureDP,
+    ("epsilon", "delta"): ApproxDP,
+}
 
 
 def _privacy(table: Mapping[str, Any], level: float, workload: Workload) -> Privacy | Least:
@@ -401,7 +558,10 @@ def _privacy(table: Mapping[str, Any], level: float, workload: Workload) -> Priv
     if of is not None and not (of == "rho" and "epsilon" in given):
         return Least(of, table.get("delta"), level, *protected)
     if given not in _BUDGETS:
-        raise InputError(f"[privacy] must have epsilon, or epsilon and delta, or rho; got {', '.join(given) or 'none of them'}.")
+        raise InputError(
+            "[privacy] must have epsilon, or epsilon and delta, or rho; got "
+            f"{', '.join(given) or 'none of them'}."
+        )
     return Privacy(_BUDGETS[given](**{key: table[key] for key in given}), *protected)
 
 
@@ -409,11 +569,20 @@ def _unit(value: object, workload: Workload) -> tuple[str | None, int, PerCell |
     if value == "row":
         return None, 1, None
     if not isinstance(value, Mapping):
-        raise refuse("[privacy] unit", value, "'row' or a table such as { column = 'person_id', max_rows = 5 }")
-    table: dict[str, Any] = known_keys("[privacy] unit", value, ["column", "max_rows", "max_per_cell", "cell", "of_unit"])
+        raise refuse(
+            "[privacy] unit",
+            value,
+            "'row' or a table such as { column = 'person_id', max_rows = 5 }",
+        )
+    table: dict[str, Any] = known_keys(
+        "[privacy] unit", value, ["column", "max_rows", "max_per_cell", "cell", "of_unit"]
+    )
     if "column" not in table or "max_rows" not in table:
         got = ", ".join(table) or "neither"
-        raise InputError(f"[privacy] unit must have column and max_rows; got {got}. Say how many rows of a unit count.")
+        raise InputError(
+            f"[privacy] unit must have column and max_rows; got {got}. Say how many rows of a "
+            "unit count."
+        )
     cell = table.get("cell")
     if "max_per_cell" not in table and "cell" in table:
         raise refuse("[privacy] unit cell", cell, "left out where there is no max_per_cell")
@@ -431,16 +600,27 @@ def _of_unit(domain: Domain, unit: object) -> _Unit:
     if not isinstance(unit, Mapping):
         return None
     names = unit.get("of_unit", [])
-    if not isinstance(names, list) or not all(isinstance(name, str) and name in domain.names for name in names):
-        raise refuse("[privacy] unit of_unit", names, f"a list of attributes ({', '.join(domain.names)}) in which the rows of a unit agree")
+    if not isinstance(names, list) or not all(
+        isinstance(name, str) and name in domain.names for name in names
+    ):
+        raise refuse(
+            "[privacy] unit of_unit",
+            names,
+            f"a list of attributes ({', '.join(domain.names)}) in which the rows of a unit agree",
+        )
     return str(unit.get("column")), names
 
 
 def _asked(domain: Domain, value: object, unit: _Unit) -> tuple[list[Workload], tuple[str, ...]]:
     """Return the workload of every part, and the statements of SQL; all are over one domain with the levels that the statements make."""
     if not isinstance(value, list) or not value:
-        raise InputError("The workload is empty; add at least one part [[workload]] with marginals = { ways = 1 } or queries = { ... }.")
-    parts: list[tuple[str, object, int]] = []  # of each part its name, its table, and its number of statements of SQL
+        raise InputError(
+            "The workload is empty; add at least one part [[workload]] with marginals = { ways = "
+            "1 } or queries = { ... }."
+        )
+    parts: list[
+        tuple[str, object, int]
+    ] = []  # of each part its name, its table, and its number of statements of SQL
     read: list[Statement] = []
     for number, entry in enumerate(value, 1):
         where, before = message("[[workload]] number {place}", place=number), len(read)
@@ -450,20 +630,36 @@ def _asked(domain: Domain, value: object, unit: _Unit) -> tuple[list[Workload], 
         parts.append((where, entry, len(read) - before))
     every = list(with_levels(read)) if read else []
     made, ahead = every[0].domain if every else domain, iter(every)
-    asked = [_part(made, entry, unit, where, [next(ahead) for _ in range(count)]) for where, entry, count in parts]
+    asked = [
+        _part(made, entry, unit, where, [next(ahead) for _ in range(count)])
+        for where, entry, count in parts
+    ]
     return asked, tuple(statement.text for statement in every)
 
 
-def _part(domain: Domain, value: object, unit: _Unit, where: str, statements: Sequence[Statement]) -> Workload:
-    table: dict[str, Any] = known_keys(where, value, [*_ASKED, "weight", "sum", "count", "weighted_by", *_TARGETS])
+def _part(
+    domain: Domain, value: object, unit: _Unit, where: str, statements: Sequence[Statement]
+) -> Workload:
+    table: dict[str, Any] = known_keys(
+        where, value, [*_ASKED, "weight", "sum", "count", "weighted_by", *_TARGETS]
+    )
     given = [name for name in _ASKED if name in table]
     if len(given) != 1:
-        raise InputError(f"{where} must have exactly one of {', '.join(_ASKED)}; got {' and '.join(given) or 'none of them'}.")
+        raise InputError(
+            f"{where} must have exactly one of {', '.join(_ASKED)}; got "
+            f"{' and '.join(given) or 'none of them'}."
+        )
     if given[0] in _STATISTICS:
         return _statistic_part(domain, given[0], table, where)
     wanted = {name: table[name] for name in _TARGETS if name in table}
-    if statements and (beside := [name for name in ("sum", "count", "weighted_by") if name in table]):
-        raise refuse(f"a key of {where}, which has sql,", beside[0], "left out: the statement says what is counted and summed")
+    if statements and (
+        beside := [name for name in ("sum", "count", "weighted_by") if name in table]
+    ):
+        raise refuse(
+            f"a key of {where}, which has sql,",
+            beside[0],
+            "left out: the statement says what is counted and summed",
+        )
     common = {
         "weight": table.get("weight", 1),
         "sum": table.get("sum"),
@@ -478,7 +674,8 @@ def _part(domain: Domain, value: object, unit: _Unit, where: str, statements: Se
             asked = together([statement.workload(common["weight"]) for statement in statements])
             if wanted and asked.statistics:
                 raise InputError(
-                    "Targets of sql are of counts and sums. Ask for means in a part of their own: means = { of, by }, with a size."
+                    "Targets of sql are of counts and sums. Ask for means in a part of their own: "
+                    "means = { of, by }, with a size."
                 )
         elif "queries" in table:
             sets = table["queries"]
@@ -486,7 +683,11 @@ def _part(domain: Domain, value: object, unit: _Unit, where: str, statements: Se
                 sets = {name: _windows(domain, name, value) for name, value in sets.items()}
             asked = queries(domain, sets, **common)
         else:
-            asked = marginals(domain, **common, **known_keys("marginals", table["marginals"], ["ways", "upto", "of"]))  # type: ignore[arg-type]
+            asked = marginals(
+                domain,
+                **common,
+                **known_keys("marginals", table["marginals"], ["ways", "upto", "of"]),
+            )  # type: ignore[arg-type]
         asked = asked.weighted_by(table["weighted_by"]) if "weighted_by" in table else asked
         return asked.within(**wanted) if wanted else asked
 
@@ -497,10 +698,19 @@ def _windows(domain: Domain, name: str, value: Any) -> Any:
         return value
     kind = domain.kind(one_of("an attribute of a query", name, domain.names))
     if not isinstance(kind, Dates):
-        raise refuse(f"rolling windows on {name}", type(kind).__name__, "windows of dates", "Give ranges = [[low, high], ...].")
+        raise refuse(
+            f"rolling windows on {name}",
+            type(kind).__name__,
+            "windows of dates",
+            "Give ranges = [[low, high], ...].",
+        )
     width = whole(f"the window on {name}", value["rolling"], 1, kind.regular)
     labels = list(map(str, kind.regular_labels))
-    return {"ranges": [[labels[start], labels[start + width - 1]] for start in range(kind.regular - width + 1)]}
+    return {
+        "ranges": [
+            [labels[start], labels[start + width - 1]] for start in range(kind.regular - width + 1)
+        ]
+    }
 
 
 def _statistic_part(domain: Domain, kind: str, table: Mapping[str, Any], where: str) -> Workload:
@@ -509,14 +719,25 @@ def _statistic_part(domain: Domain, kind: str, table: Mapping[str, Any], where: 
     foreign = [name for name in table if name not in (kind, *allowed)]
     if foreign:
         advice = "Other targets, and sums, are of tables: give them to queries that ask for the same table."
-        raise refuse(f"a key of {where}, which asks for {kind},", foreign[0], f"one of {', '.join([kind, *allowed])}", advice)
+        raise refuse(
+            f"a key of {where}, which asks for {kind},",
+            foreign[0],
+            f"one of {', '.join([kind, *allowed])}",
+            advice,
+        )
     keys = ["of", "at", "by"] if kind == "quantiles" else ["of", "by"]
     with within(message("{where}: ", where=where)):
         asked: dict[str, Any] = {"by": [], **known_keys(kind, table[kind], keys)}
         for name in keys:
             if name not in asked:
-                raise InputError(f"{kind} must have {name}; it has {', '.join(table[kind]) or 'nothing'}.")
-        made = _STATISTICS[kind](domain, **asked, **{name: table[name] for name in allowed if name in table and name != "weighted_by"})
+                raise InputError(
+                    f"{kind} must have {name}; it has {', '.join(table[kind]) or 'nothing'}."
+                )
+        made = _STATISTICS[kind](
+            domain,
+            **asked,
+            **{name: table[name] for name in allowed if name in table and name != "weighted_by"},
+        )
         return made.weighted_by(table["weighted_by"]) if "weighted_by" in table else made
 
 
@@ -532,10 +753,19 @@ def asked_about(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
         from leastnoise._mechanisms import mechanism_for  # loads all mechanisms, which is slow
 
         names.update(mechanism_for(what.strategy, workload).decides_along(workload))
-    read = {part for name in workload.measures if name is not None for part in parts(workload.domain.measure(name))}
+    read = {
+        part
+        for name in workload.measures
+        if name is not None
+        for part in parts(workload.domain.measure(name))
+    }
     return (
         tuple(name for name in workload.domain.names if name in names),
-        tuple(name for name, measure in workload.domain.measures.items() if measure in read and type(measure) is Measure),
+        tuple(
+            name
+            for name, measure in workload.domain.measures.items()
+            if measure in read and type(measure) is Measure
+        ),
     )
 
 
@@ -544,7 +774,8 @@ def read_plan(path: Path, what: Spec) -> Plan:
     made = plan_in(path)
     if other := other_parts(made, what):
         raise InputError(
-            f"The plan {path} is of another spec: its {', '.join(other)} differ. Plan again, or give the spec that it was made from."
+            f"The plan {path} is of another spec: its {', '.join(other)} differ. Plan again, or "
+            "give the spec that it was made from."
         )
     return made
 
@@ -553,8 +784,12 @@ def other_parts(made: Plan, what: Spec) -> list[str]:
     """Return the names of the parts of a spec that differ from what a plan was made for."""
     asked = what.planned_privacy
     wanted = smallest(asked)
-    same = made.privacy.within(wanted.budget) == wanted and type(made.privacy.budget) is type(wanted.budget)
-    of_plan, of_spec = ((workload.to_json(), workload.statistics) for workload in (made.workload, what.workload))
+    same = made.privacy.within(wanted.budget) == wanted and type(made.privacy.budget) is type(
+        wanted.budget
+    )
+    of_plan, of_spec = (
+        (workload.to_json(), workload.statistics) for workload in (made.workload, what.workload)
+    )
     kept = {
         "[privacy]": same and stated(asked) in (None, made.privacy),
         "[domain]": made.domain == what.domain,

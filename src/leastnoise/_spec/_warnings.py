@@ -26,19 +26,32 @@ MOST_DELTA = Fraction(1, 10**5)
 _LISTED = 3
 
 
-def budget_warnings(privacy: Privacy, rows: int | None, said: Texts, *, of_targets: bool = False) -> Iterator[str]:
+def budget_warnings(
+    privacy: Privacy, rows: int | None, said: Texts, *, of_targets: bool = False
+) -> Iterator[str]:
     """Warn of each part of a budget that protects hardly anybody; a budget that follows from targets is warned of at a lower epsilon."""
     most = MOST_OF_TARGETS if of_targets else MOST_EPSILON
     advice = said.say("st_w_much" if of_targets else "st_w_hardly")
     budget = privacy.budget
-    epsilon, rho, delta = getattr(budget, "epsilon", None), getattr(budget, "rho", None), getattr(budget, "delta", None)
+    epsilon, rho, delta = (
+        getattr(budget, "epsilon", None),
+        getattr(budget, "rho", None),
+        getattr(budget, "delta", None),
+    )
     if epsilon is not None and epsilon > most:
         times = f"{math.exp(epsilon):.2g}" if epsilon < 700 else f"e^{readable(epsilon)}"
-        yield said.say("st_w_epsilon", epsilon=readable(epsilon), times=times, most=most, advice=advice)
+        yield said.say(
+            "st_w_epsilon", epsilon=readable(epsilon), times=times, most=most, advice=advice
+        )
     if rho is not None and rho > most:
         yield said.say("st_w_rho", rho=readable(rho), most=most, advice=advice)
     if delta is not None and delta > (MOST_DELTA if rows is None else Fraction(1, rows)):
-        yield said.say(f"st_w_delta{'' if rows is None else '_rows'}", delta=readable(delta), most=readable(MOST_DELTA), rows=str(rows))
+        yield said.say(
+            f"st_w_delta{'' if rows is None else '_rows'}",
+            delta=readable(delta),
+            most=readable(MOST_DELTA),
+            rows=str(rows),
+        )
 
 
 def early_warnings(plan: Plan, said: Texts = ENGLISH) -> Iterator[str]:
@@ -51,7 +64,10 @@ def crowded_warnings(plan: Plan, said: Texts = ENGLISH) -> Iterator[str]:
     """Warn if tables have much larger errors than they would have alone."""
     if known := sorted(plan.details.get("crowded", {}).items(), key=lambda pair: -pair[1]):
         called = {product.name: _called(product, said) for product in plan.workload}
-        times = (said.say("st_times", name=called.get(name, name), ratio=said.local(f"{ratio:.2g}")) for name, ratio in known)
+        times = (
+            said.say("st_times", name=called.get(name, name), ratio=said.local(f"{ratio:.2g}"))
+            for name, ratio in known
+        )
         yield said.say("st_crowded", listed=", ".join(times))
 
 
@@ -60,46 +76,85 @@ def _called(product: Product, said: Texts) -> str:
     return product.name if said is ENGLISH else table_words(product, said)
 
 
-def error_warnings(plan: Plan, level: float, rows: int | None = None, said: Texts = ENGLISH) -> Iterator[str]:
+def error_warnings(
+    plan: Plan, level: float, rows: int | None = None, said: Texts = ENGLISH
+) -> Iterator[str]:
     """Warn of tables whose answers are probably smaller than their margins: public sizes and numbers of rows bound the answers."""
     if plan.promise is None:
         return
     measured, warnings = plan.measured(), []
-    groups = {table.question: asked.size for asked in plan.workload.statistics if asked.size for table in plan.workload.tables_of(asked)}
+    groups = {
+        table.question: asked.size
+        for asked in plan.workload.statistics
+        if asked.size
+        for table in plan.workload.tables_of(asked)
+    }
     times, step = interval_multiplier(measured.noise, level), 0.5 / measured.grid
     for table, product in zip(plan.promise.tables, plan.workload, strict=True):
         known = product.size or (groups.get(product.question) if product.measure is None else None)
-        cells = [operator.rows for operator, asked in zip(product.operators, product.query_sets, strict=True) if asked.form.axis == "cells"]
-        most = (MOST_ROWS if rows is None else rows) * plan.domain.largest_value(product.measure) / math.prod(cells)
-        size = most if known is None else float(known) / product.unit  # the mean of cells, or the most that sums of cells can be
+        cells = [
+            operator.rows
+            for operator, asked in zip(product.operators, product.query_sets, strict=True)
+            if asked.form.axis == "cells"
+        ]
+        most = (
+            (MOST_ROWS if rows is None else rows)
+            * plan.domain.largest_value(product.measure)
+            / math.prod(cells)
+        )
+        size = (
+            most if known is None else float(known) / product.unit
+        )  # the mean of cells, or the most that sums of cells can be
         margin = times * table.largest_std + step
         if margin > size:
-            values = {"margin": said.error(margin * product.unit), "typical": said.plain(size * product.unit)}
+            values = {
+                "margin": said.error(margin * product.unit),
+                "typical": said.plain(size * product.unit),
+            }
             warnings.append(f"{_called(product, said)} ({said.say('exact_around', **values)})")
     if warnings:
         more = [said.some("further", len(warnings) - _LISTED)] if len(warnings) > _LISTED else []
         yield said.say("st_margins", listed=said.listed([*warnings[:_LISTED], *more]))
 
 
-_DECIMAL_NAME = re.compile(r"income|salary|wage|price|amount|cost|rent|height|weight|balance|rate$|umsatz|preis|betrag", flags=re.ASCII)
+_DECIMAL_NAME = re.compile(
+    r"income|salary|wage|price|amount|cost|rent|height|weight|balance|rate$|umsatz|preis|betrag",
+    flags=re.ASCII,
+)
 _SHARE_NAME = re.compile(r"share|rate|ratio|fraction|probability|quote|anteil", flags=re.ASCII)
 
 
 def spec_warnings(what: Spec, said: Texts = ENGLISH) -> tuple[str, ...]:
     """Return a warning for each part of a spec that is likely wrong."""
     attributes, measures = asked_about(what)
-    warnings = [sentence for name in attributes for sentence in _of_kind(name, what.domain.kind(name), what, said)]
+    warnings = [
+        sentence
+        for name in attributes
+        for sentence in _of_kind(name, what.domain.kind(name), what, said)
+    ]
     for name in measures:
         low, high = what.domain.measure(name).low, what.domain.measure(name).high
         if high - low <= 1 and not _SHARE_NAME.search(name.lower()):
-            warnings.append(said.say("st_w_clipped", name=name, low=f"{float(low):g}", high=f"{float(high):g}"))
-    warnings += [said.say("st_w_unasked", name=name) for name in what.domain.names if name not in attributes]
+            warnings.append(
+                said.say("st_w_clipped", name=name, low=f"{float(low):g}", high=f"{float(high):g}")
+            )
+    warnings += [
+        said.say("st_w_unasked", name=name) for name in what.domain.names if name not in attributes
+    ]
     if what.series is not None and what.privacy.unit_column is None:
         warnings.append(said.say("st_w_series"))
-    if what.options.round and any(product.target is not None and product.target.kind == "margin" for product in what.workload):
+    if what.options.round and any(
+        product.target is not None and product.target.kind == "margin" for product in what.workload
+    ):
         warnings.append(said.say("st_w_round", half=readable(Fraction(what.options.round) / 2)))
     if what.join.get("public"):  # joined on the unit, it protects nothing more
-        warnings.append(said.say("st_w_join_unit" if what.privacy.unit_column == Joined(None, **what.join).own else "st_w_join"))
+        warnings.append(
+            said.say(
+                "st_w_join_unit"
+                if what.privacy.unit_column == Joined(None, **what.join).own
+                else "st_w_join"
+            )
+        )
     privacy = stated(what.privacy)
     return *(() if privacy is None else budget_warnings(privacy, what.rows, said)), *warnings
 
@@ -107,11 +162,17 @@ def spec_warnings(what: Spec, said: Texts = ENGLISH) -> tuple[str, ...]:
 def plan_warnings(what: Spec, made: Plan, said: Texts = ENGLISH) -> tuple[str, ...]:
     """Return a warning for each mistake that only the plan of a spec shows: large errors, and a large least budget."""
     least, pure = stated(what.privacy) is None, isinstance(made.privacy.budget, PureDP)
-    noise = noises(made.privacy)[0] if made.measurements is None else made.measurements.noise  # without measurements, the usual noise
+    noise = (
+        noises(made.privacy)[0] if made.measurements is None else made.measurements.noise
+    )  # without measurements, the usual noise
     return (
         *(budget_warnings(made.privacy, what.rows, said, of_targets=True) if least else ()),
         *(_untargeted(what, said) if least else ()),
-        *([said.say("st_w_cells_pure" if pure else "st_w_cells")] if made.privacy.max_per_cell is not None and noise.norm == 1 else ()),
+        *(
+            [said.say("st_w_cells_pure" if pure else "st_w_cells")]
+            if made.privacy.max_per_cell is not None and noise.norm == 1
+            else ()
+        ),
         *early_warnings(made, said),
         *crowded_warnings(made, said),
         *error_warnings(made, what.options.level, what.rows, said),
@@ -121,25 +182,56 @@ def plan_warnings(what: Spec, made: Plan, said: Texts = ENGLISH) -> tuple[str, .
 def _untargeted(what: Spec, said: Texts) -> Iterator[str]:
     """Warn of tables without a target where the budget is the least that keeps the targets: their errors are whatever that leaves."""
     goals = goals_of(what.workload, what.options.level)
-    without = [product.name for product, goal in zip(what.workload, goals, strict=True) if not goal.wanted]
+    without = [
+        product.name for product, goal in zip(what.workload, goals, strict=True) if not goal.wanted
+    ]
     if without:
         more = [said.some("further", len(without) - _LISTED)] if len(without) > _LISTED else []
-        yield said.say(f"st_w_without_{'many' if len(without) > 1 else 'one'}", tables=said.listed([*without[:_LISTED], *more]))
+        yield said.say(
+            f"st_w_without_{'many' if len(without) > 1 else 'one'}",
+            tables=said.listed([*without[:_LISTED], *more]),
+        )
 
 
 def _of_kind(name: str, kind: Kind, what: Spec, said: Texts) -> Iterator[str]:
-    text = not isinstance(what.source, DatabaseTable) and (what.source is None or bool(re.search(r"[.][ct]sv", what.source.name.lower())))
+    text = not isinstance(what.source, DatabaseTable) and (
+        what.source is None or bool(re.search(r"[.][ct]sv", what.source.name.lower()))
+    )
     if isinstance(kind, Categories):
         yield from _of_categories(name, kind, said, text=text)
-    if isinstance(kind, (Bins, Edges, Decimals)) and kind.high - kind.low <= 1 and not _SHARE_NAME.search(name.lower()):
-        yield said.say(f"st_w_narrow_{kind.outside}", name=name, low=f"{float(kind.low):g}", high=f"{float(kind.high):g}")
-    if isinstance(kind, Integers) and kind.rounding is None and kind.outside != "clip" and _DECIMAL_NAME.search(name.lower()):
+    if (
+        isinstance(kind, (Bins, Edges, Decimals))
+        and kind.high - kind.low <= 1
+        and not _SHARE_NAME.search(name.lower())
+    ):
+        yield said.say(
+            f"st_w_narrow_{kind.outside}",
+            name=name,
+            low=f"{float(kind.low):g}",
+            high=f"{float(kind.high):g}",
+        )
+    if (
+        isinstance(kind, Integers)
+        and kind.rounding is None
+        and kind.outside != "clip"
+        and _DECIMAL_NAME.search(name.lower())
+    ):
         yield said.say("st_w_whole", name=name)
-    if isinstance(kind, (Bins, Edges, Decimals)) and text and what.layout.get("delimiter") == ";" and kind.reading.decimal == ".":
+    if (
+        isinstance(kind, (Bins, Edges, Decimals))
+        and text
+        and what.layout.get("delimiter") == ";"
+        and kind.reading.decimal == "."
+    ):
         yield said.say("st_w_comma", name=name)
     if isinstance(kind, Dates) and kind.regular == 1:
-        yield said.say("st_w_one_cell", name=name, start=kind.start, end=kind.end, by=said.say(f"by_{kind.by}"))
-    column, naming = kind.reading.column or name, IDENTIFIER if kind.reading.column is None else PERSON
+        yield said.say(
+            "st_w_one_cell", name=name, start=kind.start, end=kind.end, by=said.say(f"by_{kind.by}")
+        )
+    column, naming = (
+        kind.reading.column or name,
+        IDENTIFIER if kind.reading.column is None else PERSON,
+    )
     if what.privacy.unit_column is None and naming.search(column):
         yield said.say("st_w_person", name=name, column=column)
     if isinstance(kind, Unknown) and kind.reading.ignore_case:
@@ -147,7 +239,12 @@ def _of_kind(name: str, kind: Kind, what: Spec, said: Texts) -> Iterator[str]:
 
 
 def _of_categories(name: str, kind: Categories, said: Texts, *, text: bool) -> Iterator[str]:
-    if text and {*map(str, kind.values)} == {"true", "false"} and not kind.spellings and not kind.reading.ignore_case:
+    if (
+        text
+        and {*map(str, kind.values)} == {"true", "false"}
+        and not kind.spellings
+        and not kind.reading.ignore_case
+    ):
         yield said.say("st_w_true", name=name)
     if not kind.reading.ignore_case or not kind.reading.trim:
         seen: dict[str, str] = {}

@@ -41,7 +41,8 @@ _COLUMNS: Mapping[str, Mapping[str, Any]] = {
     "unknown": {"unknown": {"most": "$most"}},
     "truth": {"categories": [True, False]},
 }
-# The part of the workload for each question: $groups are the columns that are ticked, $by the same as a list.
+# The part of the workload for each question: $groups are the columns that are ticked, $by the same
+# as a list.
 _QUESTIONS: Mapping[str, Mapping[str, Any]] = {
     "counts": {"queries": "$groups"},
     "top": {"queries": "$groups"},
@@ -51,21 +52,42 @@ _QUESTIONS: Mapping[str, Mapping[str, Any]] = {
     "cdf": {"cdf": {"of": "$of", "by": "$by"}},
     "sums": {"queries": "$groups", "sum": "$of"},
 }
-_ALONG = ("median", "quartiles", "cdf")  # questions about the order of a column, which is an attribute then
+_ALONG = (
+    "median",
+    "quartiles",
+    "cdf",
+)  # questions about the order of a column, which is an attribute then
 _SUMMED = ("means", "sums")  # questions that add up a column, which is a measure then
 WEIGHTED = ("counts", "top", "means", "sums")
 """The questions in which rows may count as often as their weight says."""
 PERIODS = ("year", "quarter", "month", "week", "day", "hour", "weekday")
 NUMBERS = {"1234.56": ("", ""), "1234,56": (",", ""), "1.234,56": (",", "."), "1,234.56": ("", ",")}
 """The settings ``decimal`` and ``thousands`` of [source] for each way to write numbers in a text file."""
-DAYS = {"2025-12-31": "", "31.12.2025": "%d.%m.%Y", "31/12/2025": "%d/%m/%Y", "12/31/2025": "%m/%d/%Y"}
-_NUMBERS = {"low", "high", "step", "epsilon", "margin", "delta", "size", "max_rows", "most"}  # fields of numbers
+DAYS = {
+    "2025-12-31": "",
+    "31.12.2025": "%d.%m.%Y",
+    "31/12/2025": "%d/%m/%Y",
+    "12/31/2025": "%m/%d/%Y",
+}
+_NUMBERS = {
+    "low",
+    "high",
+    "step",
+    "epsilon",
+    "margin",
+    "delta",
+    "size",
+    "max_rows",
+    "most",
+}  # fields of numbers
 _HEAD = """\
 # A spec for leastnoise, filled in on the page of `leastnoise studio` from names and types of columns: it holds no value of the data.
 
 """
 _ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
-_NO_STEPS = "The step of {name} must divide the way from {low} to {high} into whole steps; got {step}."
+_NO_STEPS = (
+    "The step of {name} must divide the way from {low} to {high} into whole steps; got {step}."
+)
 _TOO_MANY = "{name} would have {count} values here, and at most {most} are allowed. Take wider steps, or numbers in steps of a width."
 _MOST_DRAWN = 4
 _MOST_VALUES = 10**6
@@ -94,7 +116,11 @@ class Data:
 def looked_at(source: Path | DatabaseTable, layout: Mapping[str, str]) -> Data:
     """Read the names and types of columns; no value is read."""
     if isinstance(source, DatabaseTable):
-        table, name, folder = {"table": source.table, "connection": source.connection}, source.table, Path.cwd()
+        table, name, folder = (
+            {"table": source.table, "connection": source.connection},
+            source.table,
+            Path.cwd(),
+        )
     else:
         table, name, folder = {"path": source.name, **layout}, source.name, source.absolute().parent
     known: Any = source
@@ -106,48 +132,100 @@ def looked_at(source: Path | DatabaseTable, layout: Mapping[str, str]) -> Data:
 def spec_of(data: Data, form: Form, language: str, *, in_sql: bool = False) -> str:
     """Return the text of the spec that a form describes, checked; numbers are written with a comma in German.
 
-    If SQL is to ask in place of the form (``in_sql``), the form may ask nothing; the spec then describes all columns.
+    If SQL is to ask in place of the form (``in_sql``), the form may ask nothing; the spec then
+    describes all columns.
     """
-    form = {key: _with_point(text) if language == "de" and key.rpartition(".")[2] in _NUMBERS else text for key, text in form.items()}
-    questions = {int(part.group(1)) for key in form if (part := re.fullmatch(r"a(\d{1,3})\.what", key)) and form[key]}
-    numbers = {}  # the number of each column by its attribute, which has the name of the column and its unit of measure: "pay (EUR)"
+    form = {
+        key: _with_point(text) if language == "de" and key.rpartition(".")[2] in _NUMBERS else text
+        for key, text in form.items()
+    }
+    questions = {
+        int(part.group(1))
+        for key in form
+        if (part := re.fullmatch(r"a(\d{1,3})\.what", key)) and form[key]
+    }
+    # the number of each column by its attribute, which has the name of the column and its unit of
+    # measure: "pay (EUR)"
+    numbers = {}
     for number, column in enumerate(data.columns):
         if kind := form.get(f"c{number}.kind"):
-            unit = form.get(f"c{number}.unit", "") if kind == "number" and questions else ""  # SQL calls a column by its name
+            unit = (
+                form.get(f"c{number}.unit", "") if kind == "number" and questions else ""
+            )  # SQL calls a column by its name
             numbers[f"{column.attribute} ({unit})" if unit else column.attribute] = number
     kinds = {name: form[f"c{number}.kind"] for name, number in numbers.items()}
-    asked = [_question(question, {number: name for name, number in numbers.items()}, form) for question in sorted(questions)]
+    asked = [
+        _question(question, {number: name for name, number in numbers.items()}, form)
+        for question in sorted(questions)
+    ]
     if not asked and (not in_sql or form.get("how") == "within"):
         raise InputError("Nothing is asked yet: choose what to publish.")
     within = form.get("margin", "") if form.get("how") == "within" else ""
     if form.get("how") == "within" and not within:
-        raise InputError("Say how far a number may be from the truth, such as 500; or give a budget.")
+        raise InputError(
+            "Say how far a number may be from the truth, such as 500; or give a budget."
+        )
     used = {name for question in asked for name in question.attributes} if asked else {*numbers}
     weights = {question.weight for question in asked if question.weight}
     measured = weights | {question.of for question in asked if question.kind in _SUMMED}
-    measured |= {name for name, kind in kinds.items() if not asked and kind in ("whole", "number")}  # for SQL, which may sum any
+    measured |= {
+        name for name, kind in kinds.items() if not asked and kind in ("whole", "number")
+    }  # for SQL, which may sum any
     privacy: dict[str, Any] = {"epsilon": "least" if within else form.get("epsilon", "")}
     if any(kinds[name] == "unknown" for name in used):  # finding categories privately needs a delta
         privacy["delta"] = form.get("delta", "")
     unit = form.get("unit", "")
     if unit and not (unit.isdecimal() and int(unit) < len(data.columns)):
-        raise InputError("What is protected must be each row, or each value of a column; choose one.")
-    privacy["unit"] = {"column": data.columns[int(unit)].name, "max_rows": _number(form.get("max_rows", ""))} if unit else "row"
-    decimal, thousands = NUMBERS[one_of("how numbers are written", form.get("numbers") or "1234.56", NUMBERS)]
-    written = {"encoding": form.get("encoding", "").replace("utf-8", ""), "decimal": decimal, "thousands": thousands}
-    table: dict[str, Any] = {"source": {**data.table, **{key: text for key, text in written.items() if text}}, "privacy": privacy}
+        raise InputError(
+            "What is protected must be each row, or each value of a column; choose one."
+        )
+    privacy["unit"] = (
+        {"column": data.columns[int(unit)].name, "max_rows": _number(form.get("max_rows", ""))}
+        if unit
+        else "row"
+    )
+    decimal, thousands = NUMBERS[
+        one_of("how numbers are written", form.get("numbers") or "1234.56", NUMBERS)
+    ]
+    written = {
+        "encoding": form.get("encoding", "").replace("utf-8", ""),
+        "decimal": decimal,
+        "thousands": thousands,
+    }
+    table: dict[str, Any] = {
+        "source": {**data.table, **{key: text for key, text in written.items() if text}},
+        "privacy": privacy,
+    }
     described = used or measured  # a domain has an attribute, even if none is asked about
-    table["domain"] = {name: _attribute(data.columns[number], number, name, form) for name, number in numbers.items() if name in described}
+    table["domain"] = {
+        name: _attribute(data.columns[number], number, name, form)
+        for name, number in numbers.items()
+        if name in described
+    }
     for name in sorted(measured):
-        low, high, step = (form.get(f"c{numbers[name]}.{field}", "") for field in ("low", "high", "step"))
+        low, high, step = (
+            form.get(f"c{numbers[name]}.{field}", "") for field in ("low", "high", "step")
+        )
         multiples = {"unit": step} if name in weights and kinds[name] == "number" else {}
-        clipped = {"column": data.columns[numbers[name]].name, "clip": [_number(low), _number(high)], **multiples}
+        clipped = {
+            "column": data.columns[numbers[name]].name,
+            "clip": [_number(low), _number(high)],
+            **multiples,
+        }
         table.setdefault("measures", {})[name] = clipped
     if asked:
         table["workload"] = _workload(asked, within, table.get("measures", {}))
     table["plan"] = {"guard": "1/100"}
-    output = {"title": form.get("title", ""), "source": form.get("source", ""), "language": "" if language == "en" else language}
-    table |= {"output": {key: text for key, text in output.items() if text}} if any(output.values()) else {}
+    output = {
+        "title": form.get("title", ""),
+        "source": form.get("source", ""),
+        "language": "" if language == "en" else language,
+    }
+    table |= (
+        {"output": {key: text for key, text in output.items() if text}}
+        if any(output.values())
+        else {}
+    )
     text = _HEAD + _written(table)
     parse_spec(text if asked else f"{text}\n[[workload]]\nqueries = {{}}\n", data.folder)
     return text
@@ -156,7 +234,11 @@ def spec_of(data: Data, form: Form, language: str, *, in_sql: bool = False) -> s
 def _with_point(text: str) -> str:
     """Replace the decimal comma of a number by the point of specs."""
     if re.search(r"\.\d{3}(\D|$)", text):
-        raise InputError(message("A number must be written without separators of thousands; got {text}.", text=text))
+        raise InputError(
+            message(
+                "A number must be written without separators of thousands; got {text}.", text=text
+            )
+        )
     return text.replace(",", ".")
 
 
@@ -166,7 +248,9 @@ def _filled(template: Any, fields: Mapping[str, Any]) -> Any:
         return {key: _filled(entry, fields) for key, entry in template.items()}
     if isinstance(template, list):
         return [_filled(entry, fields) for entry in template]
-    return fields[template[1:]] if isinstance(template, str) and template.startswith("$") else template
+    return (
+        fields[template[1:]] if isinstance(template, str) and template.startswith("$") else template
+    )
 
 
 class Question(NamedTuple):
@@ -193,32 +277,52 @@ class Question(NamedTuple):
 
 def _question(number: int, names: Mapping[int, str], form: Form) -> Question:
     """Read a question of the form; each ticked column is split by its values or by the groups of a level."""
-    given = {field: form.get(f"a{number}.{field}", "") for field in ("what", "of", "size", "weight")}
+    given = {
+        field: form.get(f"a{number}.{field}", "") for field in ("what", "of", "size", "weight")
+    }
     kind = one_of("what is published", given["what"], _QUESTIONS)
     groups: dict[str, Any] = {}
     for column, name in names.items():
-        ways = [way for way in ("cells", "group", "level") if form.get(f"a{number}.by.{column}.{way}")]
+        ways = [
+            way for way in ("cells", "group", "level") if form.get(f"a{number}.by.{column}.{way}")
+        ]
         if len(ways) > 1:
-            raise InputError(message("A table must have the values of {name} or their groups, not both; ask for two tables.", name=name))
+            raise InputError(
+                message(
+                    "A table must have the values of {name} or their groups, not both; ask for "
+                    "two tables.",
+                    name=name,
+                )
+            )
         if ways:
             level = form.get(f"c{column}.level", "") if ways == ["level"] else "group"
             groups[name] = "identity" if ways == ["cells"] else {"level": level}
     columns_of = {"of": "", "weight": ""}
     wanted = [("weight", "Weights")] if kind in WEIGHTED and given["weight"] else []
-    wanted += [("of", "Means, medians, distributions and sums")] if kind in (*_SUMMED, *_ALONG) else []
+    wanted += (
+        [("of", "Means, medians, distributions and sums")] if kind in (*_SUMMED, *_ALONG) else []
+    )
     for field, words in wanted:
         if not given[field].isdecimal() or int(given[field]) not in names:
-            raise InputError(message("{what} must be of a column of numbers that is published; choose one.", what=words))
+            raise InputError(
+                message(
+                    "{what} must be of a column of numbers that is published; choose one.",
+                    what=words,
+                )
+            )
         columns_of[field] = names[int(given[field])]
     if kind == "top" and len(groups) != 1:
         raise InputError("The largest groups must be of one column; tick one.")
     return Question(kind, groups, **columns_of, size=given["size"])
 
 
-def _workload(asked: Sequence[Question], margin: str, measures: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _workload(
+    asked: Sequence[Question], margin: str, measures: Mapping[str, Any]
+) -> list[dict[str, Any]]:
     """Return the parts of the workload, with a margin as their target if one is given.
 
-    A statistic has no such target, so the tables that it is made of are added with one; for a sum it is the margin times the largest value.
+    A statistic has no such target, so the tables that it is made of are added with one; for a sum
+    it is the margin times the largest value.
     """
     parts = [question.part() for question in asked]
     if not margin:
@@ -229,21 +333,38 @@ def _workload(asked: Sequence[Question], margin: str, measures: Mapping[str, Any
             parts.append({"queries": {**question.groups, question.of: "prefix"}, "margin": margin})
         elif question.kind == "means":
             weighted = {"weighted_by": question.weight} if question.weight else {}
-            parts.append({"queries": question.groups, "count": question.of, **weighted, "margin": margin})
+            parts.append(
+                {"queries": question.groups, "count": question.of, **weighted, "margin": margin}
+            )
             total = {"queries": question.groups, "sum": question.of, **weighted}
             if {**total, "margin": margin} not in parts:
                 ends = measures[question.of]["clip"]
-                most = max(abs(exact(message("a bound of {name}", name=question.of), end)) for end in ends)
+                most = max(
+                    abs(exact(message("a bound of {name}", name=question.of), end)) for end in ends
+                )
                 parts.append({**total, "margin": str(exact("the distance", margin) * most)})
     return parts
 
 
 def _attribute(column: SourceColumn, number: int, name: str, form: Form) -> dict[str, Any]:
     """Return the table ``[domain.NAME]`` of a column."""
-    given = {key.partition(".")[2]: text.strip() for key, text in form.items() if key.startswith(f"c{number}.")}
-    texts = {field: given.get(field, "") for field in ("file", "file_column", "low", "high", "step", "from", "to", "by", "most")}
-    kind = one_of(message("what {name} may hold", name=name), given["kind"], ("list", "file", *FORMS.values(), "unknown"))
-    fields: dict[str, Any] = {key: _number(text) if key in _NUMBERS else text for key, text in texts.items()}
+    given = {
+        key.partition(".")[2]: text.strip()
+        for key, text in form.items()
+        if key.startswith(f"c{number}.")
+    }
+    texts = {
+        field: given.get(field, "")
+        for field in ("file", "file_column", "low", "high", "step", "from", "to", "by", "most")
+    }
+    kind = one_of(
+        message("what {name} may hold", name=name),
+        given["kind"],
+        ("list", "file", *FORMS.values(), "unknown"),
+    )
+    fields: dict[str, Any] = {
+        key: _number(text) if key in _NUMBERS else text for key, text in texts.items()
+    }
     codes, count = [code.strip() for code in given.get("list", "").splitlines() if code.strip()], 0
     fields["codes"] = [*dict.fromkeys(map(_number, codes) if column.kind == "whole" else codes)]
     if kind == "whole" and isinstance(fields["low"], int) and isinstance(fields["high"], int):
@@ -253,21 +374,38 @@ def _attribute(column: SourceColumn, number: int, name: str, form: Form) -> dict
         low, high, step = (exact(what, texts[field]) for field in ("low", "high", "step"))
         steps = (high - low) / step if step > 0 else Fraction(0)
         if steps.denominator != 1 or steps < 1:
-            raise InputError(message(_NO_STEPS, name=name, low=texts["low"], high=texts["high"], step=texts["step"]))
+            raise InputError(
+                message(
+                    _NO_STEPS, name=name, low=texts["low"], high=texts["high"], step=texts["step"]
+                )
+            )
         count = fields["count"] = int(steps)
     if count > _MOST_VALUES:  # their groups could not be shown without a wait
         raise InputError(message(_TOO_MANY, name=name, count=count, most=_MOST_VALUES))
-    table = {**({} if name == column.name else {"column": column.name}), **_filled(_COLUMNS[kind], fields)}
-    if kind == "dates" and (days := DAYS[one_of("how days are written", form.get("days") or "2025-12-31", DAYS)]):
+    table = {
+        **({} if name == column.name else {"column": column.name}),
+        **_filled(_COLUMNS[kind], fields),
+    }
+    if kind == "dates" and (
+        days := DAYS[one_of("how days are written", form.get("days") or "2025-12-31", DAYS)]
+    ):
         table["dates"]["format"] = days
-    if given.get("other") or kind == "unknown":  # a row whose text is not found would be in no table otherwise
+    if (
+        given.get("other") or kind == "unknown"
+    ):  # a row whose text is not found would be in no table otherwise
         table |= {"outside": "other", "null": "other"}
     levels: dict[str, Any] = {}
     if given.get("edges") and kind in ("whole", "number"):
-        levels["group"] = {"edges": [_number(edge) for edge in re.split(r"[\s,;]+", given["edges"])]}
+        levels["group"] = {
+            "edges": [_number(edge) for edge in re.split(r"[\s,;]+", given["edges"])]
+        }
     if (level := given.get("level")) and kind in ("list", "file", "whole"):
         key = given.get("level_key") or texts["file_column"]
-        levels[level] = {"file": given.get("level_file") or texts["file"], "key": key, "value": given.get("level_value") or level}
+        levels[level] = {
+            "file": given.get("level_file") or texts["file"],
+            "key": key,
+            "value": given.get("level_value") or level,
+        }
     return {**table, **({"levels": levels} if levels else {})}
 
 
@@ -299,7 +437,10 @@ def commands(path: Path, *, in_sql: bool = False) -> Sequence[str]:
 
     typed = shlex.quote(os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path))
     asked = f"questions.sql --spec {typed}" if in_sql else typed
-    return [f"leastnoise plan {asked}", f"leastnoise release {asked} --out {shlex.quote(path.stem)}-release"]
+    return [
+        f"leastnoise plan {asked}",
+        f"leastnoise release {asked} --out {shlex.quote(path.stem)}-release",
+    ]
 
 
 def choosing_page(lead: Lead, language: str = "en") -> Page:
@@ -307,13 +448,17 @@ def choosing_page(lead: Lead, language: str = "en") -> Page:
     said = texts(language)
 
     def page() -> str:
-        files = sorted(file.name for file in Path.cwd().iterdir() if file.name.lower().endswith(_ENDINGS))
+        files = sorted(
+            file.name for file in Path.cwd().iterdir() if file.name.lower().endswith(_ENDINGS)
+        )
         return shown("choosing.html", t=said, files=files, folder=Path.cwd())
 
     def choose(asked: dict[str, Any]) -> Any:
         form = _form(asked)
         if form.get("table") or form.get("connection"):
-            source: Path | DatabaseTable = DatabaseTable(form.get("table", ""), form.get("connection", ""))
+            source: Path | DatabaseTable = DatabaseTable(
+                form.get("table", ""), form.get("connection", "")
+            )
         elif form.get("path"):
             source = Path(form["path"]).expanduser()
         else:
@@ -351,16 +496,29 @@ def beginning_page(data: Data, lead: Lead, language: str = "en") -> Page:
         if not planned:
             return {"refused": "Nothing is planned yet."}
         now = planned[0].seen
-        charts = [] if now.plan is None or not now.ready else _invented(now.plan, now.draft.level, said)
+        charts = (
+            [] if now.plan is None or not now.ready else _invented(now.plan, now.draft.level, said)
+        )
         names = [row.name(said) for row in now.draft.rows]
-        return {**view(now), "names": names, "charts": charts, "text": now.draft.text, "ended": not now.doing}
+        return {
+            **view(now),
+            "names": names,
+            "charts": charts,
+            "text": now.draft.text,
+            "ended": not now.doing,
+        }
 
     def write(asked: dict[str, Any]) -> Any:
         name = str(asked.get("name", ""))
         text = spec_of(data, _form(asked), language, in_sql=True)
         path = save(data.folder / ".toml", "", name, text)
         asks = "\n[[workload]]" in text
-        return {"done": said.say("st_saved", file=str(path)), "commands": commands(path, in_sql=not asks), "name": name, "asked": asks}
+        return {
+            "done": said.say("st_saved", file=str(path)),
+            "commands": commands(path, in_sql=not asks),
+            "name": name,
+            "asked": asks,
+        }
 
     def further(asked: dict[str, Any]) -> Any:
         path = data.folder / Path(str(asked.get("name", ""))).name
@@ -373,8 +531,13 @@ def beginning_page(data: Data, lead: Lead, language: str = "en") -> Page:
             get("/", lambda: shown("beginning.html", t=said, data=data, **_choices(data, said))),
             *assets("beginning.js", charts=True),
             get("/view", seen, JSONResponse),
-            *(action(f"/{name}", do, said) for name, do in (("plan", plan), ("save", write), ("further", further))),
-            action("/language", lambda asked: lead(beginning_page(data, lead, _language(asked))), said),
+            *(
+                action(f"/{name}", do, said)
+                for name, do in (("plan", plan), ("save", write), ("further", further))
+            ),
+            action(
+                "/language", lambda asked: lead(beginning_page(data, lead, _language(asked))), said
+            ),
         ],
         close=end,
     )
@@ -395,13 +558,21 @@ def _choices(data: Data, said: Texts) -> dict[str, Any]:
     """Return what the template needs: the choices of the forms, and what names and types of columns suggest."""
     return {
         "forms": [(form, said.say(f"be_{form}")) for form in _COLUMNS],
-        "suggested": {number: FORMS[column.kind] for number, column in enumerate(data.columns) if column.kind},
-        "person": next((number for number, column in enumerate(data.columns) if column.names_person), None),
+        "suggested": {
+            number: FORMS[column.kind] for number, column in enumerate(data.columns) if column.kind
+        },
+        "person": next(
+            (number for number, column in enumerate(data.columns) if column.names_person), None
+        ),
         "asked": [(kind, said.say(f"be_ask_{kind}")) for kind in _QUESTIONS],
         "is_text": not any(column.typed for column in data.columns),
         "weighted": WEIGHTED,
         "periods": [(period, said.say(f"by_{period}")) for period in PERIODS],
-        "files": sorted(file.name for file in data.folder.iterdir() if file.suffix.lower() == ".csv" and file.name != data.name),
+        "files": sorted(
+            file.name
+            for file in data.folder.iterdir()
+            if file.suffix.lower() == ".csv" and file.name != data.name
+        ),
         "rows": _INVENTED_ROWS,
         "numbers": NUMBERS,
         "days": DAYS,
@@ -412,17 +583,35 @@ def _choices(data: Data, said: Texts) -> dict[str, Any]:
 def _invented(plan: Plan, level: float, said: Texts) -> list[dict[str, Any]]:
     """Return charts of the first tables with invented counts and the promised margins; counts are a hill over many values, else steps."""
     promised = margins(plan, level)
-    tables = [product for product in plan.workload if product.attributes and product.rows <= MOST_CELLS and not product.of_values]
+    tables = [
+        product
+        for product in plan.workload
+        if product.attributes and product.rows <= MOST_CELLS and not product.of_values
+    ]
     made = []
     for product in [product for product in tables[:_MOST_DRAWN] if product.question in promised]:
         answer = np.array(float(_INVENTED_ROWS))
         for name, queries in zip(product.attributes, product.query_sets, strict=True):
             kind = product.domain.kind(name)
             cells = np.arange(kind.size)
-            shares = np.exp(-(((cells / kind.size - 0.4) / 0.25) ** 2)) if kind.size > 12 else 1.0 + (3 * cells + 2) % 5
-            answer = np.multiply.outer(answer, apply(queries.operator(name, kind), shares / shares.sum()))
+            shares = (
+                np.exp(-(((cells / kind.size - 0.4) / 0.25) ** 2))
+                if kind.size > 12
+                else 1.0 + (3 * cells + 2) % 5
+            )
+            answer = np.multiply.outer(
+                answer, apply(queries.operator(name, kind), shares / shares.sum())
+            )
         margin = promised[product.question].typical
-        picture = picture_of(product, product.labels, answer.round(), answer.round() - margin, answer.round() + margin, plan.privacy, said)
+        picture = picture_of(
+            product,
+            product.labels,
+            answer.round(),
+            answer.round() - margin,
+            answer.round() + margin,
+            plan.privacy,
+            said,
+        )
         alt = said.say("be_invented", name=picture.name, margin=said.error(margin))
         made.append(chart(vega_lite(picture, 2000), said, alt))
     return made

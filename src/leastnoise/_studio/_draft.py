@@ -1,7 +1,8 @@
 """A draft of a spec, which the studio changes and saves, and the process that plans it.
 
-The process reads its request as one JSON line on standard input, and writes its results as JSON lines on standard output. It plans from the
-very text that would be saved, and ends when its input ends, so that it does not outlive the studio.
+The process reads its request as one JSON line on standard input, and writes its results as JSON
+lines on standard output. It plans from the very text that would be saved, and ends when its input
+ends, so that it does not outlive the studio.
 """
 
 import json
@@ -68,7 +69,11 @@ class Row:
     def name(self, said: Texts) -> str:
         """Name the row: its tables, behind the statistic that they are for."""
         tables = ", ".join(table_words(product, said) for product in self.products)
-        return tables if self.statistic is None else f"{statistic_words(self.statistic, said)} ({tables})"
+        return (
+            tables
+            if self.statistic is None
+            else f"{statistic_words(self.statistic, said)} ({tables})"
+        )
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -80,7 +85,8 @@ class Row:
 class Draft:
     """A spec that is being worked on: the text that was opened, its rows, and the settings as they are now.
 
-    ``of`` is "epsilon" or "rho", ``size`` its amount, ``periods`` the number of periods of a series (0 without one).
+    ``of`` is "epsilon" or "rho", ``size`` its amount, ``periods`` the number of periods of a series
+    (0 without one).
     """
 
     text: str
@@ -103,7 +109,9 @@ class Draft:
     @property
     def horizon(self) -> str:
         """The number of periods of a series and its last day; empty without a series."""
-        return "" if self.dates is None else f"{self.periods}, {self.dates.reaching(self.periods).end}"
+        return (
+            "" if self.dates is None else f"{self.periods}, {self.dates.reaching(self.periods).end}"
+        )
 
 
 def drafted(text: str, folder: Path, name: str = "the spec") -> Draft:
@@ -120,14 +128,27 @@ def drafted(text: str, folder: Path, name: str = "the spec") -> Draft:
         statistic = _statistic(entry, spec.workload)
         rows += [Row(part, of_row, asked, statistic) for of_row, asked in entries]
         target = next((name for name in TARGETS if name in entry), "")
-        weight, most, size = (str(entry.get(key, default)) for key, default in (("weight", "1"), (target, ""), ("size", "")))
+        weight, most, size = (
+            str(entry.get(key, default))
+            for key, default in (("weight", "1"), (target, ""), ("size", ""))
+        )
         settings += [Setting(True, weight, target, most, size)] * len(entries)
     privacy = table["privacy"]
     of = "rho" if "rho" in privacy else "epsilon"
     dates = None if spec.series is None else spec.series.dates(spec.domain)
     budget = of, str(privacy[of]), str(privacy.get("delta", ""))
     periods = 0 if dates is None else dates.size
-    return Draft(text, folder, tuple(rows), tuple(settings), *budget, spec.objective, spec.options.level, dates, periods)
+    return Draft(
+        text,
+        folder,
+        tuple(rows),
+        tuple(settings),
+        *budget,
+        spec.objective,
+        spec.options.level,
+        dates,
+        periods,
+    )
 
 
 def _statistic(entry: Mapping[str, Any], workload: Workload) -> Statistic | None:
@@ -144,13 +165,18 @@ def _statistic(entry: Mapping[str, Any], workload: Workload) -> Statistic | None
 
 def changed(draft: Draft, changes: Mapping[str, object], rows: Sequence[int] = ()) -> Draft:
     """Return a draft with some values changed: fields of the whole draft, or of the settings of the rows with these numbers."""
-    values = {field: _READ[one_of("what is changed", field, _READ)](value) for field, value in changes.items()}
+    values = {
+        field: _READ[one_of("what is changed", field, _READ)](value)
+        for field, value in changes.items()
+    }
     of_rows = {field: value for field, value in values.items() if field in SETTINGS}
     settings = list(draft.settings)
     for row in rows if of_rows else ():
         number = whole("a row", row, 0, len(settings) - 1)
         settings[number] = replace(settings[number], **of_rows)
-    of_all: dict[str, Any] = {field: value for field, value in values.items() if field not in of_rows}
+    of_all: dict[str, Any] = {
+        field: value for field, value in values.items() if field not in of_rows
+    }
     new = replace(draft, **of_all, settings=tuple(settings))
     new.spec  # noqa: B018 - making the spec refuses values that cannot be used
     return new
@@ -168,7 +194,8 @@ def _flag(value: object) -> bool:
     return value
 
 
-# The fields that can be changed and how each is read: first those of the whole draft, then those of a row.
+# The fields that can be changed and how each is read: first those of the whole draft, then those of
+# a row.
 _READ: Mapping[str, Callable[[object], Any]] = {
     "size": _text,
     "delta": _text,
@@ -189,7 +216,10 @@ def spec_text(draft: Draft) -> str:
     _put(document["privacy"], draft.of, draft.size)
     if draft.delta or "delta" in document["privacy"]:
         _put(document["privacy"], "delta", draft.delta)
-    for table, key, value, default in (("plan", "objective", draft.objective, "total"), ("output", "level", draft.level, 0.95)):
+    for table, key, value, default in (
+        ("plan", "objective", draft.objective, "total"),
+        ("output", "level", draft.level, 0.95),
+    ):
         if value != document.get(table, {}).get(key, default):
             document.setdefault(table, {})[key] = value
     if draft.dates is not None and draft.periods != draft.dates.size:
@@ -197,10 +227,16 @@ def spec_text(draft: Draft) -> str:
         _put(document["domain"][document["series"]["along"]]["dates"], "to", str(last))
     entries, all_stay = [], True
     for part, entry in enumerate(document["workload"]):
-        rows = [(row.entry, setting) for row, setting in zip(draft.rows, draft.settings, strict=True) if row.part == part]
+        rows = [
+            (row.entry, setting)
+            for row, setting in zip(draft.rows, draft.settings, strict=True)
+            if row.part == part
+        ]
         whole = rows[0][1] if len({setting for _, setting in rows}) == 1 else None
         if whole is None:  # each row of this part becomes a part of its own
-            entries += [_with_setting(lines(of_row), setting) for of_row, setting in rows if setting.on]
+            entries += [
+                _with_setting(lines(of_row), setting) for of_row, setting in rows if setting.on
+            ]
         elif whole.on:
             entries.append(_with_setting(entry, whole))
         all_stay = all_stay and whole is not None and whole.on
@@ -248,9 +284,20 @@ def save(opened: Path, before: str, name: str, text: str) -> Path:
 
     The file is written whole or not at all.
     """
-    if not name.endswith(".toml") or name != Path(name).name or name.startswith(".") or not name.isprintable() or "\\" in name:
+    if (
+        not name.endswith(".toml")
+        or name != Path(name).name
+        or name.startswith(".")
+        or not name.isprintable()
+        or "\\" in name
+    ):
         raise InputError(
-            message("A spec must have the name of a file in {folder}, such as people.toml; got {name!r}.", folder=opened.parent, name=name)
+            message(
+                "A spec must have the name of a file in {folder}, such as people.toml; got "
+                "{name!r}.",
+                folder=opened.parent,
+                name=name,
+            )
         )
     path = opened.parent / name
     draft = path.with_name(f".{name}.{token_hex(4)}")
@@ -264,14 +311,25 @@ def save(opened: Path, before: str, name: str, text: str) -> Path:
             return path
         with opened.open(encoding="utf-8", newline="") as there:
             if there.read() != before:
-                raise InputError(message("{path} was changed since it was opened here. Save under another name.", path=opened))
+                raise InputError(
+                    message(
+                        "{path} was changed since it was opened here. Save under another name.",
+                        path=opened,
+                    )
+                )
         shutil.copymode(path, draft)
         draft.replace(path)
     except FileExistsError:
-        raise InputError(message("There is a file {path} already. Choose another name.", path=path)) from None
+        raise InputError(
+            message("There is a file {path} already. Choose another name.", path=path)
+        ) from None
     except (OSError, UnicodeError) as error:
         name = type(error).__name__
-        raise InputError(message("{path} cannot be written: {error}. Nothing was changed.", path=path, error=name)) from None
+        raise InputError(
+            message(
+                "{path} cannot be written: {error}. Nothing was changed.", path=path, error=name
+            )
+        ) from None
     finally:
         with suppress(FileNotFoundError):
             draft.unlink()

@@ -12,7 +12,17 @@ import numpy as np
 
 from leastnoise._charts import vega_lite
 from leastnoise._check import InputError, message, one_of, whole
-from leastnoise._release import Release, Table, Texts, notices_of_all, published, rounding_words, statistic_words, table_words, texts
+from leastnoise._release import (
+    Release,
+    Table,
+    Texts,
+    notices_of_all,
+    published,
+    rounding_words,
+    statistic_words,
+    table_words,
+    texts,
+)
 from leastnoise._session import read_release
 from leastnoise._studio._pages import Page, action, assets, chart, get, shown
 from leastnoise._workload import level, level_names, queries
@@ -42,7 +52,11 @@ class Exploring:
             along = tuple(zip(product.attributes, product.query_sets, strict=True))
             if along and all(sets.form.named or sets.kind in KINDS for _, sets in along):
                 offered.append((tuple((name, sets.word) for name, sets in along), product.measure))
-        alone = [((name, kind),) for name in domain.names for kind in (*KINDS, *level_names(domain.kind(name)))]
+        alone = [
+            ((name, kind),)
+            for name in domain.names
+            for kind in (*KINDS, *level_names(domain.kind(name)))
+        ]
         for measure in dict.fromkeys(product.measure for product in products):
             offered += [(asked, measure) for asked in (*alone, ())]
         for asked, measure in offered:
@@ -55,8 +69,16 @@ class Exploring:
         domain = self.release.plan.domain
         for name, kind in asked:
             one_of("an attribute", name, domain.names)
-            one_of(message("what is asked of {name}", name=name), kind, (*KINDS, *level_names(domain.kind(name))))
-        questions = queries(domain, {name: kind if kind in KINDS else level(kind) for name, kind in asked}, sum=measure)
+            one_of(
+                message("what is asked of {name}", name=name),
+                kind,
+                (*KINDS, *level_names(domain.kind(name))),
+            )
+        questions = queries(
+            domain,
+            {name: kind if kind in KINDS else level(kind) for name, kind in asked},
+            sum=measure,
+        )
         if questions.rows > MOST_CELLS:
             raise InputError(message(_TOO_LARGE, most=MOST_CELLS, cells=questions.rows))
         (table,) = self.release.answer(questions)
@@ -73,10 +95,22 @@ class Exploring:
         weights = np.zeros(table.cells)
         weights[chosen] = 1.0
         variance = np.array([weights @ self._covariances(table.product, table.product) @ weights])
-        answer, std = np.array([weights @ table.answer.reshape(-1)]), self.release.least_squares().std(measure, variance)
+        answer, std = (
+            np.array([weights @ table.answer.reshape(-1)]),
+            self.release.least_squares().std(measure, variance),
+        )
         interval = self.release.interval
-        half = interval.multiplier * std + np.where(std > 0, interval.half_step * table.product.unit, 0.0)
-        total = replace(table, approximation_std=None, answer=answer, noise_std=std, low=answer - half, high=answer + half)
+        half = interval.multiplier * std + np.where(
+            std > 0, interval.half_step * table.product.unit, 0.0
+        )
+        total = replace(
+            table,
+            approximation_std=None,
+            answer=answer,
+            noise_std=std,
+            low=answer - half,
+            high=answer + half,
+        )
         return published(total, self.release.options)
 
 
@@ -96,13 +130,27 @@ def exploring_page(path: Path) -> Page:
 
     def table(body: dict[str, Any]) -> Any:
         made = published(exploring.table(*asked(body)), release.options)
-        numbers = zip(*(values.reshape(-1).tolist() for values in (made.answer, made.margins, made.low, made.high)), strict=True)
+        numbers = zip(
+            *(
+                values.reshape(-1).tolist()
+                for values in (made.answer, made.margins, made.low, made.high)
+            ),
+            strict=True,
+        )
         rows = [
-            [cell, said.number(answer, margin), said.error(margin), said.number(low, margin), said.number(high, margin)]
+            [
+                cell,
+                said.number(answer, margin),
+                said.error(margin),
+                said.number(low, margin),
+                said.number(high, margin),
+            ]
             for cell, (answer, margin, low, high) in zip(made.cell_names(), numbers, strict=True)
         ]
         name = table_words(made.product, said)
-        drawn = chart(vega_lite(made.picture(said), _MOST_MARKS), said, said.say("st_chart", name=name))
+        drawn = chart(
+            vega_lite(made.picture(said), _MOST_MARKS), said, said.say("st_chart", name=name)
+        )
         return {"name": name, "rows": rows, **drawn}
 
     def total(body: dict[str, Any]) -> Any:
@@ -110,25 +158,47 @@ def exploring_page(path: Path) -> Page:
         if not isinstance(cells, list):
             raise InputError("A sum must have a list of cells.")
         added = exploring.sum(*asked(body), cells)
-        numbers, margin = {name: float(values.item()) for name, values in added.numbers().items()}, float(added.margins.item())
+        numbers, margin = (
+            {name: float(values.item()) for name, values in added.numbers().items()},
+            float(added.margins.item()),
+        )
         low, high = (said.number(numbers[end], margin) for end in ("low", "high"))
         count = said.some("st_cells", len(set(cells)))
-        words = said.say("st_sum_is", cells=count, value=said.value(numbers["answer"], margin), low=low, high=high)
+        words = said.say(
+            "st_sum_is",
+            cells=count,
+            value=said.value(numbers["answer"], margin),
+            low=low,
+            high=high,
+        )
         kept = {name: numbers[name] for name in ("answer", "noise_std", "low", "high")}
-        return {"sum": words, **{name: None if math.isnan(value) else value for name, value in kept.items()}}
+        return {
+            "sum": words,
+            **{name: None if math.isnan(value) else value for name, value in kept.items()},
+        }
 
     def statistic(body: dict[str, Any]) -> Any:
         key = body.get("statistic")
         if not isinstance(key, str):
             raise InputError("A statistic must be called by its id, such as s1.")
         made = release.statistics[key]
-        return chart(made.spec(said), said, said.say("st_chart", name=statistic_words(made.statistic, said)))
+        return chart(
+            made.spec(said), said, said.say("st_chart", name=statistic_words(made.statistic, said))
+        )
 
     return Page(
         [
-            get("/", lambda: shown("exploring.html", t=said, name=path.resolve().name, **_choices(exploring, said))),
+            get(
+                "/",
+                lambda: shown(
+                    "exploring.html", t=said, name=path.resolve().name, **_choices(exploring, said)
+                ),
+            ),
             *assets("exploring.js", charts=True),
-            *(action(f"/{name}", do, said) for name, do in (("table", table), ("sum", total), ("statistic", statistic))),
+            *(
+                action(f"/{name}", do, said)
+                for name, do in (("table", table), ("sum", total), ("statistic", statistic))
+            ),
         ]
     )
 
@@ -138,15 +208,28 @@ def _choices(exploring: Exploring, said: Texts) -> dict[str, Any]:
     release, domain = exploring.release, exploring.release.plan.domain
     first, measure = exploring.first()
     warnings = [] if release.private else [said.say("not_private")]
-    words = [("", said.say("st_left_out")), *zip(KINDS, (said.say("st_values"), said.say("name_along_prefix")), strict=True)]
+    words = [
+        ("", said.say("st_left_out")),
+        *zip(KINDS, (said.say("st_values"), said.say("name_along_prefix")), strict=True),
+    ]
     percent = said.percent(release.level)
     return {
-        "kinds": {name: [*words, *((level, level) for level in level_names(domain.kind(name)))] for name in domain.names},
+        "kinds": {
+            name: [*words, *((level, level) for level in level_names(domain.kind(name)))]
+            for name in domain.names
+        },
         "first": dict(first),
-        "measures": [("", said.say("st_counts")), *((measure, measure) for measure in release.workload.measures if measure is not None)],
+        "measures": [
+            ("", said.say("st_counts")),
+            *((measure, measure) for measure in release.workload.measures if measure is not None),
+        ],
         "measure": measure or "",
         "lead": said.say("st_explore", percent=percent),
-        "notices": [*warnings, *filter(None, [rounding_words(release.options, said)]), *notices_of_all(release, said)],
+        "notices": [
+            *warnings,
+            *filter(None, [rounding_words(release.options, said)]),
+            *notices_of_all(release, said),
+        ],
         "percent": percent,
         "statistics": [
             {
@@ -156,7 +239,9 @@ def _choices(exploring: Exploring, said: Texts) -> dict[str, Any]:
                 "keys": made.headings(said),
                 "value": said.say(f"col_{made.value_name}"),
                 "rows": made.written(said, _MOST_LISTED),
-                "cut": said.say("rows_first", count=_MOST_LISTED, all=made.cells, file=made.id) if made.cells > _MOST_LISTED else "",
+                "cut": said.say("rows_first", count=_MOST_LISTED, all=made.cells, file=made.id)
+                if made.cells > _MOST_LISTED
+                else "",
             }
             for made in release.statistics
         ],

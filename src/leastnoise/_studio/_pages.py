@@ -1,11 +1,14 @@
 """What all pages of the studio share: the guard of the server, templates and shipped files, actions, and their errors.
 
-The server answers only the browser that brought the one-time token, and only requests from its own page:
+The server answers only the browser that brought the one-time token, and only requests from its own
+page:
 
-- Host must be this address, so that another name that was made to lead here (DNS rebinding) gets nothing.
-- Origin must be this page where a browser sends it, and every request that changes something must send it.
-- The token in the address is good for one visit. That visit gets a session in a cookie, which only this browser has and sends from this
-  page alone (HttpOnly, SameSite=Strict).
+- Host must be this address, so that another name that was made to lead here (DNS rebinding) gets
+  nothing.
+- Origin must be this page where a browser sends it, and every request that changes something must
+  send it.
+- The token in the address is good for one visit. That visit gets a session in a cookie, which only
+  this browser has and sends from this page alone (HttpOnly, SameSite=Strict).
 
 Everything else is refused with status 403 and an empty body.
 """
@@ -31,7 +34,8 @@ from leastnoise._release import Texts, templates
 
 HOST = "127.0.0.1"
 _HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; "
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' "
+    "'unsafe-inline'; connect-src 'self'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -64,10 +68,14 @@ class Guard:
             return
         request = Request(scope)
         origins = request.headers.getlist("origin")
-        mine = origins == [f"http://{self.address}"] or (not origins and request.method in {"GET", "HEAD"})
+        mine = origins == [f"http://{self.address}"] or (
+            not origins and request.method in {"GET", "HEAD"}
+        )
         here = mine and request.headers.getlist("host") == [self.address]
         new = here and self._visit(request)
-        known = here and compare_digest(request.cookies.get(self.cookie, "").encode(), self.session.encode())
+        known = here and compare_digest(
+            request.cookies.get(self.cookie, "").encode(), self.session.encode()
+        )
         if not new and not known:
             await Response(status_code=403)(scope, receive, send)
             return
@@ -77,7 +85,10 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 headers.update(_HEADERS)
                 if new:
-                    headers.append("Set-Cookie", f"{self.cookie}={self.session}; HttpOnly; SameSite=Strict; Path=/")
+                    headers.append(
+                        "Set-Cookie",
+                        f"{self.cookie}={self.session}; HttpOnly; SameSite=Strict; Path=/",
+                    )
             await send(message)
 
         await self.app(scope, receive, sent)
@@ -105,7 +116,9 @@ def shown(template: str, **values: Any) -> str:
     return str(templates(ASSETS).get_template(template).render(**values))
 
 
-def get(path: str, make: Callable[[], Any], response: Callable[[Any], Response] = HTMLResponse) -> Route:
+def get(
+    path: str, make: Callable[[], Any], response: Callable[[Any], Response] = HTMLResponse
+) -> Route:
     """Return the route of an address that shows a page, or responds in another form."""
 
     async def answer(_: Request) -> Response:
@@ -118,7 +131,11 @@ def assets(script: str, *, charts: bool = False) -> Iterator[Route]:
     """Yield the routes of the style sheet and the scripts that a page needs."""
     for name in ("studio.css", "asking.js", script):
         content = (ASSETS / name).read_text(encoding="utf-8")
-        yield get(f"/{name}", partial(str, content), partial(Response, media_type=_TYPES[Path(name).suffix]))
+        yield get(
+            f"/{name}",
+            partial(str, content),
+            partial(Response, media_type=_TYPES[Path(name).suffix]),
+        )
     if charts:
         yield get("/vega.js", _vega_script, partial(Response, media_type=_TYPES[".js"]))
 
@@ -142,8 +159,8 @@ def chart(spec: dict[str, Any] | None, said: Texts, alt: str) -> dict[str, Any]:
 def action(path: str, do: Callable[[dict[str, Any]], Any], said: Texts) -> Route:
     """Return the route of an action, which takes a JSON object and answers with a JSON value.
 
-    If the action cannot be done, the answer is ``refused`` with a sentence, and its status is 200, because browsers report others on their
-    consoles.
+    If the action cannot be done, the answer is ``refused`` with a sentence, and its status is 200,
+    because browsers report others on their consoles.
     """
 
     async def answer(request: Request) -> Response:
@@ -151,7 +168,9 @@ def action(path: str, do: Callable[[dict[str, Any]], Any], said: Texts) -> Route
         async for part in request.stream():
             body += part
             if len(body) > _MOST_BYTES:
-                return JSONResponse({"refused": "A request must have at most a million bytes."}, status_code=400)
+                return JSONResponse(
+                    {"refused": "A request must have at most a million bytes."}, status_code=400
+                )
         try:
             asked = read_json(body.decode())
         except ValueError:

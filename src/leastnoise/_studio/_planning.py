@@ -17,10 +17,29 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from leastnoise._accuracy import interval_multiplier, statistic_errors
 from leastnoise._check import InputError
 from leastnoise._plan import Plan
-from leastnoise._planning import Reached, answering, period_errors, reached, reached_by_means, stated
+from leastnoise._planning import (
+    Reached,
+    answering,
+    period_errors,
+    reached,
+    reached_by_means,
+    stated,
+)
 from leastnoise._release import Texts, bet_words, budget_words, goodness, sums_words, texts
 from leastnoise._spec import Spec, plan_warnings, read_spec_text, spec_warnings
-from leastnoise._studio._draft import MOST_PERIODS, OBJECTIVES, TARGETS, Draft, Question, Row, Setting, changed, drafted, save, spec_text
+from leastnoise._studio._draft import (
+    MOST_PERIODS,
+    OBJECTIVES,
+    TARGETS,
+    Draft,
+    Question,
+    Row,
+    Setting,
+    changed,
+    drafted,
+    save,
+    spec_text,
+)
 from leastnoise._studio._pages import Page, action, assets, get, shown
 from leastnoise._workload import Workload
 
@@ -34,7 +53,8 @@ class Background:
     """Runs one request at a time in another process; a new request ends the one before.
 
     Args:
-        hear: called with the number of a request and each message of its process, and with None when the process has ended.
+        hear: called with the number of a request and each message of its process, and with None
+            when the process has ended.
     """
 
     def __init__(self, hear: Callable[[int, Mapping[str, Any] | None], None]) -> None:
@@ -43,7 +63,9 @@ class Background:
         self._waiting: threading.Timer | None = None
         self._lock = threading.Lock()
 
-    def start(self, number: int, request: Callable[[], Mapping[str, Any]], after: float = 0.0) -> None:
+    def start(
+        self, number: int, request: Callable[[], Mapping[str, Any]], after: float = 0.0
+    ) -> None:
         """End the request that runs, and begin another one after so many seconds."""
         self.stop()
         with self._lock:
@@ -65,10 +87,14 @@ class Background:
             if self._waiting is not threading.current_thread():
                 return  # stopped at the last moment
             process = subprocess.Popen(  # noqa: S603 - this Python and a module of this package
-                [sys.executable, *_COMMAND], stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
+                [sys.executable, *_COMMAND],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                encoding="utf-8",
             )
             self._process = process
-        # A process that ended before it read its request leaves a pipe that can neither be written nor closed without an error.
+        # A process that ended before it read its request leaves a pipe that can neither be written
+        # nor closed without an error.
         with suppress(OSError, ValueError), process:
             process.stdin.write(json.dumps(request()) + "\n")  # type: ignore[union-attr]
             process.stdin.flush()  # type: ignore[union-attr]
@@ -80,7 +106,8 @@ class Background:
 class Margin(NamedTuple):
     """The margins that a plan promises for one table, in rows or in amounts of its measure.
 
-    ``share`` is the typical margin over the public size of the table; ``is_bound`` says that ``largest`` is only a bound.
+    ``share`` is the typical margin over the public size of the table; ``is_bound`` says that
+    ``largest`` is only a bound.
     """
 
     typical: float
@@ -93,7 +120,8 @@ class Margin(NamedTuple):
 def scaled(plan: Plan, spec: Spec) -> Plan | None:
     """Return a plan with the measurements of ``plan`` at the budget of ``spec``, for those tables of the spec that they answer.
 
-    None if there is no such plan. Its errors are exact: the noise is fitted to the new budget, and they are computed anew.
+    None if there is no such plan. Its errors are exact: the noise is fitted to the new budget, and
+    they are computed anew.
     """
     if plan.measurements is None or plan.promise is None or plan.domain != spec.domain:
         return None
@@ -101,10 +129,14 @@ def scaled(plan: Plan, spec: Spec) -> Plan | None:
     if type(privacy.budget) is not type(plan.privacy.budget):
         return None
     known = {product.question for product in plan.workload}
-    for products in (spec.workload.products, tuple(product for product in spec.workload if product.question in known)):
+    for products in (
+        spec.workload.products,
+        tuple(product for product in spec.workload if product.question in known),
+    ):
         try:
             return answering(Workload(spec.domain, products), plan, privacy) if products else None
-        except InputError:  # these measurements do not determine one of the tables, or the budget is too small for them
+        # these measurements do not determine one of the tables, or the budget is too small for them
+        except InputError:
             continue
     return None
 
@@ -116,10 +148,16 @@ def margins(plan: Plan | None, level: float) -> dict[Question, Margin]:
     measured = plan.measured()
     times, half = interval_multiplier(measured.noise, level), 0.5 / measured.grid
     by_question = {}
-    for product, table, target in zip(plan.workload, plan.promise.tables, reached(plan, level), strict=True):
-        typical, largest = ((times * error + half) * product.unit for error in (table.rmse, table.largest_std))
+    for product, table, target in zip(
+        plan.workload, plan.promise.tables, reached(plan, level), strict=True
+    ):
+        typical, largest = (
+            (times * error + half) * product.unit for error in (table.rmse, table.largest_std)
+        )
         share = None if product.size is None else typical / float(product.size)
-        by_question[product.question] = Margin(typical, largest, table.largest_is_bound, share, target)
+        by_question[product.question] = Margin(
+            typical, largest, table.largest_is_bound, share, target
+        )
     return by_question
 
 
@@ -134,8 +172,9 @@ class Kept(NamedTuple):
 class Seen:
     """The state that a page shows.
 
-    ``number`` counts the requests to the background, ``version`` the changes of the draft. ``ready`` says that the plan is for exactly this
-    draft, ``prices`` has the shares of the budget that a row needs alone and that leaving it out saves.
+    ``number`` counts the requests to the background, ``version`` the changes of the draft.
+    ``ready`` says that the plan is for exactly this draft, ``prices`` has the shares of the budget
+    that a row needs alone and that leaving it out saves.
     """
 
     number: int
@@ -152,7 +191,11 @@ class Seen:
     @property
     def promised(self) -> Plan | None:
         """The plan if it is for exactly this draft and its error is known."""
-        return self.plan if self.ready and self.plan is not None and self.plan.promise is not None else None
+        return (
+            self.plan
+            if self.ready and self.plan is not None and self.plan.promise is not None
+            else None
+        )
 
 
 class Planning:
@@ -163,7 +206,9 @@ class Planning:
         self.seen = Seen(0, drafted(text, path.parent, str(path)))
         self._saved = text
         self._lock = threading.RLock()
-        self._base: Plan | None = None  # the measurements that a changed draft is shown with until it is planned
+        self._base: Plan | None = (
+            None  # the measurements that a changed draft is shown with until it is planned
+        )
         self.background = Background(self._hear)
 
     def begin(self) -> None:
@@ -176,7 +221,8 @@ class Planning:
         with self._lock:
             if asked.get("version") != self.seen.version:
                 raise InputError(
-                    "These settings were changed on another page of this studio, and nothing was done. They are shown here as they are "
+                    "These settings were changed on another page of this studio, and nothing was "
+                    "done. They are shown here as they are "
                     "now; look at them, and do it again."
                 )
             done = _ACTIONS[name](self, asked)
@@ -195,10 +241,24 @@ class Planning:
         if not isinstance(rows, list) or not all(isinstance(row, int) for row in rows):
             raise InputError("A price must have a list of rows.")
         if seen.promised is None:
-            raise InputError("Tables have a price when there is a plan for them whose error is known; wait for it.")
-        numbers = {product.question: number for number, product in enumerate(seen.promised.workload)}
-        known = [row for row in rows if 0 <= row < len(seen.draft.rows) and seen.draft.settings[row].on and row not in seen.prices]
-        priced = [(row, [numbers[question] for question in seen.draft.rows[row].questions]) for row in known]
+            raise InputError(
+                "Tables have a price when there is a plan for them whose error is known; wait for "
+                "it."
+            )
+        numbers = {
+            product.question: number for number, product in enumerate(seen.promised.workload)
+        }
+        known = [
+            row
+            for row in rows
+            if 0 <= row < len(seen.draft.rows)
+            and seen.draft.settings[row].on
+            and row not in seen.prices
+        ]
+        priced = [
+            (row, [numbers[question] for question in seen.draft.rows[row].questions])
+            for row in known
+        ]
         request = {"plan": seen.promised.to_json(), "price": priced}
         self.seen = replace(seen, number=seen.number + 1, doing="pricing", trying="", error="")
         self.background.start(self.seen.number, lambda: {**_request(seen.draft), **request})
@@ -217,7 +277,9 @@ class Planning:
         self.keep()
         self._base = kept.plan
         other = self.seen.kept or kept
-        self.seen = Seen(seen.number + 1, kept.draft, kept.plan, ready=True, kept=other, version=seen.version + 1)
+        self.seen = Seen(
+            seen.number + 1, kept.draft, kept.plan, ready=True, kept=other, version=seen.version + 1
+        )
 
     def save(self, asked: Mapping[str, Any]) -> str:
         """Write the spec as `save` does."""
@@ -230,8 +292,17 @@ class Planning:
     def _plan_for(self, draft: Draft) -> None:
         plan = None if self._base is None else scaled(self._base, draft.spec)
         before = self.seen
-        self.seen = Seen(before.number + 1, draft, plan, doing="planning", kept=before.kept, version=before.version + 1)
-        self.background.start(self.seen.number, lambda: _request(draft), 0.0 if self._base is None else _PATIENCE)
+        self.seen = Seen(
+            before.number + 1,
+            draft,
+            plan,
+            doing="planning",
+            kept=before.kept,
+            version=before.version + 1,
+        )
+        self.background.start(
+            self.seen.number, lambda: _request(draft), 0.0 if self._base is None else _PATIENCE
+        )
 
     def _hear(self, number: int, message: Mapping[str, Any] | None) -> None:
         """Take over a message of the background into the state."""
@@ -241,9 +312,14 @@ class Planning:
                 return
             if message is None:
                 stopped = seen.doing == "planning" and not seen.ready and not seen.error
-                self.seen = replace(seen, doing="", trying="", error=_ENDED if stopped else seen.error)
+                self.seen = replace(
+                    seen, doing="", trying="", error=_ENDED if stopped else seen.error
+                )
             elif "price" in message:
-                self.seen = replace(seen, prices={**seen.prices, message["price"]: (message["alone"], message["saved"])})
+                self.seen = replace(
+                    seen,
+                    prices={**seen.prices, message["price"]: (message["alone"], message["saved"])},
+                )
             elif "plan" in message:
                 self._base = Plan.from_json(message["plan"])
                 self.seen = replace(seen, plan=self._base, ready=True)
@@ -261,7 +337,11 @@ _ACTIONS: Mapping[str, Callable[[Planning, Mapping[str, Any]], str | None]] = {
 
 
 def _request(draft: Draft) -> dict[str, Any]:
-    return {"text": spec_text(draft), "folder": str(draft.folder), "language": draft.spec.options.language}
+    return {
+        "text": spec_text(draft),
+        "folder": str(draft.folder),
+        "language": draft.spec.options.language,
+    }
 
 
 def view(seen: Seen) -> dict[str, Any]:
@@ -271,11 +351,20 @@ def view(seen: Seen) -> dict[str, Any]:
     before = {} if seen.kept is None else margins(seen.kept.plan, seen.kept.draft.level)
     statistics: list[Any] = []
     if seen.plan is not None and seen.plan.promise is not None:
-        statistics = [*zip(statistic_errors(seen.plan), reached_by_means(seen.plan, draft.level), strict=True)]
-    times = interval_multiplier(seen.plan.measured().noise, draft.level) if seen.plan is not None and statistics else 0.0
+        statistics = [
+            *zip(statistic_errors(seen.plan), reached_by_means(seen.plan, draft.level), strict=True)
+        ]
+    times = (
+        interval_multiplier(seen.plan.measured().noise, draft.level)
+        if seen.plan is not None and statistics
+        else 0.0
+    )
     rows = []
     for number, (row, setting) in enumerate(zip(draft.rows, draft.settings, strict=True)):
-        price, promised = seen.prices.get(number), _promised(row, statistics, times, said) if setting.on else {}
+        price, promised = (
+            seen.prices.get(number),
+            _promised(row, statistics, times, said) if setting.on else {},
+        )
         rows.append({**_row_texts(row, setting, now, before, price, said), **promised})
     return {
         "version": seen.version,
@@ -291,7 +380,10 @@ def view(seen: Seen) -> dict[str, Any]:
         "horizon": draft.horizon,
         "facts": _facts(draft, seen.plan, said),
         "kept": None if seen.kept is None else _facts(*seen.kept, said),
-        "warnings": [*spec_warnings(draft.spec, said), *(plan_warnings(draft.spec, planned, said) if planned else ())],
+        "warnings": [
+            *spec_warnings(draft.spec, said),
+            *(plan_warnings(draft.spec, planned, said) if planned else ()),
+        ],
         "ready": seen.ready,
         "rows": rows,
     }
@@ -304,18 +396,29 @@ def _status(seen: Seen, said: Texts) -> str:
     if seen.plan is None or not seen.ready:
         known = "" if seen.plan is None else said.say("st_before_now")
         return f"{known} {said.say('st_planning') + trying if seen.doing else said.say('st_stopped')}".strip()
-    return said.say("st_aware" if seen.plan.promise is None else "st_ready", strategy=seen.plan.strategy)
+    return said.say(
+        "st_aware" if seen.plan.promise is None else "st_ready", strategy=seen.plan.strategy
+    )
 
 
 def _facts(draft: Draft, plan: Plan | None, said: Texts) -> list[tuple[str, str]]:
     spec = draft.spec
     privacy = stated(spec.privacy) or (None if plan is None else plan.privacy)
-    answers, tables = said.some("answers", spec.workload.rows), said.some("tables", len(spec.workload.products))
+    answers, tables = (
+        said.some("answers", spec.workload.rows),
+        said.some("tables", len(spec.workload.products)),
+    )
     ratio = None if plan is None else goodness(plan)
     return [
         *([] if privacy is None else [(said.say("budget"), budget_words(privacy, said))]),
         (said.say("st_asked"), f"{answers}, {tables}"),
-        *([] if ratio is None else [(said.say("goodness"), said.say("goodness_value", ratio=said.local(f"{ratio:.2f}")))]),
+        *(
+            []
+            if ratio is None
+            else [
+                (said.say("goodness"), said.say("goodness_value", ratio=said.local(f"{ratio:.2f}")))
+            ]
+        ),
         (said.say("st_objective"), said.say(f"st_{draft.objective}")),
         *_of_periods(draft, plan, said),
         *((said.say("st_of_values"), sentence) for sentence in sums_words(spec.workload, said)),
@@ -334,10 +437,23 @@ def _of_periods(draft: Draft, plan: Plan | None, said: Texts) -> Iterator[tuple[
     times = interval_multiplier(plan.measured().noise, draft.level)
     for period in sorted({0, (len(errors) - 1) // 2, len(errors) - 1}):
         label, row = errors[period]
-        known = [(product.name, times * error) for product, error in zip(plan.workload, row, strict=True) if error is not None]
-        yield said.say("st_ending", period=label), "; ".join(f"{name} ± {said.error(margin)}" for name, margin in known)
-    total, least = (math.sqrt(squares / plan.workload.rows) for squares in (plan.promise.total_squared_error, plan.promise.lower_bound))
-    yield said.say("st_all_periods"), said.say("st_total_least", total=said.error(total), least=said.error(least))
+        known = [
+            (product.name, times * error)
+            for product, error in zip(plan.workload, row, strict=True)
+            if error is not None
+        ]
+        yield (
+            said.say("st_ending", period=label),
+            "; ".join(f"{name} ± {said.error(margin)}" for name, margin in known),
+        )
+    total, least = (
+        math.sqrt(squares / plan.workload.rows)
+        for squares in (plan.promise.total_squared_error, plan.promise.lower_bound)
+    )
+    yield (
+        said.say("st_all_periods"),
+        said.say("st_total_least", total=said.error(total), least=said.error(least)),
+    )
 
 
 def _row_texts(
@@ -355,9 +471,16 @@ def _row_texts(
     targets = [margin.target for margin in known if margin.target is not None]
     several = {
         "typical": [said.error(margin.typical) for margin in known],
-        "largest": [("≤ " if margin.is_bound else "") + said.error(margin.largest) for margin in known],
+        "largest": [
+            ("≤ " if margin.is_bound else "") + said.error(margin.largest) for margin in known
+        ],
         "share": [said.percent(margin.share, 2) for margin in known if margin.share is not None],
-        "verdict": [said.say("st_kept") if target.kept else said.say("st_missed", error=said.error(target.error)) for target in targets],
+        "verdict": [
+            said.say("st_kept")
+            if target.kept
+            else said.say("st_missed", error=said.error(target.error))
+            for target in targets
+        ],
         "before": [said.error(margin.typical) for margin in kept],
     }
     columns = {name: " / ".join(dict.fromkeys(cells)) for name, cells in several.items()}
@@ -368,7 +491,9 @@ def _row_texts(
         "typical": columns["typical"] or said.say("st_unknown" if setting.on else "st_off"),
         "missed": not all(target.kept for target in targets),
         "price": "" if price is None else said.say("st_price", alone=alone, saved=saved),
-        "change": "" if ratio is None else f"{'+' if ratio > 1 else ''}{said.percent(round(ratio - 1, 3) + 0.0, 3)}",
+        "change": ""
+        if ratio is None
+        else f"{'+' if ratio > 1 else ''}{said.percent(round(ratio - 1, 3) + 0.0, 3)}",
     }
 
 
@@ -397,13 +522,18 @@ def planning_page(path: Path) -> Page:
 
     def page() -> str:
         draft = planning.seen.draft
-        targets = [(name, said.say(f"st_{'share' if name == 'relative' else name}")) for name in TARGETS]
+        targets = [
+            (name, said.say(f"st_{'share' if name == 'relative' else name}")) for name in TARGETS
+        ]
         return shown(
             "planning.html",
             t=said,
             name=path.name,
             lead=view(planning.seen)["lead"],
-            rows=[(row.name(said), said.plain(sum(product.rows for product in row.products))) for row in draft.rows],
+            rows=[
+                (row.name(said), said.plain(sum(product.rows for product in row.products)))
+                for row in draft.rows
+            ],
             of=draft.of,
             delta=bool(draft.delta),
             horizon=min(4 * draft.periods, MOST_PERIODS),

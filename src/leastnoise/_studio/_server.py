@@ -20,7 +20,8 @@ class Studio:
     Args:
         path: a spec, the directory of a release, or data for a new spec; None asks for the data.
 
-    Guarantees: reads the spec and the public files that it names, the release, or names and types of columns; never a value of the data.
+    Guarantees: reads the spec and the public files that it names, the release, or names and types
+        of columns; never a value of the data.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -34,7 +35,15 @@ class Studio:
             self._page = beginning_page(looked_at(path, {}), self.show)
         token, self.app = token_urlsafe(32), Starlette()
         config = uvicorn.Config(
-            self, HOST, 0, log_level="error", access_log=False, server_header=False, proxy_headers=False, lifespan="off", ws="none"
+            self,
+            HOST,
+            0,
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            lifespan="off",
+            ws="none",
         )
         config.timeout_graceful_shutdown = 1
         self._listening = config.bind_socket()

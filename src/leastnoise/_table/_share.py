@@ -1,7 +1,8 @@
 """Which marginals to count together: one pass over the rows for a group of attributes, whose table then gives several smaller ones.
 
-Not trusted: the kernel looks whether the table of a group has what it is asked for (A3 of PROOFS-kernel.md). It learns no more of the rows
-than the power of two above their number, which decides only how the same numbers are computed.
+Not trusted: the kernel looks whether the table of a group has what it is asked for (A3 of
+PROOFS-kernel.md). It learns no more of the rows than the power of two above their number, which
+decides only how the same numbers are computed.
 """
 
 import math
@@ -13,7 +14,8 @@ import numpy.typing as npt
 
 from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
 
-# Beyond this a table of counts no longer stays in the second-level cache, and counting into it becomes several times slower.
+# Beyond this a table of counts no longer stays in the second-level cache, and counting into it
+# becomes several times slower.
 CACHED_CELLS = 2**17
 # Below this the fixed cost of a call outweighs the cells.
 LEAST_CELLS = 2**10
@@ -35,8 +37,9 @@ class Group:
 def groups(wanted: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int) -> list[Group]:
     """Cover attribute sets greedily by groups, so that each set is a member of exactly one group; sets are positions without repetition.
 
-    A group starts from the largest set that no group has yet and takes the attribute that completes the most other sets, as long as its
-    table stays small beside the rows (summing it out must cost less than the passes it saves) and within the cache.
+    A group starts from the largest set that no group has yet and takes the attribute that completes
+    the most other sets, as long as its table stays small beside the rows (summing it out must cost
+    less than the passes it saves) and within the cache.
 
     >>> groups([(0, 1), (1, 2), (0, 2), (1,)], [2, 2, 2], 10**6)
     [Group(attributes=(0, 1, 2), members=(0, 1, 2, 3))]
@@ -52,7 +55,9 @@ def groups(wanted: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int) -
     width = np.array([sizes[attribute] for attribute in used], dtype=np.float64)
     cells = [math.prod(sizes[attribute] for attribute in attributes) for attributes in wanted]
     # rows of `left` belong to the sets `names`, largest first
-    names = np.array(sorted(range(len(wanted)), key=lambda index: (-cells[index], index)), dtype=np.intp)
+    names = np.array(
+        sorted(range(len(wanted)), key=lambda index: (-cells[index], index)), dtype=np.intp
+    )
     left = np.asfortranarray(incidence[names])
     width_of = left.sum(axis=1)
     waiting = np.ones(len(names), dtype=np.bool_)
@@ -60,11 +65,28 @@ def groups(wanted: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int) -
     first = 0
     while waiting.any():
         first += int(waiting[first:].argmax())
-        group, covered = _grow(left, first, np.where(waiting, width_of, len(used) + 2), width, cells[names[first]], limit)
-        # a table that is large beside the rows is worth summing out only for sets that are large too
-        summed = covered if cells[names[first]] <= max(limit, rows) else covered & (left == left[first]).all(axis=1)
+        group, covered = _grow(
+            left,
+            first,
+            np.where(waiting, width_of, len(used) + 2),
+            width,
+            cells[names[first]],
+            limit,
+        )
+        # a table that is large beside the rows is worth summing out only for sets that are large
+        # too
+        summed = (
+            covered
+            if cells[names[first]] <= max(limit, rows)
+            else covered & (left == left[first]).all(axis=1)
+        )
         summed[first] = True
-        grouped.append(Group(attributes=tuple(used[index] for index in group), members=tuple(sorted(names[summed].tolist()))))
+        grouped.append(
+            Group(
+                attributes=tuple(used[index] for index in group),
+                members=tuple(sorted(names[summed].tolist())),
+            )
+        )
         waiting &= ~summed
     return grouped
 
@@ -79,7 +101,8 @@ def _grow(
 ) -> tuple[list[int], BoolArray]:
     """Grow a group from one set: its columns, and which sets it contains.
 
-    ``missing`` holds how many attributes of each set the group lacks, at first all; more than there are for a set that has a group.
+    ``missing`` holds how many attributes of each set the group lacks, at first all; more than there
+    are for a set that has a group.
     """
     inside = left[first] > 0
     for column in np.flatnonzero(inside):

@@ -1,7 +1,7 @@
 """The opaque handle on encoded private rows, and where these are kept: outside the handle, so that nothing in it leads to them.
 
-Filled by `Table` when it is made, opened by the kernel alone; the import contracts allow nobody else. The labels (T1 ...) refer to
-PROOFS-table.md beside this file.
+Filled by `Table` when it is made, opened by the kernel alone; the import contracts allow nobody
+else. The labels (T1 ...) refer to PROOFS-table.md beside this file.
 """
 
 import math
@@ -43,7 +43,8 @@ class Counted:
     """Private counts of rows that stay where they are.
 
     Attributes:
-        tables: marginals, flat and row-major in the order of their attributes: rows, or units of a measure.
+        tables: marginals, flat and row-major in the order of their attributes: rows, or units of a
+            measure.
     """
 
     tables: Mapping[Wanted, IntArray]
@@ -94,30 +95,38 @@ def columns_of(handle: object, *kinds: type) -> Any:
     """
     kept = _KEPT[handle]
     if not isinstance(kept, kinds or Columns):
-        raise InternalError(f"This table has {type(kept).__name__}, and something else is asked of it; please report this.")
+        raise InternalError(
+            f"This table has {type(kept).__name__}, and something else is asked of it; please "
+            "report this."
+        )
     return kept
 
 
 class Table(Immutable):
     """Private rows, encoded: for each attribute a column of cell numbers, for each measure a column of whole units.
 
-    Made by `leastnoise._adapters` and opened by the kernel alone. It does not show how many rows it has, which is itself private, and it
-    can be neither changed, compared nor pickled.
+    Made by `leastnoise._adapters` and opened by the kernel alone. It does not show how many rows it
+    has, which is itself private, and it can be neither changed, compared nor pickled.
 
     Args:
         domain: the public domain that the rows were encoded with.
-        codes: for each attribute that was read, the cell of every row: integers from 0 to the attribute's size - 1.
-        values: for each measure that was read, the amount of every row in units: integers within the measure's bounds where the row has a
-            value, else 0; which has one is told by the `ValueCount` of the measure, if that was read.
+        codes: for each attribute that was read, the cell of every row: integers from 0 to the
+            attribute's size - 1.
+        values: for each measure that was read, the amount of every row in units: integers within
+            the measure's bounds where the row has a value, else 0; which has one is told by the
+            `ValueCount` of the measure, if that was read.
         unit_column: the column whose values are the privacy units; None if every row is one.
         max_rows: the most rows of one unit that were kept.
         max_per_cell: how many of them in one cell; None if all might.
-        rows: the number of rows; needed where no column was read, because only the total is asked for.
-        usage: the handle on a second table, of how many rows of the source are used and how many are not; None if nobody asked.
+        rows: the number of rows; needed where no column was read, because only the total is asked
+            for.
+        usage: the handle on a second table, of how many rows of the source are used and how many
+            are not; None if nobody asked.
 
     Attributes:
         domain: the public domain.
-        attributes: those that were read, in the order of the domain; the others dropped no row and cannot be counted.
+        attributes: those that were read, in the order of the domain; the others dropped no row and
+            cannot be counted.
         measures: those that were read, in the order of the domain.
         unit_column: as above.
         max_rows: as above.
@@ -125,16 +134,28 @@ class Table(Immutable):
         usage: as above.
 
     Raises:
-        InternalError: columns that do not fit the domain. This is a fault of whoever encoded; the message names the column, never a value.
+        InternalError: columns that do not fit the domain. This is a fault of whoever encoded; the
+            message names the column, never a value.
 
-    Guarantees: every code is a cell of its attribute and every value lies within the bounds of its measure or is 0, so that one row is in
-    exactly one cell of each marginal and adds at most ``largest`` units to a sum. The columns are copies and cannot be written.
+    Guarantees: every code is a cell of its attribute and every value lies within the bounds of its
+        measure or is 0, so that one row is in
+    exactly one cell of each marginal and adds at most ``largest`` units to a sum. The columns are
+    copies and cannot be written.
 
     >>> Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})
     <Table of private rows over Domain(sex=Categories(['F', 'M']))>
     """
 
-    __slots__ = ("__weakref__", "attributes", "domain", "max_per_cell", "max_rows", "measures", "unit_column", "usage")
+    __slots__ = (
+        "__weakref__",
+        "attributes",
+        "domain",
+        "max_per_cell",
+        "max_rows",
+        "measures",
+        "unit_column",
+        "usage",
+    )
 
     domain: Domain
     attributes: tuple[str, ...]
@@ -158,19 +179,40 @@ class Table(Immutable):
     ) -> None:
         amounts = {} if values is None else values
         if not (set(codes) <= set(domain.names) and set(amounts) <= set(domain.measures)):
-            raise InternalError("the columns of a table must be codes of attributes and values of measures of its domain.")
-        columns = {name: _codes(name, codes[name], domain.cells(name)) for name in domain.names if name in codes}
+            raise InternalError(
+                "the columns of a table must be codes of attributes and values of measures of its "
+                "domain."
+            )
+        columns = {
+            name: _codes(name, codes[name], domain.cells(name))
+            for name in domain.names
+            if name in codes
+        }
         measures = {name: measure for name, measure in domain.measures.items() if name in amounts}
         sums = {name: _frozen(_whole("values", name, amounts[name])) for name in measures}  # T2
-        lengths = {len(column) for column in (*columns.values(), *sums.values())} | (set() if rows is None else {rows})
+        lengths = {len(column) for column in (*columns.values(), *sums.values())} | (
+            set() if rows is None else {rows}
+        )
         if len(lengths) != 1:
             raise InternalError("all columns of a table must have the same number of rows.")  # T1
         for name, measure in measures.items():
-            inside, nothing = (sums[name] >= measure.low_units) & (sums[name] <= measure.high_units), sums[name] == 0
+            inside, nothing = (
+                (sums[name] >= measure.low_units) & (sums[name] <= measure.high_units),
+                sums[name] == 0,
+            )
             given = sums.get(domain.count_of(name) or "")
-            if not (inside | nothing if given is None else np.where(given != 0, inside, nothing)).all():
-                raise InternalError(f"the values of {name!r} must lie within the bounds of the measure.")  # T1
-        bounds = {"unit_column": unit_column, "max_rows": max_rows, "max_per_cell": max_per_cell, "usage": usage}
+            if not (
+                inside | nothing if given is None else np.where(given != 0, inside, nothing)
+            ).all():
+                raise InternalError(
+                    f"the values of {name!r} must lie within the bounds of the measure."
+                )  # T1
+        bounds = {
+            "unit_column": unit_column,
+            "max_rows": max_rows,
+            "max_per_cell": max_per_cell,
+            "usage": usage,
+        }
         self._have(domain=domain, attributes=tuple(columns), measures=tuple(sums), **bounds)
         keep(self, Columns(codes=columns, values=sums, rows=lengths.pop()))
 
@@ -189,11 +231,13 @@ class Table(Immutable):
     ) -> "Table":
         """The handle on rows that stay where they are, and of which marginals have been counted there.
 
-        A row that one of the attributes read drops is in no marginal. The tables have for a measure, or None for rows, and some attributes
-        their marginal: int64, flat, row-major. The other arguments are as above.
+        A row that one of the attributes read drops is in no marginal. The tables have for a
+        measure, or None for rows, and some attributes their marginal: int64, flat, row-major. The
+        other arguments are as above.
 
         Raises:
-            InternalError: counts that do not fit the domain; the message names the attributes, never a number.
+            InternalError: counts that do not fit the domain; the message names the attributes,
+                never a number.
 
         >>> Table.counted(ln.Domain(sex=["F", "M"]), ["sex"], [], {(None, ("sex",)): np.array([1, 2])})
         <Table of private rows over Domain(sex=Categories(['F', 'M']))>
@@ -204,12 +248,24 @@ class Table(Immutable):
         kept = {}
         for (measure, names), counts in tables.items():
             cells = math.prod(map(domain.cells, names))
-            if not {*names} <= {*read} or measure not in (None, *sums) or counts.shape != (cells,) or counts.dtype != np.int64:
-                raise InternalError(f"the counts of {names!r} must be int64 numbers of cells that were read.")  # T4
+            if (
+                not {*names} <= {*read}
+                or measure not in (None, *sums)
+                or counts.shape != (cells,)
+                or counts.dtype != np.int64
+            ):
+                raise InternalError(
+                    f"the counts of {names!r} must be int64 numbers of cells that were read."
+                )  # T4
             if measure is None and int(counts.min()) < 0:
                 raise InternalError(f"the counts of {names!r} must not be negative.")  # T4
             kept[measure, tuple(names)] = _frozen(counts)
-        bounds = {"unit_column": unit_column, "max_rows": max_rows, "max_per_cell": max_per_cell, "usage": usage}
+        bounds = {
+            "unit_column": unit_column,
+            "max_rows": max_rows,
+            "max_per_cell": max_per_cell,
+            "usage": usage,
+        }
         made._have(domain=domain, attributes=read, measures=sums, **bounds)
         keep(made, Counted(tables=kept))
         return made
@@ -236,7 +292,8 @@ class Table(Immutable):
             max_rows: of how many keys a unit counts at most, once in each.
 
         Raises:
-            InternalError: keys or numbers that do not fit; the message names the attribute, never a key or a number.
+            InternalError: keys or numbers that do not fit; the message names the attribute, never a
+                key or a number.
 
         >>> Table.keyed(ln.Domain(agent=ln.Unknown(9)), "agent", ["curl"], np.array([3]))
         <Table of private rows over Domain(agent=Unknown(9))>
@@ -247,10 +304,23 @@ class Table(Immutable):
             and len(set(texts)) == len(texts)
             and all(type(text) is str and allowed.allows(text) for text in texts)
         )
-        if not known or units.shape != (len(texts),) or units.dtype != np.int64 or not int(units.min(initial=1)) >= 1:
-            raise InternalError(f"the keys of {attribute!r} must differ and be allowed, each with the units that have it.")  # T5
+        if (
+            not known
+            or units.shape != (len(texts),)
+            or units.dtype != np.int64
+            or not int(units.min(initial=1)) >= 1
+        ):
+            raise InternalError(
+                f"the keys of {attribute!r} must differ and be allowed, each with the units that "
+                "have it."
+            )  # T5
         made = object.__new__(cls)
-        bounds = {"unit_column": unit_column, "max_rows": max_rows, "max_per_cell": None, "usage": None}
+        bounds = {
+            "unit_column": unit_column,
+            "max_rows": max_rows,
+            "max_per_cell": None,
+            "usage": None,
+        }
         made._have(domain=domain, attributes=(attribute,), measures=(), **bounds)
         keep(made, Keyed(keys=texts, units=_frozen(units)))
         return made
@@ -276,13 +346,18 @@ class Table(Immutable):
             for name in names:
                 if name not in known:
                     look_up(name)
-                    raise InputError(f"The table was read without the {what} {name!r}. Read the source again for the plan.")
+                    raise InputError(
+                        f"The table was read without the {what} {name!r}. Read the source again "
+                        "for the plan."
+                    )
 
     def __repr__(self) -> str:
         return f"<Table of private rows over {self.domain!r}>"
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        raise TypeError("a Table holds private rows and is not pickled; read it again from its source")
+        raise TypeError(
+            "a Table holds private rows and is not pickled; read it again from its source"
+        )
 
 
 def code_dtype(size: int) -> np.dtype[np.unsignedinteger[Any]]:

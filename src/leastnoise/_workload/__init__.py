@@ -1,6 +1,16 @@
 """Workloads: query sets on attributes, their products, and weighted unions of those."""
 
-from leastnoise._workload._product import Along, Numbered, Product, Statistic, Target, by_width, number_cells, numbered, target
+from leastnoise._workload._product import (
+    Along,
+    Numbered,
+    Product,
+    Statistic,
+    Target,
+    by_width,
+    number_cells,
+    numbered,
+    target,
+)
 from leastnoise._workload._query_sets import (
     By,
     QuerySet,
@@ -18,5 +28,21 @@ from leastnoise._workload._query_sets import (
     ranges,
     total,
 )
-from leastnoise._workload._sql import Aggregate, Grouped, Statement, read_statements, sql, with_levels
-from leastnoise._workload._workload import Workload, cdf_queries, from_json, marginals, mean_queries, quantile_queries, queries, together
+from leastnoise._workload._sql import (
+    Aggregate,
+    Grouped,
+    Statement,
+    read_statements,
+    sql,
+    with_levels,
+)
+from leastnoise._workload._workload import (
+    Workload,
+    cdf_queries,
+    from_json,
+    marginals,
+    mean_queries,
+    quantile_queries,
+    queries,
+    together,
+)

@@ -8,9 +8,28 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from leastnoise._check import Exact, InputError, exact, exact_positive, message, number_text, one_of, refuse
+from leastnoise._check import (
+    Exact,
+    InputError,
+    exact,
+    exact_positive,
+    message,
+    number_text,
+    one_of,
+    refuse,
+)
 from leastnoise._check.arrays import IntArray
-from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers, Label, Measure, UnitCount, Weighted
+from leastnoise._domain import (
+    Bins,
+    Decimals,
+    Domain,
+    Edges,
+    Integers,
+    Label,
+    Measure,
+    UnitCount,
+    Weighted,
+)
 from leastnoise._linop import Operator
 from leastnoise._workload._query_sets import By, QuerySet, groups_of, identity, prefix
 
@@ -32,17 +51,34 @@ class Target:
 
 
 def target(
-    *, margin: Exact | None = None, relative: Exact | None = None, size: Exact | None = None, rmse: Exact | None = None
+    *,
+    margin: Exact | None = None,
+    relative: Exact | None = None,
+    size: Exact | None = None,
+    rmse: Exact | None = None,
 ) -> Target | None:
     """Return the target that is given by a margin, by a share of a size, or by a root mean square; None if none of them is given."""
-    given = {name: value for name, value in (("margin", margin), ("relative", relative), ("rmse", rmse)) if value is not None}
+    given = {
+        name: value
+        for name, value in (("margin", margin), ("relative", relative), ("rmse", rmse))
+        if value is not None
+    }
     if relative is not None and size is None:
-        raise InputError("A relative target needs a size: it is a share of a public number, for example relative 0.05 with size 10000.")
+        raise InputError(
+            "A relative target needs a size: it is a share of a public number, for example "
+            "relative 0.05 with size 10000."
+        )
     if len(given) > 1:
         raise refuse("a target", " and ".join(given), "one of margin, relative and rmse")
     if relative is not None and size is not None:
         return Target("margin", exact_positive("relative", relative) * exact_positive("size", size))
-    return next((Target("rmse" if name == "rmse" else "margin", exact_positive(name, value)) for name, value in given.items()), None)
+    return next(
+        (
+            Target("rmse" if name == "rmse" else "margin", exact_positive(name, value))
+            for name, value in given.items()
+        ),
+        None,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,14 +92,21 @@ class Product:
     measure: str | None = None
     target: Target | None = None
     size: Fraction | None = None
-    _operators: list[tuple[Operator, ...]] = field(default_factory=list, init=False, repr=False, compare=False)
+    _operators: list[tuple[Operator, ...]] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         counted = None if self.measure is None else self.domain.measure(self.measure)
         cell = counted.attributes if isinstance(counted, UnitCount) else ()
         if cell and not (cell == self.attributes and self.is_marginal):
             advice = "A unit may be in several cells. If its rows agree in these attributes, name them in of_unit."
-            raise refuse(f"the queries of {self.measure}", replace(self, measure=None).name, f"the cells of {' x '.join(cell)}", advice)
+            raise refuse(
+                f"the queries of {self.measure}",
+                replace(self, measure=None).name,
+                f"the cells of {' x '.join(cell)}",
+                advice,
+            )
 
     @property
     def along(self) -> dict[str, QuerySet]:
@@ -74,7 +117,9 @@ class Product:
     def operators(self) -> tuple[Operator, ...]:
         """The operator of each attribute; made at the first call."""
         if not self._operators:
-            self._operators.append(tuple(q.operator(name, self.domain.kind(name)) for name, q in self.along.items()))
+            self._operators.append(
+                tuple(q.operator(name, self.domain.kind(name)) for name, q in self.along.items())
+            )
         return self._operators[0]
 
     def knowing(self, operators: tuple[Operator, ...]) -> "Product":
@@ -106,7 +151,9 @@ class Product:
     def is_marginal(self) -> bool:
         """Whether it asks for every cell of a marginal."""
         cells = identity()
-        return all(q is cells or q == cells for q in self.query_sets)  # of very many tables: `is` is faster
+        return all(
+            q is cells or q == cells for q in self.query_sets
+        )  # of very many tables: `is` is faster
 
     @property
     def of_units(self) -> bool:
@@ -116,14 +163,21 @@ class Product:
     @property
     def of_values(self) -> bool:
         """Whether it sums the values of a measure."""
-        return self.measure is not None and type(self.domain.measure(self.measure)) in (Measure, Weighted)
+        return self.measure is not None and type(self.domain.measure(self.measure)) in (
+            Measure,
+            Weighted,
+        )
 
     @property
     def values_of(self) -> str | None:
         """The measure whose values it counts, else None."""
         if self.measure is None or self.of_values or self.of_units:
             return None
-        return next(name for name in self.domain.measures if name != self.measure and self.domain.count_of(name) == self.measure)
+        return next(
+            name
+            for name in self.domain.measures
+            if name != self.measure and self.domain.count_of(name) == self.measure
+        )
 
     @property
     def question(self) -> tuple[object, ...]:
@@ -139,9 +193,13 @@ class Product:
     def importance(self) -> float:
         """Weight of a squared error of one row's contribution.
 
-        The weight squared; for a sum, an error as large as the largest value that one row can add counts as an error of one row.
+        The weight squared; for a sum, an error as large as the largest value that one row can add
+        counts as an error of one row.
         """
-        return (self.weight.numerator / (self.weight.denominator * self.domain.largest_value(self.measure))) ** 2
+        return (
+            self.weight.numerator
+            / (self.weight.denominator * self.domain.largest_value(self.measure))
+        ) ** 2
 
     @property
     def unit(self) -> float:
@@ -173,8 +231,8 @@ class Along(NamedTuple):
 class Numbered(NamedTuple):
     """What products ask along attributes: the distinct pairs of an attribute and a query set.
 
-    ``widths`` has for each number of attributes the indices of the products with so many, and of shape (products, attributes) the indices
-    in ``along`` of what they ask.
+    ``widths`` has for each number of attributes the indices of the products with so many, and of
+    shape (products, attributes) the indices in ``along`` of what they ask.
     """
 
     along: tuple[Along, ...]
@@ -186,17 +244,24 @@ def numbered(products: Sequence[Product]) -> Numbered:
     positions = {name: position for position, name in enumerate(products[0].domain.names)}
     along: list[Along] = []
     numbers: dict[tuple[str, QuerySet], int] = {}
-    known: dict[tuple[str, int], int] = {}  # by the object: few query sets make very many tables, and one may take long to compare
+    known: dict[
+        tuple[str, int], int
+    ] = {}  # by the object: few query sets make very many tables, and one may take long to compare
     every: list[int] = []  # the number of each attribute of each product
     for product in products:
-        for name, asked, operator in zip(product.attributes, product.query_sets, product.operators, strict=True):
+        for name, asked, operator in zip(
+            product.attributes, product.query_sets, product.operators, strict=True
+        ):
             number = known.get((name, id(asked)))
             if number is None:
                 number = known[name, id(asked)] = numbers.setdefault((name, asked), len(along))
                 if number == len(along):
                     along.append(Along(name, positions[name], asked, operator))
             every.append(number)
-    widths, asked_by = np.array([len(product.attributes) for product in products]), np.array(every, dtype=np.int64)
+    widths, asked_by = (
+        np.array([len(product.attributes) for product in products]),
+        np.array(every, dtype=np.int64),
+    )
     return Numbered(tuple(along), tuple((rows, asked_by[at]) for _, rows, at in by_width(widths)))
 
 
@@ -204,7 +269,8 @@ def by_width(widths: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
     """Find the rows of each width in an array that holds rows of several widths one after the other.
 
     Yields:
-        a width, the indices of the rows that have it, and of shape (rows, width) the indices of their elements in the array.
+        a width, the indices of the rows that have it, and of shape (rows, width) the indices of
+        their elements in the array.
     """
     begins = np.cumsum(widths) - widths
     for width in np.unique(widths).tolist():
@@ -249,16 +315,32 @@ class Statistic:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", self.groups or (identity(),) * len(self.by))
-        if FORMS[one_of("the kind of a statistic", self.kind, tuple(FORMS))].at_shares != bool(self.at):
-            raise refuse(f"the shares of {self.kind}", [str(share) for share in self.at], "at least one for quantiles, else none")
+        if FORMS[one_of("the kind of a statistic", self.kind, tuple(FORMS))].at_shares != bool(
+            self.at
+        ):
+            raise refuse(
+                f"the shares of {self.kind}",
+                [str(share) for share in self.at],
+                "at least one for quantiles, else none",
+            )
         if not all(0 < share <= 1 for share in self.at) or len(set(self.at)) != len(self.at):
             shown = ", ".join(number_text(share) for share in self.at)
-            raise refuse("at", shown, "different shares above 0 and at most 1, such as 0.5 for the median")
+            raise refuse(
+                "at", shown, "different shares above 0 and at most 1, such as 0.5 for the median"
+            )
         if self.target is not None and not self.form.of_measure:
-            raise InputError(f"{self.kind} have no targets: their errors depend on the data. Give one to queries for the same table.")
+            raise InputError(
+                f"{self.kind} have no targets: their errors depend on the data. Give one to "
+                "queries for the same table."
+            )
         if self.target is not None and self.size is None:
             advice = "The error of a mean depends on the rows of its group: say a public size, for example size = 1000."
-            raise refuse(f"the {self.target.kind} of a mean", f"{self.target.most} without a size", "given with a size", advice)
+            raise refuse(
+                f"the {self.target.kind} of a mean",
+                f"{self.target.most} without a size",
+                "given with a size",
+                advice,
+            )
 
     @property
     def form(self) -> StatisticForm:
@@ -299,7 +381,10 @@ class Statistic:
             self.kind: {
                 "of": self.of,
                 **({"at": [str(share) for share in self.at]} if self.at else {}),
-                "by": [name if asked == identity() else {name: asked.to_spec()} for name, asked in self.along.items()],
+                "by": [
+                    name if asked == identity() else {name: asked.to_spec()}
+                    for name, asked in self.along.items()
+                ],
                 **({} if self.size is None else {"size": str(self.size)}),
                 **({} if self.target is None else self.target.to_json()),
             }
@@ -319,20 +404,42 @@ def checked_statistic(
     of_measure = FORMS[kind].of_measure
     is_measure = isinstance(of, str) and of in domain.measures
     if of_measure and not is_measure:
-        raise refuse("of", of, f"a measure of the domain ({', '.join(domain.measures) or 'none is declared'})", MEASURES_ARE_DECLARED)
+        raise refuse(
+            "of",
+            of,
+            f"a measure of the domain ({', '.join(domain.measures) or 'none is declared'})",
+            MEASURES_ARE_DECLARED,
+        )
     if not of_measure and is_measure and of not in domain.names:
-        advice = f"{of} is a measure: for its quantiles declare an attribute of the same column in bins."
-        raise refuse("of", of, f"an attribute of numbers ({', '.join(_numbers(domain)) or 'none is declared'})", advice)
+        advice = (
+            f"{of} is a measure: for its quantiles declare an attribute of the same column in bins."
+        )
+        raise refuse(
+            "of",
+            of,
+            f"an attribute of numbers ({', '.join(_numbers(domain)) or 'none is declared'})",
+            advice,
+        )
     if not of_measure:
         number_cells(domain, of)
     groups = groups_of(domain, by, "by")
     if not of_measure and of in groups:
         raise InputError(message(_OF_ITSELF, of=of, kind=kind))
     if at is not None and (isinstance(at, str) or not isinstance(at, Sequence)):
-        raise refuse("at", at, 'a list of shares above 0 and at most 1, such as ["0.25", "0.5", "0.75"]')
+        raise refuse(
+            "at", at, 'a list of shares above 0 and at most 1, such as ["0.25", "0.5", "0.75"]'
+        )
     shares = tuple(exact("at", share) for share in at or ())
     known_size = None if size is None else exact_positive("size", size)
-    return Statistic(kind=kind, of=str(of), by=(*groups,), groups=(*groups.values(),), at=shares, size=known_size, target=wanted)
+    return Statistic(
+        kind=kind,
+        of=str(of),
+        by=(*groups,),
+        groups=(*groups.values(),),
+        at=shares,
+        size=known_size,
+        target=wanted,
+    )
 
 
 def number_cells(domain: Domain, attribute: object) -> tuple[Cell, ...]:
@@ -345,9 +452,15 @@ def number_cells(domain: Domain, attribute: object) -> tuple[Cell, ...]:
     if isinstance(kind, Decimals):
         return tuple((value, value) for value in kind.values)
     known = ", ".join(_numbers(domain)) or "-"
-    allowed = message("one of Integers, Decimals, Bins or Edges, whose cells are numbers ({known})", known=known)
+    allowed = message(
+        "one of Integers, Decimals, Bins or Edges, whose cells are numbers ({known})", known=known
+    )
     raise refuse("the attribute of a distribution function", attribute, allowed)
 
 
 def _numbers(domain: Domain) -> list[str]:
-    return [name for name in domain.names if isinstance(domain.kind(name), (Bins, Edges, Integers, Decimals))]
+    return [
+        name
+        for name in domain.names
+        if isinstance(domain.kind(name), (Bins, Edges, Integers, Decimals))
+    ]

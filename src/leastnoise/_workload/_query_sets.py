@@ -1,6 +1,7 @@
 """Query sets: what is asked along one attribute, as a word with arguments that becomes an operator once the attribute is known.
 
-`FORMS` has the facts about each kind of query set; `QuerySet.operator` and `QuerySet.labels` say what its queries are.
+`FORMS` has the facts about each kind of query set; `QuerySet.operator` and `QuerySet.labels` say
+what its queries are.
 """
 
 from bisect import bisect
@@ -13,8 +14,28 @@ import numpy as np
 
 from leastnoise._check import InputError, exact, number_text, one_of, refuse, whole
 from leastnoise._check.arrays import IntArray
-from leastnoise._domain import Bins, Categories, Coded, Dates, Decimals, Domain, Edges, Integers, Kind, Label
-from leastnoise._linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Total, all_range_ends
+from leastnoise._domain import (
+    Bins,
+    Categories,
+    Coded,
+    Dates,
+    Decimals,
+    Domain,
+    Edges,
+    Integers,
+    Kind,
+    Label,
+)
+from leastnoise._linop import (
+    AllRanges,
+    Dense,
+    Identity,
+    Operator,
+    Prefix,
+    Ranges,
+    Total,
+    all_range_ends,
+)
 
 By = Iterable[str | Mapping[str, object]] | Mapping[str, object]
 """Groups: names of attributes, or mappings from an attribute to a query set such as ``level("region")``."""
@@ -58,7 +79,9 @@ class QuerySet:
         argument = FORMS[one_of("a query set", self.kind, tuple(FORMS))].argument
         if bool(argument) != bool(self.arguments):
             raise InputError(
-                f"{self.kind} must have {f'at least one {argument}' if argument else 'no arguments'}; got {len(self.arguments)}."
+                f"{self.kind} must have "
+                f"{f'at least one {argument}' if argument else 'no arguments'}; got "
+                f"{len(self.arguments)}."
             )
 
     @property
@@ -69,7 +92,13 @@ class QuerySet:
     @property
     def word(self) -> str:
         """Its word in the names of tables: the name of a level, "change 12", or its kind."""
-        return str(self.arguments[0][0]) if self.form.named else f"{self.kind} {self.arguments[0][0]}" if self.form.numbered else self.kind
+        return (
+            str(self.arguments[0][0])
+            if self.form.named
+            else f"{self.kind} {self.arguments[0][0]}"
+            if self.form.numbered
+            else self.kind
+        )
 
     def name_along(self, attribute: str) -> str:
         """Return its part of the name of a table: ``store``, or ``store:region`` for a level."""
@@ -84,7 +113,11 @@ class QuerySet:
         if not self.arguments:
             return self.kind
         single = self.form.named or self.form.numbered
-        return {self.kind: self.arguments[0][0] if single else [list(argument) for argument in self.arguments]}
+        return {
+            self.kind: self.arguments[0][0]
+            if single
+            else [list(argument) for argument in self.arguments]
+        }
 
     def operator(self, attribute: str, kind: Kind) -> Operator:
         """Return the queries as an operator over the cells of an attribute.
@@ -102,11 +135,18 @@ class QuerySet:
             case "all_ranges":
                 return AllRanges(kind.size)
             case "ranges":
-                return Ranges(kind.size, *np.array([_range_cells(attribute, kind, pair) for pair in self.arguments]).T)
+                return Ranges(
+                    kind.size,
+                    *np.array([_range_cells(attribute, kind, pair) for pair in self.arguments]).T,
+                )
             case "predicates":
-                return _as_ranges(np.array([_indicator(attribute, kind, labels) for labels in self.arguments]))
+                return _as_ranges(
+                    np.array([_indicator(attribute, kind, labels) for labels in self.arguments])
+                )
             case "level":
-                groups = np.array(kind.level(self.arguments[0][0]).cells)  # numbered in the order in which they first occur
+                groups = np.array(
+                    kind.level(self.arguments[0][0]).cells
+                )  # numbered in the order in which they first occur
                 if (np.diff(groups) >= 0).all():
                     starts = np.flatnonzero(np.diff(groups, prepend=-1))
                     return Ranges(kind.size, starts, np.append(starts[1:], kind.size) - 1)
@@ -114,13 +154,27 @@ class QuerySet:
             case "change":
                 if not isinstance(kind, Dates):
                     advice = "Give a matrix of rows such as [-1, 1]."
-                    raise refuse(f"a change on {attribute}", type(kind).__name__, "between periods of dates", advice)
-                periods = whole(f"the periods of a change on {attribute}", self.arguments[0][0], 1, kind.regular - 1)
+                    raise refuse(
+                        f"a change on {attribute}",
+                        type(kind).__name__,
+                        "between periods of dates",
+                        advice,
+                    )
+                periods = whole(
+                    f"the periods of a change on {attribute}",
+                    self.arguments[0][0],
+                    1,
+                    kind.regular - 1,
+                )
                 cells = np.eye(kind.size, dtype=np.int64)
                 return Dense(cells[periods : kind.regular] - cells[: kind.regular - periods])
         if any(len(row) != kind.size for row in self.arguments):
             lengths = sorted({len(row) for row in self.arguments})
-            raise refuse(f"every row of the matrix on {attribute}", f"rows of length {lengths}", f"{kind.size} whole numbers, one a cell")
+            raise refuse(
+                f"every row of the matrix on {attribute}",
+                f"rows of length {lengths}",
+                f"{kind.size} whole numbers, one a cell",
+            )
         return _as_ranges(np.array(self.arguments))
 
     def labels(self, attribute: str, kind: Kind) -> tuple[Label, ...]:
@@ -135,14 +189,20 @@ class QuerySet:
             case "all_ranges":
                 return _spans(kind, *all_range_ends(kind.size))
             case "ranges":
-                return _spans(kind, *np.array([_range_cells(attribute, kind, pair) for pair in self.arguments]).T)
+                return _spans(
+                    kind,
+                    *np.array([_range_cells(attribute, kind, pair) for pair in self.arguments]).T,
+                )
             case "predicates":
                 return tuple(_predicate_label(attribute, kind, labels) for labels in self.arguments)
             case "level":
                 return kind.level(self.arguments[0][0]).labels
             case "change":
                 periods = kind.regular_labels
-                return tuple(f"{later} - {first}" for first, later in zip(periods, periods[self.arguments[0][0] :], strict=False))
+                return tuple(
+                    f"{later} - {first}"
+                    for first, later in zip(periods, periods[self.arguments[0][0] :], strict=False)
+                )
         return tuple(f"row {number}" for number in range(len(self.arguments)))
 
     def to_json(self) -> dict[str, object]:
@@ -162,7 +222,10 @@ def _as_ranges(matrix: IntArray) -> Operator:
 def _spans(kind: Kind, first: IntArray, last: IntArray) -> tuple[Label, ...]:
     """Return the labels of intervals of cells, both ends included."""
     cells = kind.labels
-    return tuple(str(cells[a]) if a == b else f"{cells[a]} .. {cells[b]}" for a, b in zip(first.tolist(), last.tolist(), strict=True))
+    return tuple(
+        str(cells[a]) if a == b else f"{cells[a]} .. {cells[b]}"
+        for a, b in zip(first.tolist(), last.tolist(), strict=True)
+    )
 
 
 def _up_to(kind: Kind, cell: int, label: Label) -> str:
@@ -179,8 +242,17 @@ def _predicate_label(attribute: str, kind: Kind, labels: Sequence[Label]) -> str
         return " or ".join(map(str, labels))
     row = _indicator(attribute, kind, labels)
     edges = np.diff(row[: kind.regular], prepend=0, append=0)
-    other = [str(label) for label, inside in zip(kind.labels[kind.regular :], row[kind.regular :], strict=True) if inside]
-    return " or ".join([*map(str, _spans(kind, np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1)), *other])
+    other = [
+        str(label)
+        for label, inside in zip(kind.labels[kind.regular :], row[kind.regular :], strict=True)
+        if inside
+    ]
+    return " or ".join(
+        [
+            *map(str, _spans(kind, np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1)),
+            *other,
+        ]
+    )
 
 
 def _indicator(attribute: str, kind: Kind, labels: Iterable[Label]) -> list[int]:
@@ -207,7 +279,10 @@ def _range_cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, 
         ends = [exact(f"a bound of {what}", end) for end in pair]
     elif isinstance(kind, (Integers, Categories, Coded)):
         known = range(kind.low, kind.high + 1) if isinstance(kind, Integers) else range(kind.size)
-        ends = [int(end) if isinstance(end, (int, np.integer)) and not isinstance(end, bool) else None for end in pair]
+        ends = [
+            int(end) if isinstance(end, (int, np.integer)) and not isinstance(end, bool) else None
+            for end in pair
+        ]
     else:
         known, ends = [str(label) for label in kind.regular_labels], [str(end) for end in pair]
     edges = isinstance(kind, (Bins, Edges))  # between which the cells are
@@ -216,15 +291,23 @@ def _range_cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, 
     advice = ""
     if edges:
         allowed = "two different edges of its bins, the lower first"
-        advice = f"The bins are {number_text((kind.high - kind.low) / kind.count)} wide. " if isinstance(kind, Bins) else ""
+        advice = (
+            f"The bins are {number_text((kind.high - kind.low) / kind.count)} wide. "
+            if isinstance(kind, Bins)
+            else ""
+        )
     elif isinstance(known, range):
         allowed = f"two whole numbers with {known[0]} <= low <= high <= {known[-1]}"
     else:
         allowed = f"two of its cells ({kind.regular_labels[0]} to {kind.regular_labels[-1]}), the lower first"
     positions = {bisect(known, end) for end in ends if end not in known} if numbers else ()
-    near: list[Any] = sorted({number for at in positions for number in known[max(0, at - 1) : at + 1]})
+    near: list[Any] = sorted(
+        {number for at in positions for number in known[max(0, at - 1) : at + 1]}
+    )
     if near:
-        advice += f"The nearest {'edges' if edges else 'values'} are {', '.join(map(number_text, near))}."
+        advice += (
+            f"The nearest {'edges' if edges else 'values'} are {', '.join(map(number_text, near))}."
+        )
     raise refuse(what, list(pair), allowed, advice)
 
 
@@ -269,8 +352,8 @@ def ranges(pairs: Iterable[Sequence[Any]]) -> QuerySet:
     """Given intervals.
 
     Args:
-        pairs: (low, high) each. For Integers, Decimals and Dates values, both included; for Bins and Edges two edges; else cell positions,
-            both included.
+        pairs: (low, high) each. For Integers, Decimals and Dates values, both included; for Bins
+            and Edges two edges; else cell positions, both included.
 
     >>> ln.ranges([(17, 24), (25, 64)]).arguments
     ((17, 24), (25, 64))
@@ -300,9 +383,16 @@ def matrix(rows: Iterable[Iterable[int]]) -> QuerySet:
     ((1, 1, 0), (0, 1, -1))
     """
     table = tuple(tuple(row) for row in rows)
-    if any(isinstance(value, bool) or not isinstance(value, (int, np.integer)) for row in table for value in row):
+    if any(
+        isinstance(value, bool) or not isinstance(value, (int, np.integer))
+        for row in table
+        for value in row
+    ):
         raise refuse(
-            "matrix", "an entry that is not a whole number", "rows of whole numbers", "Multiply decimals by a power of ten and use weight."
+            "matrix",
+            "an entry that is not a whole number",
+            "rows of whole numbers",
+            "Multiply decimals by a power of ten and use weight.",
         )
     return QuerySet("matrix", tuple(tuple(int(value) for value in row) for row in table))
 
@@ -343,7 +433,9 @@ def query_set(attribute: str, value: object) -> QuerySet:
         return QuerySet(value)
     if isinstance(value, Mapping) and len(value) == 1:
         ((kind, arguments),) = value.items()
-        listed = isinstance(arguments, (list, tuple)) and all(isinstance(row, (list, tuple)) for row in arguments)
+        listed = isinstance(arguments, (list, tuple)) and all(
+            isinstance(row, (list, tuple)) for row in arguments
+        )
         makers: Mapping[str, Callable[[Any], QuerySet]] = {
             "ranges": ranges,
             "predicates": predicates,
@@ -357,7 +449,8 @@ def query_set(attribute: str, value: object) -> QuerySet:
     raise refuse(
         f"the query set on {attribute}",
         value,
-        f"{words}, a table with level and its name, with change and a number, or with one of ranges, predicates and matrix and lists",
+        f"{words}, a table with level and its name, with change and a number, or with one of "
+        "ranges, predicates and matrix and lists",
     )
 
 
@@ -378,7 +471,11 @@ def cells_of(kind: Kind, wanted: object) -> list[Label]:
             if str(group) not in known:
                 listed = ", ".join(known[:_MOST_NAMED]) + ", ..." * (len(known) > _MOST_NAMED)
                 raise refuse(f"a group of the level {name!r}", group, f"one of {listed}")
-            labels += [label for label, index in zip(kind.labels, level.cells, strict=True) if known[index] == str(group)]
+            labels += [
+                label
+                for label, index in zip(kind.labels, level.cells, strict=True)
+                if known[index] == str(group)
+            ]
     return labels
 
 
@@ -391,17 +488,34 @@ def groups_of(domain: Domain, by: object, what: str) -> dict[str, QuerySet]:
         what: the name of the argument in messages.
 
     Raises:
-        InputError: an unknown or repeated attribute, or a query set other than cells, a level, ranges or predicates.
+        InputError: an unknown or repeated attribute, or a query set other than cells, a level,
+            ranges or predicates.
     """
-    listed: list[Any] = [by] if isinstance(by, Mapping) else [None] if isinstance(by, str) or not isinstance(by, Iterable) else list(by)
+    listed: list[Any] = (
+        [by]
+        if isinstance(by, Mapping)
+        else [None]
+        if isinstance(by, str) or not isinstance(by, Iterable)
+        else list(by)
+    )
     if not all(isinstance(entry, (str, Mapping)) for entry in listed):
-        advice = f"The groups of a level are asked for as {{ {domain.names[0]} = {{ level = '...' }} }}."
+        advice = (
+            f"The groups of a level are asked for as {{ {domain.names[0]} = {{ level = '...' }} }}."
+        )
         raise refuse(what, by, f"a list of attributes, such as [{domain.names[0]!r}]", advice)
-    given = [pair for entry in listed for pair in (entry.items() if isinstance(entry, Mapping) else [(entry, identity())])]
+    given = [
+        pair
+        for entry in listed
+        for pair in (entry.items() if isinstance(entry, Mapping) else [(entry, identity())])
+    ]
     unknown = sorted({str(name) for name, _ in given if name not in domain.names})
     if unknown:
         owners = [name for name in domain.names if unknown[0] in level_names(domain.kind(name))]
-        advice = f"{unknown[0]} is a level: ask for {{ {owners[0]} = {{ level = {unknown[0]!r} }} }}." if owners else ""
+        advice = (
+            f"{unknown[0]} is a level: ask for {{ {owners[0]} = {{ level = {unknown[0]!r} }} }}."
+            if owners
+            else ""
+        )
         raise refuse(what, ", ".join(unknown), "attributes of " + ", ".join(domain.names), advice)
     sets = {name: query_set(name, asked) for name, asked in given}
     if len(sets) != len(given):

@@ -9,8 +9,24 @@ from typing import Any
 from leastnoise._check import Exact, InputError, exact_positive, message, one_of, refuse, whole
 from leastnoise._domain import Domain, Measure, UnitCount, ValueCount, Weighted
 from leastnoise._linop import Operator
-from leastnoise._workload._product import FORMS, MEASURES_ARE_DECLARED, Product, Statistic, checked_statistic, numbered, target
-from leastnoise._workload._query_sets import By, QuerySet, groups_of, identity, prefix, query_set, total
+from leastnoise._workload._product import (
+    FORMS,
+    MEASURES_ARE_DECLARED,
+    Product,
+    Statistic,
+    checked_statistic,
+    numbered,
+    target,
+)
+from leastnoise._workload._query_sets import (
+    By,
+    QuerySet,
+    groups_of,
+    identity,
+    prefix,
+    query_set,
+    total,
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -22,7 +38,8 @@ class Workload:
         products: the tables.
         statistics: means, quantiles and distribution functions that are made of the tables.
 
-    Guarantees: not empty; every product belongs to ``domain``, and the tables of every statistic are asked for. A table that is asked for
+    Guarantees: not empty; every product belongs to ``domain``, and the tables of every statistic
+        are asked for. A table that is asked for
     again by ``+`` stays one table, with the sum of the weights.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=["young", "old"])
@@ -36,10 +53,17 @@ class Workload:
 
     def __post_init__(self) -> None:
         if not self.products:
-            raise InputError("The workload is empty; ask for at least one query, for example marginals(domain, ways=1).")
-        if any(product.domain is not self.domain and product.domain != self.domain for product in self.products):
             raise InputError(
-                "A workload must have all its queries over one domain; got two different domains. Use one Domain value for all parts."
+                "The workload is empty; ask for at least one query, for example marginals(domain, "
+                "ways=1)."
+            )
+        if any(
+            product.domain is not self.domain and product.domain != self.domain
+            for product in self.products
+        ):
+            raise InputError(
+                "A workload must have all its queries over one domain; got two different domains. "
+                "Use one Domain value for all parts."
             )
         for statistic in self.statistics:
             self.tables_of(statistic)
@@ -53,7 +77,10 @@ class Workload:
         known = {product.question: product for product in self.products}
         wanted = asked.questions(self.domain)
         if not all(question in known for question in wanted):
-            raise InputError(f"The tables that the {asked.name} needs are not in the workload. Ask for both together.")
+            raise InputError(
+                f"The tables that the {asked.name} needs are not in the workload. Ask for both "
+                "together."
+            )
         return tuple(known[question] for question in wanted)
 
     def __repr__(self) -> str:
@@ -91,17 +118,24 @@ class Workload:
     @cached_property
     def along(self) -> tuple[tuple[str, QuerySet, Operator], ...]:
         """The distinct pairs of an attribute and a query set, each with its operator, in order of first appearance."""
-        return tuple((along.name, along.query_set, along.operator) for along in numbered(self.products).along)
+        return tuple(
+            (along.name, along.query_set, along.operator) for along in numbered(self.products).along
+        )
 
     @cached_property
     def tables(self) -> Mapping[str | None, Sequence[tuple[str, ...]]]:
         """The distinct sets of attributes of the tables, by measure."""
-        return {measure: tuple(dict.fromkeys(product.attributes for product in self.of(measure))) for measure in self.measures}
+        return {
+            measure: tuple(dict.fromkeys(product.attributes for product in self.of(measure)))
+            for measure in self.measures
+        }
 
     @cached_property
     def used(self) -> Mapping[str | None, frozenset[str]]:
         """The attributes that are asked about, by measure."""
-        return {measure: frozenset(chain.from_iterable(sets)) for measure, sets in self.tables.items()}
+        return {
+            measure: frozenset(chain.from_iterable(sets)) for measure, sets in self.tables.items()
+        }
 
     def of(self, measure: str | None) -> Sequence[Product]:
         """Return the tables of a measure; of None those that count rows."""
@@ -119,31 +153,44 @@ class Workload:
         """The measures with a table of sums that is also asked for as counts, of their values if the domain has these, else of rows."""
         if len(self.measures) == 1:
             return ()
-        tables = {name: {product.question[1:] for product in self.of(name)} for name in self.measures}
+        tables = {
+            name: {product.question[1:] for product in self.of(name)} for name in self.measures
+        }
         summed = []
         for name in filter(None, self.measures):
             kind, count = self.domain.measure(name), self.domain.count_of(name)
             # Beside counts of rows, a row without a value has the value 0.
-            has_zero = count is not None or (type(kind) is Measure and kind.low_units <= 0 <= kind.high_units)
+            has_zero = count is not None or (
+                type(kind) is Measure and kind.low_units <= 0 <= kind.high_units
+            )
             if type(kind) is Measure and has_zero and tables[name] & tables.get(count, set()):
                 summed.append(name)
         return tuple(summed)
 
     def within(
-        self, *, margin: Exact | None = None, relative: Exact | None = None, size: Exact | None = None, rmse: Exact | None = None
+        self,
+        *,
+        margin: Exact | None = None,
+        relative: Exact | None = None,
+        size: Exact | None = None,
+        rmse: Exact | None = None,
     ) -> "Workload":
         """The same queries with a target for every table: how exact its answers must be.
 
         Args:
-            margin: half width of every answer's interval at the release's level, in rows or in the amounts of the measure.
+            margin: half width of every answer's interval at the release's level, in rows or in the
+                amounts of the measure.
             relative: in place of it, a share of ``size``.
-            size: a public number: how large an answer is expected to be; alone, it is no target and serves the objective "relative".
-            rmse: in place of both, the root mean square of the standard errors of a table's answers.
+            size: a public number: how large an answer is expected to be; alone, it is no target and
+                serves the objective "relative".
+            rmse: in place of both, the root mean square of the standard errors of a table's
+                answers.
 
         Raises:
             InputError: none or several of them, or one that is not above 0.
 
-        Edge cases: ``leastnoise.least`` finds the budget that keeps every target; a plan for a given budget says which it keeps.
+        Edge cases: ``leastnoise.least`` finds the budget that keeps every target; a plan for a
+        given budget says which it keeps.
 
         >>> ln.marginals(ln.Domain(sex=["F", "M"]), ways=1).within(margin=50).products[0].target
         Target(kind='margin', most=Fraction(50, 1))
@@ -151,7 +198,9 @@ class Workload:
         wanted = target(margin=margin, relative=relative, size=size, rmse=rmse)
         known = None if size is None else exact_positive("size", size)
         if wanted is None and known is None:
-            raise InputError("A target must have one of margin, relative (with size) and rmse; got none.")
+            raise InputError(
+                "A target must have one of margin, relative (with size) and rmse; got none."
+            )
         products = tuple(replace(product, target=wanted, size=known) for product in self.products)
         return replace(self, products=products)
 
@@ -162,7 +211,8 @@ class Workload:
             weight: a measure whose bounds are not negative.
 
         Raises:
-            InputError: no such measure, tables of privacy units or of weights already, quantiles, or means with a size or a target.
+            InputError: no such measure, tables of privacy units or of weights already, quantiles,
+                or means with a size or a target.
 
         >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 100), "w": ln.Measure("weight", 0, 50)})
         >>> [table.name for table in ln.mean_queries(domain, "pay", by=["sex"]).weighted_by("w")]
@@ -170,32 +220,64 @@ class Workload:
         """
         known = self.domain.measures
         if type(known.get(weight)) is not Measure or known[weight].low < 0:
-            listed = ", ".join(name for name, kind in known.items() if type(kind) is Measure and kind.low >= 0)
-            advice = "Declare it: [measures.weight] clip = [0, 500] in a spec, ln.Measure in Python."
-            allowed = message("a measure whose bounds are not negative ({listed})", listed=listed or "-")
+            listed = ", ".join(
+                name for name, kind in known.items() if type(kind) is Measure and kind.low >= 0
+            )
+            advice = (
+                "Declare it: [measures.weight] clip = [0, 500] in a spec, ln.Measure in Python."
+            )
+            allowed = message(
+                "a measure whose bounds are not negative ({listed})", listed=listed or "-"
+            )
             raise refuse("weighted_by", weight, allowed, advice)
         if any(not asked.form.of_measure or asked.size is not None for asked in self.statistics):
             advice = "Give queries for their sums and weights targets of their own."
-            raise InputError(f"weighted_by is for counts, sums, and means without a size; quantiles and shares have no weights. {advice}")
+            raise InputError(
+                "weighted_by is for counts, sums, and means without a size; quantiles and shares "
+                f"have no weights. {advice}"
+            )
         if any(type(known[name]) not in (Measure, ValueCount) for name in self.measures if name):
             raise InputError(
-                "weighted_by is for counts of rows and of values and for sums; counts of units, and weighted tables, have no weights."
+                "weighted_by is for counts of rows and of values and for sums; counts of units, "
+                "and weighted tables, have no weights."
             )
         values = {product.measure: product.values_of for product in self}
-        called = {name: f"{weight} of rows with {of}" if of else f"{name} weighted by {weight}" for name, of in values.items() if name}
-        made = _with_measures(self, {called[name]: Weighted(known[name], known[weight]) for name in called})
-        products = tuple(
-            replace(asked, measure=called[asked.measure] if asked.measure else weight).knowing(asked.operators) for asked in made
+        called = {
+            name: f"{weight} of rows with {of}" if of else f"{name} weighted by {weight}"
+            for name, of in values.items()
+            if name
+        }
+        made = _with_measures(
+            self, {called[name]: Weighted(known[name], known[weight]) for name in called}
         )
-        return replace(made, products=products, statistics=tuple(replace(asked, of=called[asked.of]) for asked in self.statistics))
+        products = tuple(
+            replace(asked, measure=called[asked.measure] if asked.measure else weight).knowing(
+                asked.operators
+            )
+            for asked in made
+        )
+        return replace(
+            made,
+            products=products,
+            statistics=tuple(replace(asked, of=called[asked.of]) for asked in self.statistics),
+        )
 
     def to_json(self) -> list[dict[str, object]]:
         """A JSON value of the tables; domain and statistics are kept elsewhere."""
         # Few query sets make very many tables: each object is written once.
-        known = {id(q): q.to_json() for q in {id(q): q for product in self.products for q in product.query_sets}.values()}
+        known = {
+            id(q): q.to_json()
+            for q in {id(q): q for product in self.products for q in product.query_sets}.values()
+        }
         return [
             {
-                "queries": dict(zip(product.attributes, map(known.__getitem__, map(id, product.query_sets)), strict=True)),
+                "queries": dict(
+                    zip(
+                        product.attributes,
+                        map(known.__getitem__, map(id, product.query_sets)),
+                        strict=True,
+                    )
+                ),
                 "weight": str(product.weight),
                 "measure": product.measure,
                 **({"target": product.target.to_json()} if product.target is not None else {}),
@@ -215,12 +297,25 @@ def _of_counts(count: str, of_unit: Sequence[str], workload: Workload) -> Worklo
     if count in sums:
         name = f"count of {count}"
         counting = _with_measures(workload, {name: ValueCount(workload.domain.measure(count))})
-        return replace(counting, products=tuple(replace(product, measure=name).knowing(product.operators) for product in counting))
+        return replace(
+            counting,
+            products=tuple(
+                replace(product, measure=name).knowing(product.operators) for product in counting
+            ),
+        )
     of_units = {*groups_of(workload.domain, list(of_unit), "of_unit")}
-    counts = [UnitCount(() if {*product.attributes} <= of_units else product.attributes) for product in workload]
-    names = [" by ".join(["units", *([" x ".join(count.attributes)] if count.attributes else [])]) for count in counts]
+    counts = [
+        UnitCount(() if {*product.attributes} <= of_units else product.attributes)
+        for product in workload
+    ]
+    names = [
+        " by ".join(["units", *([" x ".join(count.attributes)] if count.attributes else [])])
+        for count in counts
+    ]
     counting = _with_measures(workload, dict(zip(names, counts, strict=True)))
-    products = tuple(replace(product, measure=name) for product, name in zip(counting, names, strict=True))
+    products = tuple(
+        replace(product, measure=name) for product, name in zip(counting, names, strict=True)
+    )
     return replace(counting, products=products)
 
 
@@ -228,40 +323,67 @@ def _with_measures(workload: Workload, counts: Mapping[str, Measure]) -> Workloa
     """Return the workload over its domain with these measures, which are no sums, added at the end."""
     known = workload.domain.measures
     if taken := [name for name in counts if known.get(name, counts[name]) != counts[name]]:
-        raise refuse("the name of a measure", taken[0], "another one, as a count of units or of values has it")
+        raise refuse(
+            "the name of a measure",
+            taken[0],
+            "another one, as a count of units or of values has it",
+        )
     measures = {name: measure for name, measure in known.items() if name not in counts} | {**counts}
     if [*measures] == [*known]:
         return workload
-    domain = Domain({name: workload.domain.kind(name) for name in workload.domain.names}, measures=measures)
-    products = tuple(replace(product, domain=domain).knowing(product.operators) for product in workload)
+    domain = Domain(
+        {name: workload.domain.kind(name) for name in workload.domain.names}, measures=measures
+    )
+    products = tuple(
+        replace(product, domain=domain).knowing(product.operators) for product in workload
+    )
     return replace(workload, domain=domain, products=products)
 
 
 def together(asked: Sequence[Workload]) -> Workload:
     """Return all that several workloads ask, as ``+`` does; a table that is asked for twice gets the sum of its weights."""
-    counts = {name: kind for part in asked for name, kind in part.domain.measures.items() if type(kind) is not Measure}
+    counts = {
+        name: kind
+        for part in asked
+        for name, kind in part.domain.measures.items()
+        if type(kind) is not Measure
+    }
     parts = [_with_measures(part, counts) for part in asked] if counts else asked
     known: dict[tuple[object, ...], Product] = {}
     for product in chain.from_iterable(part.products for part in parts):
         if same := known.get(product.question):
-            targets, sizes = ({same.target, product.target} - {None}, {same.size, product.size} - {None})
+            targets, sizes = (
+                {same.target, product.target} - {None},
+                {same.size, product.size} - {None},
+            )
             if max(len(targets), len(sizes)) > 1:
                 raise InputError(
-                    message("The table {name!r} is asked for twice with two targets or two sizes; give it one.", name=same.name)
+                    message(
+                        "The table {name!r} is asked for twice with two targets or two sizes; "
+                        "give it one.",
+                        name=same.name,
+                    )
                 )
             weight, target_of = same.weight + product.weight, next(iter(targets), None)
-            known[product.question] = replace(same, weight=weight, target=target_of, size=next(iter(sizes), None))
+            known[product.question] = replace(
+                same, weight=weight, target=target_of, size=next(iter(sizes), None)
+            )
         else:
             known[product.question] = product
     statistics = dict.fromkeys(chain.from_iterable(part.statistics for part in parts))
     return Workload(parts[0].domain, tuple(known.values()), tuple(statistics))
 
 
-def from_json(domain: Domain, value: Iterable[Mapping[str, Any]], statistics: Iterable[Mapping[str, Any]] = ()) -> Workload:
+def from_json(
+    domain: Domain, value: Iterable[Mapping[str, Any]], statistics: Iterable[Mapping[str, Any]] = ()
+) -> Workload:
     """Read what ``Workload.to_json`` wrote."""
     products = []
     for entry in value:
-        sets = {name: QuerySet(q["kind"], tuple(tuple(row) for row in q["arguments"])) for name, q in entry["queries"].items()}
+        sets = {
+            name: QuerySet(q["kind"], tuple(tuple(row) for row in q["arguments"]))
+            for name, q in entry["queries"].items()
+        }
         product = _product(domain, sets, entry["weight"], entry["measure"])
         size = None if "size" not in entry else exact_positive("size", entry["size"])
         products.append(replace(product, target=target(**entry.get("target", {})), size=size))
@@ -269,11 +391,17 @@ def from_json(domain: Domain, value: Iterable[Mapping[str, Any]], statistics: It
     for ((kind, asked),) in (entry.items() for entry in statistics):
         wanted = target(margin=asked.get("margin"), rmse=asked.get("rmse"))
         one_of("the kind of a statistic", kind, tuple(FORMS))
-        made.append(checked_statistic(domain, kind, asked["of"], asked.get("at"), asked["by"], asked.get("size"), wanted))
+        made.append(
+            checked_statistic(
+                domain, kind, asked["of"], asked.get("at"), asked["by"], asked.get("size"), wanted
+            )
+        )
     return Workload(domain, tuple(products), tuple(made))
 
 
-def _product(domain: Domain, sets: Mapping[str, object], weight: Exact, measure: str | None) -> Product:
+def _product(
+    domain: Domain, sets: Mapping[str, object], weight: Exact, measure: str | None
+) -> Product:
     """Return a product of what is asked along attributes, without those that are summed over, or refuse what does not fit."""
     for name in sets:
         if name not in domain.names:
@@ -313,12 +441,16 @@ def queries(
 
     Args:
         domain: the domain.
-        asked: query sets by attribute as a mapping, for attributes whose names are no keywords or are words of this function.
+        asked: query sets by attribute as a mapping, for attributes whose names are no keywords or
+            are words of this function.
         weight: counts in the total error as weight squared; above 0.
         sum: a measure to sum in place of counting rows.
-        count: a measure counts the rows with a value of it; "units" privacy units, each once in every cell that one of its rows is in.
-        of_unit: attributes in which the rows of a unit agree; by these alone a unit counts once in all.
-        query_sets: by attribute: ``identity()``, ``prefix()`` ... or their names; attributes left out are summed over.
+        count: a measure counts the rows with a value of it; "units" privacy units, each once in
+            every cell that one of its rows is in.
+        of_unit: attributes in which the rows of a unit agree; by these alone a unit counts once in
+            all.
+        query_sets: by attribute: ``identity()``, ``prefix()`` ... or their names; attributes left
+            out are summed over.
 
     Raises:
         InputError: an unknown attribute or measure, or a query set that does not fit.
@@ -330,11 +462,17 @@ def queries(
     4
     """
     if asked is not None and not isinstance(asked, Mapping):
-        raise refuse("queries", asked, "a mapping from attributes to query sets, such as {'age': 'prefix'}")
+        raise refuse(
+            "queries", asked, "a mapping from attributes to query sets, such as {'age': 'prefix'}"
+        )
     twice = sorted({*(asked or {})} & {*query_sets})
     if twice:
         raise refuse("an attribute of a query", twice[0], "given once")
-    return _of_counts(count, of_unit, Workload(domain, (_product(domain, {**(asked or {}), **query_sets}, weight, sum),)))
+    return _of_counts(
+        count,
+        of_unit,
+        Workload(domain, (_product(domain, {**(asked or {}), **query_sets}, weight, sum),)),
+    )
 
 
 def marginals(
@@ -354,11 +492,14 @@ def marginals(
         domain: the domain.
         ways: number of attributes of every marginal.
         upto: in place of ``ways``: all marginals on 0, 1, ..., ``upto`` attributes.
-        of: restrict to these attributes; a mapping such as ``{"store": level("region")}`` is for the groups of a level.
+        of: restrict to these attributes; a mapping such as ``{"store": level("region")}`` is for
+            the groups of a level.
         weight: counts in the total error as weight squared; above 0.
         sum: a measure to sum in place of counting rows.
-        count: a measure counts the rows with a value of it; "units" privacy units, each once in every cell that one of its rows is in.
-        of_unit: attributes in which the rows of a unit agree; by these alone a unit counts once in all.
+        count: a measure counts the rows with a value of it; "units" privacy units, each once in
+            every cell that one of its rows is in.
+        of_unit: attributes in which the rows of a unit agree; by these alone a unit counts once in
+            all.
 
     Raises:
         InputError: neither or both of ``ways`` and ``upto``, or more ways than attributes.
@@ -370,9 +511,16 @@ def marginals(
     """
     sets = dict.fromkeys(domain.names, identity()) if of is None else groups_of(domain, of, "of")
     if (ways is None) == (upto is None):
-        raise InputError("marginals must have exactly one of ways and upto; got " + ("neither." if ways is None else "both."))
+        raise InputError(
+            "marginals must have exactly one of ways and upto; got "
+            + ("neither." if ways is None else "both.")
+        )
     most = whole("ways" if upto is None else "upto", ways if upto is None else upto, 0, len(sets))
-    chosen = [set_ for k in ([most] if upto is None else range(most + 1)) for set_ in combinations(sets, k)]
+    chosen = [
+        set_
+        for k in ([most] if upto is None else range(most + 1))
+        for set_ in combinations(sets, k)
+    ]
     _check_measure(domain, sum)
     # Very many tables share their parts: what is alike is checked and made once.
     share = exact_positive("weight", weight)
@@ -380,7 +528,9 @@ def marginals(
     products = []
     for set_ in chosen:
         along = tuple(map(sets.__getitem__, set_))
-        product = Product(domain=domain, attributes=set_, query_sets=along, weight=share, measure=sum)
+        product = Product(
+            domain=domain, attributes=set_, query_sets=along, weight=share, measure=sum
+        )
         products.append(product.knowing(tuple(map(operators.__getitem__, set_))))
     return _of_counts(count, of_unit, Workload(domain, tuple(products)))
 
@@ -400,10 +550,13 @@ def mean_queries(
     Args:
         domain: the domain.
         of: a measure.
-        by: attributes whose cells are the groups, or mappings such as ``{"store": level("region")}``; none for the mean of all rows.
+        by: attributes whose cells are the groups, or mappings such as ``{"store":
+            level("region")}``; none for the mean of all rows.
         weight: of both tables.
-        size: a public number, how many rows with a value a group is expected to have; the plan says the error of a mean for it.
-        margin: a target: half width of the interval of a mean, at the release's level, in a group of that many rows, whatever the mean.
+        size: a public number, how many rows with a value a group is expected to have; the plan says
+            the error of a mean for it.
+        margin: a target: half width of the interval of a mean, at the release's level, in a group
+            of that many rows, whatever the mean.
         rmse: in place of it, the standard error.
 
     Raises:
@@ -414,12 +567,20 @@ def mean_queries(
     ['count of pay by sex', 'sum of pay by sex']
     """
     asked = checked_statistic(domain, "means", of, None, by, size, target(margin=margin, rmse=rmse))
-    tables = queries(domain, asked.along, weight=weight, count=of) + queries(domain, asked.along, weight=weight, sum=of)
+    tables = queries(domain, asked.along, weight=weight, count=of) + queries(
+        domain, asked.along, weight=weight, sum=of
+    )
     return replace(tables, statistics=(asked,))
 
 
 def quantile_queries(
-    domain: Domain, of: str, at: Sequence[Exact], *, by: By = (), weight: Exact = 1, size: Exact | None = None
+    domain: Domain,
+    of: str,
+    at: Sequence[Exact],
+    *,
+    by: By = (),
+    weight: Exact = 1,
+    size: Exact | None = None,
 ) -> Workload:
     """Quantiles of a number by group: the counts up to every cell that they follow from are asked for, and answered too.
 
@@ -429,19 +590,25 @@ def quantile_queries(
         at: shares above 0 and at most 1, exact; ["0.25", "0.5", "0.75"] for the quartiles.
         by: as for `mean_queries`.
         weight: of the table.
-        size: a public number, how many rows a group is expected to have; the plan says the error of the shares for it.
+        size: a public number, how many rows a group is expected to have; the plan says the error of
+            the shares for it.
 
     Raises:
-        InputError: no such attribute, no numbers, shares that are none, or groups of the number itself.
+        InputError: no such attribute, no numbers, shares that are none, or groups of the number
+            itself.
 
     >>> ln.quantile_queries(ln.Domain(age=ln.Integers(17, 90)), "age", ["0.5"]).products[0].name
     'age:prefix'
     """
     asked = checked_statistic(domain, "quantiles", of, at, by, size)
-    return replace(queries(domain, {**asked.along, of: prefix()}, weight=weight), statistics=(asked,))
+    return replace(
+        queries(domain, {**asked.along, of: prefix()}, weight=weight), statistics=(asked,)
+    )
 
 
-def cdf_queries(domain: Domain, of: str, *, by: By = (), weight: Exact = 1, size: Exact | None = None) -> Workload:
+def cdf_queries(
+    domain: Domain, of: str, *, by: By = (), weight: Exact = 1, size: Exact | None = None
+) -> Workload:
     """The distribution function of a number by group, from counts up to every cell, which are answered too.
 
     Args:
@@ -458,4 +625,6 @@ def cdf_queries(domain: Domain, of: str, *, by: By = (), weight: Exact = 1, size
     'distribution of age'
     """
     asked = checked_statistic(domain, "cdf", of, None, by, size)
-    return replace(queries(domain, {**asked.along, of: prefix()}, weight=weight), statistics=(asked,))
+    return replace(
+        queries(domain, {**asked.along, of: prefix()}, weight=weight), statistics=(asked,)
+    )
