@@ -21,7 +21,7 @@ WORKERS ?= 3
 # The steps that need one core each, the longest first: they run beside each other, before the tests, which use all cores.
 STEPS := types wheel docs lint
 
-.PHONY: help env test steps $(STEPS:%=step-%) demo bench docs experiments messy mutants neighbours lint format types imports wheel oldest pytest clean proofs faults
+.PHONY: help env test steps $(STEPS:%=step-%) demo bench docs experiments messy mutants neighbours lint format types imports wheel oldest pytest clean faults
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -70,9 +70,6 @@ imports: env  ## the import contracts; part of the tests too, which add what CON
 .PHONY: golden
 golden: env  ## compare promises, a seeded release, payments and messages with their records: contracts/golden.py; some minutes
 	@$(BIN)/python -m contracts.golden
-
-proofs: env  ## after reading the proofs of changed files again: record that these are the files that they are about
-	@$(BIN)/python -m contracts.proofs --record
 
 docs: env  ## build the documentation into site/, any warning is an error
 	@mkdir -p build; $(BIN)/mkdocs build --strict >build/docs.log 2>&1 || { cat build/docs.log; exit 1; }

@@ -1,22 +1,21 @@
 """What the package promised, wrote, charged and said before its parts were moved: records to compare the code with.
 
     python -m contracts.golden                  compares all but the long plans: some minutes
-    python -m contracts.golden plans ledger     compares some: plans, auto, long, release, ledger, messages
+    python -m contracts.golden plans ledger     compares some: plans, auto, long, release, ledger
     python -m contracts.golden --renew plans    writes a record anew
 
 plans     every strategy by name, on small shapes, under Laplace and Gaussian noise: total squared error, error of every table
 auto      what ``auto`` plans in the cases of bench/auto.py that take under two CPU seconds; long has the others
 release   digests of the files of two seeded releases of the demo's survey, by ``auto`` and by ``workload``
 ledger    entries, receipts and refusals of a fixed sequence of payments
-messages  every message that stands in a ``raise``, with {} for what is put in
 
-A change of form keeps every record: errors to 1e-9, the rest exactly. Another machine, or other versions of NumPy and SciPy, may differ
-in the last digits of what is searched; compare a change with its parent on one machine then. A record that is renewed hides what it was
-made to show. So whoever renews one says in a decision (docs/decisions), or in the commit where it is small, what changed, by how much and
-why. New wording of a message is reason enough for ``messages``; its difference is the list of what changed.
+A change of form keeps every record: errors to 1e-9, the rest exactly. Another machine, or other
+versions of NumPy and SciPy, may differ in the last digits of what is searched; compare a change
+with its parent on one machine then. A record that is renewed hides what it was made to show. So
+whoever renews one says in a decision (docs/decisions), or in the commit where it is small, what
+changed, by how much and why.
 """
 
-import ast
 import contextlib
 import hashlib
 import json
@@ -41,7 +40,10 @@ _SECONDS = "cpu"  # of what is planned: recorded to compare in all, not one by o
 
 
 def _numbers(promise: Any) -> dict[str, Any]:
-    return {"total": _digits(promise.total_squared_error), "rmse": [_digits(table.rmse) for table in promise.tables]}
+    return {
+        "total": _digits(promise.total_squared_error),
+        "rmse": [_digits(table.rmse) for table in promise.tables],
+    }
 
 
 def _digits(value: float) -> float:
@@ -52,19 +54,25 @@ def _shapes(ln: Any) -> dict[str, Any]:
     small = ln.Domain(a=ln.Coded(3), b=ln.Integers(0, 7), measures={"pay": ln.Measure("pay", 0, 9)})
     line, long = ln.Domain(x=ln.Integers(0, 63)), ln.Domain(x=ln.Integers(0, 599))
     plane = ln.Domain(x=ln.Integers(0, 15), y=ln.Integers(0, 11), z=ln.Coded(4))
-    several = ln.Domain(**{f"a{number}": ln.Coded(size) for number, size in enumerate((2, 3, 4, 5, 6))})
+    several = ln.Domain(
+        **{f"a{number}": ln.Coded(size) for number, size in enumerate((2, 3, 4, 5, 6))}
+    )
     ends = [[low * 7 % 40, low * 7 % 40 + 3 + low * 5 % 20] for low in range(17)]
     return {
         "tables": ln.marginals(small, upto=2),
         "prefix": ln.queries(small, b="prefix"),
-        "mixed": ln.marginals(small, ways=1) + ln.queries(small, a="identity", b="all_ranges", weight=2),
+        "mixed": ln.marginals(small, ways=1)
+        + ln.queries(small, a="identity", b="all_ranges", weight=2),
         "sums": ln.marginals(small, upto=2) + ln.marginals(small, ways=1, sum="pay"),
         "line": ln.queries(line, x="prefix"),
         "ranges": ln.queries(line, x={"ranges": ends}) + ln.queries(line, x="identity"),
         "widths": ln.queries(line, x={"ranges": [[low, low + 7] for low in range(57)]}),
         "long": ln.queries(long, x="all_ranges"),
-        "long ranges": ln.queries(long, x={"ranges": [[9 * low, 9 * high + 20] for low, high in ends]}),
-        "plane": ln.queries(plane, x="prefix", y="all_ranges") + ln.queries(plane, x="identity", z="identity", weight=3),
+        "long ranges": ln.queries(
+            long, x={"ranges": [[9 * low, 9 * high + 20] for low, high in ends]}
+        ),
+        "plane": ln.queries(plane, x="prefix", y="all_ranges")
+        + ln.queries(plane, x="identity", z="identity", weight=3),
         "several": ln.marginals(several, ways=2),
         "several up to 3": ln.marginals(several, upto=3),
     }
@@ -80,14 +88,18 @@ def plans() -> Iterator[tuple[str, Any]]:
         for kind, budget in budgets.items():
             for name in PLANNERS:
                 if shape.startswith("long") and name == "tilted":
-                    continue  # tables are what it is made for; along one attribute it takes half a minute
+                    # tables are what it is made for; along one attribute it takes half a minute
+                    continue
                 start = time.process_time()
                 try:
                     promise = ln.plan(workload, budget, strategy=name).expected_error()
                 except ln.InputError as error:
                     yield f"{shape}, {kind}, {name}", {"refused": str(error)}
                 else:
-                    yield f"{shape}, {kind}, {name}", _numbers(promise) | {_SECONDS: round(time.process_time() - start, 3)}
+                    yield (
+                        f"{shape}, {kind}, {name}",
+                        _numbers(promise) | {_SECONDS: round(time.process_time() - start, 3)},
+                    )
 
 
 def auto(name: str) -> Any:
@@ -100,7 +112,10 @@ def auto(name: str) -> Any:
     spent = ln.PureDP("1/1000") if budget == "pure" else ln.ZCDP("1/2000000")
     # Enough seconds, so that no plan depends on how fast the machine is.
     plan = ln.plan(cases.ASKED[kind](ln, size), spent, seconds=600)
-    return _numbers(plan.expected_error()) | {"strategy": plan.strategy, _SECONDS: round(time.process_time(), 3)}
+    return _numbers(plan.expected_error()) | {
+        "strategy": plan.strategy,
+        _SECONDS: round(time.process_time(), 3),
+    }
 
 
 def _autos(*, long: bool) -> Iterator[tuple[str, Any]]:
@@ -130,10 +145,16 @@ def release() -> Iterator[tuple[str, Any]]:
                 spec = _SPEC.replace('strategy = "auto"', f'strategy = "{name}"\nseconds = 600')
                 (folder / f"{name}.toml").write_text(spec, encoding="utf-8")
                 with contextlib.redirect_stdout(None), contextlib.redirect_stderr(None):
-                    program(["release", f"{name}.toml", "--out", name, "--seed", "7"], standalone_mode=False)
+                    program(
+                        ["release", f"{name}.toml", "--out", name, "--seed", "7"],
+                        standalone_mode=False,
+                    )
                 for path in sorted((folder / name).rglob("*")):
                     if path.is_file():
-                        yield path.relative_to(folder).as_posix(), hashlib.sha256(_without_day(path.read_bytes())).hexdigest()[:16]
+                        yield (
+                            path.relative_to(folder).as_posix(),
+                            hashlib.sha256(_without_day(path.read_bytes())).hexdigest()[:16],
+                        )
         finally:
             os.chdir(before)
 
@@ -155,55 +176,52 @@ def ledger() -> Iterator[tuple[str, Any]]:
         accounts: dict[str, tuple[Any, list[Any]]] = {
             "pure": (ln.PureDP(1), [ln.PureDP("1/3"), ln.PureDP("1/2"), ln.PureDP("1/4")]),
             "gaussian": (ln.ZCDP("1/2"), [ln.ZCDP("1/8"), ln.PureDP("1/2"), ln.ZCDP("1/2")]),
-            "approximate": (ln.ApproxDP(1, "1/1000000"), [ln.ApproxDP("1/2", "1/4000000"), ln.PureDP(1)]),
+            "approximate": (
+                ln.ApproxDP(1, "1/1000000"),
+                [ln.ApproxDP("1/2", "1/4000000"), ln.PureDP(1)],
+            ),
         }
         for kind, (whole, budgets) in accounts.items():
             account = ln.Ledger.create(folder / f"{kind}.ledger", "people", ln.Privacy(whole))
             for number, budget in enumerate(budgets):
                 try:
                     plan = ln.plan(ln.marginals(domain, upto=1), budget, strategy="workload")
-                    receipt = ln.release(plan, rows, ledger=account, out=folder / f"{kind}{number}").receipt
+                    receipt = ln.release(
+                        plan, rows, ledger=account, out=folder / f"{kind}{number}"
+                    ).receipt
                 except ln.LeastNoiseError as error:
                     yield f"{kind}, refused {number}", str(error).replace(made, "(folder)")
                 else:
                     yield f"{kind}, receipt {number}", _fixed(receipt, made)
-            fields = ("number", "state", "charge", "cost", "declared", "plan_digest", "output", "description", "resumable", "kind", "share")
+            fields = (
+                "number",
+                "state",
+                "charge",
+                "cost",
+                "declared",
+                "plan_digest",
+                "output",
+                "description",
+                "resumable",
+                "kind",
+                "share",
+            )
             for entry in account.entries():
-                yield f"{kind}, entry {entry.number}", _fixed({name: getattr(entry, name) for name in fields}, made)
+                yield (
+                    f"{kind}, entry {entry.number}",
+                    _fixed({name: getattr(entry, name) for name in fields}, made),
+                )
             yield f"{kind}, left", str(account.left())
 
 
 def _fixed(values: Mapping[str, Any], folder: str) -> dict[str, str]:
     """Values as text, without what is drawn anew every time."""
     drawn = ("id", "ledger_id", "head", "run", "reserved_on")
-    return {name: str(value).replace(folder, "(folder)") for name, value in values.items() if name not in drawn}
-
-
-def messages() -> Iterator[tuple[str, Any]]:
-    """Every message that stands in a ``raise``, with how often."""
-    for path in sorted((ROOT / "src" / "leastnoise").rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        named = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-                said = [*node.exc.args, *(word.value for word in node.exc.keywords)]
-                if text := " | ".join(filter(None, (_template(part, named) for part in said))):
-                    yield f"{ast.unparse(node.exc.func)}: {text}", 1
-
-
-def _template(node: ast.expr, named: Mapping[str, ast.expr]) -> str:
-    """The text of a literal or of a constant of its file, with {} for what is put in; none if it is put together elsewhere."""
-    if isinstance(node, ast.Name):
-        return _template(named[node.id], {}) if node.id in named else ""
-    if isinstance(node, ast.Call) and ast.unparse(node.func) == "message":
-        return re.sub(r"{\w+(!r)?}", "{}", _template(node.args[0], named))
-    if isinstance(node, ast.Constant):
-        return str(node.value) if isinstance(node.value, str) else ""
-    if isinstance(node, ast.JoinedStr):
-        return "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
-    if isinstance(node, ast.BinOp):
-        return _template(node.left, named) + _template(node.right, named)
-    return " / ".join(filter(None, (_template(part, named) for part in (node.body, node.orelse)))) if isinstance(node, ast.IfExp) else ""
+    return {
+        name: str(value).replace(folder, "(folder)")
+        for name, value in values.items()
+        if name not in drawn
+    }
 
 
 PARTS: dict[str, Callable[[], Iterator[tuple[str, Any]]]] = {
@@ -212,7 +230,6 @@ PARTS: dict[str, Callable[[], Iterator[tuple[str, Any]]]] = {
     "long": lambda: _autos(long=True),
     "release": release,
     "ledger": ledger,
-    "messages": messages,
 }
 
 
@@ -243,13 +260,19 @@ def differences(recorded: Any, made: Any, name: str) -> Iterator[str]:
 
 
 def _near(recorded: Any, made: Any) -> bool:
-    return isinstance(recorded, float) and isinstance(made, float) and math.isclose(recorded, made, rel_tol=TOLERANCE)
+    return (
+        isinstance(recorded, float)
+        and isinstance(made, float)
+        and math.isclose(recorded, made, rel_tol=TOLERANCE)
+    )
 
 
 def main(arguments: list[str]) -> int:
     """Compare or renew; 0 if nothing differs."""
     renew = "--renew" in arguments
-    parts = [part for part in arguments if not part.startswith("--")] or [part for part in PARTS if part != "long"]
+    parts = [part for part in arguments if not part.startswith("--")] or [
+        part for part in PARTS if part != "long"
+    ]
     differing = 0
     for part in parts:
         made, before = dict(PARTS[part]()), _read(part)
@@ -257,12 +280,23 @@ def main(arguments: list[str]) -> int:
         if renew:
             _write(part, made)
         differing += len(texts)
-        print("\n".join([*texts, f"{part}: {len(made)} records, {len(texts)} differ{_seconds(before, made)}"]), flush=True)
+        print(
+            "\n".join(
+                [
+                    *texts,
+                    f"{part}: {len(made)} records, {len(texts)} differ{_seconds(before, made)}",
+                ]
+            ),
+            flush=True,
+        )
     return min(differing, 1)
 
 
 def _seconds(before: dict[str, Any], made: dict[str, Any]) -> str:
-    sums = [sum(value.get(_SECONDS, 0.0) for value in values.values() if isinstance(value, dict)) for values in (before, made)]
+    sums = [
+        sum(value.get(_SECONDS, 0.0) for value in values.values() if isinstance(value, dict))
+        for values in (before, made)
+    ]
     return f"; CPU seconds {sums[1]:.1f}, recorded {sums[0]:.1f}" if sums[1] else ""
 
 

@@ -9,7 +9,8 @@ def code_lines(text: str, names: Collection[str] = ()) -> list[str]:
 
     Args:
         text: of the file.
-        names: of functions and classes at the top, or ``Class.method``, whose lines alone are wanted; none for all.
+        names: of functions and classes at the top, or ``Class.method``, whose lines alone are
+            wanted; none for all.
 
     Raises:
         ValueError: a name that the file does not define.
@@ -48,7 +49,9 @@ def _lines_of(tree: ast.Module, names: Collection[str]) -> set[int]:
         for node in body:
             if isinstance(node, ast.ClassDef | ast.FunctionDef):
                 start = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-                places.setdefault(prefix + node.name, set()).update(range(start, (node.end_lineno or start) + 1))
+                places.setdefault(prefix + node.name, set()).update(
+                    range(start, (node.end_lineno or start) + 1)
+                )
                 if isinstance(node, ast.ClassDef):
                     visit(node.body, f"{node.name}.")
 

@@ -13,7 +13,10 @@ from leastnoise._planner import PLANNERS
 PAGE = Path(__file__).parents[1] / "docs" / "strategies.md"
 HEADS = {
     "automatic": ("| name | measures | made for | up to |\n|---|---|---|---|\n", True),
-    "by name": ("| name | in the paper, or made for | measures | up to |\n|---|---|---|---|\n", False),
+    "by name": (
+        "| name | in the paper, or made for | measures | up to |\n|---|---|---|---|\n",
+        False,
+    ),
 }
 
 
@@ -21,7 +24,11 @@ def table(which: str) -> str:
     """One of the two tables, in Markdown."""
     head, automatic = HEADS[which]
     rows = [
-        (f"`{one.name}`", *((one.measures, one.made_for) if automatic else (one.made_for, one.measures)), one.limits or "-")
+        (
+            f"`{one.name}`",
+            *((one.measures, one.made_for) if automatic else (one.made_for, one.measures)),
+            one.limits or "-",
+        )
         for one in PLANNERS.values()
         if one.automatic is automatic
     ]
@@ -36,7 +43,9 @@ def page(text: str) -> str:
     """The page with its tables as the registry has them."""
     for which in HEADS:
         mark = f"<!-- {which}: made by python -m contracts.strategies --write -->"
-        text, found = re.subn(rf"({re.escape(mark)}\n\n)(\|[^\n]*\n)*", partial(_with_table, which), text)
+        text, found = re.subn(
+            rf"({re.escape(mark)}\n\n)(\|[^\n]*\n)*", partial(_with_table, which), text
+        )
         if found != 1:
             raise SystemExit(f"{PAGE.name} must have the line {mark} once")
     return text
@@ -47,4 +56,6 @@ if __name__ == "__main__":
     if "--write" in sys.argv:
         PAGE.write_text(page(before), encoding="utf-8")
     elif page(before) != before:
-        raise SystemExit(f"{PAGE.name} differs from the registry: python -m contracts.strategies --write")
+        raise SystemExit(
+            f"{PAGE.name} differs from the registry: python -m contracts.strategies --write"
+        )
