@@ -683,11 +683,8 @@ def _part(
                 sets = {name: _windows(domain, name, value) for name, value in sets.items()}
             asked = queries(domain, sets, **common)
         else:
-            asked = marginals(
-                domain,
-                **common,
-                **known_keys("marginals", table["marginals"], ["ways", "upto", "of"]),
-            )  # type: ignore[arg-type]
+            tables: Any = known_keys("marginals", table["marginals"], ["ways", "upto", "of"])
+            asked = marginals(domain, **common, **tables)
         asked = asked.weighted_by(table["weighted_by"]) if "weighted_by" in table else asked
         return asked.within(**wanted) if wanted else asked
 
