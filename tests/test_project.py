@@ -449,7 +449,15 @@ def foreign(names: list[str]) -> list[str]:
     kinds = re.compile(
         r".*\.(py|pyi|c|typed|md|toml|yml|cff|css|js|mjs|json|csv|txt|sql|svg|png|html|j2|sh|spec|ipynb|qmd|R|Rmd|xsd|xml)"
     )
-    plain = {"LICENSE", "Makefile", "Dockerfile", "run", ".gitignore", ".dockerignore"}
+    plain = {
+        "LICENSE",
+        "Makefile",
+        "Dockerfile",
+        "run",
+        ".gitignore",
+        ".dockerignore",
+        ".git-blame-ignore-revs",
+    }
     return [name for name in names if not kinds.fullmatch(name) and Path(name).name not in plain]
 
 
