@@ -16,6 +16,8 @@ PYTHON ?= $(shell for p in python3 python python3.14 python3.13 python3.12 pytho
   "$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo "$$p" && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
+# The first version that installs dependency groups.
+PIP := pip>=25.1
 # One more than there are cores in CI: many tests wait for a browser, a server or another process.
 WORKERS ?= 3
 # The steps that need one core each, the longest first: they run beside each other, before the tests, which use all cores.
@@ -34,8 +36,9 @@ $(VENV)/.stamp-core: pyproject.toml
 	@touch $@
 
 $(VENV)/.stamp-dev: $(VENV)/.stamp-core
-	@echo "== env: pip install -e .[dev]"
-	@$(BIN)/python -m pip install -qq -e '.[dev]'
+	@echo "== env: pip install -e .[all] --group dev"
+	@$(BIN)/python -m pip install -qq '$(PIP)'
+	@$(BIN)/python -m pip install -qq -e '.[all]' --group dev
 	@touch $@
 
 env: $(VENV)/.stamp-dev  ## build .venv with everything that tests, docs and benchmarks need
@@ -104,7 +107,8 @@ oldest: env  ## the tests with the oldest dependencies that pyproject.toml allow
 	@$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	  print("\n".join(d.replace(">=", "==") + ".*" for d in p["dependencies"] + p["optional-dependencies"]["frames"]))' >build/oldest.txt
 	@$(PYTHON) -m venv --clear build/oldest
-	@build/oldest/bin/python -m pip install -qq -c build/oldest.txt -e '.[dev]'
+	@build/oldest/bin/python -m pip install -qq '$(PIP)'
+	@build/oldest/bin/python -m pip install -qq -c build/oldest.txt -e '.[all]' --group test
 	@build/oldest/bin/python -m pytest -q -n $(WORKERS)
 
 # make neighbours PAIRS=10000 SEED=1
