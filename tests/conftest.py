@@ -10,7 +10,7 @@ import pytest
 
 # Pictures take a second a release, and more where the machine is busy; the tests of charts and of
 # the report ask for them.
-os.environ["LEASTNOISE_CHARTS"] = "never"
+os.environ["LEASTNOISE_CHARTS"] = "off"
 # Every test plans for itself, but for those that ask for `kept_plans`, as all of the command line
 # do.
 os.environ["LEASTNOISE_CACHE"] = "off"
@@ -27,12 +27,11 @@ hypothesis.settings.load_profile("project")
 
 @pytest.fixture
 def kept_plans(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plans are kept for the run of the tests, so that a question is planned once; what is read again is checked as a plan from a file."""
+    """Keep plans for the whole run of the tests, so that the same question is planned once."""
     base = tmp_path_factory.getbasetemp()
-    monkeypatch.setenv(
-        "LEASTNOISE_CACHE",
-        str((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "plans"),
-    )
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    monkeypatch.setenv("LEASTNOISE_CACHE", "on")
+    monkeypatch.setenv("LEASTNOISE_CACHE_DIR", str(shared / "plans"))
 
 
 def is_full_run(config: pytest.Config) -> bool:

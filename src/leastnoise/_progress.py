@@ -1,6 +1,5 @@
 """Progress of whatever takes over a second: commands show a line, notebooks a line below the cell, and programs nothing."""
 
-import os
 import sys
 import threading
 import time
@@ -8,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
+
+from leastnoise._environment import PROGRESS, is_on
 
 _PATIENCE = 1.0  # seconds until the line appears
 _ON_TERMINAL, _ELSEWHERE, _IN_NOTEBOOK = 0.2, 10.0, 0.5  # seconds between two lines
@@ -28,8 +29,7 @@ class Progress:
 
     On a terminal the line is redrawn and removed at the end. Elsewhere it is printed when it
     appears and every ten seconds. The number of rows may be private, so it is never shown, only the
-    share that has been read. ``LEASTNOISE_PROGRESS`` in the environment is the number of seconds
-    after which the line appears, in place of one, or ``never``.
+    share that has been read. With ``LEASTNOISE_PROGRESS=off`` in the environment no line appears.
 
     Args:
         doing: the text of the line.
@@ -46,6 +46,7 @@ class Progress:
         self._steps = 0
         self._blocks = 0
         self._done = threading.Event()
+        self._visible = is_on(PROGRESS)
         self._thread = threading.Thread(target=self._show, daemon=True)
         self._start = time.perf_counter()
 
@@ -109,7 +110,7 @@ class Progress:
         )
 
     def _show(self) -> None:
-        if self._done.wait(_patience()):
+        if not self._visible or self._done.wait(_PATIENCE):
             return
         every, show = self._display or _error_stream()
         while True:
@@ -146,14 +147,6 @@ def time_words(seconds: float, share: float, begun: float = 0.0) -> str:
     return (
         f"{seconds:.0f} s, about {f'{rest:.0f} s' if rest < 120 else f'{rest / 60:.0f} min'} more"
     )
-
-
-def _patience() -> float | None:
-    """Return the seconds until the line appears; None if it never does."""
-    given = os.environ.get("LEASTNOISE_PROGRESS", "")
-    if given == "never":
-        return None
-    return float(given) if given.isdecimal() else _PATIENCE
 
 
 @contextmanager

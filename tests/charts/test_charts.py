@@ -127,7 +127,7 @@ def test_a_notebook_gets_a_chart_live_and_as_a_picture_that_needs_no_network(mon
     assert shown["application/vnd.vegalite.v6+json"]["$schema"].endswith("/v6.json")
     with alt.renderers.enable("html"):
         assert "text/html" in chart._repr_mimebundle_()  # another renderer that was asked for
-    monkeypatch.setenv("LEASTNOISE_CHARTS", "never")
+    monkeypatch.setenv("LEASTNOISE_CHARTS", "off")
     assert "image/svg+xml" not in chart._repr_mimebundle_()
 
 
@@ -167,7 +167,7 @@ def test_what_cannot_be_drawn_is_left_out():
 
 def test_where_nothing_can_be_drawn_everything_is_left_out(monkeypatch):
     for change in (
-        lambda patch: patch.setenv("LEASTNOISE_CHARTS", "never"),
+        lambda patch: patch.setenv("LEASTNOISE_CHARTS", "off"),
         lambda patch: patch.setattr(sys, "executable", "/nowhere/python"),
         lambda patch: [patch.setattr(render, name, 0.0) for name in ("SECONDS", "SECONDS_A_CHART")],
     ):

@@ -157,7 +157,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     # On a busy machine anything may take over a second, and a line of progress would come before
     # the message that a test reads.
-    monkeypatch.setenv("LEASTNOISE_PROGRESS", "never")
+    monkeypatch.setenv("LEASTNOISE_PROGRESS", "off")
     return tmp_path
 
 

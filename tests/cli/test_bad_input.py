@@ -335,3 +335,23 @@ def test_no_source_is_refused(folder, ledger, run):
     run.done("plan", "people.toml")
     run.refused(["A release must have data", "--source"], "release", "people.toml", "--out", "out")
     assert untouched(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LEASTNOISE_CACHE", "plans"),
+        ("LEASTNOISE_CACHE_DIR", "plans"),
+        ("LEASTNOISE_CHARTS", "never"),
+        ("LEASTNOISE_DEBUG", "2"),
+        ("LEASTNOISE_PROGRESS", "never"),
+    ],
+)
+@pytest.mark.parametrize("command", ["plan", "release"])
+def test_wrong_environment_is_refused_by_commands(folder, run, monkeypatch, command, name, value):
+    before = files(folder)
+    monkeypatch.setenv(name, value)
+    result = run(command, "people.toml", *(["--out", "out"] if command == "release" else []))
+    assert result.code == 2
+    assert result.err.startswith(f"leastnoise: {name} must be ")
+    assert files(folder) == before

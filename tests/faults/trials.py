@@ -69,7 +69,7 @@ def with_faults(build: Path) -> None:
         )
         library = part.replace(build / "faults.so")  # another run may use the old one
         threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-        quiet = {"LEASTNOISE_PROGRESS": "never", "LD_PRELOAD": str(library.resolve())}
+        quiet = {"LEASTNOISE_PROGRESS": "off", "LD_PRELOAD": str(library.resolve())}
         os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **threads, **quiet})  # noqa: S606
 
 

@@ -303,7 +303,8 @@ def test_what_the_clock_ends_is_said_and_what_was_found_before_is_kept(
     whole = by_name(asked, privacy, now=Ticking(0.0))
     assert not any(one.ended for one in whole.values())
     assert whole["p_identity"].total < 1.001 * tried["p_identity"].total
-    monkeypatch.setenv("LEASTNOISE_CACHE", str(tmp_path))
+    monkeypatch.setenv("LEASTNOISE_CACHE", "on")
+    monkeypatch.setenv("LEASTNOISE_CACHE_DIR", str(tmp_path))
     found = best_tried(other, privacy, Search(now=Ticking(0.3)))
     assert not any(tmp_path.iterdir())  # in more time more may be found
     assert "p_identity" in found.details["ended_early"]
@@ -383,7 +384,8 @@ def test_a_search_has_its_share_if_the_estimate_is_too_low_by_the_factor_that_it
 def test_a_table_that_others_crowd_out_is_named(
     budget: Budget, parts: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("LEASTNOISE_CACHE", str(tmp_path))
+    monkeypatch.setenv("LEASTNOISE_CACHE", "on")
+    monkeypatch.setenv("LEASTNOISE_CACHE_DIR", str(tmp_path))
     domain, privacy = Domain(a=Integers(0, 1), b=Integers(0, 99), c=Integers(0, 1)), Privacy(budget)
     alone = choose(queries(domain, a="identity"), privacy)[0].expected_error().tables[0].rmse
     for beside, is_crowded in (({"b": "prefix"}, True), ({"c": "identity"}, False)):

@@ -25,7 +25,8 @@ SHORT = (
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("LEASTNOISE_CACHE", str(tmp_path / "plans"))
+    monkeypatch.setenv("LEASTNOISE_CACHE", "on")
+    monkeypatch.setenv("LEASTNOISE_CACHE_DIR", str(tmp_path / "plans"))
     return tmp_path / "plans"
 
 
@@ -203,7 +204,8 @@ def test_a_folder_that_cannot_be_written_keeps_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    monkeypatch.setenv("LEASTNOISE_CACHE", str(tmp_path / "file" / "plans"))
+    monkeypatch.setenv("LEASTNOISE_CACHE", "on")
+    monkeypatch.setenv("LEASTNOISE_CACHE_DIR", str(tmp_path / "file" / "plans"))
     assert len(planned(strategy="identity")[1]) == len(planned(strategy="identity")[1]) == 1
 
 
@@ -264,7 +266,7 @@ def test_plan_compare_and_release_of_one_spec_plan_once(
         (3, ["release", "people.toml", "--out", "again", "--seed", "1", "--no-cache"]),
     ):
         monkeypatch.setattr(sys, "argv", ["leastnoise", *command])
-        monkeypatch.setenv("LEASTNOISE_CACHE", str(cache))
+        monkeypatch.setenv("LEASTNOISE_CACHE", "on")  # --no-cache switches it off
         with pytest.raises(SystemExit) as stopped:
             main()
         assert (stopped.value.code or 0, len(planning)) == (0, times), capsys.readouterr().err

@@ -29,7 +29,7 @@ def cell(monkeypatch):
     shown.display = display
     monkeypatch.setitem(sys.modules, "IPython", python)
     monkeypatch.setitem(sys.modules, "IPython.display", shown)
-    monkeypatch.setenv("LEASTNOISE_PROGRESS", "0")
+    monkeypatch.setattr(_progress, "_PATIENCE", 0.0)
     return lines
 
 
@@ -74,7 +74,7 @@ def test_a_program_and_a_terminal_are_left_in_peace(cell, monkeypatch, capsys, s
 
 def test_what_is_expected_to_take_a_time_says_how_much_is_left(monkeypatch):
     lines = []
-    monkeypatch.setenv("LEASTNOISE_PROGRESS", "0")
+    monkeypatch.setattr(_progress, "_PATIENCE", 0.0)
     monkeypatch.setattr(_progress.time, "perf_counter", iter([0.0, 4.0, 4.0]).__next__)
     with _progress.Progress("planning", _progress.Display(60.0, lines.append), about=16.0):
         pass

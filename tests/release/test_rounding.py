@@ -184,7 +184,7 @@ def asked():
 def test_all_files_and_pictures_are_made_whatever_is_left_out(
     asked, tmp_path, monkeypatch, to, below
 ):
-    monkeypatch.setenv("LEASTNOISE_CHARTS", "always" if to == 10 else "never")
+    monkeypatch.setenv("LEASTNOISE_CHARTS", "on" if to == 10 else "off")
     out = tmp_path / "out"
     made = release(
         asked, 1, out, round=to, below=below, formats=["csv", "xlsx", "sdmx"], language="de"

@@ -305,7 +305,7 @@ def test_the_command_does_the_same_on_every_neighbouring_file(
     replay: Replay, name: str, kind: str
 ) -> None:
     replay.patch.setenv(
-        "LEASTNOISE_PROGRESS", "never"
+        "LEASTNOISE_PROGRESS", "off"
     )  # tells the data holder how far reading is; it never reaches a file
     replay.patch.setenv("COLUMNS", "100")
 

@@ -6,7 +6,6 @@ and the release is whole.
 """
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from zlib import crc32
 
 from leastnoise._charts._picture import Spec
+from leastnoise._environment import CHARTS, is_on
 
 if TYPE_CHECKING:
     import altair as alt
@@ -77,8 +77,8 @@ def spoken(spec: Spec, language: str) -> Spec:
 
 
 def drawing() -> bool:
-    """Return whether pictures are made, which LEASTNOISE_CHARTS=never turns off."""
-    return os.environ.get("LEASTNOISE_CHARTS") != "never"
+    """Tell whether pictures are made; LEASTNOISE_CHARTS=off turns them off."""
+    return is_on(CHARTS)
 
 
 def svg_of(

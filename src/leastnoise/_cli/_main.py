@@ -17,7 +17,8 @@ from typing import Any
 
 import click
 
-from leastnoise._check import GuardError, InternalError, LeastNoiseError, PaidError
+from leastnoise._check import GuardError, InputError, InternalError, LeastNoiseError, PaidError
+from leastnoise._environment import DEBUG, check_environment, is_on
 from leastnoise._stopped import cause, runs
 from leastnoise._threads import SAID_BY
 
@@ -180,6 +181,7 @@ def main() -> None:
         _open_streams()
         for name in SAID_BY:
             os.environ.setdefault(name, "1")  # before NumPy reads it
+        check_environment()
         code = (
             program.main(prog_name="leastnoise", standalone_mode=False) or 0
         )  # a command's own exit code
@@ -258,7 +260,7 @@ def _report(error: BaseException, paid_before: int) -> int:
         sentence = f"{words} {paid}"
     if not isinstance(error, LeastNoiseError) or fault:
         sentence = sentence[:1].lower() + sentence[1:]
-    debugging = os.environ.get("LEASTNOISE_DEBUG", "") not in {"", "0"}
+    debugging = _is_debugging()
     _say(
         sentence
         + (" LEASTNOISE_DEBUG=1 shows where it happened." if fault and not debugging else "")
@@ -274,6 +276,14 @@ def _report(error: BaseException, paid_before: int) -> int:
     if state not in {"nothing", "guard"}:
         return AFTERWARDS if state in {"whole", "entered"} else UNFINISHED
     return FAULT if fault else BAD_INPUT
+
+
+def _is_debugging() -> bool:
+    """Tell whether faults show where they happened; a wrong switch is reported by now."""
+    try:
+        return is_on(DEBUG)
+    except InputError:
+        return False
 
 
 def _say(text: str) -> None:

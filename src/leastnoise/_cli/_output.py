@@ -18,6 +18,7 @@ from rich.text import Text
 from leastnoise._accounting import Budget, Charge, parameters, whole_budget
 from leastnoise._accuracy import within_memory
 from leastnoise._check import InputError, readable
+from leastnoise._environment import CACHE
 from leastnoise._frames import visible
 from leastnoise._plan import Plan
 from leastnoise._progress import Progress
@@ -48,7 +49,7 @@ without_cache = click.option(
     "--no-cache",
     is_flag=True,
     expose_value=False,
-    callback=lambda _, __, wanted: os.environ.update({"LEASTNOISE_CACHE": "off"} if wanted else {}),
+    callback=lambda _, __, wanted: os.environ.update({CACHE: "off"} if wanted else {}),
     help="Plan anew, and keep no plan in the cache folder.",
 )
 of_spec = click.option(

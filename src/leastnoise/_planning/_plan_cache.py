@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from leastnoise._accounting import Noise, Privacy
 from leastnoise._check import InputError
+from leastnoise._environment import CACHE, cache_folder, is_on
 from leastnoise._mechanisms import Candidate, Search, choose, crowded
 from leastnoise._plan import Plan, versions
 from leastnoise._workload import Workload
@@ -28,13 +29,19 @@ _Found = TypeVar("_Found")
 
 
 def folder() -> Path | None:
-    """Return the folder of plans: LEASTNOISE_CACHE or the user's cache folder; None where LEASTNOISE_CACHE is "off"."""
-    said = os.environ.get("LEASTNOISE_CACHE", "")
-    if said == "off":
+    """Return the folder of plans, or None if the cache is off.
+
+    It is LEASTNOISE_CACHE_DIR, or else a folder in the user's cache folder.
+
+    Raises:
+        InputError: LEASTNOISE_CACHE is no switch, or LEASTNOISE_CACHE_DIR is not absolute.
+    """
+    chosen = cache_folder()
+    if not is_on(CACHE):
         return None
     from platformdirs import user_cache_path
 
-    return Path(said) if said else user_cache_path("leastnoise", appauthor=False) / "plans"
+    return chosen or user_cache_path("leastnoise", appauthor=False) / "plans"
 
 
 def cache_file(

@@ -19,6 +19,7 @@ from leastnoise import _adapters
 from leastnoise._accounting import ApproxDP, Cost, PureCost, SeriesCost
 from leastnoise._accuracy import require_memory
 from leastnoise._check import InputError, InternalError, LeastNoiseError, PaidError
+from leastnoise._environment import check_environment
 from leastnoise._kernel import Entry, Ledger, Receipt, Series
 from leastnoise._plan import CategoryPlan, Plan, is_category_plan, with_guard
 from leastnoise._planning import SMALL, smallest
@@ -96,6 +97,7 @@ def account(ledger: Path, run: str) -> Account:
 @contextmanager
 def paying(book: Ledger, room: int) -> Iterator[str]:
     """Give the run to pay under; an error inside becomes a PaidError if something was paid."""
+    check_environment()  # afterwards a wrong switch would stop a release that was paid
     run = ""
     try:
         with book.running(room) as run:
@@ -187,7 +189,11 @@ def check_before(ledger: Path | None, what: Spec, folder: Path) -> None:
 
 
 def check_writable(what: Spec) -> None:
-    """Refuse formats that cannot be written here, or not for these tables, whose sizes are known once all categories are found."""
+    """Refuse a wrong environment, and formats that cannot be written.
+
+    The sizes of tables are known once all categories are found.
+    """
+    check_environment()
     known = all(search.found is not None for search in what.searches)
     check_formats(what.options.formats, written(what.workload.products) if known else ())
 

@@ -10,6 +10,7 @@ from leastnoise import _adapters
 from leastnoise._accounting import Privacy
 from leastnoise._audit import Audit, audited
 from leastnoise._check import Exact, InputError, LeastNoiseError, LedgerError, refuse
+from leastnoise._environment import check_environment
 from leastnoise._frames import library_of
 from leastnoise._kernel import Entry, Ledger, SeededEntropy, Series, UnpaidSeries
 from leastnoise._plan import CategoryPlan, Plan, guard_share, with_guard
@@ -280,6 +281,7 @@ def _paid(
         dataset: the name of the data in the ledger; None for the source's file name.
         progress: called with the rows read so far.
     """
+    check_environment()
     plan, share = work.plan, guard_share(options.guard)
     book = ledger_for(ledger, source, dataset, [] if target is None else [target.parent])
     if book is not None:

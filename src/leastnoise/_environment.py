@@ -1,0 +1,68 @@
+"""Settings that are read from environment variables.
+
+A switch is on or off; anything else is refused, so that a typing error is no silent choice.
+`check_environment` reads all of them. It runs before anything is paid, because some are needed only
+afterwards, when the report is written.
+"""
+
+import os
+from pathlib import Path
+
+from leastnoise._check import refuse
+
+CACHE = "LEASTNOISE_CACHE"
+CACHE_FOLDER = "LEASTNOISE_CACHE_DIR"
+CHARTS = "LEASTNOISE_CHARTS"
+DEBUG = "LEASTNOISE_DEBUG"
+PROGRESS = "LEASTNOISE_PROGRESS"
+_DEFAULTS = {CACHE: True, CHARTS: True, DEBUG: False, PROGRESS: True}
+_ON = ("on", "1", "true", "yes")
+_OFF = ("off", "0", "false", "no")
+
+
+def is_on(switch: str) -> bool:
+    """Tell whether a switch is on; without a value it has its default.
+
+    Args:
+        switch: the name of the variable, one of those above.
+
+    Raises:
+        InputError: the value is neither on nor off.
+    """
+    value = os.environ.get(switch, "")
+    if value == "":
+        return _DEFAULTS[switch]
+    if value.lower() in _ON:
+        return True
+    if value.lower() in _OFF:
+        return False
+    advice = f" The folder of plans is {CACHE_FOLDER}." if switch == CACHE else ""
+    allowed = "on, off, 1, 0, true, false, yes or no"
+    raise refuse(switch, value, allowed, f"Change it or unset it.{advice}")
+
+
+def cache_folder() -> Path | None:
+    """Return the folder of plans that the user chose; None for the usual one.
+
+    Raises:
+        InputError: the path is not absolute.
+    """
+    value = os.environ.get(CACHE_FOLDER, "")
+    if value == "":
+        return None
+    folder = Path(value)
+    if not folder.is_absolute():
+        advice = "Write the whole path, such as /var/cache/leastnoise."
+        raise refuse(CACHE_FOLDER, value, "an absolute folder", advice)
+    return folder
+
+
+def check_environment() -> None:
+    """Read every switch and the folder of plans, so that a wrong one is refused.
+
+    Raises:
+        InputError: one of them cannot be used.
+    """
+    for switch in _DEFAULTS:
+        is_on(switch)
+    cache_folder()

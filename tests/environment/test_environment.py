@@ -1,0 +1,90 @@
+"""Switches and folders that environment variables set."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise import _environment as environment
+from leastnoise._environment import CACHE, CACHE_FOLDER, CHARTS, DEBUG, PROGRESS
+from leastnoise._planning import _plan_cache
+
+SWITCHES = (CACHE, CHARTS, DEBUG, PROGRESS)
+WORKLOAD = ln.queries(ln.Domain(age=ln.Integers(0, 7)), age="identity")
+PEOPLE = pd.DataFrame({"age": [1, 2, 2]})
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("on", True),
+        ("ON", True),
+        ("1", True),
+        ("true", True),
+        ("Yes", True),
+        ("off", False),
+        ("Off", False),
+        ("0", False),
+        ("FALSE", False),
+        ("no", False),
+    ],
+)
+def test_switch_reads_its_values(monkeypatch, switch: str, value: str, expected: bool) -> None:
+    monkeypatch.setenv(switch, value)
+    assert environment.is_on(switch) is expected
+
+
+def test_switch_has_its_default_without_a_value(monkeypatch) -> None:
+    for switch in SWITCHES:
+        for change in (lambda name: monkeypatch.delenv(name, raising=False), set_empty):
+            change(switch)
+            assert environment.is_on(switch) is (switch != DEBUG)
+
+
+def set_empty(name: str) -> None:
+    environment.os.environ[name] = ""
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+@pytest.mark.parametrize("value", ["never", "always", "2", "30", "y", "plans", "/srv/plans", " on"])
+def test_switch_refuses_other_values(monkeypatch, switch: str, value: str) -> None:
+    monkeypatch.setenv(switch, value)
+    message = f"{switch} must be on, off, 1, 0, true, false, yes or no; got '{value}'"
+    with pytest.raises(ln.InputError, match=message):
+        environment.is_on(switch)
+
+
+def test_cache_folder_must_be_absolute(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(CACHE, "on")
+    monkeypatch.setenv(CACHE_FOLDER, str(tmp_path))
+    assert _plan_cache.folder() == tmp_path
+    for value in ("on", "plans", "./plans", "../plans", "~/plans"):
+        monkeypatch.setenv(CACHE_FOLDER, value)
+        with pytest.raises(ln.InputError, match=f"{CACHE_FOLDER} must be an absolute folder"):
+            _plan_cache.folder()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [(CACHE, "plans"), (CACHE_FOLDER, "plans"), (CHARTS, "never"), (PROGRESS, "30"), (DEBUG, "x")],
+)
+def test_release_is_refused_before_anything_is_written(
+    monkeypatch, tmp_path: Path, name: str, value: str
+) -> None:
+    plan = ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ln.InputError, match=name):
+        ln.release(plan, PEOPLE, ledger=tmp_path / "people.ledger", out=tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_switches_make_no_folder(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    for value in ("on", "1", "true", "yes", "off", "0", "false", "no"):
+        monkeypatch.setenv(CACHE, value)
+        ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity")
+    assert [path.name for path in tmp_path.iterdir()] == ["user"]
