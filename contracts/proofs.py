@@ -1,9 +1,11 @@
 """Which files each page of proofs is about.
 
 A page ``PROOFS-*.md`` names its files under "The code that was proved", with ``*`` for all files
-of a folder, and the functions if it is about some of them only.
+of a folder, and the functions if it is about some of them only. A new trusted file can name the
+page itself instead, in its docstring: "Keeps E1 and E2 of PROOFS-adapters.md".
 """
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 _ROW = re.compile(r"^\| `(?P<file>[\w./*-]+\.py)` \| (?P<functions>[^|]+) \|$", re.MULTILINE)
+_PAGE = re.compile(r"PROOFS-[\w-]+\.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +41,34 @@ def pages() -> list[Path]:
 
 def proved() -> Iterator[Proved]:
     """Give the files that every page proves."""
+    listed = [entry for page in pages() for entry in _listed(page)]
+    yield from listed
+    files = {entry.file for entry in listed}
     for page in pages():
-        for row in _ROW.finditer(page.read_text(encoding="utf-8")):
-            functions = row["functions"].strip()
-            named = () if functions == "all" else tuple(re.findall(r"`([\w.]+)`", functions))
-            if functions != "all" and not named:
-                raise ValueError(
-                    f"{page.name}: the row of {row['file']} must say `all` or name functions"
-                )
-            files = (
-                sorted(page.parent.glob(row["file"]))
-                if "*" in row["file"]
-                else [page.parent / row["file"]]
+        for file in sorted(page.parent.glob("*.py")):
+            if file.resolve() not in files and page.name in pages_kept(file):
+                yield Proved(page, file.resolve(), ())
+
+
+def pages_kept(file: Path) -> set[str]:
+    """Return the names of the pages that the docstring of a file names."""
+    docstring = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+    return set(_PAGE.findall(docstring))
+
+
+def _listed(page: Path) -> Iterator[Proved]:
+    """Give the files in the table of a page."""
+    for row in _ROW.finditer(page.read_text(encoding="utf-8")):
+        functions = row["functions"].strip()
+        named = () if functions == "all" else tuple(re.findall(r"`([\w.]+)`", functions))
+        if functions != "all" and not named:
+            raise ValueError(
+                f"{page.name}: the row of {row['file']} must say `all` or name functions"
             )
-            yield from (
-                Proved(page, file.resolve(), named) for file in files if file.name != "__init__.py"
-            )
+        if "*" in row["file"]:
+            files = sorted(page.parent.glob(row["file"]))
+        else:
+            files = [page.parent / row["file"]]
+        for file in files:
+            if file.name != "__init__.py":
+                yield Proved(page, file.resolve(), named)

@@ -1,13 +1,13 @@
-"""The trusted code, which must be right for a release to be private: which files it has, and a ceiling on its lines.
+"""The trusted code, which must be right for a release to be private.
 
-    python -m contracts.trusted        lines of code a package and a file
+    python -m contracts.trusted        lines of code of each package and file
 
 Trusted is all code that sees rows, counts or noise before they are added, that computes a cost, or
-that keeps or chooses the ledger; and all that such code imports. In the trusted packages the files
-of `BESIDE` are not trusted: what they make reaches trusted code as a value that is checked there,
-or is not private any more. No trusted file imports from them but for the pairs in `ASKED`. The face
-of a package (`__init__.py`) hands names on and does nothing else. `test_trusted.py` checks all
-this.
+that keeps or chooses the ledger. All that such code imports is trusted too, except `HELPERS`: what
+these files return is checked by the trusted code that calls them, or is no longer private. So a
+trusted file imports trusted files, helpers, NumPy and the standard library, and a reader also the
+library that reads its format. The `__init__.py` of a package only hands names on.
+`tests/contracts/test_trusted.py` checks all this.
 """
 
 from collections.abc import Iterator
@@ -26,97 +26,68 @@ TRUSTED = (
     "_domain",
     "_check",
 )
-CHOOSES = "_session/_ledgers.py"  # the ledger that pays, which the kernel takes as it is given
-# Files of trusted packages that are not trusted, each with the reason.
-BESIDE = {
-    # Kinds of attributes, their labels, levels, JSON and rules: public, and made without a row.
-    # `Domain` asks for the number of cells once, `Rule` refuses a table with a cell that is not
-    # among them, and `Reading` checks its parts.
-    "_domain": ("_kind.py", "_kinds.py", "_dates.py", "_rules.py", "_written.py"),
-    # Transposes, which no column sum needs; operators and noisy answers as text; trees of blocks,
-    # which the kernel checks.
-    "_linop": ("_transposes.py", "_packed.py", "_plane_order.py"),
-    # Observations, and measurements as text: a recorded step has its charge beside the fingerprint.
-    # Bounds within which answers are exact:
-    # beyond them they would be wrong and leak nothing.
-    "_measurements": ("_written.py", "_headroom.py"),
-    # Noisy outcomes as text; messages; which process makes a release: the ledger's rows prevent a
-    # second draw; seeded noise, which is never paid for.
-    "_kernel": ("_outcome.py", "_words.py", "_ledger_signs.py", "_seeded.py"),
-    # Which tables are counted in one pass: the kernel refuses a table that lacks an attribute.
-    "_table": ("_share.py",),
-    # Columns for drafts, on which no release depends. What users say of their data: `_location` and
-    # `_files` check it. Which files a path
-    # means: `_files` checks folder, name and that none is read twice. Messages.
-    "_adapters": ("_columns.py", "_places.py"),
-    # The order of a bound that holds at every order; readers of JSON, whose values the ledger
-    # writes again and compares; messages.
-    "_accounting": ("_alpha.py", "_read.py", "_words.py"),
-    # Public values as text for people.
-    "_check": ("_words.py",),
+# The file that chooses the ledger that pays; the kernel takes the ledger as it is given.
+CHOOSES = "_session/_ledgers.py"
+READERS = "_adapters/"
+READING_LIBRARIES = {"adbc_driver_postgresql", "duckdb", "narwhals", "pyarrow", "sqlglot"}
+
+_MESSAGES = "messages"
+# Files that trusted code may import though they are not trusted, each with the reason.
+HELPERS = {
+    "_accounting/_alpha.py": "the order of a bound that holds at every order",
+    "_accounting/_read.py": "JSON values, which the ledger writes again and compares",
+    "_accounting/_words.py": _MESSAGES,
+    "_adapters/_places.py": "the files that a path means, which `_files` checks; messages",
+    "_check/_words.py": "public values as text for people",
+    "_domain/_kind.py": "public kinds of attributes; `Rule` refuses a cell that is not among theirs",
+    "_domain/_rules.py": "public rules of attributes; `Rule` refuses a cell that is not among theirs",
+    "_domain/_written.py": "public settings of reading as text; `Reading` checks its parts",
+    "_kernel/_ledger_signs.py": "which process makes a release; the rows of the ledger prevent a second draw",
+    "_kernel/_outcome.py": "noisy outcomes as text",
+    "_kernel/_words.py": _MESSAGES,
+    "_linop/_plane_order.py": "trees of blocks, which the kernel checks",
+    "_measurements/_headroom.py": "bounds within which answers are exact; beyond them they are wrong and leak nothing",
+    "_measurements/_written.py": "measurements and observations as text; a recorded step has its charge beside it",
+    "_session/_ledger_words.py": _MESSAGES,
+    "_table/_share.py": "which tables are counted in one pass; the kernel refuses a table without an attribute",
 }
-# Pairs of a trusted file and a file of `BESIDE` that it imports from; `BESIDE` says why that is
-# harmless.
-ASKED = {
-    ("_kernel/_series.py", "_kernel/_outcome.py"),
-    ("_accounting/_deltas.py", "_accounting/_alpha.py"),
-    ("_kernel/_series.py", "_measurements/_written.py"),
-    ("_measurements/_measurements.py", "_measurements/_headroom.py"),
-    ("_domain/_reading.py", "_domain/_written.py"),
-    ("_kernel/_ledger_file.py", "_accounting/_read.py"),
-    ("_adapters/_values.py", "_domain/_rules.py"),
-    *(
-        (f"_adapters/_{name}.py", "_adapters/_places.py")
-        for name in ("location", "read", "files", "frames", "postgres", "spark")
-    ),
-    ("_domain/_domain.py", "_domain/_kind.py"),
-    ("_kernel/_count.py", "_table/_share.py"),
-    ("_kernel/_plane.py", "_linop/_plane_order.py"),
-    ("_kernel/_ledger.py", "_kernel/_ledger_signs.py"),
-    ("_adapters/_engine.py", "_table/_share.py"),
-    # messages
-    *(
-        (f"_adapters/_{name}.py", "_check/_words.py")
-        for name in ("files", "frames", "location", "postgres", "read", "spark")
-    ),
-    *(
-        (f"_kernel/_{name}.py", "_kernel/_words.py")
-        for name in ("ledger", "ledger_file", "ledger_run", "series", "periods")
-    ),
-    ("_accounting/_cost.py", "_accounting/_words.py"),
-    ("_session/_ledgers.py", "_session/_ledger_words.py"),
-    *(
-        (file, "_check/_words.py")
-        for file in (
-            "_accounting/_cost.py",
-            "_check/_errors.py",
-            "_domain/_measure.py",
-            "_kernel/_ledger.py",
-        )
-    ),
+# Files of trusted packages that no trusted file imports, each with the reason why it may be there.
+APART = {
+    "_adapters/_columns.py": "columns for drafts of specs, on which no release depends",
+    "_domain/_dates.py": "public kinds of attributes",
+    "_domain/_kinds.py": "public kinds of attributes",
+    "_kernel/_seeded.py": "seeded noise, which is never paid for",
+    "_linop/_packed.py": "operators and noisy answers as text",
+    "_linop/_transposes.py": "transposes, which no column sum needs",
 }
-# The most lines of code of the trusted files. Raise it only for a feature that cannot be outside
-# them.
-CEILING = 5_390
+
+
+def trusted_files(folder: Path = FOLDER) -> list[str]:
+    """Return the paths of all trusted files, from the folder of the package."""
+    files = [
+        path.relative_to(folder).as_posix()
+        for package in TRUSTED
+        for path in sorted((folder / package).rglob("*.py"))
+        if path.name != "__init__.py"
+    ]
+    return [file for file in [*files, CHOOSES] if file not in {*HELPERS, *APART}]
 
 
 def lines_of_code(folder: Path = FOLDER) -> Iterator[tuple[str, int]]:
-    """Each trusted file and its lines of code."""
-    for path in [
-        *(path for package in TRUSTED for path in sorted((folder / package).rglob("*.py"))),
-        folder / CHOOSES,
-    ]:
-        if path.name in ("__init__.py", *BESIDE.get(path.parent.name, ())):
-            continue
-        yield path.relative_to(folder).as_posix(), len(code_lines(path.read_text(encoding="utf-8")))
+    """Give each trusted file and its number of lines of code."""
+    for file in trusted_files(folder):
+        yield file, len(code_lines((folder / file).read_text(encoding="utf-8")))
+
+
+def main() -> None:
+    """Print the lines of code."""
+    lines = dict(lines_of_code())
+    for package in (*TRUSTED, "_session"):
+        print(f"{package:16}{sum(lines[file] for file in lines if file.startswith(package)):6}")
+    for file, number in lines.items():
+        print(f"    {file:40}{number:6}")
+    print(f"{'in all':16}{sum(lines.values()):6}")
 
 
 if __name__ == "__main__":
-    counted = dict(lines_of_code())
-    for package in (*TRUSTED, "_session"):
-        print(
-            f"{package:16}{sum(lines for name, lines in counted.items() if name.startswith(f'{package}/')):6}"
-        )
-    for name, lines in counted.items():
-        print(f"    {name:40}{lines:6}")
-    print(f"{'in all':16}{sum(counted.values()):6}")
+    main()

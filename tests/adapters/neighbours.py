@@ -11,6 +11,7 @@ import gzip
 from collections import Counter
 from contextlib import ExitStack
 from unittest import mock
+from zlib import crc32
 
 import numpy as np
 
@@ -133,7 +134,6 @@ def rows_of_pools(rng, sizes, units):
     )
 
 
-# The place of a source is part of its seeds.
 SOURCES = (*POOLS, "csv", "csv.gz")
 
 
@@ -210,7 +210,8 @@ class Pair:
 
     def __init__(self, kind, seed, folder):
         self.kind, self.folder = kind, folder
-        self.rng = rng = np.random.default_rng([SOURCES.index(kind), seed])
+        # The name of a source is part of its seeds, so that a new one changes no other's.
+        self.rng = rng = np.random.default_rng([crc32(kind.encode()), seed])
         units = bool(rng.random() < 0.6)
         self.unit = {"unit_column": "id", "max_rows": int(rng.integers(1, 4))} if units else {}
         if units and seed % 2:

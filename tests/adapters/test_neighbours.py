@@ -85,13 +85,13 @@ def plant_shared_choice(patch):
 @pytest.mark.parametrize(
     ("plant", "kind", "message", "first"),
     [
-        (plant_equality, "pandas", "rows", 407),
-        (plant_carriage_return, "csv", "rows more", 315),
-        (plant_next_line, "csv.gz", "rows", 138),
-        (plant_failure, "parquet", "reading failed", 121),
-        (plant_failure, "csv", "reading failed", 200),
-        (plant_one_row_more, "polars", "rows more", 120),
-        (plant_shared_choice, "duckdb", "rows of others changed", 126),
+        (plant_equality, "pandas", "rows", 196),
+        (plant_carriage_return, "csv", "rows more", 112),
+        (plant_next_line, "csv.gz", "rows", 100),
+        (plant_failure, "parquet", "reading failed", 112),
+        (plant_failure, "csv", "reading failed", 100),
+        (plant_one_row_more, "polars", "rows more", 102),
+        (plant_shared_choice, "duckdb", "rows of others changed", 102),
     ],
 )
 def test_faults_are_seen(plant, kind, message, first, tmp_path, monkeypatch):

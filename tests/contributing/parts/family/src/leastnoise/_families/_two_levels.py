@@ -1,0 +1,29 @@
+"""Cells and the sums of runs of cells, all with the same noise."""
+
+import math
+
+import numpy as np
+
+from leastnoise._families._gram import Fitted, Gram
+from leastnoise._families._search import NotApplicable
+from leastnoise._families._tree import tree_factor
+
+_FEWEST_CELLS = 4  # fewer have no runs that differ from the cells and from the total
+
+
+def two_levels(gram: Gram, norm: int, bits: int = 20) -> Fitted:
+    """Measure every cell, and every run of about sqrt(n) of the n cells.
+
+    Args:
+        gram: the Gram matrix of the workload along the attribute.
+        norm: of the noise, 1 for Laplace and 2 for Gaussian; the strategy is the same for both.
+        bits: of real coefficients, of which this family has none.
+
+    Raises:
+        NotApplicable: there are fewer than four cells.
+    """
+    if gram.size < _FEWEST_CELLS:
+        raise NotApplicable(f"there are {gram.size} cells; at least {_FEWEST_CELLS} are needed")
+    width = math.isqrt(gram.size)
+    runs = -(-gram.size // width)
+    return tree_factor(gram.size, [1, width], [np.ones(gram.size), np.ones(runs)])
