@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from contracts.trusted import FOLDER, trusted_files
+
 ROOT = Path(__file__).parents[1]
 _ROW = re.compile(r"^\| `(?P<file>[\w./*-]+\.py)` \| (?P<functions>[^|]+) \|$", re.MULTILINE)
 _PAGE = re.compile(r"PROOFS-[\w-]+\.md")
@@ -43,14 +45,15 @@ def proved() -> Iterator[Proved]:
     """Give the files that every page proves."""
     listed = [entry for page in pages() for entry in _listed(page)]
     yield from listed
-    files = {entry.file for entry in listed}
-    for page in pages():
-        for file in sorted(page.parent.glob("*.py")):
-            if file.resolve() not in files and page.name in pages_kept(file):
-                yield Proved(page, file.resolve(), ())
+    listed_files = {entry.file for entry in listed}
+    for name in trusted_files():
+        file = (FOLDER / name).resolve()
+        if file not in listed_files:
+            names = pages_named(file)
+            yield from (Proved(page, file, ()) for page in pages() if page.name in names)
 
 
-def pages_kept(file: Path) -> set[str]:
+def pages_named(file: Path) -> set[str]:
     """Return the names of the pages that the docstring of a file names."""
     docstring = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
     return set(_PAGE.findall(docstring))

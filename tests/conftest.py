@@ -19,6 +19,9 @@ os.environ["LEASTNOISE_CACHE"] = "off"
 # silence.
 LEAST_NUMBER_OF_TESTS = 8000
 
+# Example contributions, which are tested in a copy of the project.
+collect_ignore_glob = ["contributing/parts/*"]
+
 hypothesis.settings.register_profile(
     "project", max_examples=40, deadline=None, derandomize=True, database=None, print_blob=True
 )

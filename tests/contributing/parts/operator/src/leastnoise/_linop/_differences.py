@@ -1,4 +1,7 @@
-"""Differences of neighbouring cells."""
+"""Differences of neighbouring cells.
+
+Keeps M4 of PROOFS-cost.md: `column_sums` are those of the matrix, as the conformance kit checks.
+"""
 
 from dataclasses import dataclass
 
