@@ -1,4 +1,8 @@
-"""For mkdocs: CONTRIBUTING.md, beside the folder, is a page of the site, words are explained where they come first, landmarks are set."""
+"""Hooks of mkdocs for the site of the documentation.
+
+They add CONTRIBUTING.md as a page, explain the words of the glossary where they come first, and set
+landmarks.
+"""
 
 import re
 from html import escape
@@ -10,6 +14,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 PAGE = Path(__file__).parents[1] / "CONTRIBUTING.md"
+SOURCES = "https://github.com/leastnoise/leastnoise/tree/main/"
 GLOSSARY = Path(__file__).with_name("notation.md")
 _CLOSED = re.compile(
     r"<(a|pre|h[1-6]|script|th|button)\b.*?</\1>|<[^>]*>", re.DOTALL
@@ -17,15 +22,16 @@ _CLOSED = re.compile(
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the page, with its links as they are from within the folder."""
-    files.append(
-        File.generated(
-            config,
-            "contributing.md",
-            content=PAGE.read_text(encoding="utf-8").replace("](docs/", "]("),
-        )
-    )
+    """Add CONTRIBUTING.md as a page of the site."""
+    content = contributing(PAGE.read_text(encoding="utf-8"))
+    files.append(File.generated(config, "contributing.md", content=content))
     return files
+
+
+def contributing(markdown: str) -> str:
+    """Return CONTRIBUTING.md with links to pages of the site, and to the sources elsewhere."""
+    within = markdown.replace("](docs/", "](")
+    return re.sub(r"\]\((src|tests|contracts|changelog\.d)/", rf"]({SOURCES}\1/", within)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
