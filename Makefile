@@ -1,26 +1,28 @@
-# Everything runs in .venv, which `make env` builds; an active virtual environment or PYTHONPATH has no influence.
-# Bytecode is kept whatever the environment says: the tests start the program some hundred times.
+# Everything runs in .venv, which `make env` builds. An active virtual environment or PYTHONPATH has
+# no influence. Bytecode is always written, because the tests start the program hundreds of times.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_NO_INPUT = 1
+# With more threads in each test process, small matrix products wait for each other.
 export OMP_NUM_THREADS = 1
 export OPENBLAS_NUM_THREADS = 1
-ifndef BESIDE
+ifndef STEPS_IN_PARALLEL
 .NOTPARALLEL:
 endif
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-# The first interpreter on the path that is new enough; `make PYTHON=/some/python3 ...` chooses another.
+# The first Python on the path that is new enough; `make PYTHON=/some/python3 ...` chooses another.
 PYTHON ?= $(shell for p in python3 python python3.14 python3.13 python3.12 python3.11; do \
   "$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo "$$p" && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 # The first version that installs dependency groups.
 PIP := pip>=25.1
-# One more than there are cores in CI: many tests wait for a browser, a server or another process.
+# One process more than CI has cores: many tests wait for a browser, a server or another process.
 WORKERS ?= 3
-# The steps that need one core each, the longest first: they run beside each other, before the tests, which use all cores.
+# Steps that need one core each, the longest first. They run in parallel before the tests, which use
+# all cores.
 STEPS := types wheel docs lint
 
 .PHONY: help env test steps $(STEPS:%=step-%) demo bench docs experiments messy mutants neighbours lint format types imports wheel oldest pytest clean faults
@@ -45,16 +47,16 @@ env: $(VENV)/.stamp-dev  ## build .venv with everything that tests, docs and ben
 
 test: env  ## all checks, then the tests; installs what it needs
 	@failed=; rm -rf build/steps; mkdir -p build/steps; \
-	$(MAKE) -k -j$(WORKERS) BESIDE=1 steps || failed=" $$(cd build/steps && ls -d *.failed)"; \
+	$(MAKE) -k -j$(WORKERS) STEPS_IN_PARALLEL=1 steps || failed=" $$(cd build/steps && ls -d *.failed)"; \
 	site=; test -e build/steps/docs.failed || site=$(CURDIR)/site; \
 	echo "== pytest"; LEASTNOISE_BUILT=$$site $(MAKE) pytest || failed="$$failed pytest"; \
 	if [ -n "$$failed" ]; then echo "FAILED steps:$$failed" | tr '\n' ' ' >&2; echo >&2; exit 1; fi
 
 steps: $(STEPS:%=step-%)
 
-# What a step says is shown when it has ended, so that the lines of two steps do not mix.
+# The output of a step is shown when the step has ended, so that lines of two steps do not mix.
 $(STEPS:%=step-%): step-%:
-	@start=$$(date +%s); $(MAKE) BESIDE= $* >build/steps/$*.log 2>&1 || touch build/steps/$*.failed; \
+	@start=$$(date +%s); $(MAKE) STEPS_IN_PARALLEL= $* >build/steps/$*.log 2>&1 || touch build/steps/$*.failed; \
 	echo "== $*: $$(( $$(date +%s) - start )) s" | cat - build/steps/$*.log; test ! -e build/steps/$*.failed
 
 lint: env  ## ruff: rules and format
@@ -67,11 +69,11 @@ format: env  ## rewrite the sources in the house format
 types: env  ## mypy, strict on the trusted packages; bench, baselines, contracts, docs and experiments too
 	@$(BIN)/mypy --no-error-summary
 
-imports: env  ## the import contracts; part of the tests too, which add what CONTRIBUTING.md says
+imports: env  ## the import contracts; the tests check them too
 	@$(BIN)/lint-imports --no-logo
 
 .PHONY: golden
-golden: env  ## compare promises, a seeded release, payments and messages with their records: contracts/golden.py; some minutes
+golden: env  ## compare promises, a seeded release and payments with their records (contracts/golden.py); some minutes
 	@$(BIN)/python -m contracts.golden
 
 docs: env  ## build the documentation into site/, any warning is an error
@@ -81,7 +83,7 @@ docs: env  ## build the documentation into site/, any warning is an error
 pictures: env  ## the picture and the table of docs/architecture.md, from the code
 	@$(BIN)/python -m docs.architecture
 
-wheel: env  ## build the source archive, the wheel from it, check both; install the wheel alone in a fresh environment, use it from there
+wheel: env  ## build and check the source archive and the wheel; install the wheel in a fresh environment and run it
 	@rm -rf build/wheel
 	@$(BIN)/python -m hatchling build -t sdist -d build/wheel >/dev/null
 	@$(BIN)/python -m pip wheel -qq --no-deps -w build/wheel build/wheel/*.tar.gz
@@ -93,15 +95,12 @@ wheel: env  ## build the source archive, the wheel from it, check both; install 
 	@cd build/wheel && env/bin/leastnoise --help >/dev/null
 	@cd build/wheel && { env/bin/leastnoise demo --out demo >demo.log 2>&1 || { cat demo.log; exit 1; }; }
 
-# Two test processes on two cores: with more threads inside each, small matrix products wait for each other.
-export OMP_NUM_THREADS ?= 1
-export OPENBLAS_NUM_THREADS ?= 1
-
-# Each worker begins with one half of the files, in order, so that what tests of one file share is made once.
+# Each worker begins with its share of the files in order, so that fixtures of a file are made once.
 pytest: env  ## tests and doctests only
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
-# Every `name>=x.y` of the dependencies becomes the constraint `name==x.y.*`.
+# Every `name>=x.y` of the dependencies becomes the constraint `name==x.y.*`. Linters are left out,
+# since they ask for newer versions; their checks do not depend on versions of dependencies.
 oldest: env  ## the tests with the oldest dependencies that pyproject.toml allows
 	@mkdir -p build
 	@$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
@@ -110,6 +109,12 @@ oldest: env  ## the tests with the oldest dependencies that pyproject.toml allow
 	@build/oldest/bin/python -m pip install -qq '$(PIP)'
 	@build/oldest/bin/python -m pip install -qq -c build/oldest.txt -e '.[all]' --group test
 	@build/oldest/bin/python -m pytest -q -n $(WORKERS)
+
+# What has to pass before a release. The pages of strategies and of losses may lag until then.
+.PHONY: release-check
+release-check: test oldest  ## all that a release needs: make test, make oldest, and complete pages of strategies and losses
+	@$(BIN)/python -m contracts.strategies
+	@PYTHONPATH=tests:. $(BIN)/python -m privacy.losses --check
 
 # make neighbours PAIRS=10000 SEED=1
 PAIRS ?= 10000
@@ -120,17 +125,17 @@ neighbours: env  ## pairs of neighbouring inputs over all sources and column typ
 
 # make messy ROWS=300000
 ROWS ?= 300000
-messy: env  ## three files as people have them, from a draft to a right release, and mistakes in their specs; takes minutes
+messy: env  ## three messy files from a draft to a correct release, and mistakes in their specs; takes minutes
 	@ROWS=$(ROWS) $(BIN)/python -m pytest -q tests/cli/test_messy.py
 
 .PHONY: machine
-machine:  ## what tests of servers and browsers need from Debian, where it is missing; as root. Without it these tests are skipped
+machine:  ## install what tests of servers and browsers need from Debian; as root. Without it these tests are skipped
 	@missing=; for program in chromium firefox-esr psql strace npm Rscript; do command -v $$program >/dev/null || missing="$$missing $$program"; done; \
 	missing=$$(echo "$$missing" | sed 's/psql/postgresql/; s/Rscript/r-base-core r-cran-jsonlite r-cran-ggplot2/'); test -z "$$missing" || { echo "== machine: apt-get install$$missing"; \
 	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $$missing; } >/dev/null; }
 
 .PHONY: browsers
-browsers: env  ## the report, the studio and the documentation's site in real browsers; part of `make test` where there are browsers (make machine); here all pages of the site
+browsers: env  ## the report, the studio and all pages of the documentation in real browsers; `make test` opens fewer pages
 	@LEASTNOISE_SITE=whole $(BIN)/python -m pytest -q -n 0 -p no:cacheprovider tests/browser
 
 .PHONY: images
@@ -144,16 +149,16 @@ bench: env  ## every measurement of bench/, one after the other, on one thread
 	@for file in bench/*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
 
 .PHONY: peers
-peers: env  ## the task of docs/coming-from.md with other libraries, installed in build/peers (1 GB); Tumult needs Java
+peers: env  ## the task of docs/coming-from.md with other libraries, in build/peers (1 GB); Tumult needs Java
 	@$(BIN)/python bench/peers/run.py
 
-# make mutants MUTANTS=400 SEED=1; continues where it was stopped, begins anew after `rm -r build/mutants`
+# make mutants MUTANTS=400 SEED=1; continues where it was stopped, starts anew after `rm -r build/mutants`
 mutants: env  ## mutation testing of the trusted packages; writes docs/results/mutation.md; about two hours
 	@PYTHONPATH=tests:. $(BIN)/python -m mutants --mutants $(or $(MUTANTS),400) --seed $(or $(SEED),1)
 
 .PHONY: fuzz
 # make fuzz FUZZ=5000
-fuzz: env  ## specs, CSV, plans, manifests, measurements and ledgers that nobody means: so many cases of each, other ones every time
+fuzz: env  ## random specs, CSV files, plans, manifests, measurements and ledgers; new ones every time
 	@LEASTNOISE_FUZZ=$(or $(FUZZ),2000) $(BIN)/python -m pytest -q -n 0 -p no:cacheprovider tests/fuzz
 
 # make experiments NAME=datacubes DATA=../shared/data
@@ -165,7 +170,7 @@ experiments: env  ## a paper's figures and tables: NAME=..., DATA=folder with th
 losses: env  ## the table of exact privacy losses in docs/results, some minutes
 	@PYTHONPATH=tests:. $(BIN)/python -m privacy.losses
 
-faults: env  ## every fault in every writing call of a release, and in every byte of a ledger; about an hour; continues, begins anew after `rm -r build/faults`
+faults: env  ## every fault in every writing call of a release and in every byte of a ledger; about an hour; `rm -r build/faults` starts anew
 	@$(BIN)/python tests/faults/run.py --out docs/results/faults.md
 
 clean:  ## remove what the targets above made

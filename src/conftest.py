@@ -1,4 +1,7 @@
-"""What examples in docstrings name without an import: numpy, pandas, the public module, and every name of the package with one meaning."""
+"""The names that examples in docstrings use without an import.
+
+They are numpy, pandas, the public module, and every name of the package that has one meaning.
+"""
 
 import io
 import os
@@ -19,7 +22,7 @@ import pytest
 
 import leastnoise as ln
 
-# Examples plan for themselves, and leave nothing in the folder of whoever runs them.
+# Examples make their own plans and leave nothing in the user's cache folder.
 os.environ["LEASTNOISE_CACHE"] = "off"
 TOOLS = {
     "np": np,
@@ -35,9 +38,9 @@ TOOLS = {
 
 
 def _modules() -> Iterator[ModuleType]:
-    for found in pkgutil.walk_packages(ln.__path__, "leastnoise."):
-        if not found.name.endswith("__main__"):
-            yield import_module(found.name)
+    for module in pkgutil.walk_packages(ln.__path__, "leastnoise."):
+        if not module.name.endswith("__main__"):
+            yield import_module(module.name)
 
 
 def _one_meaning(names: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -48,22 +51,20 @@ def _one_meaning(names: list[tuple[str, Any]]) -> dict[str, Any]:
     return {name: values[0] for name, values in meanings.items() if len(values) == 1}
 
 
-def _handed_on(module: Any) -> dict[str, Any]:
-    """What a package hands on: what its ``__init__`` imports, or keeps for when it is asked for."""
+def _exported(module: Any) -> dict[str, Any]:
+    """Return what a package exports: what its ``__init__`` imports, now or when it is needed."""
     if not hasattr(module, "__path__"):
         return {}
     names = [*getattr(module, "__all__", vars(module)), *getattr(module, "_HOME_OF", ())]
-    found = {name: getattr(module, name) for name in names if not name.startswith("_")}
-    return {name: value for name, value in found.items() if not isinstance(value, ModuleType)}
+    exports = {name: getattr(module, name) for name in names if not name.startswith("_")}
+    return {name: value for name, value in exports.items() if not isinstance(value, ModuleType)}
 
 
 @cache
 def _names() -> dict[str, Any]:
     modules = list(_modules())
     public = [(name, getattr(ln, name)) for name in ln.__all__]
-    of_packages = [
-        (name, value) for module in modules for name, value in _handed_on(module).items()
-    ]
+    of_packages = [(name, value) for module in modules for name, value in _exported(module).items()]
     defined = [
         (name, value)
         for module in modules
@@ -75,8 +76,11 @@ def _names() -> dict[str, Any]:
 
 @pytest.fixture
 def doctest_namespace(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """What an example sees beside its own module: the public names, those with one meaning, and of the others what its package exports."""
-    own = request.node.dtest.globs
-    package = import_module(own["__name__"].rpartition(".")[0] or "leastnoise")
-    names = _handed_on(package) | _names()
-    return {name: value for name, value in names.items() if name not in own}
+    """Return the names that an example sees besides those of its own module.
+
+    These are public names, names with one meaning, and all that the package of the module exports.
+    """
+    module_names = request.node.dtest.globs
+    package = import_module(module_names["__name__"].rpartition(".")[0] or "leastnoise")
+    names = _exported(package) | _names()
+    return {name: value for name, value in names.items() if name not in module_names}

@@ -1,4 +1,4 @@
-"""What holds for every test: fixed seeds, and a floor under the number of tests of a full run."""
+"""Settings of all tests: no pictures, no kept plans, fixed seeds of Hypothesis."""
 
 import atexit
 import gc
@@ -8,16 +8,10 @@ from collections.abc import Generator
 import hypothesis
 import pytest
 
-# Pictures take a second a release, and more where the machine is busy; the tests of charts and of
-# the report ask for them.
+# A picture takes a second, and more where the machine is busy. Tests of pictures switch them on.
 os.environ["LEASTNOISE_CHARTS"] = "off"
-# Every test plans for itself, but for those that ask for `kept_plans`, as all of the command line
-# do.
+# Tests make their own plans, unless they use the fixture `kept_plans`.
 os.environ["LEASTNOISE_CACHE"] = "off"
-
-# Raise it when tests are added; a full run that collects fewer fails, so tests cannot get lost in
-# silence.
-LEAST_NUMBER_OF_TESTS = 8000
 
 # Example contributions, which are tested in a copy of the project.
 collect_ignore_glob = ["contributing/parts/*"]
@@ -37,57 +31,13 @@ def kept_plans(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     monkeypatch.setenv("LEASTNOISE_CACHE_DIR", str(shared / "plans"))
 
 
-def is_full_run(config: pytest.Config) -> bool:
-    """Tell whether pytest was started on the whole project, with nothing deselected."""
-    narrowed = [
-        config.option.keyword,
-        config.option.markexpr,
-        config.option.deselect,
-        config.option.ignore,
-        config.option.ignore_glob,
-    ]
-    narrowed += [config.getoption("lf", default=False), config.getoption("stepwise", default=False)]
-    return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not any(narrowed)
-
-
-def too_few(config: pytest.Config, collected: int) -> str | None:
-    """Return the complaint about a full run that collected too few tests, or None."""
-    if not is_full_run(config) or collected >= LEAST_NUMBER_OF_TESTS:
-        return None
-    return (
-        f"only {collected} tests were collected; at least {LEAST_NUMBER_OF_TESTS} are expected. "
-        f"Find the missing ones, or lower LEAST_NUMBER_OF_TESTS in tests/conftest.py with a reason."
-    )
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is collected stays to the end, so that no search for garbage goes through it, then or later."""
+    """Keep what is collected out of the garbage collector, which would search it many times."""
     gc.disable()
     try:
         return (yield)
     finally:
         gc.enable()
         gc.freeze()
-        atexit.register(gc.unfreeze)  # what libraries made is taken apart as ever
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail a full run that lost tests; with xdist only the controller judges."""
-    if "PYTEST_XDIST_WORKER" in os.environ or session.exitstatus != pytest.ExitCode.OK:
-        return
-    if too_few(session.config, session.testscollected):
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
-    """Say why a full run failed for want of tests."""
-    complaint = too_few(
-        config, terminalreporter._session.testscollected
-    )  # the reporter has no public way to the session
-    if complaint:
-        terminalreporter.write_sep("=", "TOO FEW TESTS", red=True)
-        terminalreporter.write_line(complaint)
+        atexit.register(gc.unfreeze)  # so that libraries clean up at the end as usual

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+pytest.importorskip("mutmut", reason="the group mutants is not installed")
 from mutants import report
 from mutants.covering import NAMES, SERVERS, Cover, server_of, targets
 from mutants.generate import mutants_of, mutated, sample
