@@ -664,6 +664,7 @@ def test_examples_in_the_documentation_run(page: Path) -> None:
     source = "\n".join(block for block in blocks if ">>>" in block)
     example = doctest.DocTestParser().get_doctest(source, {}, name_of(page), str(page), 0)
     report: list[str] = []
-    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    options = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    runner = doctest.DocTestRunner(verbose=False, optionflags=options)
     runner.run(example, out=report.append)
     assert "".join(report) == ""
