@@ -45,10 +45,7 @@ def test_columns_of_csv_depend_on_the_header_alone(tmp_path):
         (
             "x.xlsx",
             b"",
-            (
-                "the source must be a file that ends in .csv, .csv.gz, .tsv, .tsv.gz or .parquet; got "
-                "'"
-            ),
+            "the source must be a file that ends in .csv, .csv.gz, .tsv, .tsv.gz",
         ),
         (
             "x.csv",
@@ -223,10 +220,7 @@ def test_units_go_across_files(tmp_path):
         ("mixed/*", "the files of a source must be of one kind. The pattern '"),
         (
             "odd",
-            (
-                "the source must be a file that ends in .csv, .csv.gz, .tsv, .tsv.gz or .parquet; got "
-                "'"
-            ),
+            "the source must be a file that ends in .csv, .csv.gz, .tsv, .tsv.gz",
         ),
     ],
 )

@@ -31,13 +31,14 @@ ADDED = (
 # Files whose tests look at all parts, and among them tests that no added part can change.
 RULES = ("test_project", "test_docs", "test_public_names", "test_trusted", "test_proofs")
 RULES += ("test_options", "catalogues", "is_tried", "row_and", "another_form")
-RULES += ("page_names", "page_of_strategies", "nothing_else_loses")
+RULES += ("bad_files", "not_one_source", "page_names", "page_of_strategies", "nothing_else_loses")
 UNCHANGED = ("containers", "commands_of_a_page", "are_seen", "is_seen", "peers", "how_fast")
 TESTED = (
     "tests/test_project.py",
     "tests/test_docs.py",
     "tests/test_public_names.py",
     "tests/contracts",
+    "tests/adapters/test_files.py",
     "tests/adapters/test_neighbours.py",
     "tests/charts",
     "tests/exports",
