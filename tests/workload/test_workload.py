@@ -244,7 +244,7 @@ def test_a_level_is_the_sums_of_its_cells() -> None:
     )
     asked = ln.queries(domain, town=ln.level("region"), age={"level": "five"}).products[0]
     assert asked.name == "town:region x age:five"
-    assert asked.labels == (("north", "south", "other"), ("10 .. 14", "15 .. 19", "20 .. 24"))
+    assert asked.labels == (("north", "south", "other"), ("13 .. 14", "15 .. 19", "20 .. 22"))
     assert np.asarray(dense(asked.operators[0])).tolist() == [
         [1, 0, 1, 0, 0],
         [0, 1, 0, 1, 0],

@@ -8,7 +8,7 @@ a row, and nothing here needs numpy. What must be right for a release to be priv
 from leastnoise._domain._cells import DROP, MOST, Clocked, Cuts, Forms, Keys, Rule, Steps, rule_of
 from leastnoise._domain._dates import FOLDED, Dates, period_of
 from leastnoise._domain._domain import Domain
-from leastnoise._domain._kind import RESERVED, Kind, Label, Level, known_keys
+from leastnoise._domain._kind import Kind
 from leastnoise._domain._kinds import (
     Bins,
     Categories,
@@ -19,6 +19,15 @@ from leastnoise._domain._kinds import (
     Unknown,
     kind_from_json,
     kind_to_json,
+)
+from leastnoise._domain._labels import CellNames, label_text
+from leastnoise._domain._levels import (
+    RESERVED,
+    Label,
+    Level,
+    group_pairs,
+    known_keys,
+    one_value_each,
 )
 from leastnoise._domain._measure import Measure, PerCell, UnitCount, ValueCount, Weighted, parts
 from leastnoise._domain._reading import Reading, attribute_name

@@ -8,7 +8,8 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from leastnoise._check import InputError, message, one_of, refuse
-from leastnoise._domain._kind import ORDERED, Kind, Label, Level, grouped
+from leastnoise._domain._kind import ORDERED, Kind
+from leastnoise._domain._levels import Label, Level, grouped
 
 PERIODS = ("year", "quarter", "month", "week", "day", "hour")
 FOLDED = ("weekday", "hour_of_day")
@@ -110,7 +111,8 @@ class Dates(Kind):
             ) from None
         if self.format is not None:
             _pattern(self.format)
-        self._keep(_count(first, last, self.by), ORDERED, start=first, end=last)
+        self._set_fields(_count(first, last, self.by), ORDERED, start=first, end=last)
+        self._set_levels()
 
     @property
     def first(self) -> int:

@@ -1,12 +1,8 @@
-"""What kinds of attributes share: checks of what every kind has, levels, and how they are shown.
-
-Levels are public maps from the cells of an attribute to coarser ones, such as from stores to
-regions or from ages to five years.
-"""
+"""What kinds of attributes share: checks of what every kind has, the names of cells, and how kinds are shown."""
 
 import datetime as dt
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import Field, asdict, dataclass, field, fields
 from fractions import Fraction
@@ -15,132 +11,21 @@ from typing import Any, Self
 from leastnoise._check import (
     Exact,
     InputError,
-    did_you_mean,
     exact,
     message,
     number_text,
     one_of,
     refuse,
     short,
-    whole,
 )
 from leastnoise._domain._cells import MOST, MOST_CELLS, READ_AS_IT_IS
+from leastnoise._domain._labels import CellNames
+from leastnoise._domain._levels import OTHER, Label, Level, check_levels, known_keys
 from leastnoise._domain._measure import Measure
-from leastnoise._domain._reading import Reading, attribute_name
+from leastnoise._domain._reading import Reading
 
-Label = str | int
-OTHER = "other"
 LISTED = ("drop", OTHER)
 ORDERED = ("drop", "clip", OTHER)
-# Words that already ask for something.
-RESERVED = ("identity", "total", "prefix", "all_ranges", "ranges", "predicates", "matrix", "level")
-_MOST_NAMED = 5
-_NO_GROUP = "the level {level!r} must give every cell a group; {count} have none: {listed}. Add them to the map, or take them out of the attribute."  # noqa: E501
-
-
-def known_keys(what: str, got: object, allowed: Iterable[str]) -> dict[str, object]:
-    """Check that a table of a spec is a table and has only keys that exist."""
-    keys = list(allowed)
-    listed = ", ".join(repr(key) for key in keys)
-    if not isinstance(got, Mapping):
-        raise refuse(what, got, f"a table with keys among {listed}")
-    for key in got:
-        if key not in keys:
-            advice = did_you_mean(key, keys)
-            raise InputError(
-                f"{what} has no key {key!r}; allowed are {listed}."
-                + (f" {advice}" if advice else "")
-            )
-    return dict(got)
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """A public map from the regular cells of an attribute to groups.
-
-    Args:
-        name: of the level, such as ``region``.
-        labels: of the groups, in the order in which they first occur.
-        cells: the group of each regular cell, from 0.
-    """
-
-    name: str
-    labels: tuple[Label, ...]
-    cells: tuple[int, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """The level as plain JSON values."""
-        return {"name": self.name, "labels": list(self.labels), "cells": list(self.cells)}
-
-
-def grouped(name: str, groups: Iterable[Label]) -> Level:
-    """Return the level whose cells, in order, are in these groups."""
-    every = tuple(groups)
-    cells = {label: cell for cell, label in enumerate(dict.fromkeys(every))}
-    return Level(name, tuple(cells), tuple(map(cells.__getitem__, every)))
-
-
-def levels_of(labels: Sequence[Label], given: object) -> tuple[Level, ...]:
-    """Check the levels of an attribute: maps from each cell's label to its group, ``{"width": 5}`` for whole numbers, or JSON values."""
-    if isinstance(given, Mapping):
-        return tuple(_level(name, labels, groups) for name, groups in given.items())
-    if not isinstance(given, (list, tuple)):
-        raise refuse(
-            "levels", given, "a mapping from a level's name to a mapping from a cell to its group"
-        )
-    return tuple(
-        value if isinstance(value, Level) else _from_json(labels, value) for value in given
-    )
-
-
-def _level(name: object, labels: Sequence[Label], groups: object) -> Level:
-    called = attribute_name("the name of a level", name)
-    if called in RESERVED:
-        raise refuse(
-            "the name of a level", name, message("none of {words}", words=", ".join(RESERVED))
-        )
-    allowed = "a mapping from each cell to its group, or { width = 5 } for whole numbers"
-    if (
-        isinstance(groups, Mapping)
-        and set(groups) == {"width"}
-        and all(isinstance(label, int) for label in labels)
-    ):
-        width = whole(f"the width of the level {called!r}", groups["width"], 1)
-        starts = [int(label) // width * width for label in labels]
-        return grouped(called, [f"{start} .. {start + width - 1}" for start in starts])
-    if isinstance(groups, Mapping):
-        by_text, texts = {str(key): value for key, value in groups.items()}, [*map(str, labels)]
-        if unknown := [text for text in texts if text not in by_text]:
-            listed = ", ".join(map(repr, unknown[:_MOST_NAMED])) + (
-                ", ..." if len(unknown) > _MOST_NAMED else ""
-            )
-            raise InputError(message(_NO_GROUP, level=called, count=len(unknown), listed=listed))
-        groups = [by_text[text] for text in texts]
-    if not isinstance(groups, list) or len(groups) != len(labels):
-        raise refuse(f"the level {called!r}", groups, allowed)
-    for value in {*groups} if {*map(type, groups)} == {str} else groups:
-        if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
-            raise refuse(
-                message("a group of the level {level!r}", level=called),
-                value,
-                "text that is not empty, or a whole number",
-            )
-    return grouped(called, groups)
-
-
-def _from_json(labels: Sequence[Label], value: object) -> Level:
-    table = known_keys("a level in JSON", value, ["name", "labels", "cells"])
-    name, groups, cells = table.get("name"), table.get("labels"), table.get("cells")
-    if not isinstance(groups, list) or not isinstance(cells, list) or len(cells) != len(labels):
-        raise InputError(
-            "a level in JSON must have 'labels', and in 'cells' a group for every cell of its "
-            "attribute."
-        )
-    return _level(
-        name,
-        labels,
-        [groups[whole("a group of a level in JSON", cell, 0, len(groups) - 1)] for cell in cells],
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -181,52 +66,77 @@ class Kind(ABC):
         """The label of every cell, in order."""
         return (*self.regular_labels, OTHER) if self.has_other else self.regular_labels
 
+    @property
+    def spellings_of_cells(self) -> Mapping[str, int]:
+        """The cell of every further text that means one, by its compared form; empty without such texts."""
+        return {}
+
+    def cell_of_number(self, _number: Fraction) -> int | None:
+        """Return the cell that is this exact number, None if cells are no numbers or none is it."""
+        return None
+
+    @property
+    def names(self) -> CellNames:
+        """The cells by their names."""
+        return CellNames(
+            by_label={str(label): cell for cell, label in enumerate(self.labels)},
+            by_spelling=self.spellings_of_cells,
+            form=self.reading.form,
+            of_number=self.cell_of_number,
+        )
+
     def level(self, name: str) -> Level:
-        """Look up a level over all cells; ``other`` belongs to a group of that name."""
-        known: dict[str, Level] = {
-            level.name: level for level in (*self.levels, *self.implied_levels)
-        }
-        if not known:
+        """Look up a level over all cells; ``other`` has a group of that name unless the level gives it one."""
+        every_level: tuple[Level, ...] = (*self.levels, *self.implied_levels)
+        levels = {level.name: level for level in every_level}
+        if not levels:
             raise InputError(
                 f"a level must be declared; got {name!r}, and the attribute has none. Add it, for "
                 f"example levels.{name} = {{ ... }}."
             )
-        level = known[one_of("a level", name, known)]
-        if not self.has_other:
-            return level
-        labels = level.labels if OTHER in level.labels else (*level.labels, OTHER)
-        return Level(name, labels, (*level.cells, labels.index(OTHER)))
+        return levels[one_of("a level", name, levels)].with_other(self.size)
 
     def with_levels(self, levels: object) -> Self:
         """Return the attribute with these levels; the cells, which can be a million, are not checked again."""
-        made = copy(self)
-        made._keep(self.regular, (self.outside,), levels=levels)  # noqa: SLF001 - of the same class
-        return made
+        attribute = copy(self)
+        object.__setattr__(attribute, "levels", levels)
+        attribute._set_levels()  # noqa: SLF001 - of the same class
+        return attribute
 
-    def _keep(self, regular: int, allowed: tuple[str, ...], **parameters: object) -> None:
-        """Set the fields of a kind that is being made: its own, checked, what every kind has, and levels over its labels."""
-        policies = {"null": "drop" if self.null is None else one_of("null", self.null, LISTED)}
-        policies["outside"] = one_of("outside", self.outside, allowed)
-        has_other = OTHER in policies.values()
-        cells = regular + has_other
-        if not cells <= MOST_CELLS:
+    def _set_fields(self, regular: int, allowed: tuple[str, ...], **parameters: object) -> None:
+        """Check and set the fields that every kind has, but levels; and the fields of its own.
+
+        Args:
+            regular: the number of cells without ``other``.
+            allowed: what may happen to a value outside.
+            parameters: the fields of its own, which are checked already.
+        """
+        null = "drop" if self.null is None else one_of("null", self.null, LISTED)
+        outside = one_of("outside", self.outside, allowed)
+        has_other = OTHER in (null, outside)
+        size = regular + has_other
+        if not size <= MOST_CELLS:
             advice = "Choose a coarser attribute, for example Bins."
             what = message("the number of cells of {kind}", kind=type(self).__name__)
-            raise refuse(what, cells, message("at most {most}", most=MOST_CELLS), advice)
-        reading: Any = self.reading
-        if isinstance(reading, Mapping):
-            known: dict[str, Any] = known_keys(
-                "reading", reading, [part.name for part in fields(Reading)]
-            )
-            reading = Reading(**known)
-        if not isinstance(reading, Reading):
-            raise refuse("reading", reading, "a Reading")
-        counts = {"regular": regular, "has_other": has_other, "size": cells}
-        for name, value in {**parameters, **policies, "reading": reading, **counts}.items():
+            raise refuse(what, size, message("at most {most}", most=MOST_CELLS), advice)
+        values = {
+            **parameters,
+            "null": null,
+            "outside": outside,
+            "reading": _checked_reading(self.reading),
+            "regular": regular,
+            "has_other": has_other,
+            "size": size,
+        }
+        for name, value in values.items():
             object.__setattr__(self, name, value)
-        object.__setattr__(
-            self, "levels", levels_of(self.regular_labels, self.levels) if self.levels else ()
-        )
+
+    def _set_levels(self) -> None:
+        """Check and set the levels; all other fields are set."""
+        levels: tuple[Level, ...] = ()
+        if self.levels:
+            levels = check_levels(self.levels, self.regular_labels, self.names, self.size)
+        object.__setattr__(self, "levels", levels)
 
     def __repr__(self) -> str:
         values = asdict(self)
@@ -245,6 +155,18 @@ class Kind(ABC):
         parts += [] if self.reading == READ_AS_IT_IS else [f"reading={self.reading!r}"]
         parts += [f"levels={[level.to_json() for level in self.levels]!r}"] if self.levels else []
         return f"{type(self).__name__}({', '.join(parts)})"
+
+
+def _checked_reading(reading: object) -> Reading:
+    """Return a reading, also from its JSON values."""
+    if isinstance(reading, Mapping):
+        parts: dict[str, Any] = known_keys(
+            "reading", reading, [part.name for part in fields(Reading)]
+        )
+        return Reading(**parts)
+    if not isinstance(reading, Reading):
+        raise refuse("reading", reading, "a Reading")
+    return reading
 
 
 def own_fields(kind: type[Kind]) -> list[Field[Any]]:

@@ -45,18 +45,8 @@ from typing import Any
 from leastnoise._check import InputError, did_you_mean, message, number_text, one_of, refuse, whole
 from leastnoise._domain._cells import MOST, MOST_CELLS, READ_AS_IT_IS, kind_of, parts_of, plain_json
 from leastnoise._domain._dates import Dates
-from leastnoise._domain._kind import (
-    LISTED,
-    ORDERED,
-    OTHER,
-    Kind,
-    Label,
-    Level,
-    bound,
-    known_keys,
-    own_fields,
-    rising,
-)
+from leastnoise._domain._kind import LISTED, ORDERED, Kind, bound, own_fields, rising
+from leastnoise._domain._levels import OTHER, Label, Level, known_keys
 from leastnoise._domain._measure import Measure, UnitCount, ValueCount, Weighted
 from leastnoise._domain._reading import Reading, attribute_name
 
@@ -102,7 +92,7 @@ class Categories(Kind):
         values = tuple(map(_category, self.values))
         if not values:
             raise refuse("categories", [], allowed)
-        self._keep(len(values), LISTED, values=values)
+        self._set_fields(len(values), LISTED, values=values)
         forms = [self.reading.form(str(value)) for value in values]
         seen = {*forms}
         if len(seen) < len(forms):
@@ -123,6 +113,12 @@ class Categories(Kind):
         object.__setattr__(
             self, "spellings", _spellings(self.spellings, values, self.reading, seen)
         )
+        self._set_levels()
+
+    @property
+    def spellings_of_cells(self) -> Mapping[str, int]:
+        """The cell of every text that matches one, by its compared form."""
+        return self.lookup
 
     @property
     def lookup(self) -> dict[str, int]:
@@ -214,7 +210,7 @@ class Integers(Kind):
             ``"nearest"`` (ties to the even one).
         reading: how values are read.
         levels: public maps to groups: ``{"five": {"width": 5}}`` makes 15 .. 19, 20 .. 24 and so
-            on.
+            on; the first and the last group end at the bounds.
 
     Raises:
         InputError: a bound that is not a whole number, ``low`` not below ``high``, or over 2^31
@@ -238,12 +234,18 @@ class Integers(Kind):
         rising(low, high)
         if self.rounding is not None:
             one_of("rounding", self.rounding, ("down", "nearest", "up"))
-        self._keep(high - low + 1, ORDERED, low=low, high=high)
+        self._set_fields(high - low + 1, ORDERED, low=low, high=high)
+        self._set_levels()
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:
         """The label of every cell but ``other``, in order."""
         return tuple(range(self.low, self.high + 1))
+
+    def cell_of_number(self, number: Fraction) -> int | None:
+        """Return the cell that is this exact number, None if none is it."""
+        is_cell = number.denominator == 1 and self.low <= number <= self.high
+        return int(number) - self.low if is_cell else None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -288,12 +290,18 @@ class Coded(Kind):
         }.items():
             object.__setattr__(self, name, value)
         codes = whole("size", size, 1, MOST_CELLS)
-        self._keep(codes, LISTED, codes=codes)
+        self._set_fields(codes, LISTED, codes=codes)
+        self._set_levels()
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:
         """The label of every cell but ``other``, in order."""
         return tuple(range(self.codes))
+
+    def cell_of_number(self, number: Fraction) -> int | None:
+        """Return the cell that is this exact number, None if none is it."""
+        is_cell = number.denominator == 1 and 0 <= number < self.codes
+        return int(number) if is_cell else None
 
 
 def _intervals(kind: Any) -> tuple[Label, ...]:
@@ -347,7 +355,8 @@ class Bins(Kind):
         rising(low, high)
         bins = whole("count", self.count, 1, MOST_CELLS)
         one_of("closed", self.closed, ("left", "right"))
-        self._keep(bins, ORDERED, low=low, high=high, count=bins)
+        self._set_fields(bins, ORDERED, low=low, high=high, count=bins)
+        self._set_levels()
 
     @property
     def edges(self) -> tuple[Fraction, ...]:
@@ -398,7 +407,8 @@ class Edges(Kind):
                     f"edges must rise; got {number_text(below)} before {number_text(above)}."
                 )
         one_of("closed", self.closed, ("left", "right"))
-        self._keep(len(edges) - 1, ORDERED, edges=edges)
+        self._set_fields(len(edges) - 1, ORDERED, edges=edges)
+        self._set_levels()
 
     @property
     def low(self) -> Any:
@@ -460,7 +470,8 @@ class Decimals(Kind):
                 number_text(step),
                 "at least 2^-50 of the bounds, so that doubles tell the values apart",
             )
-        self._keep(int(count) + 1, ORDERED, low=low, high=high, step=step)
+        self._set_fields(int(count) + 1, ORDERED, low=low, high=high, step=step)
+        self._set_levels()
 
     @property
     def values(self) -> tuple[Fraction, ...]:
@@ -471,6 +482,12 @@ class Decimals(Kind):
     def regular_labels(self) -> tuple[Label, ...]:
         """The values as decimals."""
         return tuple(number_text(value) for value in self.values)
+
+    def cell_of_number(self, number: Fraction) -> int | None:
+        """Return the cell that is this exact number, None if none is it."""
+        steps = (number - self.low) / self.step
+        is_cell = steps.denominator == 1 and 0 <= steps < self.regular
+        return int(steps) if is_cell else None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -510,7 +527,8 @@ class Unknown(Kind):
             raise InputError(
                 "unknown categories have no levels: find them first, then map what was found."
             )
-        self._keep(most, LISTED, most=most, longest=longest)
+        self._set_fields(most, LISTED, most=most, longest=longest)
+        self._set_levels()
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:

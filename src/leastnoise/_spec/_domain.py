@@ -29,11 +29,13 @@ from leastnoise._domain import (
     Reading,
     Unknown,
     attribute_name,
+    group_pairs,
     known_keys,
+    one_value_each,
 )
 from leastnoise._estimate import public_counts, read_public
 from leastnoise._linop import apply_transpose
-from leastnoise._workload import Product, groups_of, queries
+from leastnoise._workload import Product, QuerySet, groups_of, identity, queries
 
 PERSON = re.compile(
     r"(^|[\W_])(person|patient|customer|client|user|member|employee|respondent|subject|student|household|account|kunde?|kundin|mitglied|nutzer"
@@ -203,7 +205,6 @@ _THE_DATA = (
     "code list, or write the list from public knowledge."
 )
 _NO_CSV = "{what} names the file {path}, which cannot be read as CSV: {error}. Say its delimiter and encoding beside it."
-_TWO_VALUES = "{what} must give every key one value; {code!r} has {first!r} and {second!r}."
 _MOST_NAMED = 5
 
 
@@ -223,15 +224,9 @@ class PublicFiles:
 
     def pairs(self, what: str, value: Mapping[str, Any]) -> dict[str, str]:
         """Return the map from the values of one column to those of another."""
-        values: dict[str, str] = {}
-        for key, group in self.columns(
-            what, known_keys(what, value, ["file", "key", "value", *_LAYOUT]), "key", "value"
-        ):
-            if values.setdefault(key, group) != group:
-                raise InputError(
-                    message(_TWO_VALUES, what=what, code=key, first=values[key], second=group)
-                )
-        return values
+        table = known_keys(what, value, ["file", "key", "value", *_LAYOUT])
+        rows = self.columns(what, table, "key", "value")
+        return one_value_each(what, ((key, entry) for key, entry in rows))
 
     def counts(self, what: str, value: Mapping[str, Any], product: Product) -> list[int]:
         """Return the counts of a table in the order of its cells; the file has a column of labels for each attribute, and one of counts."""
@@ -244,24 +239,26 @@ class PublicFiles:
             for name, sets in along
         ]
         rows = self.columns(what, {**{name: name for name in names}, **table}, *names, "column")
-        labels = [
-            [str(label) for label in sets.labels(name, product.domain.kind(name))]
-            for name, sets in along
-        ]
-        cells = dict.fromkeys(product_of(*labels), "")
-        for *cell, text in rows:
-            if cells.get(tuple(cell), "-") or not text.strip().isdigit():
+        positions = [_positions(sets, product.domain.kind(name)) for name, sets in along]
+        texts: dict[tuple[int | None, ...], str] = {}
+        for *labels, text in rows:
+            cell = tuple(find(label) for find, label in zip(positions, labels, strict=True))
+            if None in cell or cell in texts or not text.strip().isdigit():
                 raise InputError(
                     f"{what} must have one whole number for every cell of {product.name}; got "
-                    f"{text!r} for {', '.join(cell)}."
+                    f"{text!r} for {', '.join(labels)}."
                 )
-            cells[tuple(cell)] = text
-        if missing := [cell for cell, text in cells.items() if not text]:
+            texts[cell] = text
+        cells = [*product_of(*map(range, product.shape))]
+        if missing := [cell for cell in cells if cell not in texts]:
+            names_of_cell = [
+                str(labels[at]) for labels, at in zip(product.labels, missing[0], strict=True)
+            ]
             raise InputError(
                 f"{what} must have a number for every cell of {product.name}; "
-                f"{', '.join(missing[0])} has none."
+                f"{', '.join(names_of_cell)} has none."
             )
-        return [*map(int, cells.values())]
+        return [int(texts[cell]) for cell in cells]
 
     def columns(self, what: str, table: Mapping[str, Any], *wanted: str) -> list[tuple[str, ...]]:
         """Return the rows of a file, reduced to the columns that the table names under the wanted keys."""
@@ -309,6 +306,14 @@ class PublicFiles:
             for row in rows
             if len(row) > max(positions)
         ]
+
+
+def _positions(sets: QuerySet, kind: Kind) -> Callable[[str], int | None]:
+    """Return the function from a label to the position of its query, None if no query has it."""
+    if sets == identity():
+        return kind.names.find
+    labels = sets.labels("", kind)
+    return {str(label): position for position, label in enumerate(labels)}.get
 
 
 # How values are read, said in [source] for all columns or beside one attribute or measure.
@@ -436,6 +441,12 @@ def _kind_of_shape(shape: str, value: Any, more: Mapping[str, Any], files: Publi
     )
 
 
+_LEVEL_FORMS = (
+    "{ file, key, value }, { edges = [0, 18, 65] }, { digits = 2 }, { width = 5 } (whole "
+    "numbers), or { groups = { north = ['Kiel'], south = ['Mainz'] } }"
+)
+
+
 def _levels(
     value: object, kind: Kind, files: PublicFiles
 ) -> dict[str, Mapping[Any, Any] | list[str]]:
@@ -464,15 +475,9 @@ def _levels(
             )
             continue
         groups = given.get("groups")
-        if (
-            set(given) != {"groups"}
-            or not isinstance(groups, Mapping)
-            or not all(isinstance(cells, list) for cells in groups.values())
-        ):
-            allowed = "{ file, key, value }, { edges = [0, 18, 65] }, { digits = 2 }, { width = 5 } (whole numbers), or "
-            allowed += "{ groups = { north = ['Kiel'], south = ['Mainz'] } }"
-            raise refuse(f"levels.{name}", dict(given), allowed)
-        levels[name] = {str(cell): group for group, cells in groups.items() for cell in cells}
+        if set(given) != {"groups"} or not isinstance(groups, Mapping):
+            raise refuse(f"levels.{name}", dict(given), _LEVEL_FORMS)
+        levels[name] = group_pairs(f"levels.{name}", groups, kind.names)
     return levels
 
 

@@ -4,9 +4,12 @@
 what its queries are.
 """
 
+import datetime as dt
 from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -25,6 +28,7 @@ from leastnoise._domain import (
     Integers,
     Kind,
     Label,
+    label_text,
 )
 from leastnoise._linop import (
     AllRanges,
@@ -83,6 +87,14 @@ class QuerySet:
                 f"{f'at least one {argument}' if argument else 'no arguments'}; got "
                 f"{len(self.arguments)}."
             )
+        counts_nothing = (self.kind == "predicates" and not any(self.arguments)) or (
+            self.kind == "matrix" and not any(map(any, self.arguments))
+        )
+        if counts_nothing:
+            raise InputError(
+                f"{self.kind} must count at least one cell; got {list(map(list, self.arguments))}, "
+                "whose answers are 0 whatever the data are. Name cells, or leave it out."
+            )
 
     @property
     def form(self) -> Form:
@@ -140,9 +152,7 @@ class QuerySet:
                     *np.array([_range_cells(attribute, kind, pair) for pair in self.arguments]).T,
                 )
             case "predicates":
-                return _as_ranges(
-                    np.array([_indicator(attribute, kind, labels) for labels in self.arguments])
-                )
+                return _as_ranges(_indicators(attribute, kind, self.arguments))
             case "level":
                 groups = np.array(
                     kind.level(self.arguments[0][0]).cells
@@ -194,7 +204,8 @@ class QuerySet:
                     *np.array([_range_cells(attribute, kind, pair) for pair in self.arguments]).T,
                 )
             case "predicates":
-                return tuple(_predicate_label(attribute, kind, labels) for labels in self.arguments)
+                rows = _indicators(attribute, kind, self.arguments)
+                return tuple(_predicate_label(kind, row) for row in rows)
             case "level":
                 return kind.level(self.arguments[0][0]).labels
             case "change":
@@ -236,79 +247,98 @@ def _up_to(kind: Kind, cell: int, label: Label) -> str:
     return f"<= {label}"
 
 
-def _predicate_label(attribute: str, kind: Kind, labels: Sequence[Label]) -> str:
-    """Return the cells of a predicate; where cells have an order, neighbouring cells are one span."""
+def _predicate_label(kind: Kind, row: IntArray) -> str:
+    """Return the label of a predicate; where cells have an order, neighbouring cells are one span.
+
+    Args:
+        kind: the attribute.
+        row: 1 for every cell of the predicate, else 0; shape (cells,).
+    """
+    cells = np.flatnonzero(row)
+    if not len(cells):
+        return "(none)"
     if isinstance(kind, (Categories, Coded)):
-        return " or ".join(map(str, labels))
-    row = _indicator(attribute, kind, labels)
+        labels = kind.labels
+        return " or ".join(str(labels[cell]) for cell in cells)
     edges = np.diff(row[: kind.regular], prepend=0, append=0)
-    other = [
-        str(label)
-        for label, inside in zip(kind.labels[kind.regular :], row[kind.regular :], strict=True)
-        if inside
-    ]
-    return " or ".join(
-        [
-            *map(str, _spans(kind, np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1)),
-            *other,
-        ]
-    )
+    spans = _spans(kind, np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1)
+    other = [str(label) for label in kind.labels[kind.regular :] if row[-1]]
+    return " or ".join([*map(str, spans), *other])
 
 
-def _indicator(attribute: str, kind: Kind, labels: Iterable[Label]) -> list[int]:
-    """Return 1 for every cell that is named, else 0."""
-    cells = {str(label): cell for cell, label in enumerate(kind.labels)}
-    row = [0] * kind.size
-    for label in labels:
-        if str(label) not in cells:
-            some = ", ".join(list(cells)[:5]) + (", ..." if len(cells) > 5 else "")
-            raise refuse(f"a predicate on {attribute}", label, f"made of its cells ({some})")
-        row[cells[str(label)]] = 1
-    return row
+def _indicators(attribute: str, kind: Kind, groups: Iterable[Iterable[object]]) -> IntArray:
+    """Return for each list of names of cells a row with 1 for every cell that is named, else 0."""
+    names = kind.names
+    rows = []
+    for group in groups:
+        row = np.zeros(kind.size, dtype=np.int64)
+        row[names.cells(f"a predicate on {attribute}", group)] = 1
+        rows.append(row)
+    return np.array(rows)
 
 
 def _range_cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, int]:
     """Return the first and the last cell of a range, which is given in the attribute's own values."""
-    what, numbers = f"a range on {attribute}", isinstance(kind, (Bins, Edges, Decimals))
+    what = f"a range on {attribute}"
     if len(pair) != 2:
         raise refuse(what, list(pair), "a pair [low, high]")
-    known: Sequence[Any]
-    ends: list[Any]
-    if numbers:
-        known = kind.edges if isinstance(kind, (Bins, Edges)) else kind.values  # type: ignore[attr-defined]
-        ends = [exact(f"a bound of {what}", end) for end in pair]
-    elif isinstance(kind, (Integers, Categories, Coded)):
-        known = range(kind.low, kind.high + 1) if isinstance(kind, Integers) else range(kind.size)
-        ends = [
-            int(end) if isinstance(end, (int, np.integer)) and not isinstance(end, bool) else None
-            for end in pair
-        ]
-    else:
-        known, ends = [str(label) for label in kind.regular_labels], [str(end) for end in pair]
-    edges = isinstance(kind, (Bins, Edges))  # between which the cells are
-    if all(end in known for end in ends) and known.index(ends[0]) <= known.index(ends[1]) - edges:
-        return known.index(ends[0]), known.index(ends[1]) - edges
-    advice = ""
-    if edges:
-        allowed = "two different edges of its bins, the lower first"
-        advice = (
-            f"The bins are {number_text((kind.high - kind.low) / kind.count)} wide. "
-            if isinstance(kind, Bins)
-            else ""
-        )
-    elif isinstance(known, range):
-        allowed = f"two whole numbers with {known[0]} <= low <= high <= {known[-1]}"
-    else:
-        allowed = f"two of its cells ({kind.regular_labels[0]} to {kind.regular_labels[-1]}), the lower first"
-    positions = {bisect(known, end) for end in ends if end not in known} if numbers else ()
-    near: list[Any] = sorted(
-        {number for at in positions for number in known[max(0, at - 1) : at + 1]}
-    )
-    if near:
-        advice += (
-            f"The nearest {'edges' if edges else 'values'} are {', '.join(map(number_text, near))}."
-        )
+    if isinstance(kind, (Bins, Edges)):
+        return _cells_between_edges(what, kind, pair)
+    first, last = (_end_of_range(what, kind, end) for end in pair)
+    if first is not None and last is not None and first <= last:
+        return first, last
+    labels, advice = kind.regular_labels, ""
+    allowed = f"two of its cells ({labels[0]} to {labels[-1]}), the lower first"
+    if isinstance(kind, (Integers, Categories, Coded)):
+        low = kind.low if isinstance(kind, Integers) else 0
+        allowed = f"two whole numbers with {low} <= low <= high <= {low + _last_cell(kind)}"
+    elif isinstance(kind, Decimals):
+        advice = _nearest("values", kind.values, [exact(f"a bound of {what}", end) for end in pair])
     raise refuse(what, list(pair), allowed, advice)
+
+
+def _end_of_range(what: str, kind: Kind, end: Any) -> int | None:
+    """Return the cell at one end of a range, None if there is none; categories are named by their positions."""
+    if isinstance(end, bool):
+        return None
+    if isinstance(kind, (Categories, Coded)):
+        is_position = isinstance(end, (int, np.integer)) and 0 <= end <= _last_cell(kind)
+        return int(end) if is_position else None
+    if isinstance(kind, Decimals):
+        return kind.cell_of_number(exact(f"a bound of {what}", end))
+    cell = kind.names.find(end)
+    return cell if cell is not None and cell < kind.regular else None
+
+
+def _last_cell(kind: Kind) -> int:
+    """Return the last cell that a range may reach: ``other`` too, except for whole numbers."""
+    return (kind.regular if isinstance(kind, Integers) else kind.size) - 1
+
+
+def _cells_between_edges(what: str, kind: Bins | Edges, pair: Sequence[Any]) -> tuple[int, int]:
+    """Return the first and the last bin between two edges."""
+    edges = kind.edges
+    low, high = (exact(f"a bound of {what}", end) for end in pair)
+    if low in edges and high in edges and low < high:
+        return edges.index(low), edges.index(high) - 1
+    advice = ""
+    if isinstance(kind, Bins):
+        advice = f"The bins are {number_text((kind.high - kind.low) / kind.count)} wide. "
+    advice += _nearest("edges", edges, [low, high])
+    allowed = "two different edges of its bins, the lower first"
+    raise refuse(what, list(pair), allowed, advice)
+
+
+def _nearest(what: str, numbers: Sequence[Fraction], ends: Sequence[Fraction]) -> str:
+    """Return a sentence that lists the numbers on either side of each end that is none of them."""
+    near: set[Fraction] = set()
+    for end in ends:
+        if end not in numbers:
+            position = bisect(numbers, end)
+            near.update(numbers[max(0, position - 1) : position + 1])
+    if not near:
+        return ""
+    return f"The nearest {what} are {', '.join(map(number_text, sorted(near)))}."
 
 
 @cache
@@ -358,7 +388,7 @@ def ranges(pairs: Iterable[Sequence[Any]]) -> QuerySet:
     >>> ln.ranges([(17, 24), (25, 64)]).arguments
     ((17, 24), (25, 64))
     """
-    return QuerySet("ranges", tuple(tuple(pair) for pair in pairs))
+    return QuerySet("ranges", tuple(tuple(map(_end, pair)) for pair in pairs))
 
 
 def predicates(groups: Iterable[Iterable[Label]]) -> QuerySet:
@@ -370,7 +400,21 @@ def predicates(groups: Iterable[Iterable[Label]]) -> QuerySet:
     >>> ln.predicates([["F"], ["F", "M"]]).arguments
     (('F',), ('F', 'M'))
     """
-    return QuerySet("predicates", tuple(tuple(group) for group in groups))
+    return QuerySet("predicates", tuple(tuple(map(_written, group)) for group in groups))
+
+
+def _end(value: Any) -> Any:
+    """Return an end of a range as JSON has it; a Boolean is none, and is refused later."""
+    return value if isinstance(value, bool) else _written(value)
+
+
+def _written(value: Any) -> Any:
+    """Return a value as JSON has it: Booleans and dates as the text of their cell."""
+    if isinstance(value, bool):
+        return label_text(value)
+    if isinstance(value, (dt.date, Decimal, Fraction)):
+        return label_text(value)
+    return int(value) if isinstance(value, np.integer) else value
 
 
 def matrix(rows: Iterable[Iterable[int]]) -> QuerySet:
@@ -466,15 +510,18 @@ def cells_of(kind: Kind, wanted: object) -> list[Label]:
     labels: list[Label] = []
     for name, groups in wanted.items():
         level = kind.level(name)
-        known = [str(label) for label in level.labels]
+        numbers = {str(label): number for number, label in enumerate(level.labels)}
         for group in groups if isinstance(groups, (list, tuple)) else [groups]:
-            if str(group) not in known:
-                listed = ", ".join(known[:_MOST_NAMED]) + ", ..." * (len(known) > _MOST_NAMED)
+            number = numbers.get(label_text(group) or "")
+            if number is None:
+                listed = ", ".join([*numbers][:_MOST_NAMED]) + ", ..." * (
+                    len(numbers) > _MOST_NAMED
+                )
                 raise refuse(f"a group of the level {name!r}", group, f"one of {listed}")
             labels += [
                 label
-                for label, index in zip(kind.labels, level.cells, strict=True)
-                if known[index] == str(group)
+                for label, group_of_cell in zip(kind.labels, level.cells, strict=True)
+                if group_of_cell == number
             ]
     return labels
 
