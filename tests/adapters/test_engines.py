@@ -96,7 +96,7 @@ KINDS += [*TIMES, ln.Dates("2024-01-01", "2024-12-31", "hour")]
 MEASURES = [
     ln.Measure("x", 0, 10),
     ln.Measure("x", -5, 20, unit="0.01"),
-    ln.Measure("n", -7, 2**30),
+    ln.Measure("n", -7, 2**30 - 1),
     ln.Measure("n", 1, 2, unit="0.5"),
     ln.Measure("b", 0, 1),
     ln.Measure("n", -7, 20, reading=ln.Reading(nulls=["16", "-1"])),
@@ -601,12 +601,11 @@ def test_decimals_of_any_length_are_numbers(postgres):
         assert counts(postgres, domain, tables) == (counts(exact, domain, tables)[0], True)
 
 
-@pytest.mark.parametrize(("most", "here"), [(2**31 - 1, True), (2**31, False)])
-def test_a_sum_that_could_leave_64_bits_is_of_rows_that_are_read(postgres, most, here):
-    domain = ln.Domain({"t": KINDS[8]}, measures={"m": ln.Measure("n", 0, most)})
+def test_engine_sums_amounts_up_to_the_largest_bound(postgres):
+    domain = ln.Domain({"t": KINDS[8]}, measures={"m": ln.Measure("n", 0, 2**30 - 1)})
     assert counts(postgres, domain, {"m": [("t",)]}) == (
         counts(ARROW, domain, {"m": [("t",)]})[0],
-        here,
+        True,
     )
 
 

@@ -123,7 +123,10 @@ SPECS = [
         "a clip bound beyond exact sums",
         "clip = [0, 1000]",
         SUMS,
-        ["too large for exact arithmetic", "below 2^62", "smaller clip bounds"],
+        [
+            "[measures.pay]: high must be between -1073741823 and 1073741823 units of 1",
+            "larger unit, such as 10000000.",
+        ],
     ),
     (
         "an unknown strategy",

@@ -688,7 +688,6 @@ def test_a_plan_from_a_file_is_checked_before_it_is_paid(asked: ln.Workload) -> 
             sums.setting_of(replace(plan, **changed))
 
 
-LARGE = wages(0, 2 * 10**7, "0.01", pay=ln.Bins(0, 2 * 10**7, 1000))
 FINE, FINER = (
     wages(0, 1999, sex=["F", "M"], pay=ln.Integers(0, 1999)),
     wages(0, 4999, pay=ln.Integers(0, 4999)),
@@ -713,10 +712,6 @@ FINE, FINER = (
         (
             ln.queries(wages(-3, 3, pay=ln.Integers(-3, 3)), sum="wages"),
             "wages must not be negative; its lower bound is -3 units",
-        ),
-        (
-            ln.queries(LARGE, pay="prefix", sum="wages"),
-            "The public bounds are too large for exact arithmetic: up to 2000000000 units",
         ),
         (
             ln.queries(FINE, sex="identity", pay="prefix", sum="wages"),
@@ -791,7 +786,7 @@ def test_bounds_too_large_for_the_counts_beside_them_are_refused_before_payment(
         outcome = once(UnpaidSeries(terms_of(plan), table, SeededEntropy(1)))
         assert np.isfinite(outcome.estimator().estimate(plan.workload.products[0]).values).all()
     assert 0 < len(refused) < len(tried)
-    assert all("Choose a larger unit" in message for message in refused)
+    assert all("larger unit" in message for message in refused)
 
 
 @pytest.mark.parametrize("asked", WAYS)

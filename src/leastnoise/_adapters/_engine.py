@@ -110,11 +110,9 @@ class Engine:
                     rows, ["u0", *_cell(wish, measure.attributes)], ["turn"], f"w{number}"
                 )
         # A sum beyond 64 bits would make the engine fail, and so tell of a row: 2^32 rows of
-        # amounts below 2^31 stay within.
-        wide = any(measure.largest >= 2**31 for measure in wish.sums.values())
+        # amounts below 2^30, as `Measure` has checked, stay within.
         if (
             rows is None
-            or wide
             or sum(math.prod(wish.rules[name].size for name in cover) for cover in covers)
             > MOST_CELLS
         ):

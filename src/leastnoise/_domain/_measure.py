@@ -15,11 +15,13 @@ from leastnoise._check import (
     short,
     whole,
 )
-from leastnoise._domain._cells import MOST, READ_AS_IT_IS
+from leastnoise._domain._cells import READ_AS_IT_IS
 from leastnoise._domain._reading import Reading, attribute_name
 
 # Numerator and denominator of a unit stay within the doubles.
 LEAST_UNIT = Fraction(1, 10**100)
+MOST_UNITS = 2**30 - 1
+"""The largest bound of a measure in units: sums of 2^32 such rows stay below 2^62."""
 _MOST_NAMES = 8  # blocks of contrasts are split along each of them
 
 
@@ -83,7 +85,7 @@ class Measure:
 
     Raises:
         InputError: a bound that is not finite or not a multiple of the unit, ``low`` not below
-            ``high``, or a bound of more than 2^53 - 1 units.
+            ``high``, or a bound beyond 2^30 - 1 units, which sums of 2^32 rows allow.
 
     Guarantees: every value contributes a whole number of units between ``low_units`` and
         ``high_units``, whatever it is: it is
@@ -132,21 +134,14 @@ class Measure:
                 )
             )
         for name, value in (("low", first), ("high", last)):
-            shown = number_text(value)
             if (value / step).denominator != 1:
                 raise refuse(
                     name,
-                    shown,
+                    number_text(value),
                     message("a whole multiple of the unit {unit}", unit=step),
                     "Choose another bound or unit.",
                 )
-            if not abs(value / step) <= MOST:
-                raise refuse(
-                    name,
-                    shown,
-                    f"at most 2^53 - 1 units of {number_text(step)}, for exact sums",
-                    "Choose a larger unit.",
-                )
+            _check_units(name, value, step)
         units = {
             "low_units": int(first / step),
             "high_units": int(last / step),
@@ -166,6 +161,22 @@ class Measure:
         unit = [] if self.unit == 1 else [f"unit={short(self.unit)}"]
         unit += [] if self.reading == READ_AS_IT_IS else [f"reading={self.reading!r}"]
         return f"{type(self).__name__}({', '.join([repr(self.column), short(self.low), short(self.high), *unit])})"
+
+
+def _check_units(name: str, value: Fraction, unit: Fraction) -> None:
+    """Refuse a bound whose sums over 2^32 rows would not be exact, and name a unit that is large enough."""
+    if abs(value / unit) <= MOST_UNITS:
+        return
+    larger = unit
+    while abs(value / larger) > MOST_UNITS:
+        larger *= 10
+    raise refuse(
+        name,
+        number_text(value),
+        f"between -{MOST_UNITS} and {MOST_UNITS} units of {number_text(unit)}, so that sums of "
+        "2^32 rows are exact",
+        f"Choose smaller bounds or a larger unit, such as {number_text(larger)}.",
+    )
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -223,8 +234,8 @@ class Weighted(Measure):
         weight: a `Measure` whose values are not negative.
 
     Raises:
-        InputError: parts of other kinds, a weight that may be negative, or a largest product of
-            more than 2^53 - 1 units.
+        InputError: parts of other kinds, a weight that may be negative, or a product of bounds
+            beyond 2^30 - 1 units.
 
     Guarantees: a row is worth the product, in whole units, of what it is worth for both; it is 0
         where either has no value.
@@ -246,7 +257,10 @@ class Weighted(Measure):
                 "Declare it with bounds from 0.",
             )
         low, high = min(of.low, Fraction(0)) * weight.high, max(of.high, Fraction(0)) * weight.high
-        super().__init__(f"{of.column} x {weight.column}", low, high, of.unit * weight.unit)
+        unit = of.unit * weight.unit
+        for name, value in (("low", low), ("high", high)):
+            _check_units(f"{name} of {of.column} times {weight.column}", value, unit)
+        super().__init__(f"{of.column} x {weight.column}", low, high, unit)
         object.__setattr__(self, "of", of)
         object.__setattr__(self, "weight", weight)
 

@@ -16,7 +16,7 @@ import numpy as np
 from leastnoise._accounting import Noise, Privacy, parameters
 from leastnoise._accuracy import bound_seconds, lower_bound, promised
 from leastnoise._check import InputError, message, one_of, readable, refuse
-from leastnoise._families import partition
+from leastnoise._families import NotApplicable, partition
 from leastnoise._fitting import NOISES, fit
 from leastnoise._frames import Columns, Framed
 from leastnoise._measurements import MOST_ROWS
@@ -112,6 +112,7 @@ class Candidate:
     )
     needless: bool = False  # whether a lower bound proves that it can gain next to nothing
     ended: bool = False  # whether the clock ended its search
+    unsuited: bool = False  # whether it is made for other workloads or other noise
 
     @property
     def left_out(self) -> bool:
@@ -206,7 +207,7 @@ def candidates(
             and best <= (1 + _NO_GAIN) * proved[task.noise]
             and (planner.name, task.noise) not in contained
         )
-        reason = ""
+        reason, unsuited = "", False
         if (planner.name, task.noise) in contained:
             reason = f"its tables are among those that {contained[planner.name, task.noise]} chooses from; ask for it by name"
         elif slow and best < math.inf:  # quick planners are always tried
@@ -216,7 +217,9 @@ def candidates(
             if tell is not None:
                 tell(planner.name)
             with running(clock):
-                plan, reason = _best(planner, task, iterate=strategy != "auto")
+                plan, error = _best(planner, task, iterate=strategy != "auto")
+            reason = "" if error is None else str(error)
+            unsuited = isinstance(error, NotApplicable)
             needless = needless and plan is not None
         wanted = (
             planner.most_seconds(workload, task.norm)
@@ -241,6 +244,7 @@ def candidates(
             more,
             needless,
             ended,
+            unsuited,
         )
 
 
@@ -274,38 +278,36 @@ def _clock(
     return Clock(end - planner.step(task.workload), now)
 
 
-def _best(planner: Planner, task: Task, *, iterate: bool) -> tuple[Plan | None, str]:
+def _best(planner: Planner, task: Task, *, iterate: bool) -> tuple[Plan | None, InputError | None]:
     """Return the better plan of counts and sums measured together (mostly the better one) and apart, or None and the reason."""
-    both = (
-        _planned(partial(together, planner), task, iterate=iterate)[0]
-        if task.workload.counted_sums
-        else None
-    )
-    apart, reason = (
-        (None, "") if both and over() else _planned(planner.strategy, task, iterate=iterate)
-    )
+    both, apart, error = None, None, None
+    if task.workload.counted_sums:
+        both, _ = _planned(partial(together, planner), task, iterate=iterate)
+    if both is None or not over():
+        apart, error = _planned(planner.strategy, task, iterate=iterate)
     plans = [plan for plan in (apart, both) if plan is not None]
-    return min(
-        plans, key=lambda plan: plan.expected_error().total_squared_error, default=None
-    ), "" if plans else reason
+    if not plans:
+        return None, error
+    return min(plans, key=lambda plan: plan.expected_error().total_squared_error), None
 
 
 def _planned(
     propose: Callable[[Task], Strategy], task: Task, *, iterate: bool
-) -> tuple[Plan | None, str]:
+) -> tuple[Plan | None, InputError | None]:
     """Return the plan of a proposal, or None and the reason."""
     try:
         # Extreme weights or budgets may overflow in a search; the proposal is checked exactly.
         with np.errstate(all="ignore"):
             proposal = propose(task)
         fitted = fit(task.workload.domain, task.privacy, task.noise, shared(task, proposal.blocks))
-        return promised(
+        plan = promised(
             task.workload, fitted, proposal.name, details=proposal.details, iterate=iterate
-        ), ""
+        )
     except InputError as error:
-        return None, str(error)
+        return None, error
     except MemoryError as error:
-        return None, too_large(error)
+        return None, InputError(too_large(error))
+    return plan, None
 
 
 def _within(
@@ -373,9 +375,9 @@ def searched_again(
     planner = search.own or PLANNERS[plan.strategy]
     noise = plan.measured().noise
     given = max(seconds / _ways(workload), planner.least_seconds(workload, noise.norm))
-    best, reason = _best(planner, Task(workload, plan.privacy, noise, given), iterate=True)
+    best, error = _best(planner, Task(workload, plan.privacy, noise, given), iterate=True)
     if best is None:
-        raise InputError(reason)
+        raise error if error is not None else InputError("No strategy can be used.")
     return best
 
 
@@ -429,14 +431,25 @@ def sharpened(tried: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _reasons(tried: Sequence[Candidate]) -> str:
-    """List why nothing can be used; reasons that differ in numbers alone are listed once."""
-    known: dict[str, tuple[dict[str, None], str]] = {}
-    for entry in tried:
-        names, _ = known.setdefault(
-            re.sub(r"[\d./e+-]+", "#", entry.reason), ({}, entry.reason.rstrip("."))
-        )
+    """Return sentences on why nothing can be used, those first that this workload or budget can change.
+
+    Reasons that differ only in numbers are listed once, with the names of their strategies. Of
+    strategies that are made for other workloads only the names are listed, if another reason is
+    left.
+    """
+    decisive = [entry for entry in tried if not entry.unsuited] or [*tried]
+    named: dict[str, tuple[str, dict[str, None]]] = {}
+    for entry in decisive:
+        without_numbers = re.sub(r"[\d./e+-]+", "#", entry.reason)
+        _, names = named.setdefault(without_numbers, (entry.reason.rstrip("."), {}))
         names[entry.strategy] = None
-    return "; ".join(f"{', '.join(names)}: {reason}" for names, reason in known.values())
+    sentences = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in named.values())
+    others = dict.fromkeys(entry.strategy for entry in tried if entry not in decisive)
+    for entry in decisive:
+        others.pop(entry.strategy, None)
+    if not others:
+        return f"{sentences}."
+    return f"{sentences}. Made for other workloads or other noise: {', '.join(others)}."
 
 
 @contextmanager
@@ -479,14 +492,6 @@ def choose(
             "No unit has more rows than can be read.",
         )
     search = search or Search()
-    for measure in filter(None, workload.measures):
-        most = MOST_ROWS * workload.domain.measures[measure].largest
-        if not most < 2**62:
-            raise InputError(
-                f"The public bounds are too large for exact arithmetic: the sum of {measure} may "
-                f"reach {most} units, allowed is below "
-                "2^62. Choose a larger unit or smaller clip bounds for the measure."
-            )
     with _uncollected() if len(workload.products) > _MANY_TABLES else nullcontext():
         wanted = search.own or search.strategy
         listed = [
@@ -505,7 +510,7 @@ def choose(
     if best.plan is None and search.own is not None:
         raise InputError(best.reason)
     if best.plan is None:
-        raise InputError(f"No strategy can be used for this workload. {_reasons(tried)}.")
+        raise InputError(f"No strategy can be used for this workload. {_reasons(tried)}")
     ended = [*dict.fromkeys(entry.strategy for entry in tried if entry.ended)]
     return replace(
         best.plan, details={**best.plan.details, **({ENDED_EARLY: ended} if ended else {})}

@@ -42,7 +42,7 @@ from leastnoise._estimate import (
 from leastnoise._fitting import fit
 from leastnoise._kernel import Series
 from leastnoise._linop import Identity, Ranges
-from leastnoise._measurements import MOST_ROWS, Block, Factor, Limits, Measurements, Observation
+from leastnoise._measurements import Block, Factor, Limits, Measurements, Observation
 from leastnoise._mechanisms._choose import Search, noises
 from leastnoise._mechanisms._protocol import (
     Looked,
@@ -224,12 +224,6 @@ def setting(workload: Workload, privacy: Privacy) -> Setting:
         )
     measure = workload.measures[0]
     attribute, edges = _cells_of(workload, measure)
-    if not MOST_ROWS * int(edges[-1]) < 2**62:
-        raise InputError(
-            f"The public bounds are too large for exact arithmetic: up to {int(edges[-1])} units "
-            f"of {measure}; allowed is less than "
-            f"{2**62 // MOST_ROWS}. Choose a larger unit or a smaller upper bound."
-        )
     noise = noises(privacy)[0]
     details = {
         "measure": measure,

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from leastnoise._accuracy import (
     interval_multiplier,
     structure,
 )
-from leastnoise._check import InputError, html_facts, refuse
+from leastnoise._check import InputError, html_facts, number_text, refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._estimate import (
     Estimate,
@@ -585,6 +586,7 @@ def check_options(plan: Plan, options: Options) -> None:
                 "decides on the way what is measured, so that "
                 "no interval is known. Leave it out, or choose strategy = 'auto'."
             )
+    _check_whole_rounding(tables, options)
     public = public_of(plan)
     counts = [table for table in tables if table.measure is None]
     if options.integer and any(
@@ -615,6 +617,26 @@ def check_options(plan: Plan, options: Options) -> None:
                 f"The covariances of {key!r} are not known under the strategy {plan.strategy!r}, "
                 "whose estimates need a linear solver. "
                 "Choose another strategy."
+            )
+
+
+def _check_whole_rounding(tables: Sequence[Product], options: Options) -> None:
+    """Refuse whole answers that rounding would make of something else: no rows, or no multiples of a measure's unit."""
+    if not options.integer or options.round is None:
+        return
+    step = Fraction(options.round)
+    for table in tables:
+        unit = Fraction(1)
+        if table.measure is not None:
+            unit = table.domain.measure(table.measure).unit
+        stays_whole = (step / unit).denominator == 1 or (unit / step).denominator == 1
+        if not stays_whole:
+            raise refuse(
+                "round",
+                number_text(step),
+                f"a whole multiple of {number_text(unit)} beside integer = true, as {table.name} "
+                "is counted in these",
+                "Round to whole multiples, or leave out integer.",
             )
 
 
