@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leastnoise._check import InputError, InternalError
-from leastnoise._domain import Coded, Domain, Measure
+from leastnoise._domain import Coded, Domain, Measure, UnitCount
 from leastnoise._kernel import _count
 from leastnoise._kernel._count import _windows, count
 from leastnoise._table import Table, _share, groups
@@ -96,15 +96,32 @@ def test_limits_that_do_not_fit_are_refused_before_a_row_is_looked_up(name, limi
 
 
 def test_sums_are_exact_where_float64_is_not():
-    most = 2**53 - 1
+    most, rows = 2**30 - 1, 2**23 + 2**13 + 1
     table = Table(
         Domain(a=Coded(2), measures={"m": Measure("m", -most, most)}),
-        {"a": [0, 0, 0, 1, 1]},
-        {"m": [most, most, 1, -most, -2]},
+        {"a": np.zeros(rows, dtype=np.uint8)},
+        {"m": np.full(rows, most)},
     )
-    (_, counts), (_, total) = count(table, [("a",), ()], "m")
-    assert counts.tolist() == [2 * most + 1, -most - 2]
-    assert total.tolist() == [most - 1]
+    ((_, sums),) = count(table, [("a",)], "m")
+    assert float(most * rows) != most * rows > 2**53
+    assert sums.tolist() == [most * rows, 0]
+
+
+def test_rows_that_stand_for_a_unit_count_for_it_alone():
+    measures = {"m": Measure("m", -9, 9), "units": UnitCount(["a"])}
+    table = Table(
+        Domain(a=Coded(2), measures=measures),
+        {"a": [0, 0, 1]},
+        {"m": [5, 7, 0], "units": [1, 0, 1]},
+        unit_column="id",
+        max_rows=2,
+        counting=[1, 1, 0],
+    )
+    for measure, expected in ((None, [2, 0]), ("m", [12, 0]), ("units", [1, 1])):
+        assert [sums.tolist() for _, sums in count(table, [("a",), ()], measure)] == [
+            expected,
+            [sum(expected)],
+        ]
 
 
 def test_windows_and_groups_do_not_change_the_numbers(monkeypatch):

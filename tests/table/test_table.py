@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InternalError
-from leastnoise._domain import Coded, Domain, Integers, Measure, Unknown
+from leastnoise._domain import Coded, Domain, Integers, Measure, UnitCount, Unknown
 from leastnoise._table import Columns, Table, columns_of
 from table.reach import reachable
 
@@ -128,3 +128,27 @@ def test_faulty_columns(codes, values, message):
         Table(Domain(a=Coded(3), measures={"m": Measure("m", 0, 5)}), codes, values)
     assert message in str(error.value)
     assert str(MARK) not in str(error.value)
+
+
+COUNTED = Domain(a=Coded(2), measures={"m": Measure("m", 0, 9), "units": UnitCount(["a"])})
+
+
+@pytest.mark.parametrize(
+    ("counting", "amounts", "message"),
+    [
+        ([1, 2], [0, 0], "counting must be 1 or 0"),
+        ([1, -1], [0, 0], "counting must be 1 or 0"),
+        ([1], [0, 0], "counting must be 1 or 0"),
+        ([1.0, 0.0], [0, 0], "must be a flat array of integers"),
+        ([1, 0], [0, 3], "a row that only stands for its unit must add 0 to 'm'"),
+    ],
+)
+def test_table_rejects_rows_that_count_in_part(counting, amounts, message):
+    with pytest.raises(InternalError, match=message):
+        Table(
+            COUNTED,
+            {"a": [0, 1]},
+            {"m": amounts, "units": [0, 1]},
+            unit_column="id",
+            counting=counting,
+        )

@@ -101,14 +101,12 @@ class Engine:
             [tuple(sorted(order.index(name) for name in names)) for names in sets], sizes, _ROWS
         )
         covers = [tuple(order[position] for position in group.attributes) for group in proposed]
-        rows = self._bounded_rows(wish, entropy_bytes)
+        counts_units = any(isinstance(measure, UnitCount) for measure in wish.sums.values())
+        rows = self._bounded_rows(wish, entropy_bytes, flagged=counts_units)
         if rows is not None and wish.rules:
             rows = exp.select("*").from_(self._once(rows).subquery("encoded")).where(*_kept(wish))
-        for number, measure in enumerate(wish.sums.values()):
-            if rows is not None and isinstance(measure, UnitCount):  # E12
-                rows = _numbered(
-                    rows, ["u0", *_cell(wish, measure.attributes)], ["turn"], f"w{number}"
-                )
+        if rows is not None and counts_units:
+            rows = _with_worth(rows, wish)
         # A sum beyond 64 bits would make the engine fail, and so tell of a row: 2^32 rows of
         # amounts below 2^30, as `Measure` has checked, stay within.
         if (
@@ -236,10 +234,14 @@ class Engine:
         every, kept, gone = (int(answer.column(name)[0].as_py()) for name in sums)
         return kept, every - kept, gone
 
-    def _bounded_rows(self, wish: Wish, entropy_bytes: Entropy) -> exp.Select | None:
-        """Return the query of the rows that count for their unit, also if the domain drops them; for unknown categories, those with a key.
+    def _bounded_rows(
+        self, wish: Wish, entropy_bytes: Entropy, *, flagged: bool = False
+    ) -> exp.Select | None:
+        """Return the query of the rows that count for their unit, also if the domain drops them.
 
-        Its columns are the cell ``ci`` of each attribute i and the amount ``vi`` of each measure i.
+        For unknown categories it has those with a key. Its columns are the cell ``ci`` of each
+        attribute i and the amount ``vi`` of each measure i. If ``flagged``, it has all rows of
+        units, and a column ``counts``: 1 for those that count, else 0.
         None where a column has no SQL.
         """
         sources = [rule.reading.column or name for name, rule in wish.rules.items()]
@@ -299,7 +301,7 @@ class Engine:
         return (
             rows
             if wish.unit_column is None
-            else self._bounded(rows, list(columns), wish, entropy_bytes)
+            else self._bounded(rows, list(columns), wish, entropy_bytes, flagged=flagged)
         )
 
     def _once(self, query: exp.Select) -> exp.Select:
@@ -307,24 +309,73 @@ class Engine:
         return query.offset(0) if self.merges else query
 
     def _bounded(
-        self, rows: exp.Select, names: list[str], wish: Wish, entropy_bytes: Entropy
+        self,
+        rows: exp.Select,
+        names: list[str],
+        wish: Wish,
+        entropy_bytes: Entropy,
+        *,
+        flagged: bool,
     ) -> exp.Select:
-        """Keep at most ``max_rows`` rows of each unit, numbered in the order of their codes; a keyed hash chooses among the numbers."""
+        """Keep at most ``max_rows`` rows of each unit.
+
+        Rows are numbered in the order of their codes; a keyed hash chooses among the numbers. If
+        ``flagged``, all rows stay, with ``counts`` 1 for those that would be kept, else 0.
+        """
         key = entropy_bytes(_KEY_BYTES).hex()
         rows = exp.select("*", "COUNT(*) OVER (PARTITION BY u0) AS every").from_(
             rows.subquery("of_units")
         )
-        numbered = _numbered(
-            rows, ["u0"], [name for name in names if name != "u0"] or ["u0"], "place"
-        )
-        turns = [
-            self.hashed(sql(":key || u0 || ':' || CAST(place AS TEXT)", key=f"{key}:")),
-            "place",
-        ]
+        rows = _numbered(rows, ["u0"], [name for name in names if name != "u0"] or ["u0"], "place")
+        hashed = self.hashed(sql(":key || u0 || ':' || CAST(place AS TEXT)", key=f"{key}:"))
+        if flagged:
+            rows = exp.select("*", exp.alias_(hashed, "hashed")).from_(rows.subquery("placed"))
+            rows = self._once(rows)
+        turns: list[str | Expression] = ["hashed" if flagged else hashed, "place"]
+        apart = ["u0"]
         if wish.max_per_cell is not None:
-            alike = ["u0", *_cell(wish, wish.max_per_cell.attributes)]
-            numbered = _numbered(numbered, alike, turns, "within", wish.max_per_cell.rows)
-        return _numbered(numbered, ["u0"], turns, "turn", wish.max_rows)
+            alike, most = ["u0", *_cell(wish, wish.max_per_cell.attributes)], wish.max_per_cell.rows
+            rows = _numbered(rows, alike, turns, "within", None if flagged else most)
+            if flagged:
+                rows = _flagged(rows, "stays", sql("within <= :most", most=most))
+                apart.append("stays")
+        rows = _numbered(rows, apart, turns, "turn", None if flagged else wish.max_rows)
+        if not flagged:
+            return rows
+        counts = sql("turn <= :most", most=wish.max_rows)
+        if wish.max_per_cell is not None:
+            counts = exp.and_(counts, sql("stays = :one", one=1))
+        return _flagged(rows, "counts", counts)
+
+
+def _with_worth(rows: exp.Select, wish: Wish) -> exp.Select:
+    """Add a column ``wi`` for each count of units i: 1 for a row that stands for its unit in a cell, else 0 (E12).
+
+    The rows are flagged ones inside the domain. Of the rows of a unit in a cell the one of the
+    first turn stands for it; of the cells of a unit ``max_rows`` are chosen by the turns of these
+    rows.
+    """
+    turns: list[str | Expression] = ["hashed", "place"]
+    for number, measure in enumerate(wish.sums.values()):
+        if not isinstance(measure, UnitCount):
+            continue
+        most = wish.max_rows if measure.attributes else 1
+        cell = ["u0", *_cell(wish, measure.attributes)]
+        rows = _numbered(rows, cell, turns, f"in_cell{number}")
+        first = sql(f"in_cell{number} = :one", one=1)
+        rows = _flagged(rows, f"first{number}", first)
+        rows = _numbered(rows, ["u0", f"first{number}"], turns, f"cell{number}")
+        stands = exp.and_(
+            sql(f"first{number} = :one", one=1), sql(f"cell{number} <= :most", most=most)
+        )
+        rows = _flagged(rows, f"w{number}", stands)
+    return rows
+
+
+def _flagged(rows: exp.Select, name: str, condition: Expression) -> exp.Select:
+    """Add a column that is 1 where a condition holds, else 0."""
+    flag = sql("CASE WHEN :condition THEN :one ELSE :no END", condition=condition, one=1, no=0)
+    return exp.select("*", exp.alias_(flag, name)).from_(rows.subquery(f"before_{name}"))
 
 
 def _key(engine: Engine, name: str) -> Expression | None:
@@ -385,13 +436,13 @@ def _numbered(
 
 def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: Wish) -> exp.Select:
     """Return the query for counts and sums of every cell of some marginals; in a row of one marginal, cells of others are null."""
-    numbers = ["COUNT(*) AS n"]
+    counts_units = any(isinstance(measure, UnitCount) for measure in wish.sums.values())
+    rows_that_count = "CAST(COALESCE(SUM(counts), 0) AS BIGINT)" if counts_units else "COUNT(*)"
+    numbers = [f"{rows_that_count} AS n"]
     for number, measure in enumerate(wish.sums.values()):
-        amount = (
-            f"CASE WHEN w{number} = 1 THEN 1 ELSE 0 END"
-            if isinstance(measure, UnitCount)
-            else f"v{number}"
-        )
+        amount = f"v{number} * counts" if counts_units else f"v{number}"
+        if isinstance(measure, UnitCount):
+            amount = f"w{number}"
         numbers.append(f"CAST(COALESCE(SUM({amount}), 0) AS BIGINT) AS s{number}")
     sets = [_cell(wish, cover) for cover in covers]
     used = sorted({name for names in sets for name in names}, key=lambda name: int(name[1:]))

@@ -94,9 +94,10 @@ def read(
     Guarantees: each row is encoded, or dropped, by a function of that row alone. If each row is a
         unit, adding or removing a row of the source changes at most one row of the table. With
         ``unit_column``, adding or removing all rows of one unit changes at most ``max_rows`` rows
-        of the table, rows that are dropped as outside the domain included, and no more in one cell
-        than ``max_per_cell`` allows: the proof is at `Units.keep`. A row of a CSV file is a line,
-        whatever it holds (see `leastnoise._adapters._files`).
+        of the table that count as rows, rows that are dropped as outside the domain included, and
+        no more in one cell than ``max_per_cell`` allows: the proof is at `Units.keep`. It changes
+        each count of units by 1 in at most ``max_rows`` cells, whatever ``max_per_cell`` is. A row
+        of a CSV file is a line, whatever it holds (see `leastnoise._adapters._files`).
 
     Edge cases: rows whose unit is null are dropped; a source without rows gives an empty table; a
     malformed line of a CSV file is dropped
@@ -191,20 +192,16 @@ def read(
             progress(sum(map(len, inside)), opened.total)
     kept_here = np.concatenate(inside)
     keep = np.ones(len(kept_here), dtype=np.bool_) if units is None else units.keep(most, urandom)
-    rows_kept, whole_columns = (
-        kept_here & keep,
-        (_whole_column(parts, keep[kept_here]) for parts in columns),
-    )
+    counting = keep[kept_here]
+    worth = _worth(units, kept_here, dict(zip(sizes, columns, strict=False)), counts, most)
+    stay = np.logical_or.reduce([counting, *(value == 1 for value in worth.values())])
+    whole_columns = (_whole_column(parts, stay) for parts in columns)
     cells = {name: next(whole_columns) for name in sizes}
     values = {name: next(whole_columns) for name in sums if name not in counts}
-    if units is not None:
-        values |= {
-            name: units.worth(rows_kept, [cells[within] for within in cell])
-            for name, cell in counts.items()
-        }
-    kept, counting = int(np.count_nonzero(rows_kept)), int(np.count_nonzero(keep))
-    cut = 0 if units is None or not wanted.usage else units.cut(keep, MOST_CUT)
-    beside = usage_table((kept, counting - kept, cut), unit_column, most) if wanted.usage else None
+    if counts:  # a row that only stands for its unit adds nothing to sums (T6)
+        values = {name: amounts * counting[stay] for name, amounts in values.items()}
+        values |= {name: value[stay] for name, value in worth.items()}
+    usage = _usage(units, keep, counting) if wanted.usage else None
     return Table(
         domain,
         cells,
@@ -212,9 +209,41 @@ def read(
         unit_column=unit_column,
         max_rows=most,
         max_per_cell=max_per_cell,
-        rows=kept,
-        usage=beside,
+        rows=int(np.count_nonzero(stay)),
+        counting=counting[stay].astype(np.int64) if counts else None,
+        usage=usage and usage_table(usage, unit_column, most),
     )
+
+
+def _usage(units: Units | None, keep: BoolArray, counting: BoolArray) -> tuple[int, int, int]:
+    """Return how many rows that count for their unit are inside the domain, how many are not, and the rows cut (E8)."""
+    inside = int(np.count_nonzero(counting))
+    cut = 0 if units is None else units.cut(keep, MOST_CUT)
+    return inside, int(np.count_nonzero(keep)) - inside, cut
+
+
+def _worth(
+    units: Units | None,
+    inside: BoolArray,
+    columns: Mapping[str, Sequence[Array]],
+    counts: Mapping[str, Sequence[str]],
+    most: int,
+) -> dict[str, IntArray]:
+    """Return for each count of units which rows inside the domain stand for their unit in a cell (E12).
+
+    Args:
+        units: the units of all rows.
+        inside: which rows are inside the domain.
+        columns: the chunks of the cells of these rows, by attribute.
+        counts: of each count of units the attributes whose values together are a cell.
+        most: cells in which a unit counts; without attributes there is one cell.
+    """
+    worth: dict[str, IntArray] = {}
+    if units is not None:
+        for name, attributes in counts.items():
+            cells = [np.concatenate(columns[attribute]) for attribute in attributes]
+            worth[name] = units.worth(inside, cells, most if attributes else 1, urandom)
+    return worth
 
 
 def _whole_column(parts: list[Array], chosen: BoolArray) -> Array:

@@ -1,4 +1,4 @@
-"""At most k rows of each privacy unit, and how many rows of a source are used, not used and cut (E6, E8 of PROOFS-adapters.md)."""
+"""At most k rows of each privacy unit, and how many rows of a source are used, not used and cut (E6, E8, E12 of PROOFS-adapters.md)."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
@@ -107,10 +107,7 @@ class Units:
         """
         units = np.concatenate(self._chunks)
         units = units if among is None else np.where(among, units, -1)
-        keys = np.empty(len(units), dtype=np.uint64)
-        for start in range(0, len(units), _BLOCK):
-            some = keys[start : start + _BLOCK]
-            some[:] = np.frombuffer(entropy_bytes(some.nbytes), dtype="<u8")
+        keys = _random_keys(len(units), entropy_bytes)
         if self._bound is not None:
             units = np.where(
                 _first(keys, self._bound.rows, units, np.concatenate(self._cells)), units, -1
@@ -135,18 +132,43 @@ class Units:
             np.minimum(np.bincount(units[units >= 0], minlength=count) - kept, most * kept).sum()
         )
 
-    def worth(self, rows: BoolArray, cells: Sequence[npt.ArrayLike]) -> IntArray:
-        """Return what rows count for in a count of units: 1 for the first row of a unit in each cell, else 0 (E12).
+    def worth(
+        self,
+        rows: BoolArray,
+        cells: Sequence[npt.ArrayLike],
+        most: int,
+        entropy_bytes: Callable[[int], bytes],
+    ) -> IntArray:
+        """Return what rows count for in a count of units: 1 for one row of a unit in each of its cells, else 0 (E12).
+
+        Rows of a unit in one cell count once towards ``most``. Of the cells of a unit with more
+        cells, as many as ``most`` are chosen by random keys.
 
         Args:
-            rows: a mask over all rows added, each of a unit.
+            rows: a mask over all rows added: those inside the domain.
             cells: of every attribute whose values together are a cell the cells of these rows;
-                none: a unit is worth 1 in all.
+                none: all rows of a unit are in one cell.
+            most: cells in which a unit counts.
+            entropy_bytes: as for `keep`.
+
+        >>> units = Units()
+        >>> units.add(units.number(Column(["a", "a", "a", "b", None])))
+        >>> units.worth(np.ones(5, dtype=bool), [np.array([0, 0, 1, 0, 0])], 2, lambda count: bytes(count)).tolist()
+        [1, 0, 1, 1, 0]
         """
-        units = np.concatenate(self._chunks)[rows]
-        return _first(
-            np.arange(len(units), dtype=np.uint64), 1, units, *map(np.asarray, cells)
-        ).astype(np.int64)
+        every = np.concatenate(self._chunks)
+        units, keys = every[rows], _random_keys(len(every), entropy_bytes)[rows]
+        once = _first(keys, 1, units, *map(np.asarray, cells)) & (units >= 0)
+        return (_first(keys, most, np.where(once, units, -1)) & once).astype(np.int64)
+
+
+def _random_keys(count: int, entropy_bytes: Callable[[int], bytes]) -> npt.NDArray[np.uint64]:
+    """Return as many random numbers of 64 bits."""
+    keys = np.empty(count, dtype=np.uint64)
+    for start in range(0, count, _BLOCK):
+        some = keys[start : start + _BLOCK]
+        some[:] = np.frombuffer(entropy_bytes(some.nbytes), dtype="<u8")
+    return keys
 
 
 def _first(keys: npt.NDArray[np.uint64], most: int, *groups: IntArray) -> BoolArray:

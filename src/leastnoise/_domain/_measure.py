@@ -200,6 +200,8 @@ class ValueCount(Measure):
 class UnitCount(Measure):
     """The number of privacy units, summed like a measure: one row of a unit in each cell of some attributes is worth 1, its others 0.
 
+    A unit counts in at most ``max_rows`` cells, however many rows it has in them.
+
     Args:
         attributes: whose values together are a cell, at most 8 of them; none: one row of a unit is
             worth 1, so that it counts once in all.
@@ -207,7 +209,7 @@ class UnitCount(Measure):
     Raises:
         InputError: an attribute twice, or more than 8.
 
-    Guarantees: which rows are worth 1 follows from the rows of the unit that are kept.
+    Guarantees: which rows are worth 1 follows from the rows of the unit.
 
     >>> UnitCount(["region"]).attributes, UnitCount().largest
     (('region',), 1)

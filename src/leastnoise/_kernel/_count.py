@@ -66,9 +66,10 @@ def count(
         if limits is not None:
             raise InputError(_OTHER_PLAN)
         return _looked_up(table.domain, opened, attribute_sets, measure)
-    values = None if measure is None else opened.values[measure]
+    # (A1): None where every row counts as a row
+    values = opened.values.get(None) if measure is None else opened.values[measure]
     if (
-        limits is not None and values is not None
+        limits is not None and measure is not None and values is not None
     ):  # (A2): of at most the measure's largest amount still, as no limit is below 0
         attribute, most = limits
         cells = 1 if attribute is None else table.domain.cells(attribute)

@@ -170,12 +170,19 @@ def plan_warnings(what: Spec, made: Plan, said: Texts = ENGLISH) -> tuple[str, .
         *(_untargeted(what, said) if least else ()),
         *(
             [said.say("st_w_cells_pure" if pure else "st_w_cells")]
-            if made.privacy.max_per_cell is not None and noise.norm == 1
+            if noise.norm == 1 and _limits_rows_by_cell(made)
             else ()
         ),
         *early_warnings(made, said),
         *crowded_warnings(made, said),
         *error_warnings(made, what.options.level, what.rows, said),
+    )
+
+
+def _limits_rows_by_cell(plan: Plan) -> bool:
+    """Whether max_per_cell takes rows away from some table; it has no say in counts of units."""
+    return plan.privacy.max_per_cell is not None and not all(
+        product.of_units for product in plan.workload
     )
 
 

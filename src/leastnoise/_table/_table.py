@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from leastnoise._check import Immutable, InputError, InternalError
 from leastnoise._check.arrays import Array, IntArray
-from leastnoise._domain import Domain, Keys, PerCell
+from leastnoise._domain import Domain, Keys, Measure, PerCell, UnitCount
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Values = IntArray
@@ -29,12 +29,13 @@ class Columns:
 
     Attributes:
         codes: for each attribute that was read, the cell of every row.
-        values: for each measure that was read, the amount of every row in units.
+        values: for each measure that was read, the amount of every row in units; for None, if it is
+            there, 1 for each row that counts as a row and 0 for one that counts only for its unit.
         rows: their number.
     """
 
     codes: Mapping[str, Codes]
-    values: Mapping[str, Values]
+    values: Mapping[str | None, Values]
     rows: int
 
 
@@ -120,6 +121,8 @@ class Table(Immutable):
         max_per_cell: how many of them in one cell; None if all might.
         rows: the number of rows; needed where no column was read, because only the total is asked
             for.
+        counting: 1 for every row that counts as a row, 0 for one that only stands for its unit in
+            counts of units; None if all rows count.
         usage: the handle on a second table, of how many rows of the source are used and how many
             are not; None if nobody asked.
 
@@ -175,6 +178,7 @@ class Table(Immutable):
         max_rows: int = 1,
         max_per_cell: PerCell | None = None,
         rows: int | None = None,
+        counting: npt.ArrayLike | None = None,
         usage: "Table | None" = None,
     ) -> None:
         amounts = {} if values is None else values
@@ -189,7 +193,9 @@ class Table(Immutable):
             if name in codes
         }
         measures = {name: measure for name, measure in domain.measures.items() if name in amounts}
-        sums = {name: _frozen(_whole("values", name, amounts[name])) for name in measures}  # T2
+        sums: dict[str, Values] = {
+            name: _frozen(_whole("values", name, amounts[name])) for name in measures
+        }  # T2
         lengths = {len(column) for column in (*columns.values(), *sums.values())} | (
             set() if rows is None else {rows}
         )
@@ -207,6 +213,7 @@ class Table(Immutable):
                 raise InternalError(
                     f"the values of {name!r} must lie within the bounds of the measure."
                 )  # T1
+        counts = None if counting is None else _counting(counting, lengths, measures, sums)
         bounds = {
             "unit_column": unit_column,
             "max_rows": max_rows,
@@ -214,7 +221,10 @@ class Table(Immutable):
             "usage": usage,
         }
         self._have(domain=domain, attributes=tuple(columns), measures=tuple(sums), **bounds)
-        keep(self, Columns(codes=columns, values=sums, rows=lengths.pop()))
+        values_of: dict[str | None, Values] = {name: sums[name] for name in measures}
+        if counts is not None:
+            values_of[None] = counts
+        keep(self, Columns(codes=columns, values=values_of, rows=lengths.pop()))
 
     @classmethod
     def counted(
@@ -381,6 +391,23 @@ def _codes(name: str, column: npt.ArrayLike, size: int) -> Codes:
         raise InternalError(f"the codes of {name!r} must be cells of the attribute.")  # T1
     codes: Codes = _frozen(array, code_dtype(size))  # T2
     return codes
+
+
+def _counting(
+    column: npt.ArrayLike,
+    lengths: set[int],
+    measures: Mapping[str, Measure],
+    sums: Mapping[str, Values],
+) -> Values:
+    """Return which rows count as rows, checked: a row that does not is 0 in every sum but counts of units (T6)."""
+    counting: Values = _frozen(_whole("rows", "counting", column))
+    if {len(counting)} != lengths or not ((counting == 0) | (counting == 1)).all():
+        raise InternalError("counting must be 1 or 0 for every row of a table.")
+    for name, measure in measures.items():
+        of_rows = not isinstance(measure, UnitCount)
+        if of_rows and (sums[name][counting == 0] != 0).any():
+            raise InternalError(f"a row that only stands for its unit must add 0 to {name!r}.")
+    return counting
 
 
 def _whole(what: str, name: str, column: npt.ArrayLike) -> Array:
