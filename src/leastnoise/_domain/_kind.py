@@ -4,7 +4,7 @@ import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from copy import copy
-from dataclasses import Field, asdict, dataclass, field, fields
+from dataclasses import Field, asdict, dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any, Self
 
@@ -20,7 +20,7 @@ from leastnoise._check import (
 )
 from leastnoise._domain._cells import MOST, MOST_CELLS, READ_AS_IT_IS
 from leastnoise._domain._labels import CellNames
-from leastnoise._domain._levels import OTHER, Label, Level, check_levels, known_keys
+from leastnoise._domain._levels import OTHER, Label, Level, check_levels, grouped, known_keys
 from leastnoise._domain._measure import Measure
 from leastnoise._domain._reading import Reading
 
@@ -95,6 +95,17 @@ class Kind(ABC):
                 f"example levels.{name} = {{ ... }}."
             )
         return levels[one_of("a level", name, levels)].with_other(self.size)
+
+    def clipped(self) -> Self:
+        """Return the attribute with values outside counted in the nearest cell, where cells are in order."""
+        if self.outside == "clip":
+            return self
+        cells = self.regular + (self.null == OTHER)
+        levels = [
+            grouped(level.name, [level.labels[group] for group in level.cells[:cells]])
+            for level in self.levels
+        ]
+        return replace(self, outside="clip", levels=tuple(levels))
 
     def with_levels(self, levels: object) -> Self:
         """Return the attribute with these levels; the cells, which can be a million, are not checked again."""

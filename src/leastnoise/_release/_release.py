@@ -50,7 +50,15 @@ from leastnoise._release._statistics import (
 from leastnoise._release._tables import MOST_SHOWN, Interval, Table, Tables, in_unit
 from leastnoise._release._texts import ENGLISH, limit_words, texts
 from leastnoise._threads import one_thread
-from leastnoise._workload import Product, QuerySet, Workload, predicates, queries, ranges
+from leastnoise._workload import (
+    Product,
+    QuerySet,
+    Workload,
+    predicates,
+    queries,
+    questions_over,
+    ranges,
+)
 
 MOST_IN_ONE_FRAME = 20_000_000
 _MOST_JOINT, _MOST_LOCAL = 2**16, 2**22  # cells
@@ -270,10 +278,12 @@ class Release:
         >>> table.answer.round(6).tolist(), table.noise_std.round(3).tolist()
         ([2.0], [1.919])
         """
-        if questions.domain != self.plan.domain:
+        over_domain = questions_over(questions, self.plan.domain)
+        if over_domain is None:
             raise InputError(
                 "Questions to a release must be over its own domain, release.plan.domain."
             )
+        questions = over_domain
         if not questions.rows <= MOST_IN_ONE_FRAME:
             raise InputError(
                 f"At most {MOST_IN_ONE_FRAME} answers can be given at once; got {questions.rows}. "

@@ -67,6 +67,7 @@ from leastnoise._workload import (
     queries,
     read_statements,
     together,
+    with_domain,
     with_levels,
 )
 
@@ -434,7 +435,7 @@ def spec_from_table(
         dataset=ledger["dataset"],
         share=ledger["share"],
         options=options,
-        parts=tuple(part.products for part in asked),
+        parts=tuple(with_domain(part, workload.domain).products for part in asked),
         searches=searches,
         impossible=impossible_from_spec(workload.domain, parts.get("impossible", [])),
         series=series,

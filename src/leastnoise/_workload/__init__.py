@@ -44,5 +44,7 @@ from leastnoise._workload._workload import (
     mean_queries,
     quantile_queries,
     queries,
+    questions_over,
     together,
+    with_domain,
 )

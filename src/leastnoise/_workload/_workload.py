@@ -67,6 +67,14 @@ class Workload:
             )
         for statistic in self.statistics:
             self.tables_of(statistic)
+            counts_all = statistic.form.of_measure or (
+                self.domain.kind(statistic.of).outside == "clip"
+            )
+            if not counts_all:
+                raise InputError(
+                    f"The {statistic.name} must count values beyond the bounds of {statistic.of}: "
+                    'its outside must be "clip".'
+                )
 
     def tables_of(self, asked: Statistic) -> tuple[Product, ...]:
         """The tables that a statistic is made of: counts and sums for means, counts up to every cell for the others.
@@ -319,6 +327,72 @@ def _of_counts(count: str, of_unit: Sequence[str], workload: Workload) -> Worklo
     return replace(counting, products=products)
 
 
+def _clipped_domain(domain: Domain, names: Iterable[str]) -> Domain:
+    """Return the domain with values beyond the bounds of these attributes counted in their first and last cells."""
+    clipped = {name: domain.kind(name).clipped() for name in names}
+    if all(clipped[name] is domain.kind(name) for name in clipped):
+        return domain
+    kinds = {name: clipped.get(name, domain.kind(name)) for name in domain.names}
+    return Domain(kinds, measures=domain.measures)
+
+
+_LEAVES_OUT = (
+    "The {statistic} must count values beyond the bounds of {of}, and the table {table} {does}. "
+    'Write outside = "clip" for {of}, whose first and last cell then hold these values in every '
+    "table, or ask for the table in a release of its own."
+)
+
+
+def _with_clipped(workload: Workload, statistics: Iterable[Statistic]) -> Workload:
+    """Return the workload over a domain that clips the numbers of these statistics.
+
+    Raises:
+        InputError: a table of the workload needs an attribute as it was.
+    """
+    of_numbers = [statistic for statistic in statistics if not statistic.form.of_measure]
+    domain = workload.domain
+    for statistic in of_numbers:
+        outside = domain.kind(statistic.of).outside if statistic.of in domain.names else "clip"
+        if outside == "clip":
+            continue
+        for product in workload:
+            if statistic.of in product.attributes:
+                does = "leaves them out" if outside == "drop" else "counts them in other"
+                parts = {"statistic": statistic.name, "of": statistic.of, "does": does}
+                raise InputError(message(_LEAVES_OUT, table=product.name, **parts))
+    names = [statistic.of for statistic in of_numbers if statistic.of in domain.names]
+    return with_domain(workload, _clipped_domain(domain, names))
+
+
+def with_domain(workload: Workload, domain: Domain) -> Workload:
+    """Return the same questions over another domain, in which their attributes have the same cells."""
+    if domain is workload.domain:
+        return workload
+    products = tuple(
+        replace(product, domain=domain).knowing(product.operators) for product in workload
+    )
+    return replace(workload, domain=domain, products=products)
+
+
+def questions_over(questions: Workload, domain: Domain) -> Workload | None:
+    """Return questions over the domain of a release, None if they are about another one.
+
+    A release may clip numbers whose quantiles it has, where the domain of the questions does not.
+    """
+    if questions.domain == domain:
+        return questions
+    clipped = [
+        name
+        for name in questions.domain.names
+        if name in domain.names
+        and domain.kind(name).outside == "clip" != questions.domain.kind(name).outside
+        and domain.cells(name) == questions.domain.cells(name)
+    ]
+    if not clipped or _clipped_domain(questions.domain, clipped) != domain:
+        return None
+    return with_domain(questions, domain)
+
+
 def _with_measures(workload: Workload, counts: Mapping[str, Measure]) -> Workload:
     """Return the workload over its domain with these measures, which are no sums, added at the end."""
     known = workload.domain.measures
@@ -331,13 +405,8 @@ def _with_measures(workload: Workload, counts: Mapping[str, Measure]) -> Workloa
     measures = {name: measure for name, measure in known.items() if name not in counts} | {**counts}
     if [*measures] == [*known]:
         return workload
-    domain = Domain(
-        {name: workload.domain.kind(name) for name in workload.domain.names}, measures=measures
-    )
-    products = tuple(
-        replace(product, domain=domain).knowing(product.operators) for product in workload
-    )
-    return replace(workload, domain=domain, products=products)
+    kinds = {name: workload.domain.kind(name) for name in workload.domain.names}
+    return with_domain(workload, Domain(kinds, measures=measures))
 
 
 def together(asked: Sequence[Workload]) -> Workload:
@@ -348,7 +417,9 @@ def together(asked: Sequence[Workload]) -> Workload:
         for name, kind in part.domain.measures.items()
         if type(kind) is not Measure
     }
-    parts = [_with_measures(part, counts) for part in asked] if counts else asked
+    numbers = [*chain.from_iterable(part.statistics for part in asked)]
+    parts = [_with_clipped(part, numbers) for part in asked]
+    parts = [_with_measures(part, counts) for part in parts] if counts else parts
     known: dict[tuple[object, ...], Product] = {}
     for product in chain.from_iterable(part.products for part in parts):
         if same := known.get(product.question):
@@ -584,6 +655,10 @@ def quantile_queries(
 ) -> Workload:
     """Quantiles of a number by group: the counts up to every cell that they follow from are asked for, and answered too.
 
+    Values beyond the bounds of the number count in its first and last cell: the domain of the
+    workload has ``outside="clip"`` for it. A table of the same number that leaves such values out
+    cannot be asked for together with its quantiles.
+
     Args:
         domain: the domain.
         of: an attribute of Integers, Decimals, Bins or Edges.
@@ -601,9 +676,7 @@ def quantile_queries(
     'age:prefix'
     """
     asked = checked_statistic(domain, "quantiles", of, at, by, size)
-    return replace(
-        queries(domain, {**asked.along, of: prefix()}, weight=weight), statistics=(asked,)
-    )
+    return _of_number(domain, asked, weight)
 
 
 def cdf_queries(
@@ -625,6 +698,15 @@ def cdf_queries(
     'distribution of age'
     """
     asked = checked_statistic(domain, "cdf", of, None, by, size)
-    return replace(
-        queries(domain, {**asked.along, of: prefix()}, weight=weight), statistics=(asked,)
-    )
+    return _of_number(domain, asked, weight)
+
+
+def _of_number(domain: Domain, statistic: Statistic, weight: Exact) -> Workload:
+    """Return the counts up to every cell of a number and a statistic that is computed from them.
+
+    Values beyond the bounds are counted in the first and the last cell, whatever the domain does
+    with them elsewhere: the quantiles of the values between the bounds are other ones.
+    """
+    clipped = _clipped_domain(domain, [statistic.of])
+    tables = queries(clipped, {**statistic.along, statistic.of: prefix()}, weight=weight)
+    return replace(tables, statistics=(statistic,))
