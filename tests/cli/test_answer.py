@@ -46,6 +46,7 @@ categories = ["s0", "s1", "s2", "s3", "s4", "s5"]
 levels.region = { groups = { north = ["s0", "s1"], south = ["s2", "s3", "s4", "s5"] } }
 [domain.age]
 integers = [0, 9]
+outside = "clip"
 [measures.pay]
 clip = [0, 100]
 [[workload]]

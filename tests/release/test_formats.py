@@ -28,7 +28,12 @@ def published(tmp_path_factory):
     """Hostile labels, attributes of like names, a table of the total, months, left out answers, and all kinds of statistics."""
     month = ln.Dates("2024-01-01", "2024-03-31", by="month")
     domain = ln.Domain(
-        {"sex": ["F", "<b>M & \x01"], "Sex": MEAN, "Answer": ln.Integers(0, 4), "month": month},
+        {
+            "sex": ["F", "<b>M & \x01"],
+            "Sex": MEAN,
+            "Answer": ln.Integers(0, 4, outside="clip"),
+            "month": month,
+        },
         measures={"pay": ln.Measure("pay", 0, 10, unit="0.5"), "Pay": ln.Measure("pay", 0, 10)},
     )
     asked = (
@@ -198,7 +203,8 @@ def test_the_groups_of_a_level_are_a_dimension_of_their_own(tmp_path):
         {"place": ln.level("land")},
     )
     domain = ln.Domain(
-        {"place": place, "age": ln.Integers(0, 4)}, measures={"years": ln.Measure("age", 0, 4)}
+        {"place": place, "age": ln.Integers(0, 4, outside="clip")},
+        measures={"years": ln.Measure("age", 0, 4)},
     )
     asked = ln.queries(domain, place="identity") + ln.queries(domain, **land, age="identity")
     asked += ln.mean_queries(domain, "years", by=[land]) + ln.cdf_queries(domain, "age", by=[land])

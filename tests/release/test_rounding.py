@@ -162,7 +162,7 @@ def test_steps_and_bounds_are_written_with_all_their_digits(plan):
 def asked():
     domain = ln.Domain(
         place=ln.Coded(6),
-        age=ln.Integers(0, 19),
+        age=ln.Integers(0, 19, outside="clip"),
         far=ln.Coded(60),
         measures={"pay": ln.Measure("pay", 0, 10)},
     )

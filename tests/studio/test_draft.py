@@ -160,7 +160,7 @@ ASKED = """
 [privacy]
 epsilon = 4
 [domain]
-a = { integers = [0, 9] }
+a = { integers = [0, 9], outside = "clip" }
 b = { size = 2 }
 [measures.pay]
 column = "pay"

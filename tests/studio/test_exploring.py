@@ -21,7 +21,7 @@ from studio.test_guard import nothing
 DOMAIN = ln.Domain(
     sex=["F", "M"],
     zone=["north", "south", "<b>west</b>"],
-    kids=ln.Integers(0, 5),
+    kids=ln.Integers(0, 5, outside="clip"),
     measures={"pay": ln.Measure("pay", 0, 100)},
 )
 ASKED = ln.marginals(DOMAIN, ways=2) + ln.queries(
@@ -196,7 +196,7 @@ def test_charts_write_numbers_and_dates_in_the_language_of_the_release(tmp_path)
 
 def test_a_level_is_picked_like_an_attribute(tmp_path):
     zone = ln.Categories(["a", "b", "c"], levels={"half": {"a": "left", "b": "left", "c": "right"}})
-    domain = ln.Domain(zone=zone, kids=ln.Integers(0, 5))
+    domain = ln.Domain(zone=zone, kids=ln.Integers(0, 5, outside="clip"))
     data = pd.DataFrame({"zone": list("aabc") * 50, "kids": [0, 1, 2, 3] * 50})
     asked = ln.queries(domain, zone="identity", kids="identity") + ln.cdf_queries(
         domain, "kids", by=[{"zone": ln.level("half")}]

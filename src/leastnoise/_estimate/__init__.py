@@ -46,6 +46,7 @@ from leastnoise._estimate._non_negative import (
     non_negative,
     onto_simplex,
     projection_method,
+    public_on,
     whole_numbers,
 )
 from leastnoise._estimate._plane_expansion import Grid

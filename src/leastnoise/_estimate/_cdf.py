@@ -91,6 +91,11 @@ class UpTo:
     keys: tuple[str, ...]
     labels: tuple[tuple[Label, ...], ...]
 
+    @property
+    def clips(self) -> bool:
+        """Whether the first and the last cell also count values beyond the bounds."""
+        return self.product.domain.kind(self.attribute).outside == "clip"
+
     def behind(self) -> Product:
         """Return the question for the counts behind every cell but the last, of at least two cells."""
         pairs = [(start, self.cells[-1][1]) for start, _ in self.cells[1:]]
@@ -190,6 +195,10 @@ class Quantile:
         low: the quantile is at least this.
         high: the quantile is at most this.
         group: labels of its group; empty for all rows.
+        may_be_below: whether it may lie below ``low``: the interval reaches to the first cell, in
+            which values below the lowest bound are counted.
+        may_be_above: whether it may lie above ``high``: the interval reaches to the last cell, in
+            which values above the highest bound are counted.
     """
 
     share: float
@@ -197,6 +206,8 @@ class Quantile:
     low: float
     high: float
     group: tuple[Label, ...] = ()
+    may_be_below: bool = False
+    may_be_above: bool = False
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -225,15 +236,15 @@ class Quantiles(Framed, Sequence[Quantile]):
         return self.quantiles[index]
 
     def columns(self) -> Columns:
-        """One column a key, then share, value, low and high; a row a quantile."""
-        names = ("share", "value", "low", "high")
+        """One column a key, then share, value, low, high, may_be_below and may_be_above; a row a quantile."""
+        names = ("share", "value", "low", "high", "may_be_below", "may_be_above")
         groups = zip(*(quantile.group for quantile in self), strict=True)
         keys = {
             name: label_array(labels)
             for name, labels in zip(key_columns(self.by, names), groups, strict=False)
         }
         numbers = zip(
-            *((quantile.share, quantile.value, quantile.low, quantile.high) for quantile in self),
+            *([getattr(quantile, name) for name in names] for quantile in self),
             strict=True,
         )
         return {
@@ -254,6 +265,8 @@ class Cdf(Framed):
             the sizes of ``by`` before it where there are groups.
         low: lower end of the band, of the same shape.
         high: upper end of the band.
+        clips: whether the first and the last cell also count values beyond the bounds: the share
+            of the last value is then that of all rows, some of which may lie above it.
         count: estimated number of rows, by group.
         level: with this probability a band contains the whole true function; each group's by
             itself.
@@ -273,6 +286,7 @@ class Cdf(Framed):
     by: tuple[str, ...] = ()
     labels: tuple[tuple[Label, ...], ...] = ()
     library: str | None = None
+    clips: bool = False
 
     @property
     def title(self) -> str:
@@ -295,7 +309,9 @@ class Cdf(Framed):
         ]
         ends = np.stack([self.starts, self.values], axis=1)
         return Quantiles(
-            _placed(ends, self.share, self.labels, zip(wanted, cells, strict=True)),
+            _placed(
+                ends, self.share, self.labels, zip(wanted, cells, strict=True), clips=self.clips
+            ),
             self.by,
             self.library,
         )
@@ -306,8 +322,18 @@ def _placed(
     shares: FloatArray,
     labels: Sequence[Sequence[Label]],
     wanted: Iterable[tuple[float, Any]],
+    *,
+    clips: bool,
 ) -> tuple[Quantile, ...]:
-    """Return quantiles group by group, values spread evenly within cells; ``wanted`` gives the first and last cell that each may lie in."""
+    """Return quantiles group by group, with values spread evenly within cells.
+
+    Args:
+        ends: of the cells, shape (n, 2).
+        shares: of the rows up to every cell, the cells last.
+        labels: of the groups along each attribute.
+        wanted: each share with the first and the last cell that its quantile may lie in.
+        clips: whether the first and the last cell also count values beyond the bounds.
+    """
     quantiles, asked = [], list(wanted)
     for at in np.ndindex(shares.shape[:-1]):
         group = tuple(names[index] for names, index in zip(labels, at, strict=True))
@@ -320,7 +346,17 @@ def _placed(
             value = min(
                 max(float(ends[cell, 0] + inside * (ends[cell, 1] - ends[cell, 0])), low), high
             )
-            quantiles.append(Quantile(share=share, value=value, low=low, high=high, group=group))
+            quantiles.append(
+                Quantile(
+                    share=share,
+                    value=value,
+                    low=low,
+                    high=high,
+                    group=group,
+                    may_be_below=bool(clips and first[at] == 0),
+                    may_be_above=bool(clips and last[at] == len(ends) - 1),
+                )
+            )
     return tuple(quantiles)
 
 
@@ -340,7 +376,8 @@ def cdf(
     Args:
         source: an estimate or a release; it costs no budget.
         attribute: an attribute of Integers, Decimals, Bins or Edges. Rows in its cell ``other`` are
-            left out.
+            left out, and so are values beyond its bounds unless its ``outside`` is "clip"; ask for
+            the function with the workload, and they are counted.
         where: labels of further attributes, one or a list each, or groups such as ``{"region":
             "north"}``: only rows with them.
         by: attributes whose cells are groups, or mappings such as ``{"store":
@@ -407,6 +444,7 @@ def cdf(
         by=asked.keys,
         labels=asked.labels,
         library=source.library,
+        clips=asked.clips,
     )
 
 
@@ -517,7 +555,8 @@ def quantiles(
     Args:
         source: an estimate or a release; it costs no budget.
         attribute: an attribute of Integers, Decimals, Bins or Edges. Rows in its cell ``other`` are
-            left out.
+            left out, and so are values beyond its bounds unless its ``outside`` is "clip"; ask for
+            quantiles with the workload, and they are counted.
         shares: such as [0.25, 0.5, 0.75]; each above 0 and at most 1.
         where: labels of further attributes, one or a list each, or groups such as ``{"region":
             "north"}``: only rows with them.
@@ -565,4 +604,5 @@ def quantiles(
         first = np.where(may.any(axis=-1), may.argmax(axis=-1), last_cell)
         last = np.where(before, np.arange(1, last_cell + 1), 0).max(axis=-1, initial=0)
         cells.append((share, (first, np.maximum(first, last))))
-    return Quantiles(_placed(asked.ends, shown, asked.labels, cells), asked.keys, source.library)
+    placed = _placed(asked.ends, shown, asked.labels, cells, clips=asked.clips)
+    return Quantiles(placed, asked.keys, source.library)

@@ -5,9 +5,9 @@ no farther from it than the unbiased table is, in Euclidean distance; sums of ce
 guarantee. A marginal keeps its total, because clipping alone would add mass.
 
 Tables with levels are made to agree from the total down, in time linear in the cells. One table has
-the cells of all others. It is built attribute by attribute and level by level: the estimates of the
-groups within each group are moved to the nearest numbers (least squares) that add up to it, none
-below 0 where that is asked for. Whole numbers are differences of rounded cumulative sums, so that
+the cells, or the groups of levels, of which all others are sums. It is built attribute by attribute
+and level by level: the estimates of the groups within each group are moved to the nearest numbers
+(least squares) that add up to it, none below 0 where that is asked for. Whole numbers are differences of rounded cumulative sums, so that
 each number, and the sum of any run of neighbours, changes by less than one. All tables are sums of
 the last one, so they agree.
 
@@ -40,8 +40,14 @@ from leastnoise._accuracy import Joint, Known, equations, structure
 from leastnoise._check import refuse
 from leastnoise._check.arrays import Array, BoolArray, FloatArray, IntArray
 from leastnoise._estimate._least_squares import Answer, Estimator
-from leastnoise._estimate._stated import PublicCounts, whole_with_sums, with_public_sums
+from leastnoise._estimate._stated import (
+    PublicCounts,
+    replace_groups,
+    whole_with_sums,
+    with_public_sums,
+)
 from leastnoise._families import along_each, nested_levels, partition
+from leastnoise._linop import Operator, apply_transpose
 from leastnoise._linop import non_negative as has_no_negative_entry
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._workload import Product, QuerySet, identity, prefix
@@ -57,27 +63,97 @@ _SEED = 20240301
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Agreed:
-    """The cells of the finest table, of which all other tables are sums."""
+    """The groups of the finest table, of which all other tables are sums."""
 
     finest: Product
     cells: Array
 
     def values(self, product: Product) -> Array:
-        """Return the answers to a table on some of the finest table's attributes."""
+        """Return the answers to a table of which every query is a sum of groups of the finest table."""
+        attributes = self.finest.attributes
         without = tuple(
-            axis
-            for axis, name in enumerate(self.finest.attributes)
-            if name not in product.attributes
+            axis for axis, name in enumerate(attributes) if name not in product.attributes
         )
-        return along_each(product.operators, self.cells.sum(axis=without))
+        groups = dict(zip(attributes, groups_of_cells(self.finest), strict=True))
+        values = self.cells.sum(axis=without)
+        for axis, name in enumerate(product.attributes):
+            values = _at_first_cells(values, axis, groups[name])
+        return along_each(product.operators, values)
+
+
+def groups_of_cells(product: Product) -> tuple[IntArray, ...]:
+    """Return the group of every cell along each attribute of a table whose queries divide the cells."""
+    groups = [partition(operator) for operator in product.operators]
+    return tuple(group for group in groups if group is not None)
+
+
+def _at_first_cells(values: Array, axis: int, groups: IntArray) -> Array:
+    """Put the value of every group along an axis at its first cell, and 0 at the others."""
+    if values.shape[axis] == len(groups):
+        return values
+    _, first = np.unique(groups, return_index=True)
+    shape = (*values.shape[:axis], len(groups), *values.shape[axis + 1 :])
+    cells = np.zeros(shape, dtype=values.dtype)
+    np.moveaxis(cells, axis, 0)[first] = np.moveaxis(values, axis, 0)
+    return cells
 
 
 def finest_table(products: Sequence[Product]) -> Product | None:
-    """Return the table of which all tables of one measure are sums; None if there is none, or if none of them has levels."""
-    largest = max(products, key=lambda product: product.rows)
-    within = all({*product.attributes} <= {*largest.attributes} for product in products)
-    leveled = any(product.keys != product.attributes for product in products)
-    return largest if within and leveled and largest.is_marginal and not largest.of_units else None
+    """Return the table of which all tables of one measure are sums; None if there is none, or if none of them has levels.
+
+    It has cells or groups that divide the cells along every attribute, such as those of a level.
+    """
+    if all(product.keys == product.attributes for product in products):
+        return None
+    divides: dict[int, bool] = {}
+    for product in products:
+        for operator in product.operators:
+            if id(operator) not in divides:
+                groups = partition(operator)
+                divides[id(operator)] = (
+                    groups is not None and len(np.unique(groups)) == operator.rows
+                )
+    candidates = [
+        product
+        for product in products
+        if not product.of_units and all(divides[id(operator)] for operator in product.operators)
+    ]
+    finest = max(candidates, key=lambda product: product.rows, default=None)
+    if finest is None:
+        return None
+    groups_along = dict(zip(finest.attributes, groups_of_cells(finest), strict=True))
+    checked: dict[tuple[str, int], bool] = {}
+    for product in products:
+        for name, operator in zip(product.attributes, product.operators, strict=True):
+            if (name, id(operator)) not in checked:
+                checked[name, id(operator)] = name in groups_along and is_sum_of_groups(
+                    operator, groups_along[name]
+                )
+    return finest if all(checked.values()) else None
+
+
+def is_sum_of_groups(operator: Operator, groups: IntArray) -> bool:
+    """Whether every query of an operator counts all cells of a group alike."""
+    if int(groups.max()) + 1 == len(groups):
+        return True
+    # columns that differ have the same product with random numbers with a chance of 2^-30 each
+    numbers = np.random.default_rng(_SEED).integers(1, 2**30, operator.rows)
+    columns = apply_transpose(operator, numbers)
+    _, first = np.unique(groups, return_index=True)
+    return bool(np.array_equal(columns, columns[first][groups]))
+
+
+def public_on(finest: Product, public: Sequence[PublicCounts]) -> tuple[PublicCounts, ...] | None:
+    """Return public counts as sums of the groups of a table; None if a group of one cuts a group of the other."""
+    groups = dict(zip(finest.attributes, groups_of_cells(finest), strict=True))
+    mapped = [replace_groups(table.sums, groups) for table in public]
+    if any(sums is None for sums in mapped):
+        return None
+    return tuple(
+        replace(table, sums=sums)
+        for table, sums in zip(public, mapped, strict=True)
+        if sums is not None
+    )
 
 
 def agree(
@@ -95,7 +171,7 @@ def agree(
     cells = np.rint(cells) if whole else cells
     chosen: dict[str, QuerySet] = {}
     for name in sorted(paths, key=lambda name_of: len(paths[name_of])):
-        before = np.zeros(finest.domain.kind(name).size, dtype=np.int64)
+        before = np.zeros(finest.domain.cells(name), dtype=np.int64)
         axis = sum(other in chosen for other in finest.attributes[: finest.attributes.index(name)])
         cells = np.expand_dims(cells, axis)
         for query_set, groups in paths[name]:
@@ -125,8 +201,13 @@ def agree(
 def _path(
     finest: Product, products: Sequence[Product], name: str
 ) -> Iterator[tuple[QuerySet, IntArray]]:
-    """Yield the levels asked for along an attribute with the group of every cell, coarsest first; only the cells if levels do not nest."""
-    size, asked = finest.domain.kind(name).size, {}
+    """Yield the levels asked for along an attribute with the group of every cell, coarsest first, those of the finest table last.
+
+    Only the latter if levels do not nest.
+    """
+    size, asked = finest.domain.cells(name), {}
+    position = finest.attributes.index(name)
+    last_set, last = finest.query_sets[position], finest.operators[position]
     for product in products:
         asked.update(
             {
@@ -145,9 +226,10 @@ def _path(
     levels = nested_levels(size, asked.values())
     if levels is not None:
         of_level = {levels.level(operator): query_set for query_set, operator in asked.items()}
-        for level in range(len(levels.groups) - 2, 0, -1):
+        finest_level = levels.level(last) or 0
+        for level in range(len(levels.groups) - 2, finest_level, -1):
             yield of_level[level], levels.groups[level]
-    yield identity(), np.arange(size)
+    yield last_set, groups_of_cells(finest)[position]
 
 
 def within(
@@ -214,13 +296,18 @@ def projection_method(product: Product) -> str:
     """Return how a table becomes non-negative: as a marginal, as prefix sums, by clipping, or not at all (none)."""
     if product.measure is not None and product.domain.measures[product.measure].low_units < 0:
         return "none"
-    if product.is_marginal:
+    if product.is_marginal or _divides_by_levels(product):
         return "marginal"
     if [q for q in product.query_sets if q != identity()] == [prefix()]:
         return "prefix"
     return (
         "clip" if all(has_no_negative_entry(operator) for operator in product.operators) else "none"
     )
+
+
+def _divides_by_levels(product: Product) -> bool:
+    """Whether a table has, along every attribute, its cells or the groups of a level."""
+    return all(asked.kind in ("identity", "level") for asked in product.query_sets)
 
 
 def monotone(answers: FloatArray, axis: int) -> FloatArray:
@@ -241,7 +328,8 @@ def non_negative(
     method = projection_method(product)
     if method == "marginal":
         projected = onto_simplex(answers, float(answers.sum()))
-        return with_public_sums(projected, product, public) if public else projected
+        known = public_on(product, public) or ()
+        return with_public_sums(projected, product, known) if known else projected
     if method == "prefix":
         return monotone(answers, product.query_sets.index(prefix()))
     return np.maximum(answers, 0.0) if method == "clip" else None
@@ -251,11 +339,9 @@ def whole_numbers(
     product: Product, answers: FloatArray, public: Sequence[PublicCounts] = ()
 ) -> IntArray:
     """Return the table in whole numbers; a marginal keeps its rounded total, or gets the sums that are public."""
-    return (
-        whole_with_sums(answers, product, public)
-        if product.is_marginal
-        else np.rint(answers).astype(np.int64)
-    )
+    if product.is_marginal or _divides_by_levels(product):
+        return whole_with_sums(answers, product, public_on(product, public) or ())
+    return np.rint(answers).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -112,6 +112,32 @@ class PublicCounts:
         return int(self.sums.counts.sum())
 
 
+def replace_groups(sums: Sums, groups: Mapping[str, IntArray]) -> Sums | None:
+    """Return sums of cells as sums of groups of cells; None if a group cuts one of the sums and is cut by it.
+
+    Args:
+        sums: known sums of cells.
+        groups: the group of every cell, by attribute.
+    """
+    names = tuple(name for name in sums.names if name in groups)
+    part, maps, counts = sums.on(names), [], sums.on(names).counts
+    for axis, (name, known) in enumerate(zip(part.names, part.groups, strict=True)):
+        _, first = np.unique(groups[name], return_index=True)
+        of_group = known[first]
+        if np.array_equal(of_group[groups[name]], known):
+            maps.append(of_group)
+            continue
+        _, first_known = np.unique(known, return_index=True)
+        coarser = groups[name][first_known]
+        if not np.array_equal(coarser[known], groups[name]):
+            return None
+        summed = np.zeros((len(first), *np.delete(counts.shape, axis)))
+        np.add.at(summed, coarser, np.moveaxis(counts, axis, 0))
+        counts = np.moveaxis(summed, 0, axis)
+        maps.append(np.arange(len(first)))
+    return Sums(names, tuple(maps), counts)
+
+
 def public_counts(product: Product, counts: Any) -> PublicCounts:
     """Check the public counts of a table, which must divide its attributes and be whole numbers of at least 0."""
     groups = []

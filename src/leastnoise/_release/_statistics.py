@@ -155,7 +155,12 @@ def _of_answers(
     return [np.where(gone, empty, values).reshape(-1) for values in taken]
 
 
-NUMBERS = ("mean", "quantile", "share", "std_error", "low", "high", "sum", "count", "up_to")
+BEYOND = ("may_be_below", "may_be_above")
+"""Columns of quantiles: 1 where the value may lie below ``low``, or above ``high``, beyond the bounds, else 0."""
+NUMBERS = (
+    *("mean", "quantile", "share", "std_error", "low", "high", "sum", "count", "up_to"),
+    *BEYOND,
+)
 MOST_DOTS = 200
 
 
@@ -199,12 +204,15 @@ class StatisticTable(Part):
     def written(self, lang: Texts, most: int) -> list[list[str]]:
         """The first rows as texts, with the digits that the noise leaves meaningful: keys, value, interval."""
         form, groups = self.statistic.form, len(self.statistic.by)
+        beyond = [self.further[name].reshape(-1) for name in BEYOND if form.at_shares]
         rows = []
-        for names, numbers in self.rows(most):
+        for row, (names, numbers) in enumerate(self.rows(most)):
             shares = map(lang.local, names[groups:]) if form.at_shares else names[groups:]
-            rows.append(
-                [*names[:groups], *shares, *shown_interval(lang, *numbers, exact=form.at_shares)]
-            )
+            value, interval = shown_interval(lang, *numbers, exact=form.at_shares)
+            for column, words in zip(beyond, ("or_less", "or_more"), strict=False):
+                if column[row]:
+                    interval = lang.say(words, interval=interval)
+            rows.append([*names[:groups], *shares, value, interval])
         return rows
 
     def headings(self, lang: Texts) -> tuple[str, ...]:
@@ -395,10 +403,25 @@ def _estimated(
             tuple(number_text(share) for share in asked.at),
         )
         columns = np.array(
-            [(quantile.value, quantile.low, quantile.high) for quantile in estimated]
+            [
+                (
+                    quantile.value,
+                    quantile.low,
+                    quantile.high,
+                    float(quantile.may_be_below),
+                    float(quantile.may_be_above),
+                )
+                for quantile in estimated
+            ]
         )
-        values, low, high = columns.T.reshape(3, *map(len, labels))
-        return ("share",), {"labels": labels, "values": values, "low": low, "high": high}
+        values, low, high, *beyond = columns.T.reshape(len(columns.T), *map(len, labels))
+        return ("share",), {
+            "labels": labels,
+            "values": values,
+            "low": low,
+            "high": high,
+            "further": dict(zip(BEYOND, beyond, strict=True)),
+        }
     made = cdf(
         source,
         asked.of,

@@ -28,6 +28,7 @@ from leastnoise._estimate import (
     finest_table,
     non_negative,
     projection_method,
+    public_on,
     whole_numbers,
     whole_with_sums,
     with_public_sums,
@@ -473,9 +474,21 @@ class Tables(LazySequence[Table]):
         by_measure: dict[str | None, list[Product]] = {}
         for product in self.products:
             by_measure.setdefault(product.measure, []).append(product)
-        return {
-            measure: (products, finest_table(products)) for measure, products in by_measure.items()
-        }
+        finest = {measure: finest_table(products) for measure, products in by_measure.items()}
+        counts = finest.get(None)
+        if counts is not None and public_on(counts, self.public) is None:
+            finest[None] = None
+        return {measure: (products, finest[measure]) for measure, products in by_measure.items()}
+
+    @property
+    def not_additive(self) -> tuple[str, ...]:
+        """The names of the tables whose non-negative or whole answers need not add up to those of other tables."""
+        return tuple(
+            product.name
+            for products, finest in self._of_measure.values()
+            if finest is None and len(products) > 1
+            for product in products
+        )
 
     def __len__(self) -> int:
         return len(self.products)
@@ -521,6 +534,7 @@ class Tables(LazySequence[Table]):
                 product, values if biased is None else biased, public
             ) if options.integer else None
         above = options.non_negative and projection_method(finest) != "none"
+        public = public_on(finest, public) or ()
         made: list[Array | None] = []
         for wanted, whole in ((above, False), (options.integer, True)):
             key = product.measure, whole

@@ -498,9 +498,24 @@ def notices(release: Release, lang: Texts = ENGLISH) -> list[str]:
     large = [large_words(release, product, lang) for product in release.large]
     return [
         *filter(None, [rounding_words(release.options, lang)]),
+        *not_additive_words(release, lang),
         *notices_of_all(release, lang),
         *large,
     ]
+
+
+def not_additive_words(release: Release, lang: Texts = ENGLISH) -> list[str]:
+    """Say which tables need not add up in the columns of non-negative and whole answers; nothing if all of them do."""
+    chosen = {
+        "answer_non_negative": release.options.non_negative,
+        "answer_integer": release.options.integer,
+    }
+    columns = [name for name, is_chosen in chosen.items() if is_chosen]
+    tables = [*release.tables.not_additive] if columns else []
+    if not tables:
+        return []
+    listed = [*tables[:_MOST_NAMED], *(["..."] if len(tables) > _MOST_NAMED else [])]
+    return [lang.say("biased_disagree", columns=lang.listed(columns), tables=lang.listed(listed))]
 
 
 def post_processing_words(release: Release, lang: Texts = ENGLISH) -> list[str]:
@@ -513,8 +528,7 @@ def post_processing_words(release: Release, lang: Texts = ENGLISH) -> list[str]:
         one_by_one + ["answer_nnls"] * options.nnls + ["answer_local"] * options.local_non_negative
     )
     sentences = [lang.some("biased", len(names), columns=lang.listed(names))]
-    if one_by_one:
-        sentences.append(lang.say("biased_disagree", columns=lang.listed(one_by_one)))
+    sentences += not_additive_words(release, lang)
     if options.nnls:
         sentences.append(lang.say("biased_nnls"))
     if options.local_non_negative:

@@ -57,7 +57,7 @@ MOST_LABELS = 100_000  # of all attributes and their levels
 PROJECTIONS = {
     "agreed": "from the total down, the nearest groups within each group (least squares) that are "
     "at least 0 and add up to it; all tables "
-    "are sums of the one that has the cells of all others, so they agree",
+    "are sums of the one that has the cells or groups of all others, so they agree",
     "marginal": "the nearest cells (least squares) that are at least 0 and keep the estimated "
     "total, if that is positive",
     "prefix": "the nearest answers (least squares) that do not fall along the prefix sums and are "
@@ -88,9 +88,13 @@ _MEANINGS = {
     "the count is not clear of 0; sum and count as in the tables",
     "quantiles": "the least value with at least a share of the rows at or below it; only its cell "
     "is known, so low and high are ends of "
-    "cells; each interval by itself",
+    "cells; each interval by itself. The first and the last cell also count values beyond the "
+    "bounds: may_be_below is 1 where the interval reaches to the first, so that the quantile may "
+    "lie below low, and may_be_above is 1 where it reaches to the last, so that it may lie above "
+    "high",
     "cdf": "share of the rows up to the end of every cell (up_to); low to high is a band that "
-    "holds for all cells of a group at once",
+    "holds for all cells of a group at once. The first and the last cell also count values beyond "
+    "the bounds: the last share is that of all rows, some of which may lie above the last up_to",
     "covariances": "of the noise in two answers of one table, numbered from 1 in row-major order, "
     "each pair once; squared rows or "
     "amounts. The variance of a sum of answers is the sum of their covariances, both orders "

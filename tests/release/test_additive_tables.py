@@ -1,0 +1,207 @@
+"""Non-negative and whole tables add up, or the release names those that need not."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._families import partition
+from leastnoise._linop import dense
+from leastnoise._release import notices, texts
+from leastnoise._spec import parse_spec
+
+PLACES = [f"{land}{kreis}{place}" for land in "12" for kreis in "123" for place in "0123"]
+LEVELS = {"kreis": {each: each[:2] for each in PLACES}, "land": {each: each[:1] for each in PLACES}}
+AGES = {"five": {"width": 5}, "ten": {"width": 10}}
+OPTIONS = ln.Options(non_negative=True, integer=True)
+
+
+def domain():
+    return ln.Domain(
+        place=ln.Categories(PLACES, levels=LEVELS),
+        sex=["m", "f"],
+        age=ln.Integers(0, 19, levels=AGES),
+    )
+
+
+def people(seed=1, rows=600):
+    generator = np.random.default_rng(seed)
+    shares = generator.dirichlet(np.full(len(PLACES), 0.3))
+    return pd.DataFrame(
+        {
+            "place": generator.choice(PLACES, rows, p=shares),
+            "sex": generator.choice(["m", "f"], rows),
+            "age": generator.integers(0, 20, rows),
+        }
+    )
+
+
+def released(asked):
+    plan = ln.plan(asked, ln.ZCDP("1/20"))
+    return ln.release(plan, people(), seed=3, options=OPTIONS)
+
+
+def asked_for(*tables):
+    parts = [ln.queries(domain(), table) for table in tables]
+    return sum(parts[1:], parts[0])
+
+
+KREIS, LAND, FIVE, TEN = (ln.level(name) for name in ("kreis", "land", "five", "ten"))
+TREES = {
+    "level of age": [
+        {"place": "identity", "sex": "identity", "age": FIVE},
+        {"place": "identity"},
+        {"place": KREIS},
+        {"place": LAND, "age": TEN},
+        {},
+    ],
+    "levels only": [{"place": KREIS, "age": FIVE}, {"place": LAND}, {"age": TEN}, {"age": FIVE}],
+    "sums of groups": [
+        {"place": KREIS, "age": FIVE},
+        {"age": ln.ranges([(0, 9), (5, 19)])},
+        {"place": ln.predicates([PLACES[:4], PLACES[8:]])},
+    ],
+    "cells": [{"place": "identity", "age": "identity"}, {"place": LAND, "age": "all_ranges"}],
+}
+
+
+def truth_of(product, cells):
+    """Sum a table of all cells, by place and sex and age, to the answers of a product."""
+    sums = cells
+    for axis, name in enumerate(("place", "sex", "age")):
+        if name not in product.attributes:
+            sums = sums.sum(axis=axis, keepdims=True)
+            continue
+        operator = product.operators[product.attributes.index(name)]
+        sums = np.moveaxis(np.tensordot(dense(operator), sums, axes=(1, axis)), 0, axis)
+    return sums.reshape(product.shape)
+
+
+@pytest.mark.parametrize("tree", TREES)
+@pytest.mark.parametrize("column", ["non_negative", "integer"])
+def test_tables_with_levels_are_sums_of_one(tree, column):
+    release = released(asked_for(*TREES[tree]))
+    tables = [*release.tables]
+    finest = max(
+        (table for table in tables if all(q.kind != "ranges" for q in table.product.query_sets)),
+        key=lambda table: table.product.rows if "all_ranges" not in table.name else 0,
+    )
+    fine = finest.product
+    values = np.asarray(getattr(finest, column), dtype=float).reshape(fine.shape)
+    # spread each group of the finest table on its first cell: others are sums of its groups
+    cells = np.zeros((24, 2, 20))
+    first = []
+    for name in ("place", "sex", "age"):
+        if name in fine.attributes:
+            groups = partition(fine.operators[fine.attributes.index(name)])
+            first.append(np.unique(groups, return_index=True)[1])
+        else:
+            first.append(np.array([0]))
+    cells[np.ix_(*first)] = values.reshape([len(each) for each in first])
+    for table in tables:
+        answers = np.asarray(getattr(table, column), dtype=float).reshape(table.product.shape)
+        np.testing.assert_allclose(answers, truth_of(table.product, cells), atol=1e-6)
+        assert (answers >= -1e-9).all()
+    assert not any("add up" in notice for notice in notices(release))
+
+
+PUBLIC = """
+[privacy]
+rho = "1/20"
+[domain.place]
+categories = [PLACES]
+levels.kreis = { digits = 2 }
+levels.land = { digits = 1 }
+[domain.sex]
+categories = ["m", "f"]
+[domain.age]
+integers = [0, 19]
+levels.five = { width = 5 }
+[[workload]]
+queries = { place = "identity", sex = "identity", age = { level = "five" } }
+[[workload]]
+queries = { place = { level = "kreis" } }
+[[workload]]
+queries = { place = { level = "land" }, age = { level = "five" } }
+[[public]]
+queries = { PUBLIC }
+counts = COUNTS
+"""
+
+
+@pytest.mark.parametrize(
+    ("public", "keys"),
+    [
+        ("place = { level = 'land' }", ["land"]),
+        ("place = { level = 'kreis' }, sex = 'identity'", ["kreis", "sex"]),
+        ("age = 'identity'", ["age"]),
+    ],
+)
+def test_public_counts_are_kept_where_a_level_is_the_finest(public, keys):
+    rows = people().assign(
+        land=lambda each: each["place"].str[:1], kreis=lambda each: each["place"].str[:2]
+    )
+    values = {
+        "land": ["1", "2"],
+        "kreis": sorted({each[:2] for each in PLACES}),
+        "sex": ["m", "f"],
+        "age": range(20),
+    }
+    index = pd.MultiIndex.from_product([values[key] for key in keys])
+    counts = rows.groupby(keys).size()
+    counts.index = pd.MultiIndex.from_arrays(
+        [counts.index.get_level_values(place) for place in range(len(keys))]
+    )
+    counts = counts.reindex(index, fill_value=0).tolist()
+    listed = ", ".join(f"'{each}'" for each in PLACES)
+    text = PUBLIC.replace("PLACES", listed).replace("PUBLIC", public)
+    spec = parse_spec(text.replace("COUNTS", str(counts)), Path())
+    plan = spec.plan(spec.search())
+    release = ln.release(plan, people(), seed=3, options=OPTIONS)
+    for column in ("non_negative", "integer"):
+        fine, kreis, land = (
+            np.asarray(getattr(table, column), dtype=float) for table in release.tables
+        )
+        fine = fine.reshape(24, 2, 4)
+        np.testing.assert_allclose(
+            fine.sum(axis=(1, 2)).reshape(6, 4).sum(axis=1), kreis, atol=1e-5
+        )
+        np.testing.assert_allclose(
+            fine.sum(axis=1).reshape(2, 12, 4).sum(axis=1), land.reshape(2, 4), atol=1e-5
+        )
+        expected = np.array(counts, dtype=float)
+        if keys == ["land"]:
+            found = kreis.reshape(2, 3).sum(axis=1)
+        elif keys == ["age"]:
+            found, expected = land.reshape(2, 4).sum(axis=0), expected.reshape(4, 5).sum(axis=1)
+        else:
+            found = fine.sum(axis=2).reshape(6, 4, 2).sum(axis=1).reshape(-1)
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+    assert not any("add up" in notice for notice in notices(release))
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        [{"place": "identity", "age": TEN}, {"place": KREIS, "age": FIVE}],
+        [{"place": "identity"}, {"age": FIVE}],
+        [{"place": KREIS, "age": FIVE}, {"age": ln.ranges([(0, 6), (7, 19)])}],
+    ],
+)
+def test_tables_that_need_not_add_up_are_named_before_the_numbers(tables):
+    release = released(asked_for(*tables))
+    (notice,) = [each for each in notices(release) if "add up" in each]
+    for product in release.workload:
+        assert product.name in notice
+    assert "answer_non_negative and answer_integer" in notice
+    german = notices(release, texts("de"))
+    assert any("aufaddieren" in each for each in german)
+
+
+def test_groups_of_a_level_keep_their_total_when_made_by_themselves():
+    release = released(asked_for({"place": "identity", "age": TEN}, {"place": KREIS, "age": FIVE}))
+    for table in release.tables:
+        assert float(table.non_negative.sum()) == pytest.approx(float(table.answer.sum()))
+        assert abs(float(table.integer.sum()) - float(table.answer.sum())) <= 0.5
