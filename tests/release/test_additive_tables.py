@@ -39,7 +39,7 @@ def people(seed=1, rows=600):
 
 
 def released(asked):
-    plan = ln.plan(asked, ln.ZCDP("1/20"))
+    plan = ln.plan(asked, ln.ZCDP("1/20"), strategy="workload")
     return ln.release(plan, people(), seed=3, options=OPTIONS)
 
 
@@ -128,6 +128,8 @@ queries = { place = { level = "land" }, age = { level = "five" } }
 [[public]]
 queries = { PUBLIC }
 counts = COUNTS
+[plan]
+strategy = "workload"
 """
 
 

@@ -41,6 +41,7 @@ _COLUMNS: Mapping[str, Mapping[str, Any]] = {
     "unknown": {"unknown": {"most": "$most"}},
     "truth": {"categories": [True, False]},
 }
+_BEYOND = ("clip", "drop", "other")  # what numbers beyond the bounds do; the first is the usual one
 # The part of the workload for each question: $groups are the columns that are ticked, $by the same
 # as a list.
 _QUESTIONS: Mapping[str, Mapping[str, Any]] = {
@@ -394,6 +395,9 @@ def _attribute(column: SourceColumn, number: int, name: str, form: Form) -> dict
         given.get("other") or kind == "unknown"
     ):  # a row whose text is not found would be in no table otherwise
         table |= {"outside": "other", "null": "other"}
+    if kind in ("whole", "number"):
+        what = message("values of {name} beyond the bounds", name=name)
+        table["outside"] = one_of(what, given.get("beyond") or "clip", _BEYOND)
     levels: dict[str, Any] = {}
     if given.get("edges") and kind in ("whole", "number"):
         levels["group"] = {

@@ -1,0 +1,156 @@
+"""Quantiles and distribution functions count values beyond the bounds, whatever the domain does with them."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._release import texts
+from leastnoise._spec import parse_spec
+
+GENERATOR = np.random.default_rng(1)
+INCOMES = GENERATOR.lognormal(9.8, 0.8, 4000)
+ROWS = pd.DataFrame({"income": INCOMES, "shop": GENERATOR.choice(["a", "b"], 4000)})
+ROWS.loc[::10, "income"] = None
+VALUES = ROWS["income"].dropna()
+LEVEL = {
+    "half": {
+        f"[{low}, {low + 5000}{']' if low == 25000 else ')'}": "x" for low in range(0, 30000, 5000)
+    }
+}
+
+
+def incomes(outside, null="drop"):
+    kind = ln.Bins(0, 30000, 120, outside=outside, null=null)
+    return ln.Domain(income=kind, shop=["a", "b"])
+
+
+def released(asked, rows=ROWS):
+    return ln.release(ln.plan(asked, ln.PureDP(20)), rows, seed=1)
+
+
+@pytest.mark.parametrize("null", ["drop", "other"])
+@pytest.mark.parametrize("outside", ["drop", "other", "clip"])
+def test_quantiles_count_values_beyond_the_bounds(outside, null):
+    domain = incomes(outside, null)
+    asked = ln.quantile_queries(domain, "income", ["0.25", "0.5", "0.9"])
+    table = released(asked + ln.queries(domain, shop="identity")).statistics[0]
+    truth = np.quantile(VALUES, [0.25, 0.5])
+    assert np.abs(table.values[:2] - truth).max() < 300
+    assert (table.low[:2] <= truth).all()
+    assert (truth <= table.high[:2]).all()
+    assert table.further["may_be_above"].tolist() == [0, 0, 1]
+    assert table.further["may_be_below"].tolist() == [0, 0, 0]
+    assert table.high[2] == 30000 < np.quantile(VALUES, 0.9)
+    written = [row[-1] for row in table.written(texts(), 3)]
+    assert [text.endswith(", or more") for text in written] == [False, False, True]
+
+
+@pytest.mark.parametrize("outside", ["drop", "other", "clip"])
+def test_low_quantiles_may_lie_below_the_bounds(outside):
+    domain = ln.Domain(income=ln.Bins(10000, 90000, 100, outside=outside))
+    asked = ln.quantile_queries(domain, "income", ["0.1", "0.5"])
+    table = released(asked).statistics[0]
+    assert table.further["may_be_below"].tolist() == [1, 0]
+    assert table.written(texts(), 2)[0][-1].endswith(", or less")
+    assert abs(table.values[1] - np.median(VALUES)) < 800
+
+
+@pytest.mark.parametrize("outside", ["drop", "other", "clip"])
+def test_distribution_functions_count_values_beyond_the_bounds(outside):
+    table = released(ln.cdf_queries(incomes(outside), "income", by=["shop"])).statistics[0]
+    for number, shop in enumerate("ab"):
+        values = VALUES[ROWS.loc[VALUES.index, "shop"] == shop]
+        ends = np.arange(1, 120) * 250.0
+        truth = np.array([(values <= end).mean() for end in ends])
+        assert np.abs(table.values[number, :-1] - truth).max() < 0.02
+    assert (table.values[:, -1] == 1).all()
+
+
+SPEC = """
+[privacy]
+epsilon = 20
+[domain.income]
+bins = {{ low = 0, high = 30000, count = 120 }}
+{outside}
+[domain.shop]
+categories = ["a", "b"]
+{parts}
+"""
+QUANTILES = "[[workload]]\nquantiles = { of = 'income', at = ['0.5'] }\n"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT MEDIAN(income) FROM t",
+        "SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY income) FROM t",
+        "SELECT COUNT(*), QUANTILE_CONT(income, 0.5) FROM t",
+    ],
+)
+def test_medians_of_sql_count_values_beyond_the_bounds(sql):
+    parts = f'[[workload]]\nsql = "{sql}"\n'
+    spec = parse_spec(SPEC.format(outside="", parts=parts), Path())
+    release = ln.release(spec.plan(spec.search()), ROWS, seed=1)
+    assert abs(float(release.statistics[0].values.reshape(-1)[0]) - np.median(VALUES)) < 300
+
+
+@pytest.mark.parametrize("outside", ["", "outside = 'other'"])
+@pytest.mark.parametrize(
+    "table",
+    [
+        "queries = { income = 'identity' }",
+        "queries = { income = 'prefix' }",
+        "marginals = { ways = 2 }",
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_tables_that_leave_values_out_are_refused_beside_quantiles(outside, table, first):
+    parts = [QUANTILES, f"[[workload]]\n{table}\n"]
+    text = SPEC.format(outside=outside, parts="".join(parts if first else reversed(parts)))
+    does = "counts them in other" if outside else "leaves them out"
+    message = (
+        f"values beyond the bounds of income, and the table .*income.* {does}.*outside = .clip."
+    )
+    with pytest.raises(ln.InputError, match=message):
+        parse_spec(text, Path())
+
+
+def test_tables_that_clip_stand_beside_quantiles():
+    parts = QUANTILES + "[[workload]]\nmarginals = { ways = 2 }\n"
+    spec = parse_spec(SPEC.format(outside="outside = 'clip'", parts=parts), Path())
+    release = ln.release(spec.plan(spec.search()), ROWS, seed=1)
+    assert abs(float(release.statistics[0].values.reshape(-1)[0]) - np.median(VALUES)) < 600
+
+
+def test_questions_over_the_first_domain_are_answered_after_quantiles():
+    domain = incomes("drop")
+    asked = ln.quantile_queries(domain, "income", ["0.5"], by=["shop"])
+    release = released(asked + ln.queries(domain, shop="identity"))
+    (table,) = release.answer(ln.queries(domain, shop="identity"))
+    expected = ROWS.dropna().groupby("shop").size().to_numpy()
+    assert np.abs(np.asarray(table.answer) - expected).max() < 60
+    with pytest.raises(ln.InputError, match="must be over its own domain"):
+        release.answer(ln.queries(ln.Domain(shop=["a", "b"]), shop="identity"))
+
+
+def test_levels_stay_when_values_beyond_the_bounds_are_clipped():
+    kind = ln.Bins(0, 30000, 6, outside="other", levels=LEVEL)
+    clipped = kind.clipped()
+    assert clipped.level("half").labels == ("x",)
+    assert (kind.size, clipped.size) == (7, 6)
+    with_null = ln.Bins(0, 30000, 6, outside="other", null="other", levels=LEVEL).clipped()
+    assert with_null.level("half").labels == ("x", "other")
+    assert clipped.clipped() is clipped
+
+
+def test_a_plan_of_quantiles_that_leave_values_out_is_refused():
+    plan = ln.plan(ln.quantile_queries(incomes("drop"), "income", ["0.5"]), ln.PureDP(1))
+    text = plan.to_json()
+    assert '"outside": "clip"' in text or '"outside":"clip"' in text
+    changed = text.replace('"outside": "clip"', '"outside": "drop"')
+    changed = changed.replace('"outside":"clip"', '"outside":"drop"')
+    with pytest.raises(ln.InputError, match="must count values beyond the bounds of income"):
+        ln.Plan.from_json(changed)
