@@ -33,6 +33,12 @@ from leastnoise._linop import (
     non_negative,
 )
 from leastnoise._measurements._measurements import Block, Factor, Limits, Measurements
+from leastnoise._measurements._overlap import (
+    MOST_CELLS,
+    column_lengths,
+    largest_squared_move,
+    largest_weighted_sum,
+)
 
 # Fractions whose sum would have a longer denominator are rounded up to a multiple of 2^-GUARD_BITS
 # each: more loss is claimed, never less.
@@ -99,7 +105,9 @@ def cost(plan: Measurements) -> Cost:
     >>> cost(Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))).epsilon
     Fraction(1, 1)
     """
-    return plan.noise.cost(sum_up((1, _shift(view)) for view in views(plan)))
+    return plan.noise.cost(
+        sum_up((1, _shift(view, _bounds_in_cells(plan, view))) for view in views(plan))
+    )
 
 
 def views(plan: Measurements) -> Iterator[Measurements]:
@@ -146,7 +154,38 @@ def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Priva
     return Privacy(privacy.budget, privacy.neighbours, privacy.unit_column, rows, bound)
 
 
-def _shift(plan: Measurements) -> Fraction:
+@dataclass(frozen=True, slots=True)
+class _RowsInCells:
+    """A bound on the rows of a unit that count in one cell, and on those of them that agree further.
+
+    Attributes:
+        bound: the rows in one cell of some attributes.
+        within: the rows of one such cell that are in one cell of other attributes; None for all.
+    """
+
+    bound: PerCell
+    within: PerCell | None = None
+
+
+def _bounds_in_cells(plan: Measurements, view: Measurements) -> list[_RowsInCells]:
+    """Return all bounds on the rows in cells that hold in a view of a plan (M8, S7)."""
+    bound, measure = plan.privacy.max_per_cell, view.blocks[0].measure
+    bounds = [] if bound is None else [_RowsInCells(bound)]
+    counted = None if measure is None else plan.domain.measure(measure)
+    if not isinstance(counted, UnitCount):
+        return bounds
+    if bound is not None:
+        other = tuple(name for name in counted.attributes if name not in bound.attributes)
+        rows = min(bound.rows, math.prod(map(plan.domain.cells, other)))
+        bounds = [
+            _RowsInCells(PerCell(rows, bound.attributes), PerCell(1, other) if other else None)
+        ]
+    if counted.attributes:
+        bounds.append(_RowsInCells(PerCell(1, counted.attributes)))
+    return bounds
+
+
+def _shift(plan: Measurements, in_cells: Sequence[_RowsInCells] = ()) -> Fraction:
     """Bound the largest |shift|_p^p, over the noise scales, that the rows of a unit cause (M1)."""
     rows, power = plan.privacy.max_rows, plan.noise.norm
     norm = column_norm(plan, power)
@@ -156,8 +195,14 @@ def _shift(plan: Measurements) -> Fraction:
             norm * (2 if power == 1 or _all_non_negative(plan) else 4),
             max(norm, replaced_distance(plan, power)),
         )
-    lost, bound = Fraction(norm * rows**power), plan.privacy.max_per_cell
-    return lost if bound is None or power == 1 else min(lost, spread_distance(plan, bound))
+    least = Fraction(norm * rows**power)
+    for rows_in_cells in in_cells:
+        if power == 2:
+            least = min(least, spread_distance(plan, rows_in_cells.bound))
+        apart = apart_distance(plan, rows_in_cells.bound, rows_in_cells.within)
+        if apart is not None:
+            least = min(least, apart)
+    return least
 
 
 def _all_non_negative(plan: Measurements) -> bool:
@@ -424,6 +469,118 @@ def spread_distance(plan: Measurements, bound: PerCell) -> Fraction:
                 (apart if cells == {*bound.attributes} else together) * max(share, 0) * pairs * norm
             )  # S3
     return distance / unit
+
+
+def apart_distance(
+    plan: Measurements, bound: PerCell, within: PerCell | None = None
+) -> Fraction | None:
+    """Bound the largest |shift|_p^p of a unit from what its rows do in each cell of the bound (S5).
+
+    Args:
+        plan: the plan; its ``max_rows`` bounds the rows in all cells together.
+        bound: on the rows in a cell.
+        within: on the rows of one such cell in one cell of other attributes; None for all.
+
+    Returns:
+        An exact fraction, or one that is rounded up; None where the matrices along the attributes
+        of the bound are too large to look at.
+
+    >>> privacy = Privacy(ZCDP(1), unit_column="id", max_rows=3, max_per_cell=ln.PerCell(1, "month"))
+    >>> block = Block((Factor(("month",), Prefix(3)),), Fraction(1))
+    >>> plan = Measurements(domain=Domain(month=Coded(3)), privacy=privacy, noise=Noise.DISCRETE_GAUSSIAN, blocks=(block,))
+    >>> apart_distance(plan, privacy.max_per_cell)
+    Fraction(14, 1)
+    """
+    domain, privacy = plan.domain, plan.privacy
+    sizes = {name: domain.cells(name) for name in domain.names if name in bound.attributes}
+    if math.prod(sizes.values()) > MOST_CELLS:
+        return None
+    groups, other_blocks = _split_along(plan, bound)
+    in_a_cell = Privacy(
+        privacy.budget, privacy.neighbours, privacy.unit_column, bound.rows, within
+    )
+    bounds = [] if within is None else [_RowsInCells(within)]
+    # As many rows may come as go where a unit is replaced, and in other cells.
+    rows = min(privacy.distance, bound.rows * math.prod(sizes.values()))
+    distances: list[Fraction] = []
+    lengths: list[tuple[Fraction, list[int]]] = []
+    for factors, blocks in groups.items():
+        group = replace(plan, privacy=in_a_cell, blocks=tuple(blocks))
+        of_cell = _shift(group, bounds)
+        if of_cell == 0:
+            continue
+        if plan.noise.norm == 1:
+            lengths.append((of_cell, column_lengths(factors, sizes)))
+            continue
+        of_row = _shift(replace(group, privacy=replace(in_a_cell, max_rows=1, max_per_cell=None)))
+        squared = largest_squared_move(
+            factors,
+            sizes,
+            _root_up(Fraction(rows) ** 2 * of_row / of_cell),
+            mixed_signs=privacy.neighbours == "replace" or not _all_non_negative(group),
+        )
+        if squared is None:
+            other_blocks += [block for block in plan.blocks if _along(block, bound) == factors]
+        else:
+            distances.append(of_cell * squared)
+    if lengths:
+        unit = _unit(of_cell for of_cell, _ in lengths)
+        weights = [math.ceil(of_cell * unit) for of_cell, _ in lengths]
+        in_cells = [
+            sum(weight * length for weight, length in zip(weights, cell, strict=True))
+            for cell in zip(*(of_group for _, of_group in lengths), strict=True)
+        ]
+        most = Fraction(rows, bound.rows)
+        distances.append(largest_weighted_sum(in_cells, most) / unit)
+    if other_blocks:
+        unbounded = replace(privacy, max_per_cell=None)
+        distances.append(_shift(replace(plan, privacy=unbounded, blocks=tuple(other_blocks))))
+    distance = sum_up((1, distance) for distance in distances)
+    if privacy.neighbours == "replace":  # a unit that comes, and one that goes
+        added = replace(plan, privacy=replace(privacy, neighbours="add_remove"))
+        one = apart_distance(added, bound, within)
+        times = 2 if plan.noise.norm == 1 or _all_non_negative(plan) else 4
+        if one is not None:
+            distance = min(distance, times * one)
+    return distance
+
+
+def _along(block: Block, bound: PerCell) -> tuple[Factor, ...] | None:
+    """Return a block's factors on attributes of a bound; None if one is on others too."""
+    factors = tuple(f for f in block.factors if {*f.attributes} & {*bound.attributes})
+    apart = all({*factor.attributes} <= {*bound.attributes} for factor in factors)
+    return factors if apart else None
+
+
+def _split_along(
+    plan: Measurements, bound: PerCell
+) -> tuple[dict[tuple[Factor, ...], list[Block]], list[Block]]:
+    """Return, by the factors along the attributes of a bound, the blocks of the other factors.
+
+    A limit that depends on one of the attributes becomes the largest of them. Blocks with a factor
+    on attributes of both kinds are returned beside, as they are.
+    """
+    groups: dict[tuple[Factor, ...], list[Block]] = {}
+    beside: list[Block] = []
+    for block in plan.blocks:
+        factors = _along(block, bound)
+        if factors is None:
+            beside.append(block)
+            continue
+        limits = block.limits
+        if limits is not None and limits.attribute in bound.attributes:
+            limits = Limits(limits.values.max(keepdims=True))
+        others = tuple(factor for factor in block.factors if factor not in factors)
+        groups.setdefault(factors, []).append(replace(block, factors=others, limits=limits))
+    return groups, beside
+
+
+def _root_up(square: Fraction) -> Fraction:
+    """Return the square root of a fraction if it is one, else the next whole number above it."""
+    top, bottom = math.isqrt(square.numerator), math.isqrt(square.denominator)
+    if top**2 == square.numerator and bottom**2 == square.denominator:
+        return Fraction(top, bottom)
+    return Fraction(math.isqrt(math.ceil(square) - 1) + 1)
 
 
 def _norm(factor: Factor, *, replaced: bool) -> Fraction:
