@@ -12,6 +12,7 @@ all tau within its attributes. Of a unit of several rows each part counts k or k
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, reduce
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from leastnoise._accounting import Noise, Privacy
 from leastnoise._accuracy._intervals import noise_variance
 from leastnoise._accuracy._measured import Names, subsets
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._domain import Domain, Measure, ValueCount, Weighted
+from leastnoise._domain import Domain, Measure, PerCell, ValueCount, Weighted
 from leastnoise._families import (
     Levels,
     Part,
@@ -397,23 +398,35 @@ def lower_bound(
         or rows_in_view(workload.domain, privacy, workload.measures[0]) != privacy
     ):
         rest = tuple(product for product in workload if product.measure not in units)
-        parts = [
-            (rest, privacy),
-            *(
-                (tuple(workload.of(name)), rows_in_view(workload.domain, privacy, name))
-                for name in units
-            ),
-        ]
         power = (
             3 if noise is Noise.DISCRETE_LAPLACE else 2
         )  # of parts that share a budget, by shares s: the sum of error / s^(power - 1)
         alone = [
-            _bound(Workload(workload.domain, products), rows, noise)
-            for products, rows in parts
-            if products
+            max(
+                _bound(Workload(workload.domain, tuple(workload.of(name))), possible, noise)
+                for possible in _units_that_may_be(workload.domain, privacy, name)
+            )
+            for name in units
         ]
+        if rest:
+            alone.append(_bound(Workload(workload.domain, rest), privacy, noise))
         return math.fsum(bound ** (1 / power) for bound in alone) ** power
     return _bound(workload, privacy, noise, unit_bound)
+
+
+def _units_that_may_be(domain: Domain, privacy: Privacy, measure: str | None) -> list[Privacy]:
+    """Return bounds on the rows worth 1 that keep within every bound that a unit has."""
+    bound, view = privacy.max_per_cell, rows_in_view(domain, privacy, measure)
+    if bound is None or view.max_per_cell is None:
+        return [view]
+    # As many rows as one cell may have, wherever they are; or one row in each cell of the bound.
+    possible = [replace(view, max_rows=min(bound.rows, view.max_rows))]
+    if {*bound.attributes} <= {*view.max_per_cell.attributes}:
+        cells = math.prod(map(domain.cells, bound.attributes))
+        one_in_each = PerCell(1, bound.attributes)
+        rows = min(cells, privacy.max_rows)
+        possible.append(replace(view, max_rows=rows, max_per_cell=one_in_each))
+    return possible
 
 
 def _bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0) -> float:
@@ -422,41 +435,118 @@ def _bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float
     norm = _together_norm(workload, privacy, apart=apart)
     # For replace: the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has a
     # factor 2 and the total is free.
+    times = 2 if privacy.neighbours == "replace" else 1
     unit = 2 * norm**2 if privacy.neighbours == "replace" else max(norm**2, unit_bound)
     # A query has at least the noise for as many rows as a unit may have in one cell.
-    rows = privacy.max_per_cell.rows if apart and privacy.max_per_cell else privacy.max_rows
+    rows = privacy.max_rows if privacy.max_per_cell is None else privacy.max_per_cell.rows
     if noise is Noise.DISCRETE_LAPLACE:
         # A row with entries of at least 1 has a scale of at least rows / epsilon, and the discrete
         # variance over 2 b^2 grows with b.
-        return unit * noise_variance(noise, rows / allowed_epsilon(privacy.budget))
+        cells = times * norm**2 * _cells_paid_for(workload, privacy)
+        return max(unit, cells) * noise_variance(noise, rows / allowed_epsilon(privacy.budget))
     sigma = rows / math.sqrt(float(allowed_mu_squared(privacy.budget)))
     return unit * (noise_variance(noise, sigma) if noise is Noise.DISCRETE_GAUSSIAN else sigma**2)
+
+
+def _cells_paid_for(workload: Workload, privacy: Privacy) -> float:
+    """Return by how much a unit with rows in many cells raises the squared error of Laplace noise.
+
+    The unit costs the sum of the column lengths of m cells. The squares of all n lengths are then
+    at most those of one long column, or of n columns that share the cost evenly; the latter where
+    every table has the cells apart, so that none of them can do without.
+    """
+    bound = privacy.max_per_cell
+    if bound is None:
+        return 1.0
+    cells = math.prod(map(workload.domain.cells, bound.attributes))
+    filled = min(cells, privacy.max_rows / bound.rows)
+    for product in workload:
+        operators = dict(zip(product.attributes, product.operators, strict=True))
+        if any(
+            operators.get(name) != Identity(workload.domain.cells(name))
+            for name in bound.attributes
+        ):
+            return min(cells, filled**2)
+    return filled**2
 
 
 @lru_cache(maxsize=8)
 def _together_norm(workload: Workload, privacy: Privacy, *, apart: bool) -> float:
     """Return the nuclear norm of all measures together, where the rows of a unit may be in one cell or must be apart."""
-    domain, k, bound = workload.domain, privacy.max_rows, privacy.max_per_cell
+    bound = privacy.max_per_cell
+    if not apart or bound is None:
+        return _norm_of_all(workload, privacy)
+    cells = math.prod(map(workload.domain.cells, bound.attributes))
+    # A unit may have fewer rows than its bound: rows in half of the cells tell these apart.
+    numbers = {privacy.max_rows, min(privacy.max_rows, bound.rows * max(1, cells // 2)), bound.rows}
+    return max(_norm_apart(workload, privacy, rows, cells) for rows in numbers)
+
+
+def _norm_apart(workload: Workload, privacy: Privacy, rows: int, cells: int) -> float:
+    """Return the nuclear norm for units that fill cells of their bound by chance, up to some rows.
+
+    Args:
+        workload: of one or several measures.
+        privacy: with a bound on the rows in a cell.
+        rows: of a unit, in all cells.
+        cells: of the attributes of the bound.
+    """
+    bound = privacy.max_per_cell or PerCell(rows, workload.domain.names[0])
+    along = rows / bound.rows
+    squares = replace(privacy, max_rows=rows).squares
+    across = along
+    if cells > 1:
+        across = math.sqrt(max(0, squares * cells - rows**2) / (cells - 1)) / bound.rows
 
     def worth(names: Names) -> float:
-        if not apart or bound is None:
-            return 1.0
-        n = math.prod(domain.kind(name).size for name in bound.attributes)
-        if n == 1 or not {*names} & {*bound.attributes}:
-            return float(k) / bound.rows
-        return math.sqrt(max(0, privacy.squares * n - k**2) / (n - 1)) / bound.rows
+        return across if {*names} & {*bound.attributes} else along
 
+    add_remove, norms = privacy.neighbours != "replace", dict[str | None, float]()
+    for name in workload.measures:
+        products = workload.of(name)
+        norms[name] = nuclear_norm(products, worth, total=add_remove)
+        if add_remove and len(bound.attributes) == 1 and cells <= _MOST_CLOSED:
+            by_itself = _norm_along(products, bound.attributes[0], along, across)
+            norms[name] = max(norms[name], by_itself)
+    return _together(workload.domain, norms)
+
+
+def _norm_along(products: Sequence[Product], name: str, along: float, across: float) -> float:
+    """Return the largest nuclear norm of tables that ask the same of all attributes but one.
+
+    Args:
+        products: the tables.
+        name: the attribute along which a unit's rows are apart.
+        along: the root of what its rows do to the total of the cells.
+        across: the root of what they do to all other directions.
+    """
+    grams: dict[tuple[tuple[str, Operator], ...], tuple[float, FloatArray]] = {}
+    for product in products:
+        operators = dict(zip(product.attributes, product.operators, strict=True))
+        if name not in operators:
+            continue
+        operator = operators.pop(name)
+        gram = float(product.weight) ** 2 * apply_gram(operator, np.eye(operator.size))
+        key = tuple(operators.items())
+        others = math.prod(nuclear_parts(other)[0] for other in operators.values())
+        grams[key] = others, grams.get(key, (0.0, np.zeros_like(gram)))[1] + gram
+    norms = [0.0]
+    for others, gram in grams.values():
+        n = len(gram)
+        root = across * np.eye(n) + (along - across) / n
+        norms.append(others * root_trace(root @ gram @ root) / math.sqrt(n))
+    return max(norms)
+
+
+def _norm_of_all(workload: Workload, privacy: Privacy) -> float:
+    """Return the nuclear norm of all measures together for rows that may be in one cell."""
     total = privacy.neighbours != "replace"
-    weighted = (
-        not apart and len(workload.measures) == 1
-    )  # rows of several measures lie in the same cells
-    return _together(
-        domain,
-        {
-            name: nuclear_norm(workload.of(name), worth, total=total, weighted=weighted)
-            for name in workload.measures
-        },
-    )
+    weighted = len(workload.measures) == 1  # rows of several measures lie in the same cells
+    norms = {
+        name: nuclear_norm(workload.of(name), total=total, weighted=weighted)
+        for name in workload.measures
+    }
+    return _together(workload.domain, norms)
 
 
 def _together(domain: Domain, norms: Mapping[str | None, float]) -> float:

@@ -102,6 +102,7 @@ from leastnoise._families._toeplitz import (
     ending_variances,
     first_rows,
     square_root,
+    weighted_cells,
 )
 from leastnoise._families._tree import (
     ScaledTree,

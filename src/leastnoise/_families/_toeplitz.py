@@ -30,7 +30,7 @@ from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._dense import fit_gaussian_optimum, to_dyadic
 from leastnoise._families._gram import Fitted, Gram
 from leastnoise._families._inverse import Basis, basis, structured
-from leastnoise._families._queries import MOST_DENSE, interval_ends
+from leastnoise._families._queries import MOST_DENSE, gram_diagonal, interval_ends
 from leastnoise._families._search import NotApplicable
 from leastnoise._linop import (
     Dense,
@@ -233,6 +233,8 @@ _MOST_HIERARCHY, _MOST_BRANCHING = 128, 16  # cells, and children of a node
 _RATIOS = (0.6, 0.8, 1.0, 1.25, 1.6)  # of the weight of a level to that of the one below, to try
 _MOST_TIMES = 16  # numbers of cells for which the error of a hierarchy is computed
 _FINE = 64  # row weight of a cell
+_FINEST = 2**10  # the largest row weight of cells that are weighted one by one
+_LEAST_SQUARE = 1e-12  # of the largest squared entry, for cells about which nothing is asked
 
 Asked = Sequence[tuple[float, Operator]]
 
@@ -261,8 +263,33 @@ def causal_strategies(name: str, gram: Gram, bits: int) -> list[Factor]:
     return [Factor((name,), Identity(gram.size))]
 
 
-def causal_hierarchy(name: str, asked: Asked) -> Factor:
-    """Find for Laplace noise the hierarchy, or cells alone, whose answers have the least error when they are first published."""
+def weighted_cells(name: str, squares: FloatArray, norm: int) -> Factor:
+    """Return the cells with the noise that is best where a unit may have rows in all of them.
+
+    The unit then costs the sum of the weights to the power p, p the norm, and the error is the sum
+    of the queries' squared entries over the squared weights. Its least is at weights that are the
+    (p + 2)-th root of the squared entries. For p = 2 no other strategy whose columns have inner
+    products of at least 0 is better (docs/mathematics.md).
+
+    Args:
+        name: the attribute.
+        squares: for each cell the weighted sum of the queries' squared entries, shape (cells,).
+        norm: 1 for Laplace noise, 2 for Gaussian noise.
+    """
+    weights = np.maximum(squares, squares.max() * _LEAST_SQUARE) ** (1 / (norm + 2))
+    rounded = np.rint(weights / weights.max() * _FINEST).astype(np.int64)
+    even = rounded.min() == rounded.max()
+    return Factor((name,), Identity(len(squares)), None if even else rounded)
+
+
+def causal_hierarchy(name: str, asked: Asked, *, in_all_cells: bool = False) -> Factor:
+    """Find for Laplace noise the hierarchy, or cells, of least error when answers are first published.
+
+    Args:
+        name: the attribute.
+        asked: queries along it, each with a weight.
+        in_all_cells: whether a unit may have rows in all cells, and not in one only.
+    """
     size = asked[0][1].size
     if size > _MOST_HIERARCHY:
         raise NotApplicable(
@@ -271,11 +298,15 @@ def causal_hierarchy(name: str, asked: Asked) -> Factor:
         )
     times = sorted({round(time) for time in np.linspace(1, size, min(size, _MOST_TIMES))})
     candidates = [Factor((name,), Identity(size))]
+    if in_all_cells:
+        squares = sum(weight * gram_diagonal(operator) for weight, operator in asked)
+        candidates.append(weighted_cells(name, np.asarray(squares), 1))
     for branching in range(2, min(size, _MOST_BRANCHING) + 1):
         candidates += [_hierarchy(name, size, branching, ratio) for ratio in _RATIOS]
 
     def error(factor: Factor) -> float:
-        norm = float((np.abs(dense(factor.operator)) * factor.weights[:, None]).sum(axis=0).max())
+        norms = (np.abs(dense(factor.operator)) * factor.weights[:, None]).sum(axis=0)
+        norm = float(norms.sum() if in_all_cells else norms.max())
         variances = [
             weight * ending_variances(factor, operator, times) for weight, operator in asked
         ]

@@ -45,7 +45,7 @@ def largest_squared_move(
         return None
     if most >= math.prod(sizes.values()):
         most = Fraction(math.prod(sizes.values()))
-    return _squared_move(tuple(factors), tuple(sizes.items()), most, mixed_signs)
+    return _squared_move(tuple(factors), tuple(sizes.items()), most, mixed_signs=mixed_signs)
 
 
 @lru_cache(maxsize=512)
@@ -53,6 +53,7 @@ def _squared_move(
     factors: tuple[Factor, ...],
     sizes: tuple[tuple[str, int], ...],
     most: Fraction,
+    *,
     mixed_signs: bool,
 ) -> Fraction | None:
     products = _inner_products(factors, dict(sizes))

@@ -496,9 +496,7 @@ def apart_distance(
     if math.prod(sizes.values()) > MOST_CELLS:
         return None
     groups, other_blocks = _split_along(plan, bound)
-    in_a_cell = Privacy(
-        privacy.budget, privacy.neighbours, privacy.unit_column, bound.rows, within
-    )
+    in_a_cell = Privacy(privacy.budget, privacy.neighbours, privacy.unit_column, bound.rows, within)
     bounds = [] if within is None else [_RowsInCells(within)]
     # As many rows may come as go where a unit is replaced, and in other cells.
     rows = min(privacy.distance, bound.rows * math.prod(sizes.values()))

@@ -23,8 +23,10 @@ from leastnoise._families import (
     causal_strategies,
     ending_variances,
     first_rows,
+    gram_diagonal,
     gram_of,
     summed,
+    weighted_cells,
 )
 from leastnoise._fitting import NOISES, fit
 from leastnoise._linop import Operator, largest_entry, last_cells
@@ -106,22 +108,22 @@ def series_plan(workload: Workload, privacy: Privacy, series: AlongTime, search:
         NOISES[type(privacy.budget)], key=lambda kind: kind.norm
     )  # Gaussian noise where the budget has it
 
+    in_all_periods = privacy.unit_column is not None  # a unit may have rows in each of them
+
     def along_time(errors: Mapping[_Others, float], bits: int) -> list[Factor]:
         """Return strategies along time, for tables weighted by their errors along the other attributes."""
         weights: dict[Operator, float] = {}
         for product, operator, other in zip(workload, asked, others, strict=True):
             weights[operator] = weights.get(operator, 0.0) + product.importance * errors[other]
+        weighted = [(weight, operator) for operator, weight in weights.items()]
         if noise.norm == 1:
-            return [
-                causal_hierarchy(
-                    along, [(weight, operator) for operator, weight in weights.items()]
-                )
-            ]
-        return causal_strategies(
-            along,
-            summed([(weight, gram_of(operator)) for operator, weight in weights.items()]),
-            bits,
-        )
+            return [causal_hierarchy(along, weighted, in_all_cells=in_all_periods)]
+        gram = summed([(weight, gram_of(operator)) for weight, operator in weighted])
+        strategies = causal_strategies(along, gram, bits)
+        if in_all_periods:
+            squares = sum(weight * gram_diagonal(operator) for weight, operator in weighted)
+            strategies.append(weighted_cells(along, np.asarray(squares), noise.norm))
+        return strategies
 
     most = [domain.largest_value(product.measure) ** 2 for product in workload]
     rows = {
