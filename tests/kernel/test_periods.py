@@ -206,18 +206,21 @@ def test_sums_and_counts_of_neighbouring_streams_lose_no_more_than_was_paid_and_
 
 
 @pytest.mark.usefixtures("quiet")
-def test_units_in_each_period_lose_no_more_than_was_paid_whatever_rows_they_have_at_each_closing() -> (
-    None
-):
+@pytest.mark.parametrize(
+    "operator",
+    [Identity(3), Dense(np.array([[4, 0, 0], [2, 3, 0], [1, 0, 5]]))],
+    ids=["cells", "triangle"],
+)
+@pytest.mark.parametrize("noise", [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN])
+def test_units_in_each_period_lose_what_was_paid(noise: Noise, operator: Any) -> None:
+    """Whatever rows they have at each closing; the most that they lose is exactly the payment."""
+    budget = ln.PureDP(1000) if noise is Noise.DISCRETE_LAPLACE else ln.ZCDP(1000)
     privacy = Privacy(
-        ln.PureDP(1000), unit_column="id", max_rows=2 * PERIODS, max_per_cell=ln.PerCell(2, "month")
+        budget, unit_column="id", max_rows=2 * PERIODS, max_per_cell=ln.PerCell(2, "month")
     )
-    plan = measured(
-        Noise.DISCRETE_LAPLACE,
-        Dense(np.eye(3, dtype=np.int64)),
-        privacy=privacy,
-        more=[summed(Identity(3), "people")],
-    )
+    plan = measured(noise, operator, privacy=privacy)
+    if noise is Noise.DISCRETE_LAPLACE:
+        plan = measured(noise, operator, privacy=privacy, more=[summed(operator, "people")])
     bounds = {name: getattr(privacy, name) for name in ("unit_column", "max_rows", "max_per_cell")}
 
     def released(groups: Sequence[tuple[int, ...]]) -> list[tuple[np.ndarray, ...]]:

@@ -2,17 +2,18 @@
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leastnoise._accounting import ZCDP, Noise, Privacy
+from leastnoise._accounting import ZCDP, Noise, Privacy, parameters
 from leastnoise._check import InputError
 from leastnoise._domain import PerCell
-from leastnoise._linop import Contrasts, Dense, Identity, Operator, Prefix, dense
-from leastnoise._measurements import Block, Factor, Measurements, _sensitivity
+from leastnoise._linop import Contrasts, Dense, Identity, Operator, Prefix, Tree, dense
+from leastnoise._measurements import Block, Factor, Measurements, _sensitivity, cost
 from measurements.brute import claimed, worst
-from measurements.drawn import GAUSSIAN, LAPLACE, blocks, cells, plan_of
+from measurements.drawn import GAUSSIAN, LAPLACE, SIZES, blocks, cells, plan_of
 
 
 def within(
@@ -64,6 +65,55 @@ def test_cost_of_cells_and_of_contrasts_is_what_added_rows_can_do(
             [Block(cells(*names, of=make), Fraction(scale)) for names, scale in asked], most, bound
         )
         assert claimed(plan) == pytest.approx(worst(plan), rel=1e-6)
+
+
+IN_EVERY_CELL = [(3, PerCell(1, "b")), (4, PerCell(2, "a")), (2, PerCell(1, "c"))]
+ALONG_THE_BOUND = {
+    "cells": Identity,
+    "prefixes": Prefix,
+    "tree": lambda size: Tree.full(size, 2),
+    "triangle": lambda size: Dense(np.tril(np.arange(1, size**2 + 1).reshape(size, size))),
+}
+
+
+@pytest.mark.parametrize(("most", "bound"), IN_EVERY_CELL, ids=str)
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("noise", [LAPLACE, GAUSSIAN])
+@pytest.mark.parametrize("operator", ALONG_THE_BOUND)
+def test_cost_of_rows_in_every_cell_is_the_worst_change(
+    most: int, bound: PerCell, neighbours: str, noise: Noise, operator: str
+) -> None:
+    """With and without another attribute, and with weights of the rows."""
+    (name,) = bound.attributes
+    other = "a" if name != "a" else "b"
+    of_bound = ALONG_THE_BOUND[operator](SIZES[name])
+    weights = np.arange(of_bound.rows) % 3 + 1
+    along = Factor((name,), of_bound, weights)
+    both = sorted([along, *cells(other)], key=lambda factor: factor.attributes)
+    measured = [Block((along,), Fraction(3)), Block(tuple(both), Fraction(2))]
+    plan = within(measured, most, bound, noise, neighbours=neighbours)
+    assert claimed(plan) == pytest.approx(worst(plan), rel=1e-9)
+
+
+@pytest.mark.parametrize(("most", "claim"), [(1, 3), (2, 9), (3, 14)])
+def test_cost_of_prefixes_follows_the_number_of_cells(most: int, claim: int) -> None:
+    """Rows in the first m of three cells change the prefix sums by 1, ..., m, m."""
+    plan = within([Block((Factor(("b",), Prefix(3)),), Fraction(1))], most, PerCell(1, "b"))
+    assert claimed(plan) == claim == pytest.approx(worst(plan))
+
+
+def test_cost_of_an_odd_number_of_rows_has_the_last_cell_in_part() -> None:
+    plan = within([Block((Factor(("b",), Prefix(3)),), Fraction(1))], 3, PerCell(2, "b"))
+    assert claimed(plan) == 22 == pytest.approx(worst(plan))
+
+
+def test_cost_of_entries_beyond_exact_doubles_is_exact() -> None:
+    """Products of entries near 2^28 do not fit 53 bits once they are added up."""
+    matrix = np.array([[2**28 - 1, 0, 0], [2**28 - 3, 2**27 + 1, 0], [-5, 7, 2**28 - 9]])
+    plan = within([Block((Factor(("b",), Dense(matrix)),), Fraction(1))], 3, PerCell(1, "b"))
+    gram = matrix.astype(object).T @ matrix.astype(object)
+    (exact,) = parameters(cost(plan)).values()
+    assert exact * 2 == int(np.maximum(gram, 0).sum())
 
 
 @pytest.mark.parametrize(

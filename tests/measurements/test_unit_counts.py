@@ -1,7 +1,10 @@
 """What a unit can lose where rows and units are counted together, against brute force: all that a unit may hold on a small domain."""
 
+import itertools
+from collections import Counter
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +14,7 @@ from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Measure, PerCell, UnitCount
 from leastnoise._linop import Contrasts, Dense, Identity, Prefix
 from leastnoise._measurements import Block, Factor, Limits, Measurements
-from measurements.brute import claimed, worst
+from measurements.brute import claimed, rows_of, worst
 
 SIZES = {"a": 2, "b": 2}
 UNITS = {"units": (), "units by a": ("a",), "units by a x b": ("a", "b")}
@@ -127,3 +130,66 @@ def test_what_would_not_be_counted_so_is_refused(change: dict[str, object], mess
     block = Block((), Fraction(1), "units", **change)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=message):
         Measurements(domain=DOMAIN, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
+
+
+IN_PERIODS = Domain(
+    {"t": Coded(3), "a": Coded(2)},
+    measures={"by t": UnitCount(("t",)), "by t x a": UnitCount(("t", "a")), "by a": UnitCount("a")},
+)
+
+
+def in_periods(
+    noise: Noise, neighbours: str, *blocks: Block, rows: int, most: int
+) -> Measurements:
+    budget = PureDP(1) if noise is Noise.DISCRETE_LAPLACE else ZCDP(1)
+    privacy = Privacy(budget, neighbours, "id", most, PerCell(rows, "t"))
+    return Measurements(domain=IN_PERIODS, privacy=privacy, noise=noise, blocks=blocks)
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("noise", [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN])
+@pytest.mark.parametrize(
+    ("measure", "along_a"), [("by t", False), ("by t x a", True), ("by t x a", False)]
+)
+def test_units_counted_in_each_period_cost_what_they_change(
+    noise: Noise, neighbours: str, measure: str, along_a: bool
+) -> None:
+    """A unit has up to two rows in each of three periods, and counts once in each cell."""
+    lower = Dense([[2, 0, 0], [1, 3, 0], [1, 1, 1]])
+    factors = (Factor(("t",), lower), *([Factor(("a",), Identity(2))] if along_a else []))
+    plan = in_periods(noise, neighbours, Block(factors, Fraction(2), measure), rows=2, most=6)
+    assert claimed(plan) == pytest.approx(worst_counts(plan, measure), rel=1e-9)
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("measure", ["by t", "by t x a", "by a"])
+@settings(max_examples=10, deadline=None)
+@given(data=st.data())
+def test_units_counted_with_a_bound_in_periods_are_not_undercharged(
+    neighbours: str, measure: str, data: st.DataObject
+) -> None:
+    noise = data.draw(st.sampled_from([Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN]))
+    entries = data.draw(st.lists(st.integers(-2, 3), min_size=6, max_size=6))
+    along_t = Dense([[*entries[:3]], [*entries[3:]], [1, 0, 2]])
+    along_a = data.draw(st.sampled_from([(), (Factor(("a",), Identity(2)),)]))
+    block = Block((Factor(("t",), along_t), *along_a), Fraction(3, 2), measure)
+    rows = data.draw(st.integers(1, 2))
+    most = data.draw(st.integers(rows, 3))
+    plan = in_periods(noise, neighbours, block, rows=rows, most=most)
+    assert claimed(plan) >= worst_counts(plan, measure) * (1 - 1e-9)
+
+
+def worst_counts(plan: Measurements, measure: str) -> float:
+    """The largest change by units of distinct worthy cells that keep to all bounds."""
+    bound = plan.privacy.max_per_cell
+    assert bound is not None
+    names = IN_PERIODS.measure(measure).attributes
+    worthy = [row for row in rows_of(plan) if row.values[measure]]
+    sums = [np.zeros_like(worthy[0].column)]
+    for number in range(1, plan.privacy.max_rows + 1):
+        for chosen in itertools.combinations(worthy, number):
+            cells = {tuple(row.cells[name] for name in names) for row in chosen}
+            in_period = Counter(row.cells["t"] for row in chosen)
+            if len(cells) == number and max(in_period.values()) <= bound.rows:
+                sums.append(sum(row.column for row in chosen))
+    return worst(plan, np.array(sums))
