@@ -35,9 +35,11 @@ from leastnoise._kernel._ledger_file import (
     limits,
     make,
     read,
+    same_period,
     today,
     writing,
 )
+from leastnoise._kernel import _words as words
 from leastnoise._kernel._ledger_run import Pending, Receipt
 from leastnoise._kernel._ledger_signs import free_room, is_running, running, settled
 from leastnoise._kernel._words import check_path, checked_seconds, ledger_facts, wait_for
@@ -477,6 +479,42 @@ class Ledger:
             steps.begin(connection, receipt.id, number, request)
             steps.record(connection, receipt.id, number, text(outcome := drawn()))
         return outcome
+
+    def check_period_of(self, receipt: Receipt) -> None:
+        """Refuse rows that are read now for a release that was paid in an earlier period (L2).
+
+        Args:
+            receipt: of the release that is to be drawn from rows that were read after its payment.
+
+        Raises:
+            LedgerError: the budget begins anew with each period, and that of the payment is over;
+                or the receipt or the file cannot be used.
+
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
+        >>> receipt = ledger.reserve(cost=PureCost(1), privacy=ledger.privacy, plan_digest="ab12", output="out")
+        >>> ledger.check_period_of(receipt)
+        >>> folder.cleanup()
+        """
+        with connected(self.path, self.timeout) as connection:
+            connection.execute("BEGIN")
+            entry = self._checked_receipt(connection, receipt)
+            _, period = in_force(self._content(connection))
+        if not same_period(period, entry.reserved_on, today()):
+            raise LedgerError(
+                words.PERIOD_OVER.format(
+                    number=entry.number, paid_on=entry.reserved_on, period=period
+                )
+            )
+
+    def period_is_over(self, entry: Entry) -> bool:
+        """Tell whether the budget begins anew with each period, and that of a payment is over.
+
+        Raises:
+            LedgerError: the file cannot be read.
+        """
+        _, period = in_force(self._content())
+        return not same_period(period, entry.reserved_on, today())
 
     def entry_of(self, receipt: Receipt) -> Entry:
         """Read the entry of a receipt from the file.

@@ -349,13 +349,21 @@ def in_force(content: Content) -> tuple[dict[str, Budget], str]:
     return budgets, period
 
 
+def same_period(period: str, day: date, other: date) -> bool:
+    """Tell whether two days are in one period of a budget; all are where it is for all times (L2).
+
+    >>> same_period("month", date(2026, 11, 28), date(2026, 12, 1))
+    False
+    """
+    return day.strftime(PERIODS[period]) == other.strftime(PERIODS[period])
+
+
 def spent_of(content: Content, share: str, period: str, day: date) -> Charge:
     """Add up the charges of a share, or of all for the name "", in the period of a day (L2)."""
-    this = day.strftime(PERIODS[period])
     return total(
         entry.charge
         for entry in content.entries
-        if share in ("", entry.share) and entry.reserved_on.strftime(PERIODS[period]) == this
+        if share in ("", entry.share) and same_period(period, entry.reserved_on, day)
     )
 
 

@@ -211,13 +211,17 @@ class Series(Immutable):
             run: identification of this process, from ``ledger.running``.
 
         Raises:
-            InputError: the table does not belong to the terms, or the only step costs more than is
-                declared; nothing was spent.
+            InputError: the table does not belong to the terms, the only step costs more than is
+                declared, or periods of a series would be drawn from a budget that begins anew with
+                each day, week, month or year; nothing was spent.
             BudgetError: the ledger has less left than this costs; nothing was spent.
             LedgerError: the ledger cannot be used.
         """
         spent = _verified(terms, table)
-        receipt = _checked(ledger).reserve(  # (K3)
+        period = _checked(ledger).limits()[0].period
+        if terms.along and period:
+            raise InputError(words.SERIES_PER_PERIOD.format(period=period))
+        receipt = ledger.reserve(  # (K3)
             cost=spent,
             privacy=terms.privacy,
             plan_digest=terms.digest(),
@@ -243,6 +247,8 @@ class Series(Immutable):
 
         Raises:
             InputError: the payment was for other terms, or the table does not belong to them.
+            LedgerError: the rows were read in another period of the budget than that of the
+                payment; nothing was drawn.
         """
         spent = _verified(terms, table)
         entry = _checked(ledger).entry_of(
@@ -258,6 +264,8 @@ class Series(Immutable):
             spent,
         ) or not terms.privacy.same_unit(ledger.privacy):
             raise InputError(words.OTHER_PAYMENT)
+        if table is not None:  # rows that were read after the payment
+            ledger.check_period_of(receipt)
         return _keep(
             object.__new__(Series),
             terms,

@@ -67,6 +67,18 @@ NO_PRIVATE_FILE = (
     "Without it nothing later can be "
     "drawn; what was drawn and is not published yet can still be, by `leastnoise resume`."
 )
+SERIES_PER_PERIOD = (
+    "A series is paid once and reads the rows of later periods in later {period}s, so it cannot be "
+    "paid from a budget that begins anew every {period}. Nothing was spent. Release each {period} "
+    "by itself, with a plan of its own; or let the budget be for all times: `leastnoise ledger "
+    "change LEDGER --per ever`."
+)
+PERIOD_OVER = (
+    "Release {number} was paid on {paid_on} from a budget that begins anew every {period}, and "
+    "that {period} is over: the data may hold other people now, who would lose this release beside a "
+    "whole budget of their own. No noise was drawn now. Its charge stays spent in its own {period}; "
+    "make the release again, which is paid from the present {period}."
+)
 STRANGE_TERMS = "Domain, Privacy, three str, Measurements or None"
 
 

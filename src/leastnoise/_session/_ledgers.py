@@ -133,11 +133,19 @@ def _paid_releases(folders: Iterable[Path]) -> Iterator[tuple[Path, dict[str, ob
     """Every release in these folders that a ledger paid, with its receipt."""
     for folder in sorted({Path(os.path.abspath(folder)) for folder in folders}):  # noqa: PTH100 - links stay links
         with suppress(OSError):
-            for release in sorted(folder.iterdir()):
-                with suppress(OSError):
-                    receipt = receipt_in(release)
-                    if receipt.get("ledger_id"):
-                        yield release, receipt
+            for inside in sorted(folder.iterdir()):
+                for release in (inside, *_periods_in(inside)):
+                    with suppress(OSError):
+                        receipt = receipt_in(release)
+                        if receipt.get("ledger_id"):
+                            yield release, receipt
+
+
+def _periods_in(folder: Path) -> list[Path]:
+    """The releases in the directory of a series, one for each of its periods."""
+    with suppress(OSError):
+        return sorted(manifest.parent for manifest in folder.glob("*/manifest.json"))
+    return []
 
 
 def check_known(ledger: Path, book: Ledger | None, folders: Iterable[Path] = ()) -> None:

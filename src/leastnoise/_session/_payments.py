@@ -127,10 +127,15 @@ def receipt_of(series: Series) -> Receipt:
     return series.receipt
 
 
+def is_too_late(book: Ledger, entry: Entry) -> bool:
+    """Tell whether a paid release has measured nothing, and the period of its budget is over."""
+    return book.period_is_over(entry) and not book.pending(entry).steps
+
+
 def warn_of_unfinished(book: Ledger) -> None:
     """Warn of every release that was paid and stopped, and can be finished."""
     for entry in book.entries():
-        if entry.resumable and not book.is_running(entry):
+        if entry.resumable and not book.is_running(entry) and not is_too_late(book, entry):
             warnings.warn(
                 f"Release {entry.number} of {entry.reserved_on} ({entry.charge}; {entry.output}) "
                 "was stopped before it was published: "
@@ -217,6 +222,7 @@ def paid_before(book: Ledger, digest: str, output: str) -> Entry | None:
             and entry.output == output
             and entry.plan_digest == digest
             and not book.is_running(entry)
+            and not is_too_late(book, entry)
         ):
             return entry
     return None

@@ -1,6 +1,7 @@
 """Series: paid once, then published period by period, a directory for each release; and finished after a run was stopped."""
 
 import datetime as dt
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +36,7 @@ from leastnoise._session._payments import (
     check_join,
     check_writable,
     is_series_plan,
+    is_too_late,
     paying,
     receipt_of,
     settle,
@@ -64,8 +66,12 @@ class PublishedPeriods:
 
 
 def private_file(book: Ledger, entry: Entry | Receipt) -> Path:
-    """Return the path of the file with the exact counts of closed periods, which only the kernel reads."""
-    return book.path.with_name(f"{book.path.name}.series-{entry.number}.private")
+    """Return the path of the file with the exact counts of closed periods, which only the kernel reads.
+
+    It lies beside the ledger itself, by whatever link the ledger was reached.
+    """
+    ledger = Path(os.path.realpath(book.path))
+    return ledger.with_name(f"{ledger.name}.series-{entry.number}.private")
 
 
 def period_state(book: Ledger, entry: Entry) -> PeriodState | None:
@@ -91,7 +97,7 @@ def period_state(book: Ledger, entry: Entry) -> PeriodState | None:
 
 def is_unfinished(book: Ledger, entry: Entry) -> bool:
     """Return whether a release was stopped and can be finished, or a series has a period that was drawn and not published."""
-    if not entry.resumable or book.is_running(entry):
+    if not entry.resumable or book.is_running(entry) or is_too_late(book, entry):
         return False
     state = period_state(book, entry)
     return state is None or bool(state.unpublished)

@@ -451,6 +451,9 @@ def finish_all(
         for entry in book.entries()
         if number in {None, entry.number} and is_unfinished(book, entry)
     ]
+    late = [entry for entry in book.entries() if entry.number == number and entry.resumable]
+    if not chosen and any(is_too_late(book, entry) for entry in late):
+        chosen = late  # the attempt says why nothing can be drawn
     if number is not None and not chosen:
         running = any(entry.number == number and entry.resumable for entry in book.entries())
         why = (
