@@ -138,9 +138,7 @@ IN_PERIODS = Domain(
 )
 
 
-def in_periods(
-    noise: Noise, neighbours: str, *blocks: Block, rows: int, most: int
-) -> Measurements:
+def in_periods(noise: Noise, neighbours: str, *blocks: Block, rows: int, most: int) -> Measurements:
     budget = PureDP(1) if noise is Noise.DISCRETE_LAPLACE else ZCDP(1)
     privacy = Privacy(budget, neighbours, "id", most, PerCell(rows, "t"))
     return Measurements(domain=IN_PERIODS, privacy=privacy, noise=noise, blocks=blocks)

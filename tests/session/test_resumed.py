@@ -1,11 +1,13 @@
 """Releases that were stopped after payment, finished together from Python."""
 
+import datetime as dt
 import re
 
 import pandas as pd
 import pytest
 
 import leastnoise as ln
+from leastnoise._kernel import Series, _ledger
 from leastnoise._kernel._outcome import outcome_to_text
 from leastnoise._mechanisms import _dawa
 from leastnoise._release import _writing
@@ -104,3 +106,75 @@ def test_the_same_call_again_finishes_the_release_with_the_options_that_it_has_n
     assert "answer_integer" in finished.answers
     assert ln.read_release(tmp_path / "a").options.integer
     assert [entry.state for entry in book.entries()] == ["sealed"]
+
+
+def next_month(book: ln.Ledger, patch: pytest.MonkeyPatch) -> dt.date:
+    """The first day of the month after the last payment becomes today."""
+    day = (book.entries()[-1].reserved_on.replace(day=1) + dt.timedelta(40)).replace(day=1)
+    patch.setattr(_ledger, "today", lambda: day)
+    return day
+
+
+@pytest.mark.parametrize("out", [True, False])
+def test_resume_reads_no_rows_of_another_period_of_the_budget(
+    tmp_path, monkeypatch, book, out: bool
+) -> None:
+    """The data of the next month hold other people, who have a budget of their own."""
+    book = book.set_budget(ln.PureDP(1), period="month")
+    target = tmp_path / "a" if out else None
+    with stopped(ln.Ledger, "begin") as told:
+        ln.release(PLAN, PEOPLE, ledger=book, out=target)
+    assert told.value.state == "resumable"
+    next_month(book, monkeypatch)
+    others = pd.DataFrame({"sex": ["M"] * 50})
+    assert ln.resume(book, source=others) == []
+    with pytest.raises(ln.LedgerError, match=r"that month is over.*No noise was drawn"):
+        ln.resume(book, number=2, source=others)
+    assert book.pending(book.entries()[1]).steps == ()
+    again = ln.release(PLAN, others, ledger=book, out=target)  # is paid from the new month
+    assert again.receipt["number"] == 3
+    assert book.left().epsilon == 0
+
+
+def test_resume_finishes_what_was_drawn_in_another_period_of_the_budget(
+    tmp_path, monkeypatch, book
+) -> None:
+    book = book.set_budget(ln.PureDP(1), period="month")
+    with stopped(_finish, "build"):
+        ln.release(PLAN, PEOPLE, ledger=book, out=tmp_path / "a")
+    next_month(book, monkeypatch)
+    (finished,) = ln.resume(book, source=pd.DataFrame({"sex": ["M"] * 500}))
+    assert finished.answers["answer"].sum() == pytest.approx(100, abs=60)
+    assert book.left().epsilon == 1
+
+
+def test_resume_in_the_same_period_of_the_budget_reads_the_rows(tmp_path, book) -> None:
+    book = book.set_budget(ln.PureDP(1), period="year")
+    with stopped(ln.Ledger, "begin"):
+        ln.release(PLAN, PEOPLE, ledger=book, out=tmp_path / "a")
+    assert len(ln.resume(book, source=PEOPLE)) == 1
+
+
+def test_a_guard_is_not_paid_again_after_a_run_was_stopped(tmp_path, monkeypatch) -> None:
+    """On a ledger that has just enough for guard and release."""
+    options = ln.Options(guard="1/100")
+    plan = ln.plan(PLAN.workload, ln.PureDP("99/100"))
+    real = Series.paid
+
+    def killed(*given: object, **named: object) -> object:
+        if named.get("output") == "(guard)":
+            return real(*given, **named)
+        raise KeyboardInterrupt
+
+    terms = {"ledger": tmp_path / "new.ledger", "options": options, "out": tmp_path / "a"}
+    with monkeypatch.context() as patch:
+        patch.setattr(Series, "paid", staticmethod(killed))
+        with pytest.raises(KeyboardInterrupt):
+            ln.release(plan, PEOPLE, dataset="people", **terms)
+    book = ln.Ledger.open(tmp_path / "new.ledger")
+    assert ln.resume(book) == []  # a guard is no release
+    with pytest.raises(ln.InputError, match=r"Release 1 .* is not one that can be finished"):
+        ln.resume(book, number=1)
+    released = ln.release(plan, PEOPLE, dataset="people", **terms)
+    assert [entry.state for entry in book.entries()] == ["sealed", "sealed"]
+    assert (book.left().epsilon, released.receipt["guard_number"]) == (0, 1)

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._kernel import SeededEntropy, UnpaidSeries
+from leastnoise._accounting import charge
+from leastnoise._kernel import SeededEntropy, Series, UnpaidSeries, _ledger
 from leastnoise._mechanisms import Search, terms_of
 from leastnoise._planning import AlongTime, period_errors, series_plan, up_to
 from leastnoise._release import build
@@ -191,6 +192,7 @@ def test_a_series_is_paid_once_and_what_was_published_never_changes(office: Offi
         "late": "drop",
         "through": "2024-03",
         "periods": 6,
+        "cost": planned_spec(office.asked).cost().to_json(),
     }
 
 
@@ -609,16 +611,114 @@ def test_sums_have_the_error_that_was_promised_for_their_period(tmp_path, budget
     assert np.sqrt(ratios.mean()) == pytest.approx(1, abs=0.05)
 
 
-def test_a_release_of_a_series_that_is_entered_into_another_ledger_is_entered_as_the_whole(
-    office: Office,
-) -> None:
-    """No later one of the series is entered after it."""
-    office.spec(('rho = "1000"', 'epsilon = "1"\ndelta = "1e-6"'))
+@pytest.mark.parametrize("declared", ["rho", "epsilon"])
+def test_enter_release_of_a_series_enters_the_whole(office: Office, declared: str) -> None:
+    """Into a ledger of epsilon and delta what was declared; into one of rho the rho of its noise."""
+    if declared == "epsilon":
+        office.spec(('rho = "1000"', 'epsilon = "1"\ndelta = "1e-6"'))
     office.come(("2024-01-03", "F"))
     (first,) = office.publish("2024-02-02").releases
-    other = ln.Ledger.create(office.folder / "other", "visits", ln.Privacy(ln.ApproxDP(9, "1e-5")))
-    assert str(_finish.enter_release(other, first).charge) == "epsilon = 1, delta = 0.000001"
-    with pytest.raises(ln.InputError):  # it has part of the cost in rho
-        _finish.enter_release(
-            ln.Ledger.create(office.folder / "rho", "visits", ln.Privacy(ln.ZCDP(5))), first
-        )
+    rho = ln.Ledger.create(office.folder / "rho", "visits", ln.Privacy(ln.ZCDP(5000)))
+    entered = _finish.enter_release(rho, first)
+    whole = planned_spec(office.asked).cost()
+    charged = charge(ln.ZCDP(5000), office.asked.privacy.budget, whole)
+    assert entered.charge == charged
+    assert float(entered.charge.rho) == pytest.approx(1000 if declared == "rho" else 0.028, rel=0.1)
+    with pytest.raises(ln.LedgerError, match="knows the release"):
+        _finish.enter_release(rho, first)
+
+
+def test_a_lost_ledger_of_a_series_is_noticed(office: Office) -> None:
+    """By the releases in the directory of the series, whatever is asked for next."""
+    office.come(*rows_of(1, 30, 40))
+    office.publish("2024-02-10")
+    older = office.ledger.read_bytes()
+    office.ledger.unlink()
+    office.out = "elsewhere"
+    with pytest.raises(ln.LedgerError, match=r"There is no ledger at .*monthly/2024-01 was paid"):
+        office.publish("2024-02-11")
+    plan = ln.plan(ln.marginals(office.asked.domain, ways=1), ln.ZCDP(1))
+    with pytest.raises(ln.LedgerError, match=r"There is no ledger at .*monthly/2024-01 was paid"):
+        ln.release(plan, office.folder / "visits.csv", ledger=office.ledger)
+    office.ledger.write_bytes(older)
+    office.out = "monthly"
+    assert office.publish("2024-02-11").releases == ()
+
+
+def test_an_older_ledger_of_a_series_is_noticed(office: Office) -> None:
+    office.come(*rows_of(1, 30, 40))
+    ln.Ledger.create(office.ledger, "visits", ln.Privacy(ln.ZCDP(5000)))
+    older = office.ledger.read_bytes()
+    office.publish("2024-02-10")
+    office.ledger.write_bytes(older)
+    office.out = "elsewhere"
+    with pytest.raises(ln.LedgerError, match=r"does not know the release in .*monthly/2024-01"):
+        office.publish("2024-02-11")
+
+
+def test_the_private_file_lies_beside_the_ledger_itself(office: Office) -> None:
+    kept = office.folder / "kept"
+    kept.mkdir()
+    ln.Ledger.create(kept / "real.ledger", "visits", ln.Privacy(ln.ZCDP(5000)))
+    office.ledger.symlink_to(kept / "real.ledger")
+    office.come(*rows_of(1, 30, 40))
+    office.publish("2024-02-10")
+    assert office.private == []
+    assert [file.name for file in kept.glob("*.private")] == ["real.ledger.series-1.private"]
+    office.ledger = kept / "real.ledger"  # without the link it goes on
+    assert [one.name for one in office.publish("2024-03-10").releases] == ["2024-02"]
+
+
+def test_a_series_is_not_paid_from_a_budget_by_periods(office: Office) -> None:
+    office.come(*rows_of(1, 30, 40))
+    book = ln.Ledger.create(office.ledger, "visits", ln.Privacy(ln.ZCDP(1000)))
+    book.set_budget(ln.ZCDP(1000), period="month")
+    with pytest.raises(ln.InputError, match=r"begins anew every month\. Nothing was spent"):
+        office.publish("2024-02-10")
+    assert office.paid == []
+    assert office.private == []
+
+
+def test_a_begun_series_draws_nothing_in_a_later_period_of_the_budget(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows of a later month may be those of other people, who have a budget of their own."""
+    office.come(*rows_of(1, 30, 40))
+    office.publish("2024-02-10")
+    paid_on = office.book.entries()[0].reserved_on
+    office.book.set_budget(ln.ZCDP(1000), period="month")
+    office.come(*rows_of(2, 3, 4))
+    later = (paid_on.replace(day=1) + dt.timedelta(40)).replace(day=1)
+    monkeypatch.setattr(_ledger, "today", lambda: later)
+    with pytest.raises(ln.LeastNoiseError, match="that month is over"):
+        office.publish("2024-03-10")
+    assert not (office.folder / "monthly/2024-02").exists()
+    assert len(office.book.pending(office.book.entries()[0]).steps) == 1
+    office.book.set_budget(ln.ZCDP(1000), period="")
+    assert [one.name for one in office.publish("2024-03-10").releases] == ["2024-02"]
+
+
+@pytest.mark.parametrize("when", ["between the payments", "before the first period"])
+def test_a_guarded_series_goes_on_after_it_was_killed(
+    office: Office, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """The guard that was paid is not paid again, on a ledger that has just enough for both."""
+    office.spec(("[series]", '[plan]\nguard = "1/100"\n[series]'))
+    office.come(*rows_of(1, 30, 40))
+    stopped_in = (Series, "paid") if when == "between the payments" else (Series, "period")
+    real = getattr(*stopped_in)
+
+    def killed(*given: Any, **named: Any) -> Any:
+        if named.get("output") == "(guard)":
+            return real(*given, **named)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(*stopped_in, staticmethod(killed) if when[0:2] == "be" else killed)
+    with pytest.raises(KeyboardInterrupt):
+        office.publish("2024-02-10")
+    monkeypatch.undo()
+    done = office.publish("2024-02-10")
+    assert [one.name for one in done.releases] == ["2024-01"]
+    assert office.paid == [10, 990]
+    assert office.book.entries()[0].state == "sealed"
+    assert ln.read_release(done.releases[0]).receipt["guard_used"] == 70

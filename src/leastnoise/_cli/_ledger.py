@@ -27,6 +27,7 @@ from leastnoise._session import (
     Ledger,
     Limit,
     enter_release,
+    is_resumable,
     other_ledgers,
     period_state,
     unknown_releases,
@@ -301,7 +302,9 @@ def _state(book: Ledger, entry: Entry) -> str:
         return entry.kind
     if entry.state != "reserved":
         return entry.state
-    return "running" if book.is_running(entry) else "resumable" if entry.resumable else "reserved"
+    if book.is_running(entry):
+        return "running"
+    return "resumable" if is_resumable(entry) else "reserved"
 
 
 def _implied(book: Ledger, delta: str) -> dict[str, str] | None:

@@ -44,6 +44,7 @@ from leastnoise._session import (
     csv_blocks,
     find_categories,
     finish_all,
+    is_resumable,
     is_unfinished,
     ledger_beside,
     release_due,
@@ -446,7 +447,7 @@ def resume(
             "it."
         )
     waiting = []
-    for entry in [entry for entry in book.entries() if entry.resumable]:
+    for entry in [entry for entry in book.entries() if is_resumable(entry)]:
         if book.is_running(entry):  # what cannot be told counts as running
             click.echo(
                 f"{release_name(entry)} is being made by another process, and left to it.", err=True

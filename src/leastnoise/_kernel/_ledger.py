@@ -18,6 +18,7 @@ from typing import Any
 from leastnoise._accounting import Budget, Charge, Cost, Privacy, SeriesCost, charge
 from leastnoise._check import InputError, LedgerError, html_facts, one_of, refuse
 from leastnoise._kernel import _ledger_run as steps
+from leastnoise._kernel import _words as words
 from leastnoise._kernel._ledger_file import (
     PERIODS,
     Content,
@@ -39,7 +40,6 @@ from leastnoise._kernel._ledger_file import (
     today,
     writing,
 )
-from leastnoise._kernel import _words as words
 from leastnoise._kernel._ledger_run import Pending, Receipt
 from leastnoise._kernel._ledger_signs import free_room, is_running, running, settled
 from leastnoise._kernel._words import check_path, checked_seconds, ledger_facts, wait_for
@@ -480,15 +480,15 @@ class Ledger:
             steps.record(connection, receipt.id, number, text(outcome := drawn()))
         return outcome
 
-    def check_period_of(self, receipt: Receipt) -> None:
+    def check_period_of(self, release: Entry | Receipt) -> None:
         """Refuse rows that are read now for a release that was paid in an earlier period (L2).
 
         Args:
-            receipt: of the release that is to be drawn from rows that were read after its payment.
+            release: that is to be drawn from rows that were read after its payment.
 
         Raises:
             LedgerError: the budget begins anew with each period, and that of the payment is over;
-                or the receipt or the file cannot be used.
+                or the release is not of this ledger, or the file cannot be read.
 
         >>> folder = tempfile.TemporaryDirectory()
         >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
@@ -496,10 +496,8 @@ class Ledger:
         >>> ledger.check_period_of(receipt)
         >>> folder.cleanup()
         """
-        with connected(self.path, self.timeout) as connection:
-            connection.execute("BEGIN")
-            entry = self._checked_receipt(connection, receipt)
-            _, period = in_force(self._content(connection))
+        content = self._content()
+        entry, (_, period) = self._entry(content, release), in_force(content)
         if not same_period(period, entry.reserved_on, today()):
             raise LedgerError(
                 words.PERIOD_OVER.format(
@@ -515,6 +513,16 @@ class Ledger:
         """
         _, period = in_force(self._content())
         return not same_period(period, entry.reserved_on, today())
+
+    def _entry(self, content: Content, release: Entry | Receipt) -> Entry:
+        """Return the entry of a release in the file; refuse a release of another ledger."""
+        for entry in content.entries:
+            if entry.id == release.id:
+                return entry
+        raise LedgerError(
+            f"The receipt {release.id} is not of the ledger {self.path}. Seal a release where "
+            "it was reserved."
+        )
 
     def entry_of(self, receipt: Receipt) -> Entry:
         """Read the entry of a receipt from the file.
@@ -666,14 +674,7 @@ class Ledger:
 
     def _checked_receipt(self, connection: sqlite3.Connection, receipt: Receipt) -> Entry:
         """Return the entry of a receipt; refuse a receipt of another ledger, or of a release that another process has taken over."""
-        entry = next(
-            (entry for entry in self._content(connection).entries if entry.id == receipt.id), None
-        )
-        if entry is None:
-            raise LedgerError(
-                f"The receipt {receipt.id} is not of the ledger {self.path}. Seal a release where "
-                "it was reserved."
-            )
+        entry = self._entry(self._content(connection), receipt)
         if entry.run != receipt.run:
             raise LedgerError(
                 f"Release {entry.number} in the ledger {self.path} was taken over by another "

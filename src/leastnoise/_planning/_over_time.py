@@ -285,6 +285,7 @@ def up_to(plan: Plan, periods: int) -> Plan | None:
         **plan.details["series"],
         "through": str(domain.kind(series.along).labels[-1]),
         "periods": plan.domain.cells(series.along),
+        "cost": plan.cost().to_json(),  # of all periods, which another ledger may have to enter
     }
     measurements = Measurements(
         domain=domain,

@@ -17,6 +17,7 @@ from leastnoise._session._payments import (
     check_writable,
     csv_blocks,
     is_published,
+    is_resumable,
     reading_seconds,
     resuming_seconds,
     settle,

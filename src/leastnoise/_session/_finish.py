@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leastnoise import _adapters
-from leastnoise._accounting import Cost, SeriesCost
+from leastnoise._accounting import Cost, SeriesCost, cost_from_json
 from leastnoise._check import InputError, LeastNoiseError, LedgerError, one_of, quoted, refuse
 from leastnoise._estimate import Outcome
 from leastnoise._exports import EXPORTS, Published
@@ -56,7 +56,7 @@ from leastnoise._release import (
 )
 from leastnoise._session._guard import guard_measurements
 from leastnoise._session._ledgers import receipt_in
-from leastnoise._session._payments import IN_MEMORY, given_or_kept, paying
+from leastnoise._session._payments import IN_MEMORY, given_or_kept, is_too_late, paying
 from leastnoise._stopped import note_run
 
 if TYPE_CHECKING:
@@ -279,6 +279,8 @@ def finish_paid(
             (CategoryPlan if is_category_plan(pending.plan) else Plan).from_json(pending.plan)
         )
     data = given_or_kept(source, asked.address, asked.joined)
+    if is_too_late(book, entry):
+        book.check_period_of(entry)  # raises; the kernel would refuse it too
     target = (
         None if out is None and entry.output == IN_MEMORY else check_target(out or entry.output)
     )
@@ -476,6 +478,17 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
         ) from None
 
 
+def _cost_of_series(series: Mapping[str, Any], directory: Path) -> Cost:
+    """Return what all periods of a series cost, from what a release of one of them says."""
+    try:
+        return cost_from_json(series["cost"])
+    except (KeyError, InputError):
+        raise InputError(
+            f"The release in {str(directory)!r} is damaged: its plan does not say what its series "
+            "cost. Use an intact copy."
+        ) from None
+
+
 def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
     """Enter what a release, or a search for categories, cost into a ledger that does not know it."""
     directory = Path(release).absolute()
@@ -489,15 +502,10 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
         cost: Cost = SeriesCost(privacy.budget)
     else:
         made = read_release(release)
-        private, privacy, digest, series = (
-            made.observation.private,
-            made.plan.privacy,
-            made.plan_digest,
-            made.plan.details.get("series"),
-        )
+        private, privacy, digest = made.observation.private, made.plan.privacy, made.plan_digest
+        series = made.plan.details.get("series")
         # of a series the first release is of all that it pays for, and none is entered after it
-        begun = series is not None and made.plan.domain.cells(series["along"]) < series["periods"]
-        cost = SeriesCost(privacy.budget) if begun else made.plan.cost()
+        cost = made.plan.cost() if series is None else _cost_of_series(series, directory)
     receipt = receipt_in(directory)
     if not private or not receipt.get("id"):
         raise InputError(

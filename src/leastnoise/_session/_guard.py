@@ -12,18 +12,22 @@ half of the rows are used, v <= u, and it stops only if M - N > q; so q is chose
   exp(-m^2 / (4 s^2)).
 """
 
+import json
 import math
+from contextlib import suppress
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._adapters import CUT, MOST_CUT, ROWS, USAGE
-from leastnoise._check import GuardError
+from leastnoise._check import GuardError, LedgerError
 from leastnoise._fitting import fit
 from leastnoise._frames import several
-from leastnoise._kernel import Ledger, Series, Terms
+from leastnoise._kernel import Entry, Ledger, Receipt, Series, Terms
 from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, Measurements, Observation
+from leastnoise._plan import Plan
 from leastnoise._planning import protected
 from leastnoise._session._payments import GUARD, paying, receipt_of
 
@@ -69,28 +73,90 @@ def laplace_tail(least: int, scale: float) -> float:
     return math.exp(-least / scale) / (1 + p) ** 2 * (least * rest + (1 + p * p) / (1 + p) + p)
 
 
-def guard_terms(measured: Measurements) -> Terms:
-    """Return the terms of a guard's series."""
+def guard_terms(measured: Measurements, text: str = "") -> Terms:
+    """Return the terms of a guard's series; ``text`` names the plan that it guards."""
     return Terms(
-        domain=USAGE, privacy=measured.privacy, attributes=(ROWS,), measures=(CUT,), only=measured
+        domain=USAGE,
+        privacy=measured.privacy,
+        attributes=(ROWS,),
+        measures=(CUT,),
+        only=measured,
+        text=text,
     )
 
 
-def guarded(book: Ledger, table: Any, privacy: Privacy, share: Fraction) -> dict[str, Any]:
-    """Pay for the guard, count, and return what `judged` does."""
-    measured = guard_measurements(privacy, share)
+@dataclass(frozen=True, slots=True)
+class PaidGuard:
+    """A guard that was paid for and let the release pass.
+
+    Attributes:
+        facts: what it counted, from `judged`.
+        receipt: of its payment.
+    """
+
+    facts: dict[str, Any]
+    receipt: Receipt
+
+    def seal(self, book: Ledger) -> None:
+        """Record that the release that it guards was paid, so that no later one takes its counts."""
+        with suppress(LedgerError):  # another process has taken them, and seals it
+            book.seal(self.receipt)
+
+
+def waiting_guard(book: Ledger, plan: Plan, share: Fraction | None) -> Entry | None:
+    """Return the guard of a plan that was paid by a run that was stopped before it paid the plan.
+
+    Args:
+        book: the ledger.
+        plan: that is to be released.
+        share: of the budget that its guard costs; None without one.
+    """
+    if share is None:
+        return None
+    digest = guard_terms(guard_measurements(plan.privacy, share), _guard_text(plan, share)).digest()
+    for entry in book.entries():
+        same = entry.output == GUARD and entry.plan_digest == digest
+        if same and entry.resumable and not book.is_running(entry) and book.pending(entry).steps:
+            return entry
+    return None
+
+
+def _guard_text(plan: Plan, share: Fraction) -> str:
+    return json.dumps({"guard": str(share), "of": plan.digest()})
+
+
+def guarded(book: Ledger, table: Any, plan: Plan, share: Fraction) -> PaidGuard:
+    """Pay for the guard and count; or take what the guard of this plan counted in a stopped run.
+
+    Args:
+        book: the ledger that pays.
+        table: the encoded rows, with their usage.
+        plan: that is to be released.
+        share: of the budget of guard and plan together.
+
+    Raises:
+        GuardError: with confidence fewer than half of the rows are used.
+    """
+    measured = guard_measurements(plan.privacy, share)
+    terms, waiting = (
+        guard_terms(measured, _guard_text(plan, share)),
+        waiting_guard(book, plan, share),
+    )
     with paying(book, _ROOM) as run:
-        series = Series.paid(
-            guard_terms(measured),
-            table.usage,
-            book,
-            output=GUARD,
-            description="guard: rows read and used",
-            run=run,
-        )
+        if waiting is None:
+            description = "guard: rows read and used"
+            series = Series.paid(
+                terms, table.usage, book, output=GUARD, description=description, run=run
+            )
+        else:
+            series = Series.resumed(terms, None, book, book.take_over(waiting, run))
         observation, receipt = series.measure(measured), receipt_of(series)
+    try:
+        facts = judged(measured, share, observation, str(receipt.charge), receipt.number)
+    except GuardError:
         book.seal(receipt)
-    return judged(measured, share, observation, str(receipt.charge), receipt.number)
+        raise
+    return PaidGuard(facts, receipt)
 
 
 def judged(

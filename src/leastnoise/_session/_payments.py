@@ -127,6 +127,11 @@ def receipt_of(series: Series) -> Receipt:
     return series.receipt
 
 
+def is_resumable(entry: Entry) -> bool:
+    """Tell whether an entry is a paid release that can be finished; a guard waits for its own."""
+    return entry.resumable and entry.output != GUARD
+
+
 def is_too_late(book: Ledger, entry: Entry) -> bool:
     """Tell whether a paid release has measured nothing, and the period of its budget is over."""
     return book.period_is_over(entry) and not book.pending(entry).steps
@@ -135,7 +140,7 @@ def is_too_late(book: Ledger, entry: Entry) -> bool:
 def warn_of_unfinished(book: Ledger) -> None:
     """Warn of every release that was paid and stopped, and can be finished."""
     for entry in book.entries():
-        if entry.resumable and not book.is_running(entry) and not is_too_late(book, entry):
+        if is_resumable(entry) and not book.is_running(entry) and not is_too_late(book, entry):
             warnings.warn(
                 f"Release {entry.number} of {entry.reserved_on} ({entry.charge}; {entry.output}) "
                 "was stopped before it was published: "
@@ -178,7 +183,7 @@ def check_before(ledger: Path | None, what: Spec, folder: Path) -> None:
     if ledger is None:
         return
     book = ledger_for(ledger, data, what.dataset, [folder], share=what.share)
-    if book is not None and not any(entry.resumable for entry in book.entries()):
+    if book is not None and not any(is_resumable(entry) for entry in book.entries()):
         asked = smallest(what.unpaid_privacy)
         budget = asked.budget
         least: Cost = SeriesCost(budget)

@@ -29,12 +29,13 @@ from leastnoise._session._finish import (
     receipt_facts,
     room_for,
 )
-from leastnoise._session._guard import guarded
+from leastnoise._session._guard import guarded, waiting_guard
 from leastnoise._session._ledgers import ledger_for, ledger_made
 from leastnoise._session._payments import (
     check_affordable,
     check_join,
     check_writable,
+    is_resumable,
     is_series_plan,
     is_too_late,
     paying,
@@ -97,7 +98,7 @@ def period_state(book: Ledger, entry: Entry) -> PeriodState | None:
 
 def is_unfinished(book: Ledger, entry: Entry) -> bool:
     """Return whether a release was stopped and can be finished, or a series has a period that was drawn and not published."""
-    if not entry.resumable or book.is_running(entry) or is_too_late(book, entry):
+    if not is_resumable(entry) or book.is_running(entry) or is_too_late(book, entry):
         return False
     state = period_state(book, entry)
     return state is None or bool(state.unpublished)
@@ -151,7 +152,8 @@ def release_due(
         made, drawn = plan(), 0
         mechanism_of(made).ready(made)
         if book is not None:
-            check_affordable(book, made, share)
+            guard_is_paid = waiting_guard(book, made, share) is not None
+            check_affordable(book, made, None if guard_is_paid else share)
         kept = Asked(
             what.options,
             _adapters.location(source),
@@ -169,8 +171,9 @@ def release_due(
             dataset or _adapters.dataset_name(source) or "data",
             with_guard(made.privacy, share),
         )
-    if share is not None:
-        kept = replace(kept, guard=guarded(book, table, made.privacy, share))
+    guard = None if share is None else guarded(book, table, made, share)
+    if guard is not None:
+        kept = replace(kept, guard=guard.facts)
     with paying(book, room_for(made)) as process:
         if entry is None:
             described = f"series of {len(what.series.dates(what.domain).labels)} periods along {what.series.along}, "
@@ -182,6 +185,8 @@ def release_due(
                 "run": process,
             }
             receipt = receipt_of(Series.paid(terms_of(made), None, book, **facts))
+            if guard is not None:
+                guard.seal(book)
         else:
             receipt = book.take_over(entry, process)
         series = Series.resumed(terms_of(made), table, book, receipt)

@@ -37,7 +37,13 @@ from leastnoise._session._finish import (
     receipt_facts,
     work_of,
 )
-from leastnoise._session._guard import guard_measurements, guard_terms, guarded, judged
+from leastnoise._session._guard import (
+    guard_measurements,
+    guard_terms,
+    guarded,
+    judged,
+    waiting_guard,
+)
 from leastnoise._session._ledgers import ledger_for, ledger_made
 from leastnoise._session._payments import (
     IN_MEMORY,
@@ -45,7 +51,9 @@ from leastnoise._session._payments import (
     check_memory,
     check_searched,
     csv_blocks,
+    is_resumable,
     is_series_plan,
+    is_too_late,
     paid_before,
     paying,
     receipt_of,
@@ -290,7 +298,8 @@ def _paid(
             warn_of_unfinished(book)
         elif (paid := paid_before(book, plan.digest(), str(target))) is not None:
             return finish_paid(book, paid, source, options=options, progress=progress).release
-        check_affordable(book, plan, share)
+        guard_is_paid = isinstance(plan, Plan) and waiting_guard(book, plan, share) is not None
+        check_affordable(book, plan, None if guard_is_paid else share)
     elif whole is None:
         raise LedgerError(
             f"There is no ledger at {ledger}. Make it with the budget of the search and of the "
@@ -305,11 +314,13 @@ def _paid(
         table = read_table(plan, source, progress, usage=share is not None)
         if book is None:  # another process may have made it meanwhile
             book = ledger_made(ledger, name, cast(Privacy, whole))
-        guard = {} if share is None else guarded(book, table, plan.privacy, share)
+        guard = None
+        if share is not None and isinstance(plan, Plan):
+            guard = guarded(book, table, plan, share)
         asked = Asked(
             options,
             _adapters.location(source),
-            guard,
+            {} if guard is None else guard.facts,
             _adapters.join_facts(source),
             library_of(type(source)),
         )
@@ -322,6 +333,8 @@ def _paid(
                 work.terms, table, book, options=asked.to_json(), run=process, **facts
             )
             receipt = receipt_of(series)
+            if guard is not None:
+                guard.seal(book)
             made = publish(plan, asked, work.draw(series), folder, receipt_facts(book, receipt))
             book.seal(receipt)
             return made
@@ -446,16 +459,12 @@ def finish_all(
             "Another directory is for one release; say which with its number, as `leastnoise "
             "ledger show` has it."
         )
-    chosen = [
-        entry
-        for entry in book.entries()
-        if number in {None, entry.number} and is_unfinished(book, entry)
-    ]
-    late = [entry for entry in book.entries() if entry.number == number and entry.resumable]
-    if not chosen and any(is_too_late(book, entry) for entry in late):
-        chosen = late  # the attempt says why nothing can be drawn
+    named = [entry for entry in book.entries() if number in {None, entry.number}]
+    chosen = [entry for entry in named if is_unfinished(book, entry)]
+    running = any(book.is_running(entry) for entry in named)
+    if number is not None and not chosen and not running:  # finishing it says why it is too late
+        chosen = [entry for entry in named if is_resumable(entry) and is_too_late(book, entry)]
     if number is not None and not chosen:
-        running = any(entry.number == number and entry.resumable for entry in book.entries())
         why = (
             "is being made by another process, as far as can be told"
             if running
