@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Self, TypeVar, final
+
+from leastnoise._check import refuse
 
 from leastnoise._environment import PROGRESS, is_on
 
@@ -24,6 +26,7 @@ class Display(NamedTuple):
     show: Callable[[str], None]
 
 
+@final
 class Progress:
     """A line that appears after a second and says what is being done, for a ``with`` statement.
 
@@ -44,7 +47,6 @@ class Progress:
         self._share = 0.0
         self._begun = 0.0
         self._steps = 0
-        self._blocks = 0
         self._done = threading.Event()
         self._visible = is_on(PROGRESS)
         self._thread = threading.Thread(target=self._show, daemon=True)
@@ -76,32 +78,10 @@ class Progress:
         self.say(text, self._steps / among)
         self._steps += 1
 
-    def rows(
-        self,
-        doing: str,
-        then: str,
-        done: int,
-        among: int | None,
-        blocks: int = 0,
-        about: float = 0.0,
-    ) -> None:
-        """Show how far reading is, by rows or (where their number is unknown) by blocks; after the last one the text ``then`` begins.
-
-        Args:
-            doing: the text while rows are read.
-            then: the text afterwards, whose time is counted anew.
-            done: how many rows are read.
-            among: how many there are, if that is known.
-            blocks: how many calls there will be, if that is known.
-            about: how many seconds the rest will probably take.
-        """
-        self._blocks += 1
-        part, whole = (done, among) if among else (self._blocks, blocks)
-        if whole and part >= whole:
-            self.say(then)
-            self._about, self._begun = about, self.seconds
-        elif whole:
-            self.say(f"{doing}: {100 * part // whole}%", part / whole)
+    def begin(self, text: str, about: float = 0.0) -> None:
+        """Change the text, and count its time anew; it will take about so many seconds."""
+        self.say(text)
+        self._about, self._begun = about, self.seconds
 
     def _done_share(self, seconds: float) -> float:
         """Return the share that is done after so many seconds: what was counted, else what follows from the estimate."""
@@ -119,6 +99,82 @@ class Progress:
             if self._done.wait(every):
                 break
         show("")
+
+
+@final
+class RowProgress:
+    """How far the reading of rows is; it takes numbers of rows, and gives none of them back.
+
+    Readers of private data accept an object of this very class and call nothing else while they
+    read. It keeps no number of rows: what it hands to the line is text with whole percents.
+
+    Args:
+        line: the line of progress.
+        doing: the text while rows are read.
+        then: the text afterwards, whose time is counted anew.
+        blocks: how often `show` will be called, if that is known; used where the number of rows is
+            not known beforehand.
+        about: how many seconds the rest will probably take.
+
+    >>> line = RowProgress(Progress("reading"), "reading", "writing")
+    >>> line.show(3, 9)
+    """
+
+    __slots__ = ("_about", "_blocks", "_calls", "_doing", "_line", "_then")
+
+    def __init__(
+        self, line: Progress, doing: str, then: str, *, blocks: int = 0, about: float = 0.0
+    ) -> None:
+        if type(line) is not Progress:
+            raise refuse("line", type(line).__name__, "a Progress")
+        self._line = line
+        self._doing, self._then = doing, then
+        self._calls, self._blocks = 0, blocks
+        self._about = about
+
+    def __init_subclass__(cls) -> None:
+        raise TypeError("RowProgress has no subclasses: they would be told numbers of rows")
+
+    def show(self, done: int, among: int | None) -> None:
+        """Show the percentage that is read: of rows, or of blocks where no total is known.
+
+        Args:
+            done: how many rows are read.
+            among: how many there are, if that is known.
+        """
+        self._calls += 1
+        part, whole = (done, among) if among else (self._calls, self._blocks)
+        if whole and part >= whole:
+            self._line.begin(self._then, self._about)
+        elif whole:
+            percent = 100 * part // whole
+            self._line.say(f"{self._doing}: {percent}%", percent / 100)
+
+
+def row_progress(progress: object) -> RowProgress | None:
+    """Return what shows the progress of reading; None if nothing does.
+
+    Args:
+        progress: a `RowProgress`, or None or False.
+
+    Raises:
+        InputError: something else, such as a function, which would be told numbers of rows.
+
+    >>> row_progress(print)
+    Traceback (most recent call last):
+    leastnoise._check._errors.InputError: progress must be True, False or None; got 'builtin_function_or_method'. ...
+    """
+    if progress is None or progress is False:
+        return None
+    if type(progress) is not RowProgress:
+        raise refuse(
+            "progress",
+            type(progress).__name__,
+            "True, False or None",
+            "True shows a line that says which share of the rows has been read. Numbers of rows "
+            "are private, so no function is told them.",
+        )
+    return progress
 
 
 def _error_stream() -> Display:
@@ -162,7 +218,9 @@ def planning_shown(given: _Names, about: Callable[[], float] | None = None) -> I
 def rows_shown(
     then: str, expected: Callable[..., tuple[int, float]] | None = None
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Return a decorator for functions that read rows: in a notebook they show a line of progress if no ``progress`` is given.
+    """Return a decorator for functions that read rows and have an argument ``progress``.
+
+    With ``progress=True`` they show a line of progress, and in a notebook also without it.
 
     Args:
         then: the text after the last row.
@@ -173,13 +231,13 @@ def rows_shown(
     def shown(reads: Callable[_P, _R]) -> Callable[_P, _R]:
         @wraps(reads)
         def within(*args: _P.args, **given: _P.kwargs) -> _R:
-            if given.get("progress") is not None or not _in_notebook():
+            progress, in_notebook = given.get("progress"), _in_notebook()
+            if progress is not True and (progress is not None or not in_notebook):
+                given["progress"] = row_progress(progress)
                 return reads(*args, **given)
             blocks, about = (0, 0.0) if expected is None else expected(*args, **given)
-            with Progress(f"reading, {then}", _cell()) as line:
-                given["progress"] = lambda done, among: line.rows(
-                    "reading", then, done, among, blocks, about
-                )
+            with Progress(f"reading, {then}", _cell() if in_notebook else None) as line:
+                given["progress"] = RowProgress(line, "reading", then, blocks=blocks, about=about)
                 return reads(*args, **given)
 
         return within

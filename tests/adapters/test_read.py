@@ -21,6 +21,7 @@ from adapters.pools import OBJECTS, Trap
 from leastnoise._adapters import check_source, columns, read
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Categories, Coded, Domain, Integers, Measure
+from leastnoise._progress import Progress, RowProgress
 from leastnoise._table import columns_of
 
 MARK = "SECRETMARK"
@@ -193,10 +194,9 @@ def test_chunks_do_not_change_the_table(everything, monkeypatch, capfd):
         monkeypatch.setattr(f"leastnoise._adapters.{name}.CHUNK", 3)
     monkeypatch.setattr("leastnoise._adapters._files.BLOCK", 40)
     calls = []
-    assert (
-        rows_of(read(everything, domain, progress=lambda done, total: calls.append((done, total))))
-        == expected
-    )
+    monkeypatch.setattr(RowProgress, "show", lambda _, *numbers: calls.append(numbers))
+    progress = RowProgress(Progress("reading"), "reading", "done")
+    assert rows_of(read(everything, domain, progress=progress)) == expected
     done = [rows for rows, _ in calls]
     assert done == [3, 6, 9, 10] or (
         str(everything).endswith(("sv", "gz"))

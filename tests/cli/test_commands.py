@@ -506,7 +506,7 @@ def told(text):
     write(text)
     if '12%' in text: seen.set()
 def slowly(*a, progress, **k):
-    progress(123457, 987654); seen.wait()
+    progress.show(123457, 987654); seen.wait()
     return read(*a, progress=progress, **k)
 sys.stderr.write, _adapters.read = told, slowly
 atexit.register(lambda: print(sorted({'altair', 'narwhals', 'pandas', 'polars'} & {*sys.modules})))

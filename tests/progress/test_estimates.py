@@ -16,22 +16,22 @@ def csv(path, lines):
     return path
 
 
-def test_how_far_csv_files_are_read_is_told_by_their_size(tmp_path):
+def test_how_far_csv_files_are_read_is_told_by_their_size(tmp_path, monkeypatch):
     source = csv(
         tmp_path / "people.csv", 5 * 2**18 + 2
     )  # 5 MiB and a little: the sixth block is not full
     line, told = _progress.Progress("reading"), []
-
-    def tell(done, among):
-        assert among is None
-        line.rows("reading", "writing", done, among, csv_blocks(source))
-        told.append((line._text, line._share))
-
+    say = _progress.Progress.say
+    monkeypatch.setattr(
+        _progress.Progress,
+        "say",
+        lambda self, *text: (say(self, *text), told.append((line._text, line._share))),
+    )
     plan = ln.plan(ln.marginals(DOMAIN, ways=1), ln.PureDP(1))
-    ln.release(plan, source, seed=1, progress=tell)
-    assert told == [(f"reading: {100 * place // 6}%", place / 6) for place in range(1, 6)] + [
-        ("writing", 0.0)
-    ]
+    shown = _progress.RowProgress(line, "reading", "writing", blocks=csv_blocks(source))
+    ln.release(plan, source, seed=1, progress=shown)
+    percents = [100 * place // 6 for place in range(1, 6)]
+    assert told == [(f"reading: {part}%", part / 100) for part in percents] + [("writing", 0.0)]
 
 
 def test_folders_patterns_layouts_and_joined_tables_have_sizes_and_others_have_none(tmp_path):
@@ -84,9 +84,10 @@ def test_after_the_last_row_the_time_of_what_follows_is_counted_anew(monkeypatch
         return line._text, _progress.time_words(now, line._done_share(now), line._begun)
 
     clock[0] = 10.0
-    line.rows("reading", "writing", 1, 5, about=8.0)
+    shown = _progress.RowProgress(line, "reading", "writing", about=8.0)
+    shown.show(1, 5)
     assert said(10.0) == ("reading: 20%", "10 s, about 40 s more")
     clock[0] = 50.0
-    line.rows("reading", "writing", 5, 5, about=8.0)
+    shown.show(5, 5)
     assert said(52.0) == ("writing", "52 s, about 6 s more")
     assert said(60.0) == ("writing", "60 s")

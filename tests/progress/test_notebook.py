@@ -8,6 +8,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise import _progress
+from leastnoise._session._finish import read_table
 
 DOMAIN = ln.Domain(age=ln.Integers(0, 15))
 ASKED = ln.queries(DOMAIN, age="prefix")
@@ -58,9 +59,42 @@ def test_comparing_and_reading_show_one_too(cell):
 def test_a_caller_who_looks_for_himself_is_not_shown_it_twice(cell):
     seen = []
     ln.plan(ASKED, ln.PureDP(1), strategy="identity", progress=seen.append)
-    released(progress=lambda done, among: seen.append((done, among)))
-    assert seen == ["identity", (3, 3)]
+    released(progress=False)
+    assert seen == ["identity"]
     assert cell == []
+
+
+def test_progress_is_shown_where_it_is_asked_for(cell, monkeypatch, capsys):
+    monkeypatch.setattr(sys.modules["IPython"], "get_ipython", lambda: None)
+    released(progress=True)
+    assert cell == []
+    assert "reading, measuring" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("progress", [print, lambda done, among: None, "yes", SimpleNamespace()])
+def test_nothing_else_is_told_numbers_of_rows(progress):
+    """Neither a function nor an object that looks like a line of progress."""
+    with pytest.raises(ln.InputError, match="progress must be True, False or None"):
+        released(progress=progress)
+    frame = pd.DataFrame({"age": [1, 2, 2]})
+    plan = ln.plan(ASKED, ln.PureDP(1), strategy="identity")
+    with pytest.raises(ln.InputError, match="progress must be True, False or None"):
+        read_table(plan, frame, progress)
+    with pytest.raises(ln.InputError, match="line must be"):
+        _progress.RowProgress(SimpleNamespace(say=print), "reading", "writing")
+    with pytest.raises(TypeError, match="no subclasses"):
+        type("Told", (_progress.RowProgress,), {})
+
+
+def test_row_progress_keeps_percents_and_no_numbers_of_rows():
+    line = _progress.Progress("reading")
+    shown = _progress.RowProgress(line, "reading", "writing", about=2.0)
+    shown.show(123_457, 987_654)
+    held = [getattr(shown, name) for name in shown.__slots__] + [*vars(line).values()]
+    assert (line._text, line._share) == ("reading: 12%", 0.12)
+    assert not {123_457, 987_654, 123_457 / 987_654} & {
+        value for value in held if isinstance(value, (int, float))
+    }
 
 
 @pytest.mark.parametrize("shell", [None, SimpleNamespace()])

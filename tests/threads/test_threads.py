@@ -12,6 +12,7 @@ import scipy.linalg  # noqa: F401 - its library is the second one
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import leastnoise as ln
+from leastnoise._progress import RowProgress
 from leastnoise._studio._draft import done
 from leastnoise._threads import SAID_BY
 from waiting import HANGS
@@ -43,7 +44,10 @@ def planned(seen: Callable[[], None]) -> ln.Plan:
 
 
 def released(seen: Callable[[], None]) -> ln.Release:
-    return ln.release(planned(lambda: None), ROWS, seed=1, progress=lambda *_: seen())
+    plan = planned(lambda: None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RowProgress, "show", lambda *_: seen())
+        return ln.release(plan, ROWS, seed=1, progress=True)
 
 
 STUDIO = {

@@ -29,12 +29,12 @@ from leastnoise._adapters._values import is_null, is_spelled_null, text
 from leastnoise._check import InputError, message, refuse, whole
 from leastnoise._check.arrays import Array, BoolArray, IntArray
 from leastnoise._domain import DROP, Domain, Keys, PerCell, Rule, UnitCount, parts
+from leastnoise._progress import RowProgress, row_progress
 from leastnoise._table import Table
 
 # In place of the partner of a row, or of its key, where there is none; and of a partner whose key
 # comes more than once.
 NONE, SEVERAL = -1, -2
-Progress = Callable[[int, int | None], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def read(
     unit_column: str | None = None,
     max_rows: int = 1,
     max_per_cell: PerCell | None = None,
-    progress: Progress | None = None,
+    progress: RowProgress | None = None,
 ) -> Table:
     """Read private rows and encode them, in one pass and chunk by chunk; or have them counted where they are.
 
@@ -80,9 +80,8 @@ def read(
         max_rows: how many rows a unit may keep; the others are left out by a random choice. 1 if
             each row is a unit.
         max_per_cell: how many of them in one cell of attributes that are read; None: all.
-        progress: called after each chunk with the number of rows read and the number there are,
-            None where that is not known. These numbers are private: show them to the data holder,
-            write them nowhere.
+        progress: shows after each chunk how far reading is; numbers of rows are private, so
+            nothing else is told them (E13).
 
     Returns:
         The encoded table. A row that the policies of the domain drop is not in it.
@@ -109,6 +108,7 @@ def read(
     """
     if not isinstance(domain, Domain):
         raise refuse("domain", domain, "a Domain")
+    shown = row_progress(progress)
     most = whole("max_rows", max_rows, 1)
     if unit_column is None and most != 1:
         raise refuse(
@@ -188,8 +188,8 @@ def read(
             chunks.append(column[inside[-1]].astype(kind))
         if units is not None:
             units.add(next(numbers), codes)
-        if progress is not None:
-            progress(sum(map(len, inside)), opened.total)
+        if shown is not None:
+            shown.show(sum(map(len, inside)), opened.total)
     kept_here = np.concatenate(inside)
     keep = np.ones(len(kept_here), dtype=np.bool_) if units is None else units.keep(most, urandom)
     counting = keep[kept_here]
@@ -352,7 +352,7 @@ def read_keys(
     *,
     unit_column: str | None = None,
     max_rows: int = 1,
-    progress: Progress | None = None,
+    progress: RowProgress | None = None,
 ) -> Table:
     """Read the keys of a column, and count the units that have each: in an engine that can, else here, chunk by chunk.
 
@@ -371,6 +371,7 @@ def read_keys(
     <Table of private rows over Domain(agent=Unknown(9, reading=Reading(trim=True)))>
     """
     rule = domain.keys(attribute)
+    shown = row_progress(progress)
     opened, names = opened_for(source, domain, [attribute], [], unit_column)
     table = partial(Table.keyed, domain, attribute, unit_column=unit_column, max_rows=max_rows)
     bound = None if unit_column is None else PerCell(1, attribute)
@@ -399,8 +400,8 @@ def read_keys(
             units.add(unit[0], [keys])
             parts.append(keys)
         read += rows
-        if progress is not None:
-            progress(read, opened.total)
+        if shown is not None:
+            shown.show(read, opened.total)
     if units is not None:
         every = np.concatenate(parts)
         counts = np.bincount(

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from leastnoise._cli._output import (
 )
 from leastnoise._plan import Plan
 from leastnoise._planning import stated
-from leastnoise._progress import Progress
+from leastnoise._progress import Progress, RowProgress
 from leastnoise._release import (
     FoundCategories,
     Release,
@@ -239,14 +238,12 @@ def settle_earlier(ledger: Path, *, hint: bool = True) -> frozenset[str]:
 
 
 @contextmanager
-def _reading(
-    what: Spec, then: str, about: float = 0.0
-) -> Iterator[tuple[Any, Callable[[int, int | None], None]]]:
-    """Give the data of a spec and the function that is told how many rows are read, while a line of progress is shown."""
+def _reading(what: Spec, then: str, about: float = 0.0) -> Iterator[tuple[Any, RowProgress]]:
+    """Give the data of a spec, and what shows how far reading is, while a line is shown."""
     data = what.source and what.data(what.source)
     doing = f"reading {what.data_name}"
     with Progress(f"{doing}, {then}") as progress:
-        yield data, partial(progress.rows, doing, then, blocks=csv_blocks(data), about=about)
+        yield data, RowProgress(progress, doing, then, blocks=csv_blocks(data), about=about)
 
 
 def _terms(what: Spec, ledger: Path, seed: int | None) -> dict[str, Any]:
@@ -486,8 +483,8 @@ def _finish(
     about, doing = resuming_seconds(book, number), f"finishing release {number}"
     try:
         with Progress(doing, about=about) as progress:
-            report = partial(
-                progress.rows, f"reading the data of release {number}", doing, about=about
+            report = RowProgress(
+                progress, f"reading the data of release {number}", doing, about=about
             )
             (finished,) = finish_all(book, source, number=number, out=out, progress=report)
     except LeastNoiseError as error:  # the others do not depend on it

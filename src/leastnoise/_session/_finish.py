@@ -39,6 +39,7 @@ from leastnoise._plan import (
     values_from_json,
     versions,
 )
+from leastnoise._progress import RowProgress
 from leastnoise._release import (
     FORMAT,
     Draft,
@@ -61,9 +62,6 @@ from leastnoise._stopped import note_run
 
 if TYPE_CHECKING:
     from leastnoise._table import Table
-
-
-RowProgress = Callable[[int, int | None], None] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +172,11 @@ def room_for(plan: Plan) -> int:
 
 
 def read_table(
-    plan: Plan | CategoryPlan, source: Any, progress: RowProgress = None, *, usage: bool = False
+    plan: Plan | CategoryPlan,
+    source: Any,
+    progress: RowProgress | None = None,
+    *,
+    usage: bool = False,
 ) -> "Table":
     """Encode the rows, or count the keys, that a plan is about; ``usage`` also counts the rows used and not used."""
     unit = plan.privacy
@@ -269,7 +271,7 @@ def finish_paid(
     *,
     options: Options | None = None,
     out: Any = None,
-    progress: RowProgress = None,
+    progress: RowProgress | None = None,
 ) -> Finished:
     """Finish one release or search that was paid; the data are read only if something is left to draw."""
     pending = book.pending(entry)

@@ -20,10 +20,10 @@ from leastnoise._measurements import Observation
 from leastnoise._mechanisms import mechanism_of, terms_of
 from leastnoise._plan import Plan, guard_share, with_guard
 from leastnoise._planning import period_errors, series_of, up_to
+from leastnoise._progress import RowProgress
 from leastnoise._release import check_target, draft, write_series_page
 from leastnoise._session._finish import (
     Asked,
-    RowProgress,
     publish,
     read_table,
     receipt_facts,
@@ -127,7 +127,7 @@ def release_due(
     plan: Callable[[], Plan],
     *,
     through: str | None = None,
-    progress: RowProgress = None,
+    progress: RowProgress | None = None,
 ) -> PublishedPeriods:
     """Pay for a series if that was not done, draw the periods up to ``through`` or the last that is over, and publish what is missing."""
     if what.series is None:

@@ -15,7 +15,7 @@ from leastnoise._frames import library_of
 from leastnoise._kernel import Entry, Ledger, SeededEntropy, Series, UnpaidSeries
 from leastnoise._plan import CategoryPlan, Plan, guard_share, with_guard
 from leastnoise._planning import expected_seconds, series_of
-from leastnoise._progress import rows_shown
+from leastnoise._progress import RowProgress, row_progress, rows_shown
 from leastnoise._release import (
     FoundCategories,
     Options,
@@ -28,7 +28,6 @@ from leastnoise._release import (
 from leastnoise._session._finish import (
     Asked,
     Finished,
-    RowProgress,
     Work,
     finish_paid,
     publish,
@@ -76,7 +75,7 @@ def find_categories(
     whole: Privacy | None = None,
     dataset: str | None = None,
     seed: int | None = None,
-    progress: RowProgress = None,
+    progress: bool | RowProgress | None = None,
 ) -> FoundCategories:
     """Find the categories that enough people have; pay for it first.
 
@@ -90,7 +89,8 @@ def find_categories(
         dataset: the data set's name in the ledger; None for the source's file name.
         seed: draw reproducible noise that protects nobody, for tests and experiments; nothing is
             paid.
-        progress: called with the rows read so far and their number if it is known.
+        progress: True for a line that says which share of the rows has been read; None for such a
+            line in notebooks only.
 
     Returns:
         The categories; ``kind()`` is the attribute for a `Domain`.
@@ -121,7 +121,7 @@ def find_categories(
     categories: FoundCategories
     if seed is not None:
         categories = _simulated(
-            work, source, _seeded(seed, ledger, "search"), options, target, progress
+            work, source, _seeded(seed, ledger, "search"), options, target, row_progress(progress)
         )
     else:
         categories = _paid(
@@ -132,7 +132,7 @@ def find_categories(
             options=options,
             whole=whole,
             dataset=dataset,
-            progress=progress,
+            progress=row_progress(progress),
         )
     return categories
 
@@ -161,7 +161,7 @@ def release(
     options: Options | None = None,
     dataset: str | None = None,
     seed: int | None = None,
-    progress: Callable[[int, int | None], None] | None = None,
+    progress: bool | RowProgress | None = None,
 ) -> Release:
     """Measure, estimate and answer; pay for it first.
 
@@ -178,8 +178,8 @@ def release(
         seed: draw reproducible noise that protects nobody, for tests and experiments; nothing is
             paid, and the release says so. Which rows of a unit are used beyond ``max_rows`` is
             drawn anew.
-        progress: called with the rows read so far and their number if it is known. Without it, a
-            notebook shows below its cell what takes over a second.
+        progress: True for a line that says which share of the rows has been read; None for such a
+            line in notebooks only.
 
     Returns:
         The release; its ``answers`` are a data frame.
@@ -221,7 +221,9 @@ def release(
     check_memory(plan, in_files=target is not None)
     made: Release
     if seed is not None:
-        made = _simulated(work, source, _seeded(seed, ledger, "release"), options, target, progress)
+        made = _simulated(
+            work, source, _seeded(seed, ledger, "release"), options, target, row_progress(progress)
+        )
     else:
         whole = with_guard(plan.privacy, guard_share(options.guard))
         made = _paid(
@@ -232,7 +234,7 @@ def release(
             options=options,
             whole=whole,
             dataset=dataset,
-            progress=progress,
+            progress=row_progress(progress),
         )
     return made
 
@@ -252,7 +254,7 @@ def _simulated(
     entropy: SeededEntropy,
     options: Options,
     target: Path | None,
-    progress: RowProgress,
+    progress: RowProgress | None,
 ) -> Any:
     """Make a release or search with noise that protects nobody."""
     plan, share, guard = work.plan, guard_share(options.guard), dict[str, Any]()
@@ -275,7 +277,7 @@ def _paid(
     options: Options,
     whole: Privacy | None,
     dataset: str | None,
-    progress: RowProgress,
+    progress: RowProgress | None,
 ) -> Any:
     """Pay for a release or a search, carry it out and publish it; or finish the same one, which was paid and stopped.
 
@@ -287,7 +289,7 @@ def _paid(
         options: of the release.
         whole: the budget of a ledger that is made now; None to refuse to make one.
         dataset: the name of the data in the ledger; None for the source's file name.
-        progress: called with the rows read so far.
+        progress: shows how far reading is.
     """
     check_environment()
     plan, share = work.plan, guard_share(options.guard)
@@ -401,7 +403,7 @@ def resume(
     number: int | None = None,
     source: Any = None,
     out: Any = None,
-    progress: RowProgress = None,
+    progress: bool | RowProgress | None = None,
 ) -> list[Any]:
     """Finish the releases of a ledger that were paid and stopped before they were published; it costs nothing.
 
@@ -411,7 +413,8 @@ def resume(
         source: the data, if they are needed (a release was stopped between two steps) and not where
             they were.
         out: another directory than the one it was paid for; with ``number`` only.
-        progress: called with the rows read so far and their number if it is known.
+        progress: True for a line that says which share of the rows has been read; None for such a
+            line in notebooks only.
 
     Returns:
         The releases, and what searches for categories found, in the order in which they were paid;
@@ -449,7 +452,7 @@ def finish_all(
     *,
     number: int | None = None,
     out: Any = None,
-    progress: RowProgress = None,
+    progress: bool | RowProgress | None = None,
 ) -> list[Finished]:
     """Do what `resume` does, and return the entries too."""
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
@@ -476,7 +479,7 @@ def finish_all(
     done, failed = [], []
     for entry in chosen:
         try:
-            done.append(_finished(book, entry, source, out, progress))
+            done.append(_finished(book, entry, source, out, row_progress(progress)))
         # the others do not depend on it, and one that is in memory alone would be lost with it
         except LeastNoiseError as error:
             failed.append((entry, error))
@@ -487,7 +490,9 @@ def finish_all(
     return done
 
 
-def _finished(book: Ledger, entry: Entry, source: Any, out: Any, progress: RowProgress) -> Finished:
+def _finished(
+    book: Ledger, entry: Entry, source: Any, out: Any, progress: RowProgress | None
+) -> Finished:
     """Finish a release, a search for categories or a series."""
     text = book.pending(entry).plan
     if is_series_plan(text):
