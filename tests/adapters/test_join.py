@@ -165,6 +165,15 @@ def test_a_public_table_serves_any_unit_and_may_hold_the_unit() -> None:
     assert columns_of(homes.usage, Counted).tables[None, ("rows",)].sum() == 5 * 2
 
 
+def test_a_unit_named_like_the_second_key_is_the_first_tables_own_column() -> None:
+    """Rows of one visit are of no patient's unit, though the patients' key has that name too."""
+    visits = VISITS.assign(id=range(len(VISITS)))
+    joined = ln.Joined(visits, PATIENTS, on=ON, columns=["sex", "year", "weight"])
+    for reads, domain in ((read, DOMAIN), (read_keys, ln.Domain(sex=ln.Unknown(9)))):
+        with pytest.raises(ln.InputError, match=r"must be of the unit's own rows, or public"):
+            reads(joined, domain, *(["sex"] if reads is read_keys else []), unit_column="id")
+
+
 def test_columns_of_the_second_table_alone_are_read_when_asked_for_and_only_then() -> None:
     both = VISITS.assign(sex="F")
     with pytest.raises(ln.InputError, match=r"must have one column 'sex'; it has 2 of that name"):

@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import pickle
 from collections.abc import Callable
 from dataclasses import fields
 from enum import Enum
@@ -91,6 +92,12 @@ def test_nobody_looks_at_the_memory_of_a_paid_array_in_another_way(
     for array in sealed_ones:
         with pytest.raises(AttributeError, match="stays as it is"):
             setattr(array, name, value)
+        with pytest.raises(AttributeError, match="stays as it is"):
+            array.resize(array.shape[::-1], refcheck=False)
+        with pytest.raises(AttributeError, match="stays as it is"):
+            array.__setstate__(np.zeros(3, dtype=np.int64).__reduce__()[2])
+        again = pickle.loads(pickle.dumps(array))
+        assert (type(again), again.tolist()) == (Sealed, array.tolist())
         with pytest.raises(ValueError, match="cannot set WRITEABLE flag to True"):
             array.setflags(write=True)
     assert {type(one) for one in (made.matrix + 1, np.abs(made.matrix), made.matrix @ [1, 2])} == {

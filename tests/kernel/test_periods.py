@@ -526,6 +526,63 @@ def test_another_measurement_with_the_text_of_the_first_is_refused_before_it_dra
         ).period(state)
 
 
+def test_fingerprint_is_of_all_that_decides_answers_and_noise() -> None:
+    """Answers, noise scales, row weights, largest amounts, kind of noise, mode and grid."""
+    gaussian = Noise.DISCRETE_GAUSSIAN
+    plan = measured(gaussian, LOWER, more=[summed(LOWER)])
+    block = plan.blocks[0]
+    along, *others = block.factors
+    weighted = replace(block, factors=(replace(along, row_weights=np.array([1, 1, 2])), *others))
+    wider = ln.Measure("pay", -2, 4)
+    larger = ln.Domain(
+        month=DOMAIN.kind("month"), group=DOMAIN.kind("group"), measures={**MEASURES, "pay": wider}
+    )
+    other_plans = [
+        measured(gaussian, LOWER),
+        measured(gaussian, Dense(np.diag([4, 3, 5])), more=[summed(LOWER)]),
+        measured(Noise.ROUNDED_GAUSSIAN, LOWER, more=[summed(LOWER)]),
+        replace(plan, blocks=(replace(block, scale=Fraction(4)), *plan.blocks[1:])),
+        replace(plan, blocks=(weighted, *plan.blocks[1:])),
+        replace(plan, grid=2),
+        replace(plan, domain=larger),
+    ]
+    prints = {
+        _periods.fingerprint(plan, "month", "drop"),
+        _periods.fingerprint(plan, "month", "arrival"),
+        *(_periods.fingerprint(other, "month", "drop") for other in other_plans),
+    }
+    assert len(prints) == 2 + len(other_plans)
+    again = measured(gaussian, LOWER, more=[summed(LOWER)])
+    assert _periods.fingerprint(again, "month", "drop") in prints
+
+
+def test_arrival_counts_a_row_once_that_another_one_replaced() -> None:
+    """The largest count so far is what was counted: a row that comes when one has gone adds none."""
+    plan = measured(Noise.DISCRETE_LAPLACE, LOWER)
+    there = [(0, 0, 0, 1), (0, 0, 0, 99), (0, 0, 2, 99)]  # two rows, then one, then two again
+    closed, totals = _periods.Closed(), []
+    for period in range(PERIODS):
+        closed = _periods.close(
+            plan, "month", "arrival", now(there, period), closed, SeededEntropy(1)
+        )
+        ((frozen, _),) = closed.tables.values()
+        totals.append(int(frozen.sum()))
+    assert totals == [2, 2, 2]
+
+
+@pytest.mark.parametrize(("in_file", "drawn"), [(2, 0), (3, 1), (0, 1), (1, 3)])
+def test_a_private_file_ahead_of_the_ledger_or_behind_it_is_refused(
+    tmp_path: Path, in_file: int, drawn: int
+) -> None:
+    """It has as many periods as the ledger has drawn, or the one whose record was lost."""
+    state = tmp_path / "people.private"
+    _periods.write_closed(state, "payment", _periods.Closed(number=in_file))
+    with pytest.raises(LedgerError, match="is not of this series as the ledger has it"):
+        _periods.read_closed(state, "payment", drawn)
+    for right in {in_file, max(in_file - 1, 0)}:
+        assert _periods.read_closed(state, "payment", right).number == in_file
+
+
 def test_noise_of_other_rows_is_not_added() -> None:
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
     closed = _periods.close(

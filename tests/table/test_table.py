@@ -25,6 +25,16 @@ def test_counts_say_what_was_read():
     )
 
 
+def test_counted_refuses_negative_counts_of_rows_and_takes_negative_sums():
+    domain = Domain(sex=["F", "M"], measures={"pay": Measure("pay", -9, 9)})
+    sums = {("pay", ("sex",)): np.array([-3, 4])}
+    assert Table.counted(domain, ["sex"], ["pay"], sums).measures == ("pay",)
+    for counts in ([-1, 2], [0, -(2**40)]):
+        rows = {(None, ("sex",)): np.array(counts)}
+        with pytest.raises(InternalError, match=r"counts of \('sex',\) must not be negative"):
+            Table.counted(domain, ["sex"], ["pay"], {**sums, **rows})
+
+
 def test_keys_say_for_which_unit_they_were_counted():
     table = Table.keyed(
         Domain(agent=Unknown(9)), "agent", ["curl"], np.array([3]), unit_column="id", max_rows=12

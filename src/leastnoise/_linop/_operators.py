@@ -22,15 +22,36 @@ _MOST = 2**53
 
 
 class Sealed(np.ndarray[Any, Any]):
-    """An array whose shape, strides and type cannot be set: with others the same memory would be read as another matrix.
+    """An array that cannot be looked at in another way: the same memory would be another matrix.
+
+    Its entries cannot be written, by any means of NumPy: the memory is that of a ``bytes`` object.
+    Shape, strides and type are neither set nor resized nor restored by the object's own attributes
+    and methods. Who calls the descriptors of NumPy's own class on it (`np.ndarray.resize` and the
+    like) gets past that; no cost and no noise may depend on it, so the kernel computes the cost of
+    what it measures again just before it draws (K5).
 
     >>> sealed(np.array([1, 2])).shape = (2, 1)
     Traceback (most recent call last):
     AttributeError: a sealed array stays as it is; 'shape' cannot be set
+    >>> sealed(np.array([1, 2])).resize((2, 1), refcheck=False)
+    Traceback (most recent call last):
+    AttributeError: a sealed array stays as it is; it cannot be resized
     """
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a sealed array stays as it is; {name!r} cannot be set")
+
+    def resize(self, *_shape: Any, **_options: Any) -> None:
+        """Refuse another shape of the same memory."""
+        raise AttributeError("a sealed array stays as it is; it cannot be resized")
+
+    def __setstate__(self, _state: object) -> None:
+        """Refuse the memory, shape and type of another array."""
+        raise AttributeError("a sealed array stays as it is; it cannot be restored from a state")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and unpickle by making a new sealed array."""
+        return sealed, (np.array(self),)
 
     def __array_wrap__(self, array: Array, context: Any = None, return_scalar: bool = False) -> Any:  # noqa: FBT001, FBT002
         return array[()] if return_scalar else np.asarray(array)
