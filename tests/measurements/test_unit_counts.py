@@ -169,7 +169,10 @@ def test_units_counted_with_a_bound_in_periods_are_not_undercharged(
     noise = data.draw(st.sampled_from([Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN]))
     entries = data.draw(st.lists(st.integers(-2, 3), min_size=6, max_size=6))
     along_t = Dense([[*entries[:3]], [*entries[3:]], [1, 0, 2]])
-    along_a = data.draw(st.sampled_from([(), (Factor(("a",), Identity(2)),)]))
+    uneven = Dense([[1, 0], [2, 3]])
+    along_a = data.draw(
+        st.sampled_from([(), *((Factor(("a",), one),) for one in (Identity(2), uneven))])
+    )
     block = Block((Factor(("t",), along_t), *along_a), Fraction(3, 2), measure)
     rows = data.draw(st.integers(1, 2))
     most = data.draw(st.integers(rows, 3))

@@ -497,7 +497,8 @@ def apart_distance(
         return None
     groups, other_blocks = _split_along(plan, bound)
     in_a_cell = Privacy(privacy.budget, privacy.neighbours, privacy.unit_column, bound.rows, within)
-    bounds = [] if within is None else [_RowsInCells(within)]
+    # Under Laplace noise each row counts as the largest one: so all groups share their cells (S5).
+    bounds = [] if within is None or plan.noise.norm == 1 else [_RowsInCells(within)]
     # As many rows may come as go where a unit is replaced, and in other cells.
     rows = min(privacy.distance, bound.rows * math.prod(sizes.values()))
     distances: list[Fraction] = []

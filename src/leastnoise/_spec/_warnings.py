@@ -170,7 +170,7 @@ def plan_warnings(what: Spec, made: Plan, said: Texts = ENGLISH) -> tuple[str, .
         *(_untargeted(what, said) if least else ()),
         *(
             [said.say("st_w_cells_pure" if pure else "st_w_cells")]
-            if noise.norm == 1 and _limits_rows_by_cell(made)
+            if noise.norm == 1 and what.series is None and _limits_rows_by_cell(made)
             else ()
         ),
         *early_warnings(made, said),
