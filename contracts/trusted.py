@@ -49,6 +49,7 @@ HELPERS = {
     "_measurements/_headroom.py": "bounds within which answers are exact; beyond them they are wrong and leak nothing",
     "_measurements/_written.py": "measurements and observations as text; a recorded step has its charge beside it",
     "_session/_ledger_words.py": _MESSAGES,
+    "_progress.py": "the line of progress, which is handed whole per cents (E13)",
     "_table/_share.py": "which tables are counted in one pass; the kernel refuses a table without an attribute",
 }
 # Files of trusted packages that no trusted file imports, each with the reason why it may be there.

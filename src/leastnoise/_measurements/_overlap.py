@@ -11,9 +11,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
-from leastnoise._check.arrays import IntArray
+from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._linop import Contrasts, Identity, Total, column_sums, dense
 from leastnoise._measurements._measurements import Factor
 
@@ -63,7 +62,7 @@ def _squared_move(
     overlaps = np.abs(numerators) if mixed_signs else np.maximum(numerators, 0)
     if int(overlaps.max()) * len(overlaps) >= _EXACT_INT:
         return None
-    # x'Hx is the sum of x_t (Hx)_t: each (Hx)_t is at most that of the largest entries of its row.
+    # (S6): x'Hx is the sum of x_t (Hx)_t, and (Hx)_t at most that of its row's largest entries
     return _largest_sum(_largest_sums(overlaps, most), most) / denominator
 
 
@@ -85,7 +84,11 @@ def column_lengths(factors: Sequence[Factor], sizes: Mapping[str, int]) -> list[
 
 
 def largest_weighted_sum(values: Sequence[int], most: Fraction) -> Fraction:
-    """Return the largest sum of values of at least 0 whose weights are 0 to 1 and sum to ``most``.
+    """Return the largest weighted sum of values, with weights of 0 to 1 that sum to ``most`` (S6).
+
+    Args:
+        values: whole numbers of at least 0.
+        most: the sum of the weights.
 
     >>> largest_weighted_sum([1, 5, 3], Fraction(3, 2))
     Fraction(13, 2)
@@ -176,5 +179,5 @@ def _product_with_itself(matrix: IntArray, largest: int) -> IntArray | None:
 
 
 def _exact(left: IntArray, right: IntArray) -> IntArray:
-    product: npt.NDArray[np.float64] = left.T.astype(np.float64) @ right.astype(np.float64)
+    product: FloatArray = left.T.astype(np.float64) @ right.astype(np.float64)
     return product.astype(np.int64)
