@@ -722,3 +722,67 @@ def test_a_guarded_series_goes_on_after_it_was_killed(
     assert office.paid == [10, 990]
     assert office.book.entries()[0].state == "sealed"
     assert ln.read_release(done.releases[0]).receipt["guard_used"] == 70
+
+
+def of_units(asked: ln.Workload, budget: Any, rows: int = 1, neighbours: str = "add_remove") -> Any:
+    """The plan of a series of units that have some rows in each period."""
+    series = AlongTime("day")
+    privacy = series.privacy(ln.Privacy(budget, neighbours, "person", rows), asked.domain)
+    return series_plan(asked, privacy, series, Search())
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "rows", "std"),
+    [("add_remove", 1, 50), ("add_remove", 3, 450), ("replace", 1, 50)],
+)
+def test_counts_of_units_in_periods_cost_the_root_of_the_sum_of_squares(
+    neighbours: str, rows: int, std: float
+) -> None:
+    """Of 50 periods, at a rho of 1/2: a unit of one row in one period would have an error of 1."""
+    asked = ln.queries(made_up(50), day="identity")
+    expected = of_units(asked, ln.ZCDP("1/2"), rows, neighbours).expected_error()
+    assert expected.tables[0].rmse == pytest.approx(math.sqrt(std), rel=1e-3)
+    assert 1 <= expected.times_least < 2
+
+
+def test_active_units_cost_the_root_of_the_number_of_periods() -> None:
+    """However many rows a unit may have in a period, it is counted once in each."""
+    domain = made_up(50, group=ln.Coded(3))
+    asked = ln.queries(domain, day="identity", count="units")
+    for rows in (1, 7, 50):
+        (table,) = of_units(asked, ln.ZCDP("1/2"), rows).expected_error().tables
+        assert table.rmse == pytest.approx(math.sqrt(50), rel=1e-3)
+    by_group = ln.queries(domain, day="identity", group="identity", count="units")
+    (table,) = of_units(by_group, ln.ZCDP("1/2"), 2).expected_error().tables
+    assert table.rmse == pytest.approx(math.sqrt(2 * 50), rel=1e-3)
+
+
+@pytest.mark.parametrize("asked", ["prefix", "both"])
+def test_series_of_units_come_near_the_bound(asked: str) -> None:
+    domain = made_up(50)
+    workload = ln.queries(domain, day="prefix")
+    if asked == "both":
+        workload += ln.queries(domain, day="identity")
+    assert 1 <= of_units(workload, ln.ZCDP("1/2")).expected_error().times_least < 1.3
+
+
+@pytest.mark.parametrize("budget", [ln.ZCDP("1/8"), ln.PureDP(1)], ids=["rho", "epsilon"])
+def test_units_have_the_error_that_was_promised_for_their_period(tmp_path, budget: Any) -> None:
+    random, periods, seeds = np.random.default_rng(2), 6, 40
+    domain = made_up(periods, group=ln.Coded(40))
+    asked = ln.queries(domain, day="identity", group="identity")
+    asked += ln.queries(domain, day="prefix", group="identity")
+    plan = of_units(asked, budget)
+    rows = dated(np.tile(np.arange(periods), 300), group=random.integers(40, size=300 * periods))
+    rows["person"] = np.repeat(np.arange(300), periods)
+    truth = np.zeros((periods, 40))
+    np.add.at(truth, (np.tile(np.arange(periods), 300), rows["group"].to_numpy()), 1)
+    promised = np.array([row[:2] for row in period_errors(plan).values()])
+    squares = np.zeros((periods, 2))
+    for end, release in released_up_to(plan, rows, seeds, tmp_path, range(1, periods + 1)):
+        for place, right in enumerate((truth[end - 1], truth[:end].sum(axis=0))):
+            table = release.tables[f"day{':prefix' * place} x group"]
+            squares[end - 1, place] += ((table.answer[-1] - right) ** 2).mean() / seeds
+    ratios = squares / promised**2
+    assert 0.8 < np.sqrt(ratios.min()) < np.sqrt(ratios.max()) < 1.2
+    assert np.sqrt(ratios.mean()) == pytest.approx(1, abs=0.05)

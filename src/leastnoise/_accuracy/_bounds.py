@@ -404,7 +404,7 @@ def lower_bound(
         alone = [
             max(
                 _bound(Workload(workload.domain, tuple(workload.of(name))), possible, noise)
-                for possible in _units_that_may_be(workload.domain, privacy, name)
+                for possible in _units_that_may_be(workload.domain, privacy, name, noise)
             )
             for name in units
         ]
@@ -414,9 +414,13 @@ def lower_bound(
     return _bound(workload, privacy, noise, unit_bound)
 
 
-def _units_that_may_be(domain: Domain, privacy: Privacy, measure: str | None) -> list[Privacy]:
+def _units_that_may_be(
+    domain: Domain, privacy: Privacy, measure: str | None, noise: Noise
+) -> list[Privacy]:
     """Return bounds on the rows worth 1 that keep within every bound that a unit has."""
     bound, view = privacy.max_per_cell, rows_in_view(domain, privacy, measure)
+    if bound is None and noise is Noise.DISCRETE_LAPLACE:  # each row costs as the largest one
+        return [replace(view, max_per_cell=None)]
     if bound is None or view.max_per_cell is None:
         return [view]
     # As many rows as one cell may have, wherever they are; or one row in each cell of the bound.

@@ -480,6 +480,17 @@ class Ledger:
             steps.record(connection, receipt.id, number, text(outcome := drawn()))
         return outcome
 
+    def check_for_all_times(self) -> None:
+        """Refuse to pay for a series from a budget that begins anew with each period (L2).
+
+        Raises:
+            InputError: the budget in force is for a day, week, month or year.
+            LedgerError: the file cannot be read.
+        """
+        _, period = in_force(self._content())
+        if period:
+            raise InputError(words.SERIES_PER_PERIOD.format(period=period))
+
     def check_period_of(self, release: Entry | Receipt) -> None:
         """Refuse rows that are read now for a release that was paid in an earlier period (L2).
 

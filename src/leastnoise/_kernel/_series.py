@@ -218,10 +218,9 @@ class Series(Immutable):
             LedgerError: the ledger cannot be used.
         """
         spent = _verified(terms, table)
-        period = _checked(ledger).limits()[0].period
-        if terms.along and period:
-            raise InputError(words.SERIES_PER_PERIOD.format(period=period))
-        receipt = ledger.reserve(  # (K3)
+        if terms.along:
+            _checked(ledger).check_for_all_times()
+        receipt = _checked(ledger).reserve(  # (K3)
             cost=spent,
             privacy=terms.privacy,
             plan_digest=terms.digest(),

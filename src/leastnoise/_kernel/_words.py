@@ -76,8 +76,9 @@ SERIES_PER_PERIOD = (
 PERIOD_OVER = (
     "Release {number} was paid on {paid_on} from a budget that begins anew every {period}, and "
     "that {period} is over: the data may hold other people now, who would lose this release beside a "
-    "whole budget of their own. No noise was drawn now. Its charge stays spent in its own {period}; "
-    "make the release again, which is paid from the present {period}."
+    "whole budget of their own. No noise was drawn now. Its charge stays spent in its own {period}. "
+    "Make the release again, which is paid from the present {period}; a series goes on when the "
+    "budget is for all times again: `leastnoise ledger change LEDGER --per ever`."
 )
 STRANGE_TERMS = "Domain, Privacy, three str, Measurements or None"
 

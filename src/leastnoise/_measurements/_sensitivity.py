@@ -180,7 +180,7 @@ def _bounds_in_cells(plan: Measurements, view: Measurements) -> list[_RowsInCell
         bounds = [
             _RowsInCells(PerCell(rows, bound.attributes), PerCell(1, other) if other else None)
         ]
-    if counted.attributes:
+    if counted.attributes and view.noise.norm == 2:  # Laplace noise gains next to nothing
         bounds.append(_RowsInCells(PerCell(1, counted.attributes)))
     return bounds
 

@@ -120,17 +120,17 @@ def series_plan(workload: Workload, privacy: Privacy, series: AlongTime, search:
             return [causal_hierarchy(along, weighted, in_all_cells=in_all_periods)]
         gram = summed([(weight, gram_of(operator)) for weight, operator in weighted])
         strategies = causal_strategies(along, gram, bits)
-        if in_all_periods:
-            squares = sum(weight * gram_diagonal(operator) for weight, operator in weighted)
-            strategies.append(weighted_cells(along, np.asarray(squares), noise.norm))
-        return strategies
+        if not in_all_periods:
+            return strategies
+        squares = sum(weight * gram_diagonal(operator) for weight, operator in weighted)
+        return [weighted_cells(along, np.asarray(squares), noise.norm), *strategies]
 
     most = [domain.largest_value(product.measure) ** 2 for product in workload]
     rows = {
         other: p.rows / operator.rows * square
         for p, operator, other, square in zip(workload, asked, others, most, strict=True)
     }
-    first = basis(along_time(rows, 20)[-1])
+    first = basis(along_time(rows, 20)[0 if in_all_periods else -1])
     rows_of_unit = privacy.max_rows if privacy.max_per_cell is None else privacy.max_per_cell.rows
     budget = PureDP(1) if noise.norm == 1 else ZCDP(Fraction(1, 2))
     of_period = Privacy(budget, unit_column=privacy.unit_column, max_rows=rows_of_unit)

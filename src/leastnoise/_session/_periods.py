@@ -149,6 +149,8 @@ def release_due(
     )  # a guard is paid once, before the first period
     if entry is None or book is None:
         check_target(target)
+        if book is not None:
+            book.check_for_all_times()
         made, drawn = plan(), 0
         mechanism_of(made).ready(made)
         if book is not None:
