@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import version
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -517,9 +518,10 @@ atexit.register(lambda: print(sorted({'altair', 'narwhals', 'pandas', 'polars'} 
     ), done.stderr
     assert "123457" not in done.stderr
     assert "987654" not in done.stderr
-    assert done.stdout.endswith(
-        "\n[]\n"
-    )  # a release of a file loads none of the libraries that it can do without
+    # A release of a file loads none of the libraries that it can do without. DuckDB before 2.0 loads
+    # pandas where it is installed.
+    loaded = ["[]", "['pandas']"] if version("duckdb").startswith("1.") else ["[]"]
+    assert done.stdout.splitlines()[-1] in loaded
 
 
 @pytest.mark.parametrize(("given", "used"), [("", "1"), ("2", "2")])
