@@ -57,6 +57,8 @@ APART = {
     "_adapters/_columns.py": "columns for drafts of specs, on which no release depends",
     "_domain/_dates.py": "public kinds of attributes",
     "_domain/_kinds.py": "public kinds of attributes",
+    "_domain/_labels.py": "names of cells in public queries; no row is read by them",
+    "_domain/_levels.py": "public maps of the cells of an attribute to coarser ones",
     "_kernel/_seeded.py": "seeded noise, which is never paid for",
     "_linop/_packed.py": "operators and noisy answers as text",
     "_linop/_transposes.py": "transposes, which no column sum needs",
