@@ -138,20 +138,31 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class _Inside:
-    """The private parts of a series, kept outside it, so that nothing leads from a series to the rows (K7)."""
+class _PrivateState:
+    """The private parts of a series, kept outside it, so that nothing leads from it to the rows (K7).
+
+    Attributes:
+        table: the encoded rows; None as long as only recorded steps are asked for.
+        entropy: the source of all noise.
+        cost: what all steps together may cost.
+        ledger: that paid; None for an `UnpaidSeries`.
+        recorded: the steps that the ledger has, in order.
+        charges: what the steps so far were charged; their number is that of the steps.
+        lock: held while a step is charged.
+        process: that made the series, which is not used in a fork.
+    """
 
     table: Table | None
     entropy: Entropy
     cost: Cost
     ledger: Ledger | None = None
-    known: tuple[Step, ...] = ()
+    recorded: tuple[Step, ...] = ()
     charges: list[Charge] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     process: int = field(default_factory=os.getpid)
 
 
-_INSIDE: "WeakKeyDictionary[Series, _Inside]" = WeakKeyDictionary()
+_PRIVATE_STATES: "WeakKeyDictionary[Series, _PrivateState]" = WeakKeyDictionary()
 
 
 class Series(Immutable):
@@ -217,10 +228,10 @@ class Series(Immutable):
             BudgetError: the ledger has less left than this costs; nothing was spent.
             LedgerError: the ledger cannot be used.
         """
-        spent = _verified(terms, table)
+        spent = _checked_cost(terms, table)
         if terms.along:
-            _checked(ledger).check_for_all_times()
-        receipt = _checked(ledger).reserve(  # (K3)
+            _checked_ledger(ledger).check_for_all_times()
+        receipt = _checked_ledger(ledger).reserve(  # (K3)
             cost=spent,
             privacy=terms.privacy,
             plan_digest=terms.digest(),
@@ -230,8 +241,11 @@ class Series(Immutable):
             options=options,
             run=run,
         )
-        return _keep(
-            object.__new__(Series), terms, _Inside(table, SystemEntropy(), spent, ledger), receipt
+        return _initialise(
+            object.__new__(Series),
+            terms,
+            _PrivateState(table, SystemEntropy(), spent, ledger),
+            receipt,
         )
 
     @staticmethod
@@ -249,8 +263,8 @@ class Series(Immutable):
             LedgerError: the rows were read in another period of the budget than that of the
                 payment; nothing was drawn.
         """
-        spent = _verified(terms, table)
-        entry = _checked(ledger).entry_of(
+        spent = _checked_cost(terms, table)
+        entry = _checked_ledger(ledger).entry_of(
             receipt
         )  # (K3): the ledger's file, whatever the receipt says, has the whole charge of these terms
         due = charge(ledger.privacy.budget, terms.privacy.budget, spent)
@@ -265,10 +279,10 @@ class Series(Immutable):
             raise InputError(words.OTHER_PAYMENT)
         if table is not None:  # rows that were read after the payment
             ledger.check_period_of(receipt)
-        return _keep(
+        return _initialise(
             object.__new__(Series),
             terms,
-            _Inside(table, SystemEntropy(), spent, ledger, ledger.pending(receipt).steps),
+            _PrivateState(table, SystemEntropy(), spent, ledger, ledger.pending(receipt).steps),
             receipt,
         )
 
@@ -279,7 +293,7 @@ class Series(Immutable):
 
     def left(self) -> Charge:
         """Return what the steps so far have left of the budget that they share; exact."""
-        return left(self.terms.shared, total(_inside(self).charges))
+        return left(self.terms.shared, total(_private_state(self).charges))
 
     def choose(self, selection: LeastCost) -> Fraction:
         """Make a private choice.
@@ -294,25 +308,20 @@ class Series(Immutable):
             InputError: another class, or arguments that the choice refuses; nothing was drawn.
             BudgetError: its epsilon is more than is left; nothing was drawn.
         """
-        inside = _decided(self, "selection", selection, LeastCost)
-        selection.on_grid(
-            math.prod(map(self.terms.domain.cells, selection.attributes)),
-            self.terms.privacy.distance,
-        )
-        if inside.table is not None:
-            inside.table.require(selection.attributes)
+        state = _state_for_adaptive_step(self, "selection", selection, LeastCost)
+        privacy = self.terms.privacy
+        shape = [self.terms.domain.cells(name) for name in selection.attributes]
+        selection.on_grid(math.prod(shape), privacy.distance)
+        if state.table is not None:
+            state.table.require(selection.attributes)
 
-        def drawn(table: Table) -> Fraction:
+        def draw_cost(table: Table) -> Fraction:
             ((_, cells),) = count(table, [selection.attributes])
-            shape = [*map(self.terms.domain.cells, selection.attributes)]
-            return selection.draw(
-                cells.reshape(shape), self.terms.privacy.distance, inside.entropy
-            )  # (K6)
+            return selection.draw(cells.reshape(shape), privacy.distance, state.entropy)  # (K6)
 
-        cost = charge(
-            self.terms.privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon)
-        )
-        return cast(Fraction, _step(self, cost, request_of(selection), drawn, outcome_from_text))
+        cost = charge(privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon))
+        step = _step(self, cost, request_of(selection), draw_cost, outcome_from_text)
+        return cast(Fraction, step)
 
     def find(self, search: KeySearch) -> FoundKeys:
         """Find keys that nobody could list beforehand, with the whole budget of the series.
@@ -325,16 +334,18 @@ class Series(Immutable):
                 series; nothing was drawn.
             BudgetError: something was drawn in this series before.
         """
-        privacy, inside = self.terms.privacy, _decided(self, "search", search, KeySearch)
+        state = _state_for_adaptive_step(self, "search", search, KeySearch)
+        privacy = self.terms.privacy
         whole = search.verify(privacy)  # (K9)
-        if inside.table is not None:
-            inside.table.require([search.attribute])
+        if state.table is not None:
+            state.table.require([search.attribute])
 
-        def drawn(table: Table) -> FoundKeys:
-            return search.draw(columns_of(table, Keyed), privacy, inside.entropy)
+        def draw_keys(table: Table) -> FoundKeys:
+            return search.draw(columns_of(table, Keyed), privacy, state.entropy)
 
         cost = charge(whole, whole, SeriesCost(whole))
-        return cast(FoundKeys, _step(self, cost, request_of(search), drawn, outcome_from_text))
+        step = _step(self, cost, request_of(search), draw_keys, outcome_from_text)
+        return cast(FoundKeys, step)
 
     def measure(self, measurements: Measurements) -> Observation:
         """Carry out measurements as the next step.
@@ -352,49 +363,40 @@ class Series(Immutable):
                 shared out; nothing was drawn.
             BudgetError: they declare more than is left; nothing was drawn.
         """
-        privacy, only, inside = self.terms.privacy, self.terms.only, _inside(self)
-        if not measurements.privacy.same_unit(privacy):
+        terms, state = self.terms, _private_state(self)
+        if not measurements.privacy.same_unit(terms.privacy):
             raise InputError(
-                words.OTHER_UNIT.format(step=measurements.privacy.unit, series=privacy.unit)
+                words.OTHER_UNIT.format(step=measurements.privacy.unit, series=terms.privacy.unit)
             )
-        if only is not None and (measurements is not only or inside.charges or self.terms.along):
+        only = terms.only
+        if only is not None and (measurements is not only or state.charges or terms.along):
             raise InputError(words.ONCE)
-
-        def observed(values: tuple[SignedArray, ...]) -> Observation:
-            return Observation(
-                measurements, values, self.receipt.id if self.receipt else "", private=self.private
-            )
-
-        def read(text: str) -> Observation:
-            return observed(values_from_text(text, (block.rows for block in measurements.blocks)))
-
-        spent = verify(
-            measurements, inside.table
-        )  # again for the only step: what is measured is what was paid for
-        if only is not None and spent != inside.cost:
+        spent = verify(measurements, state.table)
+        if only is not None and spent != state.cost:  # what is measured is what was paid for
             raise InputError(words.CHANGED)
-        if (
-            self.terms.gaussian is not None and type(spent) is not GaussianCost
-        ):  # theorem 8 is of no other noise
+        # theorem 8 of PROOFS-accounting.md is of no other noise
+        if terms.gaussian is not None and type(spent) is not GaussianCost:
             raise InputError(words.NOT_GAUSSIAN)
-        cost = charge(self.terms.shared, measurements.privacy.budget, spent)
-        # with its charge as it is computed here: the text of what is measured is written by code
-        # that need not be believed
-        what = (
-            request_of((cost, measurements_digest(measurements)))
-            if only is None
-            else self.terms.digest()
-        )
-        return cast(
-            Observation,
-            _step(
-                self,
-                cost,
-                what,
-                lambda table: observed(draw(measurements, table, inside.entropy)),
-                read,
-            ),
-        )
+        cost = charge(terms.shared, measurements.privacy.budget, spent)
+        request = terms.digest()
+        if only is None:
+            # with its charge as it is computed here: the text of what is measured is written by
+            # code that need not be believed
+            request = request_of((cost, measurements_digest(measurements)))
+        receipt_id = self.receipt.id if self.receipt else ""
+
+        def observation_of(values: tuple[SignedArray, ...]) -> Observation:
+            return Observation(measurements, values, receipt_id, private=self.private)
+
+        def draw_observation(table: Table) -> Observation:
+            return observation_of(draw(measurements, table, state.entropy))
+
+        def read_observation(text: str) -> Observation:
+            rows = [block.rows for block in measurements.blocks]
+            return observation_of(values_from_text(text, rows))
+
+        step = _step(self, cost, request, draw_observation, read_observation)
+        return cast(Observation, step)
 
     def period(self, state: Path) -> tuple[SignedArray, ...]:
         """Draw the rows of the next period of the only step; the first is charged with the whole (P4).
@@ -412,42 +414,37 @@ class Series(Immutable):
             LedgerError: the private file is not there or not of this ledger, or something cannot be
                 written; nothing was drawn.
         """
-        terms, inside = self.terms, _inside(self)
-        only, number = terms.only, len(inside.charges)
+        terms, private_state = self.terms, _private_state(self)
+        only, number = terms.only, len(private_state.charges)
         if only is None or not terms.along:
             raise InputError(words.NOT_ALONG)
-        cost = (
-            Charge() if number else charge(terms.privacy.budget, only.privacy.budget, inside.cost)
-        )
-        what = fingerprint(only, terms.along, terms.late)
+        cost = Charge()
+        if number == 0:
+            cost = charge(terms.privacy.budget, only.privacy.budget, private_state.cost)
+        measurements_print = fingerprint(only, terms.along, terms.late)
+        owner = f"{self.receipt.id if self.receipt else ''} {measurements_print}"
 
-        def drawn(table: Table) -> tuple[SignedArray, ...]:
-            if verify(only, table) != inside.cost:  # again: what is measured is what was paid for
+        def close_and_answer(table: Table) -> tuple[SignedArray, ...]:
+            if verify(only, table) != private_state.cost:  # what is measured is what was paid for
                 raise InputError(words.CHANGED)
-            if len(inside.charges) != number + 1:
+            if len(private_state.charges) != number + 1:
                 raise InputError(words.TWO_THREADS)
-            owner = f"{self.receipt.id if self.receipt else ''} {what}"
             closed = read_closed(state, owner, number) if number or state.exists() else Closed()
-            if (
-                closed.number == number
-            ):  # else it was closed by a process that was killed before the ledger had its rows
-                closed = close(only, terms.along, terms.late, table, closed, inside.entropy)
+            # else a process that was killed before the ledger had its rows has closed it
+            if closed.number == number:
+                entropy = private_state.entropy
+                closed = close(only, terms.along, terms.late, table, closed, entropy)
                 write_closed(state, owner, closed)
             return answers(only, terms.along, closed)
 
-        most = [block.rows for block in only.blocks]
-        return tuple(
-            _step(
-                self,
-                cost,
-                request_of((what, number)),
-                drawn,
-                lambda text: values_from_text(text, most),
-            )
-        )
+        def read_recorded(text: str) -> tuple[SignedArray, ...]:
+            return values_from_text(text, [block.rows for block in only.blocks])
+
+        request = request_of((measurements_print, number))
+        return tuple(_step(self, cost, request, close_and_answer, read_recorded))
 
     def __repr__(self) -> str:
-        return f"<Series on private rows, {len(_inside(self).charges)} steps>"
+        return f"<Series on private rows, {len(_private_state(self).charges)} steps>"
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         raise TypeError("a Series holds private rows and is not pickled")
@@ -473,37 +470,39 @@ class UnpaidSeries(Series):
     __slots__ = ()
 
     def __init__(self, terms: Terms, table: Table, entropy: Entropy) -> None:
-        _keep(self, terms, _Inside(table, entropy, _verified(terms, table)), None)
+        _initialise(self, terms, _PrivateState(table, entropy, _checked_cost(terms, table)), None)
 
 
-def _inside(series: Series) -> _Inside:
+def _private_state(series: Series) -> _PrivateState:
     """Return the private parts of a series; refuse objects of other classes."""
     if type(series) not in (Series, UnpaidSeries):
         raise InputError(
             f"A series is a Series or an UnpaidSeries; got a {type(series).__name__}, which "
             "nothing was paid for."
         )
-    return _INSIDE[series]
+    return _PRIVATE_STATES[series]
 
 
-def _decided(series: Series, name: str, step: object, kind: type) -> _Inside:
+def _state_for_adaptive_step(series: Series, name: str, step: object, kind: type) -> _PrivateState:
     """Return the private parts of a series for a step that is decided on the way; refuse a step that is not of exactly this class."""
     if type(step) is not kind:
         raise refuse(name, type(step).__name__, f"a {kind.__name__}")
     if series.terms.only is not None or series.terms.gaussian is not None:
         raise InputError(words.NOT_PAID)
-    return _inside(series)
+    return _private_state(series)
 
 
-def _keep(series: Series, terms: Terms, inside: _Inside, receipt: Receipt | None) -> Series:
+def _initialise(
+    series: Series, terms: Terms, state: _PrivateState, receipt: Receipt | None
+) -> Series:
     """Fill a series that is being made, once."""
     object.__setattr__(series, "terms", terms)
     object.__setattr__(series, "receipt", receipt)
-    _INSIDE[series] = inside
+    _PRIVATE_STATES[series] = state
     return series
 
 
-def _verified(terms: Terms, table: Table | None) -> Cost:
+def _checked_cost(terms: Terms, table: Table | None) -> Cost:
     """Check that the table belongs to the terms (K2), and return what all steps together may cost (K1)."""
     if type(terms) is not Terms:
         raise refuse("terms", type(terms).__name__, "Terms")
@@ -515,7 +514,7 @@ def _verified(terms: Terms, table: Table | None) -> Cost:
     return SeriesCost(terms.privacy.budget) if terms.only is None else verify(terms.only, table)
 
 
-def _checked(ledger: Ledger) -> Ledger:
+def _checked_ledger(ledger: Ledger) -> Ledger:
     """Refuse a ledger of any other class (K3)."""
     if type(ledger) is not Ledger:
         raise refuse("ledger", type(ledger).__name__, "a Ledger, from Ledger.open or Ledger.create")
@@ -533,49 +532,54 @@ def request_of(selection: object) -> str:
 
 def _step(
     series: Series,
-    request: Charge,
-    what: str,
-    drawn: Callable[[Table], Any],
-    read: Callable[[str], Any],
+    cost: Charge,
+    request: str,
+    draw_outcome: Callable[[Table], Any],
+    read_outcome: Callable[[str], Any],
 ) -> Any:
     """Carry out a step, or return its recorded outcome (K5).
 
     A step is charged and begun before anything is drawn, and recorded before it is returned; a
     recorded step is not drawn again. Two threads, or a process and its fork, cannot together
     overspend.
+
+    Args:
+        series: whose next step this is.
+        cost: what the step is charged.
+        request: fingerprint of what the step asks for.
+        draw_outcome: draws the outcome from the rows.
+        read_outcome: reads the outcome from the text that the ledger has.
     """
-    inside = _inside(series)
-    if os.getpid() != inside.process:
+    state = _private_state(series)
+    if os.getpid() != state.process:
         raise InputError(words.OTHER_PROCESS)
-    with inside.lock:
-        budget, available = series.terms.shared, series.left()
-        if not request.within(available):
-            raise BudgetError(words.too_much(budget, request, available))
-        number = len(inside.charges) + 1
-        known = inside.known[number - 1] if number <= len(inside.known) else None
-        if known is not None and known.request != what:
+    along_periods = bool(series.terms.along)
+    ledger = None if series.receipt is None else state.ledger
+    with state.lock:
+        available = series.left()
+        if not cost.within(available):
+            raise BudgetError(words.too_much(series.terms.shared, cost, available))
+        number = len(state.charges) + 1
+        recorded = state.recorded[number - 1] if number <= len(state.recorded) else None
+        if recorded is None:
+            if state.table is None:
+                raise NeedsData(
+                    "This release was paid and has steps left to measure; it needs its data."
+                )
+            if ledger is not None and series.receipt is not None and not along_periods:
+                ledger.begin(series.receipt, number, request)
+        elif recorded.request != request:
             raise InputError(words.OTHER_STEPS)
-        if known is None and inside.table is None:
-            raise NeedsData(
-                "This release was paid and has steps left to measure; it needs its data."
-            )
-        paid = None if series.receipt is None else inside.ledger
-        if (
-            known is None
-            and paid is not None
-            and series.receipt is not None
-            and not series.terms.along
-        ):
-            paid.begin(series.receipt, number, what)
-        inside.charges.append(request)
-    if known is not None:
-        return read(known.outcome)
-    table = cast(Table, inside.table)
-    if (
-        paid is not None and series.receipt is not None and series.terms.along
-    ):  # (P3): from the private file, however often it is begun
-        return paid.draw(series.receipt, number, what, lambda: drawn(table), outcome_to_text)
-    outcome = drawn(table)
-    if paid is not None and series.receipt is not None:
-        paid.record(series.receipt, number, outcome_to_text(outcome))
+        state.charges.append(cost)
+    if recorded is not None:
+        return read_outcome(recorded.outcome)
+    table = cast(Table, state.table)
+    if ledger is None or series.receipt is None:
+        return draw_outcome(table)
+    if along_periods:  # (P3): from the private file, however often it is begun
+        return ledger.draw(
+            series.receipt, number, request, lambda: draw_outcome(table), outcome_to_text
+        )
+    outcome = draw_outcome(table)
+    ledger.record(series.receipt, number, outcome_to_text(outcome))
     return outcome
