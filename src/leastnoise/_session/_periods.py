@@ -4,8 +4,9 @@ import datetime as dt
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,10 +46,20 @@ from leastnoise._session._payments import (
 from leastnoise._spec import Spec, other_parts
 from leastnoise._threads import one_thread
 
+if TYPE_CHECKING:
+    from leastnoise._table import Table
+
 
 @dataclass(frozen=True, slots=True)
 class PeriodState:
-    """How many periods of a series were drawn, how many are over, and which were drawn and are not in the directory."""
+    """How far a series is.
+
+    Attributes:
+        labels: of all periods.
+        drawn: how many periods the ledger has.
+        due: how many periods are over.
+        unpublished: labels of the periods that were drawn and are not in the directory.
+    """
 
     labels: tuple[str, ...]
     drawn: int
@@ -58,7 +69,14 @@ class PeriodState:
 
 @dataclass(frozen=True, slots=True)
 class PublishedPeriods:
-    """What a run of a series did: whether it paid, the directories that it wrote, and the state of the series (None if it is complete)."""
+    """What a run of a series did.
+
+    Attributes:
+        entry: the payment of the series.
+        paid: whether this run paid.
+        releases: the directories that it wrote.
+        state: how far the series is; None if it is complete.
+    """
 
     entry: Entry
     paid: bool
@@ -85,14 +103,11 @@ def period_state(book: Ledger, entry: Entry) -> PeriodState | None:
     plan = Plan.from_json(pending.plan)
     dates, along = _dates(plan)
     labels, drawn = tuple(map(str, dates.labels)), len(pending.steps)
-    target, asked = (
-        Path(entry.output),
-        (product.operators[product.attributes.index(along)] for product in plan.workload),
-    )
-    first = min(
-        int(last_cells(operator).min()) for operator in asked
-    )  # what ends earlier is no release
-    missing = tuple(label for label in labels[first:drawn] if not (target / label).exists())
+    queries = [product.operators[product.attributes.index(along)] for product in plan.workload]
+    # no query ends before this period, so there is no release of an earlier one
+    first = min(int(last_cells(operator).min()) for operator in queries)
+    directory = Path(entry.output)
+    missing = tuple(label for label in labels[first:drawn] if not (directory / label).exists())
     return PeriodState(labels, drawn, dates.over(_today()), missing)
 
 
@@ -105,6 +120,7 @@ def is_unfinished(book: Ledger, entry: Entry) -> bool:
 
 
 def _dates(plan: Plan) -> tuple[Dates, str]:
+    """Return the attribute of dates of a series, and its name."""
     series = series_of(plan)
     if series is None:
         raise LedgerError(
@@ -118,9 +134,28 @@ def _today() -> dt.date:
     return dt.datetime.now(dt.UTC).date()
 
 
+@dataclass(frozen=True, slots=True)
+class _SeriesJob:
+    """A series that a run goes on with.
+
+    Attributes:
+        plan: for all periods.
+        drawn: how many periods the ledger has.
+        request: the options of its releases, and what the ledger keeps beside the plan.
+        entry: its payment; None before it is paid.
+        guard_share: of the budget, for a guard that is counted before the payment; None without one.
+    """
+
+    plan: Plan
+    drawn: int
+    request: Asked
+    entry: Entry | None = None
+    guard_share: Fraction | None = None
+
+
 @one_thread()
 def release_due(
-    what: Spec,
+    spec: Spec,
     source: Any,
     out: Path,
     ledger: Path,
@@ -129,87 +164,119 @@ def release_due(
     through: str | None = None,
     progress: RowProgress | None = None,
 ) -> PublishedPeriods:
-    """Pay for a series if that was not done, draw the periods up to ``through`` or the last that is over, and publish what is missing."""
-    if what.series is None:
+    """Pay for a series if that was not done, draw the periods that are due, and publish them.
+
+    Args:
+        spec: with ``[series]``.
+        source: the private data.
+        out: the directory of the series.
+        ledger: the file of the ledger, which may not exist yet.
+        plan: makes the plan, if the series was not paid before.
+        through: the last period to draw; None for the last that is over.
+        progress: shows how far reading is.
+    """
+    if spec.series is None:
         raise InputError("Periods are published of a spec with [series]; this one has none.")
-    target, dataset = Path(out).expanduser().absolute(), what.dataset
-    due = _due(what.series.dates(what.domain), through)
-    check_writable(what)
-    book = ledger_for(ledger, source, dataset, [target.parent], share=what.share)
+    target, dates = Path(out).expanduser().absolute(), spec.series.dates(spec.domain)
+    periods_due = _due(dates, through)
+    check_writable(spec)
+    book = ledger_for(ledger, source, spec.dataset, [target.parent], share=spec.share)
     if book is not None:
         settle(book)
     entry = None if book is None else _entry_of(book, target)
-    if entry is not None and book is not None and entry.state == "sealed":
-        private_file(book, entry).unlink(
-            missing_ok=True
-        )  # of a run that was stopped between the two
+    if book is None or entry is None:
+        job = _new_job(spec, source, target, book, plan)
+    elif entry.state == "sealed":
+        # a run may have been stopped between sealing and removing it
+        private_file(book, entry).unlink(missing_ok=True)
         return PublishedPeriods(entry, False, (), None)
-    share = (
-        guard_share(what.options.guard) if entry is None else None
-    )  # a guard is paid once, before the first period
-    if entry is None or book is None:
-        check_target(target)
-        if book is not None:
-            book.check_for_all_times()
-        made, drawn = plan(), 0
-        mechanism_of(made).ready(made)
-        if book is not None:
-            guard_is_paid = waiting_guard(book, made, share) is not None
-            check_affordable(book, made, None if guard_is_paid else share)
-        kept = Asked(
-            what.options,
-            _adapters.location(source),
-            joined=_adapters.join_facts(source),
-            library=library_of(type(source)),
-        )
     else:
-        made, drawn, kept = _begun(book, entry, what)
-    _check_not_older(target, [*map(str, what.series.dates(what.domain).labels)][drawn:])
-    check_join(source, kept.joined)
-    table = read_table(made, source, progress, usage=share is not None) if due > drawn else None
+        job = _begun_job(spec, book, entry)
+    _check_not_older(target, [str(label) for label in dates.labels[job.drawn :]])
+    check_join(source, job.request.joined)
+    table = None
+    if periods_due > job.drawn:
+        table = read_table(job.plan, source, progress, usage=job.guard_share is not None)
     if book is None:
-        book = ledger_made(
-            ledger,
-            dataset or _adapters.dataset_name(source) or "data",
-            with_guard(made.privacy, share),
-        )
-    guard = None if share is None else guarded(book, table, made, share)
-    if guard is not None:
-        kept = replace(kept, guard=guard.facts)
-    with paying(book, room_for(made)) as process:
-        if entry is None:
-            described = f"series of {len(what.series.dates(what.domain).labels)} periods along {what.series.along}, "
-            described += several(len(made.workload.products), "table")
-            facts = {
-                "output": str(target),
-                "description": described,
-                "options": kept.to_json(),
-                "run": process,
-            }
-            receipt = receipt_of(Series.paid(terms_of(made), None, book, **facts))
-            if guard is not None:
-                guard.seal(book)
-        else:
-            receipt = book.take_over(entry, process)
-        series = Series.resumed(terms_of(made), table, book, receipt)
-        values = [series.period(private_file(book, receipt)) for _ in range(max(drawn, due))]
-        written = _publish(made, values, book, kept, receipt, target)
-    paid = book.entries()[receipt.number - 1]
-    return PublishedPeriods(paid, entry is None, written, period_state(book, paid))
+        name = spec.dataset or _adapters.dataset_name(source) or "data"
+        book = ledger_made(ledger, name, with_guard(job.plan.privacy, job.guard_share))
+    return _draw_and_publish(job, table, book, target, periods_due)
 
 
-def _begun(book: Ledger, entry: Entry, what: Spec) -> tuple[Plan, int, Asked]:
-    """Return the plan of a series that was paid, how many periods were drawn, and what is asked now; refuse another spec."""
+def _new_job(
+    spec: Spec, source: Any, target: Path, book: Ledger | None, plan: Callable[[], Plan]
+) -> _SeriesJob:
+    """Return a series that is not paid yet; refuse one that the ledger would not pay for."""
+    check_target(target)
+    if book is not None:
+        book.check_for_all_times()
+    made = plan()
+    mechanism_of(made).ready(made)
+    share = guard_share(spec.options.guard)
+    if book is not None:
+        guard_is_paid = waiting_guard(book, made, share) is not None
+        check_affordable(book, made, None if guard_is_paid else share)
+    request = Asked(
+        spec.options,
+        _adapters.location(source),
+        joined=_adapters.join_facts(source),
+        library=library_of(type(source)),
+    )
+    return _SeriesJob(made, 0, request, guard_share=share)
+
+
+def _begun_job(spec: Spec, book: Ledger, entry: Entry) -> _SeriesJob:
+    """Return a series that was paid; refuse another spec."""
     pending = book.pending(entry)
     plan = Plan.from_json(pending.plan)
-    if other := other_parts(plan, what):
+    if other := other_parts(plan, spec):
         raise InputError(
             f"The directory {entry.output} belongs to a series of another spec (its "
             f"{', '.join(other)} differ), release {entry.number} "
             f"in the ledger {book.path}. Go on with that spec, or choose another directory for "
             "this one, which is then paid."
         )
-    return plan, len(pending.steps), replace(Asked.from_json(pending.options), options=what.options)
+    request = replace(Asked.from_json(pending.options), options=spec.options)
+    return _SeriesJob(plan, len(pending.steps), request, entry)
+
+
+def _draw_and_publish(
+    job: _SeriesJob, table: "Table | None", book: Ledger, target: Path, periods_due: int
+) -> PublishedPeriods:
+    """Pay for a series that was not paid, draw its periods up to the last that is due, and publish them."""
+    plan, request = job.plan, job.request
+    guard = None if job.guard_share is None else guarded(book, table, plan, job.guard_share)
+    if guard is not None:
+        request = replace(request, guard=guard.facts)
+    with paying(book, room_for(plan)) as run:
+        if job.entry is None:
+            receipt = _pay(plan, request, book, target, run)
+            if guard is not None:
+                guard.seal(book)
+        else:
+            receipt = book.take_over(job.entry, run)
+        series = Series.resumed(terms_of(plan), table, book, receipt)
+        state = private_file(book, receipt)
+        values = [series.period(state) for _ in range(max(job.drawn, periods_due))]
+        written = _publish(plan, values, book, request, receipt, target)
+    entry = book.entries()[receipt.number - 1]
+    return PublishedPeriods(entry, job.entry is None, written, period_state(book, entry))
+
+
+def _pay(plan: Plan, request: Asked, book: Ledger, target: Path, run: str) -> Receipt:
+    """Pay for all periods of a series."""
+    dates, along = _dates(plan)
+    tables = several(len(plan.workload.products), "table")
+    series = Series.paid(
+        terms_of(plan),
+        None,
+        book,
+        output=str(target),
+        description=f"series of {dates.size} periods along {along}, {tables}",
+        options=request.to_json(),
+        run=run,
+    )
+    return receipt_of(series)
 
 
 def _check_not_older(target: Path, undrawn: Sequence[str]) -> None:
@@ -225,6 +292,7 @@ def _check_not_older(target: Path, undrawn: Sequence[str]) -> None:
 
 
 def _due(dates: Dates, through: str | None) -> int:
+    """Return how many periods are to be drawn; refuse one that is not over."""
     over, labels = dates.over(_today()), [*map(str, dates.labels)]
     if through is None:
         if not over:
@@ -260,11 +328,20 @@ def _publish(
     plan: Plan,
     values: Sequence[tuple[SignedArray, ...]],
     book: Ledger,
-    asked: Asked,
+    request: Asked,
     receipt: Receipt,
     target: Path,
 ) -> tuple[Path, ...]:
-    """Write the missing releases of the periods that were drawn and the page of all, and seal a series whose last period was drawn."""
+    """Write the missing releases and the page of all; seal a series whose last period was drawn.
+
+    Args:
+        plan: of all periods.
+        values: for every period that was drawn the noisy answers of each block.
+        book: the ledger that paid.
+        request: the options of the releases, and what the ledger keeps beside the plan.
+        receipt: of the payment.
+        target: the directory of the series.
+    """
     dates, _ = _dates(plan)
     written = []
     for periods, label in enumerate(map(str, dates.labels[: len(values)]), 1):
@@ -272,10 +349,10 @@ def _publish(
         if part is not None:
             with draft(check_target(target / label)) as folder:
                 outcome = outcome_up_to(plan, part, values[:periods], receipt.id)
-                publish(part, asked, outcome, folder, receipt_facts(book, receipt))
+                publish(part, request, outcome, folder, receipt_facts(book, receipt))
             written.append(target / label)
     if target.is_dir():
-        write_series_page(target, asked.options, plan.workload.products, period_errors(plan))
+        write_series_page(target, request.options, plan.workload.products, period_errors(plan))
     if len(values) == dates.size:
         book.seal(receipt)
         private_file(book, receipt).unlink(missing_ok=True)
@@ -285,26 +362,38 @@ def _publish(
 def outcome_up_to(
     plan: Plan, part: Plan, values: Sequence[tuple[SignedArray, ...]], receipt: str
 ) -> Outcome:
-    """Return the noisy answers of all periods so far as one observation of ``part``, the plan up to the last of them."""
-    observed, along = [], _dates(plan)[1]
+    """Return the noisy answers of all periods so far as one observation.
+
+    Args:
+        plan: of all periods.
+        part: the plan up to the last of the periods.
+        values: for every period the noisy answers of each block that were drawn when it closed.
+        receipt: identification of the payment; "" for an unpaid series.
+    """
+    _, along = _dates(plan)
+    observed = []
     for index, block in enumerate(plan.measured().blocks):
         shape = [block.copies, *(factor.operator.rows for factor in block.factors)]
-        whole, known = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=bool)
-        for period, drawn in enumerate(values):
+        answers = np.zeros(shape, dtype=np.int64)
+        is_drawn = np.zeros(shape, dtype=bool)
+        for period, of_blocks in enumerate(values):
             rows = due(block, along, period)
-            whole[rows], known[rows] = drawn[index], True
-        observed.append(narrow(whole[known]))
-    return Outcome(
-        part, Observation(part.measured(), tuple(observed), receipt, private=bool(receipt))
-    )
+            answers[rows] = of_blocks[index]
+            is_drawn[rows] = True
+        observed.append(narrow(answers[is_drawn]))
+    observation = Observation(part.measured(), tuple(observed), receipt, private=bool(receipt))
+    return Outcome(part, observation)
 
 
 def finish_series(book: Ledger, entry: Entry) -> tuple[Path, ...]:
-    """Publish what was drawn and is not in the directory; this draws nothing, so it needs neither the rows nor the private file."""
+    """Publish the periods that were drawn and are not in the directory.
+
+    Nothing is drawn, so neither the rows nor the private file are needed.
+    """
     pending = book.pending(entry)
-    plan, asked = Plan.from_json(pending.plan), Asked.from_json(pending.options)
-    with paying(book, room_for(plan)) as process:
-        receipt = book.take_over(entry, process)
+    plan, request = Plan.from_json(pending.plan), Asked.from_json(pending.options)
+    with paying(book, room_for(plan)) as run:
+        receipt = book.take_over(entry, run)
         series = Series.resumed(terms_of(plan), None, book, receipt)
         values = [series.period(private_file(book, receipt)) for _ in pending.steps]
-        return _publish(plan, values, book, asked, receipt, Path(entry.output))
+        return _publish(plan, values, book, request, receipt, Path(entry.output))
