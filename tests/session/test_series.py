@@ -245,7 +245,7 @@ queries = { month = "identity", sex = "identity" }
 count = "units"
 [series]"""
     unit = 'unit = { column = "person", max_rows = 2 }'
-    office.spec(("[series]", "[[workload]]\n" + asked), ('"1000"', '"1e9"'), unit=unit)
+    office.spec(("[series]", "[[workload]]\n" + asked), ('"1000"', '"1e7"'), unit=unit)
     office.come(
         ("2024-01-10", "F", "ann", "100"),
         ("2024-01-11", "F", "ann", "600"),
@@ -763,7 +763,10 @@ def test_series_of_units_come_near_the_bound(asked: str) -> None:
     workload = ln.queries(domain, day="prefix")
     if asked == "both":
         workload += ln.queries(domain, day="identity")
-    assert 1 <= of_units(workload, ln.ZCDP("1/2")).expected_error().times_least < 1.3
+    plan = of_units(workload, ln.ZCDP("1/2"))
+    assert 1 <= plan.expected_error().times_least < 1.3
+    for periods in (1, 2, 9, 49):  # a unit has rows in these periods only
+        assert up_to(plan, periods).expected_error().times_least >= 1
 
 
 @pytest.mark.parametrize("budget", [ln.ZCDP("1/8"), ln.PureDP(1)], ids=["rho", "epsilon"])
@@ -786,3 +789,14 @@ def test_units_have_the_error_that_was_promised_for_their_period(tmp_path, budge
     ratios = squares / promised**2
     assert 0.8 < np.sqrt(ratios.min()) < np.sqrt(ratios.max()) < 1.2
     assert np.sqrt(ratios.mean()) == pytest.approx(1, abs=0.05)
+
+
+def test_series_of_units_beside_contrasts_have_scales_that_can_be_drawn() -> None:
+    """Contrasts of another attribute leave few bits for the weights of periods."""
+    domain = made_up(30, group=ln.Coded(2), age=ln.Coded(2))
+    asked = ln.queries(domain, day="prefix", group="identity", age="prefix")
+    asked += ln.queries(domain, day="identity")
+    for budget in (ln.ApproxDP(1, "1e-6"), ln.ZCDP("1/2")):
+        plan = of_units(asked, budget, rows=4)
+        assert plan.measured().blocks[0].factors[0].row_weights is not None
+        assert plan.expected_error().times_least >= 1

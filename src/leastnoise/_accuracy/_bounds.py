@@ -482,7 +482,8 @@ def _together_norm(workload: Workload, privacy: Privacy, *, apart: bool) -> floa
         return _norm_of_all(workload, privacy)
     cells = math.prod(map(workload.domain.cells, bound.attributes))
     # A unit may have fewer rows than its bound: rows in half of the cells tell these apart.
-    numbers = {privacy.max_rows, min(privacy.max_rows, bound.rows * max(1, cells // 2)), bound.rows}
+    most = min(privacy.max_rows, bound.rows * cells)
+    numbers = {most, min(most, bound.rows * max(1, cells // 2)), bound.rows}
     return max(_norm_apart(workload, privacy, rows, cells) for rows in numbers)
 
 

@@ -233,7 +233,9 @@ _MOST_HIERARCHY, _MOST_BRANCHING = 128, 16  # cells, and children of a node
 _RATIOS = (0.6, 0.8, 1.0, 1.25, 1.6)  # of the weight of a level to that of the one below, to try
 _MOST_TIMES = 16  # numbers of cells for which the error of a hierarchy is computed
 _FINE = 64  # row weight of a cell
-_FINEST = 2**10  # the largest row weight of cells that are weighted one by one
+# The largest row weight of cells that are weighted one by one: 5 bits are left beside contrasts of
+# other attributes (`Measurements` refuses scales with terms of 2^56).
+_FINEST = 2**5
 _LEAST_SQUARE = 1e-12  # of the largest squared entry, for cells about which nothing is asked
 
 Asked = Sequence[tuple[float, Operator]]

@@ -159,15 +159,20 @@ def series_plan(workload: Workload, privacy: Privacy, series: AlongTime, search:
         "series": {"along": along, "late": series.late},
         "strategy_of_a_period": base.strategy,
     }
-    made = []
+    plans, refusals = list[Plan](), list[InputError]()
     for factor in along_time(errors, room):
         timed = [
             (_over_time(block, factor, domain), 1 / float(block.scale)) for block in measured.blocks
         ]
-        made.append(
-            promised(workload, fit(domain, privacy, noise, timed), "series", details=details)
-        )
-    return min(made, key=lambda plan: plan.expected_error().total_squared_error)
+        try:
+            measurements = fit(domain, privacy, noise, timed)
+        except InputError as error:  # its scales cannot be drawn exactly
+            refusals.append(error)
+            continue
+        plans.append(promised(workload, measurements, "series", details=details))
+    if not plans:
+        raise refusals[0]
+    return min(plans, key=lambda plan: plan.expected_error().total_squared_error)
 
 
 def _check_asked(workload: Workload, series: AlongTime) -> None:
