@@ -180,7 +180,8 @@ def release_due(
     target, dates = Path(out).expanduser().absolute(), spec.series.dates(spec.domain)
     periods_due = _due(dates, through)
     check_writable(spec)
-    book = ledger_for(ledger, source, spec.dataset, [target.parent], share=spec.share)
+    dataset = spec.dataset
+    book = ledger_for(ledger, source, dataset, [target.parent], share=spec.share)
     if book is not None:
         settle(book)
     entry = None if book is None else _entry_of(book, target)
@@ -198,7 +199,7 @@ def release_due(
     if periods_due > job.drawn:
         table = read_table(job.plan, source, progress, usage=job.guard_share is not None)
     if book is None:
-        name = spec.dataset or _adapters.dataset_name(source) or "data"
+        name = dataset or _adapters.dataset_name(source) or "data"
         book = ledger_made(ledger, name, with_guard(job.plan.privacy, job.guard_share))
     return _draw_and_publish(job, table, book, target, periods_due)
 
