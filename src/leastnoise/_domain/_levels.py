@@ -109,6 +109,9 @@ def group_pairs(what: str, groups: Mapping[str, object], names: CellNames) -> di
     Raises:
         InputError: a group that is no list or has no cell, what is no cell, or a cell in two groups
             or twice in one.
+
+    >>> group_pairs("levels.big", {"yes": [True], "no": [False]}, ln.Categories([True, False]).names)
+    {'true': 'yes', 'false': 'no'}
     """
     pairs: list[tuple[object, str]] = []
     for group, cells in groups.items():
