@@ -203,6 +203,18 @@ def test_units_are_counted_where_the_rows_are(engine):
         assert sum(few["by b x n", ("n", "b")]) == sum(
             min(2, len(own)) for own in cells_of.values()
         )
+        bounded, _ = counts(
+            source,
+            domain,
+            tables,
+            unit_column="u",
+            max_rows=3,
+            max_per_cell=ln.PerCell(1, "b"),
+        )
+        of_b = {u: len({b for _, b in own}) for u, own in cells_of.items()}
+        assert sum(bounded["by b x n", ("n", "b")]) == sum(of_b.values())
+        assert bounded["by b", ("b",)] == found["by b", ("b",)]
+        assert sum(bounded["all", ("b",)]) == len(cells_of)
         assert few["by b", ("b",)] == found["by b", ("b",)]
         assert sum(few["all", ("n", "b")]) == len(cells_of)
         assert sum(few[None, ("n", "b")]) < sum(found[None, ("n", "b")])

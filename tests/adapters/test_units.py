@@ -87,13 +87,18 @@ def test_a_unit_less_changes_at_most_k_rows_m_in_a_cell_and_1_in_each_count_of_u
                 }
                 assert (change >= 0).all()
                 assert held.sum() <= (most if unit else 0)
-                # a unit counts in as many of its cells as the limit allows, once in each
+                # a unit counts in as many of its cells as the limits allow, once in each
                 assert once.sum() == min(1, len(inside))
-                each_of_v = each.reshape(2, 2).sum(axis=1)
+                each_of_v, apart_of_v = (
+                    counted.reshape(2, 2).sum(axis=1) for counted in (each, apart)
+                )
                 assert max(each_of_v) <= 1
                 assert max(apart) <= 1
                 assert each_of_v.sum() == min(most, len({v for v, _ in inside}))
-                assert apart.sum() == min(most, len(inside))
+                per_v = bound.rows if bound is not None and bound.attributes == ("v",) else 2
+                cells_of_v = [sum(v == own for v, _ in inside) for own in (0, 1)]
+                assert max(apart_of_v) <= per_v
+                assert apart.sum() == min(most, sum(min(per_v, count) for count in cells_of_v))
                 in_cells = (of_v if bound is None or bound.attributes == ("v",) else held).max()
                 assert in_cells <= (most if bound is None else bound.rows)
                 largest, fullest = max(largest, held.sum()), max(fullest, in_cells)

@@ -352,8 +352,8 @@ def _with_worth(rows: exp.Select, wish: Wish) -> exp.Select:
     """Add a column ``wi`` for each count of units i: 1 for a row that stands for its unit in a cell, else 0 (E12).
 
     The rows are flagged ones inside the domain. Of the rows of a unit in a cell the one of the
-    first turn stands for it; of the cells of a unit ``max_rows`` are chosen by the turns of these
-    rows.
+    first turn stands for it. Of these rows as many stay in each cell of ``max_per_cell`` as it
+    allows, and of those ``max_rows`` in all, chosen by their turns.
     """
     turns: list[str | Expression] = ["hashed", "place"]
     for number, measure in enumerate(wish.sums.values()):
@@ -363,6 +363,12 @@ def _with_worth(rows: exp.Select, wish: Wish) -> exp.Select:
         cell = ["u0", *_cell(wish, measure.attributes)]
         rows = _numbered(rows, cell, turns, f"in_cell{number}")
         first = sql(f"in_cell{number} = :one", one=1)
+        if wish.max_per_cell is not None:
+            rows = _flagged(rows, f"alone{number}", first)
+            alike = ["u0", f"alone{number}", *_cell(wish, wish.max_per_cell.attributes)]
+            rows = _numbered(rows, alike, turns, f"bounded{number}")
+            within = sql(f"bounded{number} <= :most", most=wish.max_per_cell.rows)
+            first = exp.and_(sql(f"alone{number} = :one", one=1), within)
         rows = _flagged(rows, f"first{number}", first)
         rows = _numbered(rows, ["u0", f"first{number}"], turns, f"cell{number}")
         stands = exp.and_(

@@ -95,8 +95,8 @@ def read(
         ``unit_column``, adding or removing all rows of one unit changes at most ``max_rows`` rows
         of the table that count as rows, rows that are dropped as outside the domain included, and
         no more in one cell than ``max_per_cell`` allows: the proof is at `Units.keep`. It changes
-        each count of units by 1 in at most ``max_rows`` cells, whatever ``max_per_cell`` is. A row
-        of a CSV file is a line, whatever it holds (see `leastnoise._adapters._files`).
+        each count of units by 1 in at most ``max_rows`` cells, and no more of these in one cell
+        than ``max_per_cell`` allows. A row of a CSV file is a line, whatever it holds (see `leastnoise._adapters._files`).
 
     Edge cases: rows whose unit is null are dropped; a source without rows gives an empty table; a
     malformed line of a CSV file is dropped

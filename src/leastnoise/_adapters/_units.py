@@ -141,8 +141,9 @@ class Units:
     ) -> IntArray:
         """Return what rows count for in a count of units: 1 for one row of a unit in each of its cells, else 0 (E12).
 
-        Rows of a unit in one cell count once towards ``most``. Of the cells of a unit with more
-        cells, as many as ``most`` are chosen by random keys.
+        Rows of a unit in one cell count once towards ``most``, and towards a bound on the rows in
+        cells of other attributes. Of the cells of a unit with more cells, as many as ``most`` are
+        chosen by random keys.
 
         Args:
             rows: a mask over all rows added: those inside the domain.
@@ -159,6 +160,9 @@ class Units:
         every = np.concatenate(self._chunks)
         units, keys = every[rows], _random_keys(len(every), entropy_bytes)[rows]
         once = _first(keys, 1, units, *map(np.asarray, cells)) & (units >= 0)
+        if self._bound is not None:
+            bounded = np.concatenate(self._cells)[rows]
+            once &= _first(keys, self._bound.rows, np.where(once, units, -1), bounded)
         return (_first(keys, most, np.where(once, units, -1)) & once).astype(np.int64)
 
 

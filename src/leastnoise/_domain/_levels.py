@@ -22,7 +22,11 @@ _FORMS = "a mapping from each cell to its group, or { width = 5 } for whole numb
 
 
 def known_keys(what: str, got: object, allowed: Iterable[str]) -> dict[str, object]:
-    """Check that a table of a spec is a table and has only keys that exist."""
+    """Check that a table of a spec is a table and has only keys that exist.
+
+    >>> known_keys("[source]", {"path": "a.csv"}, ["path", "null"])
+    {'path': 'a.csv'}
+    """
     keys = list(allowed)
     listed = ", ".join(repr(key) for key in keys)
     if not isinstance(got, Mapping):

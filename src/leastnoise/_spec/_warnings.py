@@ -3,14 +3,26 @@
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 from leastnoise._accounting import Privacy, PureDP
 from leastnoise._accuracy import interval_multiplier
 from leastnoise._adapters import DatabaseTable, Joined
 from leastnoise._check import readable
-from leastnoise._domain import Bins, Categories, Dates, Decimals, Edges, Integers, Kind, Unknown
-from leastnoise._measurements import MOST_ROWS
+from leastnoise._domain import (
+    Bins,
+    Categories,
+    Dates,
+    Decimals,
+    Edges,
+    Integers,
+    Kind,
+    PerCell,
+    UnitCount,
+    Unknown,
+)
+from leastnoise._measurements import MOST_ROWS, cost
 from leastnoise._mechanisms import noises
 from leastnoise._plan import Plan
 from leastnoise._planning import goals_of, stated
@@ -180,10 +192,26 @@ def plan_warnings(what: Spec, made: Plan, said: Texts = ENGLISH) -> tuple[str, .
 
 
 def _limits_rows_by_cell(plan: Plan) -> bool:
-    """Whether max_per_cell takes rows away from some table; it has no say in counts of units."""
-    return plan.privacy.max_per_cell is not None and not all(
-        product.of_units for product in plan.workload
-    )
+    """Whether max_per_cell takes rows or units away from some table and makes nothing cheaper."""
+    bound, measured = plan.privacy.max_per_cell, plan.measurements
+    if bound is None or not any(_is_cut(product, bound) for product in plan.workload):
+        return False
+    if measured is None:
+        return True
+    without = replace(measured, privacy=replace(measured.privacy, max_per_cell=None))
+    return cost(without) == cost(measured)
+
+
+def _is_cut(product: Product, bound: PerCell) -> bool:
+    """Whether a bound on the rows of a unit in a cell can take something away from a table."""
+    if not product.of_units or product.measure is None:
+        return True
+    counted = product.domain.measure(product.measure)
+    attributes = counted.attributes if isinstance(counted, UnitCount) else ()
+    if not attributes:
+        return False
+    others = [product.domain.cells(name) for name in attributes if name not in bound.attributes]
+    return not ({*bound.attributes} <= {*attributes} and math.prod(others) <= bound.rows)
 
 
 def _untargeted(what: Spec, said: Texts) -> Iterator[str]:
