@@ -22,6 +22,7 @@ from typing import Any
 from leastnoise._check import InputError, exact
 
 BLANK = "FILL IN"
+"""What a draft has wherever a public value is needed."""
 MOST_VALUES = 1000  # of whole numbers that get a cell each; more are drafted as bins
 _BINS = 100
 

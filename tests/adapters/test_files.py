@@ -11,7 +11,7 @@ import pytest
 
 from adapters.encoders import refused
 from adapters.test_read import lines, rows_of
-from leastnoise._adapters import _files, columns, dataset_name, ledger_beside, read
+from leastnoise._adapters import _files, dataset_name, ledger_beside, read, schema
 from leastnoise._adapters._column import FileKind
 from leastnoise._adapters._files import CSV_FILES, PARQUET_FILES, open_csv
 from leastnoise._check import InputError, InternalError
@@ -34,7 +34,7 @@ def test_odd_names_of_files_and_columns(tmp_path):
 
 
 def test_columns_of_csv_depend_on_the_header_alone(tmp_path):
-    assert columns(str(lines(tmp_path, b"a,b\n"))) == columns(
+    assert schema(str(lines(tmp_path, b"a,b\n"))) == schema(
         lines(tmp_path, b"a,b\n" + MARK.encode() + b"\n\xff")
     )
 
@@ -52,23 +52,23 @@ def test_columns_of_csv_depend_on_the_header_alone(tmp_path):
             "x.csv",
             b"",
             (
-                "must begin with a line of column names; its first line is not one. Check that the "
-                "file is a CSV file whose lines"
+                "must begin with a line of column names; its first line is empty. Take out the lines "
+                "before the names, or give the names yourself: header = [...]"
             ),
         ),
         (
             "x.csv",
             b"sex\rF\rM\r",
-            "must begin with a line of column names; its first line is not one.",
+            "must begin with a line of column names; its first line has control characters",
         ),
         (
             "x.csv",
             b"sex,n\r\r\nF,1\r\r\n",
-            "must begin with a line of column names; its first line is not one.",
+            "must begin with a line of column names; its first line has control characters",
         ),
         ("x.csv", b"\n\nsex\n", "must begin with a line of column names"),
         ("x.csv", b"PK\x03\x04\x00\x00", "must begin with a line of column names"),
-        ("x.csv", b'"sex\nF"\n', "must begin with a line of column names"),
+        ("x.csv", b'"sex\nF"\n', "its first line ends within a quoted name"),
         (
             "x.csv",
             b"\xff\xfes\0e\0x\0\n\0",
@@ -155,7 +155,7 @@ def test_a_folder_and_a_pattern_are_read_as_one_file(tmp_path, monkeypatch):
         assert sorted(rows_of(read(source, domain, progress=progress))) == expected
         assert seen[-1] == (3, None)
     assert sorted(rows_of(read(many / "[ab].csv", domain))) == expected[:1] + expected[2:]
-    assert columns(many) == [("sex", "unknown"), ("age", "unknown")]
+    assert [(field.name, field.type) for field in schema(many)] == [("sex", None), ("age", None)]
 
 
 @pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to], ids=["symbolic", "hard"])

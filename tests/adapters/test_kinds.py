@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import leastnoise as ln
 from adapters.encoders import cell_encoder, refused
-from leastnoise._adapters import CSV, columns, read
+from leastnoise._adapters import CSV, read, schema
 from leastnoise._adapters._column import Column
 from leastnoise._adapters._encode import amount_encoder
 from leastnoise._check import InputError, InternalError
@@ -310,11 +310,10 @@ def test_latin_1_semicolons_and_no_header(tmp_path):
         "encoding": "iso8859-1",
         "header": ["town", "pay"],
     }
-    assert columns(CSV(file, ";", "latin-1", ["town", "pay"])) == [
-        ("town", "unknown"),
-        ("pay", "unknown"),
-    ]
-    assert columns(CSV(file, ";", "latin-1")) == [("München", "unknown"), ("1.234,5", "unknown")]
+    named = schema(CSV(file, ";", "latin-1", ["town", "pay"]))
+    assert [field.name for field in named] == ["town", "pay"]
+    headed = schema(CSV(file, ";", "latin-1"))
+    assert [field.name for field in headed] == ["München", "1.234,5"]
     with pytest.raises(
         InputError, match=r"must be text in UTF-8; its first line is not. Say its encoding"
     ):

@@ -18,7 +18,7 @@ import pytest
 
 from adapters.encoders import refused
 from adapters.pools import OBJECTS, Trap
-from leastnoise._adapters import check_source, columns, read
+from leastnoise._adapters import check_source, read, schema
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Categories, Coded, Domain, Integers, Measure
 from leastnoise._progress import Progress, RowProgress
@@ -370,16 +370,17 @@ def test_a_line_of_csv_is_read_or_dropped_by_itself(tmp_path, line, kept):
 )
 def test_dialects_of_csv_follow_from_the_header(tmp_path, content):
     assert rows_of(read(lines(tmp_path, content), Domain(sex=["F"], n=Coded(2)))) == [(0, 1)]
-    assert columns(tmp_path / "x.csv") == [("sex", "unknown"), ("n", "unknown")]
+    assert [field.name for field in schema(tmp_path / "x.csv")] == ["sex", "n"]
 
 
 def test_columns_of_parquet(tmp_path):
     FRAME.select("sex", "age", "zone", "day").write_parquet(tmp_path / "x.parquet")
-    assert columns(tmp_path / "x.parquet") == [
-        ("sex", "VARCHAR"),
-        ("age", "BIGINT"),
-        ("zone", "DOUBLE"),
-        ("day", "DATE"),
+    fields = schema(tmp_path / "x.parquet")
+    assert [(field.name, str(field.type)) for field in fields] == [
+        ("sex", "large_string"),
+        ("age", "int64"),
+        ("zone", "double"),
+        ("day", "date32[day]"),
     ]
 
 
@@ -432,7 +433,7 @@ def test_bad_frames_and_arguments():
             lambda: read(pl.DataFrame({"sex": [MARK]}), DOMAIN, unit_column="sex", max_rows=0),
             "max_rows must be a whole number of at least",
         ),
-        (lambda: columns(5), "the source must be a path"),
+        (lambda: schema(5), "the source must be a path"),
     ):
         with refused(message):
             make()

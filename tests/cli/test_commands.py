@@ -369,18 +369,18 @@ def test_the_draft_of_a_typed_file_uses_its_types(folder, run):
     draft = (folder / "other.toml").read_text(encoding="utf-8")
     parts = (
         '[domain."we\\"ird é"]\ncategories = ["FILL IN"]',
-        '[domain.height]\nbins = { low = "FILL IN"',
-        '[domain.rooms]\nintegers = ["FILL IN", "FILL IN"]',
+        '[domain.height]\nbins = { low = 0, high = "FILL IN"',
+        "[domain.rooms]\nintegers = [0, 9]     # supposed from its name or type",
         "[domain.employed]\ncategories = [true, false]",
         'unit = { column = "person_id", max_rows = "FILL IN" }',
         '[domain.born]\ndates = { from = "FILL IN", to = "FILL IN", by = "month" }',
-        '# The column "tags" was left out: of type INTEGER[]',
+        '# The column "tags" was left out: of type list<element: int32>',
         '# queries = { height = "prefix" }',
     )
     assert lacking(draft, *parts) == []
     assert "[domain.person_id]" not in draft
     assert "guessed" not in draft
-    run.refused("5 places to fill in", "plan", "other.toml")
+    run.refused("4 places to fill in", "plan", "other.toml")
 
 
 # --- the program as a whole -----------------------------------------------------------------------

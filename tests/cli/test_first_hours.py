@@ -198,15 +198,16 @@ def test_what_is_found_without_case_is_said_to_be_in_small_letters(folder, run):
     ("header", "unit", "left"),
     [
         ("Kundennummer;Ort", "Kundennummer", ["Kundennummer"]),
-        ("store_id,person_id,Patienten-Nr.", "person_id", ["person_id", "Patienten-Nr."]),
+        ("store_id,person_id,Kundengruppe", "person_id", ["person_id"]),
+        ("store_id,person_id,Patienten-Nr.", "FILL IN", ["person_id", "Patienten-Nr."]),
+        *((f"{name},age", "FILL IN", [name]) for name in ("order_id", " id ")),
+        ("customer_id,Mitarbeiter-Nr", "customer_id", ["customer_id", "Mitarbeiter-Nr"]),
         *(
             (f"{name},age", name, [name])
             for name in (
-                "order_id",
                 "customerNo",
                 "Patient ID",
                 "PATIENT_ID",
-                " id ",
                 "Kunden-Id",
                 "Kunde",
             )

@@ -9,7 +9,7 @@ import yaml
 from click.testing import CliRunner
 
 from leastnoise._check import InputError
-from leastnoise._cli._init import described
+from leastnoise._cli._draft import draft_from_description
 from leastnoise._cli._main import program
 from leastnoise._descriptions import READERS, read_description
 from leastnoise._spec import BLANK, parse_spec
@@ -166,7 +166,9 @@ def test_opendp_says_types_and_bounds(tmp_path):
 )
 def test_a_draft_is_a_spec_once_its_blanks_are_filled(tmp_path, name, text):
     found = read(tmp_path, text, name)
-    draft = described(found, tmp_path / "given", tmp_path / "spec.toml", tmp_path / "people.csv")
+    draft = draft_from_description(
+        found, tmp_path / "given", tmp_path / "spec.toml", tmp_path / "people.csv"
+    )
     value = tomllib.loads(draft)
     assert value["source"]["path"] == "people.csv"
     assert set(value["domain"]) == set(found.attributes)
@@ -211,7 +213,9 @@ def test_bad_descriptions_get_one_sentence(tmp_path, text, message):
 def test_names_that_toml_or_comments_would_take_for_something_else(tmp_path):
     found = read(tmp_path, json.dumps({'a "b"\n[x]': 2, "c.d": 3}))
     assert list(
-        tomllib.loads(described(found, tmp_path / "given", tmp_path / "spec.toml", None))["domain"]
+        tomllib.loads(
+            draft_from_description(found, tmp_path / "given", tmp_path / "spec.toml", None)
+        )["domain"]
     ) == ['a "b"\n[x]', "c.d"]
 
 

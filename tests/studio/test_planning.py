@@ -31,7 +31,10 @@ PUBLIC = {
 }  # fmt: skip
 # What asks a file or a database for the names and types of its columns alone;
 # tests/studio/test_beginning.py destroys all values.
-NAMES_AND_TYPES = {"CSV", "DatabaseTable", "SourceColumn", "columns", "source_columns"}
+NAMES_AND_TYPES = {
+    "CSV", "DatabaseTable", "SourceColumn", "SourceColumns", "file_endings", "schema",
+    "source_columns",
+}  # fmt: skip
 
 
 def typical(view):

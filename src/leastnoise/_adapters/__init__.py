@@ -1,6 +1,5 @@
 """From files and data frames to encoded private rows; nothing of a row leaves by a message, and no row makes reading fail."""
 
-from leastnoise._adapters._columns import columns
 from leastnoise._adapters._location import (
     check_unit,
     dataset_name,
@@ -11,4 +10,5 @@ from leastnoise._adapters._location import (
 )
 from leastnoise._adapters._places import CSV, DatabaseTable, Joined, located
 from leastnoise._adapters._read import Wanted, check_source, read, read_keys
+from leastnoise._adapters._schema import SchemaField, file_endings, has_text_rows, schema
 from leastnoise._adapters._units import CUT, MOST_CUT, ROWS, USAGE

@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -138,27 +137,57 @@ class Wish:
     usage: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaField:
+    """A column as the schema of its source describes it; no value was looked at.
+
+    Attributes:
+        name: the column.
+        type: the Arrow type of its values; None where the source has none, as a CSV file.
+        type_name: how messages call its type.
+        readable: whether a rule reads values of that type.
+        required: whether the schema says that no row has a null there.
+        zone: the time zone of a column of instants, ``""`` where the schema does not name it; None
+            of every other column.
+    """
+
+    name: str
+    type: Any = None
+    type_name: str = ""
+    readable: bool = True
+    required: bool = False
+    zone: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Source:
     """A source that has been opened: public facts, and a way to its private rows.
 
     Attributes:
         what: how messages call it.
-        names: the columns, in order; a name that occurs twice is there twice.
+        fields: its columns, in order; a name that occurs twice is there twice.
         total: the number of rows where it is known beforehand; shown as progress alone.
         encoded: given columns and what encodes each, yields for each chunk its number of rows and
             what was made of its columns.
-        strange: columns whose declared type no rule reads, with the type.
         engine: an `leastnoise._adapters._engine.Engine` where the rows can be counted, None if they
             can only be read.
     """
 
     what: str
-    names: tuple[str, ...]
+    fields: tuple[SchemaField, ...]
     total: int | None
     encoded: Callable[[Encoders], Chunks[IntArray]]
-    strange: dict[str, str]
     engine: Any = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
+        return tuple(field.name for field in self.fields)
+
+    @property
+    def strange(self) -> dict[str, str]:
+        """The columns whose declared type no rule reads, with the type."""
+        return {field.name: field.type_name for field in self.fields if not field.readable}
 
 
 def by_columns(
@@ -185,17 +214,21 @@ def by_columns(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileKind:
-    """A kind of file.
+    """A kind of file; all that differs between kinds is said here.
 
     Attributes:
         name: how messages call it.
         endings: of its files' names, in lower case.
-        open: opens a file, reading no row.
+        open: opens a file, reading its schema and no row; where rows are lines, also given a `CSV`
+            layout, or None.
+        rows_are_lines: whether a row is a line of text: then a layout may be said, columns have no
+            types, and lines can be counted.
     """
 
     name: str
     endings: tuple[str, ...]
-    open: Callable[[Path], Source]
+    open: Callable[..., Source]
+    rows_are_lines: bool = False
 
 
 _NUMBERS = {
@@ -215,27 +248,52 @@ _TEXTS = {
 }
 
 
-def strange_types(schema: Iterable[Any]) -> dict[str, str]:
-    """Return the columns of an Arrow schema whose type no rule reads, with the type.
+def arrow_fields(schema: Iterable[Any]) -> tuple[SchemaField, ...]:
+    """Return the columns of an Arrow schema.
 
-    >>> strange_types(pa.schema({"a": pa.int8(), "b": pa.list_(pa.int8())}))
-    {'b': 'list<item: int8>'}
+    >>> [(field.name, field.readable) for field in arrow_fields(pa.schema({"a": pa.int8(), "b": pa.list_(pa.int8())}))]
+    [('a', True), ('b', False)]
+    """
+    return tuple(
+        SchemaField(
+            name=field.name,
+            type=(type_of_values := value_type(field.type)),
+            type_name=str(field.type),
+            readable=_has_rule(field.type),
+            required=not field.nullable,
+            zone=getattr(type_of_values, "tz", None),
+        )
+        for field in schema
+    )
+
+
+def _has_rule(arrow_type: Any) -> bool:
+    """Whether `to_column` makes values of a type, which a null of it shows."""
+    import pyarrow as pa
+
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        null = arrow_type.wrap_array(pa.nulls(1, arrow_type.storage_type))
+    else:
+        null = pa.nulls(1, arrow_type)
+    data = to_column(null).data
+    return not (isinstance(data, list) and data == [STRANGE])
+
+
+def value_type(arrow_type: Any) -> Any:
+    """Return the Arrow type of single values: of a dictionary, of runs, or as an extension is read.
+
+    >>> value_type(pa.dictionary(pa.int8(), pa.timestamp("us", "UTC"))).tz
+    'UTC'
     """
     import pyarrow as pa
 
-    types = {field.name: field.type for field in schema}
-    # `to_column` makes no value of such a type, which a null of it shows
-    nulls = {
-        name: kind.wrap_array(pa.nulls(1, kind.storage_type))
-        if isinstance(kind, pa.BaseExtensionType)
-        else pa.nulls(1, kind)
-        for name, kind in types.items()
-    }
-    return {
-        name: str(types[name])
-        for name, null in nulls.items()
-        if isinstance(data := to_column(null).data, list) and data == [STRANGE]
-    }
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        read_as = {"arrow.bool8": pa.bool_(), "arrow.uuid": pa.string()}
+        storage = value_type(arrow_type.storage_type)
+        return read_as.get(arrow_type.extension_name, storage)
+    if pa.types.is_dictionary(arrow_type) or pa.types.is_run_end_encoded(arrow_type):
+        return value_type(arrow_type.value_type)
+    return arrow_type
 
 
 def to_column(array: Any) -> Column:

@@ -17,6 +17,7 @@ from sqlglot import exp
 from leastnoise._adapters._column import (
     Chunks,
     Column,
+    SchemaField,
     Source,
     Wish,
     by_columns,
@@ -502,12 +503,14 @@ class Type:
         selected: what is sent for in place of a column, so that no value makes it fail; None: the
             column.
         value: the expression of what it holds; None: what is sent for.
+        arrow: the alias of the Arrow type that its values have in a schema; None if it has none.
     """
 
     read: Callable[[Any], Column]
     held: Held | None = None
     selected: Callable[[Expression], Expression] | None = None
     value: Callable[[Expression], Expression] | None = None
+    arrow: str | None = None
 
     def sent(self, name: str) -> Expression:
         """Return the expression that is sent for in place of a column of exactly this name."""
@@ -515,6 +518,8 @@ class Type:
         return column if self.selected is None else self.selected(column)
 
 
+INSTANTS = "instants"
+"""In place of an alias: time stamps with a time zone."""
 UNREAD = Type(strange, selected=lambda column: sql(":it IS NULL", it=column))
 
 
@@ -532,14 +537,14 @@ def values_of(types: Mapping[str, Type]) -> dict[str, Value]:
 
 
 def engine_source(
-    engine: Engine, types: Mapping[str, Type], kinds: Sequence[tuple[str, str]], session: Session
+    engine: Engine, types: Mapping[str, Type], fields: Sequence[SchemaField], session: Session
 ) -> Source:
     """Return the source whose rows an engine can count.
 
     Args:
         engine: the engine.
         types: what becomes of each column.
-        kinds: each column and the name of its type, in order; a name may come twice.
+        fields: the columns, in order; a name may come twice.
         session: like the engine's, but the batches of its answers need not be held at once.
     """
 
@@ -553,13 +558,33 @@ def engine_source(
                 run(query), [(number, types[name].read) for number, name in enumerate(columns)]
             )
 
-    unread = {name: kind for name, kind in kinds if types[name] is UNREAD}
-    names = tuple(name for name, _ in kinds)
     return Source(
         what=engine.what,
-        names=names,
+        fields=tuple(fields),
         total=None,
         encoded=by_columns(chunks),
-        strange=unread,
         engine=engine,
+    )
+
+
+def engine_field(name: str, type_name: str, kind: Type, *, required: bool) -> SchemaField:
+    """Return a column of an engine, from the name of its type and what becomes of it.
+
+    An instant has no zone of its own in the schema of an engine.
+    """
+    import pyarrow as pa
+
+    instants = kind.arrow == INSTANTS
+    arrow_type = None
+    if instants:
+        arrow_type = pa.timestamp("us", "UTC")
+    elif kind.arrow is not None:
+        arrow_type = pa.type_for_alias(kind.arrow)
+    return SchemaField(
+        name=name,
+        type=arrow_type,
+        type_name=type_name,
+        readable=kind is not UNREAD,
+        required=required,
+        zone="" if instants else None,
     )

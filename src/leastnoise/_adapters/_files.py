@@ -15,7 +15,9 @@
 Lines without quotes, and lines in which quotes only surround whole fields, are cut by arithmetic on
 the places of all delimiters at once. The others are cut one by one.
 
-Of several files, only names decide which these are, never what files hold.
+Of several files, only names decide which these are, never what files hold. Folders below the path
+that are called ``key=value`` give every row of the files in them a column ``key`` of that text, as
+Hive and Spark write them.
 """
 
 import codecs
@@ -25,12 +27,12 @@ import os
 import re
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
@@ -42,20 +44,24 @@ from leastnoise._adapters._column import (
     Column,
     Encoders,
     FileKind,
+    SchemaField,
     Source,
+    arrow_fields,
     by_columns,
     in_chunks,
-    strange_types,
     to_column,
 )
 from leastnoise._adapters._places import (
+    BROKEN_HEADER,
     CSV,
     CSV_FILE,
+    EMPTY_HEADER,
     LONG_HEADER,
+    MISQUOTED_HEADER,
     NO_CSV,
     NO_CSV_LAYOUT,
-    NO_HEADER,
     NO_PARQUET,
+    NO_TEXT_HEADER,
     NOT_WHOLE,
     ONE_FILE_TWICE,
     OTHER_COLUMNS,
@@ -81,6 +87,9 @@ _END = np.array([1 << 8 * length for length in range(WORD)], dtype=np.uint64)
 # The header must end within this many bytes.
 _HEADER = 2**20
 _DELIMITERS = ",;\t|"
+# In a header: a name in quotes, which may lack its end; and where a name in quotes begins.
+_QUOTED_NAME = re.compile(r'(?:^|(?<=[,;\t|]))"[^"]*(?:""[^"]*)*(?:"|$)')
+_NAME_START = r'(?:^|%s)"'
 _DAMAGED = (OSError, EOFError, zlib.error)
 
 
@@ -261,27 +270,11 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
         raise InternalError("an encoding must be one character for each byte; please report this.")
     # a file without a header begins with a row, which has no say in anything
     line = _first_line(path, what, layout) if headed else ""
-    mark = layout.delimiter or max(
-        ("\t" if ".tsv" in path.name.lower() else "") + _DELIMITERS, key=line.count
-    )
+    mark = layout.delimiter or _delimiter_of(line, path)
     delimiter = mark.encode()
     if len(delimiter) != 1 or delimiter in b'"\r\n':  # at which no line may be cut
         raise InternalError("a delimiter must be one byte that ends no line; please report this.")
-    fields = (
-        split(line.encode(), delimiter)
-        if isinstance(layout.header, bool)
-        else [name.encode() for name in layout.header]
-    )
-    if (
-        fields is None
-        or not any(fields)
-        or (
-            headed
-            and any(ord(character) < 32 and character not in {"\t", mark} for character in line)
-        )
-    ):
-        raise InputError(message(NO_HEADER, what=what))
-    names = [field.decode() for field in fields]
+    names = _names_in(line, mark, what) if isinstance(layout.header, bool) else [*layout.header]
 
     def chunks(columns: list[str]) -> Chunks[Column]:
         positions = [names.index(name) for name in columns]
@@ -303,7 +296,32 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
         except _DAMAGED:
             raise InputError(message(NOT_WHOLE, what=what)) from None
 
-    return Source(what=what, names=tuple(names), total=None, encoded=by_columns(chunks), strange={})
+    fields = tuple(SchemaField(name=name) for name in names)
+    return Source(what=what, fields=fields, total=None, encoded=by_columns(chunks))
+
+
+def _delimiter_of(header: str, path: Path) -> str:
+    """Return the delimiter that a header holds most of, outside of quoted names."""
+    outside_quotes = _QUOTED_NAME.sub("", header)
+    candidates = ("\t" if ".tsv" in path.name.lower() else "") + _DELIMITERS
+    return max(candidates, key=outside_quotes.count)
+
+
+def _names_in(header: str, delimiter: str, what: str) -> list[str]:
+    """Cut a header into the names of columns, or say by an `InputError` why it is none."""
+    fields = split(header.encode(), delimiter.encode())
+    reason = ""
+    if any(ord(character) < 32 and character not in {"\t", delimiter} for character in header):
+        reason = NO_TEXT_HEADER
+    elif fields is None:
+        *_, last_name = re.split(_NAME_START % re.escape(delimiter), header)
+        is_open = last_name.replace('""', "").count('"') == 0
+        reason = BROKEN_HEADER if is_open else MISQUOTED_HEADER
+    elif not any(fields):
+        reason = EMPTY_HEADER
+    if fields is None or reason:
+        raise InputError(message(reason, what=what))
+    return [field.decode() for field in fields]
 
 
 def _text(raw: Any, characters: str) -> object:
@@ -340,7 +358,12 @@ def _first_line(path: Path, what: str, layout: CSV) -> str:
         ) from None
 
 
-CSV_FILES = FileKind(name="CSV", endings=(".csv", ".csv.gz", ".tsv", ".tsv.gz"), open=open_csv)
+CSV_FILES = FileKind(
+    name="CSV",
+    endings=(".csv", ".csv.gz", ".tsv", ".tsv.gz"),
+    open=open_csv,
+    rows_are_lines=True,
+)
 
 
 def open_parquet(path: Path) -> Source:
@@ -368,20 +391,19 @@ def open_parquet(path: Path) -> Source:
 
     return Source(
         what=what,
-        names=tuple(schema.names),
+        fields=arrow_fields(schema),
         total=opened.metadata.num_rows,
         encoded=by_columns(chunks),
-        strange=strange_types(schema),
     )
 
 
 PARQUET_FILES = FileKind(name="Parquet", endings=(".parquet",), open=open_parquet)
 
 
-KINDS = (
-    CSV_FILES,
-    PARQUET_FILES,
-)
+# All kinds of files that are read: another kind is one more entry.
+KINDS = (CSV_FILES, PARQUET_FILES)
+# A folder of this value holds the rows without one.
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 def open_files(path: str | os.PathLike[str] | CSV) -> Source:
@@ -405,12 +427,14 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     kind = matched[0][1]  # of all
     root = Path(os.fsdecode(path))
     # itself, or what its pattern begins with, as they are without ".."
-    below = os.path.abspath(  # noqa: PTH100
-        root
-        if root.exists()
-        else next(up for up in (root, *root.parents) if not glob.has_magic(str(up)))
-    )  # noqa: PTH100, RUF100
-    others = [file for file, _ in matched if not Path(os.path.abspath(file)).is_relative_to(below)]  # noqa: PTH100
+    below = Path(
+        os.path.abspath(  # noqa: PTH100
+            root
+            if root.exists()
+            else next(up for up in (root, *root.parents) if not glob.has_magic(str(up)))
+        )
+    )
+    others = [file for file, _ in matched if not _absolute(file).is_relative_to(below)]
     if (
         others
         or kind not in KINDS
@@ -425,29 +449,98 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
         matched
     ):
         raise InputError(message(ONE_FILE_TWICE, path=os.fsdecode(path)))
-    if layout is not None and kind is not CSV_FILES:
+    if layout is not None and not kind.rows_are_lines:
         raise InputError(message(NO_CSV_LAYOUT, path=os.fsdecode(path)))
-    open_one = kind.open if layout is None else partial(open_csv, layout=layout)
+
+    def open_one(file: Path) -> Source:
+        opened = kind.open(file, layout) if kind.rows_are_lines else kind.open(file)
+        return with_folders(opened, folder_values(_absolute(file).relative_to(below)))
+
     if len(matched) == 1:
         return open_one(matched[0][0])
     # of all files only these facts are kept, not the files themselves: there may be more than a
     # process may hold open
     first: Source | None = None
-    strange: dict[str, str] = {}
+    fields: dict[str, SchemaField] = {}
     total: int | None = 0
     for file, _ in matched:
         opened = open_one(file)
         first = opened if first is None else first
         if sorted(opened.names) != sorted(first.names):
             raise InputError(message(OTHER_COLUMNS, what=opened.what, first=first.what))
-        strange |= opened.strange
+        fields |= {
+            field.name: _common_field(fields.get(field.name, field), field)
+            for field in opened.fields
+        }
         total = None if total is None or opened.total is None else total + opened.total
 
     def encoded(wanted: Encoders) -> Chunks[IntArray]:
         for file, _ in matched:
             yield from open_one(file).encoded(wanted)
 
-    what = f"the source of {len(matched)} files {os.fsdecode(path)!r}"
     return Source(
-        what=what, names=first.names if first else (), total=total, encoded=encoded, strange=strange
+        what=f"the source of {len(matched)} files {os.fsdecode(path)!r}",
+        fields=tuple(fields[name] for name in (first.names if first else ())),
+        total=total,
+        encoded=encoded,
     )
+
+
+def _absolute(path: Path) -> Path:
+    return Path(os.path.abspath(path))  # noqa: PTH100 - links are not followed
+
+
+def _common_field(first: SchemaField, other: SchemaField) -> SchemaField:
+    """Return what the schemas of two files say of one column together."""
+    if not other.readable:
+        first = replace(first, type_name=other.type_name, readable=False)
+    return replace(
+        first,
+        required=first.required and other.required,
+        zone=first.zone if other.zone is None or first.zone else other.zone,
+    )
+
+
+def folder_values(below: Path) -> dict[str, str | None]:
+    """Return the columns that the folders of a file give its rows, by names such as ``year=2024``.
+
+    Args:
+        below: the file's path, from the path of the source on.
+
+    >>> folder_values(Path("year=2024/region=01/part-0.parquet"))
+    {'year': '2024', 'region': '01'}
+    """
+    values: dict[str, str | None] = {}
+    for folder in below.parts[:-1]:
+        name, mark, value = folder.partition("=")
+        if mark and name:
+            values[unquote(name)] = None if value == _NO_VALUE else unquote(value)
+    return values
+
+
+def with_folders(source: Source, values: Mapping[str, str | None]) -> Source:
+    """Add columns that have one text in all rows of a file; those that the file itself has stay.
+
+    Guarantees: a row has the text that the path of its file says, so it depends on no other row.
+    """
+    added = {name: value for name, value in values.items() if name not in source.names}
+    if not added:
+        return source
+
+    def encoded(wanted: Encoders) -> Chunks[IntArray]:
+        own = [pair for pair in wanted if pair[0] not in added]
+        for rows, columns in source.encoded(own):
+            everywhere = np.zeros(rows, dtype=np.int64)
+            next_column = iter(columns)
+            yield (
+                rows,
+                [
+                    encode(Column([added[name]], None, everywhere))
+                    if name in added
+                    else next(next_column)
+                    for name, encode in wanted
+                ],
+            )
+
+    fields = [SchemaField(name=name, type_name="text of folders' names") for name in added]
+    return replace(source, fields=(*source.fields, *fields), encoded=encoded)

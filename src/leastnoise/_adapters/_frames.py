@@ -1,5 +1,6 @@
 """Tables of other libraries: data frames of pandas, Polars, PyArrow and Ibis through narwhals, which imports none; relations of DuckDB."""
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import narwhals as nw
@@ -10,11 +11,12 @@ from leastnoise._adapters._column import (
     STRANGE,
     Chunks,
     Column,
+    SchemaField,
     Source,
+    arrow_fields,
     by_columns,
     in_chunks,
     strange,
-    strange_types,
     to_column,
 )
 from leastnoise._adapters._places import NAMES_TWICE, NO_DUCKDB, NO_FRAME, STORED, DatabaseTable
@@ -33,6 +35,22 @@ _HELD = (
     nw.Binary,
     nw.Unknown,
 )
+# The Arrow types of those that have one of their own; what is not here has none.
+_ARROW = {
+    nw.Boolean: "bool",
+    nw.String: "string",
+    nw.Categorical: "string",
+    nw.Enum: "string",
+    nw.Binary: "binary",
+    nw.Date: "date32",
+    nw.Float32: "float",
+    nw.Float64: "double",
+    **{
+        getattr(nw, f"{sign}Int{bits}"): f"{sign}int{bits}".lower()
+        for sign in ("", "U")
+        for bits in (8, 16, 32, 64)
+    },
+}
 
 
 def open_frame(frame: Any) -> Source | None:
@@ -72,18 +90,44 @@ def open_frame(frame: Any) -> Source | None:
             part = eager[start : start + CHUNK]
             yield len(part), [_column(part[name]) for name in columns]
 
-    unread = {
-        name: str(kind)
-        for name, kind in kinds.items()
-        if not (kind.is_numeric() or isinstance(kind, _HELD))
-    }
+    columns_never_null = () if lazy else [name for name in names if _never_null(native[name])]
     return Source(
         what=what,
-        names=names,
+        fields=tuple(
+            _frame_field(name, kinds[name], required=name in columns_never_null) for name in names
+        ),
         total=None if lazy else len(native),
         encoded=by_columns(chunks),
-        strange=unread,
     )
+
+
+def _frame_field(name: str, dtype: Any, *, required: bool) -> SchemaField:
+    """Return a column of a data frame, whose type narwhals names."""
+    import pyarrow as pa
+
+    zone = dtype.time_zone if isinstance(dtype, nw.Datetime) else None
+    if isinstance(dtype, nw.Datetime):
+        arrow_type = pa.timestamp(dtype.time_unit, zone)
+    elif isinstance(dtype, nw.Decimal):
+        arrow_type = pa.decimal128(38, 10)
+    else:
+        alias = next((alias for kind, alias in _ARROW.items() if isinstance(dtype, kind)), None)
+        arrow_type = None if alias is None else pa.type_for_alias(alias)
+    return SchemaField(
+        name=name,
+        type=arrow_type,
+        type_name=str(dtype),
+        readable=dtype.is_numeric() or isinstance(dtype, _HELD),
+        required=required,
+        zone=zone,
+    )
+
+
+@unless_it_raises(False)
+def _never_null(series: Any) -> bool:
+    """Whether no value of a column can be null: numpy's whole numbers and Booleans in pandas."""
+    dtype = getattr(series.to_native(), "dtype", None)
+    return isinstance(dtype, np.dtype) and dtype.kind in "biu"
 
 
 def _open_table(table: Any, what: str) -> Source:
@@ -94,10 +138,9 @@ def _open_table(table: Any, what: str) -> Source:
 
     return Source(
         what=what,
-        names=tuple(table.column_names),
+        fields=arrow_fields(table.schema),
         total=table.num_rows,
         encoded=by_columns(chunks),
-        strange=strange_types(table.schema),
     )
 
 
@@ -133,6 +176,29 @@ _READ = {
 }
 _READ |= {"BOOLEAN", "FLOAT", "DOUBLE", "VARCHAR", "BLOB", "DATE", '"NULL"'}
 _PARAMETRIC = ("DECIMAL", "ENUM", "TIMESTAMP")
+# Arrow types by what DuckDB calls its own, as they are sent.
+_OF_DUCKDB = {
+    "TINYINT": "int8",
+    "SMALLINT": "int16",
+    "INTEGER": "int32",
+    "BIGINT": "int64",
+    "UTINYINT": "uint8",
+    "USMALLINT": "uint16",
+    "UINTEGER": "uint32",
+    "UBIGINT": "uint64",
+    "HUGEINT": "int64",
+    "UHUGEINT": "uint64",
+    "BOOLEAN": "bool",
+    "FLOAT": "float",
+    "DOUBLE": "double",
+    "VARCHAR": "string",
+    "ENUM": "string",
+    "UUID": "string",
+    "JSON": "string",
+    "BLOB": "binary",
+    "DATE": "date32",
+    '"NULL"': "null",
+}
 
 
 def open_database(source: DatabaseTable, path: str) -> Source:
@@ -143,14 +209,24 @@ def open_database(source: DatabaseTable, path: str) -> Source:
     table = ".".join(map(_quoted, source.parts))
     try:
         connection = duckdb.connect(path, read_only=True)
+        described = connection.execute(f"DESCRIBE {table}").fetchall()
+        required = {str(name) for name, _, nullable, *_ in described if nullable == "NO"}
         query = f"SELECT * FROM {table}"  # noqa: S608 - the name is quoted
-        return open_relation(connection.sql(query), what)
+        return open_relation(connection.sql(query), what, required)
     except duckdb.Error:
         raise InputError(message(NO_DUCKDB, what=what, connection=source.connection)) from None
 
 
-def open_relation(relation: Any, what: str = "the DuckDB relation") -> Source:
-    """Open a DuckDB relation; it runs on the connection it belongs to. Messages call it ``what``."""
+def open_relation(
+    relation: Any, what: str = "the DuckDB relation", required: Collection[str] = ()
+) -> Source:
+    """Open a DuckDB relation; it runs on the connection that it belongs to.
+
+    Args:
+        relation: the relation.
+        what: how messages call it.
+        required: the columns that are declared NOT NULL.
+    """
     import duckdb
     import pyarrow as pa
 
@@ -192,7 +268,36 @@ def open_relation(relation: Any, what: str = "the DuckDB relation") -> Source:
                 f"{what} cannot be computed. Run it by itself first, to see its own error."
             ) from None
 
-    return Source(what=what, names=names, total=None, encoded=by_columns(chunks), strange=unread)
+    fields = tuple(_duckdb_field(name, types, unread, required) for name in names)
+    return Source(what=what, fields=fields, total=None, encoded=by_columns(chunks))
+
+
+def _duckdb_field(
+    name: str, types: Mapping[str, str], unread: Collection[str], required: Collection[str]
+) -> SchemaField:
+    """Return a column of DuckDB; time stamps with a zone have that of whoever asks."""
+    import pyarrow as pa
+
+    type_name = types[name]
+    zoned = type_name == "TIMESTAMP WITH TIME ZONE"
+    family = type_name.partition("(")[0]
+    if name in unread:
+        arrow_type = None
+    elif family.startswith("TIMESTAMP"):
+        arrow_type = pa.timestamp("us", "UTC" if zoned else None)
+    elif family == "DECIMAL":
+        precision, scale = map(int, type_name.removeprefix("DECIMAL(").rstrip(")").split(","))
+        arrow_type = pa.decimal128(precision, scale)
+    else:
+        arrow_type = pa.type_for_alias(_OF_DUCKDB[family])
+    return SchemaField(
+        name=name,
+        type=arrow_type,
+        type_name=type_name,
+        readable=name not in unread,
+        required=name in required,
+        zone="" if zoned else None,
+    )
 
 
 def _quoted(name: str) -> str:

@@ -32,9 +32,27 @@ _NO_URL = (
 CSV_FILE = "the CSV file {path!r}"
 PARQUET_FILE = "the Parquet file {path!r}"
 STORED = "the table {table!r} of {engine}"
-NO_HEADER = (
-    "{what} must begin with a line of column names; its first line is not one. "
-    "Check that the file is a CSV file whose lines end with LF or CRLF."
+EMPTY_HEADER = (
+    "{what} must begin with a line of column names; its first line is empty. "
+    "Take out the lines before the names, or give the names yourself: header = [...] under "
+    "[source], --header of `init`."
+)
+BROKEN_HEADER = (
+    "{what} must begin with one line of column names; its first line ends within a quoted name, as "
+    "one with a line break in it does. "
+    "Write the names on one line, or give them yourself: header = [...] under [source], --header "
+    "of `init`."
+)
+MISQUOTED_HEADER = (
+    "{what} must begin with a line of column names; a name in its first line goes on behind its "
+    "closing quote. "
+    "Say another delimiter if there is one, or give the names yourself: header = [...] under "
+    "[source], --header of `init`."
+)
+NO_TEXT_HEADER = (
+    "{what} must begin with a line of column names; its first line has control characters, as no "
+    "text has them. "
+    "Check that the file is text whose lines end with LF or CRLF, and save it as UTF-8."
 )
 LONG_HEADER = "{what} must begin with a line of column names of at most {most} bytes; its first line is longer."
 NO_CSV = "{what} cannot be read. Check that it is a file you may read and, if it ends in .gz, that it is compressed by gzip."
@@ -420,8 +438,21 @@ def _kind(file: Path, kinds: "Sequence[FileKind]") -> "FileKind":
     return kind
 
 
-def no_column(what: str, names: Sequence[str], name: str) -> str:
-    """Return the message about a column that is not there, or is there more than once."""
+_NAMES_MAY_FOLLOW = (
+    "If lines stand before the names, leave these lines out, or give the names yourself: header = "
+    "[...] under [source]."
+)
+
+
+def no_column(what: str, names: Sequence[str], name: str, *, in_header: bool = False) -> str:
+    """Return the message about a column that is not there, or is there more than once.
+
+    Args:
+        what: how messages call the source.
+        names: the columns that it has.
+        name: the column that is needed.
+        in_header: whether the names are the first line of a text.
+    """
     if (times := names.count(name)) > 1:
         return (
             f"{what} must have one column {name!r}; it has {times} of that name. Rename the others."
@@ -431,4 +462,6 @@ def no_column(what: str, names: Sequence[str], name: str) -> str:
     if len(names) == 1 and name in names[0]:
         mark = max(",;|\t", key=names[0].count).replace("\t", "\\t")
         near = f'Is another character between its fields? Say which, for example [source] delimiter = "{mark}".'
+    elif in_header and (len(names) == 1 or "" in names):
+        near = _NAMES_MAY_FOLLOW
     return f"{what} has no column {name!r}; it has {listed}." + (f" {near}" if near else "")

@@ -10,7 +10,15 @@ from typing import Any
 from sqlglot import exp
 
 from leastnoise._adapters._column import Column, Source, since_1970, to_column
-from leastnoise._adapters._engine import UNREAD, Engine, Type, engine_source, values_of
+from leastnoise._adapters._engine import (
+    INSTANTS,
+    UNREAD,
+    Engine,
+    Type,
+    engine_field,
+    engine_source,
+    values_of,
+)
 from leastnoise._adapters._places import NO_POSTGRES, STORED, DatabaseTable
 from leastnoise._adapters._sql import Expression, sql
 from leastnoise._check import InputError, message
@@ -21,7 +29,7 @@ _MOST_SETS = 100
 _LATEST = 2**63 - 1
 # Half of the least double, which is rounded to 0, in all its digits.
 _NEAR = str(Context(prec=800).power(2, -1075))
-_COLUMNS = """SELECT attname::text AS name, format_type(atttypid, NULL) AS kind FROM pg_attribute
+_COLUMNS = """SELECT attname::text AS name, format_type(atttypid, NULL) AS kind, attnotnull AS required FROM pg_attribute
 WHERE attrelid = to_regclass({}) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
 _START = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
@@ -62,6 +70,7 @@ _TEXT = Type(
     "text",
     lambda it: _as_text(it=it),
     lambda it: sql('CAST(:it AS TEXT) COLLATE "C"', it=it),
+    arrow="string",
 )
 _TEXTS = ("text", "character varying", "character")
 _DECIMAL = Type(
@@ -69,19 +78,24 @@ _DECIMAL = Type(
     "double",
     lambda it: _as_text(it=it),
     _as_double,
+    arrow="double",
 )
 _TYPES = {
-    **dict.fromkeys(("smallint", "integer", "bigint"), Type(to_column, "integer")),
-    "boolean": Type(to_column, "boolean"),
-    "double precision": Type(to_column, "double"),
-    "real": Type(to_column),
+    "smallint": Type(to_column, "integer", arrow="int16"),
+    "integer": Type(to_column, "integer", arrow="int32"),
+    "bigint": Type(to_column, "integer", arrow="int64"),
+    "boolean": Type(to_column, "boolean", arrow="bool"),
+    "double precision": Type(to_column, "double", arrow="double"),
+    "real": Type(to_column, arrow="float"),
     "numeric": _DECIMAL,
     **dict.fromkeys(_TEXTS, _TEXT),
-    "uuid": Type(to_column, selected=lambda it: _as_text(it=it)),
-    "date": Type(partial(since_1970, unit="D"), "day", _days),
-    "timestamp without time zone": Type(partial(since_1970, unit="us"), "stamp", _microseconds),
+    "uuid": Type(to_column, selected=lambda it: _as_text(it=it), arrow="string"),
+    "date": Type(partial(since_1970, unit="D"), "day", _days, arrow="date32"),
+    "timestamp without time zone": Type(
+        partial(since_1970, unit="us"), "stamp", _microseconds, arrow="timestamp[us]"
+    ),
     "timestamp with time zone": Type(
-        partial(since_1970, unit="us", zoned=True), "instant", _microseconds
+        partial(since_1970, unit="us", zoned=True), "instant", _microseconds, arrow=INSTANTS
     ),
 }
 
@@ -101,19 +115,19 @@ def open_postgres(source: DatabaseTable) -> Source:
         described = run(
             _COLUMNS.format(exp.Literal.string(relation.sql("postgres")).sql("postgres"))
         ).read_all()
-        kinds = [(row["name"], row["kind"]) for row in described.to_pylist()]
+        columns = described.to_pylist()
         (encoding,) = (
             run("SELECT current_setting('server_encoding') AS encoding")
             .read_all()
             .column("encoding")
             .to_pylist()
         )
-    if not kinds:
+    if not columns:
         raise InputError(
             f"{what} does not exist, or has no columns. Write its name as it is stored, with its "
             "schema: public.visits."
         )
-    types = _types_of(dict(kinds), unicode=encoding == "UTF8")
+    types = _types_of({row["name"]: row["kind"] for row in columns}, unicode=encoding == "UTF8")
     engine = Engine(
         what=what,
         relation=relation,
@@ -124,7 +138,11 @@ def open_postgres(source: DatabaseTable) -> Source:
         merges=True,
         home=url,
     )
-    return engine_source(engine, types, kinds, session)
+    fields = [
+        engine_field(row["name"], row["kind"], types[row["name"]], required=row["required"] is True)
+        for row in columns
+    ]
+    return engine_source(engine, types, fields, session)
 
 
 def _types_of(kinds: Mapping[str, str], *, unicode: bool) -> dict[str, Type]:

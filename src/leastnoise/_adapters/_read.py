@@ -5,7 +5,7 @@ Rows may have the columns of their partner in a second table beside their own (E
 
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import chain
 from os import urandom
@@ -297,7 +297,8 @@ def opened_for(
     opened = open_source(source, wanted)
     for name in wanted:
         if opened.names.count(name) != 1:
-            raise InputError(no_column(opened.what, opened.names, name))
+            untyped = all(field.type is None and field.readable for field in opened.fields)
+            raise InputError(no_column(opened.what, opened.names, name, in_header=untyped))
     if unit_column is not None and unit_column in opened.strange:  # units could not be told apart
         raise InputError(
             message(
@@ -478,17 +479,15 @@ def joined_source(
     if beside and first.engine is not None and second.engine is not None:
         mine = [name for name in asked if name in first.names]
         engine = first.engine.joined(second.engine, (joined.own, joined.key), mine, beside)
-    strange = {
-        **first.strange,
-        **{
-            name: kind
-            for name, kind in second.strange.items()
-            if name in joined_names and name not in first.names
-        },
-    }
-    what, names = f"{first.what} joined with {second.what}", (*first.names, *joined_names)
+    of_second = {field.name: field for field in second.fields}
+    # without a partner a row has nulls there
+    partners_fields = [replace(of_second[name], required=False) for name in joined_names]
     return Source(
-        what=what, names=names, total=first.total, encoded=encoded, strange=strange, engine=engine
+        what=f"{first.what} joined with {second.what}",
+        fields=(*first.fields, *partners_fields),
+        total=first.total,
+        encoded=encoded,
+        engine=engine,
     )
 
 

@@ -11,7 +11,16 @@ from typing import Any
 from sqlglot import exp
 
 from leastnoise._adapters._column import Source, since_1970, to_column
-from leastnoise._adapters._engine import UNREAD, Engine, Run, Type, engine_source, values_of
+from leastnoise._adapters._engine import (
+    INSTANTS,
+    UNREAD,
+    Engine,
+    Run,
+    Type,
+    engine_field,
+    engine_source,
+    values_of,
+)
 from leastnoise._adapters._places import NO_SPARK
 from leastnoise._adapters._sql import Expression, sql
 from leastnoise._check import InputError, message
@@ -26,14 +35,16 @@ def open_spark(frame: Any) -> Source:
     """Open a ``pyspark.sql.DataFrame``, classic or of Spark Connect; only its schema is looked at, or an `InputError` says why not."""
     what = "the Spark data frame"
     try:
-        types = [
-            (str(field.name), str(field.dataType.simpleString())) for field in frame.schema.fields
+        schema = [
+            (str(field.name), str(field.dataType.simpleString()), field.nullable is False)
+            for field in frame.schema.fields
         ]
         spark = frame.sparkSession
         plain = all(str(spark.conf.get(name, "false")).lower() == "false" for name in _OTHERWISE)
     except Exception:  # noqa: BLE001 - the errors of two libraries, whose text may quote a row
         raise InputError(message(NO_SPARK, what=what)) from None
-    kinds, view = {name: _type(kind) for name, kind in types}, f"leastnoise_{uuid.uuid4().hex}"
+    types = {name: _type(type_name) for name, type_name, _ in schema}
+    view = f"leastnoise_{uuid.uuid4().hex}"
 
     @contextmanager
     def session(
@@ -51,14 +62,18 @@ def open_spark(frame: Any) -> Source:
     engine = Engine(
         what=what,
         relation=exp.to_table(view),
-        values=values_of(kinds),
+        values=values_of(types),
         hashed=lambda it: sql("SHA2(CAST(:it AS BINARY), 256)", it=it),
         most_sets=1,
         session=session,
         sound=lambda it: sql("IS_VALID_UTF8(:it) AND TRANSLATE(:it, CHR(0), '') = :it", it=it),
         home=spark,
     )
-    source = engine_source(engine, kinds, types, partial(session, batches=_batches))
+    fields = [
+        engine_field(name, type_name, types[name], required=required)
+        for name, type_name, required in schema
+    ]
+    source = engine_source(engine, types, fields, partial(session, batches=_batches))
     return source if plain else replace(source, engine=None)
 
 
@@ -102,12 +117,12 @@ def _type(kind: str) -> Type:
     if kind.startswith("decimal("):
         few = int(kind.removeprefix("decimal(").split(",")[0]) <= _DIGITS
         return (
-            Type(to_column, "double", value=lambda it: exp.cast(it, "DOUBLE"))
+            Type(to_column, "double", value=lambda it: exp.cast(it, "DOUBLE"), arrow="double")
             if few
-            else Type(to_column)
+            else Type(to_column, arrow="double")
         )
     return (
-        Type(to_column, selected=lambda it: exp.cast(it, "BINARY"))
+        Type(to_column, selected=lambda it: exp.cast(it, "BINARY"), arrow="string")
         if kind.startswith("string")
         else UNREAD
     )
@@ -122,20 +137,33 @@ def _since(column: Expression) -> Expression:
 
 # Sent for is what neither a time zone nor bytes that are no text can make fail.
 _TYPES = {
-    **dict.fromkeys(
-        ("tinyint", "smallint", "int", "bigint"),
-        Type(to_column, "integer", value=lambda it: exp.cast(it, "BIGINT")),
+    **{
+        name: Type(to_column, "integer", value=lambda it: exp.cast(it, "BIGINT"), arrow=alias)
+        for name, alias in (
+            ("tinyint", "int8"),
+            ("smallint", "int16"),
+            ("int", "int32"),
+            ("bigint", "int64"),
+        )
+    },
+    "boolean": Type(to_column, "boolean", arrow="bool"),
+    "double": Type(to_column, "double", arrow="double"),
+    "float": Type(to_column, arrow="float"),
+    "binary": Type(to_column, arrow="binary"),
+    "string": Type(
+        to_column, "text", lambda it: exp.cast(it, "BINARY"), lambda it: it, arrow="string"
     ),
-    "boolean": Type(to_column, "boolean"),
-    "double": Type(to_column, "double"),
-    "float": Type(to_column),
-    "binary": Type(to_column),
-    "string": Type(to_column, "text", lambda it: exp.cast(it, "BINARY"), lambda it: it),
-    "date": Type(partial(since_1970, unit="D"), "day", lambda it: sql("UNIX_DATE(:it)", it=it)),
+    "date": Type(
+        partial(since_1970, unit="D"),
+        "day",
+        lambda it: sql("UNIX_DATE(:it)", it=it),
+        arrow="date32",
+    ),
     "timestamp": Type(
         partial(since_1970, unit="us", zoned=True),
         "instant",
         lambda it: sql("UNIX_MICROS(:it)", it=it),
+        arrow=INSTANTS,
     ),
-    "timestamp_ntz": Type(partial(since_1970, unit="us"), "stamp", _since),
+    "timestamp_ntz": Type(partial(since_1970, unit="us"), "stamp", _since, arrow="timestamp[us]"),
 }

@@ -175,15 +175,17 @@ def rows_fit(
 
 def _lines_of(path: str | os.PathLike[str] | CSV) -> int | None:
     """Return the number of lines of CSV files without their headers, records or not; None for other files."""
-    from leastnoise._adapters._files import CSV_FILES, KINDS, opened_file, whole_lines
+    from leastnoise._adapters._files import KINDS, opened_file, whole_lines
     from leastnoise._adapters._places import files
 
     headed = not isinstance(path, CSV) or isinstance(path.header, bool)
     listed, lines = files(path.path if isinstance(path, CSV) else path, KINDS), 0
-    for file, _ in listed if listed[0][1] is CSV_FILES else ():
+    if not listed[0][1].rows_are_lines:
+        return None
+    for file, _ in listed:
         with opened_file(file) as opened:
             lines += sum(block.count(b"\n") for block in whole_lines(opened.read)) - headed
-    return lines if listed[0][1] is CSV_FILES else None
+    return lines
 
 
 def _join_fit(source: Joined) -> JoinFit:

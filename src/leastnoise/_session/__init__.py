@@ -1,6 +1,13 @@
 """The only code that calls sources, planning, kernel, estimate and release together: it pays, and finishes paid releases."""
 
-from leastnoise._adapters import CSV, DatabaseTable, columns, ledger_beside
+from leastnoise._adapters import (
+    CSV,
+    DatabaseTable,
+    SchemaField,
+    file_endings,
+    ledger_beside,
+    schema,
+)
 from leastnoise._kernel import Entry, Ledger, Limit
 from leastnoise._session._finish import (
     Finished,

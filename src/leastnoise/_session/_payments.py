@@ -275,7 +275,6 @@ _KEPT = 16  # for every noisy answer, until the release is done
 _AN_ANSWER = 100  # for an answer of the largest table
 _A_LABEL = 900  # for a label of a table that is written: its texts, in both formats
 _BLOCK = 2**20  # progress is told after so many bytes of a CSV file
-_ENDINGS = (".csv", ".tsv")  # not .gz: the length of its text is not known beforehand
 _BYTES_A_SECOND = 2e7
 
 
@@ -307,7 +306,10 @@ def csv_sizes(source: Any) -> list[int]:
     return [
         file.stat().st_size
         for file in files
-        if file.name.lower().endswith(_ENDINGS) and file.is_file()
+        if _adapters.has_text_rows(file)
+        # the length of a compressed text is not known beforehand
+        and file.suffix.lower() != ".gz"
+        and file.is_file()
     ]
 
 

@@ -1,11 +1,16 @@
 """The spec file as a typed value: what is read, asked, protected and published.
 
 Begin with `_spec.py`, which also has the searches for categories. `_domain.py` reads where the rows
-are, what columns may hold, and what names and types of columns suggest for a draft; `_warnings.py`
-warns of valid but probably mistaken settings.
+are and what columns may hold; `_draft_columns.py` and `_column_names.py` what the types and names
+of columns suggest for a draft; `_warnings.py` warns of valid but probably mistaken settings.
 """
 
-from leastnoise._spec._domain import SourceColumn, source_columns
+from leastnoise._spec._draft_columns import (
+    SourceColumn,
+    SourceColumns,
+    days_in_name,
+    source_columns,
+)
 from leastnoise._spec._spec import (
     BLANK,
     LEAST,

@@ -1,8 +1,7 @@
 """The parts of a spec about the data: where they are, their layout, a joined table, attributes, measures, and public files."""
 
 import csv
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -37,15 +36,6 @@ from leastnoise._estimate import public_counts, read_public
 from leastnoise._linop import apply_transpose
 from leastnoise._workload import Product, QuerySet, groups_of, identity, queries
 
-PERSON = re.compile(
-    r"(^|[\W_])(person|patient|customer|client|user|member|employee|respondent|subject|student|household|account|kunde?|kundin|mitglied|nutzer"
-    r"|mitarbeiter|versichert|teilnehmer|proband|haushalt|konto)(e?n|s)?[\W_]*(id|nr|nummer|number|no|num|code|key|uuid|guid)\.?\s*$"
-    r"|^\s*(person|patient|customer|respondent|kunde|kundin)\s*$",
-    flags=re.IGNORECASE,
-)
-"""Names of columns that say which person a row is of."""
-IDENTIFIER = re.compile(rf"(?i:{PERSON.pattern}|(^|[\W_])(id|uuid|guid|key)\s*$)|[a-z]I[Dd]\s*$")
-"""Names of columns that say which person, thing or row it is."""
 PLACE = ("path", "table", "connection")
 LAYOUT = ("delimiter", "encoding", "header")
 _JOIN = ("on", "columns", "public")
@@ -109,93 +99,6 @@ def within(part: str) -> Iterator[None]:
         yield
     except InputError as error:
         raise InputError(message("{part}{fault}", part=part, fault=error.args[0])) from None
-
-
-UNTYPED = "unknown"  # the type of a column of a CSV file, whose kind is guessed from its name alone
-_WHOLE_NAME = re.compile(
-    r"(^|[_\-. ])(age|alter|year|jahr|anzahl|hours|days|weeks|children|rooms|persons|number|num|count)([_\-. ]|$)",
-    flags=re.ASCII,
-)
-_NUMBER_NAME = re.compile(
-    r"income|salary|wage|(^|_)pay($|_)|price|amount|cost|rent|height|weight|balance|loss$|gain$|rate$|umsatz|betrag|preis|gehalt|einkommen",
-    flags=re.ASCII,
-)
-_DATE_NAME = re.compile(
-    r"(^|[_\-. ])(date|day|datum|time|timestamp|zeit|born|bought|ordered|created|updated)([_\-. ]|$)|_(at|on)$|datum$",
-    flags=re.ASCII,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class SourceColumn:
-    """A column of the data: ``kind`` is text, whole, number, date or truth, or empty where ``unusable`` says why it cannot be published.
-
-    ``attribute`` is the name of its tables, ``typed`` whether the data have a type for it.
-    """
-
-    name: str
-    attribute: str
-    typed: bool
-    kind: str
-    unusable: str = ""
-    names_person: bool = False
-
-
-def source_columns(columns: Iterable[tuple[str, str]]) -> tuple[SourceColumn, ...]:
-    """Return what the name and the type of each column suggest."""
-    listed = list(columns)
-    names = [name for name, _ in listed]
-    readable = [name for name in names if names.count(name) == 1 and name.isprintable()]
-    naming = [name for name in readable if PERSON.search(name)] or [
-        name for name in readable if IDENTIFIER.search(name)
-    ][:1]
-    made = []
-    for name, written in listed:
-        bare = (
-            name.strip()
-        )  # tables are called by the name without blanks around it, if no other column has that
-        kind, unusable = _kind(name, written), ""
-        if names.count(name) > 1:
-            unusable = "several columns are called so; give them names of their own"
-        elif not name or not name.isprintable():
-            unusable = "its name is empty or has control characters; rename it"
-        elif not kind:
-            unusable = f"of type {written}, which cannot be published"
-        attribute = name if bare in {"", *names} else bare
-        made.append(
-            SourceColumn(
-                name,
-                attribute,
-                written != UNTYPED,
-                "" if unusable else kind,
-                unusable,
-                name in naming,
-            )
-        )
-    return tuple(made)
-
-
-_KINDS = {
-    "whole": "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT USMALLINT UINTEGER UBIGINT UHUGEINT",
-    "number": "FLOAT REAL DOUBLE DECIMAL NUMERIC",
-    "text": "VARCHAR ENUM TEXT CHAR STRING",
-    "truth": "BOOLEAN",
-    "date": "DATE",
-}
-_KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
-
-
-def _kind(column: str, written: str) -> str:
-    """Return the kind that a type of DuckDB stands for, or that the name suggests where there is no type; empty for other types."""
-    if written == UNTYPED:
-        known = (("date", _DATE_NAME), ("whole", _WHOLE_NAME), ("number", _NUMBER_NAME))
-        return next((kind for kind, pattern in known if pattern.search(column.lower())), "text")
-    name = written.upper().split("(")[0].strip()
-    return (
-        ""
-        if written.endswith("]")
-        else _KIND_OF.get(name, "date" if name.startswith("TIMESTAMP") else "")
-    )
 
 
 _LAYOUT = ("delimiter", "encoding")

@@ -20,6 +20,7 @@ from leastnoise._check import (
     refuse,
     whole,
 )
+from leastnoise._descriptions import BLANK
 from leastnoise._domain import Dates, Domain, Measure, PerCell, Unknown, known_keys, parts
 from leastnoise._frames import several
 from leastnoise._measurements import MOST_ROWS
@@ -187,7 +188,6 @@ _STATISTICS: Mapping[str, Callable[..., Workload]] = {
 }
 _ASKED = ("marginals", "queries", *_STATISTICS, "sql")
 _TARGETS = ("margin", "relative", "size", "rmse")
-BLANK = "FILL IN"  # what `leastnoise init` writes wherever a public value is needed
 _MOST_LISTED = 10
 _MOST_NESTED = 12
 _NOTHING: Mapping[str, FoundCategories] = {}

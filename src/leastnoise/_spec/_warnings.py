@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from leastnoise._accounting import Privacy, PureDP
 from leastnoise._accuracy import interval_multiplier
-from leastnoise._adapters import DatabaseTable, Joined
+from leastnoise._adapters import DatabaseTable, Joined, has_text_rows
 from leastnoise._check import readable
 from leastnoise._domain import (
     Bins,
@@ -27,7 +27,7 @@ from leastnoise._mechanisms import noises
 from leastnoise._plan import Plan
 from leastnoise._planning import goals_of, stated
 from leastnoise._release import ENGLISH, Texts, table_words
-from leastnoise._spec._domain import IDENTIFIER, PERSON
+from leastnoise._spec._column_names import names_person, words_in
 from leastnoise._spec._spec import Spec, asked_about
 from leastnoise._workload import Product
 
@@ -230,7 +230,7 @@ def _untargeted(what: Spec, said: Texts) -> Iterator[str]:
 
 def _of_kind(name: str, kind: Kind, what: Spec, said: Texts) -> Iterator[str]:
     text = not isinstance(what.source, DatabaseTable) and (
-        what.source is None or bool(re.search(r"[.][ct]sv", what.source.name.lower()))
+        what.source is None or has_text_rows(what.source)
     )
     if isinstance(kind, Categories):
         yield from _of_categories(name, kind, said, text=text)
@@ -263,11 +263,9 @@ def _of_kind(name: str, kind: Kind, what: Spec, said: Texts) -> Iterator[str]:
         yield said.say(
             "st_w_one_cell", name=name, start=kind.start, end=kind.end, by=said.say(f"by_{kind.by}")
         )
-    column, naming = (
-        kind.reading.column or name,
-        IDENTIFIER if kind.reading.column is None else PERSON,
-    )
-    if what.privacy.unit_column is None and naming.search(column):
+    column = kind.reading.column or name
+    is_bare_id = set(words_in(column)) <= {"id", "uuid", "guid", "key"}
+    if what.privacy.unit_column is None and (names_person(column) or is_bare_id):
         yield said.say("st_w_person", name=name, column=column)
     if isinstance(kind, Unknown) and kind.reading.ignore_case:
         yield said.say("st_w_case", name=name)

@@ -20,8 +20,8 @@ from leastnoise._check import InputError, exact, message, one_of
 from leastnoise._linop import apply
 from leastnoise._plan import Plan
 from leastnoise._release import LANGUAGES, Texts, picture_of, texts
-from leastnoise._session import CSV, DatabaseTable, columns
-from leastnoise._spec import SourceColumn, parse_spec, source_columns
+from leastnoise._session import CSV, DatabaseTable, file_endings, schema
+from leastnoise._spec import SourceColumn, SourceColumns, parse_spec, source_columns
 from leastnoise._studio._draft import lines, save
 from leastnoise._studio._explore_page import MOST_CELLS
 from leastnoise._studio._pages import Page, action, assets, chart, get, shown
@@ -85,7 +85,6 @@ _HEAD = """\
 # A spec for leastnoise, filled in on the page of `leastnoise studio` from names and types of columns: it holds no value of the data.
 
 """
-_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 _NO_STEPS = (
     "The step of {name} must divide the way from {low} to {high} into whole steps; got {step}."
 )
@@ -105,13 +104,18 @@ class Data:
         name: how pages call them.
         folder: where the spec will be: beside a file, or the current folder.
         table: the part ``[source]`` of the spec.
-        columns: with what their names and types suggest.
+        suggested: the columns, with what their names and types suggest.
     """
 
     name: str
     folder: Path
     table: Mapping[str, Any]
-    columns: tuple[SourceColumn, ...]
+    suggested: SourceColumns
+
+    @property
+    def columns(self) -> tuple[SourceColumn, ...]:
+        """The columns, in order."""
+        return self.suggested.listed
 
 
 def looked_at(source: Path | DatabaseTable, layout: Mapping[str, str]) -> Data:
@@ -127,7 +131,7 @@ def looked_at(source: Path | DatabaseTable, layout: Mapping[str, str]) -> Data:
     known: Any = source
     if layout and isinstance(source, Path):
         known = CSV(source, layout.get("delimiter"), layout.get("encoding", "utf-8"))
-    return Data(name, folder, table, source_columns(columns(known)))
+    return Data(name, folder, table, source_columns(schema(known)))
 
 
 def spec_of(data: Data, form: Form, language: str, *, in_sql: bool = False) -> str:
@@ -387,6 +391,8 @@ def _attribute(column: SourceColumn, number: int, name: str, form: Form) -> dict
         **({} if name == column.name else {"column": column.name}),
         **_filled(_COLUMNS[kind], fields),
     }
+    if kind == "dates" and given.get("zone"):
+        table["dates"]["zone"] = given["zone"]
     if kind == "dates" and (
         days := DAYS[one_of("how days are written", form.get("days") or "2025-12-31", DAYS)]
     ):
@@ -453,7 +459,7 @@ def choosing_page(lead: Lead, language: str = "en") -> Page:
 
     def page() -> str:
         files = sorted(
-            file.name for file in Path.cwd().iterdir() if file.name.lower().endswith(_ENDINGS)
+            file.name for file in Path.cwd().iterdir() if file.name.lower().endswith(file_endings())
         )
         return shown("choosing.html", t=said, files=files, folder=Path.cwd())
 
@@ -568,6 +574,7 @@ def _choices(data: Data, said: Texts) -> dict[str, Any]:
         "person": next(
             (number for number, column in enumerate(data.columns) if column.names_person), None
         ),
+        "candidates": said.listed([*data.suggested.candidates]),
         "asked": [(kind, said.say(f"be_ask_{kind}")) for kind in _QUESTIONS],
         "is_text": not any(column.typed for column in data.columns),
         "weighted": WEIGHTED,

@@ -1,0 +1,423 @@
+"""What the name of a column says, in several languages: a person, a record, a day, an age, a flag.
+
+Only names are looked at. A name is cut into words (``BENE_ID``, ``beneId`` and ``bene id`` are
+``bene`` and ``id``) without accents and capitals, and words that are written as one are parted
+where both parts are known (``kundennr``).
+"""
+
+import re
+import unicodedata
+from functools import cache
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# What stands for "identifier" beside what is identified.
+_IDENTIFIES = _words(
+    """
+    id ids uid uuid guid nr nbr no num number nummer numero numer key code cod codigo codice
+    kod ident identifier identifiant identificador identificatore identification kennung
+    kennziffer schluessel schlussel sk pk fk hash token ref pseudonym pseudonyme tunnus nro
+    broj cislo 号 番号
+    """
+)
+# Those that a name has for little else: a number of rooms and a postal code are no identifiers.
+_SURELY_IDENTIFIES = _words(
+    """
+    id ids uid uuid guid nr nbr nummer key ident identifier identifiant identificador
+    identificatore kennung schluessel schlussel sk pk fk hash pseudonym pseudonyme tunnus
+    """
+)
+_BESIDE_PERSONS = _words(
+    """
+    unique anon anonymous anonymised anonymized pseudo pseudonymous pseudonymised
+    pseudonymized encrypted encr hashed masked internal external study research global
+    master main primary deidentified enterprise dim new old the my a de del des du d la le
+    el l der die das do da di van
+    """
+)
+_PERSONS = _words(
+    """
+    person individual patient pat customer cust client user member mbr employee emp
+    respondent participant student stud pupil learner beneficiary bene insured insuree
+    enrollee enrolee policyholder citizen resident taxpayer voter subscriber passenger
+    visitor donor inmate prisoner offender defendant victim applicant candidate claimant
+    worker cardholder borrower proband consumer shopper child infant baby human kunde kunden
+    kundin patienten patientin personen nutzer benutzer mitglied mitglieder mitglieds
+    mitarbeiter versicherte versicherter versicherten versichert teilnehmer probanden
+    schueler schuler studierende studierenden studenten buerger burger einwohner
+    beschaeftigte beschaftigte beschaftigten arbeitnehmer befragte befragten bewohner usager
+    utilisateur adherent assure beneficiaire salarie employe eleve etudiant personne
+    individu repondant habitant abonne societaire citoyen ben paciente cliente usuario socio
+    miembro empleado trabajador persona individuo alumno estudiante encuestado participante
+    beneficiario asegurado afiliado ciudadano paziente utente membro dipendente assistito
+    studente partecipante cittadino assicurato utilizador pessoa funcionario empregado
+    cidadao segurado klant gebruiker persoon medewerker werknemer deelnemer leerling
+    verzekerde pasient kund anvandare bruker bruger medlem
+    anstalld ansatt elev deltagare deltaker deltager medarbejder borger pacjent klient osoba
+    uzytkownik pracownik uczen ubezpieczony potilas asiakas henkilo kayttaja oppilas pacient
+    zakaznik hasta musteri kisi kullanici пациент клиент пользователь 患者 顧客 客户 用户 会員 会员 学生
+    """
+)
+# Persons who serve others: where a row has both, it is the other one's.
+_STAFF = _words(
+    """
+    employee emp worker mitarbeiter arbeitnehmer beschaeftigte beschaftigte beschaftigten
+    salarie employe empleado trabajador dipendente funcionario empregado medewerker
+    werknemer anstalld ansatt medarbejder pracownik visitor
+    """
+)
+# Numbers that every person has one of.
+_NUMBERS_OF_PERSONS = _words(
+    """
+    ssn mrn empi nhs nino upn uln hicn ptid usubjid subjid pidp nir psa personnummer
+    personnr cpr fnr fodselsnummer bsn pesel cpf curp dni kvnr svnr ahv ahvnr aadhaar
+    sozialversicherung versichertennummer rodnecislo
+    """
+)
+# A column of this name alone is of persons; `client` and `user` alone can be programs.
+_PERSONS_ALONE = _words(
+    """
+    person patient customer respondent participant kunde kundin paciente paziente
+    """
+)
+# What a row is about where it is no person: such identifiers have a value a row.
+_RECORDS = _words(
+    """
+    encounter claim clm response spell visit order transaction trans txn trip ride record
+    rec row event session admission adm hadm episode stay invoice receipt booking
+    reservation ticket case request message comment post review log line entry purchase
+    appointment prescription rx sample specimen observation obs survey interview
+    questionnaire submission application incident accident crime arrest call journey rental
+    serial seq sequence index unnamed rowname rownames fall aufenthalt beleg rechnung
+    bestellung auftrag buchung antwort fragebogen besuch vorgang lfd sejour commande facture
+    reponse visite passage pedido factura compra venta visita respuesta encuesta atencion
+    episodio ricovero ordine fattura risposta bestelling factuur antwoord opname besok ordre
+    """
+)
+_CLASSES = _words(
+    """
+    type typ tipo class klasse classe category kategorie categorie categoria status state
+    group gruppe groupe grupo kind level grade disposition reason method mode rate ratecode
+    source race gender sex sexe sexo band version
+    """
+)
+# What tells persons or devices apart without saying so.
+_ALSO_IDENTIFY = _words("email msisdn imei imsi ip cookie seqn eid pid cid hhid desynpuf lopnr")
+# What can be of a person or of several; with a number it may be the unit.
+_NEAR_PERSONS = _words("account household konto haushalt subject menage hogar family device")
+_FREE_TEXTS = _words(
+    """
+    name names fullname firstname lastname surname nachname vorname nom prenom nombre
+    apellido apellidos cognome sobrenome naam address adresse direccion indirizzo endereco
+    adres street strasse rue email mail phone telephone telefon telefono mobile fax url uri
+    website link description beschreibung descripcion descrizione descricao omschrijving
+    comment comments kommentar commentaire comentario bemerkung note notes notiz remark
+    remarks text message body referrer referer photo image geometry geom wkb wkt
+    """
+)
+# Names of things are short lists as a rule, names of nothing in particular are of persons.
+_NAMES = _words("name names nom nombre naam text note notes message")
+
+_DAYS = _words(
+    """
+    date day datum data dato dat dt datetime timestamp ts fecha jour dia giorno dob born
+    bought ordered created updated zeitpunkt zeitstempel aufnahmedatum entlassdatum
+    geburtsdatum
+    """
+)
+_TIMES = _words("time zeit day heure hora ora tijd")
+_BIRTHS = _words(
+    """
+    birth born dob birthday birthdate geburt geburtsdatum naissance nacimiento nascita
+    nascimento geboorte fodt
+    """
+)
+_AGES = _words("age alter edad eta idade leeftijd alder ika wiek")
+_NOT_IN_YEARS = _words("group band class days months gruppe klasse tage monate")
+_WHOLES = _words(
+    """
+    year jahr annee ano anno anzahl hours days weeks children rooms persons number num count
+    nb nombre numero age alter edad
+    """
+)
+_SMALL_COUNTS = _words(
+    """
+    children kids kinder enfants hijos figli siblings sibsp parch rooms bedrooms bathrooms
+    zimmer pieces persons personen passengers cars autos
+    """
+)
+_LENGTHS_OF_TIME = _words("duration dauer duree duracion durata duur los length tenure")
+_COUNTS = _words("num number count nb nombre numero anzahl hours days weeks n")
+_NOT_BELOW_ZERO = re.compile(
+    r"income|salary|wage|price|cost|rent|height|weight|umsatz|preis|gehalt|einkommen|fare|distance"
+    r"|prix|precio|tax|fee|toll|tip_|charge|revenue|freight|amount|bytes|size"
+)
+_AMOUNTS = re.compile(
+    r"income|salary|wage|(^|_)pay($|_)|price|amount|cost|rent|height|weight|balance|loss$|gain$"
+    r"|rate$|umsatz|betrag|preis|gehalt|einkommen|fare|distance|montant|prix|importe|precio|bedrag"
+)
+_FLAGS = _words(
+    """
+    flag flg indicator yn bool is has was ist hat est tiene survived died deceased dead
+    alive churn churned fraud smoker subscribed defaulted deleted verified
+    """
+)
+_CODES = _CLASSES | _words("vendor code cd rating stars flag survived pclass")
+_NOT_FEW_CODES = _words(
+    """
+    zip postal postcode plz icd hcpcs cpt drg ghm country county region municipality nuts
+    naics sic isco product item sku diagnosis diag dgns procedure zone location
+    """
+)
+_PARTS_OF_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\x00-\x7f]+")
+
+
+@cache
+def words_in(name: str) -> tuple[str, ...]:
+    """Return the words of a name, without accents, in small letters.
+
+    >>> words_in("BeneficiaryID"), words_in("kunden_nr"), words_in("n° assuré")
+    (('beneficiary', 'id'), ('kunden', 'nr'), ('no', 'assure'))
+    """
+    spelled = re.sub("n[°º]", "no ", name.replace("ß", "ss"), flags=re.IGNORECASE)
+    apart = unicodedata.normalize("NFKD", spelled)
+    bare = "".join(letter for letter in apart if not unicodedata.combining(letter))
+    words = [word.lower() for word in _PARTS_OF_WORDS.findall(bare)]
+    return tuple(part for word in words for part in _parted(word))
+
+
+def _parted(word: str) -> tuple[str, ...]:
+    """Part a word such as ``patientid`` or ``kundennummer`` into what is identified and ``id``."""
+    known = _PERSONS | _NUMBERS_OF_PERSONS | _RECORDS
+    if word in known | _IDENTIFIES | _BESIDE_PERSONS or len(word) < 4:
+        return (word,)
+    for identifies in sorted(_IDENTIFIES - {"n"}, key=len, reverse=True):
+        before, after = word.removesuffix(identifies), word.removeprefix(identifies)
+        if before != word and before in known:
+            return before, identifies
+        if after != word and after in known:
+            return identifies, after
+    return (word,)
+
+
+def names_person(name: str) -> bool:
+    """Whether a name says that a column holds which person a row is of.
+
+    >>> [names_person(name) for name in ("id_patient", "BENE_ID", "kundennr", "encounter_id", "VendorID")]
+    [True, True, True, False, False]
+    """
+    words = words_in(name)
+    of_what = [
+        word
+        for word in words
+        if not word.isdecimal() and word not in _IDENTIFIES and word not in _BESIDE_PERSONS
+    ]
+    if not of_what or not _PERSONS.union(_NUMBERS_OF_PERSONS).issuperset(of_what):
+        return False
+    return (
+        not _IDENTIFIES.isdisjoint(words)
+        or not _NUMBERS_OF_PERSONS.isdisjoint(of_what)
+        or (len(words) == 1 and words[0] in _PERSONS_ALONE)
+    )
+
+
+def names_staff(name: str) -> bool:
+    """Whether the person that a name says serves others: an employee beside a customer.
+
+    >>> names_staff("employee_id"), names_staff("customer_id")
+    (True, False)
+    """
+    return not _STAFF.isdisjoint(words_in(name))
+
+
+def looks_like_identifier(name: str) -> bool:
+    """Whether a name may tell persons, things or rows apart, as far as it says.
+
+    >>> [looks_like_identifier(name) for name in ("encounter_id", "VendorID", "admission_type_id", "age")]
+    [True, True, False, False]
+    """
+    words = words_in(name)
+    if names_person(name):
+        return True
+    if not _CLASSES.isdisjoint(words):
+        return False
+    ends = {words[0], words[-1]} if words else set()
+    near_persons = not _NEAR_PERSONS.isdisjoint(words)
+    return (
+        not _SURELY_IDENTIFIES.isdisjoint(ends)
+        or not _ALSO_IDENTIFY.isdisjoint(words)
+        or (near_persons and (len(words) == 1 or not _IDENTIFIES.isdisjoint(words)))
+    )
+
+
+def tells_rows_apart(name: str) -> bool:
+    """Whether a name says that a column has a value a row: an encounter, a claim, an order, an id.
+
+    >>> [tells_rows_apart(name) for name in ("CLM_ID", "id", "order_no", "order_date", "store_id")]
+    [True, True, True, False, False]
+    """
+    words = [word for word in words_in(name) if not word.isdecimal()]
+    of_what = [word for word in words if word not in _IDENTIFIES | _BESIDE_PERSONS]
+    if not of_what:
+        return not _SURELY_IDENTIFIES.isdisjoint(words)
+    if not _ALSO_IDENTIFY.isdisjoint(words):
+        return True
+    has_number = not _IDENTIFIES.isdisjoint(words)
+    alone = of_what[0] in {"ticket", "index", "unnamed", "serial", "rowname", "rownames", "seq"}
+    of_records = not _RECORDS.isdisjoint(of_what) and (_RECORDS | _PERSONS).issuperset(of_what)
+    return of_records and (has_number or alone)
+
+
+def names_free_text(name: str) -> bool:
+    """Whether a name says that a column holds names, addresses or free texts.
+
+    >>> [names_free_text(name) for name in ("Name", "e-mail address", "ship_address", "store_name")]
+    [True, True, True, False]
+    """
+    words = words_in(name)
+    found = _FREE_TEXTS.intersection(words)
+    return bool(found) and (not found <= _NAMES or len(words) == 1)
+
+
+def names_age(name: str) -> bool:
+    """Whether a name says that a column holds ages in years.
+
+    >>> [names_age(name) for name in ("age", "Alter", "age_group", "image")]
+    [True, True, False, False]
+    """
+    words = words_in(name)
+    return not _AGES.isdisjoint(words) and _NOT_IN_YEARS.isdisjoint(words)
+
+
+def names_day(name: str) -> bool:
+    """Whether a name says that a column holds days or times.
+
+    >>> [names_day(name) for name in ("date_entree", "pickup_time", "time_in_hospital", "created_at")]
+    [True, True, False, True]
+    """
+    words = words_in(name)
+    if not words:
+        return False
+    days = _DAYS - {"data", "day"}
+    return (
+        not days.isdisjoint(words)
+        or words[-1] in _TIMES
+        or words[-1].endswith(("datum", "datetime"))
+        or (len(words) > 1 and (words[-1] in {"at", "on"} or words[0] == "data"))
+    )
+
+
+def names_birth(name: str) -> bool:
+    """Whether a name says that a column holds days of birth.
+
+    >>> names_birth("date_of_birth"), names_birth("visit_date")
+    (True, False)
+    """
+    return not _BIRTHS.isdisjoint(words_in(name))
+
+
+def names_whole_number(name: str) -> bool:
+    """Whether a name says that a column holds whole numbers.
+
+    >>> [names_whole_number(name) for name in ("num_procedures", "hours-per-week", "house_number_text", "sex")]
+    [True, True, True, False]
+    """
+    words = words_in(name)
+    whole_numbers = _WHOLES | _SMALL_COUNTS | _LENGTHS_OF_TIME
+    return (
+        names_age(name)
+        or not whole_numbers.isdisjoint([*words, "".join(words)])
+        or "time" in words[:-1]
+    )
+
+
+def starts_at_zero(name: str) -> bool:
+    """Whether a name says that a column holds counts, lengths of time or amounts from 0 on.
+
+    >>> [starts_at_zero(name) for name in ("num_procedures", "fare_amount", "year", "balance")]
+    [True, True, False, False]
+    """
+    words = words_in(name)
+    return (
+        not (_COUNTS | _LENGTHS_OF_TIME).isdisjoint(words)
+        or "time" in words[:-1]
+        or bool(_NOT_BELOW_ZERO.search(name.lower()))
+    )
+
+
+def names_amount(name: str) -> bool:
+    """Whether a name says that a column holds numbers that need not be whole.
+
+    >>> names_amount("fare_amount"), names_amount("sex")
+    (True, False)
+    """
+    return bool(_AMOUNTS.search(name.lower()))
+
+
+def names_flag(name: str) -> bool:
+    """Whether a name says that a column holds yes or no.
+
+    >>> [names_flag(name) for name in ("is_inpatient", "store_and_fwd_flag", "flagship")]
+    [True, True, False]
+    """
+    words = words_in(name)
+    at_the_start = {"is", "has", "was", "ist", "hat", "est", "tiene"}
+    return bool(words) and (
+        (words[0] in at_the_start and len(words) > 1)
+        or not (_FLAGS - at_the_start).isdisjoint(words)
+    )
+
+
+def names_few_codes(name: str) -> bool:
+    """Whether a name says that a column of whole numbers holds codes of few classes.
+
+    >>> [names_few_codes(name) for name in ("payment_type", "VendorID", "zip_code")]
+    [True, True, False]
+    """
+    words = words_in(name)
+    return not _CODES.isdisjoint(words) and _NOT_FEW_CODES.isdisjoint(words)
+
+
+def names_small_count(name: str) -> bool:
+    """Whether a name says that a column counts children, rooms or persons.
+
+    >>> [names_small_count(name) for name in ("passenger_count", "children", "num_medications")]
+    [True, True, False]
+    """
+    words = words_in(name)
+    counted_one = {"passenger", "person", "child", "room", "bedroom"}
+    return not _SMALL_COUNTS.isdisjoint([*words, "".join(words)]) or (
+        not counted_one.isdisjoint(words) and "count" in words
+    )
+
+
+# Ranges that everyone knows, by the words of a name.
+_RANGES = (
+    ({"month", "monat", "mois", "mes", "mese", "maand"}, (1, 12)),
+    ({"weekday", "dow", "wochentag"}, (0, 7)),
+    ({"hour", "stunde", "heure", "hora"}, (0, 23)),
+    ({"minute"}, (0, 59)),
+    ({"quarter", "quartal", "trimestre"}, (1, 4)),
+    ({"percent", "percentage", "pct", "prozent"}, (0, 100)),
+    ({"latitude", "lat"}, (-90, 90)),
+    ({"longitude", "lon", "lng"}, (-180, 180)),
+)
+
+
+def range_of_name(name: str) -> tuple[int, int] | None:
+    """Return the range of numbers that a name stands for everywhere; None if it stands for none.
+
+    >>> range_of_name("month"), range_of_name("hours-per-week"), range_of_name("pay")
+    ((1, 12), (0, 168), None)
+    """
+    words = words_in(name)
+    if names_age(name):
+        return 0, 120
+    if {"hours", "week"} <= {*words}:
+        return 0, 168
+    # a month of something else is a date, or a length of time
+    listed = [ends for known, ends in _RANGES if words and known & {words[-1], words[0]}]
+    return listed[0] if listed and len(words) <= 2 else None

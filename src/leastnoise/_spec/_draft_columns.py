@@ -1,0 +1,271 @@
+"""What the schema of a source suggests for a draft: the person, kinds of columns, and public ranges.
+
+Only names and types are looked at, and no value. `init` and the studio draft from the same columns.
+"""
+
+import datetime as dt
+import re
+import zoneinfo
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from leastnoise._adapters import SchemaField
+from leastnoise._descriptions import BLANK
+from leastnoise._spec._column_names import (
+    looks_like_identifier,
+    names_amount,
+    names_birth,
+    names_day,
+    names_few_codes,
+    names_flag,
+    names_free_text,
+    names_person,
+    names_small_count,
+    names_staff,
+    names_whole_number,
+    range_of_name,
+    starts_at_zero,
+    tells_rows_apart,
+)
+
+_SAME_NAME = "several columns are called so; give them names of their own"
+_NO_NAME = "its name is empty or has control characters; rename it"
+_THE_PERSON = "it names the person"
+_A_PERSON = "it names a person"
+_ROWS_APART = "it tells rows apart; list its values by hand if they are few"
+_FREE_TEXT = "it seems to hold names, addresses or free texts"
+_YES = ("yes", "Yes", "YES", "y", "Y", "1", "True", "TRUE", "t", "T")
+_NO = ("no", "No", "NO", "n", "N", "0", "False", "FALSE", "f", "F")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceColumn:
+    """A column of the data, and what its name and type suggest.
+
+    Attributes:
+        name: the column.
+        attribute: the name of its tables: the column's, without blanks around it.
+        field: what the schema says of it.
+        kind: text, whole, number, date or truth; empty where ``unusable`` says why it cannot be
+            published.
+        unusable: why it cannot be published; empty if it can.
+        left_out: why a draft has no attribute of it; empty if it has one.
+        names_person: whether it is the one column whose name says which person a row is of.
+    """
+
+    name: str
+    attribute: str
+    field: SchemaField
+    kind: str
+    unusable: str = ""
+    left_out: str = ""
+    names_person: bool = False
+
+    @property
+    def typed(self) -> bool:
+        """Whether the data have a type for it."""
+        return self.field.type is not None
+
+    @property
+    def draft_zone(self) -> str | None:
+        """The time zone to draft: that of the schema, ``""`` where it has none that days can have."""
+        zone = self.field.zone
+        if zone is None:
+            return None
+        if offset := re.fullmatch(r"([+-])(\d\d):00", zone):
+            # of these names the sign is that of the clock's distance to UTC
+            sign = "-" if offset[1] == "+" else "+"
+            zone = f"Etc/GMT{sign}{int(offset[2])}"
+        return zone if zone in zoneinfo.available_timezones() else ""
+
+    @property
+    def guess(self) -> "dict[str, Any]":
+        """The keys of [domain.NAME] that its name or type suggests, to be confirmed; empty for none."""
+        return _guess(self)
+
+
+@dataclass(frozen=True)
+class SourceColumns:
+    """The columns of the data, and which of them may name the person.
+
+    Attributes:
+        listed: all columns, in order.
+    """
+
+    listed: tuple[SourceColumn, ...]
+
+    @cached_property
+    def person(self) -> SourceColumn | None:
+        """The one column whose name says which person a row is of; None if none does, or several."""
+        return next((column for column in self.listed if column.names_person), None)
+
+    @cached_property
+    def names_several_persons(self) -> bool:
+        """Whether several columns say which person a row is of."""
+        return len(_columns_of_persons(self.listed)) > 1
+
+    @cached_property
+    def candidates(self) -> tuple[str, ...]:
+        """The columns that may be of persons, where no single one is: first those that say so."""
+        if self.person is not None:
+            return ()
+        named = [column.name for column in self.listed if _may_name_person(column)]
+        return tuple(
+            sorted(named, key=lambda name: (not names_person(name), tells_rows_apart(name)))
+        )
+
+
+def source_columns(fields: Iterable[SchemaField]) -> SourceColumns:
+    """Return what the names and types of columns suggest."""
+    schema_fields = list(fields)
+    names = [field.name for field in schema_fields]
+    columns = [_column_of(field, names) for field in schema_fields]
+    of_persons = _columns_of_persons(columns)
+    if len(of_persons) == 1:
+        (person,) = of_persons
+        place = columns.index(person)
+        columns[place] = replace(person, left_out=_THE_PERSON, names_person=True)
+    return SourceColumns(tuple(columns))
+
+
+def _columns_of_persons(columns: Sequence[SourceColumn]) -> list[SourceColumn]:
+    """Return the columns that say which person a row is of, of staff only if there is no other."""
+    named = [column for column in columns if _may_name_person(column) and names_person(column.name)]
+    return [column for column in named if not names_staff(column.name)] or named
+
+
+def _column_of(field: SchemaField, names: Sequence[str]) -> SourceColumn:
+    """Return one of the columns of these names."""
+    name, bare = field.name, field.name.strip()
+    kind, unusable = _kind_of(field), ""
+    if names.count(name) > 1:
+        unusable = _SAME_NAME
+    elif not name or not name.isprintable():
+        unusable = _NO_NAME
+    elif not kind:
+        unusable = f"of type {field.type_name}, which cannot be published"
+    return SourceColumn(
+        name=name,
+        # tables are called by the name without blanks around it, if no other column has that
+        attribute=name if bare in {"", *names} else bare,
+        field=field,
+        kind="" if unusable else kind,
+        unusable=unusable,
+        left_out=unusable or _left_out(name, kind),
+    )
+
+
+def _left_out(name: str, kind: str) -> str:
+    """Return why a draft leaves a column out that could be published; empty if it does not."""
+    if kind in {"text", "whole"}:
+        if names_person(name):
+            return _A_PERSON
+        if tells_rows_apart(name):
+            return _ROWS_APART
+    return _FREE_TEXT if kind == "text" and names_free_text(name) else ""
+
+
+def _may_name_person(column: SourceColumn) -> bool:
+    """Whether a column may hold which person a row is of, by its name and type."""
+    return column.kind in {"text", "whole", "number"} and looks_like_identifier(column.name)
+
+
+def _kind_of(field: SchemaField) -> str:
+    """Return the kind that a type stands for, or that the name suggests where there is no type."""
+    if not field.readable:
+        return ""
+    return _kind_of_name(field.name) if field.type is None else _kind_of_type(field.type)
+
+
+def _kind_of_name(name: str) -> str:
+    if names_day(name):
+        return "date"
+    if looks_like_identifier(name) or names_flag(name):
+        return "text"
+    if names_whole_number(name):
+        return "whole"
+    return "number" if names_amount(name) else "text"
+
+
+def _kind_of_type(arrow_type: Any) -> str:
+    """Return the kind of an Arrow type; empty where all that it holds is nulls."""
+    import pyarrow.types as is_type
+
+    if is_type.is_boolean(arrow_type):
+        return "truth"
+    if is_type.is_integer(arrow_type):
+        return "whole"
+    if is_type.is_decimal(arrow_type):
+        return "number" if arrow_type.scale > 0 else "whole"
+    if is_type.is_floating(arrow_type):
+        return "number"
+    if is_type.is_date(arrow_type) or is_type.is_timestamp(arrow_type):
+        return "date"
+    return "" if is_type.is_null(arrow_type) else "text"
+
+
+def _guess(column: SourceColumn) -> dict[str, Any]:
+    """Return what everyone may suppose of a column's values, so that a wrong guess drops no row."""
+    name, kind = column.name, column.kind
+    if kind == "text" and names_flag(name):
+        return {
+            "categories": [True, False],
+            "spellings": {"true": [*_YES], "false": [*_NO]},
+            "outside": "other",
+        }
+    if kind not in {"whole", "number"}:
+        return {}
+    if ends := range_of_name(name):
+        return {**_numbers(kind, *ends), "outside": "clip"}
+    if kind == "whole" and names_small_count(name):
+        return {"integers": [0, 9], "outside": "clip"}
+    if kind == "whole" and column.typed and names_flag(name):
+        return {"categories": [0, 1], "outside": "other"}
+    if kind == "whole" and column.typed and names_few_codes(name):
+        return {"integers": [0, 9], "outside": "other"}
+    if kind == "whole" and looks_like_identifier(name):
+        # of things, as a public list of codes has them
+        return {"categories": [BLANK]}
+    if of_type := _range_of_type(column):
+        return of_type
+    return {**_numbers(kind, 0, BLANK), "outside": "clip"} if starts_at_zero(name) else {}
+
+
+def _numbers(kind: str, low: int, high: int | str) -> dict[str, Any]:
+    if kind == "whole":
+        return {"integers": [low, high]}
+    return {"bins": {"low": low, "high": high, "count": 100}}
+
+
+def _range_of_type(column: SourceColumn) -> dict[str, Any]:
+    """Return the range of whole numbers of 8 bits, beyond which such a column has nothing."""
+    ranges = {"int8": [-128, 127], "uint8": [0, 255]}
+    bounds = ranges.get(str(column.field.type))
+    return {"integers": bounds} if bounds and column.kind == "whole" else {}
+
+
+_MONTH = re.compile(r"(?<!\d)((?:19|20)\d\d)[-_.]?(0[1-9]|1[0-2])(?!\d)")
+_YEARS = re.compile(r"(?<!\d)((?:19|20)\d\d)(?:[-_]((?:19|20)\d\d))?(?!\d)")
+
+
+def days_in_name(source_name: str, column: SourceColumn) -> tuple[str, str, str] | None:
+    """Return the first and last day that the name of a file says, and the periods to draft.
+
+    None where it says none, and for days of birth, of which it says nothing.
+
+    >>> day = source_columns([SchemaField(name="date")]).listed[0]
+    >>> days_in_name("yellow_tripdata_2024-02.parquet", day), days_in_name("sales_2019-2023.csv", day)
+    (('2024-02-01', '2024-02-29', 'day'), ('2019-01-01', '2023-12-31', 'month'))
+    """
+    if names_birth(column.name):
+        return None
+    if month := _MONTH.search(source_name):
+        first = dt.date(int(month[1]), int(month[2]), 1)
+        last = (first + dt.timedelta(days=31)).replace(day=1) - dt.timedelta(days=1)
+        return first.isoformat(), last.isoformat(), "day"
+    years = _YEARS.search(source_name)
+    if years is None or int(years[2] or years[1]) < int(years[1]):
+        return None
+    return f"{years[1]}-01-01", f"{years[2] or years[1]}-12-31", "month"
