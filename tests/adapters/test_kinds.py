@@ -414,11 +414,11 @@ def test_the_reader_itself_refuses_encodings_that_are_not_a_character_a_byte(tmp
         ),
         (
             lambda: ln.Dates("2024-01-01", "2024-01-02", format="%d.%m"),
-            "format must be text with %Y",
+            "or text with %Y (or %y, with century)",
         ),
         (
             lambda: ln.Dates("2024-01-01", "2024-01-02", format="%Y%Y"),
-            "format must be text with %Y",
+            "or text with %Y (or %y, with century)",
         ),
         (
             lambda: ln.Categories(["a", "A"], reading=ln.Reading(ignore_case=True)),

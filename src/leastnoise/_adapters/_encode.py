@@ -15,12 +15,14 @@ import numpy as np
 from leastnoise._adapters._column import Column, Encoder, by_value
 from leastnoise._adapters._values import (
     NO_DAY,
-    instant,
+    counted_seconds,
+    counts_in_utc,
     is_null,
     null_numbers,
     number_reader,
     stamps,
     text,
+    time_reader,
     wall,
     without_zeros,
 )
@@ -131,29 +133,42 @@ def _timed(rule: Rule, clocked: Clocked) -> Encoder:
         shown = seconds if clock is None else wall(clock, seconds, zoned & ~strange)
         return _placed(rule, shown, strange, missing)
 
+    read_time = time_reader(clocked, rule.reading)
+
     def of_values(values: Sequence[object]) -> IntArray:
-        read = [instant(value, clocked.pattern, rule.reading) for value in values]
-        pairs = [(NO_DAY, False) if time is None else time for time in read]
-        seconds, zoned = (
-            np.array([at for at, _ in pairs], dtype=np.int64),
-            np.array([utc for _, utc in pairs], dtype=np.bool_),
-        )
-        return place(seconds, zoned, np.array([time is None for time in read], dtype=np.bool_))
+        times = [read_time(value) for value in values]
+        pairs = [(NO_DAY, False) if time is None else time for time in times]
+        seconds = np.array([second for second, _ in pairs], dtype=np.int64)
+        zoned = np.array([utc for _, utc in pairs], dtype=np.bool_)
+        return place(seconds, zoned, np.array([time is None for time in times], dtype=np.bool_))
 
     others = by_value(of_values)
+    counted_in = clocked.counted_in
+
+    def of_numbers(numbers: Array, _: BoolArray) -> IntArray:
+        doubles = numbers.astype(np.float64)
+        seconds = counted_seconds(doubles, str(counted_in))
+        zoned = np.full(len(seconds), counts_in_utc(str(counted_in)))
+        return place(seconds, zoned, np.isnan(doubles))
+
+    counted = None if counted_in is None else _numeric(of_numbers, rule.reading, others)
 
     def encode(column: Column) -> IntArray:
         seconds = stamps(column.data)
         if seconds is None:
-            return others(column)
+            return others(column) if counted is None else counted(column)
         missing = np.isnat(np.asarray(column.data))
         return column.rows(place(seconds, np.full(len(seconds), column.zoned), missing), rule.null)
 
     return encode
 
 
-def _numeric(cells_of: Callable[[Array, BoolArray], IntArray], reading: Reading) -> Encoder:
-    """Encode by number: arrays of numbers at once, other values one by one."""
+def _numeric(
+    cells_of: Callable[[Array, BoolArray], IntArray],
+    reading: Reading,
+    of_others: Encoder | None = None,
+) -> Encoder:
+    """Encode by number: arrays of numbers at once, other values one by one, or as is said."""
     read = number_reader(reading)
     nulls = null_numbers(reading)
 
@@ -164,7 +179,7 @@ def _numeric(cells_of: Callable[[Array, BoolArray], IntArray], reading: Reading)
         known[np.isin(known, nulls) & ~strange] = np.nan
         return cells_of(known, strange)
 
-    others, missing = by_value(of_values), int(of_values([None])[0])
+    others, missing = of_others or by_value(of_values), int(of_values([None])[0])
 
     def encode(column: Column) -> IntArray:
         data = column.data

@@ -88,6 +88,11 @@ NO_SOURCE = (
     "DatabaseTable; got an object of type {kind!r}."
 )
 STRANGE_COLUMN = "the column {name!r} of {what} must hold numbers, text or dates; its type is {kind}. Convert it to one of these."
+NO_ZONE = (
+    "the column {name!r} of {what} holds instants{zone}, and [domain.{attribute}] does not say of "
+    "which time zone its days are. "
+    "Write zone = {advised} beside by in dates."
+)
 NOT_OF_THE_UNIT = (
     "a table that is joined must be of the unit's own rows, or public: a row of it would be in "
     "the rows of several units. It is "

@@ -19,6 +19,7 @@ from leastnoise._adapters._location import check_unit
 from leastnoise._adapters._places import (
     CSV,
     NO_SOURCE,
+    NO_ZONE,
     STRANGE_COLUMN,
     DatabaseTable,
     Joined,
@@ -299,6 +300,8 @@ def opened_for(
         if opened.names.count(name) != 1:
             untyped = all(field.type is None and field.readable for field in opened.fields)
             raise InputError(no_column(opened.what, opened.names, name, in_header=untyped))
+    for attribute, name in zip(attributes, wanted, strict=False):
+        _check_zone(opened, domain, attribute, name)
     if unit_column is not None and unit_column in opened.strange:  # units could not be told apart
         raise InputError(
             message(
@@ -306,6 +309,25 @@ def opened_for(
             )
         )
     return opened, wanted
+
+
+def _check_zone(opened: Source, domain: Domain, attribute: str, name: str) -> None:
+    """Refuse days of a column of instants where it is not said in which time zone they are days."""
+    (field,) = (field for field in opened.fields if field.name == name)
+    if field.zone is None or getattr(domain.kind(attribute), "zone", "UTC") is not None:
+        return
+    of_schema = f" (of the time zone {field.zone})" if field.zone else ""
+    advised = f'"{field.zone}"' if "/" in field.zone else '"UTC", or such as "Europe/Berlin",'
+    raise InputError(
+        message(
+            NO_ZONE,
+            name=name,
+            what=opened.what,
+            zone=of_schema,
+            attribute=attribute,
+            advised=advised,
+        )
+    )
 
 
 def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:

@@ -14,7 +14,15 @@ from typing import Any, Literal
 import sqlglot
 from sqlglot import exp
 
-from leastnoise._adapters._values import DAY, changes_of_clock, null_numbers
+from leastnoise._adapters._values import (
+    DAY,
+    EXCEL_OF_1970,
+    IN_A_SECOND,
+    MILLISECONDS_A_DAY,
+    changes_of_clock,
+    counts_in_utc,
+    null_numbers,
+)
 from leastnoise._domain import Clocked, Forms, Keys, Measure, Reading, Rule, Steps, ValueCount
 
 # The base class of sqlglot's expressions has had several names.
@@ -137,9 +145,10 @@ def prepared(rule: Rule, value: Value) -> Value | None:
     if {field.name for field in fields(reading)} != _READING:
         return None
     if rule.clock is not None:
-        return (
-            _on_the_clock(rule.clock, value) if value.held in {"day", "stamp", "instant"} else None
-        )
+        if value.held in {"day", "stamp", "instant"}:
+            return _on_the_clock(rule.clock, value)
+        is_number = value.held in {"integer", "double"}
+        return _counted(rule.clock, value, reading) if is_number else None
     if value.held == "text":
         return None if reading.trim or reading.ignore_case else value
     if not isinstance(table, Keys):
@@ -186,9 +195,13 @@ def cell_of(
             if clock
             else _searched(number.double, cuts, cells)
         )
-    missing = number.is_missing(null_numbers(rule.reading).tolist())
+    # of a time nulls that are numbers were looked for before it was taken to the clock
+    nulls = [] if rule.clock is not None else null_numbers(rule.reading).tolist()
     return sql(
-        "CASE WHEN :missing THEN :null ELSE :cell END", missing=missing, null=rule.null, cell=cell
+        "CASE WHEN :missing THEN :null ELSE :cell END",
+        missing=number.is_missing(nulls),
+        null=rule.null,
+        cell=cell,
     )
 
 
@@ -351,6 +364,28 @@ def _searched(it: Expression, at: Sequence[int | float], values: Sequence[int]) 
         .when(exp.LT(this=_part(it), expression=_part(at[middle])), less, copy=False)
         .else_(more, copy=False)
     )
+
+
+def _counted(clock: Clocked, value: Value, reading: Reading) -> Value | None:
+    """Return microseconds on the attribute's clock of a time that is a number; None if rows must be read."""
+    if clock.counted_in is None:
+        return None
+    # a day around the days of every clock, as `_on_the_clock` has it
+    first, last = float(clock.first - 3), float(clock.last + 4)
+    if counts_in_utc(clock.counted_in):
+        a_second = float(IN_A_SECOND[clock.counted_in])
+        near = clipped(value.double, first * DAY * a_second, last * DAY * a_second)
+        seconds = sql(":near / :second", near=near, second=a_second)
+    else:
+        near = clipped(value.double, first + EXCEL_OF_1970, last + EXCEL_OF_1970)
+        days = sql(":near - :origin", near=near, origin=EXCEL_OF_1970)
+        milliseconds = rounded(sql(":days * :day", days=days, day=MILLISECONDS_A_DAY))
+        seconds = sql("CAST(:it AS DOUBLE) / :second", it=milliseconds, second=1000.0)
+    microseconds = sql("CAST(FLOOR(:it) AS BIGINT) * :times", it=seconds, times=_MICROSECONDS)
+    missing = value.is_missing(null_numbers(reading).tolist())
+    it = sql("CASE WHEN :missing THEN NULL ELSE :it END", missing=missing, it=microseconds)
+    held: Held = "instant" if counts_in_utc(clock.counted_in) else "stamp"
+    return _on_the_clock(clock, Value(held, it))
 
 
 def _on_the_clock(clock: Clocked, value: Value) -> Value | None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
-from leastnoise._domain import Reading, number_pattern
+from leastnoise._domain import Clocked, Reading, number_pattern
 
 _NUMBER = re.compile(
     r"[ \t]*[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf(?:inity)?|nan)[ \t]*",
@@ -32,6 +32,12 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _PARTS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 # What has no day stands here.
 NO_DAY = -(2**62)
+# Times that are numbers: what is counted from 1970 on, in a second; and the number of that day
+# where days are counted from 1899-12-30 on. Beyond these numbers is no calendar.
+IN_A_SECOND = {"epoch_s": 1, "epoch_ms": 10**3, "epoch_us": 10**6}
+EXCEL_OF_1970 = 25_569.0
+MILLISECONDS_A_DAY = 86_400_000.0
+MOST_DAYS, MOST_SECONDS = 1e7, 1e12
 
 Given = ParamSpec("Given")
 Read = TypeVar("Read")
@@ -313,43 +319,98 @@ def stamps(data: Any) -> IntArray | None:
     return np.clip(numbers, -(2**40), 2**40) * DAY if unit == "D" else numbers // _PARTS[unit]
 
 
-@unless_it_raises((NO_DAY, False))
-def instant(value: object, pattern: re.Pattern[str], reading: Reading) -> tuple[int, bool] | None:
-    """Read a value as a time, texts by the pattern of `Dates`.
+def time_reader(clocked: Clocked, reading: Reading) -> Callable[[object], tuple[int, bool] | None]:
+    """Make the function that reads a value as a time: texts by a pattern, numbers as they count.
 
-    Seconds since 1970, and whether these are of UTC, not of the attribute's own clock; None for a
-    null. Where it says nothing, the seconds are beyond all days.
+    It gives seconds since 1970, and whether these are of UTC, not of the attribute's own clock;
+    None for a null. Where a value says nothing, the seconds are beyond all days.
 
-    >>> iso = Dates("2024-01-01", "2024-01-01").pattern
-    >>> instant("1970-01-02T01:00+01:00", iso, Reading()), instant(dt.date(1970, 1, 2), iso, Reading()), instant("", iso, Reading())
+    >>> read = time_reader(rule_of(Dates("2024-01-01", "2024-01-01")).clock, Reading())
+    >>> read("1970-01-02T01:00+01:00"), read(dt.date(1970, 1, 2)), read("")
     ((86400, True), (86400, False), None)
     """
-    if is_null(value):
-        return None
-    if isinstance(value, (dt.date, np.datetime64)):
-        zoned = isinstance(value, dt.datetime) and value.utcoffset() is not None
-        exact = stamps(
-            np.asarray(stamp := _stamp(value))
-        )  # numpy's cast from nanoseconds overflows near the least time stamp
-        return int(stamp.astype("M8[s]").astype(np.int64) if exact is None else exact), zoned
-    form = text(value)
-    form = "" if form is None else reading.form(form)
-    if form and is_spelled_null(form, reading):
-        return None
-    match = pattern.fullmatch(form)
-    if match is None:
-        return NO_DAY, False
+    read_number, numbers_of_null = number_reader(reading), null_numbers(reading).tolist()
+
+    @unless_it_raises((NO_DAY, False))
+    def read(value: object) -> tuple[int, bool] | None:
+        if is_null(value):
+            return None
+        if isinstance(value, (dt.date, np.datetime64)):
+            zoned = isinstance(value, dt.datetime) and value.utcoffset() is not None
+            exact = stamps(
+                np.asarray(stamp := _stamp(value))
+            )  # numpy's cast from nanoseconds overflows near the least time stamp
+            return int(stamp.astype("M8[s]").astype(np.int64) if exact is None else exact), zoned
+        if clocked.counted_in is not None:
+            number_of_units = read_number(value)
+            if number_of_units is None:
+                return NO_DAY, False
+            if math.isnan(number_of_units) or number_of_units in numbers_of_null:
+                return None
+            counted = counted_seconds(np.array([number_of_units]), clocked.counted_in)
+            return int(counted[0]), counts_in_utc(clocked.counted_in)
+        form = text(value)
+        form = "" if form is None else reading.form(form)
+        if form and is_spelled_null(form, reading):
+            return None
+        match = clocked.pattern.fullmatch(form)
+        return (NO_DAY, False) if match is None else _written_time(match, clocked.century)
+
+    return read
+
+
+def _written_time(match: re.Match[str], century: int) -> tuple[int, bool]:
+    """Return the seconds of a text that has the form of a time; raise where there is no such time."""
     groups = match.groupdict()
     parts = {name: int(part) for name, part in groups.items() if part and part.isdecimal()}
-    year, month, day = parts["Y"], parts.get("m", 1), parts.get("d", 1)
+    year = parts["Y"] if "Y" in parts else century + (parts["y"] - century) % 100
+    names = [number for number in range(1, 13) if groups.get(f"month{number}")]
+    month = names[0] if names else parts.get("m", 1)
+    hour = parts.get("H", 0)
+    if "I" in parts:
+        if not 1 <= parts["I"] <= 12:
+            return NO_DAY, False
+        hour = parts["I"] % 12 + (12 if groups["pm"] else 0)
     moment = dt.datetime(
-        year, month, day, parts.get("H", 0), parts.get("M", 0), parts.get("S", 0), tzinfo=dt.UTC
+        year, month, parts.get("d", 1), hour, parts.get("M", 0), parts.get("S", 0), tzinfo=dt.UTC
     )
     seconds = (moment - _EPOCH) // dt.timedelta(seconds=1)
     if not groups.get("zone"):
         return seconds, False
     offset = (parts.get("zh", 0) * 60 + parts.get("zm", 0)) * 60
     return seconds - (-offset if groups["ahead"] == "-" else offset), True
+
+
+def counts_in_utc(counted_in: str) -> bool:
+    """Whether numbers count from 1970 in UTC, not on a clock without a zone.
+
+    >>> counts_in_utc("epoch_s"), counts_in_utc("excel")
+    (True, False)
+    """
+    return counted_in != "excel"
+
+
+def counted_seconds(numbers: FloatArray, counted_in: str) -> IntArray:
+    """Return seconds since 1970, rounded down, of times that are numbers; each entry by itself.
+
+    Days since 1899-12-30 are first rounded to thousandths of a second, as decimals of them are
+    shortened. Numbers beyond all days stay beyond them at the same end; NaN has no day.
+
+    >>> counted_seconds(np.array([43480.604166667, 43480.0]), "excel").tolist()
+    [1547562600, 1547510400]
+    >>> counted_seconds(np.array([1.5, -0.5, float("inf")]), "epoch_s").tolist()[:2]
+    [1, -1]
+    """
+    known = np.where(np.isnan(numbers), 0.0, numbers)
+    if counted_in == "excel":
+        days = np.clip(known, -MOST_DAYS, MOST_DAYS) - EXCEL_OF_1970
+        seconds = np.floor(np.rint(days * MILLISECONDS_A_DAY) / 1000.0)
+    else:
+        a_second = float(IN_A_SECOND[counted_in])
+        seconds = np.floor(
+            np.clip(known, -MOST_SECONDS * a_second, MOST_SECONDS * a_second) / a_second
+        )
+    return np.where(np.isnan(numbers), NO_DAY, seconds.astype(np.int64))
 
 
 def wall(clock: zoneinfo.ZoneInfo, seconds: IntArray, which: BoolArray) -> IntArray:

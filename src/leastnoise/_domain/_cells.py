@@ -166,14 +166,21 @@ class Clocked:
         first: the first day, counted from 1970-01-01.
         last: the last day.
         zone: the time zone of the attribute's clock.
-        pattern: how texts are written, with groups Y, m, d, H, M, S, and zone, ahead, zh, zm where
-            it may have a time zone.
+        pattern: how texts are written, with groups Y or y (the year, or its last two digits), m or
+            month1 to month12, d, H or I (of twelve hours) with am and pm, M, S, and zone, ahead,
+            zh, zm where it may have a time zone.
+        century: the first of the hundred years that a year of two digits is among.
+        counted_in: what a number counts: ``"excel"``, days since 1899-12-30 on that clock, or
+            ``"epoch_s"``, ``"epoch_ms"`` or ``"epoch_us"`` since 1970 in UTC; None: a number is
+            read as the text of its digits.
     """
 
     first: int
     last: int
     zone: str
     pattern: re.Pattern[str]
+    century: int = 0
+    counted_in: str | None = None
 
     def __post_init__(self) -> None:
         if (type(self.first), type(self.last), type(self.zone), type(self.pattern)) != (
@@ -183,6 +190,12 @@ class Clocked:
             re.Pattern,
         ):
             raise InternalError("a clock must have days, a zone and a pattern; please report this.")
+        counts = (None, "excel", "epoch_s", "epoch_ms", "epoch_us")
+        if type(self.century) is not int or not any(
+            self.counted_in is known or (type(self.counted_in) is str and self.counted_in == known)
+            for known in counts
+        ):
+            raise InternalError("a clock must count days or parts of a second; please report this.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

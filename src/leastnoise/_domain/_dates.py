@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
-from leastnoise._check import InputError, message, one_of, refuse
+from leastnoise._check import InputError, message, one_of, refuse, whole
 from leastnoise._domain._kind import ORDERED, Kind
 from leastnoise._domain._levels import Label, Level, grouped
 
@@ -28,17 +28,50 @@ _COARSER = {
     "weekday": (),
     "hour_of_day": (),
 }
+# Numbers in place of texts: days since 1899-12-30, and parts of a second since 1970 in UTC.
+COUNTED = ("excel", "epoch_s", "epoch_ms", "epoch_us")
+# From this day on days since 1899-12-30 are those of Excel, which has a 29th of February 1900.
+_FIRST_OF_EXCEL = dt.date(1900, 3, 1)
+_ENGLISH_MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
+_ZONE = r"(?P<zone>Z|(?P<ahead>[+-])(?P<zh>[0-9]{2}):?(?P<zm>[0-9]{2})?)"
 _DIRECTIVES = {
     "Y": r"(?P<Y>[0-9]{4})",
+    "y": r"(?P<y>[0-9]{2})",
     "m": r"(?P<m>[0-9]{1,2})",
     "d": r"(?P<d>[0-9]{1,2})",
     "H": r"(?P<H>[0-9]{1,2})",
+    "I": r"(?P<I>[0-9]{1,2})",
+    "p": r"(?i:(?P<am>am|a\.m\.)|(?P<pm>pm|p\.m\.))",
+    "M": r"(?P<M>[0-9]{1,2})",
+    "S": r"(?P<S>[0-9]{1,2})",
+    "f": r"[0-9]{1,9}",
+    "z": _ZONE,
+    "%": "%",
 }
-_DIRECTIVES |= {"M": r"(?P<M>[0-9]{1,2})", "S": r"(?P<S>[0-9]{1,2})", "%": "%"}
+# Directives of which a text can have one alone.
+_ALTERNATIVES = (("Y", "y"), ("m", "b", "B"), ("H", "I"))
+_ALLOWED = (
+    "one of 'excel', 'epoch_s', 'epoch_ms' and 'epoch_us', or text with %Y (or %y, with century), and "
+    "each of %m (or %b or %B, names of months), %d, %H (or %I with %p), %M, %S, %f and %z at most "
+    "once, such as '%d.%m.%Y' or '%m/%d/%Y %I:%M:%S %p'"
+)
 _ISO = (
     r"(?P<Y>[0-9]{4})-(?P<m>[0-9]{2})-(?P<d>[0-9]{2})"
     r"(?:[ T](?P<H>[0-9]{2}):(?P<M>[0-9]{2})(?::(?P<S>[0-9]{2})(?:[.,][0-9]+)?)?"
-    r" ?(?P<zone>Z|(?P<ahead>[+-])(?P<zh>[0-9]{2}):?(?P<zm>[0-9]{2})?)?)?"
+    rf" ?{_ZONE}?)?"
 )
 
 
@@ -57,9 +90,14 @@ class Dates(Kind):
         by: the cells: ``year``, ``quarter``, ``month``, ``week`` (ISO weeks, from Monday), ``day``
             or ``hour``, one after the other; or ``weekday`` (Monday first) or ``hour_of_day`` (0 to
             23), of all days together.
-        zone: the time zone of the cells, an IANA name such as ``"Europe/Berlin"``.
-        format: how texts are written, of ``%Y %m %d %H %M %S`` and letters that stand for
-            themselves; None: as above.
+        zone: the time zone of the cells, an IANA name such as ``"Europe/Berlin"``; None: not said,
+            which is UTC, and refused of a column whose type has a time zone.
+        format: how texts are written, of ``%Y %m %d %H %M %S``, ``%y``, ``%b`` (Jan), ``%B``
+            (January), ``%I`` with ``%p``, ``%f`` (a fraction of a second), ``%z`` (an offset), and
+            letters that stand for themselves; or that numbers are ``"excel"`` serials, or
+            ``"epoch_s"``, ``"epoch_ms"`` or ``"epoch_us"`` since 1970 in UTC; None: as above.
+        century: with ``%y`` the first of the hundred years that two digits stand for.
+        months: the twelve names that ``%b`` or ``%B`` stand for where these are not English.
         null: what a null does: ``"drop"`` the row or ``"other"``.
         outside: what a day before ``start`` or after ``end`` does: ``"drop"`` the row, ``"clip"``
             to the nearest day, or ``"other"``.
@@ -72,7 +110,8 @@ class Dates(Kind):
 
     Edge cases: the first and the last cell hold the days from ``start`` and to ``end`` alone. A
     fraction of a second is cut off. In the
-        hour that a clock repeats in autumn both passes are in one cell.
+        hour that a clock repeats in autumn both passes are in one cell. Names of months, AM and PM
+        are read without regard to case. Excel serials are rounded to thousandths of a second.
 
     >>> ln.Dates("2024-11-15", "2025-01-31", by="month").labels
     ('2024-11', '2024-12', '2025-01')
@@ -84,8 +123,10 @@ class Dates(Kind):
     end: Any
     by: str = "day"
     _: KW_ONLY
-    zone: str = "UTC"
+    zone: str | None = None
     format: str | None = None
+    century: int | None = None
+    months: Any = ()
 
     def __post_init__(self) -> None:
         first, last = (
@@ -102,16 +143,24 @@ class Dates(Kind):
             )
         one_of("by", self.by, (*PERIODS, *FOLDED))
         try:
-            zoneinfo.ZoneInfo(self.zone)
+            zoneinfo.ZoneInfo("UTC" if self.zone is None else self.zone)
         except (zoneinfo.ZoneInfoNotFoundError, ValueError, TypeError, OSError):
             raise refuse(
                 "zone",
                 self.zone,
                 "an IANA time zone that this machine knows, such as 'Europe/Berlin' or 'UTC'",
             ) from None
-        if self.format is not None:
-            _pattern(self.format)
-        self._set_fields(_count(first, last, self.by), ORDERED, start=first, end=last)
+        months = _month_names(self.months)
+        _check_format(self.format, self.century, months)
+        if self.format == "excel" and first < _FIRST_OF_EXCEL:
+            raise refuse(
+                "the first day of dates with the format 'excel'",
+                first,
+                f"{_FIRST_OF_EXCEL} or later",
+            )
+        self._set_fields(
+            _count(first, last, self.by), ORDERED, start=first, end=last, months=months
+        )
         self._set_levels()
 
     @property
@@ -157,8 +206,13 @@ class Dates(Kind):
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """How texts are written, with groups Y, m, d, H, M, S, and zone, ahead, zh, zm where it may have a time zone."""
-        return _pattern(self.format)
+        """How texts are written; see `Clocked` for its groups."""
+        return _pattern(self.format, self.months)
+
+    @property
+    def counted_in(self) -> str | None:
+        """What numbers count, one of `COUNTED`; None where times are texts."""
+        return self.format if self.format in COUNTED else None
 
 
 def period_of(hour: Any, by: str) -> Any:
@@ -224,22 +278,85 @@ def _day(name: str, value: object) -> dt.date:
     return day
 
 
-def _pattern(written_as: object) -> re.Pattern[str]:
-    if written_as is None:
-        return re.compile(_ISO, re.ASCII)
-    allowed = "text with %Y, and each of %m, %d, %H, %M, %S at most once, such as '%d.%m.%Y'"
-    if not isinstance(written_as, str):
-        raise refuse("format", written_as, allowed)
+def _month_names(months: object) -> tuple[str, ...]:
+    """Check the names of months, none or twelve that differ."""
+    names = tuple(months) if isinstance(months, (list, tuple)) else (months,)
+    if not names:
+        return ()
+    texts = {name.lower() for name in names if isinstance(name, str) and name.strip()}
+    if len(names) != 12 or len(texts) != 12:
+        raise refuse(
+            "months",
+            months,
+            "the twelve names of months, from January on, that differ from each other",
+        )
+    return names
+
+
+def _check_format(written_as: object, century: object, months: tuple[str, ...]) -> None:
+    """Refuse a format that cannot be read, or that lacks what its directives need."""
+    if written_as is None or written_as in COUNTED:
+        directives: list[str] = []
+    elif isinstance(written_as, str):
+        directives = _directives_of(written_as)
+    else:
+        raise refuse("format", written_as, _ALLOWED)
+    if ("I" in directives) != ("p" in directives):
+        raise refuse("format", written_as, "%I and %p together, the hour of twelve and AM or PM")
+    if "y" in directives and century is None:
+        raise InputError(
+            "format with %y must have century beside it, the first of the hundred years that two "
+            "digits stand for. Write century = 2000 for 2000 to 2099, or century = 1950 for 1950 to "
+            "2049."
+        )
+    if century is not None and "y" not in directives:
+        raise refuse("century", century, "given with %y in format alone", "Leave it out.")
+    if century is not None:
+        whole("century", century, 1, 9900)
+    if months and not {"b", "B"} & {*directives}:
+        raise InputError(
+            "months must be given with %b or %B in format alone. Write for example format = "
+            "'%d. %B %Y'."
+        )
+
+
+def _directives_of(written_as: str) -> list[str]:
+    """Return the directives of a format, checked one by one."""
     parts = re.split("%(.)", written_as, flags=re.DOTALL)
-    words = parts[1::2]
-    wrong = [
-        word for word in words if word not in _DIRECTIVES or (word != "%" and words.count(word) > 1)
-    ]
-    if wrong or "Y" not in words or any("%" in part for part in parts[::2]):
-        raise refuse("format", written_as, allowed)
-    return re.compile(
-        "".join(
-            _DIRECTIVES[part] if index % 2 else re.escape(part) for index, part in enumerate(parts)
-        ),
-        re.ASCII,
+    directives = parts[1::2]
+    known = {*_DIRECTIVES, "b", "B"}
+    is_known = all(
+        word in known and (word == "%" or directives.count(word) == 1) for word in directives
     )
+    one_of_each = all(sum(word in directives for word in alike) <= 1 for alike in _ALTERNATIVES)
+    has_year = "Y" in directives or "y" in directives
+    if not (is_known and one_of_each and has_year) or any("%" in part for part in parts[::2]):
+        raise refuse("format", written_as, _ALLOWED)
+    return directives
+
+
+def _pattern(written_as: str | None, months: tuple[str, ...]) -> re.Pattern[str]:
+    """Return the pattern of a format that was checked; of numbers that of ISO texts."""
+    if written_as is None or written_as in COUNTED:
+        return re.compile(_ISO, re.ASCII)
+    parts = re.split("%(.)", written_as, flags=re.DOTALL)
+    short_names = tuple(name[:3] for name in _ENGLISH_MONTHS)
+    directives = {
+        **_DIRECTIVES,
+        "b": _pattern_of_names(months or short_names),
+        "B": _pattern_of_names(months or _ENGLISH_MONTHS),
+    }
+    pieces = [
+        directives[part] if index % 2 else re.escape(part) for index, part in enumerate(parts)
+    ]
+    return re.compile("".join(pieces), re.ASCII)
+
+
+def _pattern_of_names(names: tuple[str, ...]) -> str:
+    """Return the pattern of twelve names, with the groups ``month1`` to ``month12``."""
+    spelled = [
+        "|".join(re.escape(form) for form in dict.fromkeys((name, name.lower(), name.upper())))
+        for name in names
+    ]
+    groups = [f"(?P<month{number}>{forms})" for number, forms in enumerate(spelled, 1)]
+    return f"(?i:{'|'.join(groups)})"

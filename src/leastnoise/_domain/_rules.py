@@ -36,7 +36,7 @@ def _(
         kind.regular if policy == "other" else DROP for policy in (kind.null, kind.outside)
     )
     clip, size = kind.outside == "clip", kind.size + (0 if marks is None else 2)
-    clock = Clocked(*_days(kind), kind.zone, kind.pattern) if isinstance(kind, Dates) else None
+    clock = _clock(kind) if isinstance(kind, Dates) else None
     table = _table(kind, null, outside)
     strange = null if clip else outside
     return Rule(
@@ -105,6 +105,14 @@ def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
             np.concatenate([[outside], cells, [outside]]),
         )
     raise InternalError(f"nothing encodes the kind {type(kind).__name__}.")
+
+
+def _clock(kind: Dates) -> Clocked:
+    """Return how times are read."""
+    first, last = _days(kind)
+    return Clocked(
+        first, last, kind.zone or "UTC", kind.pattern, kind.century or 0, kind.counted_in
+    )
 
 
 def _days(kind: Dates) -> tuple[int, int]:

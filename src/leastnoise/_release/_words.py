@@ -149,7 +149,7 @@ def domain_words(name: str, kind: Kind, lang: Texts = ENGLISH) -> str:
             start=kind.start.isoformat(),
             end=kind.end.isoformat(),
             by=by,
-            zone=kind.zone,
+            zone=kind.zone or "UTC",
         )
     elif isinstance(kind, Decimals):
         cells = lang.say(

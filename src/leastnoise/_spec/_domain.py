@@ -259,7 +259,7 @@ _TABLES: Mapping[str, tuple[Callable[..., Kind], str, str, str, str]] = {
         'decimals = { low = "120", high = "220", step = "0.5" }',
     ),
     "bins": (Bins, "low high count", "closed", "", _BINS),
-    "dates": (Dates, "from to by", "zone format", "", _DATES),
+    "dates": (Dates, "from to by", "zone format century months", "", _DATES),
     "unknown": (Unknown, "most", "longest", "share found", "unknown = { most = 10000 }"),
 }
 _SHAPES = ("categories", "integers", "decimals", "bins", "edges", "dates", "unknown", "size")
