@@ -89,10 +89,36 @@ TIMES += [
     ln.Dates("2024-10-25", "2024-10-27", "hour_of_day", zone=BERLIN)
 ]  # whose clocks change on the last day
 TIMES += [
-    ln.Dates("0002-01-01", "9998-12-31", "weekday", outside="clip"),
+    ln.Dates("0002-01-01", "9998-12-31", "weekday", zone="UTC", outside="clip"),
     ln.Dates("1800-01-01", "2100-12-31", "year", zone=BERLIN),
 ]
-KINDS += [*TIMES, ln.Dates("2024-01-01", "2024-12-31", "hour")]
+COUNTED = [
+    ln.Dates(
+        "1969-12-31", "1970-01-02", "hour", zone=zone, format=counted_in, null=null, outside=outside
+    )
+    for zone, counted_in, null, outside in [
+        ("UTC", "epoch_s", "other", "other"),
+        (BERLIN, "epoch_ms", "other", "clip"),
+        ("UTC", "epoch_us", "drop", "clip"),
+        (JOHNS, "epoch_s", "other", "drop"),
+    ]
+]
+COUNTED += [
+    ln.Dates("1900-03-01", "1900-12-31", "day", zone="UTC", format="excel", outside=outside)
+    for outside in ("clip", "other")
+]
+COUNTED += [
+    ln.Dates(
+        "1970-01-01",
+        "1970-01-01",
+        "hour",
+        zone="UTC",
+        format="epoch_s",
+        reading=ln.Reading(nulls=["0", "16"]),
+        null="other",
+    )
+]
+KINDS += [*TIMES, ln.Dates("2024-01-01", "2024-12-31", "hour", zone="UTC"), *COUNTED]
 MEASURES = [
     ln.Measure("x", 0, 10),
     ln.Measure("x", -5, 20, unit="0.01"),
@@ -223,9 +249,9 @@ def test_units_are_counted_where_the_rows_are(engine):
 def has_sql(kind, name):
     """Numbers and times that are text, text that is trimmed, long lists and centuries of clocks are read here."""
     if isinstance(kind, ln.Dates):
-        return name in {"d", "s"} or (
-            name == "z" and (kind.zone == "UTC" or kind.start.year > 2000)
-        )
+        short_clock = kind.zone == "UTC" or kind.start.year > 1900
+        counted = kind.counted_in is not None and name in {"n", "x"}
+        return counted or name in {"d", "s"} or (name == "z" and short_clock)
     if kind.size > 4096 or "" in getattr(kind, "lookup", ()):
         return False
     if name == "t" and (kind.reading.trim or kind.reading.ignore_case):
@@ -239,6 +265,38 @@ def test_the_least_number_is_no_time(held):
     cell = cell_of(rule_of(kind), prepared(rule_of(kind), Value(held, exp.column("a"))))
     rows = f"(VALUES (CAST('{-(2**63)}' AS BIGINT)), ({1 - 2**63}), (NULL)) AS t(a)"
     assert duckdb.sql(f"SELECT {cell.sql('duckdb')} FROM {rows}").fetchall() == [(5,), (0,), (5,)]
+
+
+TIMES_AS_NUMBERS = [
+    float(day) + part
+    for day in (43465, 43466, 43480, 43555, 43830, 43831)
+    for part in (0, 0.25, 0.583333333, 0.999999, 0.99999999)
+]
+
+
+@pytest.mark.parametrize("zone", ["UTC", BERLIN, HOWE])
+@pytest.mark.parametrize(("counted_in", "factor"), [
+    ("excel", None), ("epoch_s", 1), ("epoch_ms", 1e3), ("epoch_us", 1e6)
+])  # fmt: skip
+@pytest.mark.parametrize("held", ["integer", "double"])
+def test_sql_reads_times_that_are_numbers_as_rows_are_read(held, counted_in, factor, zone):
+    """Whole numbers and doubles, at midnight and before it, and beyond all days."""
+    kind = ln.Dates(
+        "2019-01-01", "2019-12-31", "hour_of_day", zone=zone, format=counted_in, null="other",
+        outside="other",
+    )  # fmt: skip
+    numbers = np.array(TIMES_AS_NUMBERS)
+    numbers = numbers if factor is None else np.floor((numbers - 25569) * 86400) * factor
+    numbers = np.append(numbers, [0.0, -1e15, 9e18])
+    numbers = numbers.astype(np.int64) if held == "integer" else numbers
+    cell = cell_of(rule_of(kind), prepared(rule_of(kind), Value(held, exp.column("a"))))
+    rows = pa.table({"a": numbers})
+    sql_cells = duckdb.sql(f"SELECT {cell.sql('duckdb')} AS c FROM rows").arrow().read_all()
+    expected = cell_encoder(kind)(to_column(pa.array(numbers)))
+    assert sql_cells.column("c").to_pylist() == expected.tolist()
+    assert len({*expected.tolist()}) > 1
+    texts = [repr(number) for number in numbers.tolist()]
+    assert cell_encoder(kind)(to_column(pa.array(texts))).tolist() == expected.tolist()
 
 
 def test_tables_and_sums_of_all_attributes_have_the_same_counts(engine):
@@ -691,7 +749,7 @@ def test_times_are_read_in_utc_and_no_row_fails(url, postgres):
     found, here = counts(source, domain, {None: [(name,) for name in domain.names]})
     assert not here
     assert list(found.values()) == [[1, 1, 5], [1, 1, 5], [2, 0, 5], [0, 7]]
-    months = ln.Dates("2024-01-01", "2024-12-31", "month", outside="clip")
+    months = ln.Dates("2024-01-01", "2024-12-31", "month", zone="UTC", outside="clip")
     found, here = counts(
         source, ln.Domain(a=months, b=months, c=months), {None: [("a",), ("b",), ("c",)]}
     )

@@ -91,7 +91,7 @@ STRANGE_COLUMN = "the column {name!r} of {what} must hold numbers, text or dates
 NO_ZONE = (
     "the column {name!r} of {what} holds instants{zone}, and [domain.{attribute}] does not say of "
     "which time zone its days are. "
-    "Write zone = {advised} beside by in dates."
+    "Write for example zone = {advised} beside by in dates."
 )
 NOT_OF_THE_UNIT = (
     "a table that is joined must be of the unit's own rows, or public: a row of it would be in "

@@ -316,8 +316,8 @@ def _check_zone(opened: Source, domain: Domain, attribute: str, name: str) -> No
     (field,) = (field for field in opened.fields if field.name == name)
     if field.zone is None or getattr(domain.kind(attribute), "zone", "UTC") is not None:
         return
-    of_schema = f" (of the time zone {field.zone})" if field.zone else ""
-    advised = f'"{field.zone}"' if "/" in field.zone else '"UTC", or such as "Europe/Berlin",'
+    of_schema = f" of the time zone {field.zone}" if field.zone else ""
+    advised = f'"{field.zone}"' if "/" in field.zone else '"UTC"'
     raise InputError(
         message(
             NO_ZONE,

@@ -375,7 +375,7 @@ def _counted(clock: Clocked, value: Value, reading: Reading) -> Value | None:
     if counts_in_utc(clock.counted_in):
         a_second = float(IN_A_SECOND[clock.counted_in])
         near = clipped(value.double, first * DAY * a_second, last * DAY * a_second)
-        seconds = sql(":near / :second", near=near, second=a_second)
+        seconds = sql("FLOOR(:near) / :second", near=near, second=a_second)
     else:
         near = clipped(value.double, first + EXCEL_OF_1970, last + EXCEL_OF_1970)
         days = sql(":near - :origin", near=near, origin=EXCEL_OF_1970)

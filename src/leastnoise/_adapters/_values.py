@@ -407,9 +407,9 @@ def counted_seconds(numbers: FloatArray, counted_in: str) -> IntArray:
         seconds = np.floor(np.rint(days * MILLISECONDS_A_DAY) / 1000.0)
     else:
         a_second = float(IN_A_SECOND[counted_in])
-        seconds = np.floor(
-            np.clip(known, -MOST_SECONDS * a_second, MOST_SECONDS * a_second) / a_second
-        )
+        near = np.clip(known, -MOST_SECONDS * a_second, MOST_SECONDS * a_second)
+        # whole first, as in SQL, where the quotient of a number near 0 can be an error
+        seconds = np.floor(np.floor(near) / a_second)
     return np.where(np.isnan(numbers), NO_DAY, seconds.astype(np.int64))
 
 
