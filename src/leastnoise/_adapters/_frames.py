@@ -90,44 +90,46 @@ def open_frame(frame: Any) -> Source | None:
             part = eager[start : start + CHUNK]
             yield len(part), [_column(part[name]) for name in columns]
 
-    columns_never_null = () if lazy else [name for name in names if _never_null(native[name])]
+    dtypes = {} if lazy else {name: _native_dtype(native[name]) for name in names}
     return Source(
         what=what,
-        fields=tuple(
-            _frame_field(name, kinds[name], required=name in columns_never_null) for name in names
-        ),
+        fields=tuple(_frame_field(name, kinds[name], dtypes.get(name)) for name in names),
         total=None if lazy else len(native),
         encoded=by_columns(chunks),
     )
 
 
-def _frame_field(name: str, dtype: Any, *, required: bool) -> SchemaField:
-    """Return a column of a data frame, whose type narwhals names."""
+@unless_it_raises(None)
+def _native_dtype(series: Any) -> Any:
+    """Return the type of a column as its own library has it; None if it has none."""
+    return getattr(series.to_native(), "dtype", None)
+
+
+def _frame_field(name: str, kind: Any, native_dtype: Any) -> SchemaField:
+    """Return a column of a data frame, of a type as narwhals and as its own library have it."""
     import pyarrow as pa
 
-    zone = dtype.time_zone if isinstance(dtype, nw.Datetime) else None
-    if isinstance(dtype, nw.Datetime):
-        arrow_type = pa.timestamp(dtype.time_unit, zone)
-    elif isinstance(dtype, nw.Decimal):
+    zone, arrow_type = None, None
+    if isinstance(kind, nw.Datetime):
+        zone = kind.time_zone
+        arrow_type = pa.timestamp(kind.time_unit, zone)
+    elif isinstance(kind, nw.Decimal):
         arrow_type = pa.decimal128(38, 10)
-    else:
-        alias = next((alias for kind, alias in _ARROW.items() if isinstance(dtype, kind)), None)
-        arrow_type = None if alias is None else pa.type_for_alias(alias)
+    elif getattr(native_dtype, "tz", None) is not None:
+        # of pandas, which narwhals does not name in every version
+        zone = str(native_dtype.tz)
+        arrow_type = pa.timestamp("us", "UTC")
+    elif alias := next((alias for known, alias in _ARROW.items() if isinstance(kind, known)), None):
+        arrow_type = pa.type_for_alias(alias)
     return SchemaField(
         name=name,
         type=arrow_type,
-        type_name=str(dtype),
-        readable=dtype.is_numeric() or isinstance(dtype, _HELD),
-        required=required,
+        type_name=str(kind),
+        readable=kind.is_numeric() or isinstance(kind, _HELD),
+        # numpy's whole numbers and Booleans in pandas have no null
+        required=isinstance(native_dtype, np.dtype) and native_dtype.kind in "biu",
         zone=zone,
     )
-
-
-@unless_it_raises(False)
-def _never_null(series: Any) -> bool:
-    """Whether no value of a column can be null: numpy's whole numbers and Booleans in pandas."""
-    dtype = getattr(series.to_native(), "dtype", None)
-    return isinstance(dtype, np.dtype) and dtype.kind in "biu"
 
 
 def _open_table(table: Any, what: str) -> Source:
