@@ -54,7 +54,7 @@ HELPERS = {
 }
 # Files of trusted packages that no trusted file imports, each with the reason why it may be there.
 APART = {
-    "_adapters/_columns.py": "columns for drafts of specs, on which no release depends",
+    "_adapters/_schema.py": "schemas for drafts of specs, on which no release depends",
     "_domain/_dates.py": "public kinds of attributes",
     "_domain/_kinds.py": "public kinds of attributes",
     "_domain/_labels.py": "names of cells in public queries; no row is read by them",

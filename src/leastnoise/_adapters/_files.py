@@ -32,7 +32,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
@@ -401,7 +400,10 @@ PARQUET_FILES = FileKind(name="Parquet", endings=(".parquet",), open=open_parque
 
 
 # All kinds of files that are read: another kind is one more entry.
-KINDS = (CSV_FILES, PARQUET_FILES)
+KINDS = (
+    CSV_FILES,
+    PARQUET_FILES,
+)
 # A folder of this value holds the rows without one.
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
@@ -514,8 +516,14 @@ def folder_values(below: Path) -> dict[str, str | None]:
     for folder in below.parts[:-1]:
         name, mark, value = folder.partition("=")
         if mark and name:
-            values[unquote(name)] = None if value == _NO_VALUE else unquote(value)
+            values[_unescaped(name)] = None if value == _NO_VALUE else _unescaped(value)
     return values
+
+
+def _unescaped(text: str) -> str:
+    """Return a text in which ``%20`` and the like stand for bytes of UTF-8."""
+    raw = re.sub(rb"%([0-9A-Fa-f]{2})", lambda code: bytes.fromhex(code[1].decode()), text.encode())
+    return raw.decode(errors="replace")
 
 
 def with_folders(source: Source, values: Mapping[str, str | None]) -> Source:

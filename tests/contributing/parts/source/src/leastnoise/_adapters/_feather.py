@@ -12,9 +12,9 @@ from leastnoise._adapters._column import (
     Column,
     FileKind,
     Source,
+    arrow_fields,
     by_columns,
     in_chunks,
-    strange_types,
     to_column,
 )
 from leastnoise._adapters._places import NOT_WHOLE
@@ -44,8 +44,7 @@ def open_feather(path: Path) -> Source:
             # their own text may quote the file
             raise InputError(NOT_WHOLE.format(what=what)) from None
 
-    names, strange = tuple(schema.names), strange_types(schema)
-    return Source(what=what, names=names, total=None, encoded=by_columns(chunks), strange=strange)
+    return Source(what=what, fields=arrow_fields(schema), total=None, encoded=by_columns(chunks))
 
 
 def _opened(path: Path, what: str) -> Any:
