@@ -548,3 +548,39 @@ def test_each_word_of_the_glossary_is_explained_on_the_page_that_has_it(page):
     }
     assert words == set(EXPLAIN[page])
     assert all(key in keys or "{{ lead }}" in template for key in EXPLAIN[page].values())
+
+
+def test_a_person_must_be_chosen_where_no_name_says_who_it_is(tmp_path, monkeypatch):
+    """The page lists the columns that may be of persons; `init` leaves the same place open."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "visits.csv").write_text("encounter_id,ward_id,age\n")
+    data = looked_at(tmp_path / "visits.csv", {})
+    assert data.suggested.person is None
+    with serving(None) as client:
+        client.enter()
+        assert client.json("/choose", {"form": {"path": "visits.csv"}}) == {}
+        page = client.ask("/")[2].decode()
+    assert "the person may be in ward_id and encounter_id" in page
+    form = fields("c2.kind=whole c2.low=0 c2.high=99 epsilon=1 a0.what=counts a0.by.2.cells=on")
+    with pytest.raises(InputError, match="What is protected must be each row, or each value"):
+        spec_of(data, {**form, "unit": "choose"}, "en")
+    assert 'unit = "row"' in spec_of(data, form, "en")
+    chosen = spec_of(data, {**form, "unit": "0", "max_rows": "3"}, "en")
+    assert 'unit = {column = "encounter_id", max_rows = 3}' in chosen
+
+
+def test_the_zone_of_the_schema_is_offered_and_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    zoned = pa.schema({"when": pa.timestamp("us", "America/New_York")})
+    pq.write_table(zoned.empty_table(), "trips.parquet")
+    data = looked_at(tmp_path / "trips.parquet", {})
+    with serving(None) as client:
+        client.enter()
+        assert client.json("/choose", {"form": {"path": "trips.parquet"}}) == {}
+        page = client.ask("/")[2].decode()
+    assert 'name="c0.zone" value="America/New_York"' in page
+    form = fields("c0.kind=dates c0.from=2024-01-01 c0.to=2024-12-31 c0.by=month epsilon=1")
+    form |= fields("a0.what=counts a0.by.0.cells=on") | {"c0.zone": "America/New_York"}
+    assert parse_spec(spec_of(data, form, "en"), tmp_path).domain.kind("when").zone == (
+        "America/New_York"
+    )
