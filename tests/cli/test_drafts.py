@@ -52,6 +52,13 @@ PERSONS = {
     "Patienten-ID": "Fallnummer Patienten-ID Station",
     "memberid": "claimid memberid providerid",
     "RespondentID": "CollectorID RespondentID StartDate",
+    "users_id": "users_id page",
+    "visitorid": "timestamp visitorid event itemid",
+    "customer_unique_id": "order_id customer_unique_id order_status",
+    "social_security_number": "case_number social_security_number",
+    "cod_fiscale": "cod_fiscale sesso",
+    "ENCRYPTED_HESID": "ENCRYPTED_HESID EPIKEY",
+    "person_id": "person_id visit_occurrence_id condition_concept_id",
 }
 CANDIDATES = {
     "VendorID PULocationID": "VendorID tpep_pickup_datetime PULocationID fare_amount",
@@ -64,6 +71,9 @@ CANDIDATES = {
     "doctor_id": "doctor_id diagnosis",
     "client_ip session_id": "client_ip session_id user_agent",
     "customer_order_id": "customer_order_id amount",
+    "patientunitstayid uniquepid": "patientunitstayid uniquepid gender",
+    "subject_id hadm_id": "subject_id hadm_id admittime",
+    "phone_number": "phone_number calls",
 }
 
 

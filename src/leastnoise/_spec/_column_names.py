@@ -44,7 +44,7 @@ _PERSONS = _words(
     respondent participant student stud pupil learner beneficiary bene insured insuree
     enrollee enrolee policyholder citizen resident taxpayer voter subscriber passenger
     visitor donor inmate prisoner offender defendant victim applicant candidate claimant
-    worker cardholder borrower proband consumer shopper child infant baby human kunde kunden
+    worker cardholder borrower proband consumer shopper rider reviewer child infant baby human kunde kunden
     kundin patienten patientin personen nutzer benutzer mitglied mitglieder mitglieds
     mitarbeiter versicherte versicherter versicherten versichert teilnehmer probanden
     schueler schuler studierende studierenden studenten buerger burger einwohner
@@ -73,9 +73,25 @@ _STAFF = _words(
 _NUMBERS_OF_PERSONS = _words(
     """
     ssn mrn empi nhs nino upn uln hicn ptid usubjid subjid pidp nir psa personnummer
-    personnr cpr fnr fodselsnummer bsn pesel cpf curp dni kvnr svnr ahv ahvnr aadhaar
+    personnr cpr fnr fodselsnummer fodselsnr hesid enrolid personalnummer bsn pesel cpf curp dni kvnr svnr ahv ahvnr aadhaar
     sozialversicherung versichertennummer rodnecislo
     """
+)
+_PHRASES = tuple(
+    map(
+        _words,
+        (
+            "social security",
+            "securite sociale",
+            "seguridad social",
+            "cod fiscale",
+            "codice fiscale",
+            "rodne cislo",
+            "national id",
+            "passport no",
+            "passport number",
+        ),
+    )
 )
 # A column of this name alone is of persons; `client` and `user` alone can be programs.
 _PERSONS_ALONE = _words(
@@ -106,6 +122,16 @@ _CLASSES = _words(
 )
 # What tells persons or devices apart without saying so.
 _ALSO_IDENTIFY = _words("email msisdn imei imsi ip cookie seqn eid pid cid hhid desynpuf lopnr")
+# Words that end as an identifier does and are none, and numbers of places and times.
+_ENDS_LIKE_AN_ID = _words(
+    """
+    paid unpaid prepaid valid invalid grid covid solid fluid liquid humid acid void hybrid rapid
+    medicaid steroid thyroid madrid hausnummer telefonnummer zimmernummer
+    """
+)
+_NUMBERED_PLACES = _words(
+    "house room flight line page version floor period week day month quarter street building"
+)
 # What can be of a person or of several; with a number it may be the unit.
 _NEAR_PERSONS = _words("account household konto haushalt subject menage hogar family device")
 _FREE_TEXTS = _words(
@@ -210,8 +236,11 @@ def names_person(name: str) -> bool:
     [True, True, True, False, False]
     """
     words = words_in(name)
+    if any(phrase <= {*words} for phrase in _PHRASES):
+        return True
+    has_id = not _SURELY_IDENTIFIES.isdisjoint(words)
     of_what = [
-        word
+        word.removesuffix("s") if has_id and word.removesuffix("s") in _PERSONS else word
         for word in words
         if not word.isdecimal() and word not in _IDENTIFIES and word not in _BESIDE_PERSONS
     ]
@@ -246,8 +275,14 @@ def looks_like_identifier(name: str) -> bool:
         return False
     ends = {words[0], words[-1]} if words else set()
     near_persons = not _NEAR_PERSONS.isdisjoint(words)
+    last = words[-1] if words else ""
+    # in one word: fullvisitorid, idno
+    is_glued = len(last) > 3 and last.endswith(("id", "nr", "nummer", "idno"))
+    is_number = len(words) > 1 and last in {"number", "no", "numero"}
     return (
-        not _SURELY_IDENTIFIES.isdisjoint(ends)
+        (is_glued and last not in _ENDS_LIKE_AN_ID)
+        or (is_number and _NUMBERED_PLACES.isdisjoint(words))
+        or not _SURELY_IDENTIFIES.isdisjoint(ends)
         or not _ALSO_IDENTIFY.isdisjoint(words)
         or (near_persons and (len(words) == 1 or not _IDENTIFIES.isdisjoint(words)))
     )
