@@ -250,7 +250,9 @@ def has_sql(kind, name):
     """Numbers and times that are text, text that is trimmed, long lists and centuries of clocks are read here."""
     if isinstance(kind, ln.Dates):
         short_clock = kind.zone == "UTC" or kind.start.year > 1900
-        counted = kind.counted_in is not None and name in {"n", "x"}
+        counted = kind.counted_in is not None and (
+            name == "n" or (name == "x" and kind.outside != "clip")
+        )
         return counted or name in {"d", "s"} or (name == "z" and short_clock)
     if kind.size > 4096 or "" in getattr(kind, "lookup", ()):
         return False

@@ -118,6 +118,10 @@ def test_offsets_and_fractions_are_read_where_they_are_written():
     ]
     assert cells(texts, **how) == [22, 23, OUT]
     assert cells(texts, zone="Asia/Tokyo", **how) == [7, 8, OUT]
+    assert (
+        cells(["15/Jan/2019:23:30:00.1 +9999", "15/Jan/2019:23:30:00.1 +2400"], **how) == [OUT] * 2
+    )
+    assert cells(["2019-01-15T12:00+99:99", "2019-01-15T12:00-02:60"]) == [OUT] * 2
 
 
 def test_impossible_times_are_outside():
@@ -182,8 +186,9 @@ def test_numbers_beyond_all_days_are_outside(counted_in):
     far = [1e300, -1e300, float("inf"), float("-inf"), 2**63, -(2**63), "x", "1e999", [1], True]
     how = {"format": counted_in, "null": "other", "first": "2019-01-01"}
     assert cells(far, **how) == [OUT] * len(far)
-    assert cells([*far[:6], "1e999"], outside="clip", **how) == [364, 0, 364, 0, 364, 0, 364]
-    assert cells(np.array(far[:6], dtype=np.float64), outside="clip", **how) == [364, 0] * 3
+    at_the_ends = [364, 0, 365, 365, 364, 0]  # an infinity is no time, and follows the nulls
+    assert cells(far[:6], outside="clip", **how) == at_the_ends
+    assert cells(np.array(far[:6], dtype=np.float64), outside="clip", **how) == at_the_ends
     assert cells(np.array([2**64 - 1], dtype=np.uint64), **how) == [OUT]
     nulls = {"reading": ln.Reading(nulls=["-9", "NA"]), **how}
     assert cells([-9, "-9", "NA", "-9.0", None, float("nan")], **nulls) == [365] * 6

@@ -147,8 +147,9 @@ def prepared(rule: Rule, value: Value) -> Value | None:
     if rule.clock is not None:
         if value.held in {"day", "stamp", "instant"}:
             return _on_the_clock(rule.clock, value)
-        is_number = value.held in {"integer", "double"}
-        return _counted(rule.clock, value, reading) if is_number else None
+        # an infinity is no time, and is not taken to an end of the days
+        has_number = value.held == "integer" or (value.held == "double" and not rule.clip)
+        return _counted(rule.clock, value, reading) if has_number else None
     if value.held == "text":
         return None if reading.trim or reading.ignore_case else value
     if not isinstance(table, Keys):

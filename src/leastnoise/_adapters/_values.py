@@ -22,6 +22,7 @@ _NUMBER = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _WHOLE = re.compile(r"(-?[0-9]+)\.0+", re.ASCII)
+_MOST_OFFSET_HOURS, _MOST_OFFSET_MINUTES = 23, 59
 # Longer text is not a number anybody means, and reading it could take very long.
 _LONGEST = 400
 # A number with more digits before or after the point is no category and need not be written out.
@@ -377,7 +378,10 @@ def _written_time(match: re.Match[str], century: int) -> tuple[int, bool]:
     seconds = (moment - _EPOCH) // dt.timedelta(seconds=1)
     if not groups.get("zone"):
         return seconds, False
-    offset = (parts.get("zh", 0) * 60 + parts.get("zm", 0)) * 60
+    hours, minutes = parts.get("zh", 0), parts.get("zm", 0)
+    if hours > _MOST_OFFSET_HOURS or minutes > _MOST_OFFSET_MINUTES:
+        return NO_DAY, False
+    offset = (hours * 60 + minutes) * 60
     return seconds - (-offset if groups["ahead"] == "-" else offset), True
 
 
@@ -394,14 +398,16 @@ def counted_seconds(numbers: FloatArray, counted_in: str) -> IntArray:
     """Return seconds since 1970, rounded down, of times that are numbers; each entry by itself.
 
     Days since 1899-12-30 are first rounded to thousandths of a second, as decimals of them are
-    shortened. Numbers beyond all days stay beyond them at the same end; NaN has no day.
+    shortened. Numbers beyond all days stay beyond them at the same end; NaN and the infinities
+    have no day.
 
     >>> counted_seconds(np.array([43480.604166667, 43480.0]), "excel").tolist()
     [1547562600, 1547510400]
-    >>> counted_seconds(np.array([1.5, -0.5, float("inf")]), "epoch_s").tolist()[:2]
+    >>> counted_seconds(np.array([1.5, -0.5]), "epoch_s").tolist()
     [1, -1]
     """
-    known = np.where(np.isnan(numbers), 0.0, numbers)
+    has_day = np.isfinite(numbers)
+    known = np.where(has_day, numbers, 0.0)
     if counted_in == "excel":
         days = np.clip(known, -MOST_DAYS, MOST_DAYS) - EXCEL_OF_1970
         seconds = np.floor(np.rint(days * MILLISECONDS_A_DAY) / 1000.0)
@@ -410,7 +416,7 @@ def counted_seconds(numbers: FloatArray, counted_in: str) -> IntArray:
         near = np.clip(known, -MOST_SECONDS * a_second, MOST_SECONDS * a_second)
         # whole first, as in SQL, where the quotient of a number near 0 can be an error
         seconds = np.floor(np.floor(near) / a_second)
-    return np.where(np.isnan(numbers), NO_DAY, seconds.astype(np.int64))
+    return np.where(has_day, seconds.astype(np.int64), NO_DAY)
 
 
 def wall(clock: zoneinfo.ZoneInfo, seconds: IntArray, which: BoolArray) -> IntArray:
