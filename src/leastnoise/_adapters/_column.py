@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from leastnoise._adapters._values import stamp_text
 from leastnoise._check.arrays import Array, BoolArray, IntArray
-from leastnoise._domain import Measure, PerCell, Rule
+from leastnoise._domain import READ_AS_IT_IS, Measure, PerCell, Reading, Rule
 
 # Rows in a chunk: large enough for the fixed costs to vanish, small enough for a chunk of wide text
 # to stay within some tens of MiB.
@@ -127,6 +127,7 @@ class Wish:
         max_rows: how many rows of a unit count.
         max_per_cell: how many of them in one cell of attributes that are read; None: all.
         usage: whether also rows used, not used and cut are wanted.
+        unit_reading: how the values of the unit's column are read.
     """
 
     rules: Mapping[str, Rule]
@@ -136,6 +137,7 @@ class Wish:
     max_rows: int
     max_per_cell: PerCell | None = None
     usage: bool = False
+    unit_reading: Reading = READ_AS_IT_IS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -179,6 +179,6 @@ def _numeric(cells_of: Callable[[Array, BoolArray], IntArray], reading: Reading)
         )
         if len(nulls):
             numbers[np.isin(numbers, nulls)] = np.nan
-        return column.rows(cells_of(numbers, np.zeros(len(data), dtype=np.bool_)), missing)
+        return column.rows(cells_of(numbers, np.isinf(numbers)), missing)
 
     return encode

@@ -36,7 +36,7 @@ from leastnoise._adapters._sql import (
 from leastnoise._adapters._units import MOST_CUT
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import IntArray
-from leastnoise._domain import Keys, UnitCount, parts
+from leastnoise._domain import READ_AS_IT_IS, Keys, Reading, UnitCount, parts
 from leastnoise._table import Wanted, groups
 
 # More cells than this are not sent for: then the rows are read, and counted here. 512 MiB of
@@ -147,7 +147,12 @@ class Engine:
         return {key: units for key, units in units_of.items() if allowed.allows(key)}
 
     def joined(
-        self, other: "Engine", on: tuple[str, str], mine: Sequence[str], theirs: Sequence[str]
+        self,
+        other: "Engine",
+        on: tuple[str, str],
+        mine: Sequence[str],
+        theirs: Sequence[str],
+        reading: Reading = READ_AS_IT_IS,
     ) -> "Engine | None":
         """Return an engine in which rows have the columns of their partner in a second table (E10).
 
@@ -158,7 +163,7 @@ class Engine:
         Guarantees: a row has nulls for columns of the second table, or the values of the one row
             there whose key is its own.
         """
-        keys = _key(self, on[0]), _key(other, on[1])
+        keys = _key(self, on[0], reading), _key(other, on[1], reading)
         if self.home is None or self.home != other.home or keys[0] is None or keys[1] is None:
             return None
 
@@ -277,7 +282,11 @@ class Engine:
                     lambda value, other: sql(":one * :other", one=value, other=other), amounts
                 )
             )
-        columns |= {} if wish.unit_column is None else {"u0": unit_of(values[wish.unit_column])}
+        columns |= (
+            {}
+            if wish.unit_column is None
+            else {"u0": unit_of(values[wish.unit_column], wish.unit_reading)}
+        )
         if any(column is None for column in columns.values()):
             return None
         raw = _selected(
@@ -291,7 +300,11 @@ class Engine:
         raw = exp.select("*", *further).from_(self._once(raw).subquery("raw"))
         rows = _selected(columns, self._once(raw).subquery("prepared"))
         if wish.unit_column is not None:
-            rows = rows.where(sql("NOT :null", null=values[wish.unit_column].is_missing()))
+            rows = (
+                exp.select("*")
+                .from_(self._once(rows).subquery("with_units"))
+                .where("NOT u0 IS NULL")
+            )
         if any(isinstance(rule.table, Keys) for rule in wish.rules.values()):
             rows = (
                 exp.select("*")
@@ -378,15 +391,10 @@ def _flagged(rows: exp.Select, name: str, condition: Expression) -> exp.Select:
     return exp.select("*", exp.alias_(flag, name)).from_(rows.subquery(f"before_{name}"))
 
 
-def _key(engine: Engine, name: str) -> Expression | None:
-    """Return the string form by which units are told apart, as SQL, null where a row has none; None if the column has no such SQL."""
+def _key(engine: Engine, name: str, reading: Reading) -> Expression | None:
+    """Return the keys by which units are told apart, as SQL; None if the column has no such SQL."""
     value = engine.values.get(name)
-    form = None if value is None else unit_of(value)
-    return (
-        None
-        if value is None or form is None
-        else sql("CASE WHEN :null THEN NULL ELSE :form END", null=value.is_missing(), form=form)
-    )
+    return None if value is None else unit_of(value, reading)
 
 
 def _selected(columns: Mapping[str, Expression], source: Expression) -> exp.Select:

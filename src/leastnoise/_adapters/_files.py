@@ -61,6 +61,7 @@ from leastnoise._adapters._places import (
     OTHER_COLUMNS,
     OTHER_ENCODING,
     PARQUET_FILE,
+    SAME_FILE_IN_TWO_FORMS,
     files,
 )
 from leastnoise._check import InputError, InternalError, message
@@ -384,6 +385,23 @@ KINDS = (
 )
 
 
+def in_two_forms(paths: Iterable[Path], endings: Sequence[str]) -> tuple[Path, Path] | None:
+    """Return two files whose names differ by their ending only; None if there are none.
+
+    >>> in_two_forms([Path("a.csv"), Path("b.csv"), Path("a.csv.gz")], (".csv", ".csv.gz"))
+    (PosixPath('a.csv'), PosixPath('a.csv.gz'))
+    """
+    by_stem: dict[Path, Path] = {}
+    for path in paths:
+        name = path.name.lower()
+        longest = max((ending for ending in endings if name.endswith(ending)), key=len, default="")
+        stem = path.with_name(f"_{name.removesuffix(longest)}")
+        if stem in by_stem:
+            return by_stem[stem], path
+        by_stem[stem] = path
+    return None
+
+
 def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     """Open the files that a path means, one after the other as one source.
 
@@ -425,6 +443,9 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
         matched
     ):
         raise InputError(message(ONE_FILE_TWICE, path=os.fsdecode(path)))
+    if twins := in_two_forms([file for file, _ in matched], kind.endings):
+        first_form, second_form = map(str, twins)
+        raise InputError(message(SAME_FILE_IN_TWO_FORMS, first=first_form, second=second_form))
     if layout is not None and kind is not CSV_FILES:
         raise InputError(message(NO_CSV_LAYOUT, path=os.fsdecode(path)))
     open_one = kind.open if layout is None else partial(open_csv, layout=layout)

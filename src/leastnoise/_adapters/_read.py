@@ -24,11 +24,21 @@ from leastnoise._adapters._places import (
     Joined,
     no_column,
 )
-from leastnoise._adapters._units import MOST_CUT, Units, numbering, unit_key, usage_table
+from leastnoise._adapters._units import MOST_CUT, Units, key_reader, numbering, usage_table
 from leastnoise._adapters._values import is_null, is_spelled_null, text
 from leastnoise._check import InputError, message, refuse, whole
 from leastnoise._check.arrays import Array, BoolArray, IntArray
-from leastnoise._domain import DROP, Domain, Keys, PerCell, Rule, UnitCount, parts
+from leastnoise._domain import (
+    DROP,
+    READ_AS_IT_IS,
+    Domain,
+    Keys,
+    PerCell,
+    Reading,
+    Rule,
+    UnitCount,
+    parts,
+)
 from leastnoise._progress import RowProgress, row_progress
 from leastnoise._table import Table
 
@@ -65,6 +75,7 @@ def read(
     unit_column: str | None = None,
     max_rows: int = 1,
     max_per_cell: PerCell | None = None,
+    unit_reading: Reading = READ_AS_IT_IS,
     progress: RowProgress | None = None,
 ) -> Table:
     """Read private rows and encode them, in one pass and chunk by chunk; or have them counted where they are.
@@ -80,6 +91,7 @@ def read(
         max_rows: how many rows a unit may keep; the others are left out by a random choice. 1 if
             each row is a unit.
         max_per_cell: how many of them in one cell of attributes that are read; None: all.
+        unit_reading: how the values of the unit's column are read.
         progress: shows after each chunk how far reading is; numbers of rows are private, so
             nothing else is told them (E13).
 
@@ -133,7 +145,7 @@ def read(
             "None where each row is a unit",
             "Name the unit_column whose rows are to be bounded.",
         )
-    units = None if unit_column is None else Units(max_per_cell, sizes)
+    units = None if unit_column is None else Units(max_per_cell, sizes, unit_reading)
     counts = {
         name: summed.attributes for name, summed in sums.items() if isinstance(summed, UnitCount)
     }
@@ -143,7 +155,7 @@ def read(
             ", ".join(counts),
             "in a table whose rows have units, and of attributes that are read",
         )
-    opened, names = opened_for(source, domain, list(sizes), list(sums), unit_column)
+    opened, names = opened_for(source, domain, list(sizes), list(sums), unit_column, unit_reading)
     rules = {name: domain.rule(name) for name in sizes}
     if opened.engine is not None and wanted.tables is not None:
         bounds: dict[str, Any] = {
@@ -151,7 +163,14 @@ def read(
             "max_rows": most,
             "max_per_cell": max_per_cell,
         }
-        wish = Wish(rules=rules, sums=sums, tables=wanted.tables, usage=wanted.usage, **bounds)
+        wish = Wish(
+            rules=rules,
+            sums=sums,
+            tables=wanted.tables,
+            usage=wanted.usage,
+            unit_reading=unit_reading,
+            **bounds,
+        )
         counted = opened.engine.counts(wish, urandom)
         if counted is not None:
             tables, used = counted
@@ -258,6 +277,7 @@ def check_source(
     attributes: Sequence[str],
     measures: Sequence[str],
     unit_column: str | None,
+    unit_reading: Reading = READ_AS_IT_IS,
 ) -> None:
     """Refuse, before anything is paid, what `read` would refuse before it reads a row, and columns of a type that no rule reads.
 
@@ -267,7 +287,7 @@ def check_source(
     Traceback (most recent call last):
     leastnoise._check._errors.InputError: the source must be a file that exists; there is no file '/nowhere.csv'.
     """
-    opened, names = opened_for(source, domain, attributes, measures, unit_column)
+    opened, names = opened_for(source, domain, attributes, measures, unit_column, unit_reading)
     for name in names:
         if name in opened.strange:
             raise InputError(
@@ -281,6 +301,7 @@ def opened_for(
     attributes: Sequence[str],
     measures: Sequence[str],
     unit_column: str | None,
+    unit_reading: Reading = READ_AS_IT_IS,
 ) -> tuple[Source, list[str]]:
     """Open a source and find the columns that are needed of it: of attributes, of measures, and of the unit if there is one.
 
@@ -288,7 +309,7 @@ def opened_for(
     joined on.
     """
     if isinstance(source, Joined):
-        check_unit(source, unit_column)
+        check_unit(source, unit_column, unit_reading)
     wanted = [
         *(domain.kind(name).reading.column or name for name in attributes),
         *(part.column for name in measures for part in parts(domain.measure(name))),
@@ -352,6 +373,7 @@ def read_keys(
     *,
     unit_column: str | None = None,
     max_rows: int = 1,
+    unit_reading: Reading = READ_AS_IT_IS,
     progress: RowProgress | None = None,
 ) -> Table:
     """Read the keys of a column, and count the units that have each: in an engine that can, else here, chunk by chunk.
@@ -372,7 +394,7 @@ def read_keys(
     """
     rule = domain.keys(attribute)
     shown = row_progress(progress)
-    opened, names = opened_for(source, domain, [attribute], [], unit_column)
+    opened, names = opened_for(source, domain, [attribute], [], unit_column, unit_reading)
     table = partial(Table.keyed, domain, attribute, unit_column=unit_column, max_rows=max_rows)
     bound = None if unit_column is None else PerCell(1, attribute)
     if opened.engine is not None:
@@ -383,11 +405,12 @@ def read_keys(
             unit_column=unit_column,
             max_rows=max_rows,
             max_per_cell=bound,
+            unit_reading=unit_reading,
         )
         there = opened.engine.keys(wish, urandom)
         if there is not None:
             return table(list(there), np.array(list(there.values()), dtype=np.int64))
-    units = None if bound is None else Units(bound, {attribute: rule.size})
+    units = None if bound is None else Units(bound, {attribute: rule.size}, unit_reading)
     numbers: dict[Hashable, int] = {}
     encoders = [numbering(numbers, _key_of(rule)), *([] if units is None else [units.number])]
     parts, read = [np.zeros(0, dtype=np.int64)], 0
@@ -466,7 +489,7 @@ def joined_source(
         if not beside:
             yield from first.encoded(wanted)
             return
-        partners = Partners(second, joined.key, beside)
+        partners = Partners(second, joined.key, beside, joined.reading)
         mine = [pair for pair in wanted if pair[0] in first.names]
         for rows, (*cells, partner) in first.encoded([*mine, (joined.own, partners.of)]):
             ours, theirs = iter(cells), iter(partners.beside(partner))
@@ -477,7 +500,9 @@ def joined_source(
     engine = None if beside else first.engine
     if beside and first.engine is not None and second.engine is not None:
         mine = [name for name in asked if name in first.names]
-        engine = first.engine.joined(second.engine, (joined.own, joined.key), mine, beside)
+        engine = first.engine.joined(
+            second.engine, (joined.own, joined.key), mine, beside, joined.reading
+        )
     strange = {
         **first.strange,
         **{
@@ -499,11 +524,15 @@ class Partners:
         second: the table.
         key: its column of keys.
         wanted: columns of it, and what encodes each.
+        reading: how keys are read.
     """
 
-    def __init__(self, second: Source, key: str, wanted: Encoders) -> None:
+    def __init__(
+        self, second: Source, key: str, wanted: Encoders, reading: Reading = READ_AS_IT_IS
+    ) -> None:
         numbers: dict[Hashable, int] = {}
-        every = [*wanted, (key, numbering(numbers, unit_key))]
+        key_of = key_reader(reading)
+        every = [*wanted, (key, numbering(numbers, key_of))]
         chunks = [
             [np.zeros(0, dtype=np.int64)] * len(every),
             *(encoded for _, encoded in second.encoded(every)),
@@ -514,7 +543,7 @@ class Partners:
             np.append(column, encode(Column([None])))
             for column, (_, encode) in zip(columns, wanted, strict=True)
         ]
-        self._find = numbering(numbers, unit_key, known=True)
+        self._find = numbering(numbers, key_of, known=True)
         self.times = np.bincount(keys[keys >= 0], minlength=len(numbers))
         self._row = np.full(
             len(numbers) + 1, NONE, dtype=np.int64

@@ -19,11 +19,13 @@ from leastnoise._check import InputError, whole
 from leastnoise._check.arrays import IntArray
 from leastnoise._domain import (
     DROP,
+    READ_AS_IT_IS,
     Bins,
     Domain,
     Kind,
     Measure,
     PerCell,
+    Reading,
     Unknown,
     kind_from_json,
     kind_to_json,
@@ -115,12 +117,13 @@ def rows_fit(
     unit_column: str | None = None,
     max_rows: int = 1,
     max_per_cell: PerCell | None = None,
+    unit_reading: Reading = READ_AS_IT_IS,
     values: int = 0,
 ) -> Fit:
     """Read all rows of any source that adapters read, and count how they fit."""
     kinds = {name: domain.kind(name) for name in attributes}
     sums = {name: measure for name in measures if type(measure := domain.measure(name)) is Measure}
-    opened, wanted = opened_for(source, domain, attributes, list(sums), unit_column)
+    opened, wanted = opened_for(source, domain, attributes, list(sums), unit_column, unit_reading)
     columns = [_Tally(name, kind, values) for name, kind in kinds.items()]
     columns += [
         _Tally(
@@ -133,7 +136,7 @@ def rows_fit(
     units = (
         None
         if unit_column is None
-        else Units(max_per_cell, {name: domain.cells(name) for name in attributes})
+        else Units(max_per_cell, {name: domain.cells(name) for name in attributes}, unit_reading)
     )
     inside, rows, unitless = [np.zeros(0, dtype=np.bool_)], 0, 0
     encoders = [
@@ -189,7 +192,7 @@ def _lines_of(path: str | os.PathLike[str] | CSV) -> int | None:
 def _join_fit(source: Joined) -> JoinFit:
     from leastnoise._adapters._read import SEVERAL, Partners
 
-    partners = Partners(open_source(source.second), source.key, [])
+    partners = Partners(open_source(source.second), source.key, [], source.reading)
     counts = Counter({"matched": 0, "several": 0})
     for _, (partner,) in open_source(source.data).encoded([(source.own, partners.of)]):
         counts["matched"] += int(np.count_nonzero(partner >= 0))
@@ -353,7 +356,9 @@ def check(
     (1, (("'m'", 1),))
     """
     workload = what.workload if isinstance(what, Spec) else what
+    unit_reading = READ_AS_IT_IS
     if isinstance(what, (Spec, Plan)):
+        unit_reading = what.privacy.unit_reading
         unit_column, max_rows, max_per_cell = (
             what.privacy.unit_column,
             what.privacy.max_rows,
@@ -377,6 +382,7 @@ def check(
         unit_column=unit_column,
         max_rows=max_rows,
         max_per_cell=max_per_cell,
+        unit_reading=unit_reading,
         values=whole("values", values, 0, 1000),
     )
     return Checked(counts, values, tuple(name for name in every if name not in attributes))

@@ -177,8 +177,9 @@ def check_before(ledger: Path | None, what: Spec, folder: Path) -> None:
     """Refuse, before anything is planned, data that cannot be read, files that cannot be written, and a budget that cannot be paid."""
     check_writable(what)
     data = None if what.source is None else what.data(what.source)
+    unit = smallest(what.privacy)
     _adapters.check_source(
-        data, what.domain, *asked_about(what), smallest(what.privacy).unit_column
+        data, what.domain, *asked_about(what), unit.unit_column, unit.unit_reading
     )
     if ledger is None:
         return
@@ -196,6 +197,17 @@ def check_before(ledger: Path | None, what: Spec, folder: Path) -> None:
                 else min(budget.epsilon, SMALL)
             )
         book.check(least, asked)
+
+
+def check_readable(plan: Plan | CategoryPlan, source: Any) -> None:
+    """Refuse, before anything is drawn, data that a plan cannot be carried out with."""
+    attributes, measures = (
+        ((plan.attribute,), ()) if isinstance(plan, CategoryPlan) else plan.used()
+    )
+    unit = plan.privacy
+    _adapters.check_source(
+        source, plan.domain, attributes, measures, unit.unit_column, unit.unit_reading
+    )
 
 
 def check_writable(what: Spec) -> None:

@@ -34,6 +34,7 @@ from leastnoise._session._ledgers import ledger_for, ledger_made
 from leastnoise._session._payments import (
     check_affordable,
     check_join,
+    check_readable,
     check_writable,
     is_resumable,
     is_series_plan,
@@ -151,6 +152,7 @@ def release_due(
         check_target(target)
         made, drawn = plan(), 0
         mechanism_of(made).ready(made)
+        check_readable(made, source)
         if book is not None:
             guard_is_paid = waiting_guard(book, made, share) is not None
             check_affordable(book, made, None if guard_is_paid else share)

@@ -48,6 +48,7 @@ from leastnoise._session._payments import (
     IN_MEMORY,
     check_affordable,
     check_memory,
+    check_readable,
     check_searched,
     csv_blocks,
     is_resumable,
@@ -258,6 +259,7 @@ def _simulated(
 ) -> Any:
     """Make a release or search with noise that protects nobody."""
     plan, share, guard = work.plan, guard_share(options.guard), dict[str, Any]()
+    check_readable(plan, source)
     with nullcontext() if target is None else draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
         if share is not None and table.usage is not None:
@@ -310,8 +312,7 @@ def _paid(
         )
     name = dataset or _adapters.dataset_name(source) or "data" if book is None else book.dataset
     check_searched(options.searches, name)
-    if isinstance(plan, Plan):
-        _adapters.check_source(source, plan.domain, *plan.used(), plan.privacy.unit_column)
+    check_readable(plan, source)
     with nullcontext() if target is None else draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
         if book is None:  # another process may have made it meanwhile
