@@ -9,7 +9,6 @@ from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar, final
 
 from leastnoise._check import refuse
-
 from leastnoise._environment import PROGRESS, is_on
 
 _PATIENCE = 1.0  # seconds until the line appears

@@ -201,7 +201,7 @@ def test_a_bound_on_rows_in_cells_is_not_about_the_cells_of_a_guard(
     plan = ln.plan(ln.marginals(ln.Domain({attribute: months}), ways=1), privacy, guard="1/10")
     made = ln.release(
         plan,
-        pd.DataFrame({"id": "one", attribute: months}),
+        pd.DataFrame({"id": np.repeat(range(200), 12), attribute: months * 200}),
         ledger=tmp_path / "a.ledger",
         options=TENTH,
     )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -64,7 +64,23 @@ class Column:
 Encoder = Callable[[Column], IntArray]
 Encoders = Sequence[tuple[str, Encoder]]
 Made = TypeVar("Made")
-Chunks = Iterator[tuple[int, list[Made]]]
+
+
+class Chunk(NamedTuple, Generic[Made]):
+    """Some rows of a source.
+
+    Attributes:
+        rows: how many there are.
+        columns: what was made of each of their columns.
+        malformed: the lines of a CSV file, beside these rows, that are no record.
+    """
+
+    rows: int
+    columns: list[Made]
+    malformed: int = 0
+
+
+Chunks = Iterator[Chunk[Made]]
 
 
 def by_value(compute: Callable[[Sequence[object]], IntArray]) -> Encoder:
@@ -171,16 +187,17 @@ def by_columns(
     Given columns, none twice, ``chunks`` yields for each chunk its number of rows and these columns
     in that order.
 
-    >>> source = by_columns(lambda names: iter([(2, [Column([5, None])])]))
-    >>> [(rows, codes.tolist()) for rows, (codes,) in source([("a", by_value(lambda values: np.array(list(map(bool, values)))))])]
+    >>> source = by_columns(lambda names: iter([Chunk(2, [Column([5, None])])]))
+    >>> encode = by_value(lambda values: np.array(list(map(bool, values))))
+    >>> [(rows, codes.tolist()) for rows, (codes,), _ in source([("a", encode)])]
     [(2, [True, False])]
     """
 
     def encoded(wanted: Encoders) -> Chunks[IntArray]:
         names = list(dict.fromkeys(name for name, _ in wanted))
-        for rows, columns in chunks(names):
+        for rows, columns, malformed in chunks(names):
             column = dict(zip(names, columns, strict=True))
-            yield rows, [encode(column[name]) for name, encode in wanted]
+            yield Chunk(rows, [encode(column[name]) for name, encode in wanted], malformed)
 
     return encoded
 
@@ -320,13 +337,14 @@ def in_chunks(
 ) -> Chunks[Column]:
     """Cut Arrow batches into chunks of columns, each given by its name or position in a batch and what makes a column of its array.
 
-    >>> [(rows, a.data.tolist()) for rows, (a,) in in_chunks(pa.table({"a": [1, 2]}).to_batches(), [("a", to_column)])]
+    >>> batches = pa.table({"a": [1, 2]}).to_batches()
+    >>> [(rows, a.data.tolist()) for rows, (a,), _ in in_chunks(batches, [("a", to_column)])]
     [(2, [1, 2])]
     """
     for batch in batches:
         for start in range(0, batch.num_rows, CHUNK):
             part = batch.slice(start, CHUNK)
-            yield part.num_rows, [read(part.column(name)) for name, read in wanted]
+            yield Chunk(part.num_rows, [read(part.column(name)) for name, read in wanted])
 
 
 def strange(missing: Any) -> Column:

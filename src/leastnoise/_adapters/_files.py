@@ -38,6 +38,7 @@ import numpy.typing as npt
 from leastnoise._adapters._column import (
     CHUNK,
     STRANGE,
+    Chunk,
     Chunks,
     Column,
     Encoders,
@@ -70,6 +71,8 @@ from leastnoise._check.arrays import IntArray
 # The most bytes of a line, without its LF.
 LONGEST = 2_000_000
 BLOCK = 2**20
+NO_RECORD = b'"\n'
+"""A line that is no record of any file, as its quote does not close."""
 _LF, _CR, _QUOTE = 10, 13, 34
 
 Bytes = npt.NDArray[np.uint8]
@@ -86,9 +89,10 @@ _DAMAGED = (OSError, EOFError, zlib.error)
 
 
 def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
-    r"""Read lines in blocks, each of which ends with LF; a line longer than ``LONGEST`` is left out.
+    r"""Read lines in blocks, each of which ends with LF.
 
-    What reads gives at most so many further bytes, none at the end.
+    What reads gives at most so many further bytes, none at the end. In place of a line that is too
+    long to be kept stands ``NO_RECORD``.
 
     >>> list(whole_lines(io.BytesIO(b"a,1\nb,2").read))
     [b'a,1\n', b'b,2\n']
@@ -98,11 +102,15 @@ def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
         if dropping:
             _, feed, block = block.partition(b"\n")
             dropping = not feed
+            if feed:
+                yield NO_RECORD
         start, feed, rest = (rest + block).rpartition(b"\n")
         if feed:
             yield start + feed
         if len(rest) > LONGEST:
             rest, dropping = b"", True
+    if dropping:
+        yield NO_RECORD
     if rest:
         yield rest + b"\n"
 
@@ -287,14 +295,16 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     def chunks(columns: list[str]) -> Chunks[Column]:
         positions = [names.index(name) for name in columns]
 
-        def in_columns(block: bytes) -> tuple[int, list[Column]]:
+        def in_columns(block: bytes) -> Chunk[Column]:
             rows, text, fields = cut(block, delimiter, len(names), positions)
             text = np.append(text, np.zeros(WORD, dtype=np.uint8))
             read = [to_texts(text, *field) for field in fields]
-            return rows, read if characters is None else [
-                replace(column, data=[_text(raw, characters) for raw in column.data])
-                for column in read
-            ]
+            if characters is not None:
+                read = [
+                    replace(column, data=[_text(raw, characters) for raw in column.data])
+                    for column in read
+                ]
+            return Chunk(rows, read, block.count(b"\n") - rows)
 
         try:
             with opened_file(path) as opened:

@@ -8,6 +8,7 @@ import numpy as np
 from leastnoise._adapters._column import (
     CHUNK,
     STRANGE,
+    Chunk,
     Chunks,
     Column,
     Source,
@@ -70,7 +71,7 @@ def open_frame(frame: Any) -> Source | None:
             raise InputError(message(NO_FRAME, what=what)) from None
         for start in range(0, len(eager), CHUNK):
             part = eager[start : start + CHUNK]
-            yield len(part), [_column(part[name]) for name in columns]
+            yield Chunk(len(part), [_column(part[name]) for name in columns])
 
     unread = {
         name: str(kind)

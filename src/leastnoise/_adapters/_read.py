@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._adapters._column import Chunks, Column, Encoders, Source, Wish
-from leastnoise._adapters._encode import amount_encoder, cell_encoder
+from leastnoise._adapters._column import Chunk, Chunks, Column, Encoders, Source, Wish
+from leastnoise._adapters._encode import amount_encoder, cell_encoder, unreadable_encoder
 from leastnoise._adapters._location import check_unit
 from leastnoise._adapters._places import (
     CSV,
@@ -33,6 +33,7 @@ from leastnoise._domain import (
     READ_AS_IT_IS,
     Domain,
     Keys,
+    Measure,
     PerCell,
     Reading,
     Rule,
@@ -122,13 +123,7 @@ def read(
         raise refuse("domain", domain, "a Domain")
     shown = row_progress(progress)
     most = whole("max_rows", max_rows, 1)
-    if unit_column is None and most != 1:
-        raise refuse(
-            "max_rows",
-            max_rows,
-            "1 where each row is a unit",
-            "Name the unit_column whose rows are to be bounded.",
-        )
+    _check_bounds(unit_column, most, max_per_cell)
     wanted = wanted or Wanted()
     sizes = {
         name: domain.cells(name)
@@ -138,13 +133,6 @@ def read(
         name: domain.measure(name)
         for name in (domain.measures if wanted.measures is None else wanted.measures)
     }
-    if unit_column is None and max_per_cell is not None:
-        raise refuse(
-            "max_per_cell",
-            max_per_cell,
-            "None where each row is a unit",
-            "Name the unit_column whose rows are to be bounded.",
-        )
     units = None if unit_column is None else Units(max_per_cell, sizes, unit_reading)
     counts = {
         name: summed.attributes for name, summed in sums.items() if isinstance(summed, UnitCount)
@@ -188,6 +176,7 @@ def read(
         *map(amount_encoder, chain.from_iterable(factors)),
     ]
     encoders += [] if units is None else [units.number]
+    requests = [*zip(names, encoders, strict=True), *_unreadable(factors, wanted)]
     # small codes of the rows that are kept so far, and which rows of the source they were
     types = [
         *(np.min_scalar_type(size - 1) for size in sizes.values()),
@@ -195,8 +184,10 @@ def read(
     ]
     columns: list[list[Array]] = [[np.zeros(0, dtype=kind)] for kind in types]
     inside = [np.zeros(0, dtype=np.bool_)]
-    for rows, encoded in opened.encoded([*zip(names, encoders, strict=True)]):
+    readable, malformed_lines = [np.zeros(0, dtype=np.bool_)], 0
+    for rows, encoded, malformed in opened.encoded(requests):
         codes, numbers = encoded[: len(rules)], iter(encoded[len(rules) :])
+        malformed_lines += malformed
         amounts = [reduce(np.multiply, [next(numbers) for _ in factor]) for factor in factors]
         inside.append(
             np.logical_and.reduce(
@@ -207,6 +198,7 @@ def read(
             chunks.append(column[inside[-1]].astype(kind))
         if units is not None:
             units.add(next(numbers), codes)
+        readable.append(sum(numbers, np.zeros(rows, dtype=np.int64)) == 0)
         if shown is not None:
             shown.show(sum(map(len, inside)), opened.total)
     kept_here = np.concatenate(inside)
@@ -220,7 +212,10 @@ def read(
     if counts:  # a row that only stands for its unit adds nothing to sums (T6)
         values = {name: amounts * counting[stay] for name, amounts in values.items()}
         values |= {name: value[stay] for name, value in worth.items()}
-    usage = _usage(units, keep, counting) if wanted.usage else None
+    usage = None
+    if wanted.usage:
+        used = kept_here & keep & np.concatenate(readable)
+        usage = _usage_counts(used, keep, units, malformed_lines)
     return Table(
         domain,
         cells,
@@ -234,11 +229,37 @@ def read(
     )
 
 
-def _usage(units: Units | None, keep: BoolArray, counting: BoolArray) -> tuple[int, int, int]:
-    """Return how many rows that count for their unit are inside the domain, how many are not, and the rows cut (E8)."""
-    inside = int(np.count_nonzero(counting))
-    cut = 0 if units is None else units.cut(keep, MOST_CUT)
-    return inside, int(np.count_nonzero(keep)) - inside, cut
+def _unreadable(factors: Sequence[Sequence[Measure]], wanted: Wanted) -> Encoders:
+    """Return what finds the values of measures that are no number, for the table of usage."""
+    summed = {part.column: part.reading for factor in factors for part in factor}
+    return [(name, unreadable_encoder(reading)) for name, reading in summed.items() if wanted.usage]
+
+
+def _usage_counts(
+    used: BoolArray, counting: BoolArray, units: Units | None, malformed_lines: int
+) -> tuple[int, int, int]:
+    """Return how many rows are used, not used and cut (E8).
+
+    Args:
+        used: which rows the domain keeps, with a number or a null in every measure.
+        counting: which rows count for their unit.
+        units: None where every row is a unit; then a line that is no record is a row not used.
+        malformed_lines: how many lines are no record.
+    """
+    many = int(np.count_nonzero(used))
+    unused = int(np.count_nonzero(counting)) - many
+    if units is None:
+        return many, unused + malformed_lines, 0
+    return many, unused, units.cut(counting, MOST_CUT)
+
+
+def _check_bounds(unit_column: str | None, max_rows: int, max_per_cell: PerCell | None) -> None:
+    """Refuse bounds on the rows of a unit where each row is a unit."""
+    advice = "Name the unit_column whose rows are to be bounded."
+    if unit_column is None and max_rows != 1:
+        raise refuse("max_rows", max_rows, "1 where each row is a unit", advice)
+    if unit_column is None and max_per_cell is not None:
+        raise refuse("max_per_cell", max_per_cell, "None where each row is a unit", advice)
 
 
 def _worth(
@@ -415,7 +436,7 @@ def read_keys(
     encoders = [numbering(numbers, _key_of(rule)), *([] if units is None else [units.number])]
     parts, read = [np.zeros(0, dtype=np.int64)], 0
     counts = np.zeros(0, dtype=np.int64)
-    for rows, (keys, *unit) in opened.encoded([*zip(names, encoders, strict=True)]):
+    for rows, (keys, *unit), _ in opened.encoded([*zip(names, encoders, strict=True)]):
         if units is None:
             counts = np.append(counts, np.zeros(len(numbers) - len(counts), dtype=np.int64))
             counts += np.bincount(keys[keys != NONE], minlength=len(numbers))
@@ -491,9 +512,11 @@ def joined_source(
             return
         partners = Partners(second, joined.key, beside, joined.reading)
         mine = [pair for pair in wanted if pair[0] in first.names]
-        for rows, (*cells, partner) in first.encoded([*mine, (joined.own, partners.of)]):
+        keys = (joined.own, partners.of)
+        for rows, (*cells, partner), malformed in first.encoded([*mine, keys]):
             ours, theirs = iter(cells), iter(partners.beside(partner))
-            yield rows, [next(ours if name in first.names else theirs) for name, _ in wanted]
+            columns = [next(ours if name in first.names else theirs) for name, _ in wanted]
+            yield Chunk(rows, columns, malformed)
 
     asked = (*first.names, *joined_names) if wanted is None else tuple(dict.fromkeys(wanted))
     beside = [name for name in asked if name in joined_names and name not in first.names]
@@ -535,7 +558,7 @@ class Partners:
         every = [*wanted, (key, numbering(numbers, key_of))]
         chunks = [
             [np.zeros(0, dtype=np.int64)] * len(every),
-            *(encoded for _, encoded in second.encoded(every)),
+            *(chunk.columns for chunk in second.encoded(every)),
         ]
         *columns, keys = [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
         # behind the last row what a null becomes, which place -1 finds

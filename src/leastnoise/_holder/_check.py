@@ -145,7 +145,7 @@ def rows_fit(
         for encode in tally.encoders
     ]
     encoders += [] if units is None else [(wanted[-1], units.number)]
-    for count, encoded in opened.encoded(encoders):
+    for count, encoded, _ in opened.encoded(encoders):
         chunk = iter(encoded)
         codes = [tally.add(*(next(chunk) for _ in tally.encoders)) for tally in columns][
             : len(kinds)
@@ -194,7 +194,7 @@ def _join_fit(source: Joined) -> JoinFit:
 
     partners = Partners(open_source(source.second), source.key, [], source.reading)
     counts = Counter({"matched": 0, "several": 0})
-    for _, (partner,) in open_source(source.data).encoded([(source.own, partners.of)]):
+    for _, (partner,), _ in open_source(source.data).encoded([(source.own, partners.of)]):
         counts["matched"] += int(np.count_nonzero(partner >= 0))
         counts["several"] += int(np.count_nonzero(partner == SEVERAL))
     return JoinFit(

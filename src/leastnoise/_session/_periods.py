@@ -173,7 +173,7 @@ def release_due(
             dataset or _adapters.dataset_name(source) or "data",
             with_guard(made.privacy, share),
         )
-    guard = None if share is None else guarded(book, table, made, share)
+    guard = None if share is None else guarded(book, table, made, share, what.options.rows)
     if guard is not None:
         kept = replace(kept, guard=guard.facts)
     with paying(book, room_for(made)) as process:

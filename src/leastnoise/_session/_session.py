@@ -37,6 +37,7 @@ from leastnoise._session._finish import (
     work_of,
 )
 from leastnoise._session._guard import (
+    GuardPayment,
     guard_measurements,
     guard_terms,
     guarded,
@@ -265,7 +266,8 @@ def _simulated(
         if share is not None and table.usage is not None:
             measured = guard_measurements(plan.privacy, share)
             series: Series = UnpaidSeries(guard_terms(measured), table.usage, entropy)
-            guard = judged(measured, share, series.measure(measured), "nothing", 0)
+            payment = GuardPayment(share, "nothing")
+            guard = judged(measured, series.measure(measured), payment, options.rows)
         asked = Asked(options, None, guard, _adapters.join_facts(source), library_of(type(source)))
         return publish(plan, asked, work.draw(UnpaidSeries(work.terms, table, entropy)), folder, {})
 
@@ -319,7 +321,7 @@ def _paid(
             book = ledger_made(ledger, name, cast(Privacy, whole))
         guard = None
         if share is not None and isinstance(plan, Plan):
-            guard = guarded(book, table, plan, share)
+            guard = guarded(book, table, plan, share, options.rows)
         asked = Asked(
             options,
             _adapters.location(source),

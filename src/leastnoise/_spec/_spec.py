@@ -205,7 +205,7 @@ _Reader = Callable[[str, Any], Any]
 _OUTPUT = tuple(
     option.name
     for option in fields(Options)
-    if option.name not in {"guard", "searches", "labels", "statements"}
+    if option.name not in {"guard", "rows", "searches", "labels", "statements"}
 )  # of [plan] and [domain]
 
 
@@ -415,9 +415,17 @@ def spec_from_table(
         for search in searches
         if search.found is not None and search.found.private
     )
+    rows = None
+    if "rows" in protected:
+        rows = whole("[privacy] rows", protected["rows"], 1, MOST_ROWS)
     with within("[output] "):
         options = Options(
-            **output, guard=plan["guard"], labels=labels, searches=paid, statements=statements
+            **output,
+            guard=plan["guard"],
+            rows=rows,
+            labels=labels,
+            searches=paid,
+            statements=statements,
         )
     privacy = _privacy(protected, options.level, workload, key_reading(reading))
     series, privacy = _series(parts, domain, privacy, searches)
@@ -437,9 +445,7 @@ def spec_from_table(
         layout=layout_of(source, "[source]"),
         join=join,
         privacy=privacy,
-        rows=whole("[privacy] rows", protected["rows"], 1, MOST_ROWS)
-        if "rows" in protected
-        else None,
+        rows=rows,
         workload=workload,
         strategy=plan["strategy"],
         seconds=plan["seconds"],
