@@ -169,6 +169,7 @@ class Source:
         strange: columns whose declared type no rule reads, with the type.
         engine: an `leastnoise._adapters._engine.Engine` where the rows can be counted, None if they
             can only be read.
+        delimiter: what stands between the fields of CSV files; None of other sources.
     """
 
     what: str
@@ -177,6 +178,7 @@ class Source:
     encoded: Callable[[Encoders], Chunks[IntArray]]
     strange: dict[str, str]
     engine: Any = None
+    delimiter: str | None = None
 
 
 def by_columns(

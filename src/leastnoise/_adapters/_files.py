@@ -142,6 +142,25 @@ def split(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes] | N
     return None
 
 
+def line_fault(line: bytes, delimiter: bytes, width: int) -> str | None:
+    r"""Return why a line, without its LF, is no record of so many fields; None for a record.
+
+    >>> line_fault(b"F,3,", b",", 2), line_fault(b'F,"x"y', b",", 2), line_fault(b'F,"x', b",", 2)
+    ('it has 3 fields, and the header has 2', 'text stands behind a closing quote', 'a quote does not close')
+    """
+    if len(line) > LONGEST or line == NO_RECORD[:-1]:
+        return f"it is longer than {LONGEST:,} bytes, or a quote and nothing else"
+    line = line.removesuffix(b"\r")
+    fields = split(line, delimiter)
+    if fields is None:
+        closed = re.sub(rb'"[^"]*+"', b"", line.replace(b'""', b""))
+        return "a quote does not close" if b'"' in closed else "text stands behind a closing quote"
+    if len(fields) != width:
+        many = f"{len(fields):,} field{'s' * (len(fields) != 1)}"
+        return f"it has {many}, and the header has {width:,}"
+    return None
+
+
 def cut(
     block: bytes, delimiter: bytes, width: int, wanted: Sequence[int]
 ) -> tuple[int, Bytes, list[tuple[IntArray, IntArray]]]:
@@ -314,7 +333,14 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
         except _DAMAGED:
             raise InputError(message(NOT_WHOLE, what=what)) from None
 
-    return Source(what=what, names=tuple(names), total=None, encoded=by_columns(chunks), strange={})
+    return Source(
+        what=what,
+        names=tuple(names),
+        total=None,
+        encoded=by_columns(chunks),
+        strange={},
+        delimiter=mark,
+    )
 
 
 def _text(raw: Any, characters: str) -> object:
@@ -480,5 +506,10 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
 
     what = f"the source of {len(matched)} files {os.fsdecode(path)!r}"
     return Source(
-        what=what, names=first.names if first else (), total=total, encoded=encoded, strange=strange
+        what=what,
+        names=first.names if first else (),
+        total=total,
+        encoded=encoded,
+        strange=strange,
+        delimiter=first.delimiter if first else None,
     )

@@ -536,7 +536,13 @@ def joined_source(
     }
     what, names = f"{first.what} joined with {second.what}", (*first.names, *joined_names)
     return Source(
-        what=what, names=names, total=first.total, encoded=encoded, strange=strange, engine=engine
+        what=what,
+        names=names,
+        total=first.total,
+        encoded=encoded,
+        strange=strange,
+        engine=engine,
+        delimiter=first.delimiter,
     )
 
 

@@ -36,6 +36,7 @@ from leastnoise._spec import Spec, asked_about
 from leastnoise._workload import Workload
 
 _LONGEST_SHOWN = 60
+_MOST_FAULTS = 5
 _NOT_TEXT = (
     'bytes that are no text in this encoding: say another one, such as [source] encoding = "cp1252"'
 )
@@ -96,6 +97,7 @@ class Fit:
         attributes: how each column of an attribute fits.
         measures: how each column of a measure fits.
         join: how rows are joined to a second table; None if there is none.
+        faults: the most frequent reasons why lines are no record, with their numbers of lines.
     """
 
     lines: int | None
@@ -106,6 +108,7 @@ class Fit:
     attributes: tuple[ColumnFit, ...]
     measures: tuple[ColumnFit, ...]
     join: JoinFit | None = None
+    faults: tuple[tuple[str, int], ...] = ()
 
 
 def rows_fit(
@@ -145,7 +148,9 @@ def rows_fit(
         for encode in tally.encoders
     ]
     encoders += [] if units is None else [(wanted[-1], units.number)]
-    for count, encoded, _ in opened.encoded(encoders):
+    malformed_lines = 0
+    for count, encoded, malformed in opened.encoded(encoders):
+        malformed_lines += malformed
         chunk = iter(encoded)
         codes = [tally.add(*(next(chunk) for _ in tally.encoders)) for tally in columns][
             : len(kinds)
@@ -163,9 +168,11 @@ def rows_fit(
     whole = np.concatenate(inside)
     # zeros in place of random keys: only the number of rows that are kept is shown
     keep = np.ones(rows, dtype=np.bool_) if units is None else units.keep(max_rows, bytes)
-    lines = protected_tables(source)[0]
+    first = protected_tables(source)[0]
+    faults = _line_faults(first) if malformed_lines else Counter[str]()
     return Fit(
-        lines=_lines_of(lines) if isinstance(lines, (str, os.PathLike, CSV)) else None,
+        lines=None if opened.delimiter is None else rows + malformed_lines,
+        faults=tuple(faults.most_common(_MOST_FAULTS)),
         rows=rows,
         without_unit=unitless,
         cut=rows - unitless - int(np.count_nonzero(keep)),
@@ -176,17 +183,26 @@ def rows_fit(
     )
 
 
-def _lines_of(path: str | os.PathLike[str] | CSV) -> int | None:
-    """Return the number of lines of CSV files without their headers, records or not; None for other files."""
-    from leastnoise._adapters._files import CSV_FILES, KINDS, opened_file, whole_lines
+def _line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
+    """Return why lines of CSV files are no record, and of how many lines it is the reason."""
+    from leastnoise._adapters._files import KINDS, line_fault, open_csv, opened_file, whole_lines
     from leastnoise._adapters._places import files
 
-    headed = not isinstance(path, CSV) or isinstance(path.header, bool)
-    listed, lines = files(path.path if isinstance(path, CSV) else path, KINDS), 0
-    for file, _ in listed if listed[0][1] is CSV_FILES else ():
+    layout = path if isinstance(path, CSV) else CSV(path)
+    faults: Counter[str] = Counter()
+    for file, _ in files(layout.path, KINDS):
+        source = open_csv(file, layout)
+        delimiter, width = str(source.delimiter).encode(), len(source.names)
         with opened_file(file) as opened:
-            lines += sum(block.count(b"\n") for block in whole_lines(opened.read)) - headed
-    return lines if listed[0][1] is CSV_FILES else None
+            if isinstance(layout.header, bool):
+                opened.readline()
+            for block in whole_lines(opened.read):
+                for line in block.split(b"\n")[:-1]:
+                    # most lines are seen to be records without being cut
+                    if b'"' in line or line.count(delimiter) != width - 1:
+                        fault = line_fault(line, delimiter, width)
+                        faults.update([] if fault is None else [fault])
+    return faults
 
 
 def _join_fit(source: Joined) -> JoinFit:
@@ -392,6 +408,8 @@ def _page(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
     yield "how the rows fit the spec, for the data holder alone"
     if fit.lines is not None:
         yield f"lines          {fit.lines:,}, of which {_part(fit.lines - fit.rows, fit.lines)} are no record"
+    for fault, count in fit.faults:
+        yield f"    {_part(count, fit.lines or 0)}: {fault}"
     yield f"rows read      {fit.rows:,}"
     if fit.without_unit:
         yield f"without unit   {_part(fit.without_unit, fit.rows)}; they are left out"

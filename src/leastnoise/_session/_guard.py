@@ -35,14 +35,15 @@ from typing import Any
 
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._adapters import CUT, MOST_CUT, ROWS, USAGE
-from leastnoise._check import GuardError, LedgerError
+from leastnoise._check import GuardError, LedgerError, readable
 from leastnoise._fitting import fit
 from leastnoise._frames import several
 from leastnoise._kernel import Entry, Ledger, Receipt, Series, Terms
 from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, Measurements, Observation
-from leastnoise._plan import Plan
+from leastnoise._plan import Plan, guard_share
 from leastnoise._planning import protected
+from leastnoise._release import Options
 from leastnoise._session._payments import GUARD, paying, receipt_of
 
 WRONG = 1 / 2000
@@ -288,6 +289,86 @@ def _what_to_do(payment: GuardPayment) -> str:
         f"Only the guard was paid, {payment.charge}: {payment.share} of the budget. The rest is "
         f"left. {advice}: the corrected release fits into what the ledger has left "
         f"({payment.left}), without a change of the ledger."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GuardForecast:
+    """What is known of a guard before it is paid.
+
+    Attributes:
+        share: of the whole budget.
+        charge: what it costs.
+        left: what is left for a corrected release if it stops one.
+        noise_std: the standard error of its counts.
+        most_by_chance: it stops a release of which it counts no more used rows; None where it
+            compares with the public number of rows instead.
+        rows: the public number of rows with which it compares; None where it does not.
+    """
+
+    share: str
+    charge: str
+    left: str
+    noise_std: float
+    most_by_chance: int | None
+    rows: int | None
+
+    def words(self) -> str:
+        """Return the facts as sentences."""
+        nothing = (
+            f"counts with confidence fewer than half of the {self.rows:,} rows that there are"
+            if self.rows is not None
+            else f"counts no more than {self.most_by_chance:,} used rows, as chance does without a row"
+        )
+        return (
+            f"{self.share} of the budget ({self.charge}) first counts the rows that are used and "
+            f"those that are not, with a standard error of about {self.noise_std:,.0f} each. The "
+            f"guard stops the release where fewer than half are used, or where it {nothing}. A stop "
+            f"costs this share only: the corrected release has the rest ({self.left}), in the same "
+            "ledger."
+        )
+
+
+def guard_forecast(
+    privacy: Privacy, share: Fraction, public_rows: int | None = None
+) -> GuardForecast:
+    """Return what is known beforehand of the guard of a plan with this privacy.
+
+    >>> forecast = guard_forecast(Privacy(PureDP("0.99")), Fraction(1, 100))
+    >>> forecast.charge, forecast.left, forecast.most_by_chance
+    ('epsilon = 0.01', 'epsilon = 0.99', 461)
+    """
+    measured = guard_measurements(privacy, share)
+    scale = float(measured.blocks[0].scale)
+    laplace = measured.noise is Noise.DISCRETE_LAPLACE
+    rows = None if privacy.unit_column is not None else public_rows
+    size = "epsilon" if laplace else "rho"
+    charge, left = (
+        f"{size} = {readable(getattr(budget, size))}"
+        for budget in (measured.privacy.budget, privacy.budget)
+    )
+    return GuardForecast(
+        str(share),
+        charge,
+        left,
+        scale * math.sqrt(2) if laplace else scale,
+        most_by_one_draw(measured.noise, scale, MISSED) if rows is None else None,
+        rows,
+    )
+
+
+def guard_warning(privacy: Privacy, options: Options) -> str | None:
+    """Return a warning where a guard cannot tell the public number of rows from none."""
+    share, rows = guard_share(options.guard), options.rows
+    if share is None or rows is None or privacy.unit_column is not None:
+        return None
+    needed = weakest_guard(privacy, share, rows)
+    if needed is None:
+        return None
+    advice = f'Say guard = "{needed}".' if needed <= Fraction(1, 2) else "Leave it out."
+    return (
+        f"the guard of {share} of the budget cannot tell {rows:,} rows from none, so it stops no "
+        f"release of an empty source. {advice}"
     )
 
 

@@ -3,13 +3,14 @@
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
 
 from leastnoise import _adapters
-from leastnoise._accounting import Privacy
+from leastnoise._accounting import ZCDP, Privacy
 from leastnoise._audit import Audit, audited
-from leastnoise._check import Exact, InputError, LeastNoiseError, LedgerError, refuse
+from leastnoise._check import Exact, InputError, LeastNoiseError, LedgerError, readable, refuse
 from leastnoise._environment import check_environment
 from leastnoise._frames import library_of
 from leastnoise._kernel import Entry, Ledger, SeededEntropy, Series, UnpaidSeries
@@ -52,6 +53,7 @@ from leastnoise._session._payments import (
     check_readable,
     check_searched,
     csv_blocks,
+    fitted_plan,
     is_resumable,
     is_series_plan,
     is_too_late,
@@ -198,7 +200,9 @@ def release(
         what was drawn is there before anything is computed from it. Killed at any instant, the
         release is paid and absent, paid and resumable, or paid and whole.
 
-    Edge cases: a release of this plan for this directory that was paid and stopped is finished,
+    Edge cases: where the guards of releases that they stopped have cost what is missing in the
+        ledger, the plan is rescaled to what is left, and the release says so.
+    A release of this plan for this directory that was paid and stopped is finished,
     with the measurement that it has; nothing
         is paid again. Without ``out``, a warning names each earlier release that can be finished.
 
@@ -304,14 +308,18 @@ def _paid(
             warn_of_unfinished(book)
         elif (paid := paid_before(book, plan.digest(), str(target))) is not None:
             return finish_paid(book, paid, source, options=options, progress=progress).release
-        guard_is_paid = isinstance(plan, Plan) and waiting_guard(book, plan, share) is not None
-        check_affordable(book, plan, None if guard_is_paid else share)
+        if not isinstance(plan, Plan) or waiting_guard(book, plan, share) is not None:
+            check_affordable(book, plan, None)
+        else:
+            plan = fitted_plan(book, plan, share)
     elif whole is None:
         raise LedgerError(
             f"There is no ledger at {ledger}. Make it with the budget of the search and of the "
             "releases after it: `leastnoise ledger set`, "
             "leastnoise.Ledger.create, or the argument whole. Nothing was spent."
         )
+    reduced = {} if plan is work.plan else {"reduced_from": _size_of(work.plan.privacy, share)}
+    work = work if plan is work.plan else work_of(plan)
     name = dataset or _adapters.dataset_name(source) or "data" if book is None else book.dataset
     check_searched(options.searches, name)
     check_readable(plan, source)
@@ -325,7 +333,7 @@ def _paid(
         asked = Asked(
             options,
             _adapters.location(source),
-            {} if guard is None else guard.facts,
+            ({} if guard is None else guard.facts) | reduced,
             _adapters.join_facts(source),
             library_of(type(source)),
         )
@@ -343,6 +351,14 @@ def _paid(
             made = publish(plan, asked, work.draw(series), folder, receipt_facts(book, receipt))
             book.seal(receipt)
             return made
+
+
+def _size_of(privacy: Privacy, share: Fraction | None) -> str:
+    """Return the epsilon or rho of a plan and its guard, in words."""
+    budget = with_guard(privacy, share).budget
+    if isinstance(budget, ZCDP):
+        return f"rho = {readable(budget.rho)}"
+    return f"epsilon = {readable(budget.epsilon)}"
 
 
 def release_series(
