@@ -218,10 +218,8 @@ class Engine:
         rows = self._bounded_rows(wish, entropy_bytes)
         if rows is None:
             raise InternalError("An engine counted what it cannot count; please report this.")
-        used, unit = (
-            exp.and_(*_kept(wish)) if wish.rules else exp.true(),
-            [] if wish.unit_column is None else ["u0"],
-        )
+        used = exp.and_(*_kept(wish), sql("unreadable = :no", no=0))
+        unit = [] if wish.unit_column is None else ["u0"]
         numbers = {
             "n": exp.Count(this=exp.Star()),
             "k": sql("SUM(CASE WHEN :used THEN :one ELSE :no END)", used=used, one=1, no=0),
@@ -282,6 +280,8 @@ class Engine:
                     lambda value, other: sql(":one * :other", one=value, other=other), amounts
                 )
             )
+        if wish.usage:
+            columns["unreadable"] = _unreadable(wish, values)
         columns |= (
             {}
             if wish.unit_column is None
@@ -395,6 +395,18 @@ def _key(engine: Engine, name: str, reading: Reading) -> Expression | None:
     """Return the keys by which units are told apart, as SQL; None if the column has no such SQL."""
     value = engine.values.get(name)
     return None if value is None else unit_of(value, reading)
+
+
+def _unreadable(wish: Wish, values: Mapping[str, Value]) -> Expression:
+    """Return 1 where a measure has a value that is no number (in typed columns an infinity), else 0."""
+    columns = {part.column for measure in wish.sums.values() for part in parts(measure)}
+    infinite = [values[column].is_infinite() for column in sorted(columns)]
+    return sql(
+        "CASE WHEN :infinite THEN :yes ELSE :no END",
+        infinite=exp.or_(exp.false(), *infinite),
+        yes=1,
+        no=0,
+    )
 
 
 def _selected(columns: Mapping[str, Expression], source: Expression) -> exp.Select:
