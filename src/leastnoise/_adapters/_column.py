@@ -6,7 +6,7 @@ label (E2) refers to PROOFS-adapters.md.
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -14,6 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from leastnoise._adapters._pairs import Holds
 from leastnoise._adapters._values import stamp_text
 from leastnoise._check.arrays import Array, BoolArray, IntArray
 from leastnoise._domain import READ_AS_IT_IS, Measure, PerCell, Reading, Rule
@@ -170,6 +171,7 @@ class Source:
         engine: an `leastnoise._adapters._engine.Engine` where the rows can be counted, None if they
             can only be read.
         delimiter: what stands between the fields of CSV files; None of other sources.
+        holds: what columns hold by their declared types, where that is known.
     """
 
     what: str
@@ -179,6 +181,7 @@ class Source:
     strange: dict[str, str]
     engine: Any = None
     delimiter: str | None = None
+    holds: Mapping[str, Holds] = field(default_factory=dict)
 
 
 def by_columns(

@@ -23,6 +23,7 @@ from leastnoise._adapters._column import (
     in_chunks,
     strange,
 )
+from leastnoise._adapters._pairs import held_by_names
 from leastnoise._adapters._sql import (
     Expression,
     Held,
@@ -576,4 +577,5 @@ def engine_source(
         encoded=by_columns(chunks),
         strange=unread,
         engine=engine,
+        holds=held_by_names(kinds),
     )

@@ -25,7 +25,7 @@ import os
 import re
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -49,6 +49,7 @@ from leastnoise._adapters._column import (
     strange_types,
     to_column,
 )
+from leastnoise._adapters._pairs import Holds, held_by_arrow, in_all
 from leastnoise._adapters._places import (
     CSV,
     CSV_FILE,
@@ -409,6 +410,7 @@ def open_parquet(path: Path) -> Source:
         total=opened.metadata.num_rows,
         encoded=by_columns(chunks),
         strange=strange_types(schema),
+        holds=held_by_arrow(schema),
     )
 
 
@@ -491,6 +493,7 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     # process may hold open
     first: Source | None = None
     strange: dict[str, str] = {}
+    types: list[Mapping[str, Holds]] = []
     total: int | None = 0
     for file, _ in matched:
         opened = open_one(file)
@@ -498,6 +501,7 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
         if sorted(opened.names) != sorted(first.names):
             raise InputError(message(OTHER_COLUMNS, what=opened.what, first=first.what))
         strange |= opened.strange
+        types.append(opened.holds)
         total = None if total is None or opened.total is None else total + opened.total
 
     def encoded(wanted: Encoders) -> Chunks[IntArray]:
@@ -512,4 +516,5 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
         encoded=encoded,
         strange=strange,
         delimiter=first.delimiter if first else None,
+        holds=in_all(types),
     )

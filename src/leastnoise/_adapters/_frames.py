@@ -1,5 +1,6 @@
 """Tables of other libraries: data frames of pandas, Polars, PyArrow and Ibis through narwhals, which imports none; relations of DuckDB."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import narwhals as nw
@@ -18,6 +19,7 @@ from leastnoise._adapters._column import (
     strange_types,
     to_column,
 )
+from leastnoise._adapters._pairs import Holds, held_by_arrow, held_by_names
 from leastnoise._adapters._places import NAMES_TWICE, NO_DUCKDB, NO_FRAME, STORED, DatabaseTable
 from leastnoise._adapters._values import unless_it_raises
 from leastnoise._check import InputError, message
@@ -78,13 +80,49 @@ def open_frame(frame: Any) -> Source | None:
         for name, kind in kinds.items()
         if not (kind.is_numeric() or isinstance(kind, _HELD))
     }
+    holds = _held(kinds)
+    if native.implementation.is_pandas_like():
+        types = {name: native[name].to_native().dtype for name in names}
+        unread |= {name: str(kind) for name, kind in types.items() if _is_unreadable(kind)}
+        objects = {name for name, kind in types.items() if kind == np.dtype(object)}
+        holds = {name: held for name, held in holds.items() if name not in objects}
+        periods = [name for name, kind in types.items() if type(kind).__name__ == "PeriodDtype"]
+        holds |= dict.fromkeys(periods, "time stamps")
     return Source(
         what=what,
         names=names,
         total=None if lazy else len(native),
         encoded=by_columns(chunks),
         strange=unread,
+        holds=holds,
     )
+
+
+def _held(kinds: Mapping[str, Any]) -> dict[str, Holds]:
+    """Return what columns hold by their types, where that is known."""
+    held: dict[str, Holds] = {}
+    for name, kind in kinds.items():
+        if kind.is_numeric():
+            held[name] = "numbers"
+        elif isinstance(kind, nw.Boolean):
+            held[name] = "Booleans"
+        elif isinstance(kind, nw.String):
+            held[name] = "texts"
+        elif isinstance(kind, nw.Datetime):
+            held[name] = "time stamps"
+        elif isinstance(kind, nw.Date):
+            held[name] = "dates"
+    return held
+
+
+def _is_unreadable(kind: Any) -> bool:
+    """Return whether no value of a type of pandas has a form: complex numbers, durations, shapes."""
+    name = type(kind).__name__
+    if name == "CategoricalDtype":
+        return kind.categories is not None and _is_unreadable(kind.categories.dtype)
+    if isinstance(kind, np.dtype):
+        return kind.kind in "cmV"
+    return name == "GeometryDtype"
 
 
 def _open_table(table: Any, what: str) -> Source:
@@ -99,6 +137,7 @@ def _open_table(table: Any, what: str) -> Source:
         total=table.num_rows,
         encoded=by_columns(chunks),
         strange=strange_types(table.schema),
+        holds=held_by_arrow(table.schema),
     )
 
 
@@ -110,6 +149,8 @@ def _kind(series: Any) -> Any:
 
 def _column(series: Any) -> Column:
     """Take a column without ever failing on a value."""
+    if _has_intervals(getattr(series.to_native(), "dtype", None)):
+        return _of_pandas(series.to_native())
     try:
         # Python objects keep their own types: 1, True and 1.0 are different to the rule
         if not isinstance(_kind(series), nw.Object) and getattr(
@@ -123,6 +164,28 @@ def _column(series: Any) -> Column:
         return Column(series.to_list())
     except Exception:  # noqa: BLE001 - some value has no Python form; take the others one by one
         return Column([unless_it_raises(STRANGE)(series.item)(row) for row in range(len(series))])
+
+
+def _has_intervals(kind: Any) -> bool:
+    """Return whether a type is one of pandas for periods or intervals, or for categories of these."""
+    if type(kind).__name__ == "CategoricalDtype":
+        return _has_intervals(kind.categories.dtype)
+    return type(kind).__name__ in {"PeriodDtype", "IntervalDtype"}
+
+
+def _of_pandas(values: Any) -> Column:
+    """Take periods of pandas by their starts, and intervals by their texts."""
+    codes, different = values.factorize()
+    column = Column([_form(value) for value in different])
+    return Column(column.data, None, codes.astype(np.int64))
+
+
+def _form(value: Any) -> object:
+    """Return what stands for a value of pandas, `STRANGE` where it has no form."""
+    name = type(value).__name__
+    if name == "Period":
+        return unless_it_raises(STRANGE)(lambda: value.start_time)()
+    return str(value) if name == "Interval" else value
 
 
 _AS_TEXT = {"HUGEINT", "UHUGEINT", "UUID", "JSON"}
@@ -193,7 +256,14 @@ def open_relation(relation: Any, what: str = "the DuckDB relation") -> Source:
                 f"{what} cannot be computed. Run it by itself first, to see its own error."
             ) from None
 
-    return Source(what=what, names=names, total=None, encoded=by_columns(chunks), strange=unread)
+    return Source(
+        what=what,
+        names=names,
+        total=None,
+        encoded=by_columns(chunks),
+        strange=unread,
+        holds=held_by_names(types.items()),
+    )
 
 
 def _quoted(name: str) -> str:

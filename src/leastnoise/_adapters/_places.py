@@ -75,6 +75,7 @@ NO_SOURCE = (
     "DatabaseTable; got an object of type {kind!r}."
 )
 STRANGE_COLUMN = "the column {name!r} of {what} must hold numbers, text or dates; its type is {kind}. Convert it to one of these."
+NO_MATCH = "{name!r} can match no value of the column {column!r} of {what}, which holds {holds}"
 NOT_OF_THE_UNIT = (
     "a table that is joined must be of the unit's own rows, or public: a row of it would be in "
     "the rows of several units. It is "

@@ -16,8 +16,10 @@ import numpy as np
 from leastnoise._adapters._column import Chunk, Chunks, Column, Encoders, Source, Wish
 from leastnoise._adapters._encode import amount_encoder, cell_encoder, unreadable_encoder
 from leastnoise._adapters._location import check_unit
+from leastnoise._adapters._pairs import fault_of
 from leastnoise._adapters._places import (
     CSV,
+    NO_MATCH,
     NO_SOURCE,
     STRANGE_COLUMN,
     DatabaseTable,
@@ -26,13 +28,14 @@ from leastnoise._adapters._places import (
 )
 from leastnoise._adapters._units import MOST_CUT, Units, key_reader, numbering, usage_table
 from leastnoise._adapters._values import is_null, is_spelled_null, text
-from leastnoise._check import InputError, message, refuse, whole
+from leastnoise._check import InputError, LeastNoiseError, message, refuse, whole
 from leastnoise._check.arrays import Array, BoolArray, IntArray
 from leastnoise._domain import (
     DROP,
     READ_AS_IT_IS,
     Domain,
     Keys,
+    Kind,
     Measure,
     PerCell,
     Reading,
@@ -314,6 +317,17 @@ def check_source(
             raise InputError(
                 message(STRANGE_COLUMN, name=name, what=opened.what, kind=opened.strange[name])
             )
+    pairs: list[tuple[str, str, Kind | Measure]] = []
+    for name in attributes:
+        kind = domain.kind(name)
+        pairs.append((name, kind.reading.column or name, kind))
+    for name in measures:
+        pairs += [(name, part.column, part) for part in parts(domain.measure(name))]
+    for name, column, asked in pairs:
+        holds = opened.holds.get(column)
+        if fault := fault_of(asked, holds):
+            pair = message(NO_MATCH, name=name, column=column, what=opened.what, holds=holds)
+            raise InputError(f"{pair}: {fault}.")
 
 
 def opened_for(
@@ -385,6 +399,14 @@ def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
         # its repr may show rows
         raise InputError(message(NO_SOURCE, endings=endings(KINDS), kind=type(source).__name__))
     return opened
+
+
+def csv_delimiter(source: Any) -> str | None:
+    """Return what stands between the names in the header of CSV files; None of any other source."""
+    try:
+        return open_source(source).delimiter
+    except LeastNoiseError:  # whoever reads it says what is wrong
+        return None
 
 
 def read_keys(
@@ -543,6 +565,10 @@ def joined_source(
         strange=strange,
         engine=engine,
         delimiter=first.delimiter,
+        holds={
+            **{name: second.holds[name] for name in joined_names if name in second.holds},
+            **first.holds,
+        },
     )
 
 
