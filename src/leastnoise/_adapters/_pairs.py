@@ -83,7 +83,11 @@ def _fault_of_categories(kind: Categories, holds: Holds) -> str | None:
 
 
 def in_all(types: Iterable[Mapping[str, Holds]]) -> dict[str, Holds]:
-    """Return what columns hold in every one of several files; of others nothing is known."""
+    """Return what columns hold in every one of several files; of others nothing is known.
+
+    >>> in_all([{"a": "numbers", "b": "dates"}, {"a": "numbers", "b": "texts"}])
+    {'a': 'numbers'}
+    """
     first, *others = types
     return {
         name: holds

@@ -149,30 +149,19 @@ def read(
     opened, names = opened_for(source, domain, list(sizes), list(sums), unit_column, unit_reading)
     rules = {name: domain.rule(name) for name in sizes}
     if opened.engine is not None and wanted.tables is not None:
-        bounds: dict[str, Any] = {
-            "unit_column": unit_column,
-            "max_rows": most,
-            "max_per_cell": max_per_cell,
-        }
-        wish = Wish(
+        request = Wish(
             rules=rules,
             sums=sums,
             tables=wanted.tables,
             usage=wanted.usage,
+            unit_column=unit_column,
             unit_reading=unit_reading,
-            **bounds,
+            max_rows=most,
+            max_per_cell=max_per_cell,
         )
-        counted = opened.engine.counts(wish, urandom)
+        counted = _counted_in_engine(opened.engine, domain, request)
         if counted is not None:
-            tables, used = counted
-            return Table.counted(
-                domain,
-                list(sizes),
-                list(sums),
-                tables,
-                usage=used and usage_table(used, unit_column, most),
-                **bounds,
-            )
+            return counted
     factors = [parts(measure) for measure in sums.values() if parts(measure)]
     encoders = [
         *map(cell_encoder, rules.values()),
@@ -215,10 +204,8 @@ def read(
     if counts:  # a row that only stands for its unit adds nothing to sums (T6)
         values = {name: amounts * counting[stay] for name, amounts in values.items()}
         values |= {name: value[stay] for name, value in worth.items()}
-    usage = None
-    if wanted.usage:
-        used = kept_here & keep & np.concatenate(readable)
-        usage = _usage_counts(used, keep, units, malformed_lines)
+    used = kept_here & keep & np.concatenate(readable)
+    usage = _usage_counts(used, keep, units, malformed_lines) if wanted.usage else None
     return Table(
         domain,
         cells,
@@ -229,6 +216,24 @@ def read(
         rows=int(np.count_nonzero(stay)),
         counting=counting[stay].astype(np.int64) if counts else None,
         usage=usage and usage_table(usage, unit_column, most),
+    )
+
+
+def _counted_in_engine(engine: Any, domain: Domain, request: Wish) -> Table | None:
+    """Return the table of what an engine counted; None if its rows are to be read."""
+    counted = engine.counts(request, urandom)
+    if counted is None:
+        return None
+    tables, used = counted
+    return Table.counted(
+        domain,
+        list(request.rules),
+        list(request.sums),
+        tables,
+        unit_column=request.unit_column,
+        max_rows=request.max_rows,
+        max_per_cell=request.max_per_cell,
+        usage=used and usage_table(used, request.unit_column, request.max_rows),
     )
 
 
@@ -402,7 +407,11 @@ def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
 
 
 def csv_delimiter(source: Any) -> str | None:
-    """Return what stands between the names in the header of CSV files; None of any other source."""
+    """Return what stands between the names in the header of CSV files; None of any other source.
+
+    >>> csv_delimiter(pd.DataFrame({"age": [17]})) is None
+    True
+    """
     try:
         return open_source(source).delimiter
     except LeastNoiseError:  # whoever reads it says what is wrong
