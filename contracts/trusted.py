@@ -37,6 +37,7 @@ HELPERS = {
     "_accounting/_alpha.py": "the order of a bound that holds at every order",
     "_accounting/_read.py": "JSON values, which the ledger writes again and compares",
     "_accounting/_words.py": _MESSAGES,
+    "_adapters/_pairs.py": "refusals by declared types, before anything is paid; what they let pass is read as ever",
     "_adapters/_places.py": "the files that a path means, which `_files` checks; messages",
     "_check/_words.py": "public values as text for people",
     "_domain/_kind.py": "public kinds of attributes; `Rule` refuses a cell that is not among theirs",

@@ -757,7 +757,5 @@ def plan_categories(attribute: str, kind: Unknown, budget: Budget | Privacy) -> 
             "ApproxDP(epsilon, delta)",
             advice,
         )
-    plain = Privacy(
-        privacy.budget, privacy.neighbours, privacy.unit_column, privacy.max_rows
-    )  # whatever is bounded in other cells
+    plain = replace(privacy, max_per_cell=None)  # whatever is bounded in other cells
     return CategoryPlan(attribute=attribute, kind=kind, privacy=plain, rule=key_rule(plain))

@@ -19,7 +19,7 @@ def cell_encoder(kind):
 def columns_of_chunks(source, names):
     """For each chunk its number of rows and its columns."""
     held = []
-    for rows, _ in source.encoded(
+    for rows, _, _ in source.encoded(
         [(name, lambda column: held.append(column) or np.zeros(0)) for name in names]
     ):
         yield rows, [held.pop(0) for _ in names]

@@ -203,6 +203,34 @@ def test_files_that_a_path_does_not_mean_are_refused(tmp_path, path, names, kind
         read(tmp_path / path, DOMAIN)
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("a.csv", "a.csv.gz"),
+        ("a.csv", "a.tsv"),
+        ("b.csv", "A.CSV.GZ", "a.csv"),
+        ("x/a.tsv", "x/a.csv.gz"),
+    ],
+)
+def test_one_file_in_two_forms_is_refused(tmp_path, names):
+    for name in names:
+        content = b"sex\nF\n"
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(
+            gzip.compress(content) if name.lower().endswith("gz") else content
+        )
+    for source in (tmp_path, tmp_path / "**" / "*"):
+        with refused("differ by their endings only"):
+            read(source, DOMAIN)
+
+
+def test_files_of_one_name_in_two_folders_are_two_files(tmp_path):
+    for name in ("2023/a.csv", "2024/a.tsv"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("sex\nF\n")
+    assert rows_of(read(tmp_path, DOMAIN)) == [(0,), (0,)]
+
+
 def test_units_go_across_files(tmp_path):
     _, many = parts(tmp_path)
     table = read(many, Domain(sex=["F", "M"]), unit_column="age", max_rows=1)

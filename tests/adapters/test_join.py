@@ -350,7 +350,7 @@ def test_a_unit_in_both_tables_changes_its_own_rows_and_at_most_so_many(
 
 def plant_first_of_any_case(patch: pytest.MonkeyPatch) -> None:
     """Keys that are compared otherwise than units are: here both units have one partner."""
-    patch.setattr(_read, "unit_key", lambda value: value and b"x")
+    patch.setattr(_read, "key_reader", lambda reading: lambda value: value and b"x")
 
 
 def plant_shared_row(patch: pytest.MonkeyPatch) -> None:

@@ -163,7 +163,7 @@ NUMBERS = [
     "null",
     "null",
     100.0,
-    None,
+    "null",
     None,
 ]
 

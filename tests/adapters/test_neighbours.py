@@ -79,7 +79,7 @@ def plant_one_row_more(patch):
 
 def plant_shared_choice(patch):
     """All units together keep the rows of one."""
-    patch.setattr(_units, "unit_key", lambda value: "the same")
+    patch.setattr(_units, "key_reader", lambda reading: lambda value: "the same")
 
 
 @pytest.mark.parametrize(

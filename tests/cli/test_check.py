@@ -172,3 +172,25 @@ def test_plan_warns_of_a_spec_that_is_likely_wrong_and_needs_no_data(
     (visits / "visits.toml").write_text(text, encoding="utf-8")
     (visits / "visits.csv").unlink()
     assert said in run.done("plan", "visits.toml").err
+
+
+FAULTS = {
+    "sex;age\nF;3;\nM;4\n": ["it has 3 fields, and the header has 2"],
+    'sex,age\n"1","F",3\nM,4\n': ["it has 3 fields, and the header has 2"],
+    'sex,age,remark\nF,3,"said \\"no\\""\nM,4,"x"\n': ["text stands behind a closing quote"],
+    'sex,age\nF,"3\nM,4\n': ["a quote does not close"],
+    "sex,age\nF\n\nM,4\n": ["it has 1 field, and the header has 2"],
+    "sex,age\n" + "F" * 2_100_000 + ",3\nM,4\n": ["it is longer than 2,000,000 bytes"],
+}
+
+
+@pytest.mark.parametrize("content", FAULTS, ids=range(len(FAULTS)))
+def test_check_says_why_lines_are_no_record(folder, run, content: str) -> None:
+    (folder / "x.csv").write_text(content)
+    (folder / "x.toml").write_text(
+        '[source]\npath = "x.csv"\n[privacy]\nepsilon = "1"\n[domain.sex]\ncategories = ["F", "M"]\n'
+        '[[workload]]\nqueries = { sex = "identity" }\n'
+    )
+    out = run.done("check", folder / "x.toml").out
+    assert [reason for reason in FAULTS[content] if reason not in out] == []
+    assert "rows used      1" in out

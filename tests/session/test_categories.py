@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import leastnoise as ln
@@ -260,3 +261,12 @@ def test_what_earlier_versions_kept_of_a_search_is_read() -> None:
     assert _finish.Asked.from_json(
         '{"source": "a.csv", "joined": {"table": "b"}}'
     ) == _finish.Asked(address="a.csv", joined={"table": "b"})
+
+
+@pytest.mark.parametrize("seed", [None, 1])
+def test_a_column_of_lists_is_refused_before_payment(book, seed) -> None:
+    lists = pa.table({"agent": [["curl"], ["wget"]]})
+    paid = {"ledger": book} if seed is None else {"seed": seed}
+    with pytest.raises(ln.InputError, match="must hold numbers, text or dates"):
+        ln.find_categories(PLAN, lists, **paid)
+    assert book.entries() == ()

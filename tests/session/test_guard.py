@@ -10,11 +10,19 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._accounting import Noise
-from leastnoise._adapters import MOST_CUT
+from leastnoise._adapters import MOST_CUT, Wanted, read
+from leastnoise._kernel._count import count
 from leastnoise._plan import with_guard, without_guard
 from leastnoise._release._words import bet_words, promise
 from leastnoise._session import enter_release
-from leastnoise._session._guard import WRONG, guard_measurements, laplace_tail, most_by_chance
+from leastnoise._session._guard import (
+    MISSED,
+    WRONG,
+    guard_measurements,
+    laplace_tail,
+    most_by_chance,
+    most_by_one_draw,
+)
 from session.releasing import manifest, report
 
 pytestmark = pytest.mark.usefixtures("kept_plans")
@@ -201,7 +209,7 @@ def test_a_bound_on_rows_in_cells_is_not_about_the_cells_of_a_guard(
     plan = ln.plan(ln.marginals(ln.Domain({attribute: months}), ways=1), privacy, guard="1/10")
     made = ln.release(
         plan,
-        pd.DataFrame({"id": "one", attribute: months}),
+        pd.DataFrame({"id": np.repeat(range(200), 12), attribute: months * 200}),
         ledger=tmp_path / "a.ledger",
         options=TENTH,
     )
@@ -223,3 +231,181 @@ def test_a_release_that_is_entered_into_another_ledger_is_entered_with_its_guard
     with pytest.raises(ln.LedgerError, match="already"):
         enter_release(other, tmp_path / "out")
     assert len(other.entries()) == 2
+
+
+# ---------------------------------------------------------------------------------------------- what would publish nothing
+
+SEX_AGE = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9))
+BY_SEX = ln.queries(SEX_AGE, sex="identity") + ln.queries(SEX_AGE, age="identity")
+HUNDREDTH = ln.Options(guard="1/100")
+MALFORMED = {
+    "trailing delimiter": "sex;age\n" + "F;3;\nM;4;\n" * 100,
+    "row names of R": '"sex","age"\n' + '"1","F",3\n"2","M",4\n' * 100,
+    "escaped quotes": "sex,age,remark\n" + 'F,3,"said \\"no\\""\n' * 120 + 'M,4,"fine"\n' * 80,
+    "nothing but a header": "sex,age\n",
+    "blank lines": "sex,age\n" + "\n" * 200,
+    "too long lines": "sex,age\n" + ("F" * 2_100_000 + ",3\n") * 3,
+}
+
+
+@pytest.mark.parametrize("content", MALFORMED.values(), ids=MALFORMED)
+@pytest.mark.parametrize("seed", [None, 3])
+def test_guard_stops_a_file_of_lines_that_are_no_record(tmp_path, content: str, seed) -> None:
+    (tmp_path / "x.csv").write_text(content)
+    plan = ln.plan(BY_SEX, ln.PureDP(400), guard="1/100")
+    paid = {"ledger": tmp_path / "x.ledger"} if seed is None else {"seed": seed}
+    with pytest.raises(ln.GuardError, match="The guard stopped this release"):
+        ln.release(plan, tmp_path / "x.csv", options=HUNDREDTH, **paid)
+    if seed is None:
+        assert ln.Ledger.open(tmp_path / "x.ledger").left().epsilon == 396
+
+
+@pytest.mark.parametrize("ids", ["", "NA"])
+def test_guard_stops_a_source_whose_units_are_empty(tmp_path, ids: str) -> None:
+    (tmp_path / "x.csv").write_text("id,sex,age\n" + f"{ids},F,3\n{ids},M,4\n" * 300)
+    reading = ln.Reading(nulls=["NA"])
+    privacy = ln.Privacy(ln.PureDP(400), unit_column="id", unit_reading=reading)
+    with pytest.raises(ln.GuardError, match="counted by chance where no row is used"):
+        ln.release(
+            ln.plan(BY_SEX, privacy, guard="1/100"), tmp_path / "x.csv", seed=1, options=HUNDREDTH
+        )
+
+
+def test_guard_compares_with_a_public_number_of_rows(tmp_path) -> None:
+    (tmp_path / "x.csv").write_text("sex,age\n" + "F,3\nM,4\n" * 100)
+    plan = ln.plan(BY_SEX, ln.PureDP(100), guard="1/100")
+    for rows in (199, 350):
+        released = ln.release(
+            plan, tmp_path / "x.csv", seed=1, options=ln.Options(guard="1/100", rows=rows)
+        )
+        assert abs(released.receipt["guard_used"] - 200) < 20
+    with pytest.raises(ln.GuardError, match="fewer than half of the 5,000 that"):
+        ln.release(plan, tmp_path / "x.csv", seed=1, options=ln.Options(guard="1/100", rows=5000))
+
+
+@pytest.mark.parametrize("rows", [0, -1, 2.5, 2**70])
+def test_public_rows_are_checked(rows) -> None:
+    with pytest.raises(ln.InputError, match="rows must be"):
+        ln.Options(rows=rows)
+
+
+AMOUNTS = ln.Domain(dep=["01", "2A"], measures={"revenu": ln.Measure("revenu", 0, 100, unit="0.1")})
+SUMS = ln.queries(AMOUNTS, dep="identity", sum="revenu")
+
+
+def french_file(folder, share):
+    """Amounts with a decimal comma in this share of 1000 rows; nulls in the others."""
+    lines = [
+        f'"{("01", "2A")[row % 2]}";"{"21,5" if row < 1000 * share else ""}"' for row in range(1000)
+    ]
+    (folder / "fr.csv").write_text("\n".join(['"dep";"revenu"', *lines, ""]))
+    return folder / "fr.csv"
+
+
+def test_guard_stops_a_release_of_amounts_that_are_no_numbers(tmp_path) -> None:
+    plan = ln.plan(SUMS, ln.PureDP(100), guard="1/100")
+    with pytest.raises(ln.GuardError, match="fewer than half"):
+        ln.release(plan, french_file(tmp_path, 1), seed=1, options=HUNDREDTH)
+    released = ln.release(plan, french_file(tmp_path, 0), seed=1, options=HUNDREDTH)
+    assert abs(released.receipt["guard_used"] - 1000) < 20  # nulls are no fault
+
+
+def test_every_row_is_used_or_not_and_never_both(tmp_path) -> None:
+    """One more line, of whatever content, changes one of the two counts by one."""
+    lines = [
+        "F,3,7",
+        "F,3,x",
+        "X,3,7",
+        "F,3",
+        'F,"3',
+        "",
+        "F,3,7,8",
+        "F" * 2_100_001,
+        ",,",
+        "M,99,inf",
+    ]
+    domain = ln.Domain(
+        {"sex": ["F", "M"], "age": ln.Integers(0, 9)}, measures={"m": ln.Measure("m", 0, 9)}
+    )
+
+    def counted(chosen):
+        (tmp_path / "x.csv").write_text("".join(f"{line}\n" for line in ["sex,age,m", *chosen]))
+        table = read(tmp_path / "x.csv", domain, wanted=Wanted(usage=True))
+        cells, cut = (
+            next(count(table.usage, [names], name))[1]
+            for names, name in ((("rows",), None), ((), "cut"))
+        )
+        return np.array([*cells.reshape(-1), *cut.reshape(-1)])
+
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        chosen = [str(line) for line in rng.choice(lines, rng.integers(0, 9))]
+        place, more = rng.integers(len(chosen) + 1), str(rng.choice(lines))
+        change = counted([*chosen[:place], more, *chosen[place:]]) - counted(chosen)
+        assert sorted(change.tolist()) == [0, 0, 1]
+        assert change[0] == (more == "F,3,7")
+
+
+# ---------------------------------------------------------------------------------------------- a corrected release
+
+
+@every_budget
+@pytest.mark.parametrize("stops", [1, 3])
+def test_a_corrected_release_fits_into_the_budget(tmp_path, budget: ln.PureDP, stops: int) -> None:
+    book = tmp_path / "people.ledger"
+    plan = ln.plan(WORKLOAD, budget, guard="1/100")
+    options = ln.Options(guard="1/100")
+    for _ in range(stops):
+        with pytest.raises(ln.GuardError, match="fits into what the ledger has left"):
+            ln.release(plan, WRONG_CASE, ledger=book, options=options)
+    made = ln.release(plan, RIGHT, ledger=book, out=tmp_path / "out", options=options)
+    ledger = ln.Ledger.open(book)
+    left = ledger.left()
+    assert (left.epsilon, left.rho) == (0, 0)
+    assert ledger.privacy.budget == budget
+    *guards, released = ledger.entries()
+    assert len(guards) == stops + 1
+    of_stopped = sum(size(entry.charge) for entry in guards[:-1])
+    assert size(made.privacy.budget) == size(budget) - of_stopped
+    assert size(guards[-1].charge) == size(made.privacy.budget) / 100
+    assert size(released.charge) + sum(size(entry.charge) for entry in guards) == size(budget)
+    assert made.plan.promise.tables[0].largest_std > plan.promise.tables[0].largest_std
+    assert manifest(tmp_path / "out")["receipt"]["guard_reduced_from"].endswith(
+        str(size(budget)) if size(budget) == 1 else "0.5"
+    )
+    assert "instead of" in report(tmp_path / "out")
+    with pytest.raises(ln.BudgetError):
+        ln.release(plan, RIGHT, ledger=book, options=options)
+
+
+def test_only_stopped_guards_reduce_a_release(tmp_path) -> None:
+    """What an ordinary release spent is not made up for."""
+    book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP("3/2")))
+    ln.release(PLAN, RIGHT, ledger=book, options=TENTH)
+    with pytest.raises(ln.BudgetError):
+        ln.release(PLAN, RIGHT, ledger=book, options=TENTH)
+    assert len(book.entries()) == 2
+
+
+def test_a_release_with_room_in_the_ledger_is_not_reduced(tmp_path) -> None:
+    book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(3)))
+    with pytest.raises(ln.GuardError):
+        ln.release(PLAN, WRONG_CASE, ledger=book, options=TENTH)
+    made = ln.release(PLAN, RIGHT, ledger=book, options=TENTH)
+    assert made.privacy.budget == ln.PureDP(1)
+    assert "guard_reduced_from" not in made.receipt
+
+
+@pytest.mark.parametrize("noise", [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN])
+@pytest.mark.parametrize("scale", [0.7, 3.0, 40.0])
+def test_one_draw_is_above_the_bound_as_rarely_as_the_proof_says(
+    noise: Noise, scale: float
+) -> None:
+    values = np.arange(-math.ceil(80 * scale), math.ceil(80 * scale) + 1)
+    laplace = noise is Noise.DISCRETE_LAPLACE
+    chances = np.exp(-np.abs(values) / scale if laplace else -(values**2) / (2 * scale**2))
+    chances /= chances.sum()
+    for chance in (1 / 20, MISSED, WRONG):
+        most = most_by_one_draw(noise, scale, chance)
+        assert chances[values > most].sum() <= chance
+        assert chances[values > most - 2].sum() > chance or most == 0

@@ -105,7 +105,7 @@ def releases(folder: Path):
             FRAME,
             None,
         ),
-        (people, FRAME, ln.Options(guard="1/100", searches=[search])),
+        (people, FRAME, ln.Options(guard="1/2", rows=1000, searches=[search])),
         (counts, ln.Joined(FRAME, pd.DataFrame({"id": range(40)}), on="id", public=True), None),
     ]
     for number, (plan, rows, chosen) in enumerate(asked):

@@ -158,7 +158,7 @@ def test_resume_in_the_same_period_of_the_budget_reads_the_rows(tmp_path, book) 
 def test_a_guard_is_not_paid_again_after_a_run_was_stopped(tmp_path, monkeypatch) -> None:
     """On a ledger that has just enough for guard and release."""
     options = ln.Options(guard="1/100")
-    plan = ln.plan(PLAN.workload, ln.PureDP("99/100"))
+    plan = ln.plan(PLAN.workload, ln.PureDP(99))
     real = Series.paid
 
     def killed(*given: object, **named: object) -> object:

@@ -131,6 +131,11 @@ REFUSED = [
         "'sex' of .* must hold numbers, text or dates",
     ),
     (
+        "a column of lists in a seeded release",
+        lambda _: ln.release(PLAN, OF_LISTS, seed=1),
+        "'sex' of .* must hold numbers, text or dates",
+    ),
+    (
         "a directory that is there",
         lambda at: ln.release(PLAN, PEOPLE, ledger=at / "x.ledger", out=at),
         "must not exist yet",

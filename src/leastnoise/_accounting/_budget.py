@@ -4,12 +4,12 @@ A file holds every fraction as ``"p/q"``, never as a float. What is read back is
 by character, so that a damaged file is refused and not guessed at.
 """
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any, Self
 
 from leastnoise._check import MOST_DIGITS, Exact, InputError, exact, one_of, plain, refuse, whole
-from leastnoise._domain import PerCell
+from leastnoise._domain import READ_AS_IT_IS, PerCell, Reading
 
 _LIMIT = 10**MOST_DIGITS
 
@@ -231,10 +231,13 @@ class Privacy:
         max_rows: the most rows of one unit that are counted; 1 if the unit is a row.
         max_per_cell: the most of these rows that are counted in one cell; None without such a
             bound.
+        unit_reading: which spellings of the unit's values are nulls, and whether blanks and
+            capitals count. Values that are read as the same text are one unit.
 
     Raises:
         InputError: ``neighbours`` is another word, the column name is empty, max_rows is below 1,
-            either bound is given without a column, or the bound in a cell is above max_rows.
+            a bound or a reading is given without a column, or the bound in a cell is above
+            max_rows.
 
     >>> ln.Privacy(ln.PureDP(1), unit_column="person_id", max_rows=5).max_rows
     5
@@ -245,6 +248,7 @@ class Privacy:
     unit_column: str | None = None
     max_rows: int = 1
     max_per_cell: PerCell | None = None
+    unit_reading: Reading = field(default=READ_AS_IT_IS, repr=False)
 
     def __post_init__(self) -> None:
         budget, unit_column, max_per_cell = self.budget, self.unit_column, self.max_per_cell
@@ -273,6 +277,11 @@ class Privacy:
                 else "none where the unit is a row"
             )
             raise refuse("max_per_cell", max_per_cell.rows, allowed)
+        reading = self.unit_reading
+        if type(reading) is not Reading or reading.column is not None:
+            raise refuse("unit_reading", reading, "a Reading without a column")
+        if unit_column is None and reading != READ_AS_IT_IS:
+            raise refuse("unit_reading", reading, "left out where the unit is a row")
         object.__setattr__(
             self, "neighbours", one_of("neighbours", self.neighbours, ["add_remove", "replace"])
         )
@@ -333,7 +342,7 @@ class Privacy:
         >>> ln.Privacy(ln.PureDP(1), "replace").within(ln.PureDP("1/2"))
         Privacy(budget=PureDP(epsilon='1/2'), neighbours='replace', unit_column=None, max_rows=1, max_per_cell=None)
         """
-        return Privacy(budget, self.neighbours, self.unit_column, self.max_rows, self.max_per_cell)
+        return replace(self, budget=budget)
 
     def share(self, part: Fraction) -> "Privacy":
         """Give the same unit and neighbours with a part of the budget."""
@@ -362,4 +371,9 @@ class Privacy:
             "unit_column": self.unit_column,
             "max_rows": self.max_rows,
             **({} if self.max_per_cell is None else {"max_per_cell": self.max_per_cell.to_json()}),
+            **(
+                {}
+                if self.unit_reading == READ_AS_IT_IS
+                else {"unit_reading": self.unit_reading.to_json()}
+            ),
         }

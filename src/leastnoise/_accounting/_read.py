@@ -26,7 +26,7 @@ from leastnoise._accounting._cost import (
     SeriesCost,
 )
 from leastnoise._check import MOST_DIGITS, one_of, refuse, whole
-from leastnoise._domain import PerCell
+from leastnoise._domain import READ_AS_IT_IS, PerCell, Reading
 
 _TEXT = re.compile(r"(0|[1-9][0-9]*)(/[1-9][0-9]*)?")
 _KINDS: dict[str, type[PureCost | GaussianCost | ConcentratedCost]] = {
@@ -67,12 +67,10 @@ def budget_from_json(data: object) -> Budget:
 
 def privacy_from_json(data: object) -> Privacy:
     """Read a promise back from the values `Privacy.to_json` gave."""
-    bounded = isinstance(data, Mapping) and "max_per_cell" in data
-    fields = fields_of(
-        "privacy",
-        data,
-        {"budget", "neighbours", "unit_column", "max_rows", *(["max_per_cell"] if bounded else [])},
-    )
+    present = set(data) if isinstance(data, Mapping) else set()
+    optional = {"max_per_cell", "unit_reading"} & present
+    names = {"budget", "neighbours", "unit_column", "max_rows", *optional}
+    fields = fields_of("privacy", data, names)
     column = fields["unit_column"]
     if column is not None and not isinstance(column, str):
         raise refuse("unit_column", column, "the name of a column, or null")
@@ -81,8 +79,16 @@ def privacy_from_json(data: object) -> Privacy:
         one_of("neighbours", fields["neighbours"], ["add_remove", "replace"]),
         column,
         whole("max_rows", fields["max_rows"], 1),
-        _per_cell(fields["max_per_cell"]) if bounded else None,
+        _per_cell(fields["max_per_cell"]) if "max_per_cell" in optional else None,
+        _reading(fields["unit_reading"]) if "unit_reading" in optional else READ_AS_IT_IS,
     )
+
+
+def _reading(data: object) -> Reading:
+    names = {part.name for part in fields(Reading)} - {"column"}
+    if not isinstance(data, Mapping) or not set(data) <= names:
+        raise refuse("unit_reading", type(data).__name__, "a JSON object with parts of a Reading")
+    return Reading(**data)
 
 
 def _per_cell(data: object) -> PerCell:

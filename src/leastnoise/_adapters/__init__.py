@@ -9,6 +9,6 @@ from leastnoise._adapters._location import (
     protected_tables,
 )
 from leastnoise._adapters._places import CSV, DatabaseTable, Joined, located
-from leastnoise._adapters._read import Wanted, check_source, read, read_keys
+from leastnoise._adapters._read import Wanted, check_source, csv_delimiter, read, read_keys
 from leastnoise._adapters._schema import SchemaField, file_endings, has_text_rows, schema
 from leastnoise._adapters._units import CUT, MOST_CUT, ROWS, USAGE

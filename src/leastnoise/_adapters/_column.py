@@ -6,16 +6,17 @@ label (E2) refers to PROOFS-adapters.md.
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from leastnoise._adapters._pairs import Holds
 from leastnoise._adapters._values import stamp_text
 from leastnoise._check.arrays import Array, BoolArray, IntArray
-from leastnoise._domain import Measure, PerCell, Rule
+from leastnoise._domain import READ_AS_IT_IS, Measure, PerCell, Reading, Rule
 
 # Rows in a chunk: large enough for the fixed costs to vanish, small enough for a chunk of wide text
 # to stay within some tens of MiB.
@@ -63,7 +64,23 @@ class Column:
 Encoder = Callable[[Column], IntArray]
 Encoders = Sequence[tuple[str, Encoder]]
 Made = TypeVar("Made")
-Chunks = Iterator[tuple[int, list[Made]]]
+
+
+class Chunk(NamedTuple, Generic[Made]):
+    """Some rows of a source.
+
+    Attributes:
+        rows: how many there are.
+        columns: what was made of each of their columns.
+        malformed: the lines of a CSV file, beside these rows, that are no record.
+    """
+
+    rows: int
+    columns: list[Made]
+    malformed: int = 0
+
+
+Chunks = Iterator[Chunk[Made]]
 
 
 def by_value(compute: Callable[[Sequence[object]], IntArray]) -> Encoder:
@@ -126,6 +143,7 @@ class Wish:
         max_rows: how many rows of a unit count.
         max_per_cell: how many of them in one cell of attributes that are read; None: all.
         usage: whether also rows used, not used and cut are wanted.
+        unit_reading: how the values of the unit's column are read.
     """
 
     rules: Mapping[str, Rule]
@@ -135,6 +153,7 @@ class Wish:
     max_rows: int
     max_per_cell: PerCell | None = None
     usage: bool = False
+    unit_reading: Reading = READ_AS_IT_IS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +190,8 @@ class Source:
             what was made of its columns.
         engine: an `leastnoise._adapters._engine.Engine` where the rows can be counted, None if they
             can only be read.
+        delimiter: what stands between the fields of CSV files; None of other sources.
+        holds: what columns hold by their declared types, where that is known.
     """
 
     what: str
@@ -178,6 +199,8 @@ class Source:
     total: int | None
     encoded: Callable[[Encoders], Chunks[IntArray]]
     engine: Any = None
+    delimiter: str | None = None
+    holds: Mapping[str, Holds] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -198,16 +221,17 @@ def by_columns(
     Given columns, none twice, ``chunks`` yields for each chunk its number of rows and these columns
     in that order.
 
-    >>> source = by_columns(lambda names: iter([(2, [Column([5, None])])]))
-    >>> [(rows, codes.tolist()) for rows, (codes,) in source([("a", by_value(lambda values: np.array(list(map(bool, values)))))])]
+    >>> source = by_columns(lambda names: iter([Chunk(2, [Column([5, None])])]))
+    >>> encode = by_value(lambda values: np.array(list(map(bool, values))))
+    >>> [(rows, codes.tolist()) for rows, (codes,), _ in source([("a", encode)])]
     [(2, [True, False])]
     """
 
     def encoded(wanted: Encoders) -> Chunks[IntArray]:
         names = list(dict.fromkeys(name for name, _ in wanted))
-        for rows, columns in chunks(names):
+        for rows, columns, malformed in chunks(names):
             column = dict(zip(names, columns, strict=True))
-            yield rows, [encode(column[name]) for name, encode in wanted]
+            yield Chunk(rows, [encode(column[name]) for name, encode in wanted], malformed)
 
     return encoded
 
@@ -376,13 +400,14 @@ def in_chunks(
 ) -> Chunks[Column]:
     """Cut Arrow batches into chunks of columns, each given by its name or position in a batch and what makes a column of its array.
 
-    >>> [(rows, a.data.tolist()) for rows, (a,) in in_chunks(pa.table({"a": [1, 2]}).to_batches(), [("a", to_column)])]
+    >>> batches = pa.table({"a": [1, 2]}).to_batches()
+    >>> [(rows, a.data.tolist()) for rows, (a,), _ in in_chunks(batches, [("a", to_column)])]
     [(2, [1, 2])]
     """
     for batch in batches:
         for start in range(0, batch.num_rows, CHUNK):
             part = batch.slice(start, CHUNK)
-            yield part.num_rows, [read(part.column(name)) for name, read in wanted]
+            yield Chunk(part.num_rows, [read(part.column(name)) for name, read in wanted])
 
 
 def strange(missing: Any) -> Column:

@@ -74,6 +74,15 @@ def amount_encoder(measure: Measure) -> Encoder:
     return _numeric(amounts, measure.reading)
 
 
+def unreadable_encoder(reading: Reading) -> Encoder:
+    """Make the function from a column to 1 where a value is neither a null nor a number, else 0.
+
+    >>> unreadable_encoder(Reading())(Column(["1.5", "1,5", "", None, 7, "n/a"])).tolist()
+    [0, 1, 0, 0, 0, 1]
+    """
+    return _numeric(lambda _, strange: strange.astype(np.int64), reading)
+
+
 def _categorical(rule: Rule, table: Forms) -> Encoder:
     """Encode by string form; text made of a whole number, a point and zeros is tried again without these."""
 
@@ -194,6 +203,6 @@ def _numeric(
         )
         if len(nulls):
             numbers[np.isin(numbers, nulls)] = np.nan
-        return column.rows(cells_of(numbers, np.zeros(len(data), dtype=np.bool_)), missing)
+        return column.rows(cells_of(numbers, np.isinf(numbers)), missing)
 
     return encode

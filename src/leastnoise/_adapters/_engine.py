@@ -24,6 +24,7 @@ from leastnoise._adapters._column import (
     in_chunks,
     strange,
 )
+from leastnoise._adapters._pairs import held_by_names
 from leastnoise._adapters._sql import (
     Expression,
     Held,
@@ -37,7 +38,7 @@ from leastnoise._adapters._sql import (
 from leastnoise._adapters._units import MOST_CUT
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import IntArray
-from leastnoise._domain import Keys, UnitCount, parts
+from leastnoise._domain import READ_AS_IT_IS, Keys, Reading, UnitCount, parts
 from leastnoise._table import Wanted, groups
 
 # More cells than this are not sent for: then the rows are read, and counted here. 512 MiB of
@@ -148,7 +149,12 @@ class Engine:
         return {key: units for key, units in units_of.items() if allowed.allows(key)}
 
     def joined(
-        self, other: "Engine", on: tuple[str, str], mine: Sequence[str], theirs: Sequence[str]
+        self,
+        other: "Engine",
+        on: tuple[str, str],
+        mine: Sequence[str],
+        theirs: Sequence[str],
+        reading: Reading = READ_AS_IT_IS,
     ) -> "Engine | None":
         """Return an engine in which rows have the columns of their partner in a second table (E10).
 
@@ -159,7 +165,7 @@ class Engine:
         Guarantees: a row has nulls for columns of the second table, or the values of the one row
             there whose key is its own.
         """
-        keys = _key(self, on[0]), _key(other, on[1])
+        keys = _key(self, on[0], reading), _key(other, on[1], reading)
         if self.home is None or self.home != other.home or keys[0] is None or keys[1] is None:
             return None
 
@@ -214,10 +220,8 @@ class Engine:
         rows = self._bounded_rows(wish, entropy_bytes)
         if rows is None:
             raise InternalError("An engine counted what it cannot count; please report this.")
-        used, unit = (
-            exp.and_(*_kept(wish)) if wish.rules else exp.true(),
-            [] if wish.unit_column is None else ["u0"],
-        )
+        used = exp.and_(*_kept(wish), sql("unreadable = :no", no=0))
+        unit = [] if wish.unit_column is None else ["u0"]
         numbers = {
             "n": exp.Count(this=exp.Star()),
             "k": sql("SUM(CASE WHEN :used THEN :one ELSE :no END)", used=used, one=1, no=0),
@@ -278,7 +282,13 @@ class Engine:
                     lambda value, other: sql(":one * :other", one=value, other=other), amounts
                 )
             )
-        columns |= {} if wish.unit_column is None else {"u0": unit_of(values[wish.unit_column])}
+        if wish.usage:
+            columns["unreadable"] = _unreadable(wish, values)
+        columns |= (
+            {}
+            if wish.unit_column is None
+            else {"u0": unit_of(values[wish.unit_column], wish.unit_reading)}
+        )
         if any(column is None for column in columns.values()):
             return None
         raw = _selected(
@@ -292,7 +302,11 @@ class Engine:
         raw = exp.select("*", *further).from_(self._once(raw).subquery("raw"))
         rows = _selected(columns, self._once(raw).subquery("prepared"))
         if wish.unit_column is not None:
-            rows = rows.where(sql("NOT :null", null=values[wish.unit_column].is_missing()))
+            rows = (
+                exp.select("*")
+                .from_(self._once(rows).subquery("with_units"))
+                .where("NOT u0 IS NULL")
+            )
         if any(isinstance(rule.table, Keys) for rule in wish.rules.values()):
             rows = (
                 exp.select("*")
@@ -385,14 +399,21 @@ def _flagged(rows: exp.Select, name: str, condition: Expression) -> exp.Select:
     return exp.select("*", exp.alias_(flag, name)).from_(rows.subquery(f"before_{name}"))
 
 
-def _key(engine: Engine, name: str) -> Expression | None:
-    """Return the string form by which units are told apart, as SQL, null where a row has none; None if the column has no such SQL."""
+def _key(engine: Engine, name: str, reading: Reading) -> Expression | None:
+    """Return the keys by which units are told apart, as SQL; None if the column has no such SQL."""
     value = engine.values.get(name)
-    form = None if value is None else unit_of(value)
-    return (
-        None
-        if value is None or form is None
-        else sql("CASE WHEN :null THEN NULL ELSE :form END", null=value.is_missing(), form=form)
+    return None if value is None else unit_of(value, reading)
+
+
+def _unreadable(wish: Wish, values: Mapping[str, Value]) -> Expression:
+    """Return 1 where a measure has a value that is no number (in typed columns an infinity), else 0."""
+    columns = {part.column for measure in wish.sums.values() for part in parts(measure)}
+    infinite = [values[column].is_infinite() for column in sorted(columns)]
+    return sql(
+        "CASE WHEN :infinite THEN :yes ELSE :no END",
+        infinite=exp.or_(exp.false(), *infinite),
+        yes=1,
+        no=0,
     )
 
 
@@ -564,6 +585,7 @@ def engine_source(
         total=None,
         encoded=by_columns(chunks),
         engine=engine,
+        holds=held_by_names((field.name, field.type_name) for field in fields),
     )
 
 

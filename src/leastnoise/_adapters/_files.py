@@ -39,6 +39,7 @@ import numpy.typing as npt
 from leastnoise._adapters._column import (
     CHUNK,
     STRANGE,
+    Chunk,
     Chunks,
     Column,
     Encoders,
@@ -50,6 +51,7 @@ from leastnoise._adapters._column import (
     in_chunks,
     to_column,
 )
+from leastnoise._adapters._pairs import Holds, held_by_arrow, in_all
 from leastnoise._adapters._places import (
     BROKEN_HEADER,
     CSV,
@@ -66,6 +68,7 @@ from leastnoise._adapters._places import (
     OTHER_COLUMNS,
     OTHER_ENCODING,
     PARQUET_FILE,
+    SAME_FILE_IN_TWO_FORMS,
     files,
 )
 from leastnoise._check import InputError, InternalError, message
@@ -74,6 +77,8 @@ from leastnoise._check.arrays import IntArray
 # The most bytes of a line, without its LF.
 LONGEST = 2_000_000
 BLOCK = 2**20
+NO_RECORD = b'"\n'
+"""A line that is no record of any file, as its quote does not close."""
 _LF, _CR, _QUOTE = 10, 13, 34
 
 Bytes = npt.NDArray[np.uint8]
@@ -93,9 +98,10 @@ _DAMAGED = (OSError, EOFError, zlib.error)
 
 
 def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
-    r"""Read lines in blocks, each of which ends with LF; a line longer than ``LONGEST`` is left out.
+    r"""Read lines in blocks, each of which ends with LF.
 
-    What reads gives at most so many further bytes, none at the end.
+    What reads gives at most so many further bytes, none at the end. In place of a line that is too
+    long to be kept stands ``NO_RECORD``.
 
     >>> list(whole_lines(io.BytesIO(b"a,1\nb,2").read))
     [b'a,1\n', b'b,2\n']
@@ -105,11 +111,15 @@ def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
         if dropping:
             _, feed, block = block.partition(b"\n")
             dropping = not feed
+            if feed:
+                yield NO_RECORD
         start, feed, rest = (rest + block).rpartition(b"\n")
         if feed:
             yield start + feed
         if len(rest) > LONGEST:
             rest, dropping = b"", True
+    if dropping:
+        yield NO_RECORD
     if rest:
         yield rest + b"\n"
 
@@ -138,6 +148,25 @@ def split(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes] | N
         if line[at : at + 1] != delimiter:
             return None
         at += 1
+    return None
+
+
+def line_fault(line: bytes, delimiter: bytes, width: int) -> str | None:
+    r"""Return why a line, without its LF, is no record of so many fields; None for a record.
+
+    >>> line_fault(b"F,3,", b",", 2), line_fault(b'F,"x"y', b",", 2), line_fault(b'F,"x', b",", 2)
+    ('it has 3 fields, and the header has 2', 'text stands behind a closing quote', 'a quote does not close')
+    """
+    if len(line) > LONGEST or line == NO_RECORD[:-1]:
+        return f"it is longer than {LONGEST:,} bytes, or a quote and nothing else"
+    line = line.removesuffix(b"\r")
+    fields = split(line, delimiter)
+    if fields is None:
+        closed = re.sub(rb'"[^"]*+"', b"", line.replace(b'""', b""))
+        return "a quote does not close" if b'"' in closed else "text stands behind a closing quote"
+    if len(fields) != width:
+        many = f"{len(fields):,} field{'s' * (len(fields) != 1)}"
+        return f"it has {many}, and the header has {width:,}"
     return None
 
 
@@ -278,14 +307,16 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     def chunks(columns: list[str]) -> Chunks[Column]:
         positions = [names.index(name) for name in columns]
 
-        def in_columns(block: bytes) -> tuple[int, list[Column]]:
+        def in_columns(block: bytes) -> Chunk[Column]:
             rows, text, fields = cut(block, delimiter, len(names), positions)
             text = np.append(text, np.zeros(WORD, dtype=np.uint8))
             read = [to_texts(text, *field) for field in fields]
-            return rows, read if characters is None else [
-                replace(column, data=[_text(raw, characters) for raw in column.data])
-                for column in read
-            ]
+            if characters is not None:
+                read = [
+                    replace(column, data=[_text(raw, characters) for raw in column.data])
+                    for column in read
+                ]
+            return Chunk(rows, read, block.count(b"\n") - rows)
 
         try:
             with opened_file(path) as opened:
@@ -296,7 +327,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
             raise InputError(message(NOT_WHOLE, what=what)) from None
 
     fields = tuple(SchemaField(name=name) for name in names)
-    return Source(what=what, fields=fields, total=None, encoded=by_columns(chunks))
+    return Source(what=what, fields=fields, total=None, encoded=by_columns(chunks), delimiter=mark)
 
 
 def _delimiter_of(header: str, path: Path) -> str:
@@ -393,6 +424,7 @@ def open_parquet(path: Path) -> Source:
         fields=arrow_fields(schema),
         total=opened.metadata.num_rows,
         encoded=by_columns(chunks),
+        holds=held_by_arrow(schema),
     )
 
 
@@ -406,6 +438,23 @@ KINDS = (
 )
 # A folder of this value holds the rows without one.
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
+
+def in_two_forms(paths: Iterable[Path], endings: Sequence[str]) -> tuple[Path, Path] | None:
+    """Return two files whose names differ by their ending only; None if there are none.
+
+    >>> in_two_forms([Path("a.csv"), Path("b.csv"), Path("a.csv.gz")], (".csv", ".csv.gz"))
+    (PosixPath('a.csv'), PosixPath('a.csv.gz'))
+    """
+    by_stem: dict[Path, Path] = {}
+    for path in paths:
+        name = path.name.lower()
+        longest = max((ending for ending in endings if name.endswith(ending)), key=len, default="")
+        stem = path.with_name(f"_{name.removesuffix(longest)}")
+        if stem in by_stem:
+            return by_stem[stem], path
+        by_stem[stem] = path
+    return None
 
 
 def open_files(path: str | os.PathLike[str] | CSV) -> Source:
@@ -451,6 +500,9 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
         matched
     ):
         raise InputError(message(ONE_FILE_TWICE, path=os.fsdecode(path)))
+    if twins := in_two_forms([file for file, _ in matched], kind.endings):
+        first_form, second_form = map(str, twins)
+        raise InputError(message(SAME_FILE_IN_TWO_FORMS, first=first_form, second=second_form))
     if layout is not None and not kind.rows_are_lines:
         raise InputError(message(NO_CSV_LAYOUT, path=os.fsdecode(path)))
 
@@ -464,6 +516,7 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     # process may hold open
     first: Source | None = None
     fields: dict[str, SchemaField] = {}
+    types: list[Mapping[str, Holds]] = []
     total: int | None = 0
     for file, _ in matched:
         opened = open_one(file)
@@ -474,6 +527,7 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
             field.name: _common_field(fields.get(field.name, field), field)
             for field in opened.fields
         }
+        types.append(opened.holds)
         total = None if total is None or opened.total is None else total + opened.total
 
     def encoded(wanted: Encoders) -> Chunks[IntArray]:
@@ -485,6 +539,8 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
         fields=tuple(fields[name] for name in (first.names if first else ())),
         total=total,
         encoded=encoded,
+        delimiter=first.delimiter if first else None,
+        holds=in_all(types),
     )
 
 
@@ -537,18 +593,16 @@ def with_folders(source: Source, values: Mapping[str, str | None]) -> Source:
 
     def encoded(wanted: Encoders) -> Chunks[IntArray]:
         own = [pair for pair in wanted if pair[0] not in added]
-        for rows, columns in source.encoded(own):
+        for rows, columns, malformed in source.encoded(own):
             everywhere = np.zeros(rows, dtype=np.int64)
             next_column = iter(columns)
-            yield (
-                rows,
-                [
-                    encode(Column([added[name]], None, everywhere))
-                    if name in added
-                    else next(next_column)
-                    for name, encode in wanted
-                ],
-            )
+            made = [
+                encode(Column([added[name]], None, everywhere))
+                if name in added
+                else next(next_column)
+                for name, encode in wanted
+            ]
+            yield Chunk(rows, made, malformed)
 
     fields = [SchemaField(name=name, type_name="text of folders' names") for name in added]
     return replace(source, fields=(*source.fields, *fields), encoded=encoded)

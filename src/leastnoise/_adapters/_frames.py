@@ -9,6 +9,7 @@ import numpy as np
 from leastnoise._adapters._column import (
     CHUNK,
     STRANGE,
+    Chunk,
     Chunks,
     Column,
     SchemaField,
@@ -19,6 +20,7 @@ from leastnoise._adapters._column import (
     strange,
     to_column,
 )
+from leastnoise._adapters._pairs import Holds, held_by_arrow, held_by_names
 from leastnoise._adapters._places import NAMES_TWICE, NO_DUCKDB, NO_FRAME, STORED, DatabaseTable
 from leastnoise._adapters._values import unless_it_raises
 from leastnoise._check import InputError, message
@@ -88,14 +90,21 @@ def open_frame(frame: Any) -> Source | None:
             raise InputError(message(NO_FRAME, what=what)) from None
         for start in range(0, len(eager), CHUNK):
             part = eager[start : start + CHUNK]
-            yield len(part), [_column(part[name]) for name in columns]
+            yield Chunk(len(part), [_column(part[name]) for name in columns])
 
     dtypes = {} if lazy else {name: _native_dtype(native[name]) for name in names}
+    holds = _held(kinds)
+    if native.implementation.is_pandas_like():
+        objects = {name for name, dtype in dtypes.items() if dtype == np.dtype(object)}
+        holds = {name: held for name, held in holds.items() if name not in objects}
+        periods = [name for name, dtype in dtypes.items() if type(dtype).__name__ == "PeriodDtype"]
+        holds |= dict.fromkeys(periods, "time stamps")
     return Source(
         what=what,
         fields=tuple(_frame_field(name, kinds[name], dtypes.get(name)) for name in names),
         total=None if lazy else len(native),
         encoded=by_columns(chunks),
+        holds=holds,
     )
 
 
@@ -121,15 +130,44 @@ def _frame_field(name: str, kind: Any, native_dtype: Any) -> SchemaField:
         arrow_type = pa.timestamp("us", "UTC")
     elif alias := next((alias for known, alias in _ARROW.items() if isinstance(kind, known)), None):
         arrow_type = pa.type_for_alias(alias)
+    is_held = kind.is_numeric() or isinstance(kind, _HELD)
+    is_refused = _is_unreadable(native_dtype)
     return SchemaField(
         name=name,
         type=arrow_type,
-        type_name=str(kind),
-        readable=kind.is_numeric() or isinstance(kind, _HELD),
+        type_name=str(native_dtype if is_refused else kind),
+        readable=is_held and not is_refused,
         # numpy's whole numbers and Booleans in pandas have no null
         required=isinstance(native_dtype, np.dtype) and native_dtype.kind in "biu",
         zone=zone,
     )
+
+
+def _held(kinds: Mapping[str, Any]) -> dict[str, Holds]:
+    """Return what columns hold by their types, where that is known."""
+    held: dict[str, Holds] = {}
+    for name, kind in kinds.items():
+        if kind.is_numeric():
+            held[name] = "numbers"
+        elif isinstance(kind, nw.Boolean):
+            held[name] = "Booleans"
+        elif isinstance(kind, nw.String):
+            held[name] = "texts"
+        elif isinstance(kind, nw.Datetime):
+            held[name] = "time stamps"
+        elif isinstance(kind, nw.Date):
+            held[name] = "dates"
+    return held
+
+
+def _is_unreadable(kind: Any) -> bool:
+    """Return whether no value of a type of pandas has a form: complex numbers, durations, shapes."""
+    name = type(kind).__name__
+    if name == "CategoricalDtype":
+        return kind.categories is not None and _is_unreadable(kind.categories.dtype)
+    if isinstance(kind, np.dtype):
+        return kind.kind in "cmV"
+    return name == "GeometryDtype"
 
 
 def _open_table(table: Any, what: str) -> Source:
@@ -143,6 +181,7 @@ def _open_table(table: Any, what: str) -> Source:
         fields=arrow_fields(table.schema),
         total=table.num_rows,
         encoded=by_columns(chunks),
+        holds=held_by_arrow(table.schema),
     )
 
 
@@ -154,6 +193,8 @@ def _kind(series: Any) -> Any:
 
 def _column(series: Any) -> Column:
     """Take a column without ever failing on a value."""
+    if _has_intervals(getattr(series.to_native(), "dtype", None)):
+        return _of_pandas(series.to_native())
     try:
         # Python objects keep their own types: 1, True and 1.0 are different to the rule
         if not isinstance(_kind(series), nw.Object) and getattr(
@@ -167,6 +208,28 @@ def _column(series: Any) -> Column:
         return Column(series.to_list())
     except Exception:  # noqa: BLE001 - some value has no Python form; take the others one by one
         return Column([unless_it_raises(STRANGE)(series.item)(row) for row in range(len(series))])
+
+
+def _has_intervals(kind: Any) -> bool:
+    """Return whether a type is one of pandas for periods or intervals, or for categories of these."""
+    if type(kind).__name__ == "CategoricalDtype":
+        return _has_intervals(kind.categories.dtype)
+    return type(kind).__name__ in {"PeriodDtype", "IntervalDtype"}
+
+
+def _of_pandas(values: Any) -> Column:
+    """Take periods of pandas by their starts, and intervals by their texts."""
+    codes, different = values.factorize()
+    column = Column([_form(value) for value in different])
+    return Column(column.data, None, codes.astype(np.int64))
+
+
+def _form(value: Any) -> object:
+    """Return what stands for a value of pandas, `STRANGE` where it has no form."""
+    name = type(value).__name__
+    if name == "Period":
+        return unless_it_raises(STRANGE)(lambda: value.start_time)()
+    return str(value) if name == "Interval" else value
 
 
 _AS_TEXT = {"HUGEINT", "UHUGEINT", "UUID", "JSON"}
@@ -271,7 +334,13 @@ def open_relation(
             ) from None
 
     fields = tuple(_duckdb_field(name, types, unread, required) for name in names)
-    return Source(what=what, fields=fields, total=None, encoded=by_columns(chunks))
+    return Source(
+        what=what,
+        fields=fields,
+        total=None,
+        encoded=by_columns(chunks),
+        holds=held_by_names(types.items()),
+    )
 
 
 def _duckdb_field(

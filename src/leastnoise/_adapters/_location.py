@@ -4,8 +4,15 @@ import glob
 from pathlib import Path
 from typing import Any
 
-from leastnoise._adapters._places import CSV, NOT_OF_THE_UNIT, DatabaseTable, Joined
+from leastnoise._adapters._places import (
+    CSV,
+    NOT_OF_THE_UNIT,
+    READ_OTHERWISE,
+    DatabaseTable,
+    Joined,
+)
 from leastnoise._check import InputError, message
+from leastnoise._domain import READ_AS_IT_IS, Reading
 
 
 def location(source: Any) -> Any:
@@ -91,14 +98,20 @@ def _folder_of_pattern(path: Path) -> Path | None:
     return first.parent.absolute()
 
 
-def check_unit(joined: Joined, unit_column: str | None) -> None:
-    """Refuse, by an `InputError`, a unit that rows of a second table, which is not public, need not belong to.
+def check_unit(
+    joined: Joined, unit_column: str | None, unit_reading: Reading = READ_AS_IT_IS
+) -> None:
+    """Refuse a unit that rows of a second table, which is not public, need not belong to.
 
     >>> check_unit(ln.Joined("visits.csv", "patients.csv", on="patient_id"), None)
     Traceback (most recent call last):
     leastnoise._check._errors.InputError: a table that is joined must be of the unit's own rows, or public: ...
     """
-    if joined.public is True or unit_column == joined.own:
+    if joined.public is True:
         return
+    if unit_column == joined.own:
+        if unit_reading == joined.reading:
+            return
+        raise InputError(message(READ_OTHERWISE, own=joined.own))
     got = "every row is a unit" if unit_column is None else f"the unit is {unit_column!r}"
     raise InputError(message(NOT_OF_THE_UNIT, own=joined.own, got=got))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leastnoise._check import InputError, did_you_mean, message, refuse
-from leastnoise._domain import attribute_name
+from leastnoise._domain import READ_AS_IT_IS, Reading, attribute_name
 
 if TYPE_CHECKING:
     from leastnoise._adapters._column import FileKind
@@ -64,6 +64,11 @@ OTHER_ENCODING = (
 NOT_WHOLE = "{what} cannot be read to its end. Check that it is whole and is not being written."
 NO_PARQUET = "{what} cannot be read as Parquet. Check that the file is whole and is a Parquet file."
 ONE_FILE_TWICE = "the files of a source must be different ones; {path!r} means one twice, by a link. Leave the link out."
+SAME_FILE_IN_TWO_FORMS = (
+    "the files of a source must hold each row once; {first!r} and {second!r} differ by their "
+    "endings only, so they are taken for the same rows in two forms. Name the files of one form, "
+    "such as '*.csv', or move one of the two away."
+)
 NO_CSV_LAYOUT = "delimiter, encoding and header are about CSV files; got {path!r}. Leave them out."
 OTHER_COLUMNS = (
     "the files of a source must have the same columns; {what} has others than {first}. "
@@ -93,11 +98,16 @@ NO_ZONE = (
     "which time zone its days are. "
     "Write for example zone = {advised} beside by in dates."
 )
+NO_MATCH = "{name!r} can match no value of the column {column!r} of {what}, which holds {holds}"
 NOT_OF_THE_UNIT = (
     "a table that is joined must be of the unit's own rows, or public: a row of it would be in "
     "the rows of several units. It is "
     "joined on {own!r}, and {got}. Make {own!r} the unit, or say public = true if everyone may "
     "know what that table holds."
+)
+READ_OTHERWISE = (
+    "a table that is joined must have its keys read as the unit is; the keys of {own!r} are read "
+    "otherwise. Give the privacy unit and the join the same reading."
 )
 _OTHER_KIND = "the source must be a file that ends in {endings}; got {path!r}. Convert it, or read it into a data frame."
 _NO_FILE = "the source must be a file that exists; there is no file {path!r}."
@@ -262,7 +272,7 @@ class Joined:
     Each row of the first table has the columns of its partner: the one row of the second table with
     the same key. Where there is none, or several, those columns are null, so that the attributes'
     policies for nulls say what becomes of the row. Keys are compared as units are, by their string
-    forms, letter for letter; a null is no key.
+    forms, in which 17.0 is 17; a null is no key.
 
     Args:
         data: the first table, whose rows are counted: anything that `leastnoise.release` takes.
@@ -273,6 +283,8 @@ class Joined:
         public: whether everyone may know what the second table holds. If not, the privacy unit must
             be the column of the first table that they are joined on, so that a row of the second
             table belongs to the unit of the rows it is joined to.
+        reading: which spellings of a key are nulls, and whether blanks and capitals count; that of
+            the unit (``Privacy.unit_reading``), if the second table is not public.
 
     Raises:
         InputError: one of these cannot be used.
@@ -290,6 +302,7 @@ class Joined:
     on: str | Mapping[str, str]
     columns: tuple[str, ...] | None = None
     public: bool = False
+    reading: Reading = READ_AS_IT_IS
     own: str = field(init=False)
     key: str = field(init=False)
 
@@ -322,6 +335,10 @@ class Joined:
                     attribute_name("a column of the second table", name) for name in self.columns
                 ),
             )
+        if isinstance(self.reading, Mapping):
+            object.__setattr__(self, "reading", Reading(**self.reading))
+        if type(self.reading) is not Reading or self.reading.column is not None:
+            raise refuse("reading", self.reading, "a Reading without a column")
         if not isinstance(self.public, bool):
             raise refuse("public", self.public, "true or false")
         if self.public and self.data is not None and _the_same(self.data, self.second):
@@ -336,7 +353,8 @@ class Joined:
     def terms(self) -> dict[str, Any]:
         """Return the arguments without the tables, as plain values."""
         columns = None if self.columns is None else list(self.columns)
-        return {"on": {self.own: self.key}, "columns": columns, "public": self.public}
+        reading = {} if self.reading == READ_AS_IT_IS else {"reading": self.reading.to_json()}
+        return {"on": {self.own: self.key}, "columns": columns, "public": self.public, **reading}
 
 
 def located(recorded: Any, moved: Any = None) -> Any:

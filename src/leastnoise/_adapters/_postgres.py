@@ -1,5 +1,6 @@
 """Tables of PostgreSQL: counted by the server, or read over Arrow through ADBC; all queries of a table see one snapshot of it."""
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -27,6 +28,7 @@ from leastnoise._check import InputError, message
 # a single pass over its rows.
 _MOST_SETS = 100
 _LATEST = 2**63 - 1
+_GREATEST = sys.float_info.max
 # Half of the least double, which is rounded to 0, in all its digits.
 _NEAR = str(Context(prec=800).power(2, -1075))
 _COLUMNS = """SELECT attname::text AS name, format_type(atttypid, NULL) AS kind, attnotnull AS required FROM pg_attribute
@@ -53,15 +55,18 @@ def _microseconds(column: Expression) -> Expression:
 
 
 def _as_double(column: Expression) -> Expression:
-    """Return a decimal of any length as a double; CASE keeps decimals beyond the doubles, or below the least one, from being an error."""
-    written = "CASE WHEN :it = CAST('NaN' AS DECIMAL) THEN CAST('NaN' AS DOUBLE) WHEN ABS(:it) <= CAST(:near AS DECIMAL) THEN :zero"
-    written += " WHEN ABS(:it) <= CAST('1e300' AS DECIMAL) THEN CAST(:it AS DOUBLE) WHEN :it > 0 THEN CAST('Infinity' AS DOUBLE)"
-    return sql(
-        f"{written} WHEN :it <= 0 THEN CAST('-Infinity' AS DOUBLE) ELSE NULL END",
-        it=column,
-        near=_NEAR,
-        zero=0.0,
-    )
+    """Return a decimal of any length as a double.
+
+    CASE keeps decimals beyond the doubles, or below the least one, from being an error: they become
+    the greatest double, or 0. An infinity stays one.
+    """
+    written = "CASE WHEN :it = CAST('NaN' AS DECIMAL) THEN CAST('NaN' AS DOUBLE)"
+    written += " WHEN CAST(:it AS TEXT) IN ('Infinity', '-Infinity')"
+    written += " THEN CAST(CAST(:it AS TEXT) AS DOUBLE)"
+    written += " WHEN ABS(:it) <= CAST(:near AS DECIMAL) THEN :zero"
+    written += " WHEN ABS(:it) <= CAST('1e300' AS DECIMAL) THEN CAST(:it AS DOUBLE)"
+    written += " WHEN :it > 0 THEN :greatest WHEN :it <= 0 THEN -:greatest ELSE NULL END"
+    return sql(written, it=column, near=_NEAR, zero=0.0, greatest=_GREATEST)
 
 
 _as_text = partial(sql, "CAST(:it AS TEXT)")

@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._adapters._column import Chunks, Column, Encoders, Source, Wish
-from leastnoise._adapters._encode import amount_encoder, cell_encoder
+from leastnoise._adapters._column import Chunk, Chunks, Column, Encoders, Source, Wish
+from leastnoise._adapters._encode import amount_encoder, cell_encoder, unreadable_encoder
 from leastnoise._adapters._location import check_unit
+from leastnoise._adapters._pairs import fault_of
 from leastnoise._adapters._places import (
     CSV,
+    NO_MATCH,
     NO_SOURCE,
     NO_ZONE,
     STRANGE_COLUMN,
@@ -25,11 +27,23 @@ from leastnoise._adapters._places import (
     Joined,
     no_column,
 )
-from leastnoise._adapters._units import MOST_CUT, Units, numbering, unit_key, usage_table
+from leastnoise._adapters._units import MOST_CUT, Units, key_reader, numbering, usage_table
 from leastnoise._adapters._values import is_null, is_spelled_null, text
-from leastnoise._check import InputError, message, refuse, whole
+from leastnoise._check import InputError, LeastNoiseError, message, refuse, whole
 from leastnoise._check.arrays import Array, BoolArray, IntArray
-from leastnoise._domain import DROP, Domain, Keys, PerCell, Rule, UnitCount, parts
+from leastnoise._domain import (
+    DROP,
+    READ_AS_IT_IS,
+    Domain,
+    Keys,
+    Kind,
+    Measure,
+    PerCell,
+    Reading,
+    Rule,
+    UnitCount,
+    parts,
+)
 from leastnoise._progress import RowProgress, row_progress
 from leastnoise._table import Table
 
@@ -66,6 +80,7 @@ def read(
     unit_column: str | None = None,
     max_rows: int = 1,
     max_per_cell: PerCell | None = None,
+    unit_reading: Reading = READ_AS_IT_IS,
     progress: RowProgress | None = None,
 ) -> Table:
     """Read private rows and encode them, in one pass and chunk by chunk; or have them counted where they are.
@@ -81,6 +96,7 @@ def read(
         max_rows: how many rows a unit may keep; the others are left out by a random choice. 1 if
             each row is a unit.
         max_per_cell: how many of them in one cell of attributes that are read; None: all.
+        unit_reading: how the values of the unit's column are read.
         progress: shows after each chunk how far reading is; numbers of rows are private, so
             nothing else is told them (E13).
 
@@ -111,13 +127,7 @@ def read(
         raise refuse("domain", domain, "a Domain")
     shown = row_progress(progress)
     most = whole("max_rows", max_rows, 1)
-    if unit_column is None and most != 1:
-        raise refuse(
-            "max_rows",
-            max_rows,
-            "1 where each row is a unit",
-            "Name the unit_column whose rows are to be bounded.",
-        )
+    _check_bounds(unit_column, most, max_per_cell)
     wanted = wanted or Wanted()
     sizes = {
         name: domain.cells(name)
@@ -127,14 +137,7 @@ def read(
         name: domain.measure(name)
         for name in (domain.measures if wanted.measures is None else wanted.measures)
     }
-    if unit_column is None and max_per_cell is not None:
-        raise refuse(
-            "max_per_cell",
-            max_per_cell,
-            "None where each row is a unit",
-            "Name the unit_column whose rows are to be bounded.",
-        )
-    units = None if unit_column is None else Units(max_per_cell, sizes)
+    units = None if unit_column is None else Units(max_per_cell, sizes, unit_reading)
     counts = {
         name: summed.attributes for name, summed in sums.items() if isinstance(summed, UnitCount)
     }
@@ -144,32 +147,29 @@ def read(
             ", ".join(counts),
             "in a table whose rows have units, and of attributes that are read",
         )
-    opened, names = opened_for(source, domain, list(sizes), list(sums), unit_column)
+    opened, names = opened_for(source, domain, list(sizes), list(sums), unit_column, unit_reading)
     rules = {name: domain.rule(name) for name in sizes}
     if opened.engine is not None and wanted.tables is not None:
-        bounds: dict[str, Any] = {
-            "unit_column": unit_column,
-            "max_rows": most,
-            "max_per_cell": max_per_cell,
-        }
-        wish = Wish(rules=rules, sums=sums, tables=wanted.tables, usage=wanted.usage, **bounds)
-        counted = opened.engine.counts(wish, urandom)
+        request = Wish(
+            rules=rules,
+            sums=sums,
+            tables=wanted.tables,
+            usage=wanted.usage,
+            unit_column=unit_column,
+            unit_reading=unit_reading,
+            max_rows=most,
+            max_per_cell=max_per_cell,
+        )
+        counted = _counted_in_engine(opened.engine, domain, request)
         if counted is not None:
-            tables, used = counted
-            return Table.counted(
-                domain,
-                list(sizes),
-                list(sums),
-                tables,
-                usage=used and usage_table(used, unit_column, most),
-                **bounds,
-            )
+            return counted
     factors = [parts(measure) for measure in sums.values() if parts(measure)]
     encoders = [
         *map(cell_encoder, rules.values()),
         *map(amount_encoder, chain.from_iterable(factors)),
     ]
     encoders += [] if units is None else [units.number]
+    requests = [*zip(names, encoders, strict=True), *_unreadable(factors, wanted)]
     # small codes of the rows that are kept so far, and which rows of the source they were
     types = [
         *(np.min_scalar_type(size - 1) for size in sizes.values()),
@@ -177,8 +177,10 @@ def read(
     ]
     columns: list[list[Array]] = [[np.zeros(0, dtype=kind)] for kind in types]
     inside = [np.zeros(0, dtype=np.bool_)]
-    for rows, encoded in opened.encoded([*zip(names, encoders, strict=True)]):
+    readable, malformed_lines = [np.zeros(0, dtype=np.bool_)], 0
+    for rows, encoded, malformed in opened.encoded(requests):
         codes, numbers = encoded[: len(rules)], iter(encoded[len(rules) :])
+        malformed_lines += malformed
         amounts = [reduce(np.multiply, [next(numbers) for _ in factor]) for factor in factors]
         inside.append(
             np.logical_and.reduce(
@@ -189,6 +191,7 @@ def read(
             chunks.append(column[inside[-1]].astype(kind))
         if units is not None:
             units.add(next(numbers), codes)
+        readable.append(sum(numbers, np.zeros(rows, dtype=np.int64)) == 0)
         if shown is not None:
             shown.show(sum(map(len, inside)), opened.total)
     kept_here = np.concatenate(inside)
@@ -202,7 +205,8 @@ def read(
     if counts:  # a row that only stands for its unit adds nothing to sums (T6)
         values = {name: amounts * counting[stay] for name, amounts in values.items()}
         values |= {name: value[stay] for name, value in worth.items()}
-    usage = _usage(units, keep, counting) if wanted.usage else None
+    used = kept_here & keep & np.concatenate(readable)
+    usage = _usage_counts(used, keep, units, malformed_lines) if wanted.usage else None
     return Table(
         domain,
         cells,
@@ -216,11 +220,55 @@ def read(
     )
 
 
-def _usage(units: Units | None, keep: BoolArray, counting: BoolArray) -> tuple[int, int, int]:
-    """Return how many rows that count for their unit are inside the domain, how many are not, and the rows cut (E8)."""
-    inside = int(np.count_nonzero(counting))
-    cut = 0 if units is None else units.cut(keep, MOST_CUT)
-    return inside, int(np.count_nonzero(keep)) - inside, cut
+def _counted_in_engine(engine: Any, domain: Domain, request: Wish) -> Table | None:
+    """Return the table of what an engine counted; None if its rows are to be read."""
+    counted = engine.counts(request, urandom)
+    if counted is None:
+        return None
+    tables, used = counted
+    return Table.counted(
+        domain,
+        list(request.rules),
+        list(request.sums),
+        tables,
+        unit_column=request.unit_column,
+        max_rows=request.max_rows,
+        max_per_cell=request.max_per_cell,
+        usage=used and usage_table(used, request.unit_column, request.max_rows),
+    )
+
+
+def _unreadable(factors: Sequence[Sequence[Measure]], wanted: Wanted) -> Encoders:
+    """Return what finds the values of measures that are no number, for the table of usage."""
+    summed = {part.column: part.reading for factor in factors for part in factor}
+    return [(name, unreadable_encoder(reading)) for name, reading in summed.items() if wanted.usage]
+
+
+def _usage_counts(
+    used: BoolArray, counting: BoolArray, units: Units | None, malformed_lines: int
+) -> tuple[int, int, int]:
+    """Return how many rows are used, not used and cut (E8).
+
+    Args:
+        used: which rows the domain keeps, with a number or a null in every measure.
+        counting: which rows count for their unit.
+        units: None where every row is a unit; then a line that is no record is a row not used.
+        malformed_lines: how many lines are no record.
+    """
+    many = int(np.count_nonzero(used))
+    unused = int(np.count_nonzero(counting)) - many
+    if units is None:
+        return many, unused + malformed_lines, 0
+    return many, unused, units.cut(counting, MOST_CUT)
+
+
+def _check_bounds(unit_column: str | None, max_rows: int, max_per_cell: PerCell | None) -> None:
+    """Refuse bounds on the rows of a unit where each row is a unit."""
+    advice = "Name the unit_column whose rows are to be bounded."
+    if unit_column is None and max_rows != 1:
+        raise refuse("max_rows", max_rows, "1 where each row is a unit", advice)
+    if unit_column is None and max_per_cell is not None:
+        raise refuse("max_per_cell", max_per_cell, "None where each row is a unit", advice)
 
 
 def _worth(
@@ -259,6 +307,7 @@ def check_source(
     attributes: Sequence[str],
     measures: Sequence[str],
     unit_column: str | None,
+    unit_reading: Reading = READ_AS_IT_IS,
 ) -> None:
     """Refuse, before anything is paid, what `read` would refuse before it reads a row, and columns of a type that no rule reads.
 
@@ -268,12 +317,23 @@ def check_source(
     Traceback (most recent call last):
     leastnoise._check._errors.InputError: the source must be a file that exists; there is no file '/nowhere.csv'.
     """
-    opened, names = opened_for(source, domain, attributes, measures, unit_column)
+    opened, names = opened_for(source, domain, attributes, measures, unit_column, unit_reading)
     for name in names:
         if name in opened.strange:
             raise InputError(
                 message(STRANGE_COLUMN, name=name, what=opened.what, kind=opened.strange[name])
             )
+    pairs: list[tuple[str, str, Kind | Measure]] = []
+    for name in attributes:
+        kind = domain.kind(name)
+        pairs.append((name, kind.reading.column or name, kind))
+    for name in measures:
+        pairs += [(name, part.column, part) for part in parts(domain.measure(name))]
+    for name, column, asked in pairs:
+        holds = opened.holds.get(column)
+        if fault := fault_of(asked, holds):
+            pair = message(NO_MATCH, name=name, column=column, what=opened.what, holds=holds)
+            raise InputError(f"{pair}: {fault}.")
 
 
 def opened_for(
@@ -282,6 +342,7 @@ def opened_for(
     attributes: Sequence[str],
     measures: Sequence[str],
     unit_column: str | None,
+    unit_reading: Reading = READ_AS_IT_IS,
 ) -> tuple[Source, list[str]]:
     """Open a source and find the columns that are needed of it: of attributes, of measures, and of the unit if there is one.
 
@@ -289,7 +350,7 @@ def opened_for(
     joined on.
     """
     if isinstance(source, Joined):
-        check_unit(source, unit_column)
+        check_unit(source, unit_column, unit_reading)
     wanted = [
         *(domain.kind(name).reading.column or name for name in attributes),
         *(part.column for name in measures for part in parts(domain.measure(name))),
@@ -368,6 +429,18 @@ def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
     return opened
 
 
+def csv_delimiter(source: Any) -> str | None:
+    """Return what stands between the names in the header of CSV files; None of any other source.
+
+    >>> csv_delimiter(pd.DataFrame({"age": [17]})) is None
+    True
+    """
+    try:
+        return open_source(source).delimiter
+    except LeastNoiseError:  # whoever reads it says what is wrong
+        return None
+
+
 def read_keys(
     source: Any,
     domain: Domain,
@@ -375,6 +448,7 @@ def read_keys(
     *,
     unit_column: str | None = None,
     max_rows: int = 1,
+    unit_reading: Reading = READ_AS_IT_IS,
     progress: RowProgress | None = None,
 ) -> Table:
     """Read the keys of a column, and count the units that have each: in an engine that can, else here, chunk by chunk.
@@ -395,7 +469,7 @@ def read_keys(
     """
     rule = domain.keys(attribute)
     shown = row_progress(progress)
-    opened, names = opened_for(source, domain, [attribute], [], unit_column)
+    opened, names = opened_for(source, domain, [attribute], [], unit_column, unit_reading)
     table = partial(Table.keyed, domain, attribute, unit_column=unit_column, max_rows=max_rows)
     bound = None if unit_column is None else PerCell(1, attribute)
     if opened.engine is not None:
@@ -406,16 +480,17 @@ def read_keys(
             unit_column=unit_column,
             max_rows=max_rows,
             max_per_cell=bound,
+            unit_reading=unit_reading,
         )
         there = opened.engine.keys(wish, urandom)
         if there is not None:
             return table(list(there), np.array(list(there.values()), dtype=np.int64))
-    units = None if bound is None else Units(bound, {attribute: rule.size})
+    units = None if bound is None else Units(bound, {attribute: rule.size}, unit_reading)
     numbers: dict[Hashable, int] = {}
     encoders = [numbering(numbers, _key_of(rule)), *([] if units is None else [units.number])]
     parts, read = [np.zeros(0, dtype=np.int64)], 0
     counts = np.zeros(0, dtype=np.int64)
-    for rows, (keys, *unit) in opened.encoded([*zip(names, encoders, strict=True)]):
+    for rows, (keys, *unit), _ in opened.encoded([*zip(names, encoders, strict=True)]):
         if units is None:
             counts = np.append(counts, np.zeros(len(numbers) - len(counts), dtype=np.int64))
             counts += np.bincount(keys[keys != NONE], minlength=len(numbers))
@@ -489,18 +564,22 @@ def joined_source(
         if not beside:
             yield from first.encoded(wanted)
             return
-        partners = Partners(second, joined.key, beside)
+        partners = Partners(second, joined.key, beside, joined.reading)
         mine = [pair for pair in wanted if pair[0] in first.names]
-        for rows, (*cells, partner) in first.encoded([*mine, (joined.own, partners.of)]):
+        keys = (joined.own, partners.of)
+        for rows, (*cells, partner), malformed in first.encoded([*mine, keys]):
             ours, theirs = iter(cells), iter(partners.beside(partner))
-            yield rows, [next(ours if name in first.names else theirs) for name, _ in wanted]
+            columns = [next(ours if name in first.names else theirs) for name, _ in wanted]
+            yield Chunk(rows, columns, malformed)
 
     asked = (*first.names, *joined_names) if wanted is None else tuple(dict.fromkeys(wanted))
     beside = [name for name in asked if name in joined_names and name not in first.names]
     engine = None if beside else first.engine
     if beside and first.engine is not None and second.engine is not None:
         mine = [name for name in asked if name in first.names]
-        engine = first.engine.joined(second.engine, (joined.own, joined.key), mine, beside)
+        engine = first.engine.joined(
+            second.engine, (joined.own, joined.key), mine, beside, joined.reading
+        )
     of_second = {field.name: field for field in second.fields}
     # without a partner a row has nulls there
     partners_fields = [replace(of_second[name], required=False) for name in joined_names]
@@ -510,6 +589,11 @@ def joined_source(
         total=first.total,
         encoded=encoded,
         engine=engine,
+        delimiter=first.delimiter,
+        holds={
+            **{name: second.holds[name] for name in joined_names if name in second.holds},
+            **first.holds,
+        },
     )
 
 
@@ -520,14 +604,18 @@ class Partners:
         second: the table.
         key: its column of keys.
         wanted: columns of it, and what encodes each.
+        reading: how keys are read.
     """
 
-    def __init__(self, second: Source, key: str, wanted: Encoders) -> None:
+    def __init__(
+        self, second: Source, key: str, wanted: Encoders, reading: Reading = READ_AS_IT_IS
+    ) -> None:
         numbers: dict[Hashable, int] = {}
-        every = [*wanted, (key, numbering(numbers, unit_key))]
+        key_of = key_reader(reading)
+        every = [*wanted, (key, numbering(numbers, key_of))]
         chunks = [
             [np.zeros(0, dtype=np.int64)] * len(every),
-            *(encoded for _, encoded in second.encoded(every)),
+            *(chunk.columns for chunk in second.encoded(every)),
         ]
         *columns, keys = [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
         # behind the last row what a null becomes, which place -1 finds
@@ -535,7 +623,7 @@ class Partners:
             np.append(column, encode(Column([None])))
             for column, (_, encode) in zip(columns, wanted, strict=True)
         ]
-        self._find = numbering(numbers, unit_key, known=True)
+        self._find = numbering(numbers, key_of, known=True)
         self.times = np.bincount(keys[keys >= 0], minlength=len(numbers))
         self._row = np.full(
             len(numbers) + 1, NONE, dtype=np.int64

@@ -22,8 +22,19 @@ from leastnoise._adapters._values import (
     changes_of_clock,
     counts_in_utc,
     null_numbers,
+    without_zeros,
 )
-from leastnoise._domain import Clocked, Forms, Keys, Measure, Reading, Rule, Steps, ValueCount
+from leastnoise._domain import (
+    READ_AS_IT_IS,
+    Clocked,
+    Forms,
+    Keys,
+    Measure,
+    Reading,
+    Rule,
+    Steps,
+    ValueCount,
+)
 
 # The base class of sqlglot's expressions has had several names.
 Expression = Any
@@ -39,6 +50,7 @@ _EXACT = 2**53
 _LONGEST = 400
 _MICROSECONDS = 10**6
 _CONTROLS = "".join(map(chr, (*range(1, 32), *range(127, 160))))
+_INFINITIES = ("Infinity", "-Infinity")
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f\\]*")
 _WHOLE = re.compile(r"-?[0-9]+", re.ASCII)
 # A way of reading that this file does not know of could change what the others mean.
@@ -111,6 +123,13 @@ class Value:
             else null
         )
 
+    def is_infinite(self) -> Expression:
+        """Whether it is an infinity, which is no number."""
+        if self.held != "double":
+            return exp.false()
+        infinities = (exp.cast(exp.Literal.string(text), "DOUBLE") for text in _INFINITIES)
+        return exp.or_(*(sql(":it = :infinity", it=self.it, infinity=one) for one in infinities))
+
     @property
     def number(self) -> "Value | None":
         """The value as a number; None if rows must be read."""
@@ -159,7 +178,7 @@ def prepared(rule: Rule, value: Value) -> Value | None:
             "text",
             sql("CASE WHEN :it THEN 'true' WHEN NOT :it THEN 'false' ELSE NULL END", it=value.it),
         )
-    form = unit_of(value)
+    form = _key_form(value)
     return form and Value("text", form)
 
 
@@ -199,9 +218,11 @@ def cell_of(
     # of a time nulls that are numbers were looked for before it was taken to the clock
     nulls = [] if rule.clock is not None else null_numbers(rule.reading).tolist()
     return sql(
-        "CASE WHEN :missing THEN :null ELSE :cell END",
+        "CASE WHEN :missing THEN :null WHEN :infinite THEN :strange ELSE :cell END",
         missing=number.is_missing(nulls),
         null=rule.null,
+        infinite=number.is_infinite(),
+        strange=rule.strange,
         cell=cell,
     )
 
@@ -425,7 +446,7 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
     low, high = measure.low_units, measure.high_units
     written, missing = (
         "CASE WHEN :missing THEN :none ELSE :units END",
-        number.is_missing(null_numbers(measure.reading).tolist()),
+        exp.or_(number.is_missing(null_numbers(measure.reading).tolist()), number.is_infinite()),
     )
     if isinstance(measure, ValueCount):
         return sql(written, missing=missing, none=0, units=1)
@@ -461,12 +482,52 @@ def clipped(it: Expression, low: float, high: float) -> Expression:
     )
 
 
-def unit_of(value: Value) -> Expression | None:
-    """Return the string form of a unit; None if rows must be read.
+def unit_of(value: Value, reading: Reading = READ_AS_IT_IS) -> Expression | None:
+    """Return the key of a unit, null where a row is of none (E6); None if rows must be read.
 
     >>> unit_of(Value("integer", exp.column("id"))).sql()
-    'CAST(id AS TEXT)'
+    'CASE WHEN (id IS NULL) THEN NULL ELSE CAST(id AS TEXT) END'
     """
+    form = _key_form(value)
+    nulls = sorted(set(reading.nulls))
+    if form is None or {field.name for field in fields(reading)} != _READING:
+        return None
+    if value.held == "text":
+        if reading.trim or reading.ignore_case or not all(map(_PLAIN.fullmatch, nulls)):
+            return None
+        form = _whole_form(form)
+    missing = value.is_missing()
+    for null in nulls:
+        missing = exp.or_(
+            missing, sql(":form = :null", form=form, null=without_zeros(null) or null)
+        )
+    return sql("CASE WHEN :missing THEN NULL ELSE :form END", missing=missing, form=form)
+
+
+def _key_form(value: Value) -> Expression | None:
     if value.held == "integer":
         return exp.cast(value.it.copy(), "TEXT")
     return value.it.copy() if value.held == "text" else None
+
+
+def _whole_form(it: Expression) -> Expression:
+    """Return a text, or the whole number that it is with zeros behind a point; see `without_zeros`."""
+    kept = sql("TRIM(TRAILING '0' FROM :it)", it=it)
+    body = sql("TRIM(TRAILING '.' FROM :kept)", kept=kept)
+    digits = sql("TRIM(LEADING '-' FROM :body)", body=body)
+    fits = sql(
+        ":it LIKE '%.%0' AND LENGTH(:it) <= :longest AND :kept = :body || '.'"
+        " AND :digits <> '' AND TRANSLATE(:digits, '0123456789', '') = ''"
+        " AND (:body = :digits OR :body = '-' || :digits)",
+        it=it,
+        longest=_LONGEST,
+        kept=kept,
+        body=body,
+        digits=digits,
+    )
+    return sql(
+        "CASE WHEN :fits THEN CASE WHEN :body = '-0' THEN '0' ELSE :body END ELSE :it END",
+        fits=fits,
+        body=body,
+        it=it,
+    )

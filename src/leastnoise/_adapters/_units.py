@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._adapters._column import Column, Encoder, by_value
-from leastnoise._adapters._values import is_null, text
+from leastnoise._adapters._values import is_null, text, without_zeros
 from leastnoise._check import refuse
 from leastnoise._check.arrays import BoolArray, IntArray
-from leastnoise._domain import Domain, Measure, PerCell
+from leastnoise._domain import READ_AS_IT_IS, Domain, Measure, PerCell, Reading
 from leastnoise._table import Table
 
 # Random bytes asked for at a time.
@@ -20,9 +20,8 @@ class Units:
     """Numbers the units of a source, chunk after chunk, and then chooses the rows to keep.
 
     Attributes:
-        number: from a column to the numbers of its units: two rows are of one unit if the string
-            forms of their values are equal, or their bytes where these are not text. A null is no
-            unit, -1, nor is another value without a string form.
+        number: from a column to the numbers of its units: two rows are of one unit if their values
+            have one key (`key_reader`). A value without a key is of no unit, -1.
 
     >>> units = Units()
     >>> units.add(units.number(Column(["a", "b", "a", None])))
@@ -32,10 +31,13 @@ class Units:
     """
 
     def __init__(
-        self, bound: PerCell | None = None, sizes: Mapping[str, int] | None = None
+        self,
+        bound: PerCell | None = None,
+        sizes: Mapping[str, int] | None = None,
+        reading: Reading = READ_AS_IT_IS,
     ) -> None:
         self._numbers: dict[Hashable, int] = {}
-        self.number: Callable[[Column], IntArray] = numbering(self._numbers, unit_key)
+        self.number: Callable[[Column], IntArray] = numbering(self._numbers, key_reader(reading))
         self._chunks: list[IntArray] = [np.zeros(0, dtype=np.int64)]
         names = list(sizes or {})
         if bound is not None and not set(bound.attributes) <= set(names):
@@ -198,10 +200,10 @@ def numbering(
 
     A new key gets the next number; or -1, if only known ones have any.
 
-    >>> numbers = {"a": 0}
-    >>> numbering(numbers, unit_key)(Column(["b", "a", None, b"b"])).tolist()
+    >>> numbers, key = {"a": 0}, key_reader(Reading())
+    >>> numbering(numbers, key)(Column(["b", "a", None, b"b"])).tolist()
     [1, 0, -1, 1]
-    >>> numbering(numbers, unit_key, known=True)(Column(["b", "c"])).tolist()
+    >>> numbering(numbers, key, known=True)(Column(["b", "c"])).tolist()
     [1, -1]
     """
 
@@ -220,16 +222,34 @@ def numbering(
     )
 
 
-def unit_key(value: object) -> Hashable | None:
-    """Return what tells units apart: the string form of a value, or bytes that are not text; None for a null, and for what has neither.
+def key_reader(reading: Reading) -> Callable[[object], Hashable | None]:
+    """Make the function that tells units apart, and the keys of a join (E6).
 
-    >>> unit_key(17.0), unit_key(b"17"), unit_key(""), unit_key([17])
-    ('17', '17', None, None)
+    The key of a value is its string form as the reading compares it, where text made of a whole
+    number, a point and zeros is that whole number; or its bytes, if these are not text. A null, a
+    spelling of one, and a value without a string form have no key.
+
+    >>> key = key_reader(Reading(trim=True, ignore_case=True, nulls=["NA"]))
+    >>> [key(value) for value in (17.0, b"17", "17.00", " P17 ", "p17", "", "na", [17])]
+    ['17', '17', '17', 'p17', 'p17', None, None, None]
     """
-    if is_null(value):
-        return None
-    form = text(value)
-    return value if form is None and isinstance(value, bytes) else form
+
+    def without_spelling(form: str) -> str:
+        compared = reading.form(form)
+        return without_zeros(compared) or compared
+
+    nulls = {"", *map(without_spelling, reading.nulls)}
+
+    def key(value: object) -> Hashable | None:
+        if is_null(value):
+            return None
+        form = text(value)
+        if form is None:
+            return value if isinstance(value, bytes) else None
+        form = without_spelling(form)
+        return None if form in nulls else form
+
+    return key
 
 
 ROWS, CUT = "rows", "cut"

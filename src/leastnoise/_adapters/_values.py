@@ -15,13 +15,15 @@ import numpy as np
 
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import BoolArray, FloatArray, IntArray
-from leastnoise._domain import Clocked, Reading, number_pattern
+from leastnoise._domain import BLANKS, MINUS, Clocked, Reading, number_pattern
 
-_NUMBER = re.compile(
-    r"[ \t]*[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf(?:inity)?|nan)[ \t]*",
-    re.ASCII | re.IGNORECASE,
+# What most texts that are numbers look like where the decimal mark is the point.
+_SIMPLE = re.compile(
+    r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?", re.ASCII | re.IGNORECASE
 )
+_NAN = re.compile(f"[{BLANKS}]*+[+-]?nan[{BLANKS}]*+", re.IGNORECASE)
 _WHOLE = re.compile(r"(-?[0-9]+)\.0+", re.ASCII)
+_NO_DIGIT = re.compile("[^0-9]")
 _MOST_OFFSET_HOURS, _MOST_OFFSET_MINUTES = 23, 59
 # Longer text is not a number anybody means, and reading it could take very long.
 _LONGEST = 400
@@ -93,23 +95,19 @@ def is_null(value: object) -> bool:
 
 @unless_it_raises(None)
 def number(value: object) -> float | None:
-    """Read any value as a number: its double, NaN if it is null, or None if it is not a number.
+    """Read a value that is no text as a number: its double, NaN for a null, None for no number.
 
-    A float32 becomes the double of the decimal that it prints as; a whole number beyond all doubles
-    becomes an infinity.
+    A float32 becomes the double of the decimal that it prints as; a number beyond all doubles
+    becomes an infinity, and an infinity is no number.
 
-    >>> number("17.50"), number(np.float32(0.7)), number(True), number("x"), number("")
-    (17.5, 0.7, 1.0, None, nan)
+    >>> number(np.float32(0.7)), number(True), number(None), number([]), number(10**400)
+    (0.7, 1.0, nan, None, inf)
+    >>> number(float("inf"))
     """
-    # text first: it is what most columns that are not arrays hold
-    if isinstance(value, bytes):
-        value = value.decode()
-    if isinstance(value, str):
-        if len(value) > _LONGEST:
-            return None
-        return float(value) if _NUMBER.fullmatch(value) else None if value else float("nan")
     if is_null(value):
         return float("nan")
+    if isinstance(value, (float, np.floating, Decimal)) and not math.isfinite(value):
+        return None
     if isinstance(value, (np.float32, np.float16)):
         return float(str(value))
     if isinstance(value, (bool, int, float, Decimal, np.bool_, np.integer, np.floating)):
@@ -130,53 +128,75 @@ def is_spelled_null(form: str, reading: Reading) -> bool:
 
 
 def null_numbers(reading: Reading) -> FloatArray:
-    """The numbers that mean a null.
+    """Return the numbers that mean a null, written as the reading writes numbers.
 
-    >>> null_numbers(Reading(nulls=["-9", "NA"])).tolist()
-    [-9.0]
+    >>> null_numbers(Reading(nulls=["-9", "NA", "1.000,5"], decimal=",", thousands=".")).tolist()
+    [-9.0, 1000.5]
     """
+    numbers = map(text_number(reading), reading.nulls)
     return np.array(
-        [null for null in map(number, reading.nulls) if null is not None and not math.isnan(null)],
-        dtype=np.float64,
+        [null for null in numbers if null is not None and not math.isnan(null)], dtype=np.float64
     )
 
 
+def text_number(reading: Reading) -> Callable[[str], float | None]:
+    """Make the function that reads a text as a number: NaN for ``nan``, None for no number.
+
+    The forms are those of the table in docs/spec.md. They are the same under every reading; the
+    reading adds its decimal mark, its mark of thousands and its currency signs.
+
+    >>> read = text_number(Reading())
+    >>> [read(form) for form in ("17.50", "(5)", "5-", "2e3", " 7 ", "inf", "1,5", "--5", "NaN")]
+    [17.5, -5.0, -5.0, 2000.0, 7.0, None, None, None, nan]
+    """
+    pattern = number_pattern(reading)
+    # which remembers nothing, so that any of them reads a text by itself
+    if type(pattern) is not re.Pattern:
+        raise InternalError("the numbers of a reading must be a pattern; please report this.")
+    has_point = reading.decimal == "."
+
+    def read(form: str) -> float | None:
+        if len(form) > _LONGEST:
+            return None
+        if has_point and _SIMPLE.fullmatch(form):
+            return float(form)
+        match = pattern.fullmatch(form)
+        if match is None:
+            return float("nan") if _NAN.fullmatch(form) else None
+        groups = match.groupdict()
+        whole, part = groups["whole"], groups["part"]
+        signs = [groups[f"sign{place}"] for place in range(1, 5) if groups[f"sign{place}"]]
+        symbols = [place for place in range(1, 5) if groups[f"money{place}"]]
+        in_brackets = groups["opened"] is not None
+        if not (whole or part) or in_brackets != (groups["closed"] is not None):
+            return None
+        if len(signs) + in_brackets > 1 or len(symbols) > 1:
+            return None
+        digits = _NO_DIGIT.sub("", whole or "0")
+        size = float(f"{digits}.{part or '0'}{groups['power'] or ''}")
+        return -size if in_brackets or signs in (["-"], [MINUS]) else size
+
+    return read
+
+
 def number_reader(reading: Reading) -> Callable[[object], float | None]:
-    """Make the function that reads a value as a number where texts are written in a way of their own; see `number`.
+    """Make the function that reads any value as a number; see `number` and `text_number`.
 
     >>> read = number_reader(Reading(decimal=",", thousands=".", currency=["€"], nulls=["-"]))
-    >>> read("1.234,50 €"), read("-5"), read("1.5"), read("-"), read(0.5)
-    (1234.5, -5.0, None, nan, 0.5)
+    >>> read("1.234,50 €"), read("-5"), read("1.5"), read("-"), read(0.5), read("")
+    (1234.5, -5.0, None, nan, 0.5, nan)
     """
-    if reading == Reading(column=reading.column):
-        return number
-    pattern = number_pattern(reading)
-    if (
-        type(pattern) is not re.Pattern
-    ):  # which remembers nothing, so that any of them reads a text by itself
-        raise InternalError("the numbers of a reading must be a pattern; please report this.")
+    number_of_text = text_number(reading)
 
     @unless_it_raises(None)
     def read(value: object) -> float | None:
-        form = text(value) if isinstance(value, (str, bytes)) else None
-        if form is None or len(form) > _LONGEST:
+        # text first: it is what most columns that are not arrays hold
+        if isinstance(value, bytes):
+            value = value.decode()
+        if not isinstance(value, str):
             return number(value)
-        form = reading.form(form)
-        if is_spelled_null(form, reading):
-            return float("nan")
-        if (reading.decimal, reading.thousands, reading.currency) == (".", "", ()):
-            return number(form)
-        match = pattern.fullmatch(form)
-        if not match or not (match["whole"] or match["part"]) or (match["sign"] and match["minus"]):
-            return None
-        digits = (
-            (match["whole"] or "0").replace(reading.thousands, "")
-            if reading.thousands
-            else match["whole"] or "0"
-        )
-        return float(
-            f"{match['sign']}{match['minus']}{digits}.{match['part'] or '0'}{match['power'] or ''}"
-        )
+        form = reading.form(value)
+        return float("nan") if is_spelled_null(form, reading) else number_of_text(form)
 
     return read
 
@@ -266,7 +286,7 @@ def without_zeros(form: str) -> str | None:
     >>> without_zeros("17.0"), without_zeros("-0.00"), without_zeros("17.5")
     ('17', '0', None)
     """
-    if len(form) > _LONGEST:
+    if form[-1:] != "0" or "." not in form or len(form) > _LONGEST:
         return None
     match = _WHOLE.fullmatch(form)
     if not match:

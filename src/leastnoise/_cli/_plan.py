@@ -40,11 +40,11 @@ from leastnoise._cli._output import (
     without_cache,
     write_new,
 )
-from leastnoise._cli._release import warn_of_bias
+from leastnoise._cli._release import guard_warnings, warn_of_bias
 from leastnoise._frames import several
 from leastnoise._measurements import cost, views
 from leastnoise._mechanisms import BY_NAME, Candidate, Explanation, mechanism_of
-from leastnoise._plan import Plan
+from leastnoise._plan import Plan, guard_share
 from leastnoise._planning import (
     Price,
     Reached,
@@ -60,8 +60,14 @@ from leastnoise._planning import compare as tried_on
 from leastnoise._planning import prices as prices_of
 from leastnoise._progress import Progress
 from leastnoise._release import ENGLISH, check_options, stated_words, sums_words
+from leastnoise._session import (
+    GuardForecast,
+    check_writable,
+    guard_forecast,
+    planned_spec,
+    spec_seconds,
+)
 from leastnoise._session import audit as audited
-from leastnoise._session import check_writable, planned_spec, spec_seconds
 from leastnoise._spec import Spec, plan_warnings, read_spec, search_plans, spec_warnings
 
 _MOST_SIZES, _MOST_TABLES, _MOST_PERIODS = 8, 40, 24
@@ -158,12 +164,15 @@ def plan(spec: Path, as_json: bool, out: Path | None, epsilon: str | None, **fur
     check_options(made, what.options)
     if out is not None:
         write_new(out, made.to_json() + "\n", _EXISTS)
-    late = plan_warnings(what, made)
+    late = [*plan_warnings(what, made), *guard_warnings(what, made)]
     warn(late)
+    share = guard_share(what.options.guard)
+    guard = None if share is None else guard_forecast(made.privacy, share, what.options.rows)
     by_budget, by_rows, priced = _compared(made, what, **further)
     searches = _search_facts(what)
     if as_json:
         more = {
+            "guard": {} if guard is None else asdict(guard),
             "searches": searches,
             "periods": period_errors(made),
             "budgets": [_errors_json(other) for other in by_budget.values()],
@@ -175,7 +184,7 @@ def plan(spec: Path, as_json: bool, out: Path | None, epsilon: str | None, **fur
             {**_facts(made, seconds, what.options.level), **given, "warnings": [*warnings, *late]}
         )
         return
-    show_plan(made, seconds, what.options.level)
+    show_plan(made, seconds, what.options.level, guard)
     _show_periods(made)
     _show_errors("rmse under other budgets", by_budget)
     _show_errors("rmse where so many rows of a unit count", by_rows, budgets=True)
@@ -338,7 +347,7 @@ def _facts(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
     }
 
 
-def show_plan(plan: Plan, seconds: float, level: float) -> None:
+def show_plan(plan: Plan, seconds: float, level: float, guard: GuardForecast | None = None) -> None:
     """Print the expected errors of a plan; where they depend on the data, print the steps that will be done."""
     tables, explanation = expected(plan, level), mechanism_of(plan).explain(plan)
     totals = (
@@ -361,6 +370,7 @@ def show_plan(plan: Plan, seconds: float, level: float) -> None:
             ("strategy", plan.strategy),
             ("protects", plan.privacy.unit),
             ("cost", f"{costs}{rest}, with {noise(explanation.mechanism)} noise"),
+            *([] if guard is None else [("guard", guard.words())]),
             *_shares(plan),
             *(("values", sentence) for sentence in sums_words(plan.workload)),
             *(

@@ -43,9 +43,11 @@ from leastnoise._session import (
     csv_blocks,
     find_categories,
     finish_all,
+    guard_warning,
     is_resumable,
     is_unfinished,
     ledger_beside,
+    plan_budget_left,
     release_due,
     resuming_seconds,
     settle,
@@ -172,12 +174,31 @@ def release(
     new = not ledger.exists()
     what = _find_categories(what, spec, ledger, seed)
     plan = plan or plan_with_progress(what)[0]
+    if plan.promise is None and made is None and seed is None:
+        plan = _planned_within_ledger(what, plan, ledger)
     check_options(plan, what.options)
-    warn(plan_warnings(what, plan))
+    warn([*plan_warnings(what, plan), *guard_warnings(what, plan)])
     published = carry_out(what, plan, out, ledger=ledger, seed=seed, known=known)
     show_release(
         published, out, None if seed is not None else ledger, new=new, notes=notices(published)
     )
+
+
+def guard_warnings(what: Spec, plan: Plan) -> list[str]:
+    """Return a warning where the guard of a spec is too weak for its public number of rows."""
+    return [*filter(None, [guard_warning(plan.privacy, what.options)])]
+
+
+def _planned_within_ledger(what: Spec, plan: Plan, ledger: Path) -> Plan:
+    """Plan again within what stopped guards have left, for mechanisms that cannot be rescaled."""
+    stated_privacy = stated(what.privacy)
+    if stated_privacy is None or not ledger.exists():
+        return plan
+    book = Ledger.open(ledger, share=what.share)
+    part = plan_budget_left(book, plan, what.options)
+    if part == 1:
+        return plan
+    return plan_with_progress(replace(what, privacy=stated_privacy.share(part)))[0]
 
 
 def warn_of_bias(what: Spec) -> None:

@@ -5,7 +5,18 @@ a row, and nothing here needs numpy. What must be right for a release to be priv
 `_domain`, `_measure` and `_reading`; of the other files nothing need be believed.
 """
 
-from leastnoise._domain._cells import DROP, MOST, Clocked, Cuts, Forms, Keys, Rule, Steps, rule_of
+from leastnoise._domain._cells import (
+    DROP,
+    MOST,
+    READ_AS_IT_IS,
+    Clocked,
+    Cuts,
+    Forms,
+    Keys,
+    Rule,
+    Steps,
+    rule_of,
+)
 from leastnoise._domain._dates import FOLDED, Dates, period_of
 from leastnoise._domain._domain import Domain
 from leastnoise._domain._kind import Kind
@@ -30,5 +41,5 @@ from leastnoise._domain._levels import (
     one_value_each,
 )
 from leastnoise._domain._measure import Measure, PerCell, UnitCount, ValueCount, Weighted, parts
-from leastnoise._domain._reading import Reading, attribute_name
+from leastnoise._domain._reading import BLANKS, MINUS, Reading, attribute_name
 from leastnoise._domain._rules import inner_edges, multiples, number_pattern

@@ -10,11 +10,10 @@ promise of a release:
   read to double precision, and bounds
    and edges are compared with it as the doubles nearest to them: 0.3 lies on the edge 3/10 in a
    text, decimal, float32 or float64 column alike (a float32 is first written as the shortest
-   decimal that means it), and whole numbers up to 2^53 are exact. Text is a number when it is an
-   ASCII decimal such as ``17``, ``-1.50`` or ``2e3``, or an infinity; spaces around it do not
-   matter; the text ``nan`` is a NaN. True is 1 and False is 0. Where the reading names a decimal
-   mark, a thousands mark or currency signs, text is a number when it is written with these and no
-   others, thousands in groups of three.
+   decimal that means it), and whole numbers up to 2^53 are exact. Which texts are numbers is said
+   line by line in the tables of docs/spec.md ("How a text is read"), the same under every reading
+   but for its decimal mark, its mark of thousands and its currency signs. The text ``nan`` is a
+   null; an infinity, as a text or a float, is no number. True is 1 and False is 0.
 3. **Text** (for `Categories`). A value matches the category whose string form equals its own,
   letter for letter: spaces are not stripped,
    case counts, Unicode is not normalised. The string form of a whole number is its digits, also

@@ -6,6 +6,8 @@ from leastnoise._check import InternalError, plain, refuse
 from leastnoise._domain._written import unusual, written
 
 BLANKS = " \t\r\u00a0\u202f"
+MINUS = "\u2212"
+"""The minus sign of Unicode, which means the same as the hyphen."""
 
 
 def attribute_name(what: str, name: object) -> str:
@@ -37,7 +39,7 @@ class Reading:
             number -9 a null too.
         decimal: the decimal mark of numbers that are text, ``"."`` or ``","``.
         thousands: what stands between groups of three digits, such as ``"."`` or ``"'"``; empty:
-            nothing does.
+            nothing does. All blanks are one mark, and so are both apostrophes.
         currency: signs that may stand once before or after a number, such as ``["€", "$"]``.
         trim: leave out blanks at both ends of a text (space, tab, CR, no-break spaces).
         ignore_case: compare letters without regard to their case, each letter by itself.

@@ -11,7 +11,8 @@ from leastnoise._domain._cells import DROP, Clocked, Cuts, Forms, Keys, Rule, St
 from leastnoise._domain._dates import Dates
 from leastnoise._domain._kind import Kind
 from leastnoise._domain._kinds import Bins, Categories, Coded, Decimals, Edges, Integers, Unknown
-from leastnoise._domain._reading import BLANKS, Reading
+from leastnoise._domain._reading import BLANKS, MINUS, Reading
+from leastnoise._domain._written import ALIKE_THOUSANDS
 
 # numpy is loaded where something is encoded: commands that encode nothing start without it
 HOUR, DAY = 3600, 86_400
@@ -166,17 +167,30 @@ def multiples(first: Fraction, step: Fraction, count: int) -> Any:
 
 
 def number_pattern(reading: Reading) -> re.Pattern[str]:
-    """Return the pattern of the numbers that a reading allows, with groups ``sign``, ``minus``, ``whole``, ``part`` and ``power``."""
-    blanks = f"[{BLANKS}]*"
-    signs = "|".join(re.escape(sign) for sign in sorted(reading.currency, key=len, reverse=True))
-    money = f"(?:(?:{signs}){blanks})?" if signs else ""
-    behind = f"(?:{blanks}(?:{signs}))?" if signs else ""
+    """Return the pattern of the texts that may be numbers under a reading.
+
+    Its groups are ``whole``, ``part`` and ``power`` (the digits and the exponent), four places of a
+    sign (``sign1`` to ``sign4``), ``opened`` and ``closed`` (brackets of a negative amount) and
+    four places of a currency sign (``money1`` to ``money4``). A text that has several signs, or
+    half of the brackets, matches too; `leastnoise._adapters._values.number_reader` refuses it.
+    Blanks are matched possessively, so that no text takes longer than its length.
+    """
+    blanks = f"[{BLANKS}]*+"
+    symbols = sorted(reading.currency, key=len, reverse=True)
+    money = "|".join(map(re.escape, symbols)) or "(?!)"
+    currency = [f"(?:(?P<money{place}>{money}){blanks})?" for place in range(1, 5)]
+    sign = [f"(?:(?P<sign{place}>[+\\-{MINUS}]){blanks})?" for place in range(1, 5)]
     digits = "[0-9]+"
     if reading.thousands:
-        digits = f"(?:[0-9]{{1,3}}(?:{re.escape(reading.thousands)}[0-9]{{3}})+|[0-9]+)"
+        digits = f"(?:[0-9]{{1,3}}(?:{_thousands_mark(reading.thousands)}[0-9]{{3}})+|[0-9]+)"
     mark = re.escape(reading.decimal)
     number = f"(?P<whole>{digits})?(?:{mark}(?P<part>[0-9]*))?(?P<power>e[+-]?[0-9]+)?"
-    return re.compile(
-        f"{blanks}(?P<sign>[+-]?){blanks}{money}(?P<minus>[+-]?){number}{behind}{blanks}",
-        re.IGNORECASE,
-    )
+    before = f"{blanks}{currency[0]}(?:(?P<opened>[(]){blanks})?{sign[0]}{currency[1]}{sign[1]}"
+    behind = f"{blanks}{sign[2]}{currency[2]}{sign[3]}(?:(?P<closed>[)]){blanks})?{currency[3]}"
+    return re.compile(f"{before}{number}{behind}", re.IGNORECASE)
+
+
+def _thousands_mark(mark: str) -> str:
+    """Return the pattern of a mark of thousands; blanks, and apostrophes, are each one mark."""
+    alike = next((marks for marks in ALIKE_THOUSANDS if mark in marks), mark)
+    return f"[{re.escape(alike)}]"

@@ -10,7 +10,9 @@ from typing import Any
 
 from leastnoise._check import InputError, plain, refuse
 
-THOUSANDS = (",", ".", "'", "\u2019", "_", " ", "\u00a0", "\u202f")
+THOUSANDS = (",", ".", "'", "\u2019", "_", " ", "\u00a0", "\u2009", "\u202f")
+ALIKE_THOUSANDS = ("'\u2019", " \u00a0\u2009\u202f")
+"""Marks of thousands that are written for each other: one file may hold several of them."""
 
 
 def written(reading: Any, blanks: str) -> dict[str, object]:
@@ -30,11 +32,12 @@ def written(reading: Any, blanks: str) -> dict[str, object]:
     if reading.thousands == reading.decimal:
         raise InputError(f"decimal and thousands must differ; got {reading.decimal!r} for both.")
     for sign in currency:
-        if re.search(r"[0-9+\-.,]", sign) or sign != sign.strip(blanks):
+        if re.search("[0-9+\\-.,()\u2212]", sign) or sign != sign.strip(blanks):
             raise refuse(
                 "a currency sign",
                 sign,
-                "text without digits, signs, points, commas and outer blanks, such as '€' or 'EUR'",
+                "text without digits, signs, brackets, points, commas and outer blanks, such as "
+                "'€' or 'EUR'",
             )
     for name, flag in (("trim", reading.trim), ("ignore_case", reading.ignore_case)):
         if not isinstance(flag, bool):

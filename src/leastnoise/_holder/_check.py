@@ -19,11 +19,13 @@ from leastnoise._check import InputError, whole
 from leastnoise._check.arrays import IntArray
 from leastnoise._domain import (
     DROP,
+    READ_AS_IT_IS,
     Bins,
     Domain,
     Kind,
     Measure,
     PerCell,
+    Reading,
     Unknown,
     kind_from_json,
     kind_to_json,
@@ -34,6 +36,7 @@ from leastnoise._spec import Spec, asked_about
 from leastnoise._workload import Workload
 
 _LONGEST_SHOWN = 60
+_MOST_FAULTS = 5
 _NOT_TEXT = (
     'bytes that are no text in this encoding: say another one, such as [source] encoding = "cp1252"'
 )
@@ -94,6 +97,7 @@ class Fit:
         attributes: how each column of an attribute fits.
         measures: how each column of a measure fits.
         join: how rows are joined to a second table; None if there is none.
+        faults: the most frequent reasons why lines are no record, with their numbers of lines.
     """
 
     lines: int | None
@@ -104,6 +108,7 @@ class Fit:
     attributes: tuple[ColumnFit, ...]
     measures: tuple[ColumnFit, ...]
     join: JoinFit | None = None
+    faults: tuple[tuple[str, int], ...] = ()
 
 
 def rows_fit(
@@ -115,12 +120,13 @@ def rows_fit(
     unit_column: str | None = None,
     max_rows: int = 1,
     max_per_cell: PerCell | None = None,
+    unit_reading: Reading = READ_AS_IT_IS,
     values: int = 0,
 ) -> Fit:
     """Read all rows of any source that adapters read, and count how they fit."""
     kinds = {name: domain.kind(name) for name in attributes}
     sums = {name: measure for name in measures if type(measure := domain.measure(name)) is Measure}
-    opened, wanted = opened_for(source, domain, attributes, list(sums), unit_column)
+    opened, wanted = opened_for(source, domain, attributes, list(sums), unit_column, unit_reading)
     columns = [_Tally(name, kind, values) for name, kind in kinds.items()]
     columns += [
         _Tally(
@@ -133,7 +139,7 @@ def rows_fit(
     units = (
         None
         if unit_column is None
-        else Units(max_per_cell, {name: domain.cells(name) for name in attributes})
+        else Units(max_per_cell, {name: domain.cells(name) for name in attributes}, unit_reading)
     )
     inside, rows, unitless = [np.zeros(0, dtype=np.bool_)], 0, 0
     encoders = [
@@ -142,7 +148,9 @@ def rows_fit(
         for encode in tally.encoders
     ]
     encoders += [] if units is None else [(wanted[-1], units.number)]
-    for count, encoded in opened.encoded(encoders):
+    malformed_lines = 0
+    for count, encoded, malformed in opened.encoded(encoders):
+        malformed_lines += malformed
         chunk = iter(encoded)
         codes = [tally.add(*(next(chunk) for _ in tally.encoders)) for tally in columns][
             : len(kinds)
@@ -160,9 +168,11 @@ def rows_fit(
     whole = np.concatenate(inside)
     # zeros in place of random keys: only the number of rows that are kept is shown
     keep = np.ones(rows, dtype=np.bool_) if units is None else units.keep(max_rows, bytes)
-    lines = protected_tables(source)[0]
+    first = protected_tables(source)[0]
+    faults = _line_faults(first) if malformed_lines else Counter[str]()
     return Fit(
-        lines=_lines_of(lines) if isinstance(lines, (str, os.PathLike, CSV)) else None,
+        lines=None if opened.delimiter is None else rows + malformed_lines,
+        faults=tuple(faults.most_common(_MOST_FAULTS)),
         rows=rows,
         without_unit=unitless,
         cut=rows - unitless - int(np.count_nonzero(keep)),
@@ -173,27 +183,34 @@ def rows_fit(
     )
 
 
-def _lines_of(path: str | os.PathLike[str] | CSV) -> int | None:
-    """Return the number of lines of CSV files without their headers, records or not; None for other files."""
-    from leastnoise._adapters._files import KINDS, opened_file, whole_lines
+def _line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
+    """Return why lines of CSV files are no record, and of how many lines it is the reason."""
+    from leastnoise._adapters._files import KINDS, line_fault, open_csv, opened_file, whole_lines
     from leastnoise._adapters._places import files
 
-    headed = not isinstance(path, CSV) or isinstance(path.header, bool)
-    listed, lines = files(path.path if isinstance(path, CSV) else path, KINDS), 0
-    if not listed[0][1].rows_are_lines:
-        return None
-    for file, _ in listed:
+    layout = path if isinstance(path, CSV) else CSV(path)
+    faults: Counter[str] = Counter()
+    for file, _ in files(layout.path, KINDS):
+        source = open_csv(file, layout)
+        delimiter, width = str(source.delimiter).encode(), len(source.names)
         with opened_file(file) as opened:
-            lines += sum(block.count(b"\n") for block in whole_lines(opened.read)) - headed
-    return lines
+            if isinstance(layout.header, bool):
+                opened.readline()
+            for block in whole_lines(opened.read):
+                for line in block.split(b"\n")[:-1]:
+                    # most lines are seen to be records without being cut
+                    if b'"' in line or line.count(delimiter) != width - 1:
+                        fault = line_fault(line, delimiter, width)
+                        faults.update([] if fault is None else [fault])
+    return faults
 
 
 def _join_fit(source: Joined) -> JoinFit:
     from leastnoise._adapters._read import SEVERAL, Partners
 
-    partners = Partners(open_source(source.second), source.key, [])
+    partners = Partners(open_source(source.second), source.key, [], source.reading)
     counts = Counter({"matched": 0, "several": 0})
-    for _, (partner,) in open_source(source.data).encoded([(source.own, partners.of)]):
+    for _, (partner,), _ in open_source(source.data).encoded([(source.own, partners.of)]):
         counts["matched"] += int(np.count_nonzero(partner >= 0))
         counts["several"] += int(np.count_nonzero(partner == SEVERAL))
     return JoinFit(
@@ -355,7 +372,9 @@ def check(
     (1, (("'m'", 1),))
     """
     workload = what.workload if isinstance(what, Spec) else what
+    unit_reading = READ_AS_IT_IS
     if isinstance(what, (Spec, Plan)):
+        unit_reading = what.privacy.unit_reading
         unit_column, max_rows, max_per_cell = (
             what.privacy.unit_column,
             what.privacy.max_rows,
@@ -379,6 +398,7 @@ def check(
         unit_column=unit_column,
         max_rows=max_rows,
         max_per_cell=max_per_cell,
+        unit_reading=unit_reading,
         values=whole("values", values, 0, 1000),
     )
     return Checked(counts, values, tuple(name for name in every if name not in attributes))
@@ -388,6 +408,8 @@ def _page(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
     yield "how the rows fit the spec, for the data holder alone"
     if fit.lines is not None:
         yield f"lines          {fit.lines:,}, of which {_part(fit.lines - fit.rows, fit.lines)} are no record"
+    for fault, count in fit.faults:
+        yield f"    {_part(count, fit.lines or 0)}: {fault}"
     yield f"rows read      {fit.rows:,}"
     if fit.without_unit:
         yield f"without unit   {_part(fit.without_unit, fit.rows)}; they are left out"

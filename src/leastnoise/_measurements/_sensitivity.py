@@ -151,7 +151,7 @@ def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Priva
         return privacy
     rows = min(privacy.max_rows, math.prod(map(domain.cells, counted.attributes)))
     bound = PerCell(1, counted.attributes) if counted.attributes else None
-    return Privacy(privacy.budget, privacy.neighbours, privacy.unit_column, rows, bound)
+    return replace(privacy, max_rows=rows, max_per_cell=bound)
 
 
 @dataclass(frozen=True, slots=True)

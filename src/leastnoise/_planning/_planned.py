@@ -82,7 +82,7 @@ def with_max_rows(privacy: Privacy | Least, size: str) -> Privacy | Least:
 
 def protected(privacy: Privacy) -> Privacy:
     """Return the privacy without a bound on the rows in a cell."""
-    return Privacy(privacy.budget, privacy.neighbours, privacy.unit_column, privacy.max_rows)
+    return replace(privacy, max_per_cell=None)
 
 
 @one_thread()

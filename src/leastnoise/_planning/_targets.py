@@ -27,7 +27,7 @@ from leastnoise._accuracy import (
 )
 from leastnoise._check import Exact, InputError, message, one_of, quoted, refuse
 from leastnoise._check.arrays import FloatArray
-from leastnoise._domain import PerCell
+from leastnoise._domain import READ_AS_IT_IS, PerCell, Reading
 from leastnoise._fitting import rescaled
 from leastnoise._mechanisms import (
     Search,
@@ -402,6 +402,7 @@ class Least:
         unit_column: the column whose values are the privacy units; None if every row is one.
         max_rows: at most this many rows of a unit count.
         max_per_cell: how many of them in one cell; None if all may.
+        unit_reading: how the values of the unit's column are read.
 
     Raises:
         InputError: something of the above cannot be used.
@@ -417,6 +418,7 @@ class Least:
     unit_column: str | None = None
     max_rows: int = 1
     max_per_cell: PerCell | None = None
+    unit_reading: Reading = READ_AS_IT_IS
 
     def __post_init__(self) -> None:
         one_of("what is to be least", self.of, ("epsilon", "rho"))
@@ -435,7 +437,14 @@ class Least:
             if self.delta is None
             else ApproxDP(size, self.delta)
         )
-        return Privacy(budget, self.neighbours, self.unit_column, self.max_rows, self.max_per_cell)
+        return Privacy(
+            budget,
+            self.neighbours,
+            self.unit_column,
+            self.max_rows,
+            self.max_per_cell,
+            self.unit_reading,
+        )
 
 
 def stated(privacy: Privacy | Least) -> Privacy | None:

@@ -12,8 +12,9 @@ from itertools import chain
 from typing import Any
 
 from leastnoise._accuracy import LEVEL, checked_level
-from leastnoise._check import Exact, InputError, exact_positive, one_of, quoted, refuse
+from leastnoise._check import Exact, InputError, exact_positive, one_of, quoted, refuse, whole
 from leastnoise._domain import Domain
+from leastnoise._measurements import MOST_ROWS
 from leastnoise._plan import guard_share
 from leastnoise._release._texts import LANGUAGES, Names, Texts, texts
 from leastnoise._workload import Product, QuerySet, all_ranges, identity, prefix
@@ -71,6 +72,8 @@ class Options:
             `leastnoise.plan`): it pays for noisy counts of rows read and used before the plan is
             paid, and stops the release where with confidence fewer than half are used.
             None: there is none.
+        rows: the public number of rows of the source, if there is one: the guard stops a release of
+            which it counts with confidence fewer than half.
         searches: those that found categories of the domain, as `FoundCategories.named` gives them:
             the manifest names them beside the release's own payment. They must be of the same data
             set.
@@ -97,6 +100,7 @@ class Options:
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     statements: Sequence[str] = ()
     guard: Exact | None = None
+    rows: int | None = None
     searches: Sequence[Mapping[str, Any]] = ()
     round: Exact | None = None
     below: Exact | None = None
@@ -106,6 +110,7 @@ class Options:
         kept: dict[str, Any] = {
             "level": checked_level(self.level),
             "guard": guard_share(self.guard),
+            "rows": None if self.rows is None else whole("rows", self.rows, 1, MOST_ROWS),
         }
         if (
             not isinstance(self.formats, (list, tuple))
@@ -196,7 +201,8 @@ class Options:
         exact = {name: values.pop(name) for name in ("guard", "round", "below")}
         given = {name: str(value) for name, value in exact.items() if value is not None}
         further = {
-            name: values.pop(name) for name in (*_PUBLICATION, "labels", "statements", "searches")
+            name: values.pop(name)
+            for name in (*_PUBLICATION, "labels", "statements", "rows", "searches")
         }
         return {**values, **given, **{name: value for name, value in further.items() if value}}
 

@@ -19,6 +19,7 @@ from leastnoise._accounting import (
     parameters,
 )
 from leastnoise._accuracy import interval_multiplier
+from leastnoise._check import readable
 from leastnoise._domain import (
     Bins,
     Categories,
@@ -342,6 +343,18 @@ def guard_words(
     )
 
 
+def reduced_words(release: Release, lang: Texts = ENGLISH) -> str | None:
+    """Say that guards which stopped earlier releases took a part of the budget; None if none did."""
+    before = release.receipt.get("guard_reduced_from")
+    if before is None:
+        return None
+    budget = release.privacy.budget
+    size = "rho" if isinstance(budget, ZCDP) else "epsilon"
+    return lang.say(
+        "guard_reduced", before=before, now=f"{size} = {readable(getattr(budget, size))}"
+    )
+
+
 def first_words(release: Release, lang: Texts = ENGLISH) -> list[str]:
     """Return the warnings that come before any number: a limit may have cut over a tenth of the rows, or values dropped as many."""
     share = cut_share(release.receipt, release.level)
@@ -497,7 +510,7 @@ def notices(release: Release, lang: Texts = ENGLISH) -> list[str]:
     """Return the notices for readers of the files: rounding, `notices_of_all`, and tables that are not written."""
     large = [large_words(release, product, lang) for product in release.large]
     return [
-        *filter(None, [rounding_words(release.options, lang)]),
+        *filter(None, [reduced_words(release, lang), rounding_words(release.options, lang)]),
         *not_additive_words(release, lang),
         *notices_of_all(release, lang),
         *large,

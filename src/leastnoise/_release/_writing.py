@@ -17,6 +17,7 @@ from leastnoise._accuracy import block_variance
 from leastnoise._charts import drawing
 from leastnoise._check import Exact, refuse
 from leastnoise._check.arrays import Array
+from leastnoise._domain import READ_AS_IT_IS
 from leastnoise._estimate import REPETITIONS
 from leastnoise._frames import Columns, Names, key_columns, label_array, to_frame
 from leastnoise._linop import whole_bytes_text
@@ -614,6 +615,11 @@ def _protected(release: Release) -> dict[str, Any]:
                     {}
                     if privacy.max_per_cell is None
                     else {"max_per_cell": privacy.max_per_cell.to_json()}
+                ),
+                **(
+                    {}
+                    if privacy.unit_reading == READ_AS_IT_IS
+                    else {"reading": privacy.unit_reading.to_json()}
                 ),
                 "in_words": words.change(privacy),
                 **({} if second is None else {"second_table": second}),

@@ -16,6 +16,7 @@ from leastnoise._session._finish import (
     outcome_from_json,
     read_release,
 )
+from leastnoise._session._guard import GuardForecast, guard_forecast, guard_warning
 from leastnoise._session._ledgers import other_ledgers, unknown_releases
 from leastnoise._session._payments import (
     IN_MEMORY,
@@ -25,6 +26,7 @@ from leastnoise._session._payments import (
     csv_blocks,
     is_published,
     is_resumable,
+    plan_budget_left,
     reading_seconds,
     resuming_seconds,
     settle,

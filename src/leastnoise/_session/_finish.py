@@ -187,6 +187,7 @@ def read_table(
             plan.attribute,
             unit_column=unit.unit_column,
             max_rows=unit.max_rows,
+            unit_reading=unit.unit_reading,
             progress=progress,
         )
     attributes, measures = plan.used()
@@ -199,6 +200,7 @@ def read_table(
         unit_column=unit.unit_column,
         max_rows=unit.max_rows,
         max_per_cell=unit.max_per_cell,
+        unit_reading=unit.unit_reading,
         progress=progress,
     )
 

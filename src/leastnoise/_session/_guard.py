@@ -1,15 +1,28 @@
-"""The guard of a release: rows cut, kept and used, counted with noise and paid before the rest, and a stop where fewer than half are used.
+"""The guard of a release: rows cut, kept and used, counted with noise and paid before the rest.
 
-The stop, and how often it is wrong. With u rows used and v rows not, the guard sees U = u + N and V
-= v + M, where N and M are independent draws of the same noise, and stops if V - U > q. If at least
-half of the rows are used, v <= u, and it stops only if M - N > q; so q is chosen with P(M - N > q)
-<= ``WRONG``, whatever the rows, their number and the budget:
+It stops a release that would publish nothing, or little of the data. Whatever it decides is
+post-processing of its noisy counts, and of public numbers.
 
-- discrete Laplace noise of scale b, with p = exp(-1/b): M - N is a difference of two such, and for
-  m >= 1 P(M - N >= m) = p^m / (1 + p)^2 * (m (1 - p) + (1 + p^2) / (1 + p) + p);
-- discrete Gaussian noise of scale s: its moments are at most those of the continuous one (Canonne,
-  Kamath and Steinke 2020, corollary 17), so E exp(t (M - N)) <= exp(t^2 s^2), and P(M - N >= m) <=
-  exp(-m^2 / (4 s^2)).
+When it stops, and how often it is wrong. With u rows used and v rows not, the guard sees U = u + N
+and V = v + M, where N and M are independent draws of the same noise.
+
+1. Fewer than half of the rows are used: it stops if V - U > q. If at least half are used, v <= u,
+   and it stops only if M - N > q; so q is chosen with P(M - N > q) <= ``WRONG``.
+2. Nothing is used: it stops if U <= t, where t is chosen with P(N > t) <= ``MISSED``: so much would
+   be counted by chance without a row. If at least t + r rows are used, it stops only if N < -r, and
+   r is chosen with P(N < -r) <= ``WRONG``.
+3. Where every row is a unit and the number of rows n is public, in place of 2: it stops if
+   2 (U + V + q) < n. If there are at least n / 2 rows, it stops only if N + M < -q, which has the
+   chance of M - N > q, as the noise is symmetric.
+
+So a right release of at least t + r used rows is stopped with a chance of at most 2 ``WRONG``,
+whatever the rows and the budget. Of the tails of one draw, and of the difference of two:
+
+- discrete Laplace noise of scale b, with p = exp(-1/b): for m >= 1 P(N >= m) = p^m / (1 + p), and
+  P(M - N >= m) = p^m / (1 + p)^2 * (m (1 - p) + (1 + p^2) / (1 + p) + p);
+- discrete Gaussian noise of scale s: P(N >= m) <= P(s Z >= m - 1) for a standard normal Z (Canonne,
+  Kamath and Steinke 2020, proposition 25); its moments are at most those of the continuous one
+  (corollary 17), so E exp(t (M - N)) <= exp(t^2 s^2), and P(M - N >= m) <= exp(-m^2 / (4 s^2)).
 """
 
 import json
@@ -17,22 +30,26 @@ import math
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Any
 
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._adapters import CUT, MOST_CUT, ROWS, USAGE
-from leastnoise._check import GuardError, LedgerError
+from leastnoise._check import GuardError, LedgerError, readable
 from leastnoise._fitting import fit
 from leastnoise._frames import several
 from leastnoise._kernel import Entry, Ledger, Receipt, Series, Terms
 from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, Measurements, Observation
-from leastnoise._plan import Plan
+from leastnoise._plan import Plan, guard_share
 from leastnoise._planning import protected
+from leastnoise._release import Options
 from leastnoise._session._payments import GUARD, paying, receipt_of
 
 WRONG = 1 / 2000
-"""The most chance of a stop where at least half of the rows are used; below 1 in 1000, with room for the doubles it is computed in."""
+"""The most chance of a wrong stop for one reason; with room for the doubles it is computed in."""
+MISSED = 1 / 200
+"""The most chance that a source without a row passes."""
 _ROOM = 2**16
 
 
@@ -65,6 +82,18 @@ def most_by_chance(noise: Noise, scale: float) -> int:
             (low, middle) if laplace_tail(middle + 1, scale) <= WRONG else (middle + 1, high)
         )
     return low
+
+
+def most_by_one_draw(noise: Noise, scale: float, chance: float) -> int:
+    """Return a number that one draw N exceeds, or falls below its negative, with at most a chance.
+
+    >>> most_by_one_draw(Noise.DISCRETE_LAPLACE, 100.0, MISSED)
+    461
+    """
+    if noise is Noise.DISCRETE_GAUSSIAN:
+        return math.ceil(scale * NormalDist().inv_cdf(1 - chance))
+    p = math.exp(-1 / scale)
+    return max(0, math.ceil(-scale * math.log(chance * (1 + p))) - 1)
 
 
 def laplace_tail(least: int, scale: float) -> float:
@@ -125,7 +154,9 @@ def _guard_text(plan: Plan, share: Fraction) -> str:
     return json.dumps({"guard": str(share), "of": plan.digest()})
 
 
-def guarded(book: Ledger, table: Any, plan: Plan, share: Fraction) -> PaidGuard:
+def guarded(
+    book: Ledger, table: Any, plan: Plan, share: Fraction, public_rows: int | None = None
+) -> PaidGuard:
     """Pay for the guard and count; or take what the guard of this plan counted in a stopped run.
 
     Args:
@@ -133,9 +164,10 @@ def guarded(book: Ledger, table: Any, plan: Plan, share: Fraction) -> PaidGuard:
         table: the encoded rows, with their usage.
         plan: that is to be released.
         share: of the budget of guard and plan together.
+        public_rows: the number of rows of the source, if it is public.
 
     Raises:
-        GuardError: with confidence fewer than half of the rows are used.
+        GuardError: the release is stopped, for a reason of `judged`.
     """
     measured = guard_measurements(plan.privacy, share)
     terms, waiting = (
@@ -151,32 +183,53 @@ def guarded(book: Ledger, table: Any, plan: Plan, share: Fraction) -> PaidGuard:
         else:
             series = Series.resumed(terms, None, book, book.take_over(waiting, run))
         observation, receipt = series.measure(measured), receipt_of(series)
+    payment = GuardPayment(share, str(receipt.charge), receipt.number, str(book.left()))
     try:
-        facts = judged(measured, share, observation, str(receipt.charge), receipt.number)
+        facts = judged(measured, observation, payment, public_rows)
     except GuardError:
         book.seal(receipt)
         raise
     return PaidGuard(facts, receipt)
 
 
+@dataclass(frozen=True, slots=True)
+class GuardPayment:
+    """What a guard cost.
+
+    Attributes:
+        share: of the whole budget.
+        charge: what was paid.
+        number: of its payment in the ledger; 0 if nothing was paid.
+        left: what the ledger has left.
+    """
+
+    share: Fraction
+    charge: str
+    number: int = 0
+    left: str = ""
+
+
 def judged(
-    measured: Measurements, share: Fraction, observation: Observation, charge: str, number: int
+    measured: Measurements,
+    observation: Observation,
+    payment: GuardPayment,
+    public_rows: int | None = None,
 ) -> dict[str, Any]:
     """Return what a guard counted, which is public because it was paid for; or stop the release.
 
     Args:
         measured: from `guard_measurements`.
-        share: of the whole budget.
         observation: of ``measured``.
-        charge: what the guard cost.
-        number: of its payment in the ledger; 0 if nothing was paid.
+        payment: what it cost.
+        public_rows: the number of rows of the source, if it is public.
 
     Returns:
         Plain JSON values: share, charge and number, about how many rows are used, kept and, with a
         unit, cut, and their standard errors.
 
     Raises:
-        GuardError: with confidence fewer than half of the rows are used.
+        GuardError: with confidence fewer than half of the rows are used, none is, or the source has
+            fewer than half of its public number of rows.
     """
     std, *of_cut = (
         float(block.scale) * (1 if measured.noise is Noise.DISCRETE_GAUSSIAN else math.sqrt(2))
@@ -186,25 +239,151 @@ def judged(
         int(value) // measured.grid for block in observation.values for value in block
     )
     kept = used + unused
-    if unused - used > most_by_chance(measured.noise, float(measured.blocks[0].scale)):
-        rows = f"{several(max(kept, 0), 'row')}{' that count for their unit' * bool(cut)}"
-        spent, again = "Nothing was spent", "and release again"
-        if number:
-            spent = f"Only the guard was paid, {charge}: {share} of the budget. The rest is left"
-            again = "and release again, with a budget of at most what the ledger has left"
-        raise GuardError(
-            f"The guard stopped this release: of about {rows} about {max(used, 0):,} are used "
-            "(each with a standard "
-            f"error of about {std:,.0f}), with confidence fewer than half. {spent}. `leastnoise "
-            "check` shows the data holder why; mend "
-            f"the spec, {again}."
-        )
+    reason = _reason_to_stop(measured, used, unused, std, public_rows)
+    if reason:
+        raise GuardError(f"The guard stopped this release: {reason} {_what_to_do(payment)}")
     facts = {
-        "share": str(share),
-        "charge": charge,
-        "number": number,
+        "share": str(payment.share),
+        "charge": payment.charge,
+        "number": payment.number,
         "used": used,
         "kept": kept,
         "noise_std": std,
     }
     return {**facts, **({"cut": cut[0], "cut_std": of_cut[0]} if cut else {})}
+
+
+def _reason_to_stop(
+    measured: Measurements, used: int, unused: int, std: float, public_rows: int | None
+) -> str:
+    """Return a sentence that says why noisy counts stop a release; empty if they do not."""
+    noise, scale = measured.noise, float(measured.blocks[0].scale)
+    by_chance = most_by_chance(noise, scale)
+    kept = used + unused
+    has_units = measured.privacy.unit_column is not None
+    rows = f"{several(max(kept, 0), 'row')}{' that count for their unit' * has_units}"
+    counted = f"of about {rows} about {max(used, 0):,} are used"
+    error = f"(each with a standard error of about {std:,.0f})"
+    if unused - used > by_chance:
+        return f"{counted} {error}, with confidence fewer than half."
+    if public_rows is not None and not has_units:
+        if 2 * (kept + by_chance) < public_rows:
+            return (
+                f"about {rows} were read {error}, with confidence fewer than half of the "
+                f"{public_rows:,} that [privacy] rows says."
+            )
+        return ""
+    if used <= most_by_one_draw(noise, scale, MISSED):
+        return (
+            f"{counted} {error}, no more than is counted by chance where no row is used. If the "
+            "data have so few rows, give the guard a larger share, such as 1/10, or none."
+        )
+    return ""
+
+
+def _what_to_do(payment: GuardPayment) -> str:
+    advice = "`leastnoise check` shows the data holder why; correct the spec and release again"
+    if not payment.number:
+        return f"Nothing was spent. {advice}."
+    return (
+        f"Only the guard was paid, {payment.charge}: {payment.share} of the budget. The rest is "
+        f"left. {advice}: the corrected release fits into what the ledger has left "
+        f"({payment.left}), without a change of the ledger."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GuardForecast:
+    """What is known of a guard before it is paid.
+
+    Attributes:
+        share: of the whole budget.
+        charge: what it costs.
+        left: what is left for a corrected release if it stops one.
+        noise_std: the standard error of its counts.
+        most_by_chance: it stops a release of which it counts no more used rows; None where it
+            compares with the public number of rows instead.
+        rows: the public number of rows with which it compares; None where it does not.
+    """
+
+    share: str
+    charge: str
+    left: str
+    noise_std: float
+    most_by_chance: int | None
+    rows: int | None
+
+    def words(self) -> str:
+        """Return the facts as sentences."""
+        nothing = (
+            f"counts with confidence fewer than half of the {self.rows:,} rows that there are"
+            if self.rows is not None
+            else f"counts no more than {self.most_by_chance:,} used rows, as chance does without a row"
+        )
+        return (
+            f"{self.share} of the budget ({self.charge}) first counts the rows that are used and "
+            f"those that are not, with a standard error of about {self.noise_std:,.0f} each. The "
+            f"guard stops the release where fewer than half are used, or where it {nothing}. A stop "
+            f"costs this share only: the corrected release has the rest ({self.left}), in the same "
+            "ledger."
+        )
+
+
+def guard_forecast(
+    privacy: Privacy, share: Fraction, public_rows: int | None = None
+) -> GuardForecast:
+    """Return what is known beforehand of the guard of a plan with this privacy.
+
+    >>> forecast = guard_forecast(Privacy(PureDP("0.99")), Fraction(1, 100))
+    >>> forecast.charge, forecast.left, forecast.most_by_chance
+    ('epsilon = 0.01', 'epsilon = 0.99', 461)
+    """
+    measured = guard_measurements(privacy, share)
+    scale = float(measured.blocks[0].scale)
+    laplace = measured.noise is Noise.DISCRETE_LAPLACE
+    rows = None if privacy.unit_column is not None else public_rows
+    size = "epsilon" if laplace else "rho"
+    charge, left = (
+        f"{size} = {readable(getattr(budget, size))}"
+        for budget in (measured.privacy.budget, privacy.budget)
+    )
+    return GuardForecast(
+        str(share),
+        charge,
+        left,
+        scale * math.sqrt(2) if laplace else scale,
+        most_by_one_draw(measured.noise, scale, MISSED) if rows is None else None,
+        rows,
+    )
+
+
+def guard_warning(privacy: Privacy, options: Options) -> str | None:
+    """Return a warning where a guard cannot tell the public number of rows from none."""
+    share, rows = guard_share(options.guard), options.rows
+    if share is None or rows is None or privacy.unit_column is not None:
+        return None
+    needed = weakest_guard(privacy, share, rows)
+    if needed is None:
+        return None
+    advice = f'Say guard = "{needed}".' if needed <= Fraction(1, 2) else "Leave it out."
+    return (
+        f"the guard of {share} of the budget cannot tell {rows:,} rows from none, so it stops no "
+        f"release of an empty source. {advice}"
+    )
+
+
+def weakest_guard(privacy: Privacy, share: Fraction, public_rows: int) -> Fraction | None:
+    """Return a share that can tell so many rows from none; None if this one can.
+
+    >>> privacy = Privacy(PureDP("0.99"))
+    >>> weakest_guard(privacy, Fraction(1, 100), 5000), weakest_guard(privacy, Fraction(1, 100), 500)
+    (None, Fraction(1, 25))
+    """
+    measured = guard_measurements(privacy, share)
+    by_chance = most_by_chance(measured.noise, float(measured.blocks[0].scale))
+    if 2 * by_chance < public_rows:
+        return None
+    # the scale is proportional to 1 / share, of Gaussian noise to its root
+    power = 2 if measured.noise is Noise.DISCRETE_GAUSSIAN else 1
+    needed = share * Fraction(2 * by_chance + 1, public_rows) ** power
+    return Fraction(1, max(1, math.floor(1 / needed)))

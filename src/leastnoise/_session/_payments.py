@@ -10,19 +10,26 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from leastnoise import _adapters
-from leastnoise._accounting import ApproxDP, Cost, PureCost, SeriesCost
+from leastnoise._accounting import ZCDP, ApproxDP, Cost, Privacy, PureCost, SeriesCost
 from leastnoise._accuracy import require_memory
-from leastnoise._check import InputError, InternalError, LeastNoiseError, PaidError
+from leastnoise._check import BudgetError, InputError, InternalError, LeastNoiseError, PaidError
 from leastnoise._environment import check_environment
 from leastnoise._kernel import Entry, Ledger, Receipt, Series
-from leastnoise._plan import CategoryPlan, Plan, is_category_plan, with_guard
-from leastnoise._planning import SMALL, smallest
+from leastnoise._plan import (
+    CategoryPlan,
+    Plan,
+    guard_share,
+    is_category_plan,
+    with_guard,
+    without_guard,
+)
+from leastnoise._planning import SMALL, answering, smallest
 from leastnoise._release import Options, check_formats, finishing_seconds, written
 from leastnoise._session._ledgers import ledger_for, receipt_in
 from leastnoise._spec import Spec, asked_about
@@ -177,8 +184,9 @@ def check_before(ledger: Path | None, what: Spec, folder: Path) -> None:
     """Refuse, before anything is planned, data that cannot be read, files that cannot be written, and a budget that cannot be paid."""
     check_writable(what)
     data = None if what.source is None else what.data(what.source)
+    unit = smallest(what.privacy)
     _adapters.check_source(
-        data, what.domain, *asked_about(what), smallest(what.privacy).unit_column
+        data, what.domain, *asked_about(what), unit.unit_column, unit.unit_reading
     )
     if ledger is None:
         return
@@ -195,7 +203,22 @@ def check_before(ledger: Path | None, what: Spec, folder: Path) -> None:
                 if isinstance(book.privacy.budget, ApproxDP)
                 else min(budget.epsilon, SMALL)
             )
-        book.check(least, asked)
+        try:
+            book.check(least, asked)
+        except BudgetError:
+            if left_by_guards(book, asked) is None:
+                raise
+
+
+def check_readable(plan: Plan | CategoryPlan, source: Any) -> None:
+    """Refuse, before anything is drawn, data that a plan cannot be carried out with."""
+    attributes, measures = (
+        ((plan.attribute,), ()) if isinstance(plan, CategoryPlan) else plan.used()
+    )
+    unit = plan.privacy
+    _adapters.check_source(
+        source, plan.domain, attributes, measures, unit.unit_column, unit.unit_reading
+    )
 
 
 def check_writable(what: Spec) -> None:
@@ -217,6 +240,68 @@ def check_affordable(
         plan.cost() if isinstance(plan, Plan) and share is None else SeriesCost(whole.budget)
     )
     book.check(cost, whole)
+
+
+def fitted_plan(book: Ledger, plan: Plan, share: Fraction | None) -> Plan:
+    """Return the plan, with less budget where guards that stopped earlier releases cost the rest.
+
+    Args:
+        book: the ledger that pays.
+        plan: for a release.
+        share: of the whole budget, for a guard; None without one.
+
+    Raises:
+        BudgetError: the ledger would refuse to pay the plan and its guard, for another reason than
+            stopped guards, or the plan's measurements cannot be rescaled.
+    """
+    try:
+        check_affordable(book, plan, share)
+    except BudgetError:
+        whole = left_by_guards(book, with_guard(plan.privacy, share))
+        if whole is None or plan.promise is None:
+            raise
+        fitted = answering(plan.workload, plan, without_guard(whole, share))
+        check_affordable(book, fitted, share)
+        return fitted
+    return plan
+
+
+def plan_budget_left(book: Ledger, plan: Plan, options: Options) -> Fraction:
+    """Return the part of a plan's budget that stopped guards have left in a ledger; 1 without any."""
+    share = guard_share(options.guard)
+    try:
+        check_affordable(book, plan, share)
+    except BudgetError:
+        whole = with_guard(plan.privacy, share)
+        left = left_by_guards(book, whole)
+        if left is not None:
+            size = "rho" if isinstance(whole.budget, ZCDP) else "epsilon"
+            return Fraction(getattr(left.budget, size)) / getattr(whole.budget, size)
+    return Fraction(1)
+
+
+def left_by_guards(book: Ledger, privacy: Privacy) -> Privacy | None:
+    """Return what a ledger has left of a budget, if stopped guards cost what is missing; else None."""
+    budget, left = privacy.budget, book.left()
+    size = "rho" if isinstance(budget, ZCDP) else "epsilon"
+    asked, fitting = getattr(budget, size), min(getattr(budget, size), getattr(left, size))
+    stopped = sum(getattr(entry.charge, size) for entry in _stopped_guards(book))
+    if fitting <= 0 or asked - fitting > stopped:
+        return None
+    return privacy.within(replace(budget, **{size: fitting}))
+
+
+def _stopped_guards(book: Ledger) -> list[Entry]:
+    """Return the guards that no release of the same share of the ledger follows."""
+    paid = [
+        entry for entry in book.entries() if entry.kind == "release" and entry.share == book.share
+    ]
+    following = [*(entry.output for entry in paid), GUARD][1:]
+    return [
+        entry
+        for entry, after in zip(paid, following, strict=True)
+        if entry.output == GUARD == after
+    ]
 
 
 def paid_before(book: Ledger, digest: str, output: str) -> Entry | None:

@@ -35,6 +35,7 @@ from leastnoise._session._ledgers import ledger_for, ledger_made
 from leastnoise._session._payments import (
     check_affordable,
     check_join,
+    check_readable,
     check_writable,
     is_resumable,
     is_series_plan,
@@ -213,6 +214,7 @@ def _new_job(
         book.check_for_all_times()
     made = plan()
     mechanism_of(made).ready(made)
+    check_readable(made, source)
     share = guard_share(spec.options.guard)
     if book is not None:
         guard_is_paid = waiting_guard(book, made, share) is not None
@@ -246,7 +248,9 @@ def _draw_and_publish(
 ) -> PublishedPeriods:
     """Pay for a series that was not paid, draw its periods up to the last that is due, and publish them."""
     plan, request = job.plan, job.request
-    guard = None if job.guard_share is None else guarded(book, table, plan, job.guard_share)
+    guard = None
+    if job.guard_share is not None:
+        guard = guarded(book, table, plan, job.guard_share, request.options.rows)
     if guard is not None:
         request = replace(request, guard=guard.facts)
     with paying(book, room_for(plan)) as run:

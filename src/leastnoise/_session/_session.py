@@ -3,13 +3,14 @@
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
 
 from leastnoise import _adapters
-from leastnoise._accounting import Privacy
+from leastnoise._accounting import ZCDP, Privacy
 from leastnoise._audit import Audit, audited
-from leastnoise._check import Exact, InputError, LeastNoiseError, LedgerError, refuse
+from leastnoise._check import Exact, InputError, LeastNoiseError, LedgerError, readable, refuse
 from leastnoise._environment import check_environment
 from leastnoise._frames import library_of
 from leastnoise._kernel import Entry, Ledger, SeededEntropy, Series, UnpaidSeries
@@ -37,6 +38,7 @@ from leastnoise._session._finish import (
     work_of,
 )
 from leastnoise._session._guard import (
+    GuardPayment,
     guard_measurements,
     guard_terms,
     guarded,
@@ -48,8 +50,10 @@ from leastnoise._session._payments import (
     IN_MEMORY,
     check_affordable,
     check_memory,
+    check_readable,
     check_searched,
     csv_blocks,
+    fitted_plan,
     is_resumable,
     is_series_plan,
     is_too_late,
@@ -196,7 +200,9 @@ def release(
         what was drawn is there before anything is computed from it. Killed at any instant, the
         release is paid and absent, paid and resumable, or paid and whole.
 
-    Edge cases: a release of this plan for this directory that was paid and stopped is finished,
+    Edge cases: where the guards of releases that they stopped have cost what is missing in the
+        ledger, the plan is rescaled to what is left, and the release says so.
+    A release of this plan for this directory that was paid and stopped is finished,
     with the measurement that it has; nothing
         is paid again. Without ``out``, a warning names each earlier release that can be finished.
 
@@ -258,12 +264,14 @@ def _simulated(
 ) -> Any:
     """Make a release or search with noise that protects nobody."""
     plan, share, guard = work.plan, guard_share(options.guard), dict[str, Any]()
+    check_readable(plan, source)
     with nullcontext() if target is None else draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
         if share is not None and table.usage is not None:
             measured = guard_measurements(plan.privacy, share)
             series: Series = UnpaidSeries(guard_terms(measured), table.usage, entropy)
-            guard = judged(measured, share, series.measure(measured), "nothing", 0)
+            payment = GuardPayment(share, "nothing")
+            guard = judged(measured, series.measure(measured), payment, options.rows)
         asked = Asked(options, None, guard, _adapters.join_facts(source), library_of(type(source)))
         return publish(plan, asked, work.draw(UnpaidSeries(work.terms, table, entropy)), folder, {})
 
@@ -300,29 +308,32 @@ def _paid(
             warn_of_unfinished(book)
         elif (paid := paid_before(book, plan.digest(), str(target))) is not None:
             return finish_paid(book, paid, source, options=options, progress=progress).release
-        guard_is_paid = isinstance(plan, Plan) and waiting_guard(book, plan, share) is not None
-        check_affordable(book, plan, None if guard_is_paid else share)
+        if not isinstance(plan, Plan) or waiting_guard(book, plan, share) is not None:
+            check_affordable(book, plan, None)
+        else:
+            plan = fitted_plan(book, plan, share)
     elif whole is None:
         raise LedgerError(
             f"There is no ledger at {ledger}. Make it with the budget of the search and of the "
             "releases after it: `leastnoise ledger set`, "
             "leastnoise.Ledger.create, or the argument whole. Nothing was spent."
         )
+    reduced = {} if plan is work.plan else {"reduced_from": _size_of(work.plan.privacy, share)}
+    work = work if plan is work.plan else work_of(plan)
     name = dataset or _adapters.dataset_name(source) or "data" if book is None else book.dataset
     check_searched(options.searches, name)
-    if isinstance(plan, Plan):
-        _adapters.check_source(source, plan.domain, *plan.used(), plan.privacy.unit_column)
+    check_readable(plan, source)
     with nullcontext() if target is None else draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
         if book is None:  # another process may have made it meanwhile
             book = ledger_made(ledger, name, cast(Privacy, whole))
         guard = None
         if share is not None and isinstance(plan, Plan):
-            guard = guarded(book, table, plan, share)
+            guard = guarded(book, table, plan, share, options.rows)
         asked = Asked(
             options,
             _adapters.location(source),
-            {} if guard is None else guard.facts,
+            ({} if guard is None else guard.facts) | reduced,
             _adapters.join_facts(source),
             library_of(type(source)),
         )
@@ -340,6 +351,14 @@ def _paid(
             made = publish(plan, asked, work.draw(series), folder, receipt_facts(book, receipt))
             book.seal(receipt)
             return made
+
+
+def _size_of(privacy: Privacy, share: Fraction | None) -> str:
+    """Return the epsilon or rho of a plan and its guard, in words."""
+    budget = with_guard(privacy, share).budget
+    if isinstance(budget, ZCDP):
+        return f"rho = {readable(budget.rho)}"
+    return f"epsilon = {readable(budget.epsilon)}"
 
 
 def release_series(

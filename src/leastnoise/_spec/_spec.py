@@ -21,7 +21,17 @@ from leastnoise._check import (
     whole,
 )
 from leastnoise._descriptions import BLANK
-from leastnoise._domain import Dates, Domain, Measure, PerCell, Unknown, known_keys, parts
+from leastnoise._domain import (
+    READ_AS_IT_IS,
+    Dates,
+    Domain,
+    Measure,
+    PerCell,
+    Reading,
+    Unknown,
+    known_keys,
+    parts,
+)
 from leastnoise._frames import several
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._mechanisms import BY_NAME, SECONDS, Search
@@ -195,7 +205,7 @@ _Reader = Callable[[str, Any], Any]
 _OUTPUT = tuple(
     option.name
     for option in fields(Options)
-    if option.name not in {"guard", "searches", "labels", "statements"}
+    if option.name not in {"guard", "rows", "searches", "labels", "statements"}
 )  # of [plan] and [domain]
 
 
@@ -375,7 +385,15 @@ def spec_from_table(
         "[source]", parts.get("source", {}), [*PLACE, "join", "null", *LAYOUT, *READING]
     )
     data, stored = place_of(folder, source, "[source]")
+    reading = {
+        "nulls" if key == "null" else key: source[key]
+        for key in ("null", *READING)
+        if key in source
+    }
     join = joined_with(folder, source, data)
+    if join:
+        with within("[source] "):
+            join["reading"] = key_reading(reading)
     plan, ledger = (
         _settings("[plan]", parts.get("plan", {})),
         _settings("[ledger]", parts.get("ledger", {})),
@@ -384,11 +402,6 @@ def spec_from_table(
     protected: dict[str, Any] = known_keys(
         "[privacy]", parts["privacy"], ["epsilon", "delta", "rho", "neighbours", "unit", "rows"]
     )
-    reading = {
-        "nulls" if key == "null" else key: source[key]
-        for key in ("null", *READING)
-        if key in source
-    }
     files = PublicFiles(folder, [data, None if join.get("public") else join.get("second")])
     domain = domain_from_spec(parts["domain"], parts.get("measures", {}), files, reading)
     domain, searches = searches_of(domain, parts["domain"], folder, categories)
@@ -402,17 +415,25 @@ def spec_from_table(
         for search in searches
         if search.found is not None and search.found.private
     )
+    rows = None
+    if "rows" in protected:
+        rows = whole("[privacy] rows", protected["rows"], 1, MOST_ROWS)
     with within("[output] "):
         options = Options(
-            **output, guard=plan["guard"], labels=labels, searches=paid, statements=statements
+            **output,
+            guard=plan["guard"],
+            rows=rows,
+            labels=labels,
+            searches=paid,
+            statements=statements,
         )
-    privacy = _privacy(protected, options.level, workload)
+    privacy = _privacy(protected, options.level, workload, key_reading(reading))
     series, privacy = _series(parts, domain, privacy, searches)
     # the second table must be of the unit's own rows, or public; that is checked although no data
     # are there
     if join:
         with within(f"{WHERE_JOINED}: "):
-            check_unit(Joined(None, **join), privacy.unit_column)
+            check_unit(Joined(None, **join), privacy.unit_column, privacy.unit_reading)
     check_searches(searches, privacy)
     for key in options.covariances:
         table_position(
@@ -424,9 +445,7 @@ def spec_from_table(
         layout=layout_of(source, "[source]"),
         join=join,
         privacy=privacy,
-        rows=whole("[privacy] rows", protected["rows"], 1, MOST_ROWS)
-        if "rows" in protected
-        else None,
+        rows=rows,
         workload=workload,
         strategy=plan["strategy"],
         seconds=plan["seconds"],
@@ -552,8 +571,23 @@ _BUDGETS: Mapping[tuple[str, ...], Callable[..., Budget]] = {
 }
 
 
-def _privacy(table: Mapping[str, Any], level: float, workload: Workload) -> Privacy | Least:
-    protected = (table.get("neighbours", "add_remove"), *_unit(table.get("unit", "row"), workload))
+def key_reading(reading: Mapping[str, Any]) -> Reading:
+    """Return how units, and the keys of a join, are read under the keys of [source]."""
+    about_texts = ("nulls", "trim", "ignore_case")
+    return Reading(**{name: reading[name] for name in about_texts if name in reading})
+
+
+def _privacy(
+    table: Mapping[str, Any], level: float, workload: Workload, reading: Reading
+) -> Privacy | Least:
+    unit_column, max_rows, max_per_cell = _unit(table.get("unit", "row"), workload)
+    protected = (
+        table.get("neighbours", "add_remove"),
+        unit_column,
+        max_rows,
+        max_per_cell,
+        READ_AS_IT_IS if unit_column is None else reading,
+    )
     given = tuple(key for key in ("epsilon", "delta", "rho") if key in table)
     of = next((key for key in ("epsilon", "rho") if table.get(key) == LEAST), None)
     if of is not None and not (of == "rho" and "epsilon" in given):

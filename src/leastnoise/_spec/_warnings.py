@@ -5,10 +5,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 from leastnoise._accounting import Privacy, PureDP
 from leastnoise._accuracy import interval_multiplier
-from leastnoise._adapters import DatabaseTable, Joined, has_text_rows
+from leastnoise._adapters import DatabaseTable, Joined, csv_delimiter, has_text_rows
 from leastnoise._check import readable
 from leastnoise._domain import (
     Bins,
@@ -21,6 +22,7 @@ from leastnoise._domain import (
     PerCell,
     UnitCount,
     Unknown,
+    parts,
 )
 from leastnoise._measurements import MOST_ROWS, cost
 from leastnoise._mechanisms import noises
@@ -144,6 +146,7 @@ def spec_warnings(what: Spec, said: Texts = ENGLISH) -> tuple[str, ...]:
         for name in attributes
         for sentence in _of_kind(name, what.domain.kind(name), what, said)
     ]
+    warnings += dict.fromkeys(_of_decimal_marks(what, said))
     for name in measures:
         low, high = what.domain.measure(name).low, what.domain.measure(name).high
         if high - low <= 1 and not _SHARE_NAME.search(name.lower()):
@@ -228,6 +231,25 @@ def _untargeted(what: Spec, said: Texts) -> Iterator[str]:
         )
 
 
+def _of_decimal_marks(what: Spec, said: Texts) -> Iterator[str]:
+    """Warn of numbers with a decimal point in files whose fields are cut at semicolons."""
+    delimiter = what.layout.get("delimiter")
+    if delimiter is None and isinstance(what.source, Path):
+        delimiter = csv_delimiter(what.data(what.source))
+    if delimiter != ";":
+        return
+    attributes, measures = asked_about(what)
+    for name in attributes:
+        kind = what.domain.kind(name)
+        if isinstance(kind, (Bins, Edges, Decimals)) and kind.reading.decimal == ".":
+            yield said.say("st_w_comma", part=f"domain.{name}")
+    for name in measures:
+        for part in parts(what.domain.measure(name)):
+            if part.reading.decimal == ".":
+                yield said.say("st_w_comma", part=f"measures.{name}")
+                break
+
+
 def _of_kind(name: str, kind: Kind, what: Spec, said: Texts) -> Iterator[str]:
     text = not isinstance(what.source, DatabaseTable) and (
         what.source is None or has_text_rows(what.source)
@@ -252,13 +274,6 @@ def _of_kind(name: str, kind: Kind, what: Spec, said: Texts) -> Iterator[str]:
         and _DECIMAL_NAME.search(name.lower())
     ):
         yield said.say("st_w_whole", name=name)
-    if (
-        isinstance(kind, (Bins, Edges, Decimals))
-        and text
-        and what.layout.get("delimiter") == ";"
-        and kind.reading.decimal == "."
-    ):
-        yield said.say("st_w_comma", name=name)
     if isinstance(kind, Dates) and kind.regular == 1:
         yield said.say(
             "st_w_one_cell", name=name, start=kind.start, end=kind.end, by=said.say(f"by_{kind.by}")

@@ -1,0 +1,71 @@
+"""The guard on the command line: what `plan` says of it, and a release that it stopped, corrected and run again."""
+
+import json
+
+import pytest
+
+import leastnoise as ln
+
+SPEC = """
+[source]
+path = "x.csv"
+[privacy]
+{budget}
+[domain.sex]
+categories = ["F", "M"]
+[domain.age]
+integers = [0, 9]
+[[workload]]
+queries = {{ sex = "identity", age = "prefix" }}
+[plan]
+guard = "1/100"
+seconds = 2
+strategy = "{strategy}"
+"""
+
+
+def write(folder, budget, strategy="auto"):
+    (folder / "s.toml").write_text(SPEC.format(budget=budget, strategy=strategy))
+    return folder / "s.toml"
+
+
+def test_plan_says_what_a_stop_costs(tmp_path, run) -> None:
+    done = run("plan", write(tmp_path, 'epsilon = "1"'))
+    words = " ".join(done.out.split())
+    for part in ("1/100 of the budget (epsilon = 0.01)", "461 used rows", "(epsilon = 0.99)"):
+        assert part in words
+    facts = json.loads(run("plan", tmp_path / "s.toml", "--json").out)["guard"]
+    assert (facts["charge"], facts["left"], facts["most_by_chance"]) == (
+        "epsilon = 0.01",
+        "epsilon = 0.99",
+        461,
+    )
+
+
+def test_plan_warns_of_a_guard_too_weak_for_the_public_rows(tmp_path, run) -> None:
+    weak = run("plan", write(tmp_path, 'epsilon = "1"\nrows = 500'))
+    assert "cannot tell 500 rows from none" in weak.err
+    strong = run("plan", write(tmp_path, 'epsilon = "1"\nrows = 50000'))
+    assert "cannot tell" not in strong.err
+    assert "half of the 50,000 rows" in " ".join(strong.out.split())
+
+
+@pytest.mark.parametrize("strategy", ["auto", "dawa_levels"])
+def test_a_corrected_spec_runs_within_the_same_ledger(tmp_path, run, strategy: str) -> None:
+    if strategy == "auto":
+        spec = write(tmp_path, 'epsilon = "100"')
+    else:
+        spec = write(tmp_path, 'epsilon = "100"', strategy)
+        spec.write_text(spec.read_text().replace('sex = "identity", ', ""))
+    (tmp_path / "x.csv").write_text("sex;age\n" + "F;3;\nM;4;\n" * 500)
+    stopped = run("release", spec, "--out", tmp_path / "out")
+    assert stopped.code == 2
+    assert "1/100 of the budget" in stopped.err
+    assert "without a change of the ledger" in stopped.err
+    (tmp_path / "x.csv").write_text("sex;age\n" + "F;3\nM;4\n" * 500)
+    done = run("release", spec, "--out", tmp_path / "out")
+    book = ln.Ledger.open(tmp_path / "x.ledger")
+    assert book.privacy.budget == ln.PureDP(100)
+    assert book.left().epsilon == 0
+    if strategy == "auto":
+        assert "epsilon = 99 instead of epsilon = 100" in " ".join(done.out.split())
