@@ -54,7 +54,11 @@ def fields(value, prefix=""):
 def releases(folder: Path):
     """Releases with everything that can be asked for, of plans that look at the data and others; of each what is in its ledger and plan."""
     domain = ln.Domain(
-        {"sex": ln.Categories(["F", "M"]), "age": ln.Integers(0, 7), "pay": ln.Integers(0, 15)},
+        {
+            "sex": ln.Categories(["F", "M"]),
+            "age": ln.Integers(0, 7, outside="clip"),
+            "pay": ln.Integers(0, 15),
+        },
         measures={"sum": ln.Measure("pay", 0, 16)},
     )
     wide = ln.marginals(domain, upto=2, of=["sex", "age"]) + ln.queries(

@@ -17,7 +17,7 @@ _NO_GROUP = (
     "the level {level!r} must give every cell a group; {count} have none: {listed}. Add them to "
     "the map, or take them out of the attribute."
 )
-_TWO_VALUES = "{what} must give every key one value; {key!r} has {first!r} and {second!r}."
+_TWO_VALUES = "{what} must give every key one value; {code!r} has {first!r} and {second!r}."
 _FORMS = "a mapping from each cell to its group, or { width = 5 } for whole numbers"
 
 
@@ -98,7 +98,7 @@ def one_value_each(what: str, pairs: Iterable[tuple[object, Any]]) -> dict[str, 
             raise refuse(f"a key of {what}", key, "text, a number, true or false")
         first = values.setdefault(text, value)
         if first != value:
-            raise InputError(message(_TWO_VALUES, what=what, key=text, first=first, second=value))
+            raise InputError(message(_TWO_VALUES, what=what, code=text, first=first, second=value))
     return values
 
 
@@ -208,7 +208,7 @@ def _groups_by_cell(
             continue
         first = group_of_cell.setdefault(cell, group)
         if first != group:
-            raise InputError(message(_TWO_VALUES, what=what, key=text, first=first, second=group))
+            raise InputError(message(_TWO_VALUES, what=what, code=text, first=first, second=group))
     missing = [str(label) for cell, label in enumerate(labels) if cell not in group_of_cell]
     if missing:
         listed = ", ".join(map(repr, missing[:_MOST_LISTED]))
