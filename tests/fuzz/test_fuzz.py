@@ -7,27 +7,23 @@ import hashlib
 import io
 import json
 import math
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import leastnoise as ln
+from fuzz.cases import MOST, SECRET, or_refused, trials
 from fuzz.values import WEIRD, damaged
 from leastnoise._cli import main
 from leastnoise._session import read_release
 from leastnoise._spec import parse_spec
 
-CASES = int(os.environ.get("LEASTNOISE_FUZZ", "0"))
-MOST = 4200
-SECRET = "s3cr3tvalue"  # noqa: S105 - what no message may show
 SPEC: dict[str, Any] = {
     "source": {
         "path": "people.csv",
@@ -95,18 +91,6 @@ SPEC: dict[str, Any] = {
 }
 
 
-def trials(most: int) -> Any:
-    """So many cases in the suite, or as many as are asked for."""
-    checks = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
-    return settings(
-        max_examples=CASES or most,
-        deadline=None,
-        derandomize=not CASES,
-        database=None,
-        suppress_health_check=checks,
-    )
-
-
 def toml(value: Any) -> str:
     """A value as TOML, tables in line."""
     if isinstance(value, dict):
@@ -131,20 +115,6 @@ def is_small(spec: Any) -> bool:
         spec.workload.rows < 3000
         and math.prod(kind.size for kind in map(spec.domain.kind, spec.domain.names)) < 15_000
     )
-
-
-@contextmanager
-def or_refused() -> Iterator[None]:
-    """What is within is done, or ends in one of our errors, for a user, and short."""
-    said = ""
-    try:
-        yield
-    except ln.InternalError:
-        raise
-    except ln.LeastNoiseError as error:
-        said = str(error)
-    assert len(said) <= MOST
-    assert SECRET not in said
 
 
 @trials(150)

@@ -323,11 +323,8 @@ def test_the_bet_is_at_least_what_the_best_guess_wins(privacy, exact):
 
 
 def test_the_guards_numbers_stand_in_the_headline(observation):
-    release, older = (
-        build(observation, receipt={key: 1234, "guard_used": 1215, "guard_noise_std": 10.0})
-        for key in ("guard_kept", "guard_read")
-    )
-    assert _words.guard_words(older) == _words.guard_words(release)
+    counts = {"guard_kept": 1234, "guard_used": 1215, "guard_noise_std": 10.0}
+    release = build(observation, receipt=counts)
     assert "Rows read: about 1,234 (± 30.5). Rows used: about 1,215 (± 21.7)." in text_of(release)
 
 

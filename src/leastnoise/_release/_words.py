@@ -310,13 +310,7 @@ def guard_words(
     receipt, privacy = release.receipt, release.privacy
     if "guard_used" not in receipt:
         return None
-    # rows kept were called read once, in releases that may still be resumed
-    names = (
-        "guard_kept" if "guard_kept" in receipt else "guard_read",
-        "guard_used",
-        "guard_noise_std",
-    )
-    kept, used, std = (float(receipt[name]) for name in names)
+    kept, used, std = (float(receipt[f"guard_{name}"]) for name in ("kept", "used", "noise_std"))
     times = interval_multiplier(Noise.DISCRETE_LAPLACE, release.level)
     surely = kept - used - times * std - 0.5
     if unused_over is not None and not surely > unused_over * kept:

@@ -25,6 +25,7 @@ from leastnoise._plan import Plan, versions
 from leastnoise._release import _words as words
 from leastnoise._release._directory import Draft, file_name, inert_text, list_files, write_rows
 from leastnoise._release._formats import Messages, Workbook
+from leastnoise._release._manifest import FORMAT
 from leastnoise._release._options import Options, exact_rule
 from leastnoise._release._records import Records
 from leastnoise._release._release import Release, TableEntry, statement_file
@@ -51,7 +52,6 @@ _ROW_GROUP = 2**18
 
 WRITERS = {"xlsx": Workbook, "sdmx": Messages}
 """Writers of the formats that hold all tables together; they take the parts one by one."""
-FORMAT = 1
 MOST_LISTED = 200
 MOST_LABELS = 100_000  # of all attributes and their levels
 PROJECTIONS = {

@@ -186,14 +186,11 @@ def exploring_page(path: Path) -> Page:
             made.spec(said), said, said.say("st_chart", name=statistic_words(made.statistic, said))
         )
 
+    # Made now, so that a release that cannot be shown is refused when it is opened.
+    page = shown("exploring.html", t=said, name=path.resolve().name, **_choices(exploring, said))
     return Page(
         [
-            get(
-                "/",
-                lambda: shown(
-                    "exploring.html", t=said, name=path.resolve().name, **_choices(exploring, said)
-                ),
-            ),
+            get("/", lambda: page),
             *assets("exploring.js", charts=True),
             *(
                 action(f"/{name}", do, said)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import chain, combinations
 from typing import Any
@@ -27,6 +28,8 @@ from leastnoise._workload._query_sets import (
     query_set,
     total,
 )
+
+_LEAST_WEIGHT, _MOST_WEIGHT = Fraction(1, 10**100), Fraction(10**100)  # squares are doubles
 
 
 @dataclass(frozen=True, repr=False)
@@ -470,6 +473,14 @@ def from_json(
     return Workload(domain, tuple(products), tuple(made))
 
 
+def _weight(value: Exact) -> Fraction:
+    """Read the weight of a table; its square must be far from the ends of doubles."""
+    weight = exact_positive("weight", value)
+    if not _LEAST_WEIGHT <= weight <= _MOST_WEIGHT:
+        raise refuse("weight", value, "a number above 0, between 1e-100 and 1e100")
+    return weight
+
+
 def _product(
     domain: Domain, sets: Mapping[str, object], weight: Exact, measure: str | None
 ) -> Product:
@@ -486,7 +497,7 @@ def _product(
         domain=domain,
         attributes=tuple(kept),
         query_sets=tuple(kept.values()),
-        weight=exact_positive("weight", weight),
+        weight=_weight(weight),
         measure=measure,
     )
 
@@ -594,7 +605,7 @@ def marginals(
     ]
     _check_measure(domain, sum)
     # Very many tables share their parts: what is alike is checked and made once.
-    share = exact_positive("weight", weight)
+    share = _weight(weight)
     operators = {name: asked.operator(name, domain.kind(name)) for name, asked in sets.items()}
     products = []
     for set_ in chosen:
