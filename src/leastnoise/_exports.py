@@ -19,7 +19,16 @@ from leastnoise._accounting import ZCDP, ApproxDP, PureDP, parameters
 from leastnoise._accuracy import equations
 from leastnoise._check import InputError, refuse
 from leastnoise._linop import Identity, dense
-from leastnoise._release import ENGLISH, TEMPLATES, Manifest, Payment, Release, Unit
+from leastnoise._release import (
+    ENGLISH,
+    TEMPLATES,
+    Manifest,
+    Payment,
+    Release,
+    Unit,
+    in_markdown,
+    markdown_text,
+)
 from leastnoise._workload import queries
 
 FILL_IN = "FILL IN"
@@ -153,7 +162,8 @@ def linear_measurements(published: Published) -> str:
 
 def notebook(published: Published) -> str:
     """The notebook, nbformat 4.5."""
-    release, manifest = published.release, published.manifest
+    release = published.release
+    manifest: Manifest = in_markdown(published.manifest)
     directory, first = (
         json.dumps(published.directory, ensure_ascii=False),
         json.dumps(release.tables[0].id),
@@ -271,7 +281,7 @@ def _sentence(text: str) -> str:
 
 def review(published: Published) -> str:
     """The questions with their answers, as Markdown."""
-    manifest = published.manifest
+    manifest: Manifest = in_markdown(published.manifest)
     privacy, plan = manifest.privacy, manifest.plan
     times = manifest.expected_error.times_the_least_possible
     budget = ", ".join(f"{name} = {value}" for name, value in privacy.parameters.items())
@@ -314,7 +324,7 @@ def review(published: Published) -> str:
         if times is None
         else f"At most {times:.3f} times the least possible error at this budget.",
         "not_covered": "\n".join(f"- {text}" for text in manifest.intervals.does_not_cover),
-        "contact": manifest.options.contact or "No contact is named in the release.",
+        "contact": markdown_text(manifest.options.contact) or "No contact is named in the release.",
     }
     return REVIEW.read_text(encoding="utf-8") % facts
 

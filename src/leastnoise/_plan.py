@@ -652,7 +652,8 @@ def _amount(name: str, value: Any) -> float:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not 0 <= value <= _LARGEST_NUMBER:
         raise refuse(name, value, f"a number from 0 to {_LARGEST_NUMBER:g}")
-    return value  # as it was written, so that the digest of the plan stays
+    amount: float = value  # as it was written, so that the digest of the plan stays
+    return amount
 
 
 def _details(domain: Domain, value: Any) -> dict[str, Any]:
@@ -663,7 +664,7 @@ def _details(domain: Domain, value: Any) -> dict[str, Any]:
         "gaussian": lambda entry: fraction_from_text("gaussian", entry),
         "unit_bound": lambda entry: _amount("unit_bound", entry),
         "series": lambda entry: _check_series(domain, entry),
-        "impossible": lambda entry: [_check_cells(domain, cells) for cells in _listed(entry)],
+        "impossible": lambda entry: [_cells(domain, combination) for combination in _listed(entry)],
         "public": lambda entry: [_mapping(counts) for counts in _listed(entry)],
         "steps": lambda entry: [_mapping(step) for step in _listed(entry)],
         "crowded": lambda entry: [_amount(*pair) for pair in _mapping(entry).items()],
@@ -685,11 +686,13 @@ def _check_series(domain: Domain, value: Any) -> None:
         _text("through", entries["through"])
 
 
-def _check_cells(domain: Domain, value: Any) -> None:
+def _cells(domain: Domain, value: Any) -> dict[str, list[int]]:
+    """Read the cells of some attributes, such as of a combination that is impossible."""
+    cells = {}
     for name, codes in _mapping(value).items():
         most = domain.kind(one_of("an attribute", name, domain.names)).size - 1
-        for code in _listed(codes):
-            whole(f"a cell of {name}", code, 0, most)
+        cells[name] = [whole(f"a cell of {name}", code, 0, most) for code in _listed(codes)]
+    return cells
 
 
 def _listed(value: Any) -> list[Any]:

@@ -14,7 +14,14 @@ from leastnoise._release._directory import (
     words,
     write_categories,
 )
-from leastnoise._release._manifest import Manifest, Payment, Unit, read_manifest
+from leastnoise._release._manifest import (
+    Manifest,
+    Payment,
+    Unit,
+    in_markdown,
+    markdown_text,
+    read_manifest,
+)
 from leastnoise._release._options import (
     Options,
     check_formats,

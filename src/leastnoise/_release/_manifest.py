@@ -6,8 +6,10 @@ ends in one sentence, whatever is damaged.
 
 import datetime as dt
 import math
+import re
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from html import escape
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -278,6 +280,30 @@ def _guard_of(receipt: Mapping[str, Any]) -> GuardCounts | None:
 
 
 _Record = TypeVar("_Record")
+_MARKDOWN = re.compile(r"([\\`*\[\]])")
+
+
+def markdown_text(text: str) -> str:
+    """Return a text as one line of Markdown that shows it as it is.
+
+    >>> markdown_text("a <b> & c")
+    'a &lt;b&gt; &amp; c'
+    """
+    return _MARKDOWN.sub(r"\\\1", escape(" ".join(text.split()), quote=False))
+
+
+def in_markdown(value: Any) -> Any:
+    """Return a manifest, or a part of it, with every text but those of the options as Markdown."""
+    if isinstance(value, str):
+        return markdown_text(value)
+    if isinstance(value, tuple):
+        return tuple(map(in_markdown, value))
+    if isinstance(value, Mapping):
+        return {in_markdown(name): in_markdown(entry) for name, entry in value.items()}
+    if is_dataclass(value) and not isinstance(value, (type, Options)):
+        entries = {each.name: in_markdown(getattr(value, each.name)) for each in fields(value)}
+        return replace(value, **entries)
+    return value
 
 
 def read_record(kind: type[_Record], value: object, place: str = "") -> _Record:

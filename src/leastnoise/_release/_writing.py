@@ -25,7 +25,7 @@ from leastnoise._plan import Plan, versions
 from leastnoise._release import _words as words
 from leastnoise._release._directory import Draft, file_name, inert_text, list_files, write_rows
 from leastnoise._release._formats import Messages, Workbook
-from leastnoise._release._manifest import FORMAT
+from leastnoise._release._manifest import FORMAT, markdown_text
 from leastnoise._release._options import Options, exact_rule
 from leastnoise._release._records import Records
 from leastnoise._release._release import Release, TableEntry, statement_file
@@ -446,11 +446,12 @@ def _strings(texts: Sequence[str]) -> Any:
 def write_rounded(release: Release, directory: Path, to: Exact, below: Exact | None = None) -> None:
     """Write every table, rounded, as CSV, and a README that says what that does to error bars."""
     dataset = release.receipt.get("dataset")
-    lines = [f"# {dataset}: rounded tables" if dataset else "# Rounded tables", ""]
+    title = f"# {markdown_text(dataset)}: rounded tables" if dataset else "# Rounded tables"
+    lines = [title, ""]
     if not release.private:
         lines += ["**NOT PRIVATE**: the noise of this release came from a seed.", ""]
     if cut := words.cut_words(release):
-        lines += [cut, ""]
+        lines += [markdown_text(cut), ""]
     for table in release.tables:
         rule = table.rounded(to, below)
         name = f"{file_name(table.id, table.name, len(release.tables))}.csv"
