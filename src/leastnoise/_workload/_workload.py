@@ -222,8 +222,10 @@ class Workload:
             weight: a measure whose bounds are not negative.
 
         Raises:
-            InputError: no such measure, tables of privacy units or of weights already, quantiles,
-                or means with a size or a target.
+            InputError: no such measure, tables of privacy units or of weights already, or
+                quantiles and distribution functions.
+
+        The size of a mean is then about how large the sum of the weights of a group is.
 
         >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 100), "w": ln.Measure("weight", 0, 50)})
         >>> [table.name for table in ln.mean_queries(domain, "pay", by=["sex"]).weighted_by("w")]
@@ -241,11 +243,10 @@ class Workload:
                 "a measure whose bounds are not negative ({listed})", listed=listed or "-"
             )
             raise refuse("weighted_by", weight, allowed, advice)
-        if any(not asked.form.of_measure or asked.size is not None for asked in self.statistics):
-            advice = "Give queries for their sums and weights targets of their own."
+        if any(not asked.form.of_measure for asked in self.statistics):
             raise InputError(
-                "weighted_by is for counts, sums, and means without a size; quantiles and shares "
-                f"have no weights. {advice}"
+                "weighted_by is for counts, sums and means; quantiles and distribution functions "
+                "have no weights. Leave it out there."
             )
         if any(type(known[name]) not in (Measure, ValueCount) for name in self.measures if name):
             raise InputError(
@@ -272,6 +273,11 @@ class Workload:
             products=products,
             statistics=tuple(replace(asked, of=called[asked.of]) for asked in self.statistics),
         )
+
+    def weight_of(self, statistic: Statistic) -> Measure | None:
+        """Return the weight by which the rows of a mean count; None where each row counts once."""
+        measure = self.domain.measure(statistic.of) if statistic.form.of_measure else None
+        return measure.weight if isinstance(measure, Weighted) else None
 
     def to_json(self) -> list[dict[str, object]]:
         """A JSON value of the tables; domain and statistics are kept elsewhere."""
