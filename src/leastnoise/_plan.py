@@ -411,18 +411,21 @@ class Plan:
     def plot(self) -> Any:
         """The expected error of every table as an Altair chart, which notebooks show: typical as a bar, largest as a tick.
 
-        Tables of counts where there are any, else those of sums, which have units of their own.
+        Tables of counts of rows where there are any, else those of the first measure, as measures
+        have units of their own.
 
         Raises:
             InputError: the error depends on the data.
         """
-        counted = [
+        measures = self.workload.measures
+        drawn = None if None in measures else measures[0]
+        rows = [
             row
             for row, product in zip(self._errors(), self.workload, strict=True)
-            if product.measure is None
+            if product.measure == drawn
         ]
-        title = "standard error, in rows" if counted else "standard error"
-        return live(errors(counted or self._errors(), title), title)
+        quantity = "standard error, in rows" if drawn is None else f"standard error of {drawn}"
+        return live(errors(rows, quantity), quantity)
 
     @property
     def domain(self) -> Domain:

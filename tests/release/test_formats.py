@@ -77,6 +77,7 @@ def test_a_workbook_has_a_sheet_a_table_with_all_its_numbers(published):
         "inlineStr",
     }  # no formula
     units = {None: "rows", "count of pay": "rows with a value of pay"}
+    units |= {measure: f"sum of {measure}" for measure in ("pay", "Pay")}
     listed = list(book["tables"].iter_rows(min_row=2, values_only=True))
     assert len(book.sheetnames) == 1 + len(release.tables) + len(release.statistics)
     for table, (query, name, sheet, answers, unit, margin) in zip(

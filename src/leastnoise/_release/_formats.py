@@ -20,8 +20,9 @@ import numpy as np
 from leastnoise._frames import Names
 from leastnoise._release._options import rounding_words
 from leastnoise._release._release import Release
+from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import Part, Table
-from leastnoise._release._texts import filled, measured_words, texts, unit_words
+from leastnoise._release._texts import filled, quantity_words, texts, unit_words
 from leastnoise._release._words import of_words
 
 WORKBOOK = "answers.xlsx"
@@ -82,8 +83,10 @@ class Workbook:
             :_LONGEST_SHEET
         ].strip()  # unlike all others, as the ids are
         columns, words, rule = part.columns(), self._say("book_statistic"), ""
+        if isinstance(part, StatisticTable):
+            words = f"{self._lang.say(part.meaning_key)} {words}"
         if isinstance(part, Table):
-            unit = unit_words(measured_words(part.product, self._lang), part.privacy, self._lang)
+            unit = unit_words(quantity_words(part.product, self._lang), part.privacy, self._lang)
             self._line(
                 self._index,
                 self._rows,

@@ -516,6 +516,7 @@ class TableEntry:
     attributes: tuple[str, ...]
     answers: int
     measure: str | None
+    quantity: str
     unit: str
     weight: str
     rmse: float

@@ -574,7 +574,7 @@ def _statistic_view(release: Release, made: StatisticTable, lang: Texts) -> View
     return View(
         id=made.id,
         name=statistic_words(made.statistic, lang),
-        meta=lang.say(f"meta_{made.statistic.kind}"),
+        meta=lang.say(made.meaning_key),
         keys=made.headings(lang),
         numbers=(
             lang.say(f"col_{made.value_name}"),

@@ -183,7 +183,7 @@ def _of_measure(name: str, measure: Measure, said: Texts) -> Iterator[str]:
     if _SHARE_NAME.search(name.lower()):
         yield said.say("st_w_unit", name=name)
         return
-    is_of_zeros_and_ones = (measure.low, measure.high) == (0, 1)
+    is_of_zeros_and_ones = measure.low == 0 and measure.high == 1
     if is_of_zeros_and_ones and not _AMOUNT_NAME.fullmatch(name.lower()):
         return
     low, high = f"{float(measure.low):g}", f"{float(measure.high):g}"

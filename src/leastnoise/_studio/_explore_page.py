@@ -232,7 +232,7 @@ def _choices(exploring: Exploring, said: Texts) -> dict[str, Any]:
             {
                 "id": made.id,
                 "name": statistic_words(made.statistic, said),
-                "meaning": said.say(f"meta_{made.statistic.kind}"),
+                "meaning": said.say(made.meaning_key),
                 "keys": made.headings(said),
                 "value": said.say(f"col_{made.value_name}"),
                 "rows": made.written(said, _MOST_LISTED),
