@@ -22,7 +22,7 @@ from fuzz.cases import MOST, SECRET, or_refused, trials
 from fuzz.values import WEIRD, damaged
 from leastnoise._cli import main
 from leastnoise._session import read_release
-from leastnoise._spec import parse_spec
+from leastnoise._spec import parse_spec, plan_warnings, spec_warnings
 
 SPEC: dict[str, Any] = {
     "source": {
@@ -117,13 +117,46 @@ def is_small(spec: Any) -> bool:
     )
 
 
-@trials(150)
-@given(damaged(SPEC))
-def test_any_spec_is_read_and_planned_or_refused(table):
+SURVEY: dict[str, Any] = {
+    "privacy": {
+        "rho": "1",
+        "unit": {"column": "id", "max_rows": 3, "max_per_cell": 1, "cell": ["month"]},
+    },
+    "domain": {
+        "month": {"dates": {"from": "2024-01-01", "to": "2024-12-31", "by": "month"}},
+        "sex": {"categories": ["F", "M"], "labels": {"F": "women"}},
+        "age": {"integers": [0, 9]},
+    },
+    "measures": {"pay": {"clip": [0, 9]}, "weight": {"clip": [0, "9.5"], "unit": "0.5"}},
+    "workload": [
+        {"means": {"of": "pay", "by": ["month"]}, "weighted_by": "weight", "size": 9, "margin": 3},
+        {"queries": {"month": "identity", "sex": "identity"}, "relative": "0.1", "size": 100},
+        {"quantiles": {"of": "age", "at": ["0.5"], "by": ["month"]}},
+        {"cdf": {"of": "age", "by": ["month"]}},
+        {"queries": {"month": {"change": 1}}, "rmse": 3, "weighted_by": "weight"},
+    ],
+    "plan": {"guard": "1/100"},
+    "output": {"round": 5, "title": "x", "formats": ["csv"], "language": "de"},
+}
+
+
+@pytest.mark.parametrize("spec", [SPEC, SURVEY], ids=["census", "survey"])
+@trials(120)
+@given(data=st.data())
+def test_any_spec_is_read_and_planned_or_refused(spec, data):
+    table = data.draw(damaged(spec))
     with or_refused():
-        spec = parse_spec(as_toml(table), Path())
-        if is_small(spec):
-            ln.plan(spec.workload, spec.privacy, strategy="identity")
+        read = parse_spec(as_toml(table), Path())
+        assert all(spec_warnings(read))
+        if is_small(read):
+            plan = ln.plan(read.workload, read.privacy, strategy="identity")
+            assert all(plan_warnings(read, plan))
+
+
+@pytest.mark.parametrize("spec", [SPEC, SURVEY], ids=["census", "survey"])
+def test_an_intact_spec_is_read_and_planned(spec):
+    read = parse_spec(as_toml(spec), Path())
+    assert ln.plan(read.workload, read.privacy, strategy="identity").promise is not None
 
 
 @trials(60)

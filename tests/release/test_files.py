@@ -88,7 +88,8 @@ def test_the_index_names_every_table(written):
     assert errors == pytest.approx(errors[:1] * 3)
     assert rows[7] == {
         "query": "q8", "name": "sum of pay by sex", "files": "answers/q8-sum-of-pay-by-sex", "attributes": "sex", "answers": "2",
-        "measure": "pay", "quantity": "sum of pay, in the unit of the column 'income'", "unit": "1/4", "weight": "1", "of": "",
+        "measure": "pay", "quantity": "sum of pay, in the unit of the column 'income'", "unit": "1/4", "weight": "1",
+        "leaves_out": "sex x age x Answer", "of": "",
     }  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from leastnoise._release._release import Release
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import Part, Table
 from leastnoise._release._texts import filled, quantity_words, texts, unit_words
-from leastnoise._release._words import of_words
+from leastnoise._release._words import left_out_of, of_words
 
 WORKBOOK = "answers.xlsx"
 _LONGEST_SHEET = 31  # a sheet's name
@@ -72,7 +72,7 @@ class Workbook:
         )
         self._bold = self._book.add_format({"bold": True})
         self._index = self._book.add_worksheet(self._lang.say("book_tables"))
-        columns = ("query", "table", "sheet", "answers", "unit", "margin")
+        columns = ("query", "table", "sheet", "answers", "unit", "margin", "leaves_out")
         self._line(self._index, 0, [self._say(f"book_{column}") for column in columns], bold=True)
         self._rows = 1
         self._index.set_column(1, 2, 32)
@@ -87,11 +87,9 @@ class Workbook:
             words = f"{self._lang.say(part.meaning_key)} {words}"
         if isinstance(part, Table):
             unit = unit_words(quantity_words(part.product, self._lang), part.privacy, self._lang)
-            self._line(
-                self._index,
-                self._rows,
-                (part.id, part.name, name, part.cells, unit, part.typical_margin),
-            )
+            leaves_out = ", ".join(left_out_of(self._release.plan, part.product))
+            facts = (part.id, part.name, name, part.cells, unit, part.typical_margin, leaves_out)
+            self._line(self._index, self._rows, facts)
             self._rows += 1
             words, rule = self._say("book_interval", unit=unit), self._rule
             before = [*columns].index("answer") + 1

@@ -522,6 +522,7 @@ class TableEntry:
     rmse: float
     largest_std: float
     promised_rmse: float | None
+    leaves_out: tuple[str, ...]
     of: str
 
 

@@ -124,7 +124,7 @@ def report(release: Release, seen: "Seen") -> str:
         else lang.some("about_unit", privacy.max_rows, column=repr(column)),
         exact=_exact(exact, tables, lang),
         beyond=f" {lang.say('beyond', of=of)}" if of else "",
-        fit=_fit([*exact, *tables], lang),
+        fit=_fit([*exact, *tables], words.beyond_margins_words(release, lang), lang),
         ratio=words.goodness(plan),
         day=f"{datetime.now(UTC):%Y-%m-%d}",
         index=_index(release, seen, lang),
@@ -301,8 +301,14 @@ def _exact(
     return lines
 
 
-def _fit(exact: Sequence[Summary], lang: Texts) -> list[str]:
-    """Say what tables can be used for, by the ratio of their typical margins to their typical answers."""
+def _fit(exact: Sequence[Summary], beyond: Sequence[str], lang: Texts) -> list[str]:
+    """Say what tables can be used for, by the ratio of their typical margins to their typical answers.
+
+    Args:
+        exact: the statistics and tables.
+        beyond: what is in none of the margins, which comes first, and leaves no plain yes.
+        lang: the catalogue.
+    """
     fit: dict[str, list[str]] = {"good": [], "care": [], "bad": []}
     for table in exact[:MOST_PICTURES]:
         kind = (
@@ -313,11 +319,13 @@ def _fit(exact: Sequence[Summary], lang: Texts) -> list[str]:
             else "bad"
         )
         fit[kind].append(table.name)
-    return [
-        lang.say(f"fit_{kind}", names=_shortened(names, lang))
+    keys = {"good": "fit_good_by_noise" if beyond else "fit_good"}
+    judged = [
+        lang.say(keys.get(kind, f"fit_{kind}"), names=_shortened(names, lang))
         for kind, names in fit.items()
         if names
     ]
+    return [*beyond, *judged] if judged else []
 
 
 def _index(release: Release, seen: "Seen", lang: Texts) -> dict[str, Any]:
@@ -326,6 +334,7 @@ def _index(release: Release, seen: "Seen", lang: Texts) -> dict[str, Any]:
         (
             entry.query,
             table.name,
+            ", ".join(entry.leaves_out) or lang.say("leaves_out_none"),
             lang.plain(entry.answers),
             lang.error(table.margin),
             lang.error(table.largest_margin),
@@ -344,7 +353,10 @@ def _index(release: Release, seen: "Seen", lang: Texts) -> dict[str, Any]:
         if len(seen.entries) > MOST_LISTED
         else ""
     )
-    heads = [lang.say(f"col_{head}") for head in ("id", "table", "answers", "typical", "largest")]
+    heads = [
+        lang.say(f"col_{head}")
+        for head in ("id", "table", "leaves_out", "answers", "typical", "largest")
+    ]
     note = lang.say("index_note", percent=lang.percent(release.level))
     return {"heads": heads, "rows": rows, "summary": summary, "cut": cut, "note": note}
 

@@ -219,6 +219,7 @@ def _entry(release: Release, table: Table, stem: str) -> TableEntry:
         rmse=table.rmse,
         largest_std=float(table.noise_std.max(initial=0.0)),
         promised_rmse=promised[position].rmse * float(unit or 1) if is_promised else None,
+        leaves_out=words.left_out_of(release.plan, product),
         of=words.of_words(release),
     )
 

@@ -232,7 +232,8 @@ class Workload:
         ['sum of w of rows with pay by sex', 'sum of pay weighted by w by sex']
         """
         known = self.domain.measures
-        if type(known.get(weight)) is not Measure or known[weight].low < 0:
+        weighs = known.get(weight) if isinstance(weight, str) else None
+        if type(weighs) is not Measure or weighs.low < 0:
             listed = ", ".join(
                 name for name, kind in known.items() if type(kind) is Measure and kind.low >= 0
             )
