@@ -8,7 +8,7 @@ measurements as mbi (private-pgm) takes them, which docs/measurements.md reads; 
 import json
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -35,6 +35,7 @@ FILL_IN = "FILL IN"
 REVIEW, _REGISTRY = (TEMPLATES / name for name in ("review.md", "registry.yml"))
 _FLAVORS = {PureDP: "Pure DP", ApproxDP: "Approximate DP", ZCDP: "Zero-concentrated DP"}
 _MBI_FORMAT = 1
+_MOST_TRIED = 200  # tables of a notebook that are looked at for one to draw
 _MOST_ENTRIES = 2**22  # of the matrices of one table
 _MBI_NEEDS = (
     "mbi fits a distribution of rows, which needs measurements with noise of a known size. "
@@ -161,60 +162,62 @@ def linear_measurements(published: Published) -> str:
 
 
 def notebook(published: Published) -> str:
-    """The notebook, nbformat 4.5."""
+    """Return the notebook as JSON, nbformat 4.5."""
+    cells = [{"id": f"cell-{number}", **cell} for number, cell in enumerate(_cells(published), 1)]
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    value = {
+        "cells": cells,
+        "metadata": {"kernelspec": kernel},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+
+
+def _cells(published: Published) -> Iterator[dict[str, Any]]:
+    """Yield the cells of the notebook without their ids."""
     release = published.release
     manifest: Manifest = in_markdown(published.manifest)
-    directory, first = (
-        json.dumps(published.directory, ensure_ascii=False),
-        json.dumps(release.tables[0].id),
+    directory = json.dumps(published.directory, ensure_ascii=False)
+    first = json.dumps(release.tables[0].id)
+    yield _markdown(f"# {FILL_IN}")
+    if warning := _warning(published):
+        yield _markdown(f"**{warning}**")
+    yield _markdown(f"{manifest.privacy.promise}\n\n{manifest.intervals.method}")
+    yield _code(f"import leastnoise as ln\n\nrelease = ln.read_release({directory})\nrelease")
+    yield _markdown(
+        "## One table, with its errors\n\n"
+        "`low` to `high` is the interval, `noise_std` the standard error."
     )
-    drawn = next((table for table in release.tables[:200] if table.labels), None)
-    texts = [
-        ("markdown", f"# {FILL_IN}"),
-        ("markdown", f"**{warning}**" if (warning := _warning(published)) else ""),
-        ("markdown", f"{manifest.privacy.promise}\n\n{manifest.intervals.method}"),
-        ("code", f"import leastnoise as ln\n\nrelease = ln.read_release({directory})\nrelease"),
-        (
-            "markdown",
-            (
-                "## One table, with its errors\n\n`low` to `high` is the interval, `noise_std` the "
-                "standard error."
-            ),
-        ),
-        ("code", f"table = release.frame({first})\ntable"),
-        ("code", "" if drawn is None else f"release.plot({json.dumps(drawn.id)})"),
-    ]
+    yield _code(f"table = release.frame({first})\ntable")
+    drawn = next((table for table in release.tables[:_MOST_TRIED] if table.labels), None)
+    if drawn is not None:
+        yield _code(f"release.plot({json.dumps(drawn.id)})")
     if len(release.statistics):
-        texts += [
-            ("markdown", "## Means, quantiles, distribution functions"),
-            ("code", "release.statistics[0].frame()"),
-        ]
+        yield _markdown("## Means, quantiles, distribution functions")
+        yield _code("release.statistics[0].frame()")
     if release.finding.further:
-        sums = "## A sum of its cells\n\nAnswers share noise, so errors of sums are asked for, not added up."
-        texts += [("markdown", sums), ("code", f"release.sum({first})")]
+        yield _markdown(
+            "## A sum of its cells\n\n"
+            "Answers share noise, so errors of sums are asked for, not added up."
+        )
+        yield _code(f"release.sum({first})")
     limits = "\n".join(f"- {text}" for text in manifest.intervals.does_not_cover)
-    texts.append(("markdown", f"## What the intervals leave out\n\n{limits}"))
-    cells: list[dict[str, Any]] = []
-    for number, (kind, text) in enumerate(((kind, text) for kind, text in texts if text), 1):
-        code: dict[str, Any] = {"execution_count": None, "outputs": []} if kind == "code" else {}
-        cells.append(
-            {
-                "id": f"cell-{number}",
-                "cell_type": kind,
-                "metadata": {},
-                "source": text.splitlines(keepends=True),
-                **code,
-            }
-        )
-    kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
-    return (
-        json.dumps(
-            {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5},
-            indent=1,
-            ensure_ascii=False,
-        )
-        + "\n"
-    )
+    yield _markdown(f"## What the intervals leave out\n\n{limits}")
+
+
+def _markdown(text: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "metadata": {}, "source": text.splitlines(keepends=True)}
+
+
+def _code(text: str) -> dict[str, Any]:
+    return {
+        "cell_type": "code",
+        "metadata": {},
+        "source": text.splitlines(keepends=True),
+        "execution_count": None,
+        "outputs": [],
+    }
 
 
 def _cost(manifest: Manifest) -> str:

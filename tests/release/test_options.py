@@ -130,7 +130,7 @@ def test_options_that_the_ledger_does_not_hold_are_refused(text: str) -> None:
         *(
             (name, value, "")
             for name in ("round", "below")
-            for value in (0, -5, "x", float("nan"), True)
+            for value in (0, -5, "x", float("nan"), True, 10**400, "1e-300")
         ),
     ],
 )
