@@ -27,6 +27,7 @@ from leastnoise._accounting import (
     Privacy,
     SeriesCost,
     charge_text,
+    cost_from_json,
     fraction_from_text,
     keys_are_private,
     parameters,
@@ -687,6 +688,8 @@ def _check_series(domain: Domain, value: Any) -> None:
     if "periods" in entries:
         whole("periods", entries["periods"], 1, _MOST_PERIODS)
         _text("through", entries["through"])
+    if "cost" in entries:
+        cost_from_json(entries["cost"])
 
 
 def _cells(domain: Domain, value: Any) -> dict[str, list[int]]:

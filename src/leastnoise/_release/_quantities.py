@@ -74,8 +74,12 @@ def _meanings_of_statistic(made: StatisticTable) -> dict[str, str]:
     column = domain.kind(statistic.of).reading.column or statistic.of
     unit = f"the unit of the column {column!r}"
     if statistic.form.at_shares:
+        beyond = {
+            "may_be_below": "1 where quantile may lie below low, beyond the bounds, else 0",
+            "may_be_above": "1 where quantile may lie above high, beyond the bounds, else 0",
+        }
         texts = {name: f"{text} of quantile, in {unit}" for name, text in _OF_STATISTICS.items()}
-        known = {"quantile": f"quantile of {statistic.of}, in {unit}", **texts}
+        known = {"quantile": f"quantile of {statistic.of}, in {unit}", **texts, **beyond}
     else:
         texts = {name: f"{text} of share, from 0 to 1" for name, text in _OF_STATISTICS.items()}
         share = "share of the rows of the group up to the end of the cell, from 0 to 1"
