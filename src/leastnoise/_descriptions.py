@@ -83,11 +83,17 @@ class Column:
         }
 
     def measure(self) -> dict[str, Any] | None:
-        """Return the table [measures.NAME]: clipped to the bounds, in the coarsest unit that both are multiples of; None without bounds."""
+        """Return the table [measures.NAME], clipped to the bounds; None without bounds.
+
+        The unit is the coarsest that both bounds are multiples of, and for numbers in a narrow
+        range, such as shares, a hundredth of it.
+        """
         ends = _ends(self.low, self.high) if self.holds in {"whole", "number"} else None
         if ends is None:
             return None
         unit = Fraction(1, math.lcm(*(end.denominator for end in ends)))
+        if self.holds == "number" and ends[1] - ends[0] <= 1:
+            unit /= 100
         return {
             "clip": [_plain(end) for end in ends],
             **({} if unit == 1 else {"unit": _plain(unit)}),

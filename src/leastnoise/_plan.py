@@ -27,6 +27,7 @@ from leastnoise._accounting import (
     Privacy,
     SeriesCost,
     charge_text,
+    cost_from_json,
     fraction_from_text,
     keys_are_private,
     parameters,
@@ -411,18 +412,21 @@ class Plan:
     def plot(self) -> Any:
         """The expected error of every table as an Altair chart, which notebooks show: typical as a bar, largest as a tick.
 
-        Tables of counts where there are any, else those of sums, which have units of their own.
+        Tables of counts of rows where there are any, else those of the first measure, as measures
+        have units of their own.
 
         Raises:
             InputError: the error depends on the data.
         """
-        counted = [
+        measures = self.workload.measures
+        drawn = None if None in measures else measures[0]
+        rows = [
             row
             for row, product in zip(self._errors(), self.workload, strict=True)
-            if product.measure is None
+            if product.measure == drawn
         ]
-        title = "standard error, in rows" if counted else "standard error"
-        return live(errors(counted or self._errors(), title), title)
+        quantity = "standard error, in rows" if drawn is None else f"standard error of {drawn}"
+        return live(errors(rows, quantity), quantity)
 
     @property
     def domain(self) -> Domain:
@@ -584,11 +588,8 @@ def _plan(value: Mapping[str, Any]) -> Plan:
         raise refuse(
             "the format of a plan", known, str(FORMAT), "Make the plan again with this version."
         )
-    domain, details, asked = (
-        Domain.from_json(value["domain"]),
-        dict(value["details"]),
-        value["questions"],
-    )
+    domain, asked = Domain.from_json(value["domain"]), value["questions"]
+    details = _details(domain, value["details"])
     if not asked:
         raise InputError(
             "A plan must have questions; got none. Make plans with leastnoise.plan(workload, "
@@ -606,21 +607,116 @@ def _plan(value: Mapping[str, Any]) -> Plan:
             details=details,
             fallback=independent,
         )
-    said = value["promise"]
+    promise = value["promise"]
     return Plan(
         workload=workload,
         privacy=privacy,
         strategy=value["strategy"],
         measurements=measurements_from_value(value, domain),
-        promise=None
-        if said is None
-        else Promise(
-            said["total_squared_error"],
-            said["lower_bound"],
-            tuple(TableError(*t) for t in said["tables"]),
-        ),
+        promise=None if promise is None else _promise(promise, workload),
         details=details,
     )
+
+
+_LARGEST_NUMBER = 1e150  # its square is still a double
+_MOST_PERIODS = 2**31
+_MOST_QUERIES = 2**200
+
+
+def _promise(value: Mapping[str, Any], workload: Workload) -> Promise:
+    """Read the expected error of a plan file, which has one entry for each table."""
+    tables = tuple(map(_table_error, value["tables"]))
+    if len(tables) != len(workload.products):
+        raise refuse(
+            "the errors of a plan", f"{len(tables)} tables", f"of its {len(workload.products)}"
+        )
+    return Promise(
+        _amount("total_squared_error", value["total_squared_error"]),
+        _amount("lower_bound", value["lower_bound"]),
+        tables,
+    )
+
+
+def _table_error(entry: Any) -> TableError:
+    name, queries, weight, rmse, largest, *bound = entry
+    if not isinstance(name, str) or not isinstance(entry, list) or bound not in ([], [True]):
+        raise refuse("the error of a table in a plan", entry, "a list that begins with its name")
+    return TableError(
+        name,
+        whole("the queries of a table", queries, 1, _MOST_QUERIES),
+        _amount("weight", weight),
+        _amount("rmse", rmse),
+        _amount("largest_std", largest),
+        bool(bound),
+    )
+
+
+def _amount(name: str, value: Any) -> float:
+    """Read a number of at least 0 that is far from overflow."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= _LARGEST_NUMBER:
+        raise refuse(name, value, f"a number from 0 to {_LARGEST_NUMBER:g}")
+    amount: float = value  # as it was written, so that the digest of the plan stays
+    return amount
+
+
+def _details(domain: Domain, value: Any) -> dict[str, Any]:
+    """Read the further facts of a plan file; those that the program uses are of their types."""
+    if not isinstance(value, Mapping):
+        raise refuse("the details of a plan", value, "an object")
+    readers: dict[str, Callable[[Any], object]] = {
+        "gaussian": lambda entry: fraction_from_text("gaussian", entry),
+        "unit_bound": lambda entry: _amount("unit_bound", entry),
+        "series": lambda entry: _check_series(domain, entry),
+        "impossible": lambda entry: [_cells(domain, combination) for combination in _listed(entry)],
+        "public": lambda entry: [_mapping(counts) for counts in _listed(entry)],
+        "steps": lambda entry: [_mapping(step) for step in _listed(entry)],
+        "crowded": lambda entry: [_amount(*pair) for pair in _mapping(entry).items()],
+        "ended_early": lambda entry: [_text("ended_early", name) for name in _listed(entry)],
+        "objective": lambda entry: _text("objective", entry),
+    }
+    for name, check in readers.items():
+        if name in value:
+            check(value[name])
+    return dict(value)
+
+
+def _check_series(domain: Domain, value: Any) -> None:
+    entries = _mapping(value)
+    one_of("along", entries["along"], domain.names)
+    one_of("late", entries["late"], ("drop", "arrival"))
+    if "periods" in entries:
+        whole("periods", entries["periods"], 1, _MOST_PERIODS)
+        _text("through", entries["through"])
+    if "cost" in entries:
+        cost_from_json(entries["cost"])
+
+
+def _cells(domain: Domain, value: Any) -> dict[str, list[int]]:
+    """Read the cells of some attributes, such as of a combination that is impossible."""
+    cells = {}
+    for name, codes in _mapping(value).items():
+        most = domain.kind(one_of("an attribute", name, domain.names)).size - 1
+        cells[name] = [whole(f"a cell of {name}", code, 0, most) for code in _listed(codes)]
+    return cells
+
+
+def _listed(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise refuse("a part of the details of a plan", value, "a list")
+    return value
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise refuse("a part of the details of a plan", value, "an object")
+    return value
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise refuse(name, value, "a text")
+    return value
 
 
 CATEGORY_FORMAT = "leastnoise search for categories 1"

@@ -165,3 +165,20 @@ def test_a_limit_by_cells_of_other_attributes_leaves_the_bound_of_all_rows_of_a_
     )
     bounds = [lower_bound(asked, privacy, Noise.ROUNDED_GAUSSIAN) for privacy in (free, limited)]
     assert bounds[0] == pytest.approx(bounds[1])
+
+
+@pytest.mark.parametrize(("cells", "filled"), [(6, 6), (8, 8), (8, 6), (12, 3)])
+def test_lower_bound_covers_units_with_rows_in_different_cells(cells: int, filled: int) -> None:
+    # Units are the 0/1 vectors with at most so many ones. As they may be permuted, the best
+    # precision is a (I - J/n) + b J/n; its largest value over units with m ones is to be 1.
+    ones = np.arange(1, filled + 1)
+    between, along = ones * (cells - ones) / cells, ones**2 / cells
+    shares = np.geomspace(1e-4, 1e4, 4001)
+    worst = (between + shares[:, None] * along).max(axis=1)
+    best = float((worst * (cells - 1 + 1 / shares)).min())
+    privacy = Privacy(
+        ZCDP("1/2"), unit_column="id", max_rows=filled, max_per_cell=PerCell(1, "week")
+    )
+    asked = queries(Domain(week=Integers(1, cells)), week="identity")
+    bound = lower_bound(asked, privacy, Noise.ROUNDED_GAUSSIAN)
+    assert 0.85 * best <= bound <= best * (1 + 1e-9)

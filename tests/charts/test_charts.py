@@ -40,7 +40,7 @@ WIDE = dotted(
     "region",
     ("a", "0.5", 5.0, 4.0, 6.0),
     ("a", "0.9", 8.0, 7.0, 9.0),
-    ("b", "0.5", 50.0, 0.0, 100.0),
+    ("b", "0.5", 8.0, -100.0, 100.0),
     ("b", "0.9", 8.0, 7.0, 9.0),
 )
 DECIMALS = vega_lite(made(AXES["steps"][0], 0.25, 0.01))
@@ -254,8 +254,32 @@ def test_several_values_of_a_group_are_drawn_apart_and_wide_intervals_end_in_arr
     # Vega complains on the console of a layer without rows
     assert [sum("transform" in part for part in spec["layer"]) for spec in (WIDE, DOTS)] == [2, 0]
     ends = [(row["low"], row["from"], row["to"], row["high"]) for row in WIDE["data"]["values"]]
-    assert ends == [(4, 4, 6, 6), (7, 7, 9, 9), (0, 46, 54, 100), (7, 7, 9, 9)]
+    assert ends == [(4, 4, 6, 6), (7, 7, 9, 9), (-100, 3.5, 9.5, 100), (7, 7, 9, 9)]
+    assert [row["open"] for row in WIDE["data"]["values"]] == [False, False, True, False]
+    scale = WIDE["layer"][0]["encoding"]["x"]["scale"]
+    assert scale["domain"] == [3.5, 9.5]
     assert drawn[-2].count("<path") >= 4 + 2  # four dots and two arrows
+
+
+@pytest.mark.parametrize(
+    "wide",
+    [(0.0, 20.0), (-3.0, 12.0), (7.0, 21.0)],
+    ids=["both sides", "uneven", "upwards"],
+)
+def test_dots_show_an_interval_whole_where_the_axis_has_room(wide):
+    rows = [(name, "", 10.0, 7.0, 13.0) for name in "abcdef"]
+    spec = dots(Dots(title="pay", groups="sex", rows=(*rows, ("g", "", 9.0, *wide))))
+    drawn = [(row["from"], row["to"]) for row in spec["data"]["values"]]
+    assert drawn == [*[(7, 13)] * 6, wide]
+    assert not any(row["open"] for row in spec["data"]["values"])
+    assert "domain" not in spec["layer"][0]["encoding"]["x"]["scale"]
+
+
+def test_dots_without_intervals_or_values_have_an_axis():
+    missing = ("a", "", float("nan"), float("nan"), float("nan"))
+    for rows in ((missing,), (("a", "", 3.0, 3.0, 3.0),), (("a", "", 3.0, 1.0, 900.0), missing)):
+        spec = dots(Dots(title="pay", groups="sex", rows=rows))
+        assert not any(row["open"] for row in spec["data"]["values"])
 
 
 def test_a_line_whose_band_would_hide_the_others_is_named_and_not_drawn():

@@ -163,6 +163,32 @@ def test_a_number_that_a_strategy_decides_along_is_checked_and_not_called_unread
     assert ("PRIVATE  pay: " in run.done("check", "pay.toml").out) is read
 
 
+@pytest.mark.parametrize(
+    ("name", "clip", "unit", "warned"),
+    [
+        ("poor", "[0, 1]", "", ""),
+        ("pays_rent", "[0, 1]", "", ""),
+        ("poor", "[0, 1]", 'unit = "0.01"', ""),
+        ("share_of_rent", "[0, 1]", "", 'unit = "0.01"'),
+        ("share_of_rent", "[0, 1]", 'unit = "0.01"', ""),
+        ("acidity", "[6, 7]", 'unit = "0.1"', ""),
+        ("score", "[6, 7]", "", "of whole numbers nearly nothing is left"),
+        ("amount", "[0, 1]", "", "of whole numbers nearly nothing is left"),
+    ],
+)
+def test_bounds_of_a_measure_warn_only_where_they_may_be_wrong(
+    folder, run, name, clip, unit, warned
+):
+    (folder / "s.toml").write_text(
+        f'[privacy]\nepsilon = 1\n[domain.sex]\ncategories = ["F", "M"]\n[measures.{name}]\n'
+        f'clip = {clip}\n{unit}\n[[workload]]\nmeans = {{ of = "{name}", by = ["sex"] }}\n',
+        encoding="utf-8",
+    )
+    err = run.done("plan", "s.toml").err
+    assert warned in err
+    assert ("Warning" in err) is bool(warned)
+
+
 @pytest.mark.parametrize(("before", "after", "said"), WARNED.values(), ids=WARNED)
 def test_plan_warns_of_a_spec_that_is_likely_wrong_and_needs_no_data(
     visits, run, before, after, said

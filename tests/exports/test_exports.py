@@ -69,6 +69,7 @@ def test_the_whole_privacy_loss_is_stated(changed):
     guard = {
         "guard_share": "1/100",
         "guard_charge": "1/99",
+        "guard_number": 1,
         "guard_used": 790,
         "guard_kept": 800,
         "guard_noise_std": 40.0,

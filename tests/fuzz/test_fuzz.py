@@ -7,27 +7,23 @@ import hashlib
 import io
 import json
 import math
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import leastnoise as ln
+from fuzz.cases import MOST, SECRET, or_refused, trials
 from fuzz.values import WEIRD, damaged
 from leastnoise._cli import main
 from leastnoise._session import read_release
-from leastnoise._spec import parse_spec
+from leastnoise._spec import parse_spec, plan_warnings, spec_warnings
 
-CASES = int(os.environ.get("LEASTNOISE_FUZZ", "0"))
-MOST = 4200
-SECRET = "s3cr3tvalue"  # noqa: S105 - what no message may show
 SPEC: dict[str, Any] = {
     "source": {
         "path": "people.csv",
@@ -95,18 +91,6 @@ SPEC: dict[str, Any] = {
 }
 
 
-def trials(most: int) -> Any:
-    """So many cases in the suite, or as many as are asked for."""
-    checks = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
-    return settings(
-        max_examples=CASES or most,
-        deadline=None,
-        derandomize=not CASES,
-        database=None,
-        suppress_health_check=checks,
-    )
-
-
 def toml(value: Any) -> str:
     """A value as TOML, tables in line."""
     if isinstance(value, dict):
@@ -133,27 +117,46 @@ def is_small(spec: Any) -> bool:
     )
 
 
-@contextmanager
-def or_refused() -> Iterator[None]:
-    """What is within is done, or ends in one of our errors, for a user, and short."""
-    said = ""
-    try:
-        yield
-    except ln.InternalError:
-        raise
-    except ln.LeastNoiseError as error:
-        said = str(error)
-    assert len(said) <= MOST
-    assert SECRET not in said
+SURVEY: dict[str, Any] = {
+    "privacy": {
+        "rho": "1",
+        "unit": {"column": "id", "max_rows": 3, "max_per_cell": 1, "cell": ["month"]},
+    },
+    "domain": {
+        "month": {"dates": {"from": "2024-01-01", "to": "2024-12-31", "by": "month"}},
+        "sex": {"categories": ["F", "M"], "labels": {"F": "women"}},
+        "age": {"integers": [0, 9]},
+    },
+    "measures": {"pay": {"clip": [0, 9]}, "weight": {"clip": [0, "9.5"], "unit": "0.5"}},
+    "workload": [
+        {"means": {"of": "pay", "by": ["month"]}, "weighted_by": "weight", "size": 9, "margin": 3},
+        {"queries": {"month": "identity", "sex": "identity"}, "relative": "0.1", "size": 100},
+        {"quantiles": {"of": "age", "at": ["0.5"], "by": ["month"]}},
+        {"cdf": {"of": "age", "by": ["month"]}},
+        {"queries": {"month": {"change": 1}}, "rmse": 3, "weighted_by": "weight"},
+    ],
+    "plan": {"guard": "1/100"},
+    "output": {"round": 5, "title": "x", "formats": ["csv"], "language": "de"},
+}
 
 
-@trials(150)
-@given(damaged(SPEC))
-def test_any_spec_is_read_and_planned_or_refused(table):
+@pytest.mark.parametrize("spec", [SPEC, SURVEY], ids=["census", "survey"])
+@trials(120)
+@given(data=st.data())
+def test_any_spec_is_read_and_planned_or_refused(spec, data):
+    table = data.draw(damaged(spec))
     with or_refused():
-        spec = parse_spec(as_toml(table), Path())
-        if is_small(spec):
-            ln.plan(spec.workload, spec.privacy, strategy="identity")
+        read = parse_spec(as_toml(table), Path())
+        assert all(spec_warnings(read))
+        if is_small(read):
+            plan = ln.plan(read.workload, read.privacy, strategy="identity")
+            assert all(plan_warnings(read, plan))
+
+
+@pytest.mark.parametrize("spec", [SPEC, SURVEY], ids=["census", "survey"])
+def test_an_intact_spec_is_read_and_planned(spec):
+    read = parse_spec(as_toml(spec), Path())
+    assert ln.plan(read.workload, read.privacy, strategy="identity").promise is not None
 
 
 @trials(60)

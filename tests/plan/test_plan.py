@@ -288,7 +288,7 @@ def test_what_a_plan_says_cannot_be_changed_at_any_depth() -> None:
 
 
 def test_a_plan_that_decides_on_the_way_says_what_it_lacks() -> None:
-    plan = replace(SMALL, measurements=None, details={"steps": [1, [2]]}, fallback=SMALL)
+    plan = replace(SMALL, measurements=None, details={"steps": [{"a": [2]}]}, fallback=SMALL)
     again = Plan.from_json(plan.to_json())
     assert (again, again.digest(), again.fallback) == (plan, plan.digest(), SMALL)
     assert plan.cost().budget == PureDP(1)

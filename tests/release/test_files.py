@@ -22,13 +22,19 @@ from leastnoise._release import Options, _directory, _writing, build, check_targ
 from leastnoise._session import read_release as read
 from release.conftest import made, write
 
+RECEIPT = {
+    "dataset": "people",
+    "ledger": "people.ledger",
+    "ledger_id": "l1",
+    "charge": "epsilon = 1",
+    "number": 1,
+}
+
 
 @pytest.fixture(scope="module")
 def rich(observation):
     """A release with all optional columns."""
-    return build(
-        observation, Options(non_negative=True, integer=True), receipt={"ledger": "people.ledger"}
-    )
+    return build(observation, Options(non_negative=True, integer=True), receipt=RECEIPT)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +88,8 @@ def test_the_index_names_every_table(written):
     assert errors == pytest.approx(errors[:1] * 3)
     assert rows[7] == {
         "query": "q8", "name": "sum of pay by sex", "files": "answers/q8-sum-of-pay-by-sex", "attributes": "sex", "answers": "2",
-        "measure": "pay", "unit": "1/4", "weight": "1", "of": "",
+        "measure": "pay", "quantity": "sum of pay, in the unit of the column 'income'", "unit": "1/4", "weight": "1",
+        "leaves_out": "sex x age x Answer", "of": "",
     }  # fmt: skip
 
 
@@ -165,7 +172,7 @@ def test_the_manifest_says_what_is_protected_and_of_which_rows(rich, written):
         0 <= (datetime.now(UTC).date() - date.fromisoformat(value["written"])).days <= 1
     )  # no time of day
     assert value["versions"] == versions()
-    assert value["receipt"] == {"ledger": "people.ledger", "id": ""}
+    assert value["receipt"] == {**RECEIPT, "id": ""}
     privacy, cost = value["privacy"], value["privacy"]["cost"]
     assert (privacy["definition"], privacy["parameters"]) == (
         "pure differential privacy",
@@ -383,7 +390,7 @@ def test_what_is_no_release_is_refused(rich, tmp_path):
     without = {name: entry for name, entry in value.items() if name not in ("options", "intervals")}
     for text in ("{", "[]", json.dumps({**value, "files": None}), json.dumps(without)):
         (target / "manifest.json").write_text(text)
-        with pytest.raises(InputError, match="is damaged: its manifest cannot be understood"):
+        with pytest.raises(InputError, match=r"is damaged\. In its manifest: "):
             read(target)
     (target / "manifest.json").write_text(json.dumps({**value, "format": 99}))
     with pytest.raises(

@@ -77,12 +77,14 @@ def test_a_workbook_has_a_sheet_a_table_with_all_its_numbers(published):
         "inlineStr",
     }  # no formula
     units = {None: "rows", "count of pay": "rows with a value of pay"}
+    units |= {measure: f"sum of {measure}" for measure in ("pay", "Pay")}
     listed = list(book["tables"].iter_rows(min_row=2, values_only=True))
     assert len(book.sheetnames) == 1 + len(release.tables) + len(release.statistics)
-    for table, (query, name, sheet, answers, unit, margin) in zip(
+    for table, (query, name, sheet, answers, unit, margin, leaves_out) in zip(
         release.tables, listed, strict=True
     ):
         assert (query, name, answers) == (table.id, table.name, table.cells)
+        assert leaves_out == "sex, Sex, Answer, month"
         assert unit == units.get(table.product.measure, table.product.measure)
         assert margin == pytest.approx(without_nan(np.array([table.typical_margin]))[0])
         head, *rows = list(book[sheet].iter_rows(min_row=5, values_only=True))

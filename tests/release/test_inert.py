@@ -249,6 +249,64 @@ def test_charts_hold_no_elements_of_labels(released: Path, monkeypatch: pytest.M
         ]
 
 
+TAG = "<script>alert(1)</script>"
+LINK = "[x](javascript:alert(1))"
+NAMES = (TAG, LINK, "=1+1", "@a", "-b", "<!--", "]]>", "a|b", "`c`")
+
+
+@pytest.fixture(scope="module")
+def hostile_names(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release whose attributes, measures, columns, labels and texts for readers are hostile."""
+    folder = tmp_path_factory.mktemp("names")
+    domain = ln.Domain(
+        {name: ln.Categories([f"1{name}", name]) for name in NAMES},
+        measures={f"pay {TAG}": ln.Measure(TAG, 0, 9)},
+    )
+    asked = ln.marginals(domain, ways=1) + ln.mean_queries(domain, f"pay {TAG}", by=[LINK])
+    rows = pd.DataFrame({name: [name] * 9 for name in NAMES}).assign(**{f"id {TAG}": range(9)})
+    rows[f"pay {TAG}"] = 1
+    privacy = ln.Privacy(ln.PureDP(1), unit_column=f"id {TAG}", max_rows=1)
+    options = ln.Options(
+        formats=("csv", "parquet", "xlsx", "sdmx"),
+        title=f"{TAG} {LINK}",
+        source=TAG,
+        agency=TAG,
+        contact=f"{LINK} {TAG}",
+    )
+    ln.release(ln.plan(asked, privacy), rows, seed=1, out=folder / "out", options=options)
+    return folder / "out"
+
+
+@pytest.mark.parametrize("form", ["review", "notebook"])
+def test_markdown_of_hostile_names_is_plain_text(hostile_names: Path, form: str) -> None:
+    import markdown
+
+    text = ln.export(hostile_names, form)
+    if form == "notebook":
+        cells = json.loads(text)["cells"]
+        texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+        text = "\n\n".join(texts)
+    page = Page(markdown.markdown(text))
+    assert not {"script", "a", "img"} & {*page.tags}
+    assert page.links == []
+    assert TAG in "".join(page.words)
+
+
+def test_files_of_hostile_names_hold_no_elements_or_formulas(hostile_names: Path) -> None:
+    page = Page((hostile_names / "report.html").read_text(encoding="utf-8"))
+    assert page.tags.count("script") == 1
+    assert not [link for link in page.links if link.startswith("javascript")]
+    ET.parse(hostile_names / "structure.sdmx.xml")  # noqa: S314 - our own
+    book = openpyxl.load_workbook(hostile_names / "answers.xlsx")
+    assert not [
+        cell for sheet in book for row in sheet.iter_rows() for cell in row if cell.data_type == "f"
+    ]
+    for path in (hostile_names / "answers").glob("*.csv"):
+        with path.open(encoding="utf-8", newline="") as file:
+            texts = [text for row in csv.reader(file) for text in row]
+        assert not [text for text in texts if text[:1] in ("=", "@") or text[:2] == "-b"], path
+
+
 def test_the_report_saves_tables_by_the_same_rule() -> None:
     """The rule of ``report.js``, run by Node over the same texts."""
     node = shutil.which("node")

@@ -323,11 +323,8 @@ def test_the_bet_is_at_least_what_the_best_guess_wins(privacy, exact):
 
 
 def test_the_guards_numbers_stand_in_the_headline(observation):
-    release, older = (
-        build(observation, receipt={key: 1234, "guard_used": 1215, "guard_noise_std": 10.0})
-        for key in ("guard_kept", "guard_read")
-    )
-    assert _words.guard_words(older) == _words.guard_words(release)
+    counts = {"guard_kept": 1234, "guard_used": 1215, "guard_noise_std": 10.0}
+    release = build(observation, receipt=counts)
     assert "Rows read: about 1,234 (± 30.5). Rows used: about 1,215 (± 21.7)." in text_of(release)
 
 
@@ -354,6 +351,39 @@ def test_rows_that_are_not_used_are_told_where_they_are_surely_a_percent(
         if said
         else ("are not used" not in words)
     )
+
+
+@pytest.mark.parametrize(("used", "percent"), [(570, "43%"), (860, "14%"), (998, None)])
+def test_the_first_screen_says_how_many_rows_no_number_counts(observation, used, percent):
+    counts = {"guard_kept": 1000, "guard_used": used, "guard_noise_std": 2.0}
+    text = text_of(build(observation, receipt=counts))
+    first = text[: text.index("The tables")]
+    unused = "of the rows are in none of the numbers" in first
+    assert unused is (percent is not None)
+    assert ("Yes, for" not in first) or not unused
+    assert percent is None or f"About {percent} of the rows are in none of the numbers" in first
+
+
+def test_the_first_screen_of_a_survey_says_that_sampling_error_is_not_included():
+    domain = ln.Domain(
+        sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 9), "w": ln.Measure("w", 0, 50)}
+    )
+    rows = pd.DataFrame({"sex": ["F", "M"] * 400, "pay": [5] * 800, "w": [20] * 800})
+    asked = ln.mean_queries(domain, "pay", by=["sex"])
+    for weighted in (False, True):
+        workload = asked.weighted_by("w") if weighted else asked
+        text = text_of(ln.release(ln.plan(workload, ln.PureDP(9)), rows, seed=1))
+        first = text[: text.index("The tables")]
+        assert ("sampling error is not included" in first) is weighted
+        assert ("Yes, for" in first) is not weighted
+
+
+def test_the_index_says_which_values_a_table_leaves_out():
+    domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9, null="other", outside="other"))
+    plan = ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1))
+    rows = pd.DataFrame({"sex": ["F", "M"] * 40, "age": list(range(8)) * 10})
+    text = text_of(ln.release(plan, rows, seed=1))
+    assert "Without rows whose value is missing or outside in" in text
 
 
 def test_sentences_for_every_definition_and_unit():

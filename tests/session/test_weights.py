@@ -10,9 +10,10 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._accounting import Noise
-from leastnoise._accuracy import lower_bound
+from leastnoise._accuracy import lower_bound, statistic_errors
 from leastnoise._check import InputError
 from leastnoise._domain import Measure, Weighted
+from leastnoise._planning import reached_by_means
 from leastnoise._release import sums_words, texts
 from leastnoise._spec import parse_spec
 from simulated import releases
@@ -92,7 +93,7 @@ def test_weighted_tables_are_those_of_brute_force(source: str, tmp_path) -> None
         ],
         abs=0.1,
     )
-    assert (means.further["count"] == made.tables[count].answer).all()
+    assert (means.further["sum_of_weights"] == made.tables[count].answer).all()
     assert ln.Plan.from_json(made.plan.to_json()).workload == made.plan.workload
 
 
@@ -203,15 +204,53 @@ def test_no_bound_is_above_what_the_rows_allow() -> None:
             'weighted_by = "pay"',
             r"weighted_by must be a measure whose bounds are not negative \(weight\); got 'pay'. Declare it",
         ),
-        (
-            'weighted_by = "weight"\nsize = 100',
-            "for counts, sums, and means without a size; quantiles and shares have no weights",
-        ),
     ],
 )
 def test_weights_that_cannot_be_used_are_refused(changed: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         parse_spec(SPEC.replace('weighted_by = "weight"', changed, 1), Path())
+
+
+SUM_OF_WEIGHTS = {
+    name: float(WEIGHT[(name == REGION) & PEOPLE.pay.notna()].sum()) for name in ("north", "south")
+}
+MEAN = {
+    name: float((VALUE * WEIGHT)[name == REGION].sum()) / SUM_OF_WEIGHTS[name]
+    for name in ("north", "south")
+}
+
+
+@pytest.mark.parametrize("budget", [ln.PureDP(8), ln.ZCDP(2)], ids=["pure", "gaussian"])
+@pytest.mark.parametrize("target", ["margin", "rmse"])
+def test_error_of_a_weighted_mean_at_a_public_size_holds(budget, target: str) -> None:
+    domain = parse_spec(SPEC, Path()).domain
+    size = min(SUM_OF_WEIGHTS.values())
+    asked = ln.mean_queries(domain, "pay", by=["region"], size=size, **{target: 3})
+    plan = ln.plan(asked.weighted_by("weight"), budget, objective="worst")
+    (error,) = statistic_errors(plan)
+    (reached,) = reached_by_means(plan, 0.95)
+    assert reached is not None
+    wrong, covered, halves = [], [], []
+    for release in releases(plan, PEOPLE, range(60)):
+        (made,) = release.statistics
+        truth = np.array([MEAN[name] for name in ("north", "south")])
+        wrong.append(made.values - truth)
+        covered.append((made.low <= truth) & (truth <= made.high))
+        halves.append((made.high - made.low) / 2)
+    std = np.sqrt((np.array(wrong) ** 2).mean(axis=0))
+    # The promise is for the largest mean that the bounds allow, in the smaller group.
+    assert (std <= 1.3 * error.std_error).all()
+    assert error.std_error <= 4 * std.max()
+    assert np.mean(covered) >= 0.9
+    if target == "margin":
+        assert np.max(halves) <= 1.05 * reached.error
+
+
+def test_a_weighted_mean_with_a_size_is_planned_from_a_spec(tmp_path: Path) -> None:
+    changed = SPEC.replace('weighted_by = "weight"', 'weighted_by = "weight"\nsize = 10000', 1)
+    spec = parse_spec(changed, tmp_path)
+    assert [asked.size for asked in spec.workload.statistics] == [10000]
+    assert spec.workload.weight_of(spec.workload.statistics[0]) == spec.domain.measures["weight"]
 
 
 def test_quantiles_and_units_are_not_weighted() -> None:
@@ -225,7 +264,7 @@ def test_quantiles_and_units_are_not_weighted() -> None:
         ):
             asked.weighted_by("weight")
     numbers = ln.Domain(age=ln.Integers(0, 9), measures={"weight": Measure("w", 0, 1)})
-    with pytest.raises(InputError, match="quantiles and shares have no weights"):
+    with pytest.raises(InputError, match="quantiles and distribution functions have no weights"):
         ln.cdf_queries(numbers, "age").weighted_by("weight")
     with pytest.raises(
         InputError, match="a weight must be a Measure with a lower bound of at least 0"

@@ -34,7 +34,7 @@ from leastnoise._accuracy._pair import pair_structure
 from leastnoise._accuracy._product import MOST_EXPLAINED, ProductStructure
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
-from leastnoise._domain import Domain
+from leastnoise._domain import Domain, parts
 from leastnoise._families import (
     MOST_DENSE,
     MOST_LISTED,
@@ -410,9 +410,8 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
         tables = [promised[numbers[product.question]] for product in plan.workload.tables_of(asked)]
         error = tables[0].rmse
         if asked.size is not None and asked.form.of_measure:
-            error = mean_error(plan.measured(), asked.of, error, tables[1].rmse) * float(
-                plan.domain.measure(asked.of).unit
-            )
+            unit = float(plan.domain.measure(asked.of).unit)
+            error = unit * mean_error(plan.measured(), asked.of, error, tables[1].rmse)
         errors.append(
             StatisticError(
                 statistic=asked,
@@ -426,15 +425,26 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
 
 
 def mean_error(measured: Measurements, measure: str, counts: float, sums: float) -> float:
-    """Return the largest standard error of S - r C, sum and count of a group, of all means r within the measure's bounds."""
+    """Return the largest standard error of S - r C over all means r within the bounds.
+
+    Args:
+        measured: the measurements of a plan.
+        measure: whose sums S are; with weights, C is the sum of the weights.
+        counts: the standard error of C, in units of the measure that counts.
+        sums: the standard error of S, in units of the measure.
+    """
     # (r - m)^2 c^2 beside the centred sums' own, s^2 - m^2 c^2, at the r farthest from m; m is 0
-    # where sums are not centred.
+    # where sums are not centred, as those with weights never are.
     apart = centre(measured, measure) or 0.0
     variance = sums**2 + (farthest(measured, measure) ** 2 - (1 - ROUNDING) * apart**2) * counts**2
     return math.sqrt(max(0.0, variance))
 
 
 def farthest(measured: Measurements, measure: str) -> float:
-    """Return how far a mean can be from the middle of the bounds if sums are centred, else from 0; in units of the measure."""
-    bounds, apart = measured.domain.measure(measure), centre(measured, measure) or 0.0
-    return max(abs(bounds.low_units - apart), abs(bounds.high_units - apart))
+    """Return how far a mean can be from the middle of the bounds if sums are centred, else from 0.
+
+    It is in units of the values of which the mean is, without their weights.
+    """
+    values, *_ = parts(measured.domain.measure(measure))
+    apart = centre(measured, measure) or 0.0
+    return max(abs(values.low_units - apart), abs(values.high_units - apart))

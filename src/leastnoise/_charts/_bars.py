@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from leastnoise._charts._picture import (
 )
 
 _MOST_BARS, _LARGEST_SHOWN, _MOST_ERRORS = 40, 20, 40
+# A cut interval hides little where the others would fill less than a fifth of the axis.
+_MOST_STRETCH = 5.0
 _SHAPES = ("circle", "diamond", "square", "triangle-up", "triangle-down", "cross")
 
 
@@ -144,25 +147,47 @@ def errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
     return whole(spec)
 
 
+def _axis_of_dots(rows: Sequence[tuple[str, str, float, float, float]]) -> tuple[float, float]:
+    """Return the ends of an axis that holds all values, and all intervals but extreme ones.
+
+    An interval is extreme if the axis with it would be over five times as long as without it, so
+    that the others could hardly be told apart. The narrower half never is.
+    """
+    values = [value for _, _, value, _, _ in rows if not math.isnan(value)]
+    known = [(low, high) for _, _, _, low, high in rows if low <= high]
+    narrowest_first = sorted(known, key=lambda ends: ends[1] - ends[0])
+    half = (len(known) + 1) // 2
+    numbers = [*values, *chain.from_iterable(narrowest_first[:half])]
+    least, most = min(numbers, default=0.0), max(numbers, default=1.0)
+    for low, high in narrowest_first[half:] * 2:  # again, as the axis may have become longer
+        start, end = min(low, least), max(high, most)
+        if end - start <= _MOST_STRETCH * (most - least) or most == least:
+            least, most = start, end
+    return least, most
+
+
 def dots(made: Dots) -> Spec:
-    """Draw means or quantiles as points, because a bar from 0 means nothing; series differ in colours and shapes."""
-    widths = [high - low for *_, low, high in made.rows if low <= high]
-    reach = 2 * float(np.median(widths)) if widths else math.inf
+    """Draw means or quantiles as points, because a bar from 0 means nothing; series differ in colours and shapes.
+
+    An interval that does not fit the axis ends in an arrow where the axis ends.
+    """
+    least, most = _axis_of_dots(made.rows)
+    room_beyond = (most - least) / 10
     rows: list[Spec] = []
     for group, series, value, low, high in made.rows:
-        # an interval over twice as wide as most is open, and ends in arrows
-        is_open = high - low > 2 * reach
-        start, end = (max(low, value - reach), min(high, value + reach)) if is_open else (low, high)
+        is_cut = low < least or high > most
         ends = {
             "low": short(low),
             "high": short(high),
-            "from": short(start),
-            "to": short(end),
-            "open": is_open,
+            "from": short(max(low, least - room_beyond)),
+            "to": short(min(high, most + room_beyond)),
+            "open": is_cut,
         }
         rows.append({"k0": group, "group": series, "value": short(value), **ends})
     names = list(dict.fromkeys(row["group"] for row in rows))
-    scale = {"zero": False, "padding": 8}
+    scale: Spec = {"zero": False, "padding": 8}
+    if any(row["open"] for row in rows):
+        scale |= {"domain": [least - room_beyond, most + room_beyond], "nice": False}
     x: Spec = {
         "type": "quantitative",
         "title": made.title,

@@ -288,6 +288,7 @@ def _expected_statistics(plan: Plan, level: float) -> list[dict[str, Any]]:
             "rows": error.rows,
             "largest_rows": error.largest_rows,
             "size": None if error.statistic.size is None else float(error.statistic.size),
+            "size_is": "rows" if plan.workload.weight_of(error.statistic) is None else "weights",
             "std_error": error.std_error,
             "method": _BY_DELTA if error.statistic.form.of_measure else _BY_SHARE,
             **_target_facts(target),
@@ -442,9 +443,7 @@ def _show_statistics(statistics: Sequence[dict[str, Any]]) -> None:
     rows = []
     for asked in statistics:
         if "means" in asked["asked"]:
-            known = "depends on the rows of a group; say a public size for the error of a mean"
-            if asked["std_error"] is not None:
-                known = f"standard error at most {number(asked['std_error'])} in a group of {number(asked['size'])} rows (delta method)"
+            known = _known_of_mean(asked)
         else:
             known = f"standard error of the counts up to a cell {number(asked['rows'])} rows"
             if asked["std_error"] is not None:
@@ -454,6 +453,21 @@ def _show_statistics(statistics: Sequence[dict[str, Any]]) -> None:
         columns = [("made of the tables", "fold"), ("known beforehand", "fold"), ("target", "left")]
         shown_columns = 3 if any("target" in asked for asked in statistics) else 2
         show_table("", columns[:shown_columns], [row[:shown_columns] for row in rows])
+
+
+def _known_of_mean(mean: dict[str, Any]) -> str:
+    """Say how large the error of a mean is at the public size of its groups, or what it needs."""
+    weighted = mean["size_is"] == "weights"
+    if mean["std_error"] is None:
+        depends_on = "sum of the weights" if weighted else "rows"
+        of_sum = ", about their sum of weights," if weighted else ""
+        return (
+            f"depends on the {depends_on} of a group; say a public size{of_sum} for the error of "
+            "a mean"
+        )
+    size = number(mean["size"])
+    group = f"with weights of {size} in all" if weighted else f"of {size} rows"
+    return f"standard error at most {number(mean['std_error'])} in a group {group} (delta method)"
 
 
 def _target(table: dict[str, Any]) -> str:

@@ -44,11 +44,12 @@ class PerCell:
     attributes: tuple[str, ...]
 
     def __init__(self, rows: int, attributes: str | Sequence[str]) -> None:
-        names = tuple(map(plain, (attributes,) if isinstance(attributes, str) else attributes))
+        given = (attributes,) if isinstance(attributes, str) else attributes
+        names = tuple(map(plain, given if isinstance(given, Sequence) else ()))
         if not (
             0 < len(names) <= _MOST_NAMES
-            and len(set(names)) == len(names)
             and all(isinstance(name, str) and name for name in names)
+            and len(set(names)) == len(names)
         ):
             raise refuse(
                 "the attributes of max_per_cell",

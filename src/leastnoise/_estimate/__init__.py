@@ -26,7 +26,7 @@ from leastnoise._estimate._local_non_negative import (
     locally_non_negative,
     residual_parts,
 )
-from leastnoise._estimate._means import changes, means
+from leastnoise._estimate._means import DIVISORS, changes, means
 from leastnoise._estimate._model import (
     MOST_RECORDS,
     Modelled,

@@ -17,11 +17,14 @@ from leastnoise._accuracy import (
 from leastnoise._charts import Dots, dots, live
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
-from leastnoise._domain import parts
+from leastnoise._domain import Weighted, parts
 from leastnoise._estimate._cdf import HasLeastSquares, estimate_of
 from leastnoise._frames import Columns, Framed, grouped_columns
 from leastnoise._threads import one_thread
 from leastnoise._workload import By, change, groups_of, queries, ranges
+
+DIVISORS = ("count", "sum_of_weights")
+"""The columns by which sums are divided to means: of rows that count once, and with weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -36,7 +39,9 @@ class Means(Framed):
         low: lower ends of the intervals.
         high: upper ends.
         sums: the estimated sums, in the measure's own values.
-        counts: the estimated numbers of values, by which the sums were divided.
+        counts: the estimated numbers of values, or the sums of their weights, by which the sums
+            were divided.
+        divisor: the name of the column of ``counts``: ``count``, or ``sum_of_weights``.
         level: each interval contains its true mean with this probability.
         std_error: standard errors of the means by the delta method, at the estimates; NaN where the
             count is not clear of 0.
@@ -57,6 +62,7 @@ class Means(Framed):
     labels: tuple[tuple[str | int, ...], ...] = ()
     groups: str = ""
     library: str | None = None
+    divisor: str = "count"
 
     def rows(self) -> list[tuple[str, float, float, float]]:
         """Group, mean, low and high, one record a group; the group is ``all`` where there are no groups."""
@@ -83,12 +89,12 @@ class Means(Framed):
         )
 
     def columns(self) -> Columns:
-        """One column a key, then mean, low, high, std_error, sum and count; a row a group."""
+        """One column a key, then mean, low, high, std_error, sum and the divisor; a row a group."""
         numbers = {"mean": self.mean, "low": self.low, "high": self.high}
         return grouped_columns(
             self.by,
             self.labels,
-            numbers | {"std_error": self.std_error, "sum": self.sums, "count": self.counts},
+            numbers | {"std_error": self.std_error, "sum": self.sums, self.divisor: self.counts},
         )
 
 
@@ -177,6 +183,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
         labels=counted.labels,
         groups=queries(plan.domain, sets).products[0].name if sets else "",
         library=source.library,
+        divisor=DIVISORS[isinstance(summed_of, Weighted)],
     )
 
 

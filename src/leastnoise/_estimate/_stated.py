@@ -18,7 +18,7 @@ from leastnoise._check.arrays import Array, BoolArray, FloatArray, IntArray
 from leastnoise._domain import Domain
 from leastnoise._families import partition
 from leastnoise._measurements import Block, Factor
-from leastnoise._plan import Plan
+from leastnoise._plan import Plan, read
 from leastnoise._workload import Product, from_json
 
 Names: TypeAlias = tuple[str, ...]
@@ -192,7 +192,11 @@ def read_public(domain: Domain, facts: Iterable[Mapping[str, Any]]) -> tuple[Pub
 
 def public_of(plan: Plan) -> tuple[PublicCounts, ...]:
     """Return the public counts that a plan was made with."""
-    return read_public(plan.domain, plan.details.get("public", ()))
+    return read(
+        lambda: read_public(plan.domain, plan.details.get("public", ())),
+        "list of public counts",
+        "Make the plan again.",
+    )
 
 
 def _summed(fine: Sums, coarse: Sums) -> FloatArray | None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from leastnoise._accounting import Noise, Privacy, parameters
 from leastnoise._accuracy import bound_seconds, lower_bound, promised
-from leastnoise._check import InputError, message, one_of, readable, refuse
+from leastnoise._check import InputError, InternalError, message, one_of, readable, refuse
 from leastnoise._families import NotApplicable, partition
 from leastnoise._fitting import NOISES, fit
 from leastnoise._frames import Columns, Framed
@@ -296,18 +296,45 @@ def _planned(
 ) -> tuple[Plan | None, InputError | None]:
     """Return the plan of a proposal, or None and the reason."""
     try:
-        # Extreme weights or budgets may overflow in a search; the proposal is checked exactly.
-        with np.errstate(all="ignore"):
-            proposal = propose(task)
-        fitted = fit(task.workload.domain, task.privacy, task.noise, shared(task, proposal.blocks))
-        plan = promised(
-            task.workload, fitted, proposal.name, details=proposal.details, iterate=iterate
-        )
+        with not_applicable_if_arithmetic_fails():
+            # Extreme weights or budgets may overflow in a search; the proposal is checked exactly.
+            with np.errstate(all="ignore"):
+                proposal = propose(task)
+            blocks = shared(task, proposal.blocks)
+            fitted = fit(task.workload.domain, task.privacy, task.noise, blocks)
+            plan = promised(
+                task.workload, fitted, proposal.name, details=proposal.details, iterate=iterate
+            )
+            _check_finite(plan)
     except InputError as error:
         return None, error
     except MemoryError as error:
         return None, InputError(too_large(error))
     return plan, None
+
+
+@contextmanager
+def not_applicable_if_arithmetic_fails() -> Iterator[None]:
+    """Raise NotApplicable in place of an error of arithmetic or linear algebra.
+
+    A planner proposes what to measure, so that a fault in it may cost accuracy and nothing else.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    # LinAlgError is a ValueError; a weight that is no number ends in an InternalError.
+    except (ArithmeticError, ValueError, InternalError) as error:
+        raise NotApplicable(
+            message("its arithmetic failed ({fault})", fault=type(error).__name__)
+        ) from error
+
+
+def _check_finite(plan: Plan) -> None:
+    """Raise ArithmeticError where the expected error of a plan is no number."""
+    total = plan.expected_error().total_squared_error
+    if not math.isfinite(total):
+        raise FloatingPointError(f"the expected error is {total}")
 
 
 def _within(
@@ -362,10 +389,12 @@ def _within(
 def reweighted(plan: Plan, workload: Workload) -> Plan:
     """Keep the measured tables of a plan, with their best weights for another workload: no search, so it takes little time."""
     measured = plan.measured()
-    proposal = reweighted_strategy(plan.strategy, workload, measured.blocks, measured.noise.norm)
-    return promised(
-        workload, fit(workload.domain, plan.privacy, measured.noise, proposal.blocks), proposal.name
-    )
+    with not_applicable_if_arithmetic_fails():
+        proposal = reweighted_strategy(
+            plan.strategy, workload, measured.blocks, measured.noise.norm
+        )
+        fitted = fit(workload.domain, plan.privacy, measured.noise, proposal.blocks)
+        return promised(workload, fitted, proposal.name)
 
 
 def searched_again(

@@ -27,7 +27,7 @@ from leastnoise._accuracy import (
 )
 from leastnoise._check import Exact, InputError, message, one_of, quoted, refuse
 from leastnoise._check.arrays import FloatArray
-from leastnoise._domain import READ_AS_IT_IS, PerCell, Reading
+from leastnoise._domain import READ_AS_IT_IS, PerCell, Reading, parts
 from leastnoise._fitting import rescaled
 from leastnoise._mechanisms import (
     Search,
@@ -54,12 +54,12 @@ class MeanGoal:
     error of a mean m has the variance of S - m C over the size n. As S - m C is linear in m, S =
     (high (S - low C) - low (S - high C)) / (high - low) and C = ((S - low C) - (S - high C)) /
     (high - low) have at most the largest error of S - m C times the sum of their coefficients'
-    sizes.
+    sizes. With weights, C is the sum of the weights, and so is the size.
     """
 
     asked: Statistic
     most: float  # the target
-    size: float  # of a group, in rows
+    size: float  # of a group, in rows or as the sum of their weights
     tables: tuple[int, int]  # positions of the tables of counts and of sums
     limits: tuple[
         float, float
@@ -78,11 +78,10 @@ class MeanGoal:
         times, step = interval_multiplier(measured.noise, self.level), 0.5 / measured.grid
         half = times * mean_error(measured, self.asked.of, counts.largest_std, sums.largest_std)
         half += step * (1 + farthest(measured, self.asked.of))
-        return (
-            half
-            * amounts
-            / (1 - min(_CLEAR, ((times * counts.largest_std + step) / self.size) ** 2))
-        )
+        number = plan.domain.count_of(self.asked.of)
+        count_unit = 1.0 if number is None else float(plan.domain.measure(number).unit)
+        margin_of_size = (times * counts.largest_std + step) * count_unit
+        return half * amounts / (1 - min(_CLEAR, (margin_of_size / self.size) ** 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +148,8 @@ def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
     for asked in workload.statistics:
         if asked.target is not None:
             measure = workload.domain.measure(asked.of)
-            low, high = measure.low_units, measure.high_units
+            values, *_ = parts(measure)
+            low, high = values.low_units, values.high_units
             most, size = float(asked.target.most), float(asked.size or 0)
             whole = most / float(measure.unit) * size
             counts, sums = (where[product.question] for product in workload.tables_of(asked))

@@ -9,9 +9,18 @@ from leastnoise._release._directory import (
     draft,
     holds_categories,
     read_categories,
+    read_categories_manifest,
     sha256,
     words,
     write_categories,
+)
+from leastnoise._release._manifest import (
+    Manifest,
+    Payment,
+    Unit,
+    in_markdown,
+    markdown_text,
+    read_manifest,
 )
 from leastnoise._release._options import (
     Options,
@@ -47,7 +56,6 @@ from leastnoise._release._words import (
     sums_words,
 )
 from leastnoise._release._writing import (
-    FORMAT,
     check_records_file,
     fill_draft,
     finishing_seconds,

@@ -17,14 +17,15 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from leastnoise._check import InputError, refuse
 from leastnoise._domain import Categories
-from leastnoise._plan import CategoryPlan, read_json
+from leastnoise._plan import CategoryPlan, read, read_json
+from leastnoise._release._manifest import check_receipt, read_record
 
 _LONGEST_NAME = 60
 # Texts that a spreadsheet may run as a formula, or take for the end of a field: they begin with
@@ -358,35 +359,63 @@ def holds_categories(directory: Path) -> bool:
     return (directory / LIST).exists()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CategoriesManifest:
+    """The manifest of found categories, every value of its type."""
+
+    format: str
+    written: date
+    private: bool
+    plan: Mapping[str, Any]
+    files: tuple[Mapping[str, Any], ...]
+    receipt: Mapping[str, Any] | None = None
+
+
+def read_categories_manifest(directory: Path) -> CategoriesManifest:
+    """Read and check the manifest that `write_categories` wrote."""
+    try:
+        text = (directory / "manifest.json").read_text(encoding="utf-8")
+        manifest = read(
+            lambda: read_record(CategoriesManifest, read_json(text)), "manifest", _ADVICE
+        )
+        check_receipt(manifest.receipt or {})
+    except OSError:
+        raise InputError(
+            f"There are no found categories in {str(directory)!r}, or they cannot be read. "
+            f"{_ADVICE}"
+        ) from None
+    except ValueError as error:
+        reason = str(error) if isinstance(error, InputError) else "It is no text."
+        raise InputError(
+            f"The categories in {str(directory)!r} are damaged. In their manifest: {reason} "
+            f"{_ADVICE}"
+        ) from None
+    if manifest.format != FORMAT:
+        raise refuse("the format of found categories", manifest.format, repr(FORMAT))
+    return manifest
+
+
 def read_categories(directory: str | os.PathLike[str]) -> FoundCategories:
     """Read what `write_categories` wrote."""
     folder = Path(directory)
+    manifest = read_categories_manifest(folder)
     try:
-        value: dict[str, Any] = read_json((folder / "manifest.json").read_text(encoding="utf-8"))
-        if value["format"] != FORMAT:
-            raise refuse("the format of found categories", value["format"], repr(FORMAT))
-        if value["files"] != [entry for entry in list_files(folder) if entry["path"] == LIST]:
-            raise InputError(
-                f"The categories in {str(folder)!r} were changed since they were found. Use an "
-                "intact copy."
-            )
+        listed = [entry for entry in list_files(folder) if entry["path"] == LIST]
         with (folder / LIST).open(encoding="utf-8", newline="") as file:
             rows = list(csv.reader(file))[1:]
-        return FoundCategories(
-            plan=CategoryPlan.from_json(json.dumps(value["plan"], separators=(",", ":"))),
-            texts=tuple(text_of_inert(text) for text, _ in rows),
-            units=tuple(int(units) for _, units in rows),
-            private=bool(value["private"]),
-            receipt=dict(value["receipt"] or {}),
-        )
     except OSError:
         raise InputError(
             f"There are no found categories in {str(folder)!r}, or they cannot be read. {_ADVICE}"
         ) from None
-    except InputError:
-        raise
-    except (KeyError, TypeError, AttributeError, ValueError):
+    if [*manifest.files] != listed:
         raise InputError(
-            f"The categories in {str(folder)!r} are damaged: their manifest cannot be understood. "
-            f"{_ADVICE}"
-        ) from None
+            f"The categories in {str(folder)!r} were changed since they were found. Use an "
+            "intact copy."
+        )
+    return FoundCategories(
+        plan=CategoryPlan.from_json(json.dumps(manifest.plan, separators=(",", ":"))),
+        texts=tuple(text_of_inert(text) for text, _ in rows),
+        units=tuple(int(units) for _, units in rows),
+        private=manifest.private,
+        receipt=dict(manifest.receipt or {}),
+    )

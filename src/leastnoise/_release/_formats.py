@@ -9,7 +9,7 @@ import csv
 import datetime as dt
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._frames import Names
+from leastnoise._frames import Columns, Names
 from leastnoise._release._options import rounding_words
 from leastnoise._release._release import Release
+from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import Part, Table
-from leastnoise._release._texts import filled, measured_words, texts, unit_words
-from leastnoise._release._words import of_words
+from leastnoise._release._texts import filled, quantity_words, texts, unit_words
+from leastnoise._release._words import left_out_of, of_words
 
 WORKBOOK = "answers.xlsx"
 _LONGEST_SHEET = 31  # a sheet's name
@@ -43,8 +44,19 @@ _VALUES = {
     "UNIT_MEASURE": "Unit of measure",
     "CONF_LEVEL": "Coverage of the interval",
 }
+_OF_EVERY_OBSERVATION = ("OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL")
 _STATUS = (("E", "Estimated value"), ("Q", "Missing value; suppressed"))
 _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def _with_margins(part: Part) -> Columns:
+    """Return the columns of a part, of a table with the margins of its answers behind these."""
+    columns: Columns = {}
+    for name, values in part.columns().items():
+        columns[name] = values
+        if name == "answer" and isinstance(part, Table):
+            columns["margin"] = part.margins.reshape(-1)
+    return columns
 
 
 class Workbook:
@@ -71,46 +83,49 @@ class Workbook:
         )
         self._bold = self._book.add_format({"bold": True})
         self._index = self._book.add_worksheet(self._lang.say("book_tables"))
-        columns = ("query", "table", "sheet", "answers", "unit", "margin")
+        columns = ("query", "table", "sheet", "answers", "unit", "margin", "leaves_out")
         self._line(self._index, 0, [self._say(f"book_{column}") for column in columns], bold=True)
         self._rows = 1
         self._index.set_column(1, 2, 32)
 
     def add(self, part: Part, stem: str) -> None:  # noqa: ARG002 - all tables are in one file
-        """Write a table, or means, quantiles or a distribution function, to a sheet of its own; tables are in the list too."""
-        name = _FORBIDDEN.sub(" ", f"{part.id} {part.name}")[
-            :_LONGEST_SHEET
-        ].strip()  # unlike all others, as the ids are
-        columns, words, rule = part.columns(), self._say("book_statistic"), ""
-        if isinstance(part, Table):
-            unit = unit_words(measured_words(part.product, self._lang), part.privacy, self._lang)
-            self._line(
-                self._index,
-                self._rows,
-                (part.id, part.name, name, part.cells, unit, part.typical_margin),
-            )
-            self._rows += 1
-            words, rule = self._say("book_interval", unit=unit), self._rule
-            before = [*columns].index("answer") + 1
-            columns = dict(
-                [
-                    *[*columns.items()][:before],
-                    ("margin", part.margins.reshape(-1)),
-                    *[*columns.items()][before:],
-                ]
-            )
+        """Write a table or a statistic to a sheet of its own; tables are in the list too."""
+        # Names differ because they begin with the ids.
+        name = _FORBIDDEN.sub(" ", f"{part.id} {part.name}")[:_LONGEST_SHEET].strip()
         sheet = self._book.add_worksheet(name)
+        about, rule = self._about(part, name)
+        # Line by line, because lines that were written are not kept in memory.
         self._line(sheet, 0, (part.name,), bold=True)
-        self._line(sheet, 1, (words,))
+        self._line(sheet, 1, (about,))
         if not self._release.private:
             self._line(sheet, 2, (self._lang.say("not_private"),), bold=True)
         if rule:
             self._line(sheet, 3, (rule,))
+        self._write_columns(sheet, _with_margins(part))
+
+    def _about(self, part: Part, sheet: str) -> tuple[str, str]:
+        """Return what the numbers of a part are, and how they were rounded; list it if a table."""
+        if isinstance(part, StatisticTable):
+            return f"{self._lang.say(part.meaning_key)} {self._say('book_statistic')}", ""
+        if not isinstance(part, Table):
+            return self._say("book_statistic"), ""
+        unit = unit_words(quantity_words(part.product, self._lang), part.privacy, self._lang)
+        self._list_table(part, sheet, unit)
+        return self._say("book_interval", unit=unit), self._rule
+
+    def _list_table(self, table: Table, sheet: str, unit: str) -> None:
+        """Add a line to the list of tables."""
+        leaves_out = ", ".join(left_out_of(self._release.plan, table.product))
+        facts = (table.id, table.name, sheet, table.cells, unit, table.typical_margin, leaves_out)
+        self._line(self._index, self._rows, facts)
+        self._rows += 1
+
+    def _write_columns(self, sheet: Any, columns: Columns) -> None:
+        """Write the columns below the lines about them."""
         sheet.freeze_panes(_LINES_ABOVE + 1, 0)
         self._line(sheet, _LINES_ABOVE, list(columns), bold=True)
-        for number, row in enumerate(
-            zip(*(values.tolist() for values in columns.values()), strict=True), _LINES_ABOVE + 1
-        ):
+        rows = zip(*(values.tolist() for values in columns.values()), strict=True)
+        for number, row in enumerate(rows, _LINES_ABOVE + 1):
             self._line(sheet, number, row)
 
     def close(self) -> None:
@@ -160,6 +175,9 @@ class Dimension:
     labels: tuple[str, ...]
 
 
+_ALL_ROWS = Dimension("ALL", "all rows", ("_T",), ("total",))
+
+
 @dataclass(frozen=True, slots=True)
 class Flow:
     """A data flow: a table, or means, quantiles or a distribution function."""
@@ -169,6 +187,42 @@ class Flow:
     dimensions: tuple[Dimension, ...]
     values: tuple[str, ...]
     unit: tuple[str, str]
+
+
+def _flow(part: Part) -> tuple[Flow, list[list[float]]]:
+    """Return the data flow of a part, and its columns of numbers in the order of its values."""
+    numbers = part.numbers()
+    column_of = {value: value.lower() for value in _VALUES} | {"OBS_VALUE": part.value_name}
+    known = {value: numbers[name] for value, name in column_of.items() if name in numbers}
+    values = [value for value in _VALUES if value in {*known, *_OF_EVERY_OBSERVATION}]
+    (id_of_flow,) = codes([f"{part.id} {part.name.replace(' x ', ' by ')}"])
+    flow = Flow(
+        id=id_of_flow,
+        name=part.name,
+        dimensions=_dimensions(part) or (_ALL_ROWS,),
+        values=tuple(values),
+        unit=(codes([part.of])[0], part.of) if part.of else ("ROWS", "rows"),
+    )
+    return flow, [known[value].tolist() for value in values if value in known]
+
+
+def _dimensions(part: Part) -> tuple[Dimension, ...]:
+    """Return a dimension a key; codes are made of labels, and called by what people read."""
+    keys = part.product.keys if isinstance(part, Table) else part.attributes
+    ids = [
+        f"D{code}" if code[0].isdigit() or code[0] == "-" else code
+        for code in codes(keys, [*_HEAD, *_VALUES])
+    ]
+    codes_along = [tuple(codes(map(str, labels))) for labels in part.labels]
+    return tuple(
+        Dimension(id=id_of_key, name=key, codes=along, labels=shown)
+        for id_of_key, key, along, shown in zip(ids, keys, codes_along, part.shown, strict=True)
+    )
+
+
+def _header(flow: Flow) -> list[str]:
+    dimensions = [f"{each.id}: {each.name}" for each in flow.dimensions]
+    return [*_HEAD, *dimensions, *(f"{value}: {_VALUES[value]}" for value in flow.values)]
 
 
 def agency_of(release: Release) -> str:
@@ -187,64 +241,30 @@ class Messages:
 
     def add(self, part: Part, stem: str) -> None:
         """Write a table, or means, quantiles or a distribution function, beside its other files."""
-        known = part.numbers()
-        columns_of = {**{value: value.lower() for value in _VALUES}, "OBS_VALUE": part.value_name}
-        numbers = {value: known[column] for value, column in columns_of.items() if column in known}
-        ids_of_keys = part.product.keys if isinstance(part, Table) else part.attributes
-        ids = [
-            f"D{code}" if code[0].isdigit() or code[0] == "-" else code
-            for code in codes(ids_of_keys, [*_HEAD, *_VALUES])
-        ]
-        # codes are made of labels, and called by what people read in their place
-        codes_along = [tuple(codes(map(str, labels))) for labels in part.labels]
-        dimensions = tuple(
-            Dimension(*parts)
-            for parts in zip(ids, ids_of_keys, codes_along, part.shown, strict=True)
-        )
-        (id_of_flow,) = codes([f"{part.id} {part.name.replace(' x ', ' by ')}"])
-        given = tuple(
-            value
-            for value in _VALUES
-            if value in {*numbers, "OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL"}
-        )
-        unit = (codes([part.of])[0], part.of) if part.of else ("ROWS", "rows")
-        flow = Flow(
-            id_of_flow,
-            part.name,
-            dimensions or (Dimension("ALL", "all rows", ("_T",), ("total",)),),
-            given,
-            unit,
-        )
+        flow, columns = _flow(part)
         self.flows.append(flow)
+        path = self.directory / f"{stem}.sdmx.csv"
+        with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
+            rows = csv.writer(file, lineterminator="\r\n")  # as RFC 4180 has it
+            rows.writerow(_header(flow))
+            rows.writerows(self._observations(flow, part, columns))
+
+    def _observations(
+        self, flow: Flow, part: Part, columns: Sequence[Sequence[float]]
+    ) -> Iterator[list[str | float]]:
+        """Yield a row for each observation; NaN is left empty."""
+        begin = ["dataflow", f"{agency_of(self.release)}:{flow.id}(1.0.0): {flow.name}", "I"]
+        end = [": ".join(flow.unit), f"{self.release.level:g}"]
         keys = [
             [f"{code}: {label}" for code, label in zip(each.codes, each.labels, strict=True)]
             for each in flow.dimensions
         ]
         cells = np.ndindex(part.low.shape or (1,))
-        columns = [numbers[value].tolist() for value in flow.values if value in numbers]
-        end = [": ".join(flow.unit), f"{self.release.level:g}"]
-        with (self.directory / f"{stem}.sdmx.csv").open(
-            "w", encoding="utf-8", errors="replace", newline=""
-        ) as file:
-            rows = csv.writer(file, lineterminator="\r\n")  # as RFC 4180 has it
-            heads = [
-                *((each.id, each.name) for each in flow.dimensions),
-                *((value, _VALUES[value]) for value in flow.values),
-            ]
-            rows.writerow([*_HEAD, *map(": ".join, heads)])
-            begin = ["dataflow", f"{agency_of(self.release)}:{flow.id}(1.0.0): {flow.name}", "I"]
-            for cell, values in zip(cells, zip(*columns, strict=True), strict=True):
-                status = ": ".join(_STATUS[math.isnan(values[0])])
-                shown = ("" if math.isnan(value) else value for value in values)
-                rows.writerow(
-                    [
-                        *begin,
-                        *(keys[axis][label] for axis, label in enumerate(cell)),
-                        *shown,
-                        status,
-                        *end,
-                    ]
-                )
+        for cell, values in zip(cells, zip(*columns, strict=True), strict=True):
+            key = [keys[axis][label] for axis, label in enumerate(cell)]
+            shown = ["" if math.isnan(value) else value for value in values]
+            status = ": ".join(_STATUS[math.isnan(values[0])])
+            yield [*begin, *key, *shown, status, *end]
 
     def close(self) -> None:
         """Write the structures of all: concepts, code lists, structures and flows; every list of labels once."""

@@ -28,6 +28,7 @@ _PUBLICATION = ("title", "source", "agency")
 _SEARCHED = {"attribute", "dataset", "charge", "number", "ledger"}
 MOST_WRITTEN = 10_000_000
 """Answers of one table that are written; public."""
+_LEAST_STEP, _MOST_STEP = Fraction(1, 10**12), Fraction(10**18)  # of rounding
 _MOST_TABLES, _MOST_ANSWERS = 200, 1_000_000  # of a workbook, or of SDMX messages
 
 
@@ -156,7 +157,7 @@ class Options:
             )
         kept["searches"] = tuple(dict(search) for search in self.searches)
         kept |= {
-            name: None if given[name] is None else exact_positive(name, given[name])
+            name: None if given[name] is None else _publishable(name, given[name])
             for name in ("round", "below")
         }
         for name, value in kept.items():
@@ -205,6 +206,14 @@ class Options:
             for name in (*_PUBLICATION, "labels", "statements", "rows", "searches")
         }
         return {**values, **given, **{name: value for name, value in further.items() if value}}
+
+
+def _publishable(name: str, value: Exact) -> Fraction:
+    """Read a step of rounding or a least answer, of a size that answers can have."""
+    number = exact_positive(name, value)
+    if not _LEAST_STEP <= number <= _MOST_STEP:
+        raise refuse(name, value, "a number between 1e-12 and 1e18")
+    return number
 
 
 def with_other(options: Options, domain: Domain) -> Names:

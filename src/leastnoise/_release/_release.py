@@ -516,11 +516,13 @@ class TableEntry:
     attributes: tuple[str, ...]
     answers: int
     measure: str | None
+    quantity: str
     unit: str
     weight: str
     rmse: float
     largest_std: float
     promised_rmse: float | None
+    leaves_out: tuple[str, ...]
     of: str
 
 

@@ -63,47 +63,17 @@ _OBJECTIVES = (
 
 
 def report(release: Release, seen: "Seen") -> str:
-    """The report as one HTML text, in the language of the release."""
-    lang, options, privacy, plan = (
-        texts(release.options.language),
-        release.options,
-        release.privacy,
-        release.plan,
-    )
-    tables = [
-        summary for summary in seen.summaries if not math.isnan(summary.margin)
-    ]  # the others are left out whole
-    made = [
-        _of_statistic(made, plan.workload.tables_of(made.statistic)[0], lang)
-        for made in release.statistics
-    ]
-    exact = [statistic for statistic in made if not math.isnan(statistic.margin)]
-    first, guard, of = (
-        words.first_words(release, lang),
-        words.guard_words(release, lang),
-        words.of_words(release, lang),
-    )
-    notices = [
-        *words.notices(release, lang),
-        *words.clipped(release, lang),
-        *([guard] if guard else []),
-    ]
-    rules = [words.domain_words(name, plan.domain.kind(name), lang) for name in plan.domain.names]
-    rules += [
-        words.measure_words(name, measure, lang) for name, measure in plan.domain.measures.items()
-    ]
-    script, title = (TEMPLATES / "report.js").read_text(encoding="utf-8"), _title(release, lang)
-    source, column = (
-        lang.say("source_line", source=options.source) if options.source else "",
-        privacy.unit_column,
-    )
-    cited = {
-        "title": title,
-        "budget": words.budget_words(privacy, lang),
-        "unit": privacy.unit,
-        "digest": release.plan_digest,
-    }
-    cited |= {"version": versions()["leastnoise"], "year": str(datetime.now(UTC).year)}
+    """Return the report as one HTML text, in the language of the release."""
+    lang = texts(release.options.language)
+    statistics = [_summary_of_statistic(release, made, lang) for made in release.statistics]
+    published = [summary for summary in statistics if not math.isnan(summary.margin)]
+    tables = [summary for summary in seen.summaries if not math.isnan(summary.margin)]
+    first = words.first_words(release, lang)
+    rules = _rules(release, lang)
+    script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
+    cut_rules = lang.say("rows_more", count=MOST_RULES, all=len(rules))
+    attributes = (product.attributes for product in release.workload if product.attributes)
+    of = words.of_words(release, lang)
     return filled(
         "report.html",
         t=lang,
@@ -113,38 +83,72 @@ def report(release: Release, seen: "Seen") -> str:
         style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        title=title,
+        title=_title(release, lang),
         warning="" if release.private else lang.say("not_private"),
-        source=source,
+        source=_source(release, lang),
         first=first,
-        notices=[notice for notice in notices if notice not in first],
-        what=_what(release, [statistic.name for statistic in made], lang),
-        about=lang.say("about_row")
-        if column is None
-        else lang.some("about_unit", privacy.max_rows, column=repr(column)),
-        exact=_exact(exact, tables, lang),
+        notices=[notice for notice in _notices(release, lang) if notice not in first],
+        what=_what(release, [summary.name for summary in statistics], lang),
+        about=_about(release, lang),
+        exact=_exact(published, tables, lang),
         beyond=f" {lang.say('beyond', of=of)}" if of else "",
-        fit=_fit([*exact, *tables], lang),
-        ratio=words.goodness(plan),
+        fit=_fit([*published, *tables], words.beyond_margins_words(release, lang), lang),
+        ratio=words.goodness(release.plan),
         day=f"{datetime.now(UTC):%Y-%m-%d}",
         index=_index(release, seen, lang),
         levels=_levels(seen.summaries, lang),
         seen=seen,
         rules=rules[:MOST_RULES],
-        more_rules=lang.say("rows_more", count=MOST_RULES, all=len(rules))
-        if len(rules) > MOST_RULES
-        else "",
+        more_rules=cut_rules if len(rules) > MOST_RULES else "",
         spent=_spent(release, lang),
-        cite=" ".join(
-            filter(
-                None,
-                [options.agency and f"{options.agency}:", lang.say("cite_text", **cited), source],
-            )
-        ),
-        cells=next(
-            (product.attributes[0] for product in release.workload if product.attributes), "NAME"
-        ),
+        cite=_citation(release, lang),
+        cells=next((names[0] for names in attributes), "NAME"),
     )
+
+
+def _rules(release: Release, lang: Texts) -> list[str]:
+    """Describe the cells of every attribute, and what every measure sums."""
+    domain = release.plan.domain
+    return [
+        *(words.domain_words(name, domain.kind(name), lang) for name in domain.names),
+        *(words.measure_words(name, measure, lang) for name, measure in domain.measures.items()),
+    ]
+
+
+def _notices(release: Release, lang: Texts) -> list[str]:
+    """Return the notices of the headline, with the guard's counts last."""
+    guard = words.guard_words(release, lang)
+    notices = [*words.notices(release, lang), *words.clipped(release, lang)]
+    return notices if guard is None else [*notices, guard]
+
+
+def _source(release: Release, lang: Texts) -> str:
+    source = release.options.source
+    return lang.say("source_line", source=source) if source else ""
+
+
+def _about(release: Release, lang: Texts) -> str:
+    """Say whose rows are protected."""
+    privacy = release.privacy
+    if privacy.unit_column is None:
+        return lang.say("about_row")
+    return lang.some("about_unit", privacy.max_rows, column=repr(privacy.unit_column))
+
+
+def _citation(release: Release, lang: Texts) -> str:
+    """Return the line by which a publication cites the release."""
+    agency = release.options.agency
+    text = lang.say(
+        "cite_text",
+        title=_title(release, lang),
+        budget=words.budget_words(release.privacy, lang),
+        unit=release.privacy.unit,
+        digest=release.plan_digest,
+        version=versions()["leastnoise"],
+        year=str(datetime.now(UTC).year),
+    )
+    parts = [f"{agency}:" if agency else "", text, _source(release, lang)]
+    return " ".join(part for part in parts if part)
 
 
 def _title(release: Release, lang: Texts) -> str:
@@ -219,90 +223,90 @@ class Summary:
 
 
 def _summary(table: Table, lang: Texts) -> Summary:
+    """Summarise a table, with its largest cells if it is along one attribute."""
     known = table.answer[~np.isnan(table.answer)]
-    unit = (
-        ""
-        if table.product.of_values
-        else lang.say("name_units" if table.product.of_units else "unit_rows")
-    )
-    answer, typical = (
-        math.nan if table.labels else float(table.answer),
-        float(abs(known).mean()) if known.size else 0.0,
-    )
-    cells = largest_first(table.answer, _MOST_NAMED).tolist() if len(table.labels) == 1 else []
-    pairs = [
-        (table.shown[0][cell], float(table.answer[cell]), float(table.margins[cell]))
-        for cell in cells
-    ]
-    largest = tuple(
-        f"{label}: {lang.value(value, margin)}"
-        for label, value, margin in pairs
-        if not math.isnan(value)
-    )
-    name, margin = table_words(table.product, lang), table.typical_margin
+    unit = lang.say("name_units" if table.product.of_units else "unit_rows")
     return Summary(
-        table.product, name, unit, answer, typical, margin, table.largest_margin, largest
+        product=table.product,
+        name=table_words(table.product, lang),
+        unit="" if table.product.of_values else unit,
+        answer=math.nan if table.labels else float(table.answer),
+        typical=float(abs(known).mean()) if known.size else 0.0,
+        margin=table.typical_margin,
+        largest_margin=table.largest_margin,
+        largest=_largest_cells(table, lang) if len(table.labels) == 1 else (),
     )
 
 
-def _of_statistic(made: StatisticTable, table: Product, lang: Texts) -> Summary:
-    """Summarise a statistic; its margin is the root mean square of half its intervals, NaN where all values are left out."""
+def _largest_cells(table: Table, lang: Texts) -> tuple[str, ...]:
+    """Return the largest cells of a table along one attribute in words, those published."""
+    cells = []
+    for cell in largest_first(table.answer, _MOST_NAMED).tolist():
+        answer, margin = float(table.answer[cell]), float(table.margins[cell])
+        if not math.isnan(answer):
+            cells.append(f"{table.shown[0][cell]}: {lang.value(answer, margin)}")
+    return tuple(cells)
+
+
+def _summary_of_statistic(release: Release, made: StatisticTable, lang: Texts) -> Summary:
+    """Summarise a statistic.
+
+    Its margin is the root mean square of half its intervals, NaN where all values are left out.
+    """
+    first_table = release.plan.workload.tables_of(made.statistic)[0]
     known = ~np.isnan(made.values)
-    answer, values = (
-        float(made.values.item()) if made.cells == 1 else math.nan,
-        abs(made.values[known]),
-    )
     halves = (made.high - made.low)[known] / 2
-    typical, margin, largest = (
-        (values.mean(), math.sqrt((halves**2).mean()), halves.max())
-        if known.any()
-        else (math.nan,) * 3
-    )
+    any_known = bool(known.any())
     return Summary(
-        table,
-        statistic_words(made.statistic, lang),
-        "",
-        answer,
-        float(typical),
-        float(margin),
-        float(largest),
+        product=first_table,
+        name=statistic_words(made.statistic, lang),
+        unit="",
+        answer=float(made.values.item()) if made.cells == 1 else math.nan,
+        typical=float(abs(made.values[known]).mean()) if any_known else math.nan,
+        margin=math.sqrt((halves**2).mean()) if any_known else math.nan,
+        largest_margin=float(halves.max()) if any_known else math.nan,
     )
 
 
 def _exact(
-    made: Sequence[Summary], tables: Sequence[Summary], lang: Texts
+    statistics: Sequence[Summary], tables: Sequence[Summary], lang: Texts
 ) -> list[tuple[str, str]]:
-    """Say how exact statistics and the main tables are, those of the fewest attributes: pairs of a name and a sentence."""
+    """Say how exact statistics and the main tables are: pairs of a name and a sentence.
+
+    The main tables are those of the fewest attributes.
+    """
     ranks = [
         (len(table.product.attributes), table.product.rows > 1000, position)
         for position, table in enumerate(tables)
     ]
-    main = sorted(position for _, _, position in sorted(ranks)[: max(0, MOST_MAIN - len(made))])
-    lines = []
-    for table in [*made[:MOST_MAIN], *(tables[position] for position in main)]:
-        margin, typical = (
-            lang.error(table.margin),
-            f"{lang.number(table.typical, table.margin)} {table.unit}".strip(),
-        )
-        if not math.isnan(table.answer):
-            text = f"{lang.value(table.answer, table.margin)} {table.unit}"
-        elif table.margin > table.typical > 0:
-            text = lang.say("exact_unreliable", margin=margin, typical=typical)
-        elif table.typical > 0:
-            text = lang.say(
-                "exact_relative",
-                margin=margin,
-                typical=typical,
-                share=lang.percent(table.margin / table.typical, 2),
-            )
-        else:
-            text = lang.say("exact_plain", margin=margin)
-        lines.append((table.name, text))
-    return lines
+    most_tables = max(0, MOST_MAIN - len(statistics))
+    main = sorted(position for _, _, position in sorted(ranks)[:most_tables])
+    shown = [*statistics[:MOST_MAIN], *(tables[position] for position in main)]
+    return [(summary.name, _exactness(summary, lang)) for summary in shown]
 
 
-def _fit(exact: Sequence[Summary], lang: Texts) -> list[str]:
-    """Say what tables can be used for, by the ratio of their typical margins to their typical answers."""
+def _exactness(summary: Summary, lang: Texts) -> str:
+    """Say how exact a table or statistic is."""
+    margin = lang.error(summary.margin)
+    typical = f"{lang.number(summary.typical, summary.margin)} {summary.unit}".strip()
+    if not math.isnan(summary.answer):
+        return f"{lang.value(summary.answer, summary.margin)} {summary.unit}"
+    if summary.margin > summary.typical > 0:
+        return lang.say("exact_unreliable", margin=margin, typical=typical)
+    if summary.typical > 0:
+        share = lang.percent(summary.margin / summary.typical, 2)
+        return lang.say("exact_relative", margin=margin, typical=typical, share=share)
+    return lang.say("exact_plain", margin=margin)
+
+
+def _fit(exact: Sequence[Summary], beyond: Sequence[str], lang: Texts) -> list[str]:
+    """Say what tables can be used for, by the ratio of their typical margins to their typical answers.
+
+    Args:
+        exact: the statistics and tables.
+        beyond: what is in none of the margins, which comes first, and leaves no plain yes.
+        lang: the catalogue.
+    """
     fit: dict[str, list[str]] = {"good": [], "care": [], "bad": []}
     for table in exact[:MOST_PICTURES]:
         kind = (
@@ -313,11 +317,13 @@ def _fit(exact: Sequence[Summary], lang: Texts) -> list[str]:
             else "bad"
         )
         fit[kind].append(table.name)
-    return [
-        lang.say(f"fit_{kind}", names=_shortened(names, lang))
+    keys = {"good": "fit_good_by_noise" if beyond else "fit_good"}
+    judged = [
+        lang.say(keys.get(kind, f"fit_{kind}"), names=_shortened(names, lang))
         for kind, names in fit.items()
         if names
     ]
+    return [*beyond, *judged] if judged else []
 
 
 def _index(release: Release, seen: "Seen", lang: Texts) -> dict[str, Any]:
@@ -326,6 +332,7 @@ def _index(release: Release, seen: "Seen", lang: Texts) -> dict[str, Any]:
         (
             entry.query,
             table.name,
+            ", ".join(entry.leaves_out) or lang.say("leaves_out_none"),
             lang.plain(entry.answers),
             lang.error(table.margin),
             lang.error(table.largest_margin),
@@ -344,7 +351,10 @@ def _index(release: Release, seen: "Seen", lang: Texts) -> dict[str, Any]:
         if len(seen.entries) > MOST_LISTED
         else ""
     )
-    heads = [lang.say(f"col_{head}") for head in ("id", "table", "answers", "typical", "largest")]
+    heads = [
+        lang.say(f"col_{head}")
+        for head in ("id", "table", "leaves_out", "answers", "typical", "largest")
+    ]
     note = lang.say("index_note", percent=lang.percent(release.level))
     return {"heads": heads, "rows": rows, "summary": summary, "cut": cut, "note": note}
 
@@ -574,7 +584,7 @@ def _statistic_view(release: Release, made: StatisticTable, lang: Texts) -> View
     return View(
         id=made.id,
         name=statistic_words(made.statistic, lang),
-        meta=lang.say(f"meta_{made.statistic.kind}"),
+        meta=lang.say(made.meaning_key),
         keys=made.headings(lang),
         numbers=(
             lang.say(f"col_{made.value_name}"),

@@ -11,8 +11,8 @@ import numpy as np
 from leastnoise._charts import Axis, Dots, Picture, chart_for, dots, in_digits, vega_lite
 from leastnoise._check import InputError, html_facts, number_text, refuse
 from leastnoise._check.arrays import Array, FloatArray
-from leastnoise._domain import UnitCount
-from leastnoise._estimate import HasLeastSquares, cdf, few_draws, means, quantiles
+from leastnoise._domain import Domain, UnitCount, Weighted
+from leastnoise._estimate import DIVISORS, HasLeastSquares, cdf, few_draws, means, quantiles
 from leastnoise._frames import Columns, Names, key_columns
 from leastnoise._release._options import Options, exact_rule, with_other
 from leastnoise._release._tables import MOST_SHOWN, LazySequence, Part, multiples
@@ -158,7 +158,16 @@ def _of_answers(
 BEYOND = ("may_be_below", "may_be_above")
 """Columns of quantiles: 1 where the value may lie below ``low``, or above ``high``, beyond the bounds, else 0."""
 NUMBERS = (
-    *("mean", "quantile", "share", "std_error", "low", "high", "sum", "count", "up_to"),
+    "mean",
+    "quantile",
+    "share",
+    "std_error",
+    "low",
+    "high",
+    "sum",
+    "count",
+    "sum_of_weights",
+    "up_to",
     *BEYOND,
 )
 MOST_DOTS = 200
@@ -169,8 +178,15 @@ class StatisticTable(Part):
     """A computed statistic: a value with an interval for every group and, of quantiles and functions, for every share or cell."""
 
     statistic: Statistic
+    domain: Domain
     values: FloatArray
     further: Mapping[str, FloatArray] = field(default_factory=dict)
+
+    @property
+    def meaning_key(self) -> str:
+        """The key of the sentence that says how it was computed."""
+        weighted = "_weighted" if "sum_of_weights" in self.further else ""
+        return f"meta_{self.statistic.kind}{weighted}"
 
     def key_columns(self) -> list[str]:
         """The columns of the keys; an attribute that is called as a column of numbers gets a number behind it."""
@@ -245,7 +261,7 @@ class StatisticTable(Part):
             (", ".join(names[:groups]) or every, lang.local(", ".join(names[groups:])), *ends)
             for names, ends in self.rows()
         )
-        title = self.statistic.of if at_shares else statistic_words(self.statistic, lang)
+        title = lang.say(f"name_{self.statistic.kind}", of=self.statistic.of)
         return dots(
             Dots(
                 title=title,
@@ -273,7 +289,7 @@ class StatisticTable(Part):
             answer=self.values,
             low=self.low,
             high=self.high,
-            unit=lang.say("col_share"),
+            unit=lang.say("share_of_rows"),
             value=lang.value,
             number=lang.number,
             up_to=lang.say("up_to"),
@@ -367,15 +383,27 @@ class Statistics(LazySequence[StatisticTable]):
             self._made[position] = StatisticTable(
                 id=f"s{position + 1}",
                 name=asked.name,
-                of="share" if asked.form.along else asked.of,
+                of=_unit_name(self.workload.domain, asked),
                 value_name=asked.form.column,
                 attributes=(*asked.keys, *keys),
                 statistic=asked,
+                domain=self.workload.domain,
                 library=self.library,
                 texts=with_other(options, self.workload.domain),
                 **values,
             )
         return self._made[position]
+
+
+def _unit_name(domain: Domain, asked: Statistic) -> str:
+    """Return whose unit the values of a statistic have: a measure, an attribute, or shares."""
+    if asked.form.along:
+        return "share"
+    measure = domain.measure(asked.of) if asked.form.of_measure else None
+    if not isinstance(measure, Weighted):
+        return asked.of
+    names = [name for name, known in domain.measures.items() if known == measure.of]
+    return names[0] if names else asked.of
 
 
 def _estimated(
@@ -384,7 +412,7 @@ def _estimated(
     """Compute a statistic: the keys beside those of the groups, and labels, values, ends of intervals and further columns."""
     if asked.kind == "means":
         mean = means(source, asked.of, by=asked.along, level=level)
-        further = {"std_error": mean.std_error, "sum": mean.sums, "count": mean.counts}
+        further = {"std_error": mean.std_error, "sum": mean.sums, mean.divisor: mean.counts}
         return (), {
             "labels": mean.labels,
             "values": mean.mean,
@@ -442,15 +470,16 @@ def _estimated(
 def _published(made: dict[str, Any], options: Options) -> dict[str, Any]:
     """Round the sums and counts beside means as the options ask, and leave out means of small groups; other statistics stay."""
     (step, least), further = exact_rule(options), made["further"]
-    if "count" not in further:
+    divisor = next((name for name in DIVISORS if name in further), None)
+    if divisor is None:
         return made
     gone = (
         np.zeros(made["values"].shape, dtype=np.bool_)
         if least is None
-        else further["count"] < float(least)
+        else further[divisor] < float(least)
     )
     rounded = {
-        name: multiples(values, step) if name in {"sum", "count"} else values
+        name: multiples(values, step) if name in {"sum", divisor} else values
         for name, values in further.items()
     }
     rest = {name: np.where(gone, np.nan, made[name]) for name in ("values", "low", "high")}

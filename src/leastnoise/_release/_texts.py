@@ -225,7 +225,7 @@ def picture_of(
         answer=answer,
         low=low,
         high=np.where(np.isnan(answer), np.nan, high),
-        unit=unit_words(measured_words(product, lang), privacy, lang),
+        unit=unit_words(quantity_words(product, lang), privacy, lang),
         value=lang.value,
         number=lang.number,
         up_to=lang.say("up_to"),
@@ -379,6 +379,13 @@ def measured_words(product: Product, lang: Texts, key: str = "unit") -> str:
     if product.values_of is not None:
         return lang.say(f"{key}_values", measure=product.values_of)
     return lang.say("name_units" if product.of_units else "unit_rows")
+
+
+def quantity_words(product: Product, lang: Texts) -> str:
+    """Name the quantity of every answer of a table, such as ``rows`` or ``sum of pay``."""
+    if product.of_values:
+        return lang.say("name_sum", measure=product.measure)
+    return measured_words(product, lang)
 
 
 def statistic_words(statistic: Statistic, lang: Texts) -> str:

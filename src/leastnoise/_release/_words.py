@@ -311,16 +311,10 @@ def guard_words(
     receipt, privacy = release.receipt, release.privacy
     if "guard_used" not in receipt:
         return None
-    # rows kept were called read once, in releases that may still be resumed
-    names = (
-        "guard_kept" if "guard_kept" in receipt else "guard_read",
-        "guard_used",
-        "guard_noise_std",
-    )
-    kept, used, std = (float(receipt[name]) for name in names)
+    kept, used, std = (float(receipt[f"guard_{name}"]) for name in ("kept", "used", "noise_std"))
     times = interval_multiplier(Noise.DISCRETE_LAPLACE, release.level)
-    surely = kept - used - times * std - 0.5
-    if unused_over is not None and not surely > unused_over * kept:
+    surely_unused = kept - used - times * std - 0.5
+    if unused_over is not None and not surely_unused > unused_over * kept:
         return None
     values = {"kept": lang.number(max(kept, used)), "used": lang.number(used)}
     values |= {
@@ -335,11 +329,50 @@ def guard_words(
         else "guard_kept_many"
     )
     words = lang.say(key, count=privacy.max_rows, column=repr(privacy.unit_column), **values)
-    unused = round(min(1.0, (kept - used) / max(kept, 1)), 2)
-    return (
-        f"{words} {lang.say('guard_few', percent=lang.percent(unused))}"
-        if unused > 0 and surely > 0
-        else words
+    unused = unused_share(release)
+    return f"{words} {lang.say('guard_few', percent=lang.percent(unused))}" if unused else words
+
+
+def unused_share(release: Release) -> float:
+    """Return about which share of the rows no table uses, by a guard's counts.
+
+    It is 0 without a guard, and where the noise of the counts explains the difference.
+    """
+    receipt = release.receipt
+    if "guard_used" not in receipt:
+        return 0.0
+    kept, used, std = (float(receipt[f"guard_{name}"]) for name in ("kept", "used", "noise_std"))
+    times = interval_multiplier(Noise.DISCRETE_LAPLACE, release.level)
+    if not kept - used > times * std + 0.5:
+        return 0.0
+    return max(0.0, round(min(1.0, (kept - used) / max(kept, 1)), 2))
+
+
+def has_weights(release: Release) -> bool:
+    """Return whether a table is weighted, as those of surveys are."""
+    measures = filter(None, release.plan.workload.measures)
+    return any(isinstance(release.plan.domain.measure(name), Weighted) for name in measures)
+
+
+def beyond_margins_words(release: Release, lang: Texts = ENGLISH) -> list[str]:
+    """Say what limits the use of the numbers, and is in none of their margins."""
+    unused = unused_share(release)
+    sentences = [lang.say("fit_unused", percent=lang.percent(unused))] if unused else []
+    return [*sentences, *([lang.say("fit_sample")] if has_weights(release) else [])]
+
+
+def left_out_of(plan: Plan, product: Product) -> tuple[str, ...]:
+    """Return the attributes whose missing or outside values a table leaves out, by the plan.
+
+    A row that an attribute drops is in no table, so they are the same for all tables, but for
+    attributes with a hidden cell, which drop a row from their own tables only.
+    """
+    kinds = {name: plan.domain.kind(name) for name in plan.used()[0]}
+    return tuple(
+        name
+        for name, kind in kinds.items()
+        if "drop" in (kind.outside, kind.null)
+        and (name in product.attributes or not getattr(kind, "hidden", False))
     )
 
 

@@ -26,7 +26,9 @@ from leastnoise._plan import Plan, versions
 from leastnoise._release import _words as words
 from leastnoise._release._directory import Draft, file_name, inert_text, list_files, write_rows
 from leastnoise._release._formats import Messages, Workbook
+from leastnoise._release._manifest import FORMAT, markdown_text
 from leastnoise._release._options import Options, exact_rule
+from leastnoise._release._quantities import column_meanings, quantity_of
 from leastnoise._release._records import Records
 from leastnoise._release._release import Release, TableEntry, statement_file
 from leastnoise._release._report import (
@@ -49,10 +51,11 @@ BATCH_CELLS = 1_000_000
 # DuckDB would draw its own on the standard output stream of an interactive program
 _QUIET = "SET enable_progress_bar = false"
 _ROW_GROUP = 2**18
+COLUMNS_KEY = "leastnoise:columns"
+"""The key of the metadata of Parquet files with the quantity and unit of each column, as JSON."""
 
 WRITERS = {"xlsx": Workbook, "sdmx": Messages}
 """Writers of the formats that hold all tables together; they take the parts one by one."""
-FORMAT = 1
 MOST_LISTED = 200
 MOST_LABELS = 100_000  # of all attributes and their levels
 PROJECTIONS = {
@@ -81,12 +84,11 @@ _DECIDED_POST_PROCESSING = "answer is the mechanism's estimate; it is %s. Everyt
 _NOT_PROMISED = "which queries were measured was decided on the way, so the error depends on the data, and it was not promised beforehand"
 # CPU seconds, measured on one core of 2026
 _START, _PICTURE, _FILE, _ROW, _ANSWER, _NUMBER = 1.3, 0.08, 0.02, 7e-5, 3e-6, 3e-7
+_OF_MEANS = (
+    "Intervals are Fieller's, each by itself; std_error is by the delta method at the estimates, "
+    "empty where the divisor is not clear of 0; the sum and the divisor are those of the tables."
+)
 _MEANINGS = {
-    "means": "sum over count of values, group by group: rows without a value are in neither, and "
-    "values beyond the public bounds are "
-    "counted at the nearest bound; with Fieller's intervals, each by itself; std_error by the "
-    "delta method at the estimates, empty where "
-    "the count is not clear of 0; sum and count as in the tables",
     "quantiles": "the least value with at least a share of the rows at or below it; only its cell "
     "is known, so low and high are ends of "
     "cells; each interval by itself. The first and the last cell also count values beyond the "
@@ -212,11 +214,13 @@ def _entry(release: Release, table: Table, stem: str) -> TableEntry:
         attributes=product.attributes,
         answers=table.cells,
         measure=product.measure,
+        quantity=quantity_of(product),
         unit="unit" if product.of_units else str(unit) if product.of_values else "row",
         weight=str(product.weight),
         rmse=table.rmse,
         largest_std=float(table.noise_std.max(initial=0.0)),
         promised_rmse=promised[position].rmse * float(unit or 1) if is_promised else None,
+        leaves_out=words.left_out_of(release.plan, product),
         of=words.of_words(release),
     )
 
@@ -265,7 +269,7 @@ def _write_part(
         columns[column] = np.broadcast_to(
             np.expand_dims(array, [*range(1, part.low.ndim - axis)]), part.low.shape
         )
-    _copy({**columns, **part.numbers()}, texts, stem, formats, level)
+    _copy({**columns, **part.numbers()}, texts, stem, formats, level, column_meanings(part))
 
 
 def _batched(
@@ -340,8 +344,12 @@ def _copy(
     stem: Path,
     formats: tuple[bool, Any],
     level: str | None = None,
+    meanings: Mapping[str, str] | None = None,
 ) -> None:
-    """Write columns to files; a column in ``texts`` holds positions there. NaN is left empty. Parquet has the level too."""
+    """Write columns to files; a column in ``texts`` holds positions there. NaN is left empty.
+
+    Parquet has the level too, and in its metadata the quantity and unit of each column.
+    """
     import pyarrow as pa
 
     (parquet, csv), given = formats, Names(set())
@@ -378,9 +386,9 @@ def _copy(
             "store_schema": False,
         }
         batches = _batches(columns, texts, names.values(), _labelled)
-        with ParquetWriter(
-            stem.with_name(f"{stem.name}.parquet"), batches.schema, compression="zstd", **facts
-        ) as writer:
+        target = stem.with_name(f"{stem.name}.parquet")
+        with ParquetWriter(target, batches.schema, compression="zstd", **facts) as writer:
+            writer.add_key_value_metadata({COLUMNS_KEY: json.dumps(meanings or {})})
             for batch in batches:
                 writer.write_batch(batch)
 
@@ -447,11 +455,12 @@ def _strings(texts: Sequence[str]) -> Any:
 def write_rounded(release: Release, directory: Path, to: Exact, below: Exact | None = None) -> None:
     """Write every table, rounded, as CSV, and a README that says what that does to error bars."""
     dataset = release.receipt.get("dataset")
-    lines = [f"# {dataset}: rounded tables" if dataset else "# Rounded tables", ""]
+    title = f"# {markdown_text(dataset)}: rounded tables" if dataset else "# Rounded tables"
+    lines = [title, ""]
     if not release.private:
         lines += ["**NOT PRIVATE**: the noise of this release came from a seed.", ""]
     if cut := words.cut_words(release):
-        lines += [cut, ""]
+        lines += [markdown_text(cut), ""]
     for table in release.tables:
         rule = table.rounded(to, below)
         name = f"{file_name(table.id, table.name, len(release.tables))}.csv"
@@ -787,7 +796,10 @@ def _answers(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
             "files": statistic_file(release, made),
             "key_columns": made.key_columns(),
             "values": made.cells,
-            "meaning": _MEANINGS[made.statistic.kind],
+            "meaning": f"{ENGLISH.say(made.meaning_key)} {_OF_MEANS}"
+            if made.statistic.form.of_measure
+            else _MEANINGS[made.statistic.kind],
+            "columns": column_meanings(made),
         }
         for made in release.statistics
     ]

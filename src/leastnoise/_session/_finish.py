@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leastnoise import _adapters
-from leastnoise._accounting import Cost, SeriesCost, cost_from_json
-from leastnoise._check import InputError, LeastNoiseError, LedgerError, one_of, quoted, refuse
+from leastnoise._accounting import Cost, Privacy, SeriesCost, cost_from_json
+from leastnoise._check import InputError, LeastNoiseError, LedgerError, one_of
 from leastnoise._estimate import Outcome
 from leastnoise._exports import EXPORTS, Published
 from leastnoise._frames import several
@@ -41,9 +41,9 @@ from leastnoise._plan import (
 )
 from leastnoise._progress import RowProgress
 from leastnoise._release import (
-    FORMAT,
     Draft,
     FoundCategories,
+    Manifest,
     Options,
     Release,
     build,
@@ -52,11 +52,12 @@ from leastnoise._release import (
     fill_draft,
     holds_categories,
     read_categories,
+    read_categories_manifest,
+    read_manifest,
     sha256,
     write_categories,
 )
 from leastnoise._session._guard import guard_measurements
-from leastnoise._session._ledgers import receipt_in
 from leastnoise._session._payments import IN_MEMORY, given_or_kept, is_too_late, paying
 from leastnoise._stopped import note_run
 
@@ -352,61 +353,33 @@ def read_release(directory: str | os.PathLike[str]) -> Release:
     ...
     leastnoise._check._errors.InputError: There is no release in ...
     """
-    path = Path(directory).expanduser()
-    where = "Name the directory that leastnoise release wrote, the one with manifest.json."
+    return _read_published(Path(directory).expanduser())[0]
+
+
+def _read_published(path: Path) -> tuple[Release, Manifest]:
+    """Read a release and its manifest, and check that its measurements are those that it lists."""
+    manifest = read_manifest(path)
+    plan = _listed_text(path, manifest, "measurements/plan.json")
+    observation = _listed_text(path, manifest, "measurements/observation.json")
+    receipt = {name: entry for name, entry in (manifest.receipt or {}).items() if name != "id"}
+    return build(outcome_from_json(plan, observation), manifest.options, receipt), manifest
+
+
+def _listed_text(path: Path, manifest: Manifest, name: str) -> str:
+    """Return the text of a file of a release, which must have the digest in its manifest."""
     try:
-        value: dict[str, Any] = read_json((path / "manifest.json").read_text(encoding="utf-8"))
-        if value["format"] != FORMAT:
-            wrote = quoted(value.get("versions", {}).get("leastnoise", "unknown"))
-            raise refuse(
-                "the format of a release",
-                value["format"],
-                str(FORMAT),
-                f"It was written by leastnoise {wrote}; read it with that.",
-            )
-        known = {entry["path"]: entry["sha256"] for entry in value["files"]}
-        texts = {}
-        for name in ("measurements/plan.json", "measurements/observation.json"):
-            if sha256(path / name) != known[name]:
-                raise InputError(
-                    f"The release in {str(path)!r} was changed: {name} is not the file that its "
-                    "manifest describes. Use an intact copy."
-                )
-            texts[name] = (path / name).read_text(encoding="utf-8")
-        receipt = {name: entry for name, entry in (value["receipt"] or {}).items() if name != "id"}
-        options = Options(**value["options"]) if "options" in value else _earlier_options(value)
-    except OSError:
+        is_listed = sha256(path / name) == manifest.digests.get(name)
+        text = (path / name).read_text(encoding="utf-8") if is_listed else ""
+    except (OSError, UnicodeDecodeError):
         raise InputError(
-            f"There is no release in {str(path)!r}, or it cannot be read. {where}"
+            f"The release in {str(path)!r} lacks {name}, or it cannot be read. Use an intact copy."
         ) from None
-    except InputError:
-        raise
-    except (KeyError, TypeError, AttributeError, ValueError):
+    if not is_listed:
         raise InputError(
-            f"The release in {str(path)!r} is damaged: its manifest cannot be understood. {where}"
-        ) from None
-    return build(
-        outcome_from_json(texts["measurements/plan.json"], texts["measurements/observation.json"]),
-        options,
-        receipt,
-    )
-
-
-def _earlier_options(value: Mapping[str, Any]) -> Options:
-    """Return the options of a release of an earlier version, whose manifest does not list them."""
-    columns, page = list(value["post_processing"]["columns"]), value.get("report", {})
-    return Options(
-        level=value["intervals"]["level"],
-        non_negative="answer_non_negative" in columns,
-        integer="answer_integer" in columns,
-        nnls="answer_nnls" in columns,
-        local_non_negative="answer_local" in columns,
-        covariances=[
-            str(entry["query"]) for entry in value.get("covariances", {}).get("tables", [])
-        ],
-        language=page.get("language", "en"),
-        contact=page.get("contact", ""),
-    )
+            f"The release in {str(path)!r} was changed: {name} is not the file that its "
+            "manifest describes. Use an intact copy."
+        )
+    return text
 
 
 def outcome_from_json(plan: str, observation: str) -> Outcome:
@@ -425,13 +398,7 @@ def _outcome(plan: Plan, value: Mapping[str, Any]) -> Outcome:
             "This observation belongs to another plan. Read it with the plan that lies beside it."
         )
     measurements, facts = plan.measurements, value.get("outcome", {})
-    if (
-        "data_aware" in plan.details
-    ):  # as earlier releases of the program wrote what was decided on the way: as a plan of its own
-        facts = plan.details["data_aware"]
-        details = {"mechanism": plan.measured().noise.value, "steps": facts["steps"]}
-        plan = replace(plan, measurements=None, details=details)
-    elif measurements is None:
+    if measurements is None:
         measurements = measurements_from_value(value["measurements"])
     if measurements is None or measurements.domain != plan.domain:
         raise InputError(
@@ -468,18 +435,21 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
     leastnoise._check._errors.InputError: the form of an export must be one of 'review', 'registry', 'mbi', 'notebook'; ...
     """
     chosen = EXPORTS[one_of("the form of an export", form, tuple(EXPORTS))]
-    release = read_release(directory)
     path = Path(directory).expanduser()
-    manifest = read_json(
-        (path / "manifest.json").read_text(encoding="utf-8")
-    )  # `read_release` has read it
-    try:
-        return chosen(Published(release, manifest, str(path)))
-    except KeyError:
-        raise InputError(
-            f"The release in {str(path)!r} is damaged: its manifest cannot be understood. Use an "
-            "intact copy."
-        ) from None
+    release, manifest = _read_published(path)
+    return chosen(Published(release, manifest, str(path)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Spent:
+    """What a release or a search for categories in a directory has spent, for another ledger."""
+
+    private: bool
+    privacy: Privacy
+    cost: Cost
+    plan_digest: str
+    written: date
+    receipt: Mapping[str, Any]
 
 
 def _cost_of_series(series: Mapping[str, Any], directory: Path) -> Cost:
@@ -496,22 +466,13 @@ def _cost_of_series(series: Mapping[str, Any], directory: Path) -> Cost:
 def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
     """Enter what a release, or a search for categories, cost into a ledger that does not know it."""
     directory = Path(release).absolute()
-    if holds_categories(directory):
-        categories = read_categories(directory)
-        private, privacy, digest = (
-            categories.private,
-            categories.plan.privacy,
-            categories.plan.digest(),
-        )
-        cost: Cost = SeriesCost(privacy.budget)
-    else:
-        made = read_release(release)
-        private, privacy, digest = made.observation.private, made.plan.privacy, made.plan_digest
-        series = made.plan.details.get("series")
-        # of a series the first release is of all that it pays for, and none is entered after it
-        cost = made.plan.cost() if series is None else _cost_of_series(series, directory)
-    receipt = receipt_in(directory)
-    if not private or not receipt.get("id"):
+    spent = (
+        _spent_on_categories(directory)
+        if holds_categories(directory)
+        else _spent_on_release(Path(release))
+    )
+    receipt = spent.receipt
+    if not spent.private or not receipt.get("id"):
         raise InputError(
             f"The release in {str(directory)!r} was paid by no ledger, because it is not private. "
             "There is nothing to enter."
@@ -519,36 +480,53 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
     paid_from = f"paid from {receipt.get('ledger')}, release {receipt.get('number')}"
     known = {entry.id for entry in ledger.entries()}
     if receipt["id"] not in known:
-        note_run(ledger.path.absolute(), str(receipt["id"]))
-    try:
-        written_on = date.fromisoformat(
-            json.loads((directory / "manifest.json").read_text(encoding="utf-8"))["written"]
-        )
-    except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(
-            f"The release in {str(directory)!r} is damaged: its manifest does not say when it was "
-            "written."
-        ) from None
+        note_run(ledger.path.absolute(), receipt["id"])
     share, of_guard = guard_share(receipt.get("guard_share")), f"{receipt['id']}-guard"
-    if share is not None and not known & {
-        receipt["id"],
-        of_guard,
-    }:  # its payment was one of its own
-        guard = guard_measurements(privacy, share)
+    has_own_payment = not known & {receipt["id"], of_guard}
+    if share is not None and has_own_payment:
+        guard = guard_measurements(spent.privacy, share)
         ledger.add_spent(
             guard.privacy,
             guard_cost(guard),
             receipt=of_guard,
             output=str(directory),
             note=f"its guard, {paid_from}",
-            on=written_on,
+            on=spent.written,
         )
     return ledger.add_spent(
-        privacy,
-        cost,
-        receipt=str(receipt["id"]),
+        spent.privacy,
+        spent.cost,
+        receipt=receipt["id"],
         output=str(directory),
-        plan_digest=digest,
+        plan_digest=spent.plan_digest,
         note=note or paid_from,
-        on=written_on,
+        on=spent.written,
+    )
+
+
+def _spent_on_categories(directory: Path) -> _Spent:
+    """Return what a search for categories has spent: the whole of its budget."""
+    categories = read_categories(directory)
+    plan = categories.plan
+    return _Spent(
+        private=categories.private,
+        privacy=plan.privacy,
+        cost=SeriesCost(plan.privacy.budget),
+        plan_digest=plan.digest(),
+        written=read_categories_manifest(directory).written,
+        receipt=categories.receipt,
+    )
+
+
+def _spent_on_release(directory: Path) -> _Spent:
+    """Return what a release has spent; the first one of a series is that of all that it pays for."""
+    release, manifest = _read_published(directory)
+    plan, series = release.plan, release.plan.details.get("series")
+    return _Spent(
+        private=release.observation.private,
+        privacy=plan.privacy,
+        cost=plan.cost() if series is None else _cost_of_series(series, directory),
+        plan_digest=release.plan_digest,
+        written=manifest.written,
+        receipt=manifest.receipt or {},
     )

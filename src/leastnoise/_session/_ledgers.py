@@ -129,7 +129,7 @@ def unknown_releases(
     )
 
 
-def _paid_releases(folders: Iterable[Path]) -> Iterator[tuple[Path, dict[str, object]]]:
+def _paid_releases(folders: Iterable[Path]) -> Iterator[tuple[Path, dict[str, str]]]:
     """Every release in these folders that a ledger paid, with its receipt."""
     for folder in sorted({Path(os.path.abspath(folder)) for folder in folders}):  # noqa: PTH100 - links stay links
         with suppress(OSError):
@@ -171,15 +171,9 @@ def other_ledgers(ledger: Path, dataset: str, folders: Iterable[Path] = ()) -> t
     )
 
 
-def _datasets(receipt: Mapping[str, Any]) -> set[Any]:
+def _datasets(receipt: Mapping[str, str]) -> set[str]:
     """The data sets that a release was made of: its ledger's, and a second table that is not public."""
-    joined = receipt.get("joined")
-    second = (
-        {joined.get("table")}
-        if isinstance(joined, dict) and joined.get("public") is False
-        else set()
-    )
-    return {receipt.get("dataset"), *second}
+    return {receipt[name] for name in ("dataset", "protected_table") if name in receipt}
 
 
 def check_only(ledger: Path, dataset: str | None, folders: Iterable[Path] = ()) -> None:
@@ -189,10 +183,21 @@ def check_only(ledger: Path, dataset: str | None, folders: Iterable[Path] = ()) 
         raise LedgerError(second_ledger(ledger, dataset, others[0]))
 
 
-def receipt_in(release: Path) -> dict[str, object]:
-    """The receipt in a release's manifest; empty if that is no manifest."""
+def receipt_in(release: Path) -> dict[str, str]:
+    """Return the texts of the receipt in a release's manifest; empty if that is no manifest.
+
+    Entries that are no texts are left out, so that the others can be compared whatever the file
+    holds. A second table that is not public is named under ``protected_table``.
+    """
     try:
         receipt = json.loads((release / "manifest.json").read_text(encoding="utf-8"))["receipt"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return {}
-    return receipt if isinstance(receipt, dict) else {}
+    if not isinstance(receipt, dict):
+        return {}
+    texts = {name: entry for name, entry in receipt.items() if isinstance(entry, str)}
+    joined = receipt.get("joined")
+    second = joined if isinstance(joined, dict) else {}
+    if second.get("public") is False and isinstance(second.get("table"), str):
+        texts["protected_table"] = second["table"]
+    return texts

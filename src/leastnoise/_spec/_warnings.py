@@ -19,6 +19,7 @@ from leastnoise._domain import (
     Edges,
     Integers,
     Kind,
+    Measure,
     PerCell,
     UnitCount,
     Unknown,
@@ -135,6 +136,10 @@ _DECIMAL_NAME = re.compile(
     r"income|salary|wage|price|amount|cost|rent|height|weight|balance|rate$|umsatz|preis|betrag",
     flags=re.ASCII,
 )
+_AMOUNT_NAME = re.compile(
+    r"(incomes?|salary|wages?|pay|prices?|amounts?|costs?|rents?|balance|revenue|turnover"
+    r"|umsatz|preis|betrag|lohn|gehalt|miete|einkommen)"
+)
 _SHARE_NAME = re.compile(r"share|rate|ratio|fraction|probability|quote|anteil", flags=re.ASCII)
 
 
@@ -148,11 +153,7 @@ def spec_warnings(what: Spec, said: Texts = ENGLISH) -> tuple[str, ...]:
     ]
     warnings += dict.fromkeys(_of_decimal_marks(what, said))
     for name in measures:
-        low, high = what.domain.measure(name).low, what.domain.measure(name).high
-        if high - low <= 1 and not _SHARE_NAME.search(name.lower()):
-            warnings.append(
-                said.say("st_w_clipped", name=name, low=f"{float(low):g}", high=f"{float(high):g}")
-            )
+        warnings += _of_measure(name, what.domain.measure(name), said)
     warnings += [
         said.say("st_w_unasked", name=name) for name in what.domain.names if name not in attributes
     ]
@@ -172,6 +173,24 @@ def spec_warnings(what: Spec, said: Texts = ENGLISH) -> tuple[str, ...]:
         )
     privacy = stated(what.privacy)
     return *(() if privacy is None else budget_warnings(privacy, what.rows, said)), *warnings
+
+
+def _of_measure(name: str, measure: Measure, said: Texts) -> Iterator[str]:
+    """Warn of bounds so narrow that in whole units nearly nothing is left of values.
+
+    Bounds of 0 and 1 are right for a column of zeros and ones, whose mean is a share. They are
+    doubtful where the name is that of an amount, or that of values between 0 and 1.
+    """
+    if type(measure) is not Measure or measure.unit != 1 or measure.high - measure.low > 1:
+        return
+    if _SHARE_NAME.search(name.lower()):
+        yield said.say("st_w_unit", name=name)
+        return
+    is_of_zeros_and_ones = measure.low == 0 and measure.high == 1
+    if is_of_zeros_and_ones and not _AMOUNT_NAME.fullmatch(name.lower()):
+        return
+    low, high = f"{float(measure.low):g}", f"{float(measure.high):g}"
+    yield said.say("st_w_clipped", name=name, low=low, high=high)
 
 
 def plan_warnings(what: Spec, made: Plan, said: Texts = ENGLISH) -> tuple[str, ...]:
@@ -260,6 +279,7 @@ def _of_kind(name: str, kind: Kind, what: Spec, said: Texts) -> Iterator[str]:
         isinstance(kind, (Bins, Edges, Decimals))
         and kind.high - kind.low <= 1
         and not _SHARE_NAME.search(name.lower())
+        and not (0 <= kind.low < kind.high <= 1 and not _AMOUNT_NAME.fullmatch(name.lower()))
     ):
         yield said.say(
             f"st_w_narrow_{kind.outside}",

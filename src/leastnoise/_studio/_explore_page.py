@@ -186,14 +186,11 @@ def exploring_page(path: Path) -> Page:
             made.spec(said), said, said.say("st_chart", name=statistic_words(made.statistic, said))
         )
 
+    # Made now, so that a release that cannot be shown is refused when it is opened.
+    page = shown("exploring.html", t=said, name=path.resolve().name, **_choices(exploring, said))
     return Page(
         [
-            get(
-                "/",
-                lambda: shown(
-                    "exploring.html", t=said, name=path.resolve().name, **_choices(exploring, said)
-                ),
-            ),
+            get("/", lambda: page),
             *assets("exploring.js", charts=True),
             *(
                 action(f"/{name}", do, said)
@@ -235,7 +232,7 @@ def _choices(exploring: Exploring, said: Texts) -> dict[str, Any]:
             {
                 "id": made.id,
                 "name": statistic_words(made.statistic, said),
-                "meaning": said.say(f"meta_{made.statistic.kind}"),
+                "meaning": said.say(made.meaning_key),
                 "keys": made.headings(said),
                 "value": said.say(f"col_{made.value_name}"),
                 "rows": made.written(said, _MOST_LISTED),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import chain, combinations
 from typing import Any
@@ -27,6 +28,8 @@ from leastnoise._workload._query_sets import (
     query_set,
     total,
 )
+
+_LEAST_WEIGHT, _MOST_WEIGHT = Fraction(1, 10**100), Fraction(10**100)  # squares are doubles
 
 
 @dataclass(frozen=True, repr=False)
@@ -219,15 +222,18 @@ class Workload:
             weight: a measure whose bounds are not negative.
 
         Raises:
-            InputError: no such measure, tables of privacy units or of weights already, quantiles,
-                or means with a size or a target.
+            InputError: no such measure, tables of privacy units or of weights already, or
+                quantiles and distribution functions.
+
+        The size of a mean is then about how large the sum of the weights of a group is.
 
         >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 100), "w": ln.Measure("weight", 0, 50)})
         >>> [table.name for table in ln.mean_queries(domain, "pay", by=["sex"]).weighted_by("w")]
         ['sum of w of rows with pay by sex', 'sum of pay weighted by w by sex']
         """
         known = self.domain.measures
-        if type(known.get(weight)) is not Measure or known[weight].low < 0:
+        weighs = known.get(weight) if isinstance(weight, str) else None
+        if type(weighs) is not Measure or weighs.low < 0:
             listed = ", ".join(
                 name for name, kind in known.items() if type(kind) is Measure and kind.low >= 0
             )
@@ -238,11 +244,10 @@ class Workload:
                 "a measure whose bounds are not negative ({listed})", listed=listed or "-"
             )
             raise refuse("weighted_by", weight, allowed, advice)
-        if any(not asked.form.of_measure or asked.size is not None for asked in self.statistics):
-            advice = "Give queries for their sums and weights targets of their own."
+        if any(not asked.form.of_measure for asked in self.statistics):
             raise InputError(
-                "weighted_by is for counts, sums, and means without a size; quantiles and shares "
-                f"have no weights. {advice}"
+                "weighted_by is for counts, sums and means; quantiles and distribution functions "
+                "have no weights. Leave it out there."
             )
         if any(type(known[name]) not in (Measure, ValueCount) for name in self.measures if name):
             raise InputError(
@@ -269,6 +274,11 @@ class Workload:
             products=products,
             statistics=tuple(replace(asked, of=called[asked.of]) for asked in self.statistics),
         )
+
+    def weight_of(self, statistic: Statistic) -> Measure | None:
+        """Return the weight by which the rows of a mean count; None where each row counts once."""
+        measure = self.domain.measure(statistic.of) if statistic.form.of_measure else None
+        return measure.weight if isinstance(measure, Weighted) else None
 
     def to_json(self) -> list[dict[str, object]]:
         """A JSON value of the tables; domain and statistics are kept elsewhere."""
@@ -470,6 +480,14 @@ def from_json(
     return Workload(domain, tuple(products), tuple(made))
 
 
+def _weight(value: Exact) -> Fraction:
+    """Read the weight of a table; its square must be far from the ends of doubles."""
+    weight = exact_positive("weight", value)
+    if not _LEAST_WEIGHT <= weight <= _MOST_WEIGHT:
+        raise refuse("weight", value, "a number above 0, between 1e-100 and 1e100")
+    return weight
+
+
 def _product(
     domain: Domain, sets: Mapping[str, object], weight: Exact, measure: str | None
 ) -> Product:
@@ -486,7 +504,7 @@ def _product(
         domain=domain,
         attributes=tuple(kept),
         query_sets=tuple(kept.values()),
-        weight=exact_positive("weight", weight),
+        weight=_weight(weight),
         measure=measure,
     )
 
@@ -594,7 +612,7 @@ def marginals(
     ]
     _check_measure(domain, sum)
     # Very many tables share their parts: what is alike is checked and made once.
-    share = exact_positive("weight", weight)
+    share = _weight(weight)
     operators = {name: asked.operator(name, domain.kind(name)) for name, asked in sets.items()}
     products = []
     for set_ in chosen:

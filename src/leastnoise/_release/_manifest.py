@@ -1,0 +1,415 @@
+"""The manifest of a release as a typed value: the one place where the file is read and checked.
+
+`_writing` writes it. Everything that reads a manifest takes it from here, so that a damaged file
+ends in one sentence, whatever is damaged.
+"""
+
+import datetime as dt
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from html import escape
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from leastnoise._check import InputError, quoted, refuse
+from leastnoise._plan import guard_share, read, read_json
+from leastnoise._release._options import Options
+
+FORMAT = 1
+_LARGEST_WHOLE = 2**62
+_LARGEST_NUMBER = 1e150  # its square is still a double
+_ADVICE = "Name the directory that leastnoise release wrote, the one with manifest.json."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellLimit:
+    """At most so many rows of a unit in one cell of some attributes."""
+
+    rows: int
+    attributes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """The privacy unit: a row, or all rows of one value of a column."""
+
+    column: str | None
+    max_rows: int
+    in_words: str
+    max_per_cell: CellLimit | None = None
+    second_table: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanCost:
+    """What the queries cost, in words, and whether the budget of the plan covers it."""
+
+    in_words: str
+    within_budget: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivacyFacts:
+    """The promise of a release."""
+
+    definition: str
+    parameters: Mapping[str, str]
+    promise: str
+    neighbours: str
+    unit: Unit
+    cost: PlanCost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainFacts:
+    """How values become cells, and which rows are in no table."""
+
+    rules: tuple[str, ...]
+    rows_outside: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFacts:
+    """The plan; ``outcome`` is what a data-dependent mechanism chose."""
+
+    digest: str
+    strategy: str
+    mechanism_in_words: str
+    outcome: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFacts:
+    """A table: its number of answers, and their typical standard error in rows or a unit."""
+
+    name: str
+    answers: int
+    unit: str
+    rmse: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerFacts:
+    """The answers; ``tables`` is a text that names another file where there are very many."""
+
+    tables: tuple[TableFacts, ...] | str
+    number_of_tables: int
+    number_of_answers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalFacts:
+    """How intervals are made, and what they do not cover."""
+
+    level: float
+    method: str
+    does_not_cover: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorFacts:
+    """The error over the least possible; None where no lower bound is known."""
+
+    times_the_least_possible: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostProcessing:
+    """What happened to the answers after they were estimated."""
+
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedFile:
+    """A file of the release with its SHA-256 in hexadecimal."""
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payment:
+    """The payment in a ledger."""
+
+    dataset: str
+    ledger: str
+    ledger_id: str
+    charge: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardCounts:
+    """The payment and the noisy counts of a guard; ``cut`` where a unit has a limit of rows."""
+
+    share: str
+    charge: str
+    number: int
+    used: int
+    kept: int
+    noise_std: float
+    cut: int | None = None
+    cut_std: float | None = None
+
+    def __post_init__(self) -> None:
+        guard_share(self.share)
+        if not self.noise_std > 0 or (self.cut is None) != (self.cut_std is None):
+            raise InputError("A guard must have a standard error above 0 for each of its counts.")
+        if self.cut_std is not None and not self.cut_std > 0:
+            raise refuse("the standard error of rows that were cut", self.cut_std, "above 0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondTable:
+    """The second table of a join."""
+
+    table: str | None
+    on: str
+    public: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a manifest says, every value of its type.
+
+    Attributes:
+        receipt: the facts about the payment, flat as they stand in the file: those of `Payment` and
+            an ``id``, those of `GuardCounts` after ``guard_``, a `SecondTable` under ``joined``,
+            and perhaps more; None where nothing was paid or counted.
+    """
+
+    format: int
+    private: bool
+    written: dt.date
+    versions: Mapping[str, str]
+    privacy: PrivacyFacts
+    domain: DomainFacts
+    plan: PlanFacts
+    answers: AnswerFacts
+    intervals: IntervalFacts
+    expected_error: ErrorFacts
+    post_processing: PostProcessing
+    options: Options
+    files: tuple[ListedFile, ...]
+    receipt: Mapping[str, Any] | None = None
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """The SHA-256 of every file by its path."""
+        return {each.path: each.sha256 for each in self.files}
+
+    @property
+    def payment(self) -> Payment | None:
+        """The payment in a ledger; None where nothing was paid."""
+        receipt = self.receipt or {}
+        return read_record(Payment, receipt) if "ledger" in receipt else None
+
+    @property
+    def guard(self) -> GuardCounts | None:
+        """What a guard counted; None without one."""
+        return _guard_of(self.receipt or {})
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """Read and check the manifest of a release.
+
+    Args:
+        directory: that of the release.
+
+    Raises:
+        InputError: there is none, it is of another format, or something in it is missing or not of
+            its type.
+    """
+    where = f"The release in {str(directory)!r}"
+    try:
+        text = (directory / "manifest.json").read_text(encoding="utf-8")
+    except OSError:
+        raise InputError(
+            f"There is no release in {str(directory)!r}, or it cannot be read. {_ADVICE}"
+        ) from None
+    except ValueError:
+        raise InputError(f"{where} is damaged: its manifest is no text. {_ADVICE}") from None
+    try:
+        return read(lambda: _manifest(read_json(text)), "manifest", _ADVICE)
+    except OtherFormat:
+        raise
+    except InputError as error:
+        raise InputError(f"{where} is damaged. In its manifest: {error}") from None
+
+
+class OtherFormat(InputError):
+    """A release of another format, which another version of the program can read."""
+
+
+def _manifest(value: object) -> Manifest:
+    if isinstance(value, Mapping) and "format" in value and value["format"] != FORMAT:
+        versions = value.get("versions")
+        by = versions.get("leastnoise", "unknown") if isinstance(versions, Mapping) else "unknown"
+        advice = f"It was written by leastnoise {quoted(by)}; read it with that."
+        raise OtherFormat(
+            str(refuse("the format of a release", value["format"], str(FORMAT), advice))
+        )
+    manifest = read_record(Manifest, value)
+    check_receipt(manifest.receipt or {})
+    return manifest
+
+
+def check_receipt(receipt: Mapping[str, Any]) -> None:
+    """Raise InputError where a known entry of a receipt is missing or not of its type."""
+    payment = {each.name for each in fields(Payment)}
+    if payment & receipt.keys():
+        read_record(Payment, receipt, "receipt")
+    for name in {"id", "head"} & receipt.keys():
+        _read_value(str, receipt[name], f"receipt.{name}")
+    _guard_of(receipt)
+    if "joined" in receipt:
+        read_record(SecondTable, receipt["joined"], "receipt.joined")
+
+
+def _guard_of(receipt: Mapping[str, Any]) -> GuardCounts | None:
+    facts = {
+        name.removeprefix("guard_"): value
+        for name, value in receipt.items()
+        if name.startswith("guard_")
+    }
+    return read_record(GuardCounts, facts, "the guard of receipt") if facts else None
+
+
+_Record = TypeVar("_Record")
+_MARKDOWN = re.compile(r"([\\`*\[\]])")
+
+
+def markdown_text(text: str) -> str:
+    """Return a text as one line of Markdown that shows it as it is.
+
+    >>> markdown_text("a <b> & c")
+    'a &lt;b&gt; &amp; c'
+    """
+    return _MARKDOWN.sub(r"\\\1", escape(" ".join(text.split()), quote=False))
+
+
+def in_markdown(value: Any) -> Any:
+    """Return a manifest, or a part of it, with every text but those of the options as Markdown."""
+    if isinstance(value, str):
+        return markdown_text(value)
+    if isinstance(value, tuple):
+        return tuple(map(in_markdown, value))
+    if isinstance(value, Mapping):
+        return {in_markdown(name): in_markdown(entry) for name, entry in value.items()}
+    if is_dataclass(value) and not isinstance(value, (type, Options)):
+        entries = {each.name: in_markdown(getattr(value, each.name)) for each in fields(value)}
+        return replace(value, **entries)
+    return value
+
+
+def read_record(kind: type[_Record], value: object, place: str = "") -> _Record:
+    """Read a JSON object as a dataclass; entries that the class does not have are ignored.
+
+    Args:
+        kind: a dataclass with fields of the types that `_read_value` knows.
+        value: the object.
+        place: where it stands, for messages.
+    """
+    if not isinstance(value, Mapping):
+        raise refuse(place or "the whole", value, "an object with names and values")
+    types, entries = get_type_hints(kind), {}
+    for each in fields(kind):  # type: ignore[arg-type] # a dataclass, which has no type of its own
+        name = f"{place}.{each.name}" if place else each.name
+        if each.name in value:
+            entries[each.name] = _read_value(types[each.name], value[each.name], name)
+        elif each.default is MISSING and each.default_factory is MISSING:
+            raise InputError(f"{name} is missing. Use an intact copy.")
+    return kind(**entries)
+
+
+def _read_value(kind: Any, value: Any, place: str) -> Any:
+    """Read a JSON value as a type: a plain one, a union, a tuple, a mapping or a dataclass."""
+    if kind is Any:
+        return value
+    if isinstance(kind, UnionType):
+        return _read_union(kind, value, place)
+    if kind is Options:
+        return _read_options(value)
+    if is_dataclass(kind):
+        return read_record(kind, value, place)  # type: ignore[arg-type] # a class
+    if get_origin(kind) is tuple:
+        return _read_tuple(get_args(kind)[0], value, place)
+    if get_origin(kind) is Mapping:
+        return _read_mapping(get_args(kind)[1], value, place)
+    return _PLAIN[kind](value, place)
+
+
+def _read_union(kind: UnionType, value: Any, place: str) -> Any:
+    """Read None and texts as themselves where the union has them, else as its other member."""
+    members = get_args(kind)
+    if type(value) in members and type(value) in (NoneType, str):
+        return _read_value(str, value, place) if isinstance(value, str) else None
+    others = [member for member in members if member not in (NoneType, str)]
+    return _read_value(others[0] if others else str, value, place)
+
+
+def _read_tuple(kind: Any, value: Any, place: str) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise refuse(place, value, "a list")
+    return tuple(
+        _read_value(kind, entry, f"{place}[{number}]") for number, entry in enumerate(value)
+    )
+
+
+def _read_mapping(kind: Any, value: Any, place: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise refuse(place, value, "an object with names and values")
+    return {name: _read_value(kind, entry, f"{place}.{name}") for name, entry in value.items()}
+
+
+def _read_text(value: Any, place: str) -> str:
+    if not isinstance(value, str) or value != value.encode("utf-8", "replace").decode("utf-8"):
+        raise refuse(place, value, "a text")
+    return value
+
+
+def _read_truth(value: Any, place: str) -> bool:
+    if not isinstance(value, bool):
+        raise refuse(place, value, "true or false")
+    return value
+
+
+def _read_whole(value: Any, place: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _LARGEST_WHOLE:
+        raise refuse(place, value, f"a whole number of at most {_LARGEST_WHOLE} in size")
+    return value
+
+
+def _read_number(value: Any, place: str) -> float:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not abs(value) <= _LARGEST_NUMBER or math.isnan(value):
+        raise refuse(place, value, f"a number of at most {_LARGEST_NUMBER:g} in size")
+    return float(value)
+
+
+def _read_day(value: Any, place: str) -> dt.date:
+    try:
+        return dt.date.fromisoformat(_read_text(value, place))
+    except ValueError:
+        raise refuse(place, value, "a day such as '2026-01-31'") from None
+
+
+_PLAIN = {
+    str: _read_text,
+    bool: _read_truth,
+    int: _read_whole,
+    float: _read_number,
+    dt.date: _read_day,
+}
+
+
+def _read_options(value: Any) -> Options:
+    """Read what `Options.to_json` wrote; names that no option has are refused."""
+    known = {each.name for each in fields(Options)}
+    if not isinstance(value, Mapping) or not {*value} <= known:
+        raise refuse("options", value, "an object with some of " + ", ".join(sorted(known)))
+    return Options(**value)

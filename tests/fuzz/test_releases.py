@@ -1,0 +1,180 @@
+"""Whatever is in the files of a release: everything that opens it answers, or refuses in one sentence.
+
+`make fuzz` runs thousands of cases; here some hundred are tried, the same ones every time.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import leastnoise as ln
+from fuzz.cases import or_refused, trials
+from fuzz.values import WEIRD, damaged
+from leastnoise._session import enter_release, export, read_release
+from leastnoise._session._ledgers import other_ledgers, unknown_releases
+from leastnoise._studio._explore_page import exploring_page
+
+DOMAIN = ln.Domain(
+    {"sex": ln.Categories(["F", "M"]), "age": ln.Integers(0, 9, levels={"pair": {"width": 2}})},
+    measures={"pay": ln.Measure("pay", 0, 100)},
+)
+ASKED = (
+    ln.marginals(DOMAIN, upto=2)
+    + ln.mean_queries(DOMAIN, "pay", by=["sex"])
+    + ln.quantile_queries(DOMAIN, "age", at=["0.5"], by=["sex"])
+)
+PEOPLE = pd.DataFrame(
+    {
+        "sex": ["F", "M"] * 200,
+        "age": [number % 10 for number in range(400)],
+        "pay": [number % 90 for number in range(400)],
+        "id": [number // 2 for number in range(400)],
+    }
+)
+OPTIONS = ln.Options(
+    formats=["csv"],
+    guard="1/100",
+    non_negative=True,
+    integer=True,
+    round="5",
+    below="2",
+    labels={"sex": {"F": "women"}},
+    statements=["SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"],
+    contact="statistics@example.org",
+    title="People",
+)
+
+
+def paid(folder: Path) -> None:
+    ledger = folder / "people.ledger"
+    ln.Ledger.create(ledger, "people", ln.Privacy(ln.PureDP(5)))
+    ln.Ledger.create(folder / "other.empty", "people", ln.Privacy(ln.PureDP(5)))
+    plan = ln.plan(ASKED, ln.PureDP(2))
+    ln.release(plan, folder / "people.parquet", ledger=ledger, out=folder / "out", options=OPTIONS)
+
+
+def of_units(folder: Path) -> None:
+    ledger = folder / "people.ledger"
+    unit = ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=1)
+    ln.Ledger.create(ledger, "people", unit.within(ln.ZCDP(5)))
+    ln.Ledger.create(folder / "other.empty", "people", unit.within(ln.ZCDP(5)))
+    plan = ln.plan(ln.marginals(DOMAIN, ways=1), unit)
+    options = ln.Options(formats=["csv"], guard="1/10")
+    ln.release(plan, folder / "people.parquet", ledger=ledger, out=folder / "out", options=options)
+
+
+def looking(folder: Path) -> None:
+    ln.Ledger.create(folder / "other.empty", "people", ln.Privacy(ln.PureDP(5)))
+    domain = ln.Domain(age=ln.Integers(0, 63))
+    plan = ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1), strategy="dawa")
+    ln.release(plan, PEOPLE, seed=1, out=folder / "out", options=ln.Options(formats=["csv"]))
+
+
+@pytest.fixture(scope="module", params=[paid, of_units, looking], ids=lambda make: make.__name__)
+def released(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("released")
+    PEOPLE.to_parquet(folder / "people.parquet")
+    request.param(folder)
+    return folder / "out"
+
+
+def entered(out: Path) -> object:
+    """Enter a release into a ledger that does not know it."""
+    ledger = Path(shutil.copy(out.parent / "other.empty", out.parent / "other.ledger"))
+    return enter_release(ln.Ledger.open(ledger), out)
+
+
+def looked_for(out: Path) -> object:
+    """Look for releases that a ledger paid, and for other ledgers of the data."""
+    ledger = out.parent / "new.ledger"
+    return unknown_releases(ledger, None), other_ledgers(ledger, "people")
+
+
+def explored(out: Path) -> object:
+    return exploring_page(out).routes
+
+
+USES: dict[str, Callable[[Path], object]] = {
+    "repr": lambda out: repr(read_release(out)) + read_release(out)._repr_html_(),
+    "answer": lambda out: read_release(out).answer(ln.queries(read_release(out).plan.domain)),
+    "tables": lambda out: [repr(table) for table in read_release(out).tables],
+    "statistics": lambda out: [repr(made) for made in read_release(out).statistics],
+    "studio": explored,
+    "enter": entered,
+    "look for": looked_for,
+    **{form: lambda out, form=form: export(out, form) for form in ("review", "registry", "mbi")},
+    "notebook": lambda out: export(out, "notebook"),
+}
+MANIFEST, PLAN = "manifest.json", "measurements/plan.json"
+OBSERVATION = "measurements/observation.json"
+
+
+def put(out: Path, name: str, text: str) -> None:
+    """Write a file of a release, and its digest into the manifest, so that what it holds is read."""
+    (out / name).write_text(text, encoding="utf-8")
+    if name == MANIFEST:
+        return
+    manifest = json.loads((out / MANIFEST).read_text(encoding="utf-8"))
+    entry = next(entry for entry in manifest["files"] if entry["path"] == name)
+    entry["sha256"] = hashlib.sha256(text.encode()).hexdigest()
+    (out / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def with_digest_of_plan(observation: str, plan: str) -> str:
+    """The observation as one that belongs to a plan, if that can be read."""
+    try:
+        digest = ln.Plan.from_json(plan).digest()
+    except ln.InputError:
+        return observation
+    return json.dumps({**json.loads(observation), "plan_digest": digest})
+
+
+@pytest.mark.parametrize("name", [MANIFEST, PLAN, OBSERVATION])
+@trials(25)
+@given(data=st.data())
+def test_every_use_of_a_damaged_release_answers_or_refuses(released, name, data):
+    intact = {each: (released / each).read_text(encoding="utf-8") for each in USED}
+    changed = data.draw(damaged(json.loads(intact[name]), WEIRD))
+    try:
+        put(released, name, json.dumps(changed, separators=(",", ":")))
+        if name == PLAN:
+            observation = with_digest_of_plan(intact[OBSERVATION], json.dumps(changed))
+            put(released, OBSERVATION, observation)
+        for use in USES.values():
+            with or_refused():
+                use(released)
+    finally:
+        for each, text in intact.items():
+            (released / each).write_text(text, encoding="utf-8")
+
+
+USED = (PLAN, OBSERVATION, MANIFEST)
+
+
+REFUSED = {("looking", "enter"): "was paid by no ledger"}
+
+
+@pytest.mark.parametrize("name", USES)
+def test_every_use_of_an_intact_release_answers(released, request, name) -> None:
+    reason = REFUSED.get((request.node.callspec.params["released"].__name__, name))
+    expected = nullcontext() if reason is None else pytest.raises(ln.InputError, match=reason)
+    with expected:
+        assert USES[name](released) is not None
+
+
+@trials(80)
+@given(damaged(json.loads(ln.plan(ASKED, ln.PureDP(2)).to_json()), WEIRD))
+def test_any_plan_describes_itself_or_is_refused(value):
+    with or_refused():
+        plan = ln.Plan.from_json(json.dumps(value))
+        described = [repr(plan), plan._repr_html_(), str(plan.cost()), plan.digest()]
+        assert all(described)
+        plan.expected_error().columns(), plan.used(), plan.plot().to_dict()
