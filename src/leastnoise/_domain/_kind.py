@@ -124,7 +124,7 @@ class Kind(ABC):
                 f"a level must be declared; got {name!r}, and the attribute has none. Add it, for "
                 f"example levels.{name} = {{ ... }}."
             )
-        return levels[one_of("a level", name, levels)].with_other(self.size)
+        return levels[one_of("a level", name, levels)].with_other(self.published)
 
     def clipped(self) -> Self:
         """Return the attribute with values outside counted in the nearest cell, where cells are in order."""

@@ -356,7 +356,7 @@ def _end_of_range(what: str, kind: Kind, end: Any) -> int | None:
 
 def _last_cell(kind: Kind) -> int:
     """Return the last cell that a range may reach: ``other`` too, except for whole numbers."""
-    return (kind.regular if isinstance(kind, Integers) else kind.size) - 1
+    return (kind.regular if isinstance(kind, Integers) else kind.published) - 1
 
 
 def _cells_between_edges(what: str, kind: Bins | Edges, pair: Sequence[Any]) -> tuple[int, int]:
