@@ -25,10 +25,13 @@ path = "people.csv"
 epsilon = "1"
 [domain.sex]
 categories = ["F", "M"]
+complete = true
 [domain.age]
 integers = [17, 90]
+complete = true
 [domain.income]
 bins = { low = 0, high = 1000, count = 10 }
+complete = true
 [measures.pay]
 column = "income"
 clip = [0, 1000]

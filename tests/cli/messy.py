@@ -115,7 +115,8 @@ class Messy:
                 rf"(?ms)^\[domain\.{re.escape(header)}\]\n.*?\n(?=\n)", lambda _, put=put: put, text
             )
             assert times == 1, header
-        return text
+        # of complete columns a mistake drops every row, which the guard sees
+        return re.sub(r"(?m)^(\[domain\.[^\]]+\])$", r"\1\ncomplete = true", text)
 
 
 def _counts(series: pd.Series) -> dict[str, int]:

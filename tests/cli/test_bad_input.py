@@ -246,7 +246,9 @@ def test_a_spec_that_lacks_something_is_refused(folder, ledger, run, text, parts
 
 def test_a_domain_too_large_for_the_strategy_is_refused_with_its_size(folder, ledger, run):
     text = '[source]\npath = "people.csv"\n[privacy]\nepsilon = 1\n[[workload]]\nmarginals = { ways = %d }\n[plan]\nstrategy = "%s"\n'
-    text += "".join(f'[domain.a{number}]\nsize = 1000\ncolumn = "age"\n' for number in range(4))
+    text += "".join(
+        f'[domain.a{number}]\nsize = 1000\ncomplete = true\ncolumn = "age"\n' for number in range(4)
+    )
     (folder / "people.toml").write_text(text % (1, "identity"))
     run.refused(f"{1000**4}", "plan", "people.toml")
     (folder / "people.toml").write_text(text % (4, "auto"))

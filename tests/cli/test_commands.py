@@ -29,7 +29,7 @@ from waiting import HANGS
 
 PLAN_KEYS = {
     "strategy", "mechanism", "privacy", "cost", "queries", "expected_total_squared_error", "lower_bound", "error_over_least_possible",
-    "rmse", "tables", "seconds", "warnings",
+    "rmse", "tables", "seconds", "warnings", "left_out",
 }  # fmt: skip
 
 

@@ -128,8 +128,10 @@ def spec(case: dict) -> str:
     lines += [
         "[domain.month]",
         "integers = [1, 12]",
+        "complete = true",
         "[domain.size]",
         f"integers = [1, {case.get('few', 4)}]",
+        "complete = true",
     ]
     lines += [f'outside = "{case.get("outside", "drop")}"', "[measures.pay]", "clip = [0, 10]"]
     lines += [f"[[workload]]\n{part}" for part in asked]
@@ -178,9 +180,9 @@ def linear(case):
 
 
 # Facts of no case here: of values in means (tests/session/test_means_of_values.py), of paid
-# releases, and of other spec files.
+# releases, of missing values (tests/session/test_missing.py), and of other spec files.
 NEVER = "clipped_means measure_values measure_weighted counts_values row_adds not_dropped kicker_private f_covariances joined "
-NEVER += "joined_public large truncated bucketed grouped"
+NEVER += "joined_public large truncated bucketed grouped left_out_of_some"
 FACTS = {
     **{f"change_row_{how}": changed("row", how) for how in ("add_remove", "replace")},
     **{

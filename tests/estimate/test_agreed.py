@@ -16,9 +16,10 @@ TOWNS = np.random.default_rng(2).permutation(
 )  # which no order of cells keeps together
 GROUPS = {"town": TOWNS, "land": TOWNS // 3, "place": np.arange(30)}
 DOMAIN = ln.Domain(
-    sex=ln.Coded(2),
+    sex=ln.Coded(2, complete=True),
     place=ln.Coded(
         30,
+        complete=True,
         levels={
             "town": dict(enumerate(TOWNS.tolist())),
             "land": dict(enumerate((TOWNS // 3).tolist())),

@@ -302,7 +302,7 @@ def test_contrasts_serve_as_cells_only_beside_cells_of_one_weight(
 
 PEOPLE = Domain(
     age=Integers(0, 63), work=["private", "state"], measures={"pay": Measure("pay", 0, 100)}
-)
+).as_complete()
 AGES = np.where(np.arange(1000) % 2 == 0, 3, 40)
 WORK = np.where(np.arange(1000) < 300, "private", "state")
 ROWS = {"age": AGES, "work": WORK, "pay": np.full(1000, 7.0)}
@@ -392,7 +392,7 @@ def test_a_data_aware_release_gives_no_band_for_what_it_did_not_measure(strategy
     )  # of 12 at 0.95 more than 4 miss with a chance below 1e-4, and the seeds are fixed
 
 
-SMALL = Domain(age=Integers(0, 7), work=["private", "state"], zone=Coded(3))
+SMALL = Domain(age=Integers(0, 7), work=["private", "state"], zone=Coded(3)).as_complete()
 SMALL_ROWS = np.random.default_rng(5).multinomial(
     600, np.random.default_rng(6).dirichlet(np.full(48, 0.4))
 )

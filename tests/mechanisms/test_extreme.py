@@ -40,7 +40,7 @@ def test_noise_whose_variance_leaves_the_doubles_is_refused_before_anything_is_m
         ln.InputError, match=r"The budget is so large that the noise of .* vanishes"
     ):
         ln.plan(
-            ln.marginals(ln.Domain(x=ln.Coded(2), y=ln.Coded(4)), ways=1),
+            ln.marginals(ln.Domain(x=ln.Coded(2), y=ln.Coded(4)).as_complete(), ways=1),
             ln.PureDP(740),
             strategy=strategy,
         )

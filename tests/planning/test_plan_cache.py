@@ -16,7 +16,7 @@ from leastnoise._cli import main
 from leastnoise._mechanisms import Search
 from leastnoise._planning import _plan_cache
 
-DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 7))
+DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 7)).as_complete()
 ASKED = ln.queries(DOMAIN, age="prefix") + ln.marginals(DOMAIN, ways=1, of=["sex"])
 SHORT = (
     4.0  # seconds: enough for all strategies by their estimates, so that the clock decides nothing

@@ -21,7 +21,9 @@ from simulated import releases
 
 pytestmark = pytest.mark.usefixtures("kept_plans")
 
-DOMAIN = ln.Domain(sex=["F", "M"], education=ln.Integers(0, 15), work=ln.Integers(0, 8))
+DOMAIN = ln.Domain(
+    sex=["F", "M"], education=ln.Integers(0, 15), work=ln.Integers(0, 8)
+).as_complete()
 
 
 def asked():
@@ -94,7 +96,9 @@ def test_margins_hold_the_truth_as_often_as_they_say():
 
 
 def test_sums_have_targets_in_their_own_amounts():
-    domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 4000, unit=10)})
+    domain = ln.Domain(
+        sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 4000, unit=10)}
+    ).as_complete()
     workload = ln.queries(domain, sex="identity", sum="pay").within(rmse=10_000)
     plan = targets.least(workload, ln.Least())
     assert 10 * plan.expected_error().tables[0].rmse == pytest.approx(10_000, rel=0.001)
@@ -133,7 +137,7 @@ def test_what_is_no_target_and_where_nothing_is_promised_is_refused(make, messag
 def test_the_worst_table_is_better_than_under_the_least_total():
     # One attribute of 2 cells and one of 60: under the least total the small tables get little of
     # the budget.
-    domain = ln.Domain(a=["x", "y"], b=ln.Integers(1, 60))
+    domain = ln.Domain(a=["x", "y"], b=ln.Integers(1, 60)).as_complete()
     workload = ln.marginals(domain, ways=1)
     usual, fair = (
         ln.plan(workload, ZCDP(1), strategy="marginals", objective=objective)
@@ -150,7 +154,7 @@ def test_the_worst_table_is_better_than_under_the_least_total():
 
 
 def test_relative_errors_follow_public_sizes():
-    domain = ln.Domain(a=ln.Integers(1, 20), b=ln.Integers(1, 20))
+    domain = ln.Domain(a=ln.Integers(1, 20), b=ln.Integers(1, 20)).as_complete()
     workload = ln.queries(domain, a="identity").within(size=100) + ln.queries(
         domain, b="identity"
     ).within(size=1600)
@@ -166,7 +170,7 @@ def test_relative_errors_follow_public_sizes():
 
 
 def test_a_table_alone_needs_its_share_and_leaving_it_out_saves_as_much():
-    domain = ln.Domain(a=ln.Integers(1, 20), b=ln.Integers(1, 20))
+    domain = ln.Domain(a=ln.Integers(1, 20), b=ln.Integers(1, 20)).as_complete()
     made = ln.plan(
         ln.queries(domain, a="identity") + ln.queries(domain, b="identity", weight=3),
         ZCDP(1),
@@ -181,7 +185,7 @@ def test_a_table_alone_needs_its_share_and_leaving_it_out_saves_as_much():
 
 @pytest.fixture(scope="module")
 def covered():
-    domain = ln.Domain({f"a{place}": ln.Coded(3) for place in range(5)})
+    domain = ln.Domain({f"a{place}": ln.Coded(3) for place in range(5)}).as_complete()
     return ln.plan(
         ln.marginals(domain, ways=1) + ln.marginals(domain, ways=2), PureDP(1), strategy="covering"
     )
@@ -200,7 +204,9 @@ def test_a_table_among_many_is_priced_without_a_search_for_the_others(covered, m
 
 def test_a_table_is_priced_where_the_strategy_is_not_for_the_others(monkeypatch):
     monkeypatch.setattr(targets, "_NEARLY_ALL", 0.5)
-    domain = ln.Domain(a=ln.Coded(2), c=ln.Coded(16), measures={"pay": ln.Measure("pay", 0, 9)})
+    domain = ln.Domain(
+        a=ln.Coded(2), c=ln.Coded(16), measures={"pay": ln.Measure("pay", 0, 9)}
+    ).as_complete()
     asked = (
         ln.queries(domain, a="identity")
         + ln.queries(domain, a="identity", sum="pay")
@@ -222,7 +228,7 @@ def counted(monkeypatch, module, name):
 
 
 def test_parts_that_several_prices_need_are_searched_once(monkeypatch):
-    domain = ln.Domain(a=ln.Integers(1, 5), b=ln.Integers(1, 4))
+    domain = ln.Domain(a=ln.Integers(1, 5), b=ln.Integers(1, 4)).as_complete()
     two = ln.plan(
         ln.queries(domain, a="identity") + ln.queries(domain, b="identity"),
         PureDP(1),
@@ -236,7 +242,7 @@ def test_parts_that_several_prices_need_are_searched_once(monkeypatch):
 def test_tables_that_cannot_be_reweighted_are_searched_once_for_a_price(monkeypatch):
     domain = ln.Domain(
         {f"a{place}": ln.Coded(3) for place in range(3)}, measures={"pay": ln.Measure("pay", 0, 9)}
-    )
+    ).as_complete()
     asked = sum(
         (ln.mean_queries(domain, "pay", by=[f"a{place}"]) for place in (1, 2)),
         ln.mean_queries(domain, "pay", by=["a0"]),
@@ -324,7 +330,7 @@ def test_what_are_no_tables_with_one_strategy_along_every_attribute_is_refused(c
         InputError, match="the strategy has no table that contains a0 x a1 x a2 x a3 x a4"
     ):
         reweighted(covered, other)
-    domain = ln.Domain(a=ln.Integers(0, 7))
+    domain = ln.Domain(a=ln.Integers(0, 7)).as_complete()
     mixed = ln.plan(
         ln.queries(domain, a="prefix") + ln.queries(domain, a="identity"),
         PureDP(1),
@@ -359,7 +365,7 @@ def test_what_is_made_of_targets_is_told():
 
 
 def test_a_bound_that_a_planner_found_is_not_taken_for_another_workload() -> None:
-    domain = ln.Domain(age=ln.Integers(0, 31))
+    domain = ln.Domain(age=ln.Integers(0, 31)).as_complete()
     made = ln.plan(ln.queries(domain, age="prefix"), ln.ZCDP("1/2"), strategy="gaussian_optimum")
     assert made.details["unit_bound"] > 0
     cells = targets.answering(ln.queries(domain, age="identity"), made)
@@ -372,7 +378,7 @@ def test_a_bound_that_a_planner_found_is_not_taken_for_another_workload() -> Non
 
 @pytest.mark.parametrize("objective", ["total", "worst", "relative"])
 def test_a_report_says_what_its_plan_was_chosen_for(tmp_path: Path, objective: str) -> None:
-    asked = ln.marginals(ln.Domain(sex=["F", "M"], age=ln.Integers(0, 49)), upto=2)
+    asked = ln.marginals(ln.Domain(sex=["F", "M"], age=ln.Integers(0, 49)).as_complete(), upto=2)
     asked = asked.within(size=1000) if objective == "relative" else asked
     made = ln.plan(asked, ln.PureDP(1), objective=objective, strategy="marginals")
     assert made.details.get("objective", "total") == objective
@@ -391,7 +397,7 @@ def small():
     pay = ln.Measure("pay", 0, 100)
     domain = ln.Domain(
         a=ln.Integers(0, 39), b=ln.Integers(0, 7), c=ln.Integers(0, 4), measures={"pay": pay}
-    )
+    ).as_complete()
     sums = ln.queries(domain, sum="pay", a="prefix", c="identity").within(rmse=2000)
     return (
         ln.queries(domain, a="identity", b="prefix").within(rmse=90)

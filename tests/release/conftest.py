@@ -24,7 +24,7 @@ DOMAIN = Domain(
         "Answer": Categories(["<b>a & b</b>", 'say "x"'], outside="other"),
     },
     measures={"pay": Measure("income", 0, 500, unit="0.25")},
-)
+).as_complete()
 
 
 def write(release, directory, *formats):

@@ -23,7 +23,7 @@ def domain():
         place=ln.Categories(PLACES, levels=LEVELS),
         sex=["m", "f"],
         age=ln.Integers(0, 19, levels=AGES),
-    )
+    ).as_complete()
 
 
 def people(seed=1, rows=600):
@@ -112,12 +112,15 @@ PUBLIC = """
 rho = "1/20"
 [domain.place]
 categories = [PLACES]
+complete = true
 levels.kreis = { digits = 2 }
 levels.land = { digits = 1 }
 [domain.sex]
 categories = ["m", "f"]
+complete = true
 [domain.age]
 integers = [0, 19]
+complete = true
 levels.five = { width = 5 }
 [[workload]]
 queries = { place = "identity", sex = "identity", age = { level = "five" } }

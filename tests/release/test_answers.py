@@ -57,7 +57,7 @@ def test_units_that_are_no_binary_fractions_are_divided_not_multiplied():
             "pay": Measure("x", 0, 50, unit="0.01"),
             "mass": Measure("x", 0, 5000, unit="1000"),
         },
-    )
+    ).as_complete()
     assert (
         str(_tables.in_unit(queries(domain, sum="pay").products[0], np.array(35.0)))
         == "0.35"
@@ -195,7 +195,7 @@ def test_a_data_aware_release_answers_ranges_of_its_workload_and_refuses_what_it
     monkeypatch.setattr(
         _dawa, "nearly_empty", lambda *_: True
     )  # buckets, on which alone some answers have an interval
-    domain = Domain(age=Integers(0, 63))
+    domain = Domain(age=Integers(0, 63)).as_complete()
     counts = np.random.default_rng(3).poisson(np.where(np.arange(64) < 20, 200.0, 5.0))
     plan = ln.plan(ln.queries(domain, age="all_ranges"), ln.PureDP("0.01"), strategy="dawa")
     release = ln.release(plan, pd.DataFrame({"age": np.repeat(np.arange(64), counts)}), seed=1)
@@ -218,7 +218,7 @@ LEVELS = {
     name: {place: int(group) for place, group in enumerate(np.repeat(np.arange(len(each)), each))}
     for name, each in SIZES.items()
 }
-PLACED = ln.Domain(sex=ln.Coded(2), place=ln.Coded(30, levels=LEVELS))
+PLACED = ln.Domain(sex=ln.Coded(2), place=ln.Coded(30, levels=LEVELS)).as_complete()
 PLACES = {
     "region:1, two places": [9, 0, 29],
     "a town across regions": [7, 8, 9, 10, 11, 12],

@@ -18,10 +18,12 @@ from leastnoise._release import Options, _options, build, check_options
 from leastnoise._workload import marginals, queries
 from release.conftest import write
 
-DOMAIN = Domain(sex=["F", "M"], age=Integers(0, 7), measures={"debt": Measure("debt", -3, 3)})
+DOMAIN = Domain(
+    sex=["F", "M"], age=Integers(0, 7), measures={"debt": Measure("debt", -3, 3)}
+).as_complete()
 SEX, AGE = Factor(("sex",), Identity(2)), Factor(("age",), Identity(8))
 CELLS = Block((SEX, AGE), 5)
-ODD = Domain(sex=["F", "M"], age=Integers(0, 4999))
+ODD = Domain(sex=["F", "M"], age=Integers(0, 4999)).as_complete()
 
 
 def planned(asked, *blocks):
@@ -90,7 +92,7 @@ def test_covariances_that_need_a_solver_are_refused():
 
 
 def test_ids_win_over_names():
-    domain = Domain(q2=["F", "M"], age=Integers(0, 7))
+    domain = Domain(q2=["F", "M"], age=Integers(0, 7)).as_complete()
     products = (*marginals(domain, ways=1), *marginals(domain, ways=1, of=["age"]))
     assert [_options.table_position(products, key) for key in ("q1", "q2", "q3")] == [0, 1, 2]
 
@@ -156,7 +158,7 @@ def test_the_release_says_what_joint_columns_are_and_reads_them_back(fitted, tmp
 def test_attributes_of_one_cell_are_no_reason_to_fail_after_payment(strategy, tmp_path):
     domain = ln.Domain(
         one=["only"], sex=["F", "M"], year=ln.Dates("2024-01-01", "2024-12-31", by="year")
-    )
+    ).as_complete()
     asked = ln.queries(domain, one="identity") + ln.queries(
         domain, one="all_ranges", sex="identity", year="identity"
     )

@@ -35,7 +35,7 @@ def published(tmp_path_factory):
             "month": month,
         },
         measures={"pay": ln.Measure("pay", 0, 10, unit="0.5"), "Pay": ln.Measure("pay", 0, 10)},
-    )
+    ).as_complete()
     asked = (
         ln.marginals(domain, upto=2)
         + ln.queries(domain, Answer="prefix")
@@ -207,7 +207,7 @@ def test_the_groups_of_a_level_are_a_dimension_of_their_own(tmp_path):
     domain = ln.Domain(
         {"place": place, "age": ln.Integers(0, 4, outside="clip")},
         measures={"years": ln.Measure("age", 0, 4)},
-    )
+    ).as_complete()
     asked = ln.queries(domain, place="identity") + ln.queries(domain, **land, age="identity")
     asked += ln.mean_queries(domain, "years", by=[land]) + ln.cdf_queries(domain, "age", by=[land])
     rows = pd.DataFrame({"place": ["a", "b", "c"] * 9, "age": [0, 1, 2] * 9})
@@ -290,7 +290,9 @@ def test_another_program_reads_the_messages_by_their_structures(published):
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_what_a_format_cannot_hold_is_refused(name):
-    domain = ln.Domain({f"a{number}": ln.Coded(2) for number in range(_MOST_TABLES + 1)})
+    domain = ln.Domain(
+        {f"a{number}": ln.Coded(2) for number in range(_MOST_TABLES + 1)}
+    ).as_complete()
     plan = ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1), strategy="workload")
     with pytest.raises(
         InputError, match=f"'{name}' must be of at most 200 tables; got '201 tables'"
@@ -298,7 +300,9 @@ def test_what_a_format_cannot_hold_is_refused(name):
         check_options(plan, ln.Options(formats=(name,)))
     check_options(plan, ln.Options(formats=("csv",)))
     long = ln.plan(
-        ln.queries(ln.Domain(x=ln.Coded(2**20)), x="identity"), ln.PureDP(1), strategy="identity"
+        ln.queries(ln.Domain(x=ln.Coded(2**20)).as_complete(), x="identity"),
+        ln.PureDP(1),
+        strategy="identity",
     )
     with pytest.raises(
         InputError, match="must be of at most 1000000 answers; got '1048576 answers'"
@@ -307,7 +311,9 @@ def test_what_a_format_cannot_hold_is_refused(name):
 
 
 SMALL = ln.plan(
-    ln.queries(ln.Domain(sex=["F", "M"]), sex="identity"), ln.PureDP(1), strategy="identity"
+    ln.queries(ln.Domain(sex=["F", "M"]).as_complete(), sex="identity"),
+    ln.PureDP(1),
+    strategy="identity",
 )
 
 

@@ -44,7 +44,7 @@ DOMAIN = ln.Domain(
     ),
     seen=ln.Dates("2024-01-30", "2024-02-02", by="hour"),
     kind=ln.Coded(3),
-)
+).as_complete()
 PAIRS = ln.marginals(
     DOMAIN, ways=2, of=["sex", "age", "pay", "height", "born", "kind"]
 ) + ln.queries(DOMAIN, seen="identity")
@@ -194,7 +194,7 @@ def test_a_file_of_records_is_written_whole_or_not_at_all(tmp_path: Path) -> Non
 
 def test_rows_are_grouped_into_units_by_the_mean_number_of_rows_of_a_unit(tmp_path: Path) -> None:
     data = pd.DataFrame({"who": np.repeat(np.arange(200), 3), "sex": ["F", "M", "M"] * 200})
-    domain = ln.Domain(sex=["F", "M"])
+    domain = ln.Domain(sex=["F", "M"]).as_complete()
     privacy = ln.Privacy(ln.PureDP(50), unit_column="who", max_rows=4)
     release = released(
         ln.marginals(domain, upto=1) + ln.marginals(domain, ways=0, count="units"),

@@ -22,7 +22,7 @@ def test_what_is_shown_is_short_and_says_how_much_and_how_exact(release):
         assert page.startswith("<table>")
         assert "<b>a" not in page
         assert len(page) < 5000
-    ages = ln.queries(ln.Domain(age=ln.Integers(0, 99)), age="identity")
+    ages = ln.queries(ln.Domain(age=ln.Integers(0, 99)).as_complete(), age="identity")
     assert "88 more" in made(example_plan(ages)).tables[0]._repr_html_()
 
 
@@ -31,7 +31,7 @@ def test_a_plan_says_what_it_asks_costs_and_promises_and_draws_its_errors():
     assert repr(plan).startswith("Plan(asks: 31 queries in 9 tables, strategy: ")
     assert f"error / least possible: {plan.promise.times_least:.3f}" in repr(plan)
     assert "standard error" in plan._repr_html_()
-    one = ln.plan(ln.queries(ln.Domain(sex=["F", "M"]), sex="identity"), ln.PureDP(1))
+    one = ln.plan(ln.queries(ln.Domain(sex=["F", "M"]).as_complete(), sex="identity"), ln.PureDP(1))
     assert repr(one).startswith("Plan(asks: 2 queries in 1 table, strategy: ")
     women = ln.release(one, pd.DataFrame({"sex": ["F"] * 1200}), seed=1).sum(
         "sex", where={"sex": ["F"]}
@@ -53,7 +53,7 @@ def test_every_table_but_a_number_is_a_live_chart(release):
 def test_frames_have_numbers_and_days_beside_labels():
     domain = ln.Domain(
         pay=ln.Bins(0, 10, 4), day=ln.Dates("2024-01-01", "2024-04-30", "month"), sex=["F", "M"]
-    )
+    ).as_complete()
     release = made(
         example_plan(
             ln.queries(domain, pay="prefix", sex="identity") + ln.queries(domain, day="identity")
@@ -77,7 +77,7 @@ def test_frames_have_numbers_and_days_beside_labels():
 
 
 def test_sums_of_cells_are_sums_with_the_error_of_a_sum():
-    domain = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 21))
+    domain = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 21)).as_complete()
     plan = planned(
         ln.queries(domain, sex="identity", age="identity", weight=3)
         + ln.queries(domain, age="prefix"),
@@ -102,7 +102,9 @@ def test_sums_of_what_is_not_there_are_refused(release, where):
 
 
 def test_means_have_labels_and_a_chart_of_dots():
-    domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 500, unit="0.25")})
+    domain = ln.Domain(
+        sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 500, unit="0.25")}
+    ).as_complete()
     people = pd.DataFrame({"sex": ["F", "M"] * 90, "pay": [90, None] * 90})
     found = ln.means(
         ln.release(

@@ -19,7 +19,7 @@ from session.releasing import manifest, report
 
 pytestmark = pytest.mark.usefixtures("kept_plans")
 
-DOMAIN = Domain(month=Coded(12), store=Coded(5), size=Coded(2))
+DOMAIN = Domain(month=Coded(12), store=Coded(5), size=Coded(2)).as_complete()
 BOTH = ln.queries(DOMAIN, month="identity", store="identity") + ln.queries(
     DOMAIN, month="identity", size="identity"
 )
@@ -77,7 +77,7 @@ def test_no_plan_is_better_than_the_bound_and_all_are_better_than_without(
 
 def test_residual_spaces_attain_the_bound_where_no_coarser_table_pays_for_them() -> None:
     """k^2 / n is small beside what the coarser tables need, so the optimum is the closed one."""
-    domain = Domain(month=Coded(40), size=Coded(2))
+    domain = Domain(month=Coded(40), size=Coded(2)).as_complete()
     unit = Privacy(ln.ZCDP("1/2"), unit_column="id", max_rows=3, max_per_cell=PerCell(1, "month"))
     plan = ln.plan(ln.marginals(domain, upto=2), unit, strategy="residual")
     assert plan.expected_error().total_squared_error == pytest.approx(

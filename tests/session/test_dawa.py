@@ -40,7 +40,7 @@ def quick_plans():
 
 
 SIZE = 60
-DOMAIN = ln.Domain(age=ln.Integers(0, SIZE - 1), sex=["F", "M"])
+DOMAIN = ln.Domain(age=ln.Integers(0, SIZE - 1), sex=["F", "M"]).as_complete()
 WORKLOAD = (
     ln.queries(DOMAIN, age="prefix")
     + ln.queries(DOMAIN, age={"ranges": [(0, 9), (5, 40)]}, weight=3)
@@ -90,7 +90,7 @@ def test_the_structure_of_the_data_decides(monkeypatch) -> None:
         "adaptive": np.where(place < 200, random.integers(0, 400, 4096), 0),
         "adaptive, one block": np.where(place < 1024, 40, 0),
     }
-    domain = ln.Domain(age=ln.Integers(0, 4095))
+    domain = ln.Domain(age=ln.Integers(0, 4095)).as_complete()
     made = ln.plan(ln.queries(domain, age="identity"), ln.PureDP(1), strategy="dawa")
     tables = {
         name: Table(domain, {"age": np.repeat(place, cells)}) for name, cells in shapes.items()
@@ -146,7 +146,7 @@ def test_smoothed_answers_are_read_again_and_say_whose_intervals_they_have(
 PLANE_SHAPE = (11, 6)
 PLANE = ln.Domain(
     age=ln.Integers(0, PLANE_SHAPE[0] - 1), sex=["F", "M"], hours=ln.Integers(0, PLANE_SHAPE[1] - 1)
-)
+).as_complete()
 ON_PLANE = (
     ln.queries(PLANE, age=ln.prefix(), hours=ln.all_ranges())
     + ln.queries(PLANE, age=ln.ranges([(0, 4), (3, 10)]), hours="identity", weight=2)
@@ -241,7 +241,9 @@ FEW = [
 def test_few_cells(monkeypatch, shape: tuple[int, ...], way) -> None:
     if way:
         monkeypatch.setattr(dawa, "plane_regime", lambda *_, **__: way)
-    domain = ln.Domain({name: ln.Coded(size) for name, size in zip("ab", shape, strict=False)})
+    domain = ln.Domain(
+        {name: ln.Coded(size) for name, size in zip("ab", shape, strict=False)}
+    ).as_complete()
     asked = ln.queries(domain, **dict(zip(domain.names, ("identity", "prefix"), strict=False)))
     for strategy in ("dawa",) if way else dawa.STRATEGIES:
         made = ln.plan(asked, ln.PureDP(2), strategy=strategy)
@@ -326,7 +328,7 @@ def test_intervals_cover(way: tuple[str, int]) -> None:
     assert np.mean(hit) >= 0.93
 
 
-FLAT = ln.Domain(a=ln.Integers(0, 31), b=ln.Integers(0, 31))
+FLAT = ln.Domain(a=ln.Integers(0, 31), b=ln.Integers(0, 31)).as_complete()
 FLAT_CELLS = np.full((32, 32), 20, dtype=np.int64)
 FLAT_CELLS[:8, 16:], FLAT_CELLS[20:22, 3:5] = 3, 150
 
@@ -388,9 +390,9 @@ def test_shrunk_cells_have_less_error_and_intervals_that_cover() -> None:
 
 # --- what is refused, before anything is paid -----------------------------------------------------
 
-SUMS = ln.Domain(a=ln.Coded(10), measures={"pay": ln.Measure("pay", 0, 10)})
+SUMS = ln.Domain(a=ln.Coded(10), measures={"pay": ln.Measure("pay", 0, 10)}).as_complete()
 LONG, WIDE, FINE, MANY = (
-    ln.Domain(a=ln.Coded(size), b=ln.Coded(other))
+    ln.Domain(a=ln.Coded(size), b=ln.Coded(other)).as_complete()
     for size, other in ((5000, 2), (2048, 2048), (512, 512), (64, 64))
 )
 
@@ -502,7 +504,7 @@ def test_linear_extras_are_refused(tmp_path) -> None:
 
 
 def test_it_is_not_chosen_by_itself() -> None:
-    domain = ln.Domain(age=ln.Integers(0, 7))
+    domain = ln.Domain(age=ln.Integers(0, 7)).as_complete()
     assert not {
         one.strategy
         for one in ln.compare(ln.queries(domain, age=ln.all_ranges()), ln.Privacy(ln.PureDP(1)))
@@ -526,7 +528,7 @@ def test_a_budget_too_large_for_both_steps_on_one_grid_is_refused_before_payment
     strategy: str,
 ) -> None:
     """Under (epsilon, delta) levels need a fine grid, and queries on buckets have large entries."""
-    domain, refused = ln.Domain(x=ln.Integers(0, 39)), 0
+    domain, refused = ln.Domain(x=ln.Integers(0, 39)).as_complete(), 0
     table = Table(domain, {"x": np.minimum(np.random.default_rng(0).geometric(0.05, 3000) - 1, 39)})
     for size in (1, 10, 100, 1000, 10_000):
         made = ln.plan(

@@ -17,7 +17,7 @@ from leastnoise._planner import PLANNERS
 CELLS = 12
 DOMAIN = ln.Domain(
     sex=["F", "M"], age=ln.Integers(0, CELLS - 1), measures={"pay": ln.Measure("pay", 0, 50)}
-)
+).as_complete()
 TREE = np.vstack([np.ones((1, CELLS)), np.repeat(np.eye(3), 4, axis=1), 2 * np.eye(CELLS)]).astype(
     np.int64
 )

@@ -28,9 +28,11 @@ epsilon = "1"
 unit = { column = "customer", max_rows = 5, of_unit = ["region"] }
 [domain.region]
 categories = ["N", "S", "W"]
+complete = true
 levels.coast = { groups = { coast = ["N", "W"], inland = ["S"] } }
 [domain.month]
 size = 4
+complete = true
 [measures.revenue]
 clip = [0, 100]
 [[workload]]

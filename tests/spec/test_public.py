@@ -22,10 +22,13 @@ SPEC = """
 {budget}
 [domain.sex]
 categories = ["F", "M"]
+complete = true
 [domain.age]
 integers = [0, 11]
+complete = true
 [domain.store]
 categories = ["a", "b", "c", "d", "e", "f"]
+complete = true
 levels.region = {{ groups = {{ north = ["a", "c"], south = ["b", "d", "e", "f"] }} }}
 [[workload]]
 {asked}

@@ -118,13 +118,13 @@ def nuclear_norm(
         )
 
     if (
-        total and len(products) == 1 and not products[0].is_marginal
+        total and len(products) == 1 and not products[0].adds_up
     ):  # the part across the total is not needed, and takes longest
         return norm(products[0], lambda operator: nuclear_parts(operator)[0])
     others: list[
         tuple[Names, float, float, float]
     ] = []  # norms: across the total along all attributes, whole, along the total
-    if all(product.is_marginal for product in products):
+    if all(product.adds_up for product in products):
         best = {tau: part for tau, part in _marginal_norms(products, worth).items() if tau or total}
     else:
         known = _levels(products)

@@ -144,6 +144,9 @@ class Wish:
         max_per_cell: how many of them in one cell of attributes that are read; None: all.
         usage: whether also rows used, not used and cut are wanted.
         unit_reading: how the values of the unit's column are read.
+        filled: a row that no attribute drops is used if in one of these tables the cells of all
+            attributes are below these numbers, behind which are hidden cells; none: it is used.
+        hidden: the number of the hidden cell of each attribute that has one.
     """
 
     rules: Mapping[str, Rule]
@@ -154,6 +157,8 @@ class Wish:
     max_per_cell: PerCell | None = None
     usage: bool = False
     unit_reading: Reading = READ_AS_IT_IS
+    filled: Sequence[Mapping[str, int]] = ()
+    hidden: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

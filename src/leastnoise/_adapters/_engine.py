@@ -221,6 +221,8 @@ class Engine:
         if rows is None:
             raise InternalError("An engine counted what it cannot count; please report this.")
         used = exp.and_(*_kept(wish), sql("unreadable = :no", no=0))
+        if wish.filled:
+            used = exp.and_(used, exp.or_(*(_filled(wish, table) for table in wish.filled)))
         unit = [] if wish.unit_column is None else ["u0"]
         numbers = {
             "n": exp.Count(this=exp.Star()),
@@ -370,14 +372,15 @@ def _with_worth(rows: exp.Select, wish: Wish) -> exp.Select:
     first turn stands for it. Of these rows as many stay in each cell of ``max_per_cell`` as it
     allows, and of those ``max_rows`` in all, chosen by their turns.
     """
-    turns: list[str | Expression] = ["hashed", "place"]
+    turns: list[str | Expression] = [*_missing(wish), "hashed", "place"]
     for number, measure in enumerate(wish.sums.values()):
         if not isinstance(measure, UnitCount):
             continue
         most = wish.max_rows if measure.attributes else 1
         cell = ["u0", *_cell(wish, measure.attributes)]
         rows = _numbered(rows, cell, turns, f"in_cell{number}")
-        first = sql(f"in_cell{number} = :one", one=1)
+        published = {name: wish.hidden[name] for name in measure.attributes if name in wish.hidden}
+        first = exp.and_(sql(f"in_cell{number} = :one", one=1), _filled(wish, published))
         if wish.max_per_cell is not None:
             rows = _flagged(rows, f"alone{number}", first)
             alike = ["u0", f"alone{number}", *_cell(wish, wish.max_per_cell.attributes)]
@@ -430,6 +433,29 @@ def _selected(columns: Mapping[str, Expression], source: Expression) -> exp.Sele
 def _kept(wish: Wish) -> list[Expression]:
     """Return the conditions that no attribute drops the row."""
     return [sql(f"c{number} >= :least", least=0) for number in range(len(wish.rules))]
+
+
+def _missing(wish: Wish) -> list[Expression]:
+    """Return in how many hidden cells a row is, as an expression; none if there are no such cells."""
+    if not wish.hidden:
+        return []
+    parts = (
+        sql(f"CASE WHEN {column} = :hidden THEN 1 ELSE 0 END", hidden=hidden)
+        for column, hidden in zip(_cell(wish, [*wish.hidden]), wish.hidden.values(), strict=True)
+    )
+    return [reduce(lambda one, other: sql(":one + :other", one=one, other=other), parts)]
+
+
+def _filled(wish: Wish, table: Mapping[str, int]) -> Expression:
+    """Return the condition that a row is in no hidden cell of a table."""
+    columns = _cell(wish, [*table])
+    return exp.and_(
+        exp.true(),
+        *(
+            sql(f"{column} < :hidden", hidden=hidden)
+            for column, hidden in zip(columns, table.values(), strict=True)
+        ),
+    )
 
 
 def _cell(wish: Wish, attributes: Sequence[str]) -> list[str]:

@@ -64,12 +64,15 @@ class Wanted:
             that will be asked of the table; None where that is not known. A source that is an
             engine then encodes, bounds and counts the rows itself, if it can.
         usage: also count how many rows are used and how many are not, as the table's ``usage``.
+        published: the attributes of every table that is published: a row is used if it fills the
+            columns of one of them; None: if no attribute drops it.
     """
 
     attributes: Sequence[str] | None = None
     measures: Sequence[str] | None = None
     tables: Mapping[str | None, Sequence[tuple[str, ...]]] | None = None
     usage: bool = False
+    published: Sequence[tuple[str, ...]] | None = None
 
 
 def read(
@@ -141,12 +144,7 @@ def read(
     counts = {
         name: summed.attributes for name, summed in sums.items() if isinstance(summed, UnitCount)
     }
-    if counts and not (units and {*chain.from_iterable(counts.values())} <= {*sizes}):
-        raise refuse(
-            "a count of units",
-            ", ".join(counts),
-            "in a table whose rows have units, and of attributes that are read",
-        )
+    _check_counts(counts, sizes, units)
     opened, names = opened_for(source, domain, list(sizes), list(sums), unit_column, unit_reading)
     rules = {name: domain.rule(name) for name in sizes}
     if opened.engine is not None and wanted.tables is not None:
@@ -159,6 +157,8 @@ def read(
             unit_reading=unit_reading,
             max_rows=most,
             max_per_cell=max_per_cell,
+            filled=_filled_tables(domain, wanted),
+            hidden=_hidden_cells(domain, [*sizes]),
         )
         counted = _counted_in_engine(opened.engine, domain, request)
         if counted is not None:
@@ -167,8 +167,8 @@ def read(
     encoders = [
         *map(cell_encoder, rules.values()),
         *map(amount_encoder, chain.from_iterable(factors)),
+        *([] if units is None else [units.number]),
     ]
-    encoders += [] if units is None else [units.number]
     requests = [*zip(names, encoders, strict=True), *_unreadable(factors, wanted)]
     # small codes of the rows that are kept so far, and which rows of the source they were
     types = [
@@ -197,7 +197,9 @@ def read(
     kept_here = np.concatenate(inside)
     keep = np.ones(len(kept_here), dtype=np.bool_) if units is None else units.keep(most, urandom)
     counting = keep[kept_here]
-    worth = _worth(units, kept_here, dict(zip(sizes, columns, strict=False)), counts, most)
+    coded = dict(zip(sizes, columns, strict=False))
+    worth = _worth(units, kept_here, coded, counts, most, _hidden_cells(domain, [*sizes]))
+    filled_rows = _is_filled(coded, _filled_tables(domain, wanted))
     stay = np.logical_or.reduce([counting, *(value == 1 for value in worth.values())])
     whole_columns = (_whole_column(parts, stay) for parts in columns)
     cells = {name: next(whole_columns) for name in sizes}
@@ -205,7 +207,7 @@ def read(
     if counts:  # a row that only stands for its unit adds nothing to sums (T6)
         values = {name: amounts * counting[stay] for name, amounts in values.items()}
         values |= {name: value[stay] for name, value in worth.items()}
-    used = kept_here & keep & np.concatenate(readable)
+    used = keep & np.concatenate(readable) & _in_tables(kept_here, filled_rows)
     usage = _usage_counts(used, keep, units, malformed_lines) if wanted.usage else None
     return Table(
         domain,
@@ -218,6 +220,59 @@ def read(
         counting=counting[stay].astype(np.int64) if counts else None,
         usage=usage and usage_table(usage, unit_column, most),
     )
+
+
+def _filled_tables(domain: Domain, wanted: Wanted) -> tuple[dict[str, int], ...]:
+    """Return for each published table the hidden cells that a row of it is not in.
+
+    None at all where every row is in some table, so that there is nothing to look at.
+    """
+    tables = [
+        {name: domain.kind(name).published for name in names if domain.kind(name).hidden}
+        for names in wanted.published or ()
+    ]
+    return () if {} in tables else tuple(tables)
+
+
+def _check_counts(
+    counts: Mapping[str, Sequence[str]], sizes: Mapping[str, int], units: Units | None
+) -> None:
+    """Refuse counts of units without units, or of attributes that are not read."""
+    if counts and not (units and {*chain.from_iterable(counts.values())} <= {*sizes}):
+        raise refuse(
+            "a count of units",
+            ", ".join(counts),
+            "in a table whose rows have units, and of attributes that are read",
+        )
+
+
+def _hidden_cells(domain: Domain, names: Sequence[str]) -> dict[str, int]:
+    """Return the number of the hidden cell of each of these attributes that has one."""
+    return {name: domain.kind(name).published for name in names if domain.kind(name).hidden}
+
+
+def _is_filled(
+    coded: Mapping[str, Sequence[Array]], tables: Sequence[Mapping[str, int]]
+) -> BoolArray | None:
+    """Return for each row inside the domain whether it is in a published table; None: all are."""
+    if not tables:
+        return None
+    names = {name for table in tables for name in table}
+    cells = {name: np.concatenate(coded[name]) for name in names}
+    in_table = [
+        np.logical_and.reduce([cells[name] < hidden for name, hidden in table.items()])
+        for table in tables
+    ]
+    filled: BoolArray = np.logical_or.reduce(in_table)
+    return filled
+
+
+def _in_tables(inside: BoolArray, filled: BoolArray | None) -> BoolArray:
+    """Return for each row whether it is inside the domain and in a published table."""
+    in_tables = inside.copy()
+    if filled is not None:
+        in_tables[inside] = filled
+    return in_tables
 
 
 def _counted_in_engine(engine: Any, domain: Domain, request: Wish) -> Table | None:
@@ -274,24 +329,35 @@ def _check_bounds(unit_column: str | None, max_rows: int, max_per_cell: PerCell 
 def _worth(
     units: Units | None,
     inside: BoolArray,
-    columns: Mapping[str, Sequence[Array]],
+    coded: Mapping[str, Sequence[Array]],
     counts: Mapping[str, Sequence[str]],
     most: int,
+    hidden: Mapping[str, int],
 ) -> dict[str, IntArray]:
     """Return for each count of units which rows inside the domain stand for their unit in a cell (E12).
 
     Args:
         units: the units of all rows.
         inside: which rows are inside the domain.
-        columns: the chunks of the cells of these rows, by attribute.
+        coded: the chunks of the cells of these rows, by attribute.
         counts: of each count of units the attributes whose values together are a cell.
         most: cells in which a unit counts; without attributes there is one cell.
+        hidden: the number of the hidden cell of each attribute that has one.
     """
     worth: dict[str, IntArray] = {}
     if units is not None:
+        rows = int(np.count_nonzero(inside))
+        in_hidden = {name: np.concatenate(coded[name]) == cell for name, cell in hidden.items()}
+        missing = sum(in_hidden.values(), np.zeros(rows, dtype=np.int64))
         for name, attributes in counts.items():
-            cells = [np.concatenate(columns[attribute]) for attribute in attributes]
-            worth[name] = units.worth(inside, cells, most if attributes else 1, urandom)
+            cells = [np.concatenate(coded[attribute]) for attribute in attributes]
+            published = np.ones(rows, dtype=np.bool_)
+            for attribute in {*attributes} & {*hidden}:
+                published &= ~in_hidden[attribute]
+            cells_of_unit = most if attributes else 1
+            worth[name] = units.worth(
+                inside, cells, cells_of_unit, urandom, missing=missing, published=published
+            )
     return worth
 
 

@@ -140,6 +140,9 @@ class Units:
         cells: Sequence[npt.ArrayLike],
         most: int,
         entropy_bytes: Callable[[int], bytes],
+        *,
+        missing: IntArray | None = None,
+        published: BoolArray | None = None,
     ) -> IntArray:
         """Return what rows count for in a count of units: 1 for one row of a unit in each of its cells, else 0 (E12).
 
@@ -153,6 +156,10 @@ class Units:
                 none: all rows of a unit are in one cell.
             most: cells in which a unit counts.
             entropy_bytes: as for `keep`.
+            missing: in how many hidden cells each of these rows is; a row in fewer is chosen first,
+                so that a unit counts by its rows that have a value.
+            published: whether each of these rows is in none of the hidden cells of these
+                attributes; others count for nothing. None: all are.
 
         >>> units = Units()
         >>> units.add(units.number(Column(["a", "a", "a", "b", None])))
@@ -161,6 +168,12 @@ class Units:
         """
         every = np.concatenate(self._chunks)
         units, keys = every[rows], _random_keys(len(every), entropy_bytes)[rows]
+        if published is not None:
+            units = np.where(published, units, -1)
+        if missing is not None:
+            order = np.lexsort((keys, missing))
+            keys = np.empty_like(keys)
+            keys[order] = np.arange(len(order), dtype=np.uint64)
         once = _first(keys, 1, units, *map(np.asarray, cells)) & (units >= 0)
         if self._bound is not None:
             bounded = np.concatenate(self._cells)[rows]

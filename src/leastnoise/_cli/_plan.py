@@ -49,6 +49,7 @@ from leastnoise._planning import (
     Price,
     Reached,
     answering,
+    error_over_complete,
     expected_seconds,
     of_size,
     period_errors,
@@ -59,7 +60,13 @@ from leastnoise._planning import (
 from leastnoise._planning import compare as tried_on
 from leastnoise._planning import prices as prices_of
 from leastnoise._progress import Progress
-from leastnoise._release import ENGLISH, check_options, stated_words, sums_words
+from leastnoise._release import (
+    ENGLISH,
+    check_options,
+    left_out_words,
+    stated_words,
+    sums_words,
+)
 from leastnoise._session import (
     GuardForecast,
     check_writable,
@@ -69,8 +76,10 @@ from leastnoise._session import (
 )
 from leastnoise._session import audit as audited
 from leastnoise._spec import Spec, plan_warnings, read_spec, search_plans, spec_warnings
+from leastnoise._workload import leaves_out
 
 _MOST_SIZES, _MOST_TABLES, _MOST_PERIODS = 8, 40, 24
+_LEAST_GAIN = 1.001  # of the error for which declaring attributes complete is proposed
 _EXISTS = "Choose another file, or remove it first."
 _MEASURES = {
     "epsilon": "epsilon",
@@ -166,12 +175,13 @@ def plan(spec: Path, as_json: bool, out: Path | None, epsilon: str | None, **fur
         write_new(out, made.to_json() + "\n", _EXISTS)
     late = [*plan_warnings(what, made), *guard_warnings(what, made)]
     warn(late)
+    complete_gain = error_over_complete(made, what.search())
     share = guard_share(what.options.guard)
     guard = None if share is None else guard_forecast(made.privacy, share, what.options.rows)
     by_budget, by_rows, priced = _compared(made, what, **further)
     searches = _search_facts(what)
     if as_json:
-        more = {
+        more: dict[str, Any] = {
             "guard": {} if guard is None else asdict(guard),
             "searches": searches,
             "periods": period_errors(made),
@@ -180,11 +190,14 @@ def plan(spec: Path, as_json: bool, out: Path | None, epsilon: str | None, **fur
             "prices": [asdict(price) for price in priced],
         }
         given = {name: value for name, value in more.items() if value}
+        if complete_gain is not None:
+            given["error_over_complete"] = complete_gain
         show_json(
             {**_facts(made, seconds, what.options.level), **given, "warnings": [*warnings, *late]}
         )
         return
     show_plan(made, seconds, what.options.level, guard)
+    _show_complete(made, complete_gain)
     _show_periods(made)
     _show_errors("rmse under other budgets", by_budget)
     _show_errors("rmse where so many rows of a unit count", by_rows, budgets=True)
@@ -201,6 +214,21 @@ def plan(spec: Path, as_json: bool, out: Path | None, epsilon: str | None, **fur
         click.echo("\n" + click.wrap_text(_search_words(fact), 78))
     if out is not None:
         click.echo(f"The plan is in {shown(out)}.")
+
+
+def _show_complete(plan: Plan, ratio: float | None) -> None:
+    """Say what it would save to declare attributes complete, where that is over a thousandth."""
+    if ratio is None or ratio < _LEAST_GAIN:
+        return
+    names = [name for name in plan.domain.names if plan.domain.kind(name).hidden]
+    click.echo(
+        click.wrap_text(
+            f"Missing and outside values of {', '.join(names)} cost {ratio - 1:.1%} of the error, "
+            "because they are measured too. Where a column has none, say complete = true in its "
+            "[domain] table.",
+            78,
+        )
+    )
 
 
 def _compared(
@@ -272,6 +300,7 @@ def expected(plan: Plan, level: float = 0.95) -> list[dict[str, Any]]:
                 "largest_is_bound": None if table is None else table.largest_is_bound,
                 "weight": float(product.weight),
                 "measure": product.measure,
+                "leaves_out": list(leaves_out(product)),
                 **_target_facts(target),
             }
         )
@@ -329,6 +358,7 @@ def _facts(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
     optional = {
         "statistics": _expected_statistics(plan, level),
         "values": sums_words(plan.workload),
+        "left_out": left_out_words(plan),
         "not_protected": dict(stated_words(plan)),
     }
     return {
@@ -374,6 +404,7 @@ def show_plan(plan: Plan, seconds: float, level: float, guard: GuardForecast | N
             *([] if guard is None else [("guard", guard.words())]),
             *_shares(plan),
             *(("values", sentence) for sentence in sums_words(plan.workload)),
+            *(("left out", sentence) for sentence in left_out_words(plan)),
             *(
                 ("not protected", ENGLISH.say(key, values=values))
                 for key, values in stated_words(plan).items()
@@ -389,6 +420,7 @@ def _show_promise(plan: Plan, tables: Sequence[dict[str, Any]]) -> list[tuple[st
         str(product.measure) if product.of_values else "units" if product.of_units else "rows"
         for product in plan.workload
     ]
+    hidden = {name for name in plan.domain.names if plan.domain.kind(name).hidden}
     columns: list[tuple[str, str, Callable[[dict[str, Any], str], str], bool]] = [
         ("table", "fold", lambda table, _: table["name"], True),
         ("queries", "right", lambda table, _: f"{table['queries']:,}", True),
@@ -411,6 +443,12 @@ def _show_promise(plan: Plan, tables: Sequence[dict[str, Any]]) -> list[tuple[st
             "left",
             lambda table, _: _target(table),
             any("target" in table for table in tables),
+        ),
+        (
+            "leaves out\nrows without",
+            "fold",
+            lambda table, _: ", ".join(name for name in table["leaves_out"] if name in hidden),
+            bool(hidden),
         ),
     ]
     used = [column for column in columns if column[3]]

@@ -251,6 +251,22 @@ class Domain(Immutable):
             (name for name, measure_kind in self._measures if measure_kind == counted), None
         )
 
+    def as_complete(self, *names: str) -> "Domain":
+        """Return the domain in which attributes are declared complete: no value is dropped.
+
+        Args:
+            names: of attributes; none: all of them.
+
+        Raises:
+            InputError: there is no such attribute.
+
+        >>> ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9)).as_complete("sex").kind("sex")
+        Categories(['F', 'M'], complete=True)
+        """
+        chosen = {*map(self._named, names)} if names else {*self.names}
+        kinds = {name: kind.as_complete() if name in chosen else kind for name, kind in self._kinds}
+        return Domain(kinds, measures=self.measures)
+
     def to_json(self) -> dict[str, Any]:
         """Write the domain as plain JSON values; fractions are texts such as ``"1/3"``.
 

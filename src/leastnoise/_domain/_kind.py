@@ -38,15 +38,22 @@ class Kind(ABC):
             (where cells are in order) or ``"other"``.
         reading: how values are read.
         levels: public maps to coarser cells.
-        regular: the number of cells, ``other`` not included.
-        has_other: whether there is a last cell ``other``.
-        size: the number of cells, ``other`` included.
+        complete: whether the column is declared to hold no value that is dropped; a row with one
+            is then dropped from every table.
+        hidden: whether a last cell, which is measured and never published, holds the values that
+            would be dropped, so that their rows count in tables without the attribute. Planning
+            decides it.
+        regular: the number of cells, ``other`` and the hidden cell not included.
+        has_other: whether there is a cell ``other`` behind the regular ones.
+        size: the number of all cells, ``other`` and the hidden cell included.
     """
 
     null: str | None = "drop"
     outside: str = "drop"
     reading: Reading = READ_AS_IT_IS
     levels: Any = ()
+    complete: bool = False
+    hidden: bool = False
     regular: int = field(init=False, compare=False)
     has_other: bool = field(init=False, compare=False)
     size: int = field(init=False, compare=False)
@@ -62,8 +69,31 @@ class Kind(ABC):
         return ()
 
     @property
+    def published(self) -> int:
+        """The number of cells that are published: all but the hidden one."""
+        return self.size - self.hidden
+
+    @property
+    def may_drop(self) -> bool:
+        """Whether a value of the column may be dropped: its policies say so, and nothing else is declared."""
+        return not self.complete and "drop" in (self.null, self.outside)
+
+    def with_hidden(self, hidden: bool) -> Self:  # noqa: FBT001
+        """Return the attribute with or without a hidden cell; its other cells are not checked again."""
+        changed = copy(self)
+        object.__setattr__(changed, "hidden", hidden)
+        object.__setattr__(changed, "size", self.published + hidden)
+        return changed
+
+    def as_complete(self) -> Self:
+        """Return the attribute declared complete, and so without a hidden cell."""
+        changed = self.with_hidden(False)
+        object.__setattr__(changed, "complete", True)
+        return changed
+
+    @property
     def labels(self) -> tuple[Label, ...]:
-        """The label of every cell, in order."""
+        """The label of every published cell, in order."""
         return (*self.regular_labels, OTHER) if self.has_other else self.regular_labels
 
     @property
@@ -86,7 +116,7 @@ class Kind(ABC):
         )
 
     def level(self, name: str) -> Level:
-        """Look up a level over all cells; ``other`` has a group of that name unless the level gives it one."""
+        """Look up a level over the published cells; ``other`` has a group of that name unless the level gives it one."""
         every_level: tuple[Level, ...] = (*self.levels, *self.implied_levels)
         levels = {level.name: level for level in every_level}
         if not levels:
@@ -94,7 +124,7 @@ class Kind(ABC):
                 f"a level must be declared; got {name!r}, and the attribute has none. Add it, for "
                 f"example levels.{name} = {{ ... }}."
             )
-        return levels[one_of("a level", name, levels)].with_other(self.size)
+        return levels[one_of("a level", name, levels)].with_other(self.published)
 
     def clipped(self) -> Self:
         """Return the attribute with values outside counted in the nearest cell, where cells are in order."""
@@ -125,7 +155,10 @@ class Kind(ABC):
         null = "drop" if self.null is None else one_of("null", self.null, LISTED)
         outside = one_of("outside", self.outside, allowed)
         has_other = OTHER in (null, outside)
-        size = regular + has_other
+        for name in ("complete", "hidden"):
+            if not isinstance(getattr(self, name), bool):
+                raise refuse(name, getattr(self, name), "true or false")
+        size = regular + has_other + self.hidden
         if not size <= MOST_CELLS:
             advice = "Choose a coarser attribute, for example Bins."
             what = message("the number of cells of {kind}", kind=type(self).__name__)
@@ -146,7 +179,7 @@ class Kind(ABC):
         """Check and set the levels; all other fields are set."""
         levels: tuple[Level, ...] = ()
         if self.levels:
-            levels = check_levels(self.levels, self.regular_labels, self.names, self.size)
+            levels = check_levels(self.levels, self.regular_labels, self.names, self.published)
         object.__setattr__(self, "levels", levels)
 
     def __repr__(self) -> str:
@@ -164,6 +197,7 @@ class Kind(ABC):
             if value != "drop"
         ]
         parts += [] if self.reading == READ_AS_IT_IS else [f"reading={self.reading!r}"]
+        parts += [f"{name}=True" for name in ("complete", "hidden") if getattr(self, name)]
         parts += [f"levels={[level.to_json() for level in self.levels]!r}"] if self.levels else []
         return f"{type(self).__name__}({', '.join(parts)})"
 

@@ -30,8 +30,11 @@ promise of a release:
    or ``other``. Under ``clip``, text that is no number or date has no nearest cell and follows
    ``null``.
 
-A row is dropped as soon as one attribute that a query uses drops it; the others are not read.
-Whatever the rule does to one row depends on that row alone.
+A value that is dropped takes its row out of the tables of its attribute only: where there are
+others, planning gives the attribute a hidden cell, last, which is measured and never published
+(``hidden``). Without one the row is dropped from every table: where all tables have the attribute,
+or where it is declared ``complete``. Attributes that no query uses are not read. Whatever the rule
+does to one row depends on that row alone.
 """
 
 import datetime as dt
@@ -280,12 +283,16 @@ class Coded(Kind):
         outside: str = "drop",
         reading: Reading = READ_AS_IT_IS,
         levels: Any = (),
+        complete: bool = False,
+        hidden: bool = False,
     ) -> None:
         for name, value in {
             "null": null,
             "outside": outside,
             "reading": reading,
             "levels": levels,
+            "complete": complete,
+            "hidden": hidden,
         }.items():
             object.__setattr__(self, name, value)
         codes = whole("size", size, 1, MOST_CELLS)
@@ -547,7 +554,13 @@ class Unknown(Kind):
                 "search more of the budget or a larger "
                 "delta, let a person count in fewer categories (max_rows), or ask for coarser ones."
             )
-        return Categories(kept, null=self.null, outside=self.outside, reading=self.reading)
+        return Categories(
+            kept,
+            null=self.null,
+            outside=self.outside,
+            reading=self.reading,
+            complete=self.complete,
+        )
 
 
 # In JSON, what is at its default is left out, so that equal values have equal JSON.

@@ -33,8 +33,9 @@ def _(
     kind: Categories | Integers | Decimals | Bins | Edges | Dates | Coded | Unknown,
     marks: tuple[int, int] | None = None,
 ) -> Rule:
+    dropped = kind.published if kind.hidden else DROP
     null, outside = marks or (
-        kind.regular if policy == "other" else DROP for policy in (kind.null, kind.outside)
+        kind.regular if policy == "other" else dropped for policy in (kind.null, kind.outside)
     )
     clip, size = kind.outside == "clip", kind.size + (0 if marks is None else 2)
     clock = _clock(kind) if isinstance(kind, Dates) else None

@@ -32,7 +32,7 @@ from leastnoise._families import along_each
 from leastnoise._linop import Operator, narrow
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan
-from leastnoise._workload import Product, marginals
+from leastnoise._workload import Product, table_of_all_cells
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,12 +177,9 @@ class Estimate:
         return self._cells[quantity]
 
     def marginal(self, names: Names, measure: str | None = None) -> FloatArray:
-        """Return the estimated cells of a marginal."""
-        return self.values(
-            marginals(
-                self.observation.measurements.domain, ways=len(names), of=names, sum=measure
-            ).products[0]
-        )
+        """Return the estimated cells of a marginal, hidden ones included."""
+        domain = self.observation.measurements.domain
+        return self.values(table_of_all_cells(domain, names, measure))
 
     def cells(self, names: Names, measure: str | None = None) -> FloatArray:
         """Return cells that explain the measurements: right for queries that these determine, and only for them."""

@@ -28,7 +28,7 @@ from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._least_squares import Answer, Estimate
 from leastnoise._estimate._stated import Names, PublicCounts, as_stated
 from leastnoise._families import along_each
-from leastnoise._workload import Product, marginals
+from leastnoise._workload import Product, table_of_all_cells
 
 _LEAST_ROUNDS, _MOST_ROUNDS, _ROUNDS_OF_CELLS = 30, 2000, 2**27
 _EXACT = 1e-9  # the gain of a round, of the whole, at which no further one is tried
@@ -166,7 +166,7 @@ def residual_precisions(
     spread: dict[Names, float] = {}
     precision: dict[Names, float] = {}
     for tau, part in parts.items():  # subsets come before the sets that contain them
-        product = marginals(domain, ways=len(tau), of=tau, sum=measure).products[0]
+        product = table_of_all_cells(domain, tau, measure)
         inside = sum(
             spread[smaller] * parts[smaller].size / part.size
             for smaller in subsets(tau)

@@ -57,7 +57,7 @@ from leastnoise._estimate._stated import (
 from leastnoise._families import along_each
 from leastnoise._measurements import Observation
 from leastnoise._threads import Beside
-from leastnoise._workload import Product, marginals
+from leastnoise._workload import Product, identity, table_of_all_cells
 
 _REFITS, _ROUNDS, _SEED = 3, 150, 20_261_125
 # relative standard error of a share that is modelled but not measured: typical of real tables
@@ -627,6 +627,24 @@ def _components(
     return parts
 
 
+def _published_or_all(estimator: Estimator, product: Product) -> tuple[FloatArray, float]:
+    """Return the cells of a table and their typical error.
+
+    Hidden cells that the release does not determine are taken for empty.
+    """
+    try:
+        answer = estimator.estimate(product)
+        return answer.values.reshape(product.shape), math.sqrt(float(np.mean(answer.std**2)))
+    except InputError:
+        if not product.has_hidden:
+            raise
+    published = replace(product, query_sets=(identity(),) * len(product.attributes))
+    answer = estimator.estimate(published)
+    cells = np.zeros(product.shape)
+    cells[tuple(map(slice, published.shape))] = answer.values.reshape(published.shape)
+    return cells, math.sqrt(float(np.mean(answer.std**2)))
+
+
 def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[NoisyTables, Mixture]:
     """Return a release's model: its own, or one fitted to every attribute that counts were asked of and to tables of determined cells."""
     if isinstance(estimator, Modelled | Moved):
@@ -640,11 +658,11 @@ def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[Noi
         raise InputError("Records need counts by at least one attribute; this release has none.")
     tables_made = []
     for table in [*((name,) for name in names), *(table for table in asked if len(table) > 1)]:
-        (product,) = marginals(domain, ways=len(table), of=table)
+        product = table_of_all_cells(domain, table)
         try:
             if product.rows > _MOST_CELLS:
                 raise InputError(f"more than {_MOST_CELLS} cells")
-            answer = estimator.estimate(product)
+            cells, std = _published_or_all(estimator, product)
         except InputError as error:
             if len(table) > 1:  # left out: the model has its attributes alone
                 continue
@@ -654,14 +672,13 @@ def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[Noi
                 f"determine: {reason}. "
                 f"Ask for the marginal of {table[0]} in the release."
             ) from None
-        std = max(math.sqrt(float(np.mean(answer.std**2))), _LEAST_STD)
         positions = tuple(names.index(name) for name in table)
         tables_made.append(
             NoisyTable(
                 positions,
                 tuple(np.arange(n) for n in product.shape),
-                answer.values.reshape(product.shape),
-                std,
+                cells,
+                max(std, _LEAST_STD),
             )
         )
     measured = NoisyTables.from_tables(names, tables_made)

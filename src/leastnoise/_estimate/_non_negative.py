@@ -145,7 +145,10 @@ def is_sum_of_groups(operator: Operator, groups: IntArray) -> bool:
 
 def public_on(finest: Product, public: Sequence[PublicCounts]) -> tuple[PublicCounts, ...] | None:
     """Return public counts as sums of the groups of a table; None if a group of one cuts a group of the other."""
-    groups = dict(zip(finest.attributes, groups_of_cells(finest), strict=True))
+    groups_along = groups_of_cells(finest)
+    if len(groups_along) < len(finest.attributes):
+        return None
+    groups = dict(zip(finest.attributes, groups_along, strict=True))
     mapped = [replace_groups(table.sums, groups) for table in public]
     if any(sums is None for sums in mapped):
         return None

@@ -16,7 +16,7 @@ from leastnoise._adapters._read import open_source, opened_for
 from leastnoise._adapters._units import Units
 from leastnoise._adapters._values import text
 from leastnoise._check import InputError, whole
-from leastnoise._check.arrays import IntArray
+from leastnoise._check.arrays import BoolArray, IntArray
 from leastnoise._domain import (
     DROP,
     READ_AS_IT_IS,
@@ -32,11 +32,13 @@ from leastnoise._domain import (
     rule_of,
 )
 from leastnoise._plan import Plan
+from leastnoise._planning import workload_to_plan
 from leastnoise._spec import Spec, asked_about
-from leastnoise._workload import Workload
+from leastnoise._workload import Workload, with_hidden_cells
 
 _LONGEST_SHOWN = 60
 _MOST_FAULTS = 5
+_MOST_TABLES = 20
 _NOT_TEXT = (
     'bytes that are no text in this encoding: say another one, such as [source] encoding = "cp1252"'
 )
@@ -93,11 +95,13 @@ class Fit:
         rows: that were read; lines that are no record are not counted.
         without_unit: rows whose unit is null.
         cut: rows beyond ``max_rows`` of their unit, or beyond ``max_per_cell`` in a cell.
-        used: rows that a release would count.
+        used: rows that a release would count in some table.
         attributes: how each column of an attribute fits.
         measures: how each column of a measure fits.
         join: how rows are joined to a second table; None if there is none.
         faults: the most frequent reasons why lines are no record, with their numbers of lines.
+        left_out: by the attributes of a table how many of the rows used it leaves out, because a
+            value of theirs is missing or outside; only tables that may leave out some.
     """
 
     lines: int | None
@@ -109,6 +113,7 @@ class Fit:
     measures: tuple[ColumnFit, ...]
     join: JoinFit | None = None
     faults: tuple[tuple[str, int], ...] = ()
+    left_out: tuple[tuple[tuple[str, ...], int], ...] = ()
 
 
 def rows_fit(
@@ -122,8 +127,12 @@ def rows_fit(
     max_per_cell: PerCell | None = None,
     unit_reading: Reading = READ_AS_IT_IS,
     values: int = 0,
+    tables: Sequence[tuple[str, ...]] = (),
 ) -> Fit:
-    """Read all rows of any source that adapters read, and count how they fit."""
+    """Read all rows of any source that adapters read, and count how they fit.
+
+    ``tables`` are the attributes of the tables that are published; none: all are in one.
+    """
     kinds = {name: domain.kind(name) for name in attributes}
     sums = {name: measure for name in measures if type(measure := domain.measure(name)) is Measure}
     opened, wanted = opened_for(source, domain, attributes, list(sums), unit_column, unit_reading)
@@ -142,6 +151,7 @@ def rows_fit(
         else Units(max_per_cell, {name: domain.cells(name) for name in attributes}, unit_reading)
     )
     inside, rows, unitless = [np.zeros(0, dtype=np.bool_)], 0, 0
+    filled: list[list[BoolArray]] = [[np.zeros(0, dtype=np.bool_)] for _ in tables]
     encoders = [
         (name, encode)
         for name, tally in zip(wanted, columns, strict=False)
@@ -155,19 +165,19 @@ def rows_fit(
         codes = [tally.add(*(next(chunk) for _ in tally.encoders)) for tally in columns][
             : len(kinds)
         ]
-        inside.append(
-            np.logical_and.reduce(
-                [np.ones(count, dtype=np.bool_), *(of_column != DROP for of_column in codes)]
-            )
-        )
+        inside.append(_all([of_column != DROP for of_column in codes], count))
+        cells = dict(zip(kinds, codes, strict=True))
+        for of_table, names in zip(filled, tables, strict=True):
+            of_table.append(_all([cells[name] < kinds[name].published for name in names], count))
         rows += count
         if units is not None:
             numbers = next(chunk)
             unitless += int(np.count_nonzero(numbers < 0))
             units.add(numbers, codes)
-    whole = np.concatenate(inside)
+    whole, in_table = np.concatenate(inside), [np.concatenate(parts) for parts in filled]
     # zeros in place of random keys: only the number of rows that are kept is shown
     keep = np.ones(rows, dtype=np.bool_) if units is None else units.keep(max_rows, bytes)
+    used = keep & whole & (np.logical_or.reduce(in_table) if tables else True)
     first = protected_tables(source)[0]
     faults = _line_faults(first) if malformed_lines else Counter[str]()
     return Fit(
@@ -176,11 +186,22 @@ def rows_fit(
         rows=rows,
         without_unit=unitless,
         cut=rows - unitless - int(np.count_nonzero(keep)),
-        used=int(np.count_nonzero(whole & keep)),
+        used=int(np.count_nonzero(used)),
         attributes=tuple(tally.fit() for tally in columns[: len(kinds)]),
         measures=tuple(tally.fit(of_measure=True) for tally in columns[len(kinds) :]),
         join=_join_fit(source) if isinstance(source, Joined) else None,
+        left_out=tuple(
+            (names, int(np.count_nonzero(used & ~of_table)))
+            for names, of_table in zip(tables, in_table, strict=True)
+            if any(kinds[name].hidden for name in names)
+        ),
     )
+
+
+def _all(conditions: Sequence[BoolArray], rows: int) -> BoolArray:
+    """Return for each row whether all conditions hold."""
+    every: BoolArray = np.logical_and.reduce([np.ones(rows, dtype=np.bool_), *conditions])
+    return every
 
 
 def _line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
@@ -222,11 +243,11 @@ class _Tally:
     """Counts how the values of one column are encoded, chunk by chunk."""
 
     def __init__(self, name: str, kind: Kind, values: int) -> None:
-        self._name, self._values, self._regular = name, values, kind.regular
+        self._name, self._values, self._kind = name, values, kind
         said: Mapping[str, Any] = {
             key: value
             for key, value in kind_to_json(kind).items()
-            if key not in {"null", "outside"}
+            if key not in {"null", "outside", "hidden"}
         }
         bare = kind_from_json({"name": name, **said})[1]
         self._null, self._outside = bare.size, bare.size + 1
@@ -243,14 +264,16 @@ class _Tally:
     def add(self, marked: IntArray, real: IntArray, *shown: IntArray) -> IntArray:
         """Count the rows of a chunk by their cells, and return the cells that a release would count them in."""
         strange = (marked == self._null) | (marked == self._outside)
+        dropped = (real == DROP) | (real >= self._kind.published)
+        other = ~dropped & (real >= self._kind.regular)
         masks = {
             "null": marked == self._null,
             "outside": marked == self._outside,
             "matched": ~strange,
-            "dropped": strange & (real == DROP),
+            "dropped": strange & dropped,
+            "other": strange & other,
+            "clipped": strange & ~dropped & ~other,
         }
-        masks["other"] = strange & (real == self._regular)
-        masks["clipped"] = strange & (real != DROP) & (real != self._regular)
         self._counts.update({key: int(np.count_nonzero(where)) for key, where in masks.items()})
         for numbers in shown:
             distinct, often = np.unique(numbers[numbers >= 0], return_counts=True)
@@ -371,7 +394,8 @@ def check(
     >>> made.fit.attributes[0].outside, made.fit.attributes[0].values
     (1, (("'m'", 1),))
     """
-    workload = what.workload if isinstance(what, Spec) else what
+    every, measures = asked_about(what)
+    workload = _workload_of(what)
     unit_reading = READ_AS_IT_IS
     if isinstance(what, (Spec, Plan)):
         unit_reading = what.privacy.unit_reading
@@ -380,7 +404,6 @@ def check(
             what.privacy.max_rows,
             what.privacy.max_per_cell,
         )
-    every, measures = asked_about(what)
     attributes = tuple(
         name for name in every if not isinstance(workload.domain.kind(name), Unknown)
     )
@@ -400,8 +423,21 @@ def check(
         max_per_cell=max_per_cell,
         unit_reading=unit_reading,
         values=whole("values", values, 0, 1000),
+        tables=tuple(
+            {
+                tuple(name for name in product.attributes if name in attributes): None
+                for product in workload
+            }
+        ),
     )
     return Checked(counts, values, tuple(name for name in every if name not in attributes))
+
+
+def _workload_of(what: "Spec | Plan | Workload") -> Workload:
+    """Return the workload over the domain in which a release would count its rows."""
+    if isinstance(what, Spec):
+        return workload_to_plan(what.workload, what.search())
+    return what.workload if isinstance(what, Plan) else with_hidden_cells(what)
 
 
 def _page(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
@@ -422,13 +458,25 @@ def _page(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
             yield f"doubled keys   {_part(join.doubled, join.keys)} of the second table: {several} rows have none for it"
             yield "    keep one row of each key there, and they have one"
     yield f"rows used      {_part(fit.used, fit.rows)}"
+    shown = [(names, count) for names, count in fit.left_out if count]
+    for names, count in shown[:_MOST_TABLES]:
+        yield f"    the table by {' x '.join(names)} leaves out {_part(count, fit.used)} of them"
+    if len(shown) > _MOST_TABLES:
+        yield f"    {len(shown) - _MOST_TABLES} more tables leave out some of them"
+    in_some = {name for names, _ in fit.left_out for name in names}
     for column in fit.attributes:
         yield from _column(
             column.name,
             column,
             fit.rows,
             values,
-            ("dropped", "taken to the nearest cell", "counted as other"),
+            (
+                "left out of tables with this attribute"
+                if column.name in in_some
+                else "dropped from every table",
+                "taken to the nearest cell",
+                "counted as other",
+            ),
         )
     for column in fit.measures:
         yield from _column(

@@ -52,7 +52,7 @@ from leastnoise._mechanisms._protocol import (
 )
 from leastnoise._plan import Plan
 from leastnoise._planner import binned_tables, precisions
-from leastnoise._workload import Workload
+from leastnoise._workload import Workload, table_of_all_cells
 
 STRATEGY = "model"
 # The part of the budget that counts the rows: at most this; halved, so many times, while the count
@@ -399,6 +399,26 @@ def on_bins(setting: Setting, series: Series, rows: int | None, case: str) -> Ou
     return Outcome(setting.plan, join([first, *measured], setting.plan.privacy), finding)
 
 
+def _reference_workload(workload: Workload) -> Workload:
+    """Return the workload of the data-independent plan.
+
+    The model is fitted to whole tables of it, so that it asks for their hidden cells too.
+    """
+    if not all(product.is_marginal for product in workload):
+        return workload
+    products = tuple(
+        table_of_all_cells(workload.domain, product.attributes, product.measure)
+        if product.has_hidden
+        else product
+        for product in workload
+    )
+    weighted = (
+        replace(table, weight=product.weight)
+        for table, product in zip(products, workload, strict=True)
+    )
+    return replace(workload, products=tuple(weighted), statistics=())
+
+
 class Model(Mechanism):
     """The mechanism for tables from a model."""
 
@@ -408,7 +428,9 @@ class Model(Mechanism):
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """Make the public plan: shares of the budget, and the best data-independent plan."""
         pairs = pairs_of(workload)
-        reference, _ = choose(workload, privacy, replace(search, strategy="auto"))
+        reference, _ = choose(
+            _reference_workload(workload), privacy, replace(search, strategy="auto")
+        )
         details = {
             "mechanism": reference.measured().noise.value,
             "pairs": len(pairs),

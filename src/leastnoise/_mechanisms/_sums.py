@@ -26,7 +26,7 @@ from leastnoise._accounting import Noise, Privacy
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers, Kind
+from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers
 from leastnoise._estimate import (
     ByGroup,
     Estimator,
@@ -301,14 +301,11 @@ def _cells_of(workload: Workload, name: str) -> tuple[str, IntArray]:
     ]
     if kind.outside == "clip":
         whole[-1] = measure.high_units  # what lies above is counted in the last cell
-    beside = whole[-1] if _nulls_alone(kind) else measure.high_units
-    edges = np.array([*whole, *[beside] * (kind.size - len(whole))], dtype=np.int64)
-    return measure.column, np.maximum.accumulate(edges)
-
-
-def _nulls_alone(kind: Kind) -> bool:
-    """Whether the cell `other` holds nulls alone, which add nothing to sums."""
-    return kind.null == "other" and kind.outside != "other"
+    if kind.has_other:  # nulls alone add nothing to sums
+        whole.append(measure.high_units if kind.outside == "other" else whole[-1])
+    if kind.hidden:  # what is dropped beyond the last cell counts as much as that cell at most
+        whole.append(whole[-1])
+    return measure.column, np.maximum.accumulate(np.array(whole, dtype=np.int64))
 
 
 def tail_counts(setting: Setting) -> Measurements | None:
@@ -317,8 +314,8 @@ def tail_counts(setting: Setting) -> Measurements | None:
     if len(cells) < 2:
         return None
     last, kind = cells[1:].copy(), plan.domain.kind(setting.attribute)
-    if _nulls_alone(kind):
-        last[-1] = kind.regular - 1  # nulls are not large values
+    # nulls are no large values, and the hidden cell holds them among others
+    last[-1] = kind.published - 1 if kind.outside == "other" else kind.regular - 1
     factor = Factor((setting.attribute,), Ranges(len(setting.edges), cells[:-1] + 1, last))
     return fit(
         plan.domain,

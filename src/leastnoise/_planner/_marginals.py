@@ -78,7 +78,11 @@ class _LevelTables:
 @lru_cache(maxsize=4)
 def _level_tables(workload: Workload) -> _LevelTables | None:
     """Return the tables of levels, or None where other queries than nested levels of one attribute are asked, or too many tables."""
-    if len(workload.beyond_cells) != 1 or len(workload.products) > _MOST_TABLES:
+    if (
+        workload.has_hidden
+        or len(workload.beyond_cells) != 1
+        or len(workload.products) > _MOST_TABLES
+    ):
         return None
     (name,), domain = workload.beyond_cells, workload.domain
     levels = nested_levels(

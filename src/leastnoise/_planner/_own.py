@@ -5,6 +5,7 @@ the tables, exact scales, and the error of what is really measured. Real coeffic
 norm 1 and rounded to a dyadic grid, as those of the families are.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -13,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from leastnoise._check import InputError, LeastNoiseError, quoted, refuse
+from leastnoise._domain import Kind
 from leastnoise._families import (
     MOST_DENSE,
     Undetermined,
@@ -21,7 +23,7 @@ from leastnoise._families import (
     on_runs,
     to_dyadic,
 )
-from leastnoise._linop import Coarse, Dense, Operator, apply
+from leastnoise._linop import Coarse, Dense, Operator, apply, dense
 from leastnoise._measurements import Block, Factor
 from leastnoise._planner._strategy import Planner, Strategy, Task
 from leastnoise._planner._tables import factor_along, joint_table, weighted_strategy, with_joint
@@ -122,17 +124,39 @@ def _operator(task: Task, name: str, value: Any, bits: int) -> Operator:
         value = query_set(name, value).operator(name, kind)
     elif not _is_operator(value):
         value = _matrix(name, value, task.norm, bits)
-    if value.size != kind.size:
+    if value.size not in (kind.published, kind.size):
         raise refuse(
             f"the strategy along {name}",
             f"{value.rows} x {value.size}",
-            f"{kind.size} columns, one a cell",
+            f"{kind.published} columns, one a cell",
+        )
+    if kind.hidden and kind.size <= MOST_DENSE:
+        value = _with_hidden_cell(value, kind, task.norm)
+    elif value.size != kind.size:
+        raise refuse(
+            f"the strategy along {name}",
+            f"{value.size} cells, where values may be missing",
+            f"at most {MOST_DENSE - 1} cells",
+            "Declare complete = true if none is missing.",
         )
     if value.size <= MOST_DENSE or len(starts := first_cells(value)) == value.size:
         return value
     return Coarse(
         on_runs(value, starts), starts, value.size
     )  # the same queries, over runs of cells that none of them distinguishes
+
+
+def _with_hidden_cell(value: Operator, kind: Kind, norm: int) -> Operator:
+    """Return queries on published cells, and one for the hidden cell of the largest column's norm.
+
+    It makes no row cost more, and without it tables that do without the attribute would not follow.
+    """
+    rows = dense(value)[:, : kind.published]
+    largest = float((np.abs(rows).astype(np.float64) ** norm).sum(axis=0).max()) ** (1 / norm)
+    matrix = np.zeros((len(rows) + 1, kind.size), dtype=np.int64)
+    matrix[:-1, : kind.published] = rows
+    matrix[-1, -1] = max(1, math.floor(largest))
+    return Dense(matrix)
 
 
 def _matrix(name: str, value: object, norm: int, bits: int) -> Operator:

@@ -216,7 +216,7 @@ FOURIER_EVEN = replace(
 def residual_max(task: Task) -> Strategy:
     """Measure the residual spaces so that the largest variance of an asked cell, times its weight squared, is least."""
     workload, domain = task.workload, task.workload.domain
-    if any(product.measure is not None or not product.is_marginal for product in workload):
+    if any(product.measure is not None or not product.adds_up for product in workload):
         raise NotApplicable(
             "the largest variance is made least for cells of tables of counts alone; choose "
             "residual"

@@ -124,7 +124,8 @@ def shortly(workload: Workload) -> float:
 
 def tables_of_cells(workload: Workload) -> tuple[str, ...]:
     """Return the names of planners whose strategies are special cases of any covering or residual strategy for this workload."""
-    return ("marginals",) if workload.beyond_cells else ("marginals", "workload")
+    only_cells = not workload.beyond_cells and not workload.has_hidden
+    return ("marginals", "workload") if only_cells else ("marginals",)
 
 
 def each_attribute(seconds: Callable[[Line], float]) -> Seconds:

@@ -107,7 +107,8 @@ class _Terms:
 def tilted(task: Task) -> Strategy:
     """Measure the residual spaces of all asked tables, by rows that are fitted to the queries along each attribute."""
     workload, privacy = task.workload, task.privacy
-    roles, role_of = _roles(workload) if workload.beyond_cells else ([], {})
+    only_cells = not workload.beyond_cells and not workload.has_hidden
+    roles, role_of = ([], {}) if only_cells else _roles(workload)
     if not any(role.grams for role in roles):
         raise NotApplicable(
             "along every attribute only cells are asked for, which residual answers with the "
@@ -345,7 +346,10 @@ def _tops(
 
 def _seconds(workload: Workload) -> float:
     """Estimate the CPU seconds of the tilts along every attribute."""
-    sizes = [workload.domain.kind(name).size for name in workload.beyond_cells]
+    kinds = {name: workload.domain.kind(name) for name in workload.attributes}
+    sizes = [
+        kind.size for name, kind in kinds.items() if kind.hidden or name in workload.beyond_cells
+    ]
     return shortly(workload) + (
         sum(1.7 * (size / 256) ** 2.2 for size in sizes)
         if max(sizes, default=0) <= _MOST_CELLS

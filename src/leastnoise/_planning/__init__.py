@@ -8,7 +8,9 @@ keeps plans, `_over_time.py` plans series. Strategies are those of `leastnoise._
 from leastnoise._planning._over_time import AlongTime, period_errors, series_of, series_plan, up_to
 from leastnoise._planning._plan_cache import plan_in
 from leastnoise._planning._planned import (
+    attributes_of_public_counts,
     compare,
+    error_over_complete,
     expected_seconds,
     looks,
     per_cell,
@@ -16,6 +18,7 @@ from leastnoise._planning._planned import (
     planned,
     protected,
     with_max_rows,
+    workload_to_plan,
 )
 from leastnoise._planning._targets import (
     OBJECTIVES,

@@ -34,7 +34,7 @@ from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._mechanisms import Search
 from leastnoise._plan import Plan
 from leastnoise._planning._planned import planned
-from leastnoise._workload import Product, QuerySet, Workload, identity
+from leastnoise._workload import Product, QuerySet, Workload, identity, with_hidden_cells
 
 LATE = ("drop", "arrival")
 _ASKED = ("identity", "prefix", "all_ranges", "ranges", "predicates", "matrix", "change")
@@ -99,9 +99,10 @@ def series_of(plan: Plan) -> AlongTime | None:
 
 def series_plan(workload: Workload, privacy: Privacy, series: AlongTime, search: Search) -> Plan:
     """Return the plan for all periods: the best strategy along time, times that of a planner for the other attributes."""
-    domain, along = workload.domain, series.along
-    series.dates(domain)
+    series.dates(workload.domain)
     _check_asked(workload, series)
+    workload = with_hidden_cells(workload)
+    domain, along = workload.domain, series.along
     asked = [product.operators[product.attributes.index(along)] for product in workload]
     others = [_others(product, along) for product in workload]
     noise = max(

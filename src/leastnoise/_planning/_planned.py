@@ -24,7 +24,7 @@ from leastnoise._planning._plan_cache import all_tried, best_tried, cache_file, 
 from leastnoise._planning._targets import OBJECTIVES, Least, balanced_seconds, least, smallest
 from leastnoise._progress import planning_shown
 from leastnoise._threads import one_thread
-from leastnoise._workload import Workload
+from leastnoise._workload import Workload, with_hidden_cells
 
 _MOST_DIGITS = 10
 _LEVELS = "marginals"
@@ -189,6 +189,7 @@ def planned(
 ) -> Plan:
     """Return the plan for a workload, with public counts where the search has any."""
     one_of("objective", objective, ("total", *OBJECTIVES))
+    workload = workload_to_plan(workload, search)
     _check_cell(workload, privacy)
     strategy = search.strategy
     if looks(strategy) and (objective != "total" or isinstance(privacy, Least)):
@@ -230,6 +231,46 @@ def planned(
         raise InputError(
             message("This workload cannot be planned: {why}.", why=too_large(error))
         ) from None
+
+
+def workload_to_plan(workload: Workload, search: Search) -> Workload:
+    """Return the workload over the domain that is measured: with the hidden cells it needs."""
+    return with_hidden_cells(
+        workload, attributes_of_public_counts(search.public), _decided(workload, search)
+    )
+
+
+def error_over_complete(plan: Plan, search: Search) -> float | None:
+    """Return the error of a plan over that where all attributes were declared complete.
+
+    The other plan is by the same strategy, within a quarter of the seconds. None where no attribute
+    has a hidden cell, or the errors depend on the data.
+    """
+    incomplete = [name for name in plan.domain.names if plan.domain.kind(name).hidden]
+    if plan.promise is None or not incomplete or plan.strategy not in PLANNERS:
+        return None
+    complete = with_hidden_cells(plan.workload, incomplete)
+    quicker = replace(search, strategy=plan.strategy, seconds=search.seconds / 4)
+    try:
+        made = _planned(complete, plan.privacy, quicker, "total", LEVEL)
+    except InputError:
+        return None
+    errors = [each.expected_error().total_squared_error for each in (plan, made)]
+    return math.sqrt(errors[0] / errors[1]) if errors[1] > 0 else None
+
+
+def _decided(workload: Workload, search: Search) -> tuple[str, ...]:
+    """Return the attributes that a mechanism reads to decide what to measure."""
+    if not looks(search.strategy):
+        return ()
+    from leastnoise._mechanisms import mechanism_for  # loads all mechanisms, which is slow
+
+    return mechanism_for(search.strategy, workload).decides_along(workload)
+
+
+def attributes_of_public_counts(public: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Return the attributes whose counts are public: every row is in one of their cells."""
+    return {name for entry in public for name in entry["table"]["queries"]}
 
 
 def _with_public(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
@@ -329,6 +370,7 @@ def compare(
             "a budget: strategies are compared by what they make of the same one",
         )
     _check_cell(workload, privacy)
+    workload = with_hidden_cells(workload)
     search = Search(seconds=seconds)
     with planning_shown(progress, lambda: expected_seconds(workload, privacy, search)) as tell:
         tried = [*all_tried(workload, privacy, replace(search, tell=tell))]

@@ -50,6 +50,7 @@ from leastnoise._release._words import (
     budget_words,
     goodness,
     guard_words,
+    left_out_words,
     notices,
     notices_of_all,
     stated_words,

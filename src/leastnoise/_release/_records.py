@@ -142,15 +142,19 @@ def _rows_a_unit(outcome: Outcome) -> float:
 
 
 def _spelled(kind: Kind, codes: IntArray, random: np.random.Generator) -> Array:
-    """Return a value for every code as it would stand in the data; for the cell ``other`` a null, or a text that no cell has."""
+    """Return a value for every code as it would stand in the data.
+
+    For the cell ``other`` that is a null, or a text that no cell has; for the hidden cell a null.
+    """
     other: Any = (
         (kind.reading.nulls[0] if kind.reading.nulls else None) if kind.null == _OTHER else _OTHER
     )
     values = _values(kind, np.minimum(codes, kind.regular - 1), random)
-    if kind.has_other:
+    further = {kind.regular: other} if kind.has_other else {}
+    further |= {kind.published: None} if kind.hidden else {}
+    if further:
         values = [
-            other if code == kind.regular else value
-            for code, value in zip(codes.tolist(), values, strict=True)
+            further.get(code, value) for code, value in zip(codes.tolist(), values, strict=True)
         ]
     if any(isinstance(value, str) for value in values):  # a column has one type
         values = [None if value is None else str(value) for value in values]

@@ -54,6 +54,8 @@ from leastnoise._workload import (
     Product,
     QuerySet,
     Workload,
+    declared,
+    over,
     predicates,
     queries,
     questions_over,
@@ -278,12 +280,13 @@ class Release:
         >>> table.answer.round(6).tolist(), table.noise_std.round(3).tolist()
         ([2.0], [1.919])
         """
-        over_domain = questions_over(questions, self.plan.domain)
-        if over_domain is None:
+        declared_domain = declared(self.plan.domain)
+        over_declared = questions_over(over(questions, declared(questions.domain)), declared_domain)
+        if over_declared is None:
             raise InputError(
                 "Questions to a release must be over its own domain, release.plan.domain."
             )
-        questions = over_domain
+        questions = over(over_declared, self.plan.domain)
         if not questions.rows <= MOST_IN_ONE_FRAME:
             raise InputError(
                 f"At most {MOST_IN_ONE_FRAME} answers can be given at once; got {questions.rows}. "

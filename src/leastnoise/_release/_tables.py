@@ -37,7 +37,7 @@ from leastnoise._frames import Columns, Names, key_columns, label_array, to_fram
 from leastnoise._release._options import Options, exact_rule, table_position, with_other
 from leastnoise._release._texts import Names as Shown
 from leastnoise._release._texts import Texts, axes, called, picture_of, texts
-from leastnoise._workload import Product, QuerySet
+from leastnoise._workload import Product, QuerySet, with_hidden_groups
 
 Label = str | int
 NUMBERS = (
@@ -474,11 +474,15 @@ class Tables(LazySequence[Table]):
         by_measure: dict[str | None, list[Product]] = {}
         for product in self.products:
             by_measure.setdefault(product.measure, []).append(product)
-        finest = {measure: finest_table(products) for measure, products in by_measure.items()}
+        whole = {
+            measure: [with_hidden_groups(product) for product in products]
+            for measure, products in by_measure.items()
+        }
+        finest = {measure: self._finest(products) for measure, products in whole.items()}
         counts = finest.get(None)
         if counts is not None and public_on(counts, self.public) is None:
             finest[None] = None
-        return {measure: (products, finest[measure]) for measure, products in by_measure.items()}
+        return {measure: (whole[measure], finest[measure]) for measure in whole}
 
     @property
     def not_additive(self) -> tuple[str, ...]:
@@ -489,6 +493,17 @@ class Tables(LazySequence[Table]):
             if finest is None and len(products) > 1
             for product in products
         )
+
+    def _finest(self, products: Sequence[Product]) -> Product | None:
+        """The table of which all tables are sums, with hidden cells; None if there is none."""
+        finest = finest_table(products)
+        if finest is None or not finest.has_hidden:
+            return finest
+        try:
+            self.estimator.estimate(finest)
+        except InputError:  # the hidden cells are not determined: published ones need not add up
+            return None
+        return finest
 
     def __len__(self) -> int:
         return len(self.products)

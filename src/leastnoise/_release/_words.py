@@ -25,7 +25,6 @@ from leastnoise._domain import (
     Categories,
     Dates,
     Decimals,
-    Domain,
     Edges,
     Integers,
     Kind,
@@ -173,9 +172,14 @@ def domain_words(name: str, kind: Kind, lang: Texts = ENGLISH) -> str:
         "rule",
         name=name,
         cells=cells,
-        outside=lang.say(f"fate_{kind.outside}"),
-        null=lang.say(f"fate_{kind.null}"),
+        outside=lang.say(_fate(kind, kind.outside)),
+        null=lang.say(_fate(kind, str(kind.null))),
     )
+
+
+def _fate(kind: Kind, policy: str) -> str:
+    """Return the key of the words for what a policy does with a row."""
+    return "fate_hidden" if policy == "drop" and kind.hidden else f"fate_{policy}"
 
 
 def measure_words(name: str, measure: Measure, lang: Texts = ENGLISH) -> str:
@@ -197,20 +201,26 @@ def measure_words(name: str, measure: Measure, lang: Texts = ENGLISH) -> str:
     )
 
 
-def drops(domain: Domain) -> bool:
-    """Return whether rows with some values, or with nulls, are dropped."""
-    return any(
-        "drop" in (domain.kind(name).outside, domain.kind(name).null) for name in domain.names
-    )
+def left_out_words(plan: Plan, lang: Texts = ENGLISH) -> list[str]:
+    """Say which rows are in no table, and which are missing from some tables only."""
+    kinds = {name: plan.domain.kind(name) for name in plan.used()[0]}
+    dropping = {name: kind for name, kind in kinds.items() if "drop" in (kind.null, kind.outside)}
+    of_all = [name for name, kind in dropping.items() if not kind.hidden]
+    of_some = [name for name, kind in dropping.items() if kind.hidden]
+    return [
+        lang.say(key, names=lang.listed(names))
+        for key, names in (("dropped", of_all), ("left_out_of_some", of_some))
+        if names
+    ]
 
 
 def dropped_words(release: Release, lang: Texts = ENGLISH) -> str:
-    """Say whether rows were dropped, and without a guard that nobody counted how many."""
-    if not drops(release.plan.domain):
+    """Say whether rows were left out, and without a guard that nobody counted how many."""
+    sentences = left_out_words(release.plan, lang)
+    if not sentences:
         return lang.say("not_dropped")
-    return lang.say("dropped") + (
-        "" if "guard_used" in release.receipt else f" {lang.say('dropped_unmeasured')}"
-    )
+    counted = "guard_used" in release.receipt
+    return " ".join([*sentences, *([] if counted else [lang.say("dropped_unmeasured")])])
 
 
 def clipped(release: Release, lang: Texts = ENGLISH) -> list[str]:
@@ -464,7 +474,7 @@ def limits(release: Release, lang: Texts = ENGLISH) -> list[str]:
             *(lang.say(key, **values) for key, values in release.finding.not_covered(domain)),
         ]
     sentences += [lang.say(key, values=values) for key, values in stated_words(plan).items()]
-    if drops(domain):
+    if left_out_words(release.plan):
         sentences.append(f"{dropped_words(release, lang)} {lang.say('not_covered_dropped')}")
     if privacy.unit_column is not None:
         column, cell = repr(privacy.unit_column), privacy.max_per_cell

@@ -196,7 +196,11 @@ def read_table(
         source,
         plan.domain,
         wanted=_adapters.Wanted(
-            attributes=attributes, measures=measures, tables=_tables(plan), usage=usage
+            attributes=attributes,
+            measures=measures,
+            tables=_tables(plan),
+            usage=usage,
+            published=tuple({product.attributes: None for product in plan.workload}),
         ),
         unit_column=unit.unit_column,
         max_rows=unit.max_rows,

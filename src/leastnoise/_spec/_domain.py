@@ -278,7 +278,7 @@ def kind_from_spec(
     settings: dict[str, Any] = known_keys(
         where,
         table,
-        [*_SHAPES, "outside", "null", "column", "levels", "labels", *READING, *_BESIDE],
+        [*_SHAPES, "outside", "null", "complete", "column", "levels", "labels", *READING, *_BESIDE],
     )
     shapes = [key for key in _SHAPES if key in settings]
     if len(shapes) != 1:
@@ -291,7 +291,9 @@ def kind_from_spec(
             raise InputError(
                 f"{where} has {key!r}, which belongs to {owner!r} alone; it has {shape!r}."
             )
-    more = {key: settings[key] for key in ("outside", "null", *_BESIDE) if key in settings}
+    more = {
+        key: settings[key] for key in ("outside", "null", "complete", *_BESIDE) if key in settings
+    }
     with within(message("[domain.{name}]: ", name=name)):
         value = settings[shape]
         column = settings.get("column")

@@ -72,6 +72,7 @@ from leastnoise._workload import (
     Statement,
     Workload,
     cdf_queries,
+    declared,
     marginals,
     mean_queries,
     quantile_queries,
@@ -824,7 +825,7 @@ def other_parts(made: Plan, what: Spec) -> list[str]:
     )
     kept = {
         "[privacy]": same and stated(asked) in (None, made.privacy),
-        "[domain]": made.domain == what.domain,
+        "[domain]": declared(made.domain) == declared(what.domain),
         "[[workload]]": of_plan == of_spec,
         "[series]": series_of(made) == what.series,
     }

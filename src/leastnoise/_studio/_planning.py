@@ -20,6 +20,7 @@ from leastnoise._plan import Plan
 from leastnoise._planning import (
     Reached,
     answering,
+    attributes_of_public_counts,
     period_errors,
     reached,
     reached_by_means,
@@ -41,7 +42,7 @@ from leastnoise._studio._draft import (
     spec_text,
 )
 from leastnoise._studio._pages import Page, action, assets, get, shown
-from leastnoise._workload import Workload
+from leastnoise._workload import Workload, with_hidden_cells
 
 _ENDED = "Planning ended without a plan."
 _COMMAND = ("-P", "-c", "from leastnoise._studio._draft import plan_for_parent; plan_for_parent()")
@@ -123,7 +124,7 @@ def scaled(plan: Plan, spec: Spec) -> Plan | None:
     None if there is no such plan. Its errors are exact: the noise is fitted to the new budget, and
     they are computed anew.
     """
-    if plan.measurements is None or plan.promise is None or plan.domain != spec.domain:
+    if plan.measurements is None or plan.promise is None:
         return None
     privacy = stated(spec.planned_privacy) or plan.privacy
     if type(privacy.budget) is not type(plan.privacy.budget):
@@ -133,8 +134,15 @@ def scaled(plan: Plan, spec: Spec) -> Plan | None:
         spec.workload.products,
         tuple(product for product in spec.workload if product.question in known),
     ):
+        if not products:
+            return None
+        workload = with_hidden_cells(
+            Workload(spec.domain, products), attributes_of_public_counts(spec.public)
+        )
+        if workload.domain != plan.domain:
+            continue
         try:
-            return answering(Workload(spec.domain, products), plan, privacy) if products else None
+            return answering(workload, plan, privacy)
         # these measurements do not determine one of the tables, or the budget is too small for them
         except InputError:
             continue

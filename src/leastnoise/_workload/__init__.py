@@ -1,5 +1,14 @@
 """Workloads: query sets on attributes, their products, and weighted unions of those."""
 
+from leastnoise._workload._missing import (
+    declared,
+    incomplete_attributes,
+    leaves_out,
+    over,
+    table_of_all_cells,
+    with_hidden_cells,
+    with_hidden_groups,
+)
 from leastnoise._workload._product import (
     Along,
     Numbered,
@@ -14,6 +23,7 @@ from leastnoise._workload._product import (
 from leastnoise._workload._query_sets import (
     By,
     QuerySet,
+    all_cells,
     all_ranges,
     cells_of,
     change,
@@ -27,6 +37,7 @@ from leastnoise._workload._query_sets import (
     query_set,
     ranges,
     total,
+    with_hidden_group,
 )
 from leastnoise._workload._sql import (
     Aggregate,

@@ -149,11 +149,21 @@ class Product:
 
     @property
     def is_marginal(self) -> bool:
-        """Whether it asks for every cell of a marginal."""
+        """Whether it asks for every published cell of a marginal."""
         cells = identity()
         return all(
             q is cells or q == cells for q in self.query_sets
         )  # of very many tables: `is` is faster
+
+    @property
+    def has_hidden(self) -> bool:
+        """Whether one of its attributes has a hidden cell, so that it may leave out rows."""
+        return any(self.domain.kind(name).hidden for name in self.attributes)
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether it asks for every cell of a marginal, and leaves out no row."""
+        return self.is_marginal and not self.has_hidden
 
     @property
     def of_units(self) -> bool:

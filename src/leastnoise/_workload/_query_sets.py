@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from leastnoise._check import InputError, exact, number_text, one_of, refuse, whole
-from leastnoise._check.arrays import IntArray
+from leastnoise._check.arrays import Array, IntArray
 from leastnoise._domain import (
     Bins,
     Categories,
@@ -44,6 +44,8 @@ from leastnoise._linop import (
 By = Iterable[str | Mapping[str, object]] | Mapping[str, object]
 """Groups: names of attributes, or mappings from an attribute to a query set such as ``level("region")``."""
 _MOST_NAMED = 20
+_NOT_PUBLISHED = "(not published)"
+_MOST_RANGES = 2048  # cells whose ranges are listed one by one: two million of them
 _GROUPS = ("identity", "level", "ranges", "predicates")
 
 
@@ -56,6 +58,7 @@ class Form:
     numbered: bool = False  # its one argument is a number of periods
     intervals: bool = False  # each query counts one interval of cells
     structured: bool = False  # its Gram matrix has a closed form
+    internal: bool = False  # no spec can ask for it
     axis: str = "spans"  # of a chart: "cells", sums "up_to" a cell, or "spans"
 
 
@@ -69,6 +72,8 @@ FORMS: Mapping[str, Form] = {
     "matrix": Form(argument="matrix"),
     "change": Form(argument="number of periods", numbered=True),
     "level": Form(argument="level", named=True, axis="cells"),
+    "all_cells": Form(intervals=True, structured=True, internal=True, axis="cells"),
+    "all_groups": Form(argument="level", named=True, internal=True, axis="cells"),
 }
 
 
@@ -138,66 +143,37 @@ class QuerySet:
             InputError: the arguments do not fit the attribute.
         """
         match self.kind:
-            case "identity":
-                return Identity(kind.size)
             case "total":
                 return Total(kind.size)
-            case "prefix":
-                return Prefix(kind.size)
-            case "all_ranges":
-                return AllRanges(kind.size)
+            case "all_cells":
+                return Identity(kind.size)
+            case "identity" | "prefix" | "all_ranges":
+                return _along_cells(self.kind, attribute, kind)
             case "ranges":
-                return Ranges(
-                    kind.size,
-                    *np.array([_range_cells(attribute, kind, pair) for pair in self.arguments]).T,
-                )
+                pairs = [_range_cells(attribute, kind, pair) for pair in self.arguments]
+                return Ranges(kind.size, *np.array(pairs).T)
             case "predicates":
                 return _as_ranges(_indicators(attribute, kind, self.arguments))
-            case "level":
-                groups = np.array(
-                    kind.level(self.arguments[0][0]).cells
-                )  # numbered in the order in which they first occur
-                if (np.diff(groups) >= 0).all():
-                    starts = np.flatnonzero(np.diff(groups, prepend=-1))
-                    return Ranges(kind.size, starts, np.append(starts[1:], kind.size) - 1)
-                return Dense((groups == np.arange(groups.max() + 1)[:, None]).astype(np.int64))
+            case "level" | "all_groups":
+                name = self.arguments[0][0]
+                return _groups_of_level(kind, name, all_groups=self.kind == "all_groups")
             case "change":
-                if not isinstance(kind, Dates):
-                    advice = "Give a matrix of rows such as [-1, 1]."
-                    raise refuse(
-                        f"a change on {attribute}",
-                        type(kind).__name__,
-                        "between periods of dates",
-                        advice,
-                    )
-                periods = whole(
-                    f"the periods of a change on {attribute}",
-                    self.arguments[0][0],
-                    1,
-                    kind.regular - 1,
-                )
-                cells = np.eye(kind.size, dtype=np.int64)
-                return Dense(cells[periods : kind.regular] - cells[: kind.regular - periods])
-        if any(len(row) != kind.size for row in self.arguments):
-            lengths = sorted({len(row) for row in self.arguments})
-            raise refuse(
-                f"every row of the matrix on {attribute}",
-                f"rows of length {lengths}",
-                f"{kind.size} whole numbers, one a cell",
-            )
-        return _as_ranges(np.array(self.arguments))
+                return _changes(attribute, kind, self.arguments[0][0])
+        return _given_rows(attribute, kind, self.arguments)
 
     def labels(self, attribute: str, kind: Kind) -> tuple[Label, ...]:
         """Return one label for every row of the operator, as a release prints them."""
         match self.kind:
             case "identity":
                 return kind.labels
+            case "all_cells":
+                return (*kind.labels, *([_NOT_PUBLISHED] if kind.hidden else []))
             case "total":
                 return ("(all)",)
             case "prefix":
                 return tuple(_up_to(kind, cell, label) for cell, label in enumerate(kind.labels))
             case "all_ranges":
-                return _spans(kind, *all_range_ends(kind.size))
+                return _spans(kind, *all_range_ends(kind.published))
             case "ranges":
                 return _spans(
                     kind,
@@ -208,6 +184,9 @@ class QuerySet:
                 return tuple(_predicate_label(kind, row) for row in rows)
             case "level":
                 return kind.level(self.arguments[0][0]).labels
+            case "all_groups":
+                groups_of_level = kind.level(self.arguments[0][0]).labels
+                return (*groups_of_level, *([_NOT_PUBLISHED] if kind.hidden else []))
             case "change":
                 periods = kind.regular_labels
                 return tuple(
@@ -219,6 +198,71 @@ class QuerySet:
     def to_json(self) -> dict[str, object]:
         """Return a JSON value."""
         return {"kind": self.kind, "arguments": [list(argument) for argument in self.arguments]}
+
+
+def _along_cells(word: str, attribute: str, kind: Kind) -> Operator:
+    """Return all published cells, or all prefix sums or ranges of them, over all cells."""
+    if not kind.hidden:
+        simple: dict[str, type[Identity | Prefix | AllRanges]] = {
+            "identity": Identity,
+            "prefix": Prefix,
+            "all_ranges": AllRanges,
+        }
+        return simple[word](kind.size)
+    cells = np.arange(kind.published)
+    if word == "identity":
+        return Ranges(kind.size, cells, cells)
+    if word == "prefix":
+        return Ranges(kind.size, np.zeros_like(cells), cells)
+    if kind.published > _MOST_RANGES:
+        raise refuse(
+            f"all_ranges on {attribute}",
+            f"{kind.published} cells and values that may be missing",
+            f"at most {_MOST_RANGES} cells there",
+            "Declare complete = true if no value is missing, count the others with null = 'other' "
+            "and outside = 'other', or ask for ranges.",
+        )
+    return Ranges(kind.size, *all_range_ends(kind.published))
+
+
+def _groups_of_level(kind: Kind, level_name: str, *, all_groups: bool) -> Operator:
+    """Return the groups of a level; of ``all_groups`` the hidden cell is the last."""
+    # numbered in the order in which they first occur
+    groups = np.array(kind.level(level_name).cells)
+    if all_groups and kind.hidden:
+        groups = np.append(groups, groups.max() + 1)
+    if (np.diff(groups) >= 0).all():
+        starts = np.flatnonzero(np.diff(groups, prepend=-1))
+        return Ranges(kind.size, starts, np.append(starts[1:], len(groups)) - 1)
+    return Dense(_with_hidden_cell(groups == np.arange(groups.max() + 1)[:, None], kind))
+
+
+def _changes(attribute: str, kind: Kind, periods: object) -> Operator:
+    """Return each period of dates less the one so many periods before."""
+    if not isinstance(kind, Dates):
+        advice = "Give a matrix of rows such as [-1, 1]."
+        raise refuse(
+            f"a change on {attribute}", type(kind).__name__, "between periods of dates", advice
+        )
+    behind = whole(f"the periods of a change on {attribute}", periods, 1, kind.regular - 1)
+    cells = np.eye(kind.size, dtype=np.int64)
+    return Dense(cells[behind : kind.regular] - cells[: kind.regular - behind])
+
+
+def _given_rows(attribute: str, kind: Kind, rows: Sequence[Sequence[int]]) -> Operator:
+    """Return the rows of a matrix over the published cells."""
+    if any(len(row) != kind.published for row in rows):
+        raise refuse(
+            f"every row of the matrix on {attribute}",
+            f"rows of length {sorted({len(row) for row in rows})}",
+            f"{kind.published} whole numbers, one a cell",
+        )
+    return _as_ranges(_with_hidden_cell(np.array(rows), kind))
+
+
+def _with_hidden_cell(queries: Array, kind: Kind) -> IntArray:
+    """Return queries as a matrix over all cells: 0 for the hidden one if it is not among them."""
+    return np.pad(queries, ((0, 0), (0, kind.size - queries.shape[1]))).astype(np.int64)
 
 
 def _as_ranges(matrix: IntArray) -> Operator:
@@ -262,7 +306,7 @@ def _predicate_label(kind: Kind, row: IntArray) -> str:
         return " or ".join(str(labels[cell]) for cell in cells)
     edges = np.diff(row[: kind.regular], prepend=0, append=0)
     spans = _spans(kind, np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1)
-    other = [str(label) for label in kind.labels[kind.regular :] if row[-1]]
+    other = [str(label) for label in kind.labels[kind.regular :] if row[kind.regular]]
     return " or ".join([*map(str, spans), *other])
 
 
@@ -271,7 +315,7 @@ def _indicators(attribute: str, kind: Kind, groups: Iterable[Iterable[object]]) 
     names = kind.names
     rows = []
     for group in groups:
-        row = np.zeros(kind.size, dtype=np.int64)
+        row = np.zeros(kind.size, dtype=np.int64)  # the hidden cell has no name
         row[names.cells(f"a predicate on {attribute}", group)] = 1
         rows.append(row)
     return np.array(rows)
@@ -312,7 +356,7 @@ def _end_of_range(what: str, kind: Kind, end: Any) -> int | None:
 
 def _last_cell(kind: Kind) -> int:
     """Return the last cell that a range may reach: ``other`` too, except for whole numbers."""
-    return (kind.regular if isinstance(kind, Integers) else kind.size) - 1
+    return (kind.regular if isinstance(kind, Integers) else kind.published) - 1
 
 
 def _cells_between_edges(what: str, kind: Bins | Edges, pair: Sequence[Any]) -> tuple[int, int]:
@@ -339,6 +383,29 @@ def _nearest(what: str, numbers: Sequence[Fraction], ends: Sequence[Fraction]) -
     if not near:
         return ""
     return f"The nearest {what} are {', '.join(map(number_text, sorted(near)))}."
+
+
+@cache
+def all_cells() -> QuerySet:
+    """Every cell of the attribute, also a hidden one; for estimates, which no release shows.
+
+    >>> all_cells().operator("sex", ln.Categories(["F", "M"]).with_hidden(True)).rows
+    3
+    """
+    return QuerySet("all_cells")
+
+
+def with_hidden_group(query_set: QuerySet, kind: Kind) -> QuerySet:
+    """Return cells or groups of a level with a hidden cell as a further one; others as they are.
+
+    >>> with_hidden_group(identity(), ln.Coded(3).with_hidden(True)).kind
+    'all_cells'
+    """
+    if not kind.hidden or query_set.kind not in ("identity", "level"):
+        return query_set
+    if query_set.kind == "identity":
+        return all_cells()
+    return QuerySet("all_groups", query_set.arguments)
 
 
 @cache
@@ -472,7 +539,7 @@ def query_set(attribute: str, value: object) -> QuerySet:
     """Read a query set as a spec writes it: a word, or a table with one key and its arguments."""
     if isinstance(value, QuerySet):
         return value
-    plain = [word for word, form in FORMS.items() if not form.argument]
+    plain = [word for word, form in FORMS.items() if not form.argument and not form.internal]
     if isinstance(value, str) and value in plain:
         return QuerySet(value)
     if isinstance(value, Mapping) and len(value) == 1:

@@ -215,10 +215,10 @@ def _groups(
 ) -> tuple[QuerySet, tuple[Key, ...]]:
     """Return the query set whose queries are the groups of cells with equal keys, and these keys, both in the order of the cells."""
     cells_by_key: dict[Key, list[int]] = {}
-    for cell in range(kind.size) if kept is None else sorted(kept):
+    for cell in range(kind.published) if kept is None else sorted(kept):
         cells_by_key.setdefault(tuple(of_cells[cell] for of_cells in keys), []).append(cell)
     parts = list(cells_by_key.values())
-    if kept is None and len(parts) == kind.size:
+    if kept is None and len(parts) == kind.published:
         return identity(), tuple(cells_by_key)
     for name in level_names(kind) if kept is None else ():
         level_cells: dict[int, list[int]] = {}
@@ -665,7 +665,9 @@ class _Reader:
             raise refused(
                 f"{clause} that cuts through the cell {kind.labels[cut]} of {name}", advice
             )
-        return tuple(results[cell].pop() if cell in results else OTHER for cell in range(kind.size))
+        return tuple(
+            results[cell].pop() if cell in results else OTHER for cell in range(kind.published)
+        )
 
     def _sets(
         self, columns: Sequence[Grouped | Aggregate]

@@ -122,9 +122,14 @@ class Workload:
 
     @property
     def beyond_cells(self) -> tuple[str, ...]:
-        """The attributes along which more is asked than their cells, in the order of the domain."""
+        """The attributes along which more is asked than published cells, in domain order."""
         asked = {name for name, queries_of, _ in self.along if queries_of != identity()}
         return tuple(name for name in self.domain.names if name in asked)
+
+    @property
+    def has_hidden(self) -> bool:
+        """Whether an attribute that is asked about has a hidden cell, which no query asks for."""
+        return any(self.domain.kind(name).hidden for name in self.attributes)
 
     @cached_property
     def along(self) -> tuple[tuple[str, QuerySet, Operator], ...]:

@@ -1,0 +1,132 @@
+"""Hidden cells: a missing value concerns the tables of its own attribute only.
+
+A row counts in every table whose columns it fills. So a value that is dropped has to stay in what
+is measured wherever a table does without its attribute: in a last cell, which is measured and never
+published. Which attributes need one follows from the workload and from public declarations alone.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from leastnoise._domain import Domain
+from leastnoise._linop import Operator
+from leastnoise._workload._product import Product
+from leastnoise._workload._query_sets import QuerySet, all_cells, identity, with_hidden_group
+from leastnoise._workload._workload import Workload
+
+
+def with_hidden_cells(
+    workload: Workload, complete: Iterable[str] = (), decided_along: Iterable[str] = ()
+) -> Workload:
+    """Return the workload over a domain with the hidden cells that it needs.
+
+    Args:
+        workload: what is asked.
+        complete: attributes that are taken for complete, in addition to those that declare it.
+        decided_along: attributes that a mechanism reads, whether or not a table has them.
+
+    Returns:
+        The workload over a domain in which exactly those attributes have a hidden cell that may
+        drop a value and are in some tables, but not in all.
+
+    >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9), zone=ln.Coded(3, complete=True))
+    >>> asked = ln.marginals(domain, ways=1) + ln.queries(domain, sex="identity", age="prefix")
+    >>> with_hidden_cells(asked).domain.shape
+    (3, 11, 3)
+    """
+    names = incomplete_attributes(workload, complete, decided_along)
+    return over(workload, with_hidden(workload.domain, names))
+
+
+def incomplete_attributes(
+    workload: Workload, complete: Iterable[str] = (), decided_along: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """Return the attributes whose missing or outside values need a hidden cell.
+
+    >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9))
+    >>> incomplete_attributes(ln.queries(domain, sex="identity") + ln.marginals(domain, ways=2))
+    ('age',)
+    """
+    tables = Counter(chain.from_iterable(product.attributes for product in workload))
+    read, taken = {*tables, *decided_along}, {*complete}
+    return tuple(
+        name
+        for name in workload.domain.names
+        if name in read
+        and name not in taken
+        and tables[name] < len(workload.products)
+        and workload.domain.kind(name).may_drop
+    )
+
+
+def leaves_out(product: Product) -> tuple[str, ...]:
+    """Return the attributes whose missing or outside values a table leaves out.
+
+    >>> leaves_out(ln.marginals(ln.Domain(sex=["F", "M"], age=ln.Coded(9, null="other")), ways=2).products[0])
+    ('sex', 'age')
+    """
+    kinds = {name: product.domain.kind(name) for name in product.attributes}
+    return tuple(name for name, kind in kinds.items() if "drop" in (kind.null, kind.outside))
+
+
+def with_hidden(domain: Domain, names: Iterable[str]) -> Domain:
+    """Return the domain in which these attributes have a hidden cell, and no others."""
+    hidden = {*names}
+    if hidden == {name for name in domain.names if domain.kind(name).hidden}:
+        return domain
+    kinds = {name: domain.kind(name).with_hidden(name in hidden) for name in domain.names}
+    return Domain(kinds, measures=domain.measures)
+
+
+def declared(domain: Domain) -> Domain:
+    """Return the domain as its user declared it: without hidden cells."""
+    return with_hidden(domain, ())
+
+
+def over(workload: Workload, domain: Domain) -> Workload:
+    """Return the workload over a domain that differs from its own by hidden cells only."""
+    if workload.domain is domain:
+        return workload
+    # Very many tables share few query sets, so that each has its operator made once.
+    operators: dict[tuple[str, int], Operator] = {}
+
+    def operator(name: str, query_set: QuerySet) -> Operator:
+        key = name, id(query_set)
+        if key not in operators:
+            operators[key] = query_set.operator(name, domain.kind(name))
+        return operators[key]
+
+    products = tuple(
+        replace(product, domain=domain).knowing(
+            tuple(operator(name, query_set) for name, query_set in product.along.items())
+        )
+        for product in workload
+    )
+    return replace(workload, domain=domain, products=products)
+
+
+def table_of_all_cells(domain: Domain, names: Sequence[str], measure: str | None = None) -> Product:
+    """Return the table of all cells of some attributes, hidden ones included; no release shows it.
+
+    >>> domain = with_hidden(ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9)), ["age"])
+    >>> table_of_all_cells(domain, ["sex", "age"]).shape
+    (2, 11)
+    """
+    attributes = tuple(name for name in domain.names if name in names)
+    query_sets = tuple(
+        all_cells() if domain.kind(name).hidden else identity() for name in attributes
+    )
+    return Product(domain=domain, attributes=attributes, query_sets=query_sets, measure=measure)
+
+
+def with_hidden_groups(product: Product) -> Product:
+    """Return a table of cells or levels with its hidden cells as further groups."""
+    if not product.has_hidden:
+        return product
+    query_sets = tuple(
+        with_hidden_group(query_set, product.domain.kind(name))
+        for name, query_set in product.along.items()
+    )
+    return replace(product, query_sets=query_sets)

@@ -1,0 +1,387 @@
+"""A missing value concerns the tables of its own attribute only: against pandas, by all sources."""
+
+import functools
+import math
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import leastnoise as ln
+from leastnoise._adapters import Wanted, read
+from leastnoise._linop import dense
+from leastnoise._table._table import columns_of
+from leastnoise._workload import with_hidden_cells
+
+NOISELESS = ln.PureDP(200)
+REGIONS = ["north", "south", "west"]
+LAND = {"north": "coast", "south": "inland", "west": "coast"}
+UNITS = ln.Privacy(ln.PureDP(2000), unit_column="id", max_rows=20)
+
+
+def drawn_rows(rng, rows=150):
+    """Rows with nulls and outside values in every column."""
+    return pd.DataFrame(
+        {
+            "id": rng.integers(0, 40, rows),
+            "region": rng.choice([*REGIONS, "elsewhere", None], rows),
+            "age": pd.array(rng.choice([0, 1, 2, 3, 4, 9, None], rows), dtype="Int64"),
+            "income": np.where(rng.random(rows) < 0.2, np.nan, rng.uniform(-5, 45, rows).round(1)),
+            "pay": pd.array(rng.choice([1, 5, 20, None], rows), dtype="Int64"),
+        }
+    )
+
+
+def drawn_domain(rng):
+    """Attributes with policies that are drawn."""
+    policies = [
+        {"null": rng.choice(["drop", "other"]), "outside": rng.choice(["drop", "other"])}
+        for _ in range(3)
+    ]
+    if rng.random() < 0.3:
+        policies[2]["outside"] = "clip"
+    return ln.Domain(
+        region=ln.Categories(REGIONS, levels={"land": LAND}, **policies[0]),
+        age=ln.Integers(0, 4, **policies[1]),
+        income=ln.Bins(0, 40, 4, **policies[2]),
+        measures={"pay": ln.Measure("pay", 0, 10)},
+    )
+
+
+def drawn_workload(rng, domain):
+    """One to four tables of one to three attributes, of counts and sums, by cells or otherwise."""
+    ways = {
+        "region": ["identity", ln.level("land"), ln.predicates([["north", "west"], ["south"]])],
+        "age": ["identity", "prefix", "all_ranges", ln.ranges([(0, 2), (3, 4)])],
+        "income": ["identity", "prefix"],
+    }
+    tables = []
+    for _ in range(rng.integers(1, 5)):
+        names = rng.choice(list(ways), rng.integers(0, 4), replace=False).tolist()
+        sets = {name: ways[name][rng.integers(len(ways[name]))] for name in names}
+        tables.append(ln.queries(domain, sets, sum=rng.choice([None, None, "pay"])))
+    return functools.reduce(lambda one, other: one + other, tables)
+
+
+def label(kind, value):
+    """The label of the cell that a value falls into; None where it is dropped."""
+    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+        policy = kind.null
+    elif isinstance(kind, ln.Bins):
+        width, last = 40 / kind.count, kind.count - 1
+        cell = last if value == 40 else math.floor(value / width)
+        if 0 <= cell <= last:
+            return kind.labels[cell]
+        policy = kind.outside
+        if policy == "clip":
+            return kind.labels[0 if cell < 0 else last]
+    elif value in kind.regular_labels:
+        return value
+    else:
+        policy = kind.outside
+    return "other" if policy == "other" else None
+
+
+def truth(rows, product):
+    """The answers of a table by pandas, from the rows that fill its columns."""
+    kinds = {name: product.domain.kind(name) for name in product.attributes}
+    cells = pd.DataFrame(
+        {name: [label(kind, value) for value in rows[name]] for name, kind in kinds.items()},
+        index=rows.index,
+    )
+    filled = cells.notna().all(axis=1)
+    amounts = rows["pay"].astype(float).clip(0, 10).fillna(0) if product.measure else 1.0
+    table = cells[filled].assign(amount=amounts)
+    shape = tuple(len(kind.labels) for kind in kinds.values())
+    counts = np.zeros(shape)
+    for row in table.itertuples(index=False):
+        place = tuple(kinds[name].labels.index(getattr(row, name)) for name in kinds)
+        counts[place] += row.amount
+    for axis, (name, query_set) in enumerate(product.along.items()):
+        counts = np.moveaxis(
+            np.tensordot(queries_by_hand(query_set, kinds[name]), counts, axes=(1, axis)), 0, axis
+        )
+    return counts
+
+
+def queries_by_hand(query_set, kind):
+    """The queries along an attribute over its published cells."""
+    cells = np.eye(len(kind.labels))
+    match query_set.kind:
+        case "identity":
+            return cells
+        case "prefix":
+            return np.tril(np.ones_like(cells))
+        case "all_ranges":
+            ends = [(a, b) for a in range(len(cells)) for b in range(a, len(cells))]
+            return np.array([cells[a : b + 1].sum(axis=0) for a, b in ends])
+        case "ranges":
+            return np.array([cells[a : b + 1].sum(axis=0) for a, b in query_set.arguments])
+        case "level":
+            groups = [LAND.get(name, "other") for name in kind.labels]
+            return np.array([[group == of for group in groups] for of in dict.fromkeys(groups)])
+    return np.array(
+        [[name in labels for name in kind.labels] for labels in query_set.arguments], dtype=float
+    )
+
+
+def sources(rows, folder):
+    """The rows in every kind of source that needs no server."""
+    rows.to_csv(folder / "rows.csv", index=False)
+    polars = pl.from_pandas(rows)
+    polars.write_parquet(folder / "rows.parquet")
+    return {
+        "pandas": rows,
+        "polars": polars,
+        "csv": folder / "rows.csv",
+        "parquet": folder / "rows.parquet",
+        "duckdb": duckdb.from_arrow(polars.to_arrow()),
+    }
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_table_counts_the_rows_that_fill_its_columns(seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    rows, domain = drawn_rows(rng), drawn_domain(rng)
+    plan = ln.plan(
+        drawn_workload(rng, domain),
+        UNITS if seed % 3 == 0 else NOISELESS,
+        strategy="identity",
+    )
+    for name, source in sources(rows, tmp_path).items():
+        release = ln.release(plan, source, seed=1)
+        for table in release.tables:
+            answers = table.answer.reshape(table.product.shape)
+            expected = truth(rows, table.product)
+            np.testing.assert_allclose(answers, expected, atol=1e-6, err_msg=f"{name} {table.name}")
+
+
+def test_engine_counts_are_those_of_files(tmp_path):
+    rng = np.random.default_rng(5)
+    rows, domain = drawn_rows(rng, 400), drawn_domain(rng)
+    plan = ln.plan(ln.marginals(domain, upto=2), ln.PureDP(1), strategy="marginals")
+    releases = {
+        name: ln.release(plan, source, seed=3) for name, source in sources(rows, tmp_path).items()
+    }
+    first = releases.pop("pandas")
+    for release in releases.values():
+        for table, other in zip(first.tables, release.tables, strict=True):
+            np.testing.assert_array_equal(table.answer, other.answer)
+
+
+def test_tables_beside_others_are_those_of_a_release_alone():
+    rows = drawn_rows(np.random.default_rng(1), 2000)
+    domain = ln.Domain(region=REGIONS, income=ln.Bins(0, 40, 8), age=ln.Integers(0, 4))
+    counts = ln.queries(domain, region="identity")
+    for beside in (
+        ln.quantile_queries(domain, "income", ["0.5"], by=["region"]),
+        ln.queries(domain, income="identity"),
+        ln.marginals(domain, ways=3),
+        ln.queries(domain, age="prefix") + ln.queries(domain),
+    ):
+        plan = ln.plan(counts + beside, NOISELESS, strategy="identity")
+        both = ln.release(plan, rows, seed=1).tables["region"]
+        alone = ln.release(ln.plan(counts, NOISELESS), rows, seed=1).tables["region"]
+        np.testing.assert_allclose(both.answer, alone.answer, atol=1e-6)
+
+
+def test_attributes_of_all_tables_and_complete_ones_have_no_hidden_cell():
+    domain = ln.Domain(
+        region=REGIONS,
+        age=ln.Integers(0, 4, complete=True),
+        income=ln.Bins(0, 40, 4, outside="clip", null="other"),
+        sex=["F", "M"],
+    )
+    asked = ln.queries(domain, region="identity") + ln.queries(
+        domain, region="identity", age="prefix", income="identity", sex="identity"
+    )
+    plan = ln.plan(asked, ln.PureDP(1))
+    hidden = {name for name in plan.domain.names if plan.domain.kind(name).hidden}
+    assert hidden == {"sex"}
+    assert plan.domain.shape == (3, 5, 5, 3)
+    assert [len(labels) for labels in plan.workload.products[1].labels] == [3, 5, 5, 2]
+
+
+def test_plans_of_complete_attributes_are_those_without_nulls():
+    complete = ln.Domain(
+        sex=ln.Categories(["F", "M"], complete=True), age=ln.Integers(0, 9, complete=True)
+    )
+    counted = ln.Domain(
+        sex=ln.Categories(["F", "M"], complete=True),
+        age=ln.Integers(0, 9, outside="clip", complete=True),
+    )
+    plans = [ln.plan(ln.marginals(each, upto=2), ln.PureDP(1)) for each in (complete, counted)]
+    blocks = [plan.measured().blocks for plan in plans]
+    assert blocks[0] == blocks[1]
+    assert plans[0].domain == complete
+
+
+def test_rows_with_a_null_of_a_complete_attribute_are_dropped_from_all_tables():
+    domain = ln.Domain(sex=ln.Categories(["F", "M"], complete=True), age=ln.Integers(0, 4))
+    rows = pd.DataFrame({"sex": ["F", None, "M"], "age": [1, 2, 3]})
+    release = ln.release(ln.plan(ln.marginals(domain, upto=1), NOISELESS), rows, seed=1)
+    assert release.tables["total"].answer.round().tolist() == 2
+    assert release.tables["age"].answer.round().tolist() == [0, 1, 0, 1, 0]
+
+
+def test_plan_with_hidden_cells_survives_json():
+    domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 4, null="other"))
+    plan = ln.plan(ln.marginals(domain, upto=2), ln.PureDP(1))
+    read = ln.Plan.from_json(plan.to_json())
+    assert read == plan
+    assert read.domain.kind("age").hidden
+    assert read.to_json() == plan.to_json()
+
+
+def test_release_answers_questions_over_the_declared_domain():
+    domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 4))
+    rows = pd.DataFrame({"sex": ["F", None, "M", "M"], "age": [1, 2, None, 4]})
+    release = ln.release(ln.plan(ln.marginals(domain, upto=2), NOISELESS), rows, seed=1)
+    (table,) = release.answer(ln.queries(domain, age=ln.ranges([(2, 4)])))
+    assert table.answer.round().tolist() == [2]
+    total = release.sum("sex", {"sex": ["F", "M"]})
+    assert total.answer.round().item() == 3
+
+
+def test_no_page_or_file_shows_the_hidden_cell(tmp_path):
+    domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 4))
+    rows = pd.DataFrame({"sex": ["F", None, "M", "M"] * 9, "age": [1, 2, None, 4] * 9})
+    plan = ln.plan(ln.marginals(domain, upto=2), NOISELESS)
+    release = ln.release(plan, rows, seed=1, out=tmp_path / "out")
+    for path in (tmp_path / "out").rglob("*"):
+        if path.suffix in (".csv", ".html", ".md"):
+            assert "not published)" not in path.read_text(encoding="utf-8")
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "Tables by sex and age leave out the rows whose value there is missing" in page
+    assert release.tables["age"].frame().age.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_synthetic_records_have_a_null_for_the_hidden_cell():
+    domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 4))
+    rows = pd.DataFrame({"sex": ["F", None, "M", "M"] * 90, "age": [1, 2, None, 4] * 90})
+    release = ln.release(ln.plan(ln.marginals(domain, upto=2), NOISELESS), rows, seed=1)
+    made = release.synthesize(library="pandas")
+    assert len(made) == 360
+    assert abs(made.sex.isna().sum() - 90) <= 2
+    assert abs(made.age.isna().sum() - 90) <= 2
+
+
+def test_guard_counts_rows_that_are_in_some_table(tmp_path):
+    domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 4))
+    rows = pd.DataFrame({"sex": ["F", None, "M", None] * 50, "age": [1, 2, None, None] * 50})
+    asked = ln.queries(domain, sex="identity") + ln.queries(domain, age="identity")
+    plan = ln.plan(asked, ln.PureDP(100), guard="1/2")
+    for source in sources(rows, tmp_path).values():
+        release = ln.release(plan, source, seed=1, options=ln.Options(guard="1/2"))
+        assert (release.receipt["guard_used"], release.receipt["guard_kept"]) == (150, 200)
+
+
+def test_tables_by_levels_agree_beside_missing_values():
+    domain = ln.Domain(region=ln.Categories(REGIONS, levels={"land": LAND}), sex=["F", "M"])
+    rng = np.random.default_rng(4)
+    rows = pd.DataFrame(
+        {"region": rng.choice([*REGIONS, None], 90), "sex": rng.choice(["F", "M", None], 90)}
+    )
+    asked = ln.queries(domain) + ln.queries(domain, region=ln.level("land"))
+    asked += ln.queries(domain, region="identity") + ln.marginals(domain, ways=2)
+    plan = ln.plan(asked, ln.PureDP("0.2"), strategy="marginals")
+    options = ln.Options(non_negative=True, integer=True)
+    frames = ln.release(plan, rows, seed=2, options=options).tables
+    land, region, both = (
+        frames[name].frame()["answer_integer"] for name in ("region:land", "region", "region x sex")
+    )
+    assert land.tolist() == [region[0] + region[2], region[1]]
+    assert (both >= 0).all()
+    assert both.sum() <= region.sum() <= frames["total"].frame()["answer_integer"].item()
+
+
+def test_intervals_cover_a_survey_with_missing_income():
+    rng = np.random.default_rng(8)
+    rows = pd.DataFrame(
+        {
+            "region": rng.choice(REGIONS, 4000),
+            "income": np.where(rng.random(4000) < 0.03, np.nan, rng.uniform(0, 40, 4000)),
+        }
+    )
+    domain = ln.Domain(region=REGIONS, income=ln.Bins(0, 40, 8))
+    asked = ln.marginals(domain, upto=1) + ln.queries(domain, region="identity", income="prefix")
+    for budget in (ln.PureDP("1/2"), ln.ZCDP("1/50")):
+        plan, inside, answers = ln.plan(asked, budget), 0, 0
+        expected = [truth(rows, product).reshape(-1) for product in plan.workload]
+        for seed in range(60):
+            release = ln.release(plan, rows, seed=seed)
+            for table, right in zip(release.tables, expected, strict=True):
+                low, high = (np.asarray(table.frame()[name]) for name in ("low", "high"))
+                inside += int(((low <= right) & (right <= high)).sum())
+                answers += len(right)
+        assert 0.92 < inside / answers < 0.98
+
+
+@pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/2")])
+@pytest.mark.parametrize("strategy", ["identity", "marginals", "covering", "tilted", "workload"])
+def test_no_row_costs_more_than_the_budget_in_a_hidden_cell(budget, strategy):
+    domain = ln.Domain(a=["x", "y"], b=ln.Integers(0, 2), c=ln.Coded(2, null="other"))
+    try:
+        plan = ln.plan(ln.marginals(domain, upto=2), budget, strategy=strategy)
+    except ln.InputError:
+        pytest.skip("not a strategy for this noise")
+    power = 1 if isinstance(budget, ln.PureDP) else 2
+    costs = np.zeros(plan.domain.shape)
+    for cells in np.ndindex(plan.domain.shape):
+        row = dict(zip(plan.domain.names, cells, strict=True))
+        for block in plan.measured().blocks:
+            column = np.ones(1)
+            for factor in block.factors:
+                along = np.ravel_multi_index(
+                    [row[name] for name in factor.attributes],
+                    [plan.domain.cells(name) for name in factor.attributes],
+                )
+                entries = np.abs(dense(factor.operator)[:, along]) * factor.weights
+                column = np.multiply.outer(column, entries).reshape(-1)
+            costs[cells] += float(((column / float(block.scale)) ** power).sum())
+    allowed = float(budget.epsilon) if power == 1 else 2 * float(budget.rho)
+    assert plan.domain.shape == (3, 4, 4)
+    assert costs.max() <= allowed * (1 + 1e-9)
+    assert costs.max() >= allowed * (1 - 1e-3)
+
+
+def test_unit_changes_counts_by_max_rows_whatever_is_missing():
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        rows, domain = drawn_rows(rng, 60), drawn_domain(rng)
+        asked = with_hidden_cells(drawn_workload(rng, domain) + ln.queries(domain))
+        names = asked.attributes
+        wanted = Wanted(attributes=names, measures=())
+        keys = rng.integers(0, 2**60, 60)
+        counts = []
+        for some in (rows, rows[rows["id"] != rows["id"][0]]):
+            order = iter([np.asarray(keys[some.index], dtype="<u8").tobytes()])
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr("leastnoise._adapters._read.urandom", lambda _, o=order: next(o))
+                table = read(some, asked.domain, wanted=wanted, unit_column="id", max_rows=2)
+            columns = columns_of(table)
+            codes = [columns.codes[name] for name in names]
+            sizes = [asked.domain.cells(name) for name in names]
+            joint = np.zeros(sizes, dtype=np.int64)
+            np.add.at(joint, tuple(codes), 1)
+            counts.append(joint if names else np.array(columns.rows))
+        assert np.abs(counts[0] - counts[1]).sum() <= 2
+
+
+def test_unit_counts_by_its_rows_that_have_a_value(tmp_path):
+    rows = pd.DataFrame(
+        {"id": [1, 1, 2, 3], "region": [None, "north", "south", None], "age": [1, 2, None, 4]}
+    )
+    domain = ln.Domain(region=REGIONS, age=ln.Integers(0, 4))
+    asked = ln.marginals(domain, upto=1, of=["region"], count="units", of_unit=["region"])
+    asked += ln.queries(domain, age="identity")
+    plan = ln.plan(asked, UNITS, strategy="workload")
+    (tmp_path / "made").mkdir()
+    rows["age"] = rows["age"].astype("Int64")
+    for source in sources(rows, tmp_path / "made").values():
+        tables = ln.release(plan, source, seed=1).tables
+        assert tables["units by region"].answer.round().tolist() == [1, 1, 0]
+        assert tables["units"].answer.round().item() == 3
+        assert tables["age"].answer.round().tolist() == [0, 1, 1, 0, 1]
