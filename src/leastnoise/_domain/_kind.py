@@ -24,8 +24,10 @@ from leastnoise._domain._levels import OTHER, Label, Level, check_levels, groupe
 from leastnoise._domain._measure import Measure
 from leastnoise._domain._reading import Reading
 
-LISTED = ("drop", OTHER)
-ORDERED = ("drop", "clip", OTHER)
+OWN_CELL = "cell"
+NULL_LABEL, OUTSIDE_LABEL = "(null)", "(outside)"
+LISTED = ("drop", OTHER, OWN_CELL)
+ORDERED = ("drop", "clip", OTHER, OWN_CELL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -33,9 +35,11 @@ class Kind(ABC):
     """An attribute: a public map from values to cells. Frozen, equal and hashable by value.
 
     Attributes:
-        null: what a null does: ``"drop"`` the row or ``"other"``.
+        null: what a null does: ``"drop"`` the row, ``"other"``: count it in a cell of that name, or
+            ``"cell"``: count it in a cell of its own, ``(null)``.
         outside: what any other value does: ``"drop"`` the row, ``"clip"`` it to the nearest cell
-            (where cells are in order) or ``"other"``.
+            (where cells are in order), ``"other"``, or ``"cell"``: count it in the cell
+            ``(outside)``.
         reading: how values are read.
         levels: public maps to coarser cells.
         complete: whether the column is declared to hold no value that is dropped; a row with one
@@ -43,9 +47,10 @@ class Kind(ABC):
         hidden: whether a last cell, which is measured and never published, holds the values that
             would be dropped, so that their rows count in tables without the attribute. Planning
             decides it.
-        regular: the number of cells, ``other`` and the hidden cell not included.
-        has_other: whether there is a cell ``other`` behind the regular ones.
-        size: the number of all cells, ``other`` and the hidden cell included.
+        regular: the number of cells of values that the domain lists.
+        has_other: whether there is a cell ``other``, which is the first behind the regular ones.
+        size: the number of all cells: the regular ones, ``other``, ``(null)``, ``(outside)`` and
+            the hidden cell, in this order.
     """
 
     null: str | None = "drop"
@@ -61,7 +66,7 @@ class Kind(ABC):
     @property
     @abstractmethod
     def regular_labels(self) -> tuple[Label, ...]:
-        """The label of every cell but ``other``, in order."""
+        """The label of every regular cell, in order."""
 
     @property
     def implied_levels(self) -> tuple[Level, ...]:
@@ -94,7 +99,26 @@ class Kind(ABC):
     @property
     def labels(self) -> tuple[Label, ...]:
         """The label of every published cell, in order."""
-        return (*self.regular_labels, OTHER) if self.has_other else self.regular_labels
+        return (*self.regular_labels, *self.further_labels)
+
+    @property
+    def further_labels(self) -> tuple[str, ...]:
+        """The labels of the published cells behind the regular ones."""
+        return further_labels(str(self.null), self.outside)
+
+    @property
+    def null_cell(self) -> int | None:
+        """The cell in which nulls are counted; None where they drop the row."""
+        return self._further_cell(str(self.null), NULL_LABEL)
+
+    @property
+    def outside_cell(self) -> int | None:
+        """The cell of values outside the domain; None where they drop the row or are clipped."""
+        return self._further_cell(self.outside, OUTSIDE_LABEL)
+
+    def _further_cell(self, policy: str, own_label: str) -> int | None:
+        label = {OTHER: OTHER, OWN_CELL: own_label}.get(policy)
+        return None if label is None else self.regular + self.further_labels.index(label)
 
     @property
     def spellings_of_cells(self) -> Mapping[str, int]:
@@ -116,7 +140,10 @@ class Kind(ABC):
         )
 
     def level(self, name: str) -> Level:
-        """Look up a level over the published cells; ``other`` has a group of that name unless the level gives it one."""
+        """Look up a level over the published cells; those behind the regular ones are groups too.
+
+        ``other`` has a group of that name unless the level gives it one.
+        """
         every_level: tuple[Level, ...] = (*self.levels, *self.implied_levels)
         levels = {level.name: level for level in every_level}
         if not levels:
@@ -124,7 +151,8 @@ class Kind(ABC):
                 f"a level must be declared; got {name!r}, and the attribute has none. Add it, for "
                 f"example levels.{name} = {{ ... }}."
             )
-        return levels[one_of("a level", name, levels)].with_other(self.published)
+        level = levels[one_of("a level", name, levels)]
+        return level.with_further(self.further_labels[len(level.cells) - self.regular :])
 
     def clipped(self) -> Self:
         """Return the attribute with values outside counted in the nearest cell, where cells are in order."""
@@ -158,7 +186,7 @@ class Kind(ABC):
         for name in ("complete", "hidden"):
             if not isinstance(getattr(self, name), bool):
                 raise refuse(name, getattr(self, name), "true or false")
-        size = regular + has_other + self.hidden
+        size = regular + len(further_labels(null, outside)) + self.hidden
         if not size <= MOST_CELLS:
             advice = "Choose a coarser attribute, for example Bins."
             what = message("the number of cells of {kind}", kind=type(self).__name__)
@@ -212,6 +240,18 @@ def _checked_reading(reading: object) -> Reading:
     if not isinstance(reading, Reading):
         raise refuse("reading", reading, "a Reading")
     return reading
+def further_labels(null: str, outside: str) -> tuple[str, ...]:
+    """Return the labels of the cells that two policies add to the regular ones.
+
+    >>> further_labels("cell", "other")
+    ('other', '(null)')
+    """
+    cells = {
+        OTHER: OTHER in (null, outside),
+        NULL_LABEL: null == OWN_CELL,
+        OUTSIDE_LABEL: outside == OWN_CELL,
+    }
+    return tuple(label for label, is_there in cells.items() if is_there)
 
 
 def own_fields(kind: type[Kind]) -> list[Field[Any]]:

@@ -5,7 +5,8 @@ promise of a release:
 
 1. **Null.** A missing value, a NaN, an empty text and the spellings in ``reading.nulls`` are null.
   ``null="drop"`` (the default) drops
-   the row, ``null="other"`` puts it in the cell ``other``.
+   the row, ``null="other"`` puts it in the cell ``other``, ``null="cell"`` in a cell of its own,
+   ``(null)``.
 2. **Numbers** (for `Integers`, `Decimals`, `Bins`, `Edges`, `Coded` and `Measure`). A number is
   read to double precision, and bounds
    and edges are compared with it as the doubles nearest to them: 0.3 lies on the edge 3/10 in a
@@ -27,8 +28,8 @@ promise of a release:
 4. **Dates** (for `Dates`): see there.
 5. **Outside.** A value that is none of the cells follows ``outside``: ``drop`` the row, ``clip`` to
   the nearest cell (numbers and dates),
-   or ``other``. Under ``clip``, text that is no number or date has no nearest cell and follows
-   ``null``.
+   ``other``, or ``cell``: count it in the cell ``(outside)``. Under ``clip``, text that is no
+   number or date has no nearest cell and follows ``null``.
 
 A value that is dropped takes its row out of the tables of its attribute only: where there are
 others, planning gives the attribute a hidden cell, last, which is measured and never published
@@ -47,7 +48,16 @@ from typing import Any
 from leastnoise._check import InputError, did_you_mean, message, number_text, one_of, refuse, whole
 from leastnoise._domain._cells import MOST, MOST_CELLS, READ_AS_IT_IS, kind_of, parts_of, plain_json
 from leastnoise._domain._dates import Dates
-from leastnoise._domain._kind import LISTED, ORDERED, Kind, bound, own_fields, rising
+from leastnoise._domain._kind import (
+    LISTED,
+    NULL_LABEL,
+    ORDERED,
+    OUTSIDE_LABEL,
+    Kind,
+    bound,
+    own_fields,
+    rising,
+)
 from leastnoise._domain._levels import OTHER, Label, Level, known_keys
 from leastnoise._domain._measure import Measure, UnitCount, ValueCount, Weighted
 from leastnoise._domain._reading import Reading, attribute_name
@@ -63,8 +73,9 @@ class Categories(Kind):
     Args:
         values: the categories in order, text or whole numbers or Booleans; compared by their string
             form (see the module's rule).
-        null: what a null does: ``"drop"`` the row or ``"other"``.
-        outside: what a value that is not listed does: ``"drop"`` the row or ``"other"``.
+        null: what a null does: ``"drop"`` the row, ``"other"`` or ``"cell"``.
+        outside: what a value that is not listed does: ``"drop"`` the row, ``"other"`` or
+            ``"cell"``.
         reading: how values are read; ``trim`` and ``ignore_case`` are about these.
         levels: public maps from categories to groups, such as ``{"region": {"Mainz": "south",
             "Kiel": "north"}}``.
@@ -105,6 +116,12 @@ class Categories(Kind):
                 if first.setdefault(form, cell) < cell
             )
             raise InputError(message(_TWICE, value=again))
+        for label in (NULL_LABEL, OUTSIDE_LABEL):
+            if label in self.further_labels and label in seen:
+                raise InputError(
+                    f"categories must not contain {label!r} when null or outside is 'cell', which "
+                    "adds a cell of that name. Call the category otherwise."
+                )
         if self.has_other and OTHER in seen:
             raise InputError(
                 "categories must not contain 'other' when null or outside is 'other', which adds "
@@ -131,7 +148,7 @@ class Categories(Kind):
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:
-        """The label of every cell but ``other``, in order."""
+        """The label of every regular cell, in order."""
         return self.values
 
 
@@ -205,9 +222,9 @@ class Integers(Kind):
     Args:
         low: the least value, at least -(2^53 - 1).
         high: the greatest value, above ``low``, at most 2^53 - 1.
-        null: what a null does: ``"drop"`` the row or ``"other"``.
+        null: what a null does: ``"drop"`` the row, ``"other"`` or ``"cell"``.
         outside: what another value does: ``"drop"`` the row, ``"clip"`` to the nearest whole number
-            in the range (ties to the even one), or ``"other"``.
+            in the range (ties to the even one), ``"other"`` or ``"cell"``.
         rounding: what a number between two whole ones is: None: outside; ``"down"``, ``"up"``, or
             ``"nearest"`` (ties to the even one).
         reading: how values are read.
@@ -241,7 +258,7 @@ class Integers(Kind):
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:
-        """The label of every cell but ``other``, in order."""
+        """The label of every regular cell, in order."""
         return tuple(range(self.low, self.high + 1))
 
     def cell_of_number(self, number: Fraction) -> int | None:
@@ -256,8 +273,8 @@ class Coded(Kind):
 
     Args:
         size: the number of codes, at least 1.
-        null: what a null does: ``"drop"`` the row or ``"other"``.
-        outside: what another value does: ``"drop"`` the row or ``"other"``.
+        null: what a null does: ``"drop"`` the row, ``"other"`` or ``"cell"``.
+        outside: what another value does: ``"drop"`` the row, ``"other"`` or ``"cell"``.
         reading: how values are read.
         levels: public maps from codes to groups.
 
@@ -301,7 +318,7 @@ class Coded(Kind):
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:
-        """The label of every cell but ``other``, in order."""
+        """The label of every regular cell, in order."""
         return tuple(range(self.codes))
 
     def cell_of_number(self, number: Fraction) -> int | None:
@@ -330,9 +347,9 @@ class Bins(Kind):
         count: the number of bins, at least 1.
         closed: ``"left"``: a bin is [a, b), the last one is [a, high]. ``"right"``: a bin is (a,
             b], the first one is [low, b].
-        null: what a null does: ``"drop"`` the row or ``"other"``.
+        null: what a null does: ``"drop"`` the row, ``"other"`` or ``"cell"``.
         outside: what a number below ``low`` or above ``high`` does: ``"drop"`` the row, ``"clip"``
-            to the first or last bin, or ``"other"``.
+            to the first or last bin, ``"other"`` or ``"cell"``.
         reading: how values are read.
         levels: public maps from the bins' labels to groups.
 
@@ -380,7 +397,7 @@ class Edges(Kind):
     Args:
         edges: at least two, exact, each above the one before, between -(2^53 - 1) and 2^53 - 1.
         closed: as for `Bins`.
-        null: what a null does: ``"drop"`` the row or ``"other"``.
+        null: what a null does: ``"drop"`` the row, ``"other"`` or ``"cell"``.
         outside: as for `Bins`.
         reading: how values are read.
         levels: public maps from the bins' labels to groups.
@@ -437,9 +454,9 @@ class Decimals(Kind):
         low: the least value, exact, between -(2^53 - 1) and 2^53 - 1.
         high: the greatest value, a whole number of steps above ``low``.
         step: between one value and the next, exact and above 0.
-        null: what a null does: ``"drop"`` the row or ``"other"``.
+        null: what a null does: ``"drop"`` the row, ``"other"`` or ``"cell"``.
         outside: what another number does, also one between two values: ``"drop"`` the row,
-            ``"clip"`` to the nearest value (the upper one of two), or ``"other"``.
+            ``"clip"`` to the nearest value (the upper one of two), ``"other"`` or ``"cell"``.
         reading: how values are read.
         levels: public maps from values, as text, to groups.
 
@@ -504,8 +521,10 @@ class Unknown(Kind):
         most: how many are kept, those of the largest noisy counts; public. Until they are found,
             plans are made for so many.
         longest: characters of a category; a longer text is outside.
-        null: what a null does once they are found: ``"drop"`` the row or ``"other"``.
-        outside: what a value that was not found does then: ``"drop"`` the row or ``"other"``.
+        null: what a null does once they are found: ``"drop"`` the row, ``"other"`` or
+            ``"cell"``.
+        outside: what a value that was not found does then: ``"drop"`` the row, ``"other"`` or
+            ``"cell"``.
         reading: how values are read; ``trim`` and ``ignore_case`` are applied before anything is
             counted.
 
@@ -547,7 +566,7 @@ class Unknown(Kind):
         >>> ln.Unknown(9, outside="other").found(("curl", "wget")).labels
         ('curl', 'wget', 'other')
         """
-        kept = tuple(text for text in texts if not (self.has_other and text == OTHER))
+        kept = tuple(text for text in texts if text not in self.further_labels)
         if not kept:
             raise InputError(
                 "No category was found: none is held by enough people for the threshold. Give the "

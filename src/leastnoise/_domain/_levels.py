@@ -59,16 +59,14 @@ class Level:
         """The level as plain JSON values."""
         return {"name": self.name, "labels": list(self.labels), "cells": list(self.cells)}
 
-    def with_other(self, size: int) -> "Level":
-        """Return the level over all cells: if it leaves out ``other``, that cell is in a group of this name.
+    def with_further(self, labels: Sequence[str]) -> "Level":
+        """Return the level with further cells behind its own, each in the group of its label.
 
         Args:
-            size: the number of cells, ``other`` included.
+            labels: of the further cells, such as ``other``; those that the level has are left out.
         """
-        if len(self.cells) == size:
-            return self
-        labels = self.labels if OTHER in self.labels else (*self.labels, OTHER)
-        return Level(self.name, labels, (*self.cells, labels.index(OTHER)))
+        groups = [self.labels[group] for group in self.cells]
+        return grouped(self.name, [*groups, *labels])
 
 
 def grouped(name: str, groups: Iterable[Label]) -> Level:

@@ -35,7 +35,7 @@ def _(
 ) -> Rule:
     dropped = kind.published if kind.hidden else DROP
     null, outside = marks or (
-        kind.regular if policy == "other" else dropped for policy in (kind.null, kind.outside)
+        dropped if cell is None else cell for cell in (kind.null_cell, kind.outside_cell)
     )
     clip, size = kind.outside == "clip", kind.size + (0 if marks is None else 2)
     clock = _clock(kind) if isinstance(kind, Dates) else None

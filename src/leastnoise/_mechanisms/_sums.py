@@ -301,8 +301,8 @@ def _cells_of(workload: Workload, name: str) -> tuple[str, IntArray]:
     ]
     if kind.outside == "clip":
         whole[-1] = measure.high_units  # what lies above is counted in the last cell
-    if kind.has_other:  # nulls alone add nothing to sums
-        whole.append(measure.high_units if kind.outside == "other" else whole[-1])
+    for cell in range(kind.regular, kind.published):  # nulls alone add nothing to sums
+        whole.append(measure.high_units if cell == kind.outside_cell else whole[-1])
     if kind.hidden:  # what is dropped beyond the last cell counts as much as that cell at most
         whole.append(whole[-1])
     return measure.column, np.maximum.accumulate(np.array(whole, dtype=np.int64))
@@ -315,7 +315,7 @@ def tail_counts(setting: Setting) -> Measurements | None:
         return None
     last, kind = cells[1:].copy(), plan.domain.kind(setting.attribute)
     # nulls are no large values, and the hidden cell holds them among others
-    last[-1] = kind.published - 1 if kind.outside == "other" else kind.regular - 1
+    last[-1] = kind.regular - 1 if kind.outside_cell is None else kind.published - 1
     factor = Factor((setting.attribute,), Ranges(len(setting.edges), cells[:-1] + 1, last))
     return fit(
         plan.domain,

@@ -217,13 +217,25 @@ def _publishable(name: str, value: Exact) -> Fraction:
 
 
 def with_other(options: Options, domain: Domain) -> Names:
-    """Return the texts of codes by attribute, with the word for other values in the language of the release."""
-    word = texts(options.language).say("other")
+    """Return the texts of codes by attribute, with the words for nulls and other values in the language of the release."""
+    lang = texts(options.language)
+    words = {
+        label: lang.say(key)
+        for label, key in (
+            ("other", "other"),
+            ("(null)", "null_cell"),
+            ("(outside)", "outside_cell"),
+        )
+    }
     kinds = {name: domain.kind(name) for name in domain.names}
-    others = {
-        name: {str(kind.labels[-1]): word}
+    labels = {
+        name: [label for label in kind.further_labels if words[label] != label]
         for name, kind in kinds.items()
-        if kind.has_other and str(kind.labels[-1]) != word
+    }
+    others = {
+        name: {label: words[label] for label in translated}
+        for name, translated in labels.items()
+        if translated
     }
     return {
         name: {**others.get(name, {}), **options.labels.get(name, {})}

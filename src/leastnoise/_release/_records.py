@@ -25,7 +25,6 @@ from leastnoise._release._tables import Table
 from leastnoise._workload import Product, marginals
 
 _HOURS = 24
-_OTHER = "other"
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a clock's reading, as dates of a domain are
 
 
@@ -144,17 +143,20 @@ def _rows_a_unit(outcome: Outcome) -> float:
 def _spelled(kind: Kind, codes: IntArray, random: np.random.Generator) -> Array:
     """Return a value for every code as it would stand in the data.
 
-    For the cell ``other`` that is a null, or a text that no cell has; for the hidden cell a null.
+    For a cell behind the regular ones it is a null, or a text that no cell has; for the hidden cell
+    a null.
     """
-    other: Any = (
-        (kind.reading.nulls[0] if kind.reading.nulls else None) if kind.null == _OTHER else _OTHER
-    )
+    null = kind.reading.nulls[0] if kind.reading.nulls else None
+    spelled: dict[int, Any] = {
+        kind.regular + at: null if kind.regular + at == kind.null_cell else label
+        for at, label in enumerate(kind.further_labels)
+    }
+    if kind.hidden:
+        spelled[kind.published] = None
     values = _values(kind, np.minimum(codes, kind.regular - 1), random)
-    further = {kind.regular: other} if kind.has_other else {}
-    further |= {kind.published: None} if kind.hidden else {}
-    if further:
+    if spelled:
         values = [
-            further.get(code, value) for code, value in zip(codes.tolist(), values, strict=True)
+            spelled.get(code, value) for code, value in zip(codes.tolist(), values, strict=True)
         ]
     if any(isinstance(value, str) for value in values):  # a column has one type
         values = [None if value is None else str(value) for value in values]

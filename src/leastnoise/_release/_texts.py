@@ -24,7 +24,7 @@ from leastnoise._accuracy import interval_multiplier
 from leastnoise._charts import Axis, Picture, chart_for, in_digits
 from leastnoise._check import Message, message, readable
 from leastnoise._check.arrays import FloatArray
-from leastnoise._domain import Bins, Decimals, Edges, Integers, Kind
+from leastnoise._domain import Bins, Decimals, Edges, Integers, Kind, Label
 from leastnoise._families import interval_ends
 from leastnoise._workload import Product, Statistic
 
@@ -230,22 +230,22 @@ def picture_of(
         number=lang.number,
         up_to=lang.say("up_to"),
     )
-    # numbers and dates in their order, without the cell of other values, if that makes a line or
-    # can alone be drawn
+    # numbers and dates in their order, without the cells of nulls and other values, if that makes
+    # a line or is the only form that can be drawn
     kinds = [product.domain.kind(name) for name in product.attributes]
-    others = [
-        kind.has_other and along[-1] == kind.labels[-1]
-        for kind, along in zip(kinds, product.labels, strict=True)
+    further = [
+        _further_cells(kind, along) for kind, along in zip(kinds, product.labels, strict=True)
     ]
-    if any(others):
+    if any(further):
         made = []
         shorter = axes(
             product,
-            [along[:-1] if other else along for along, other in zip(labels, others, strict=True)],
+            [along[: len(along) - count] for along, count in zip(labels, further, strict=True)],
         )
-        for axis, rest, other in zip(whole.axes, shorter, others, strict=True):
-            called_rest = f"{axis.name}, {lang.say('without', label=axis.labels[-1])}"
-            made.append(replace(rest, name=called_rest) if other and rest.numbered else axis)
+        for axis, rest, count in zip(whole.axes, shorter, further, strict=True):
+            left_out = lang.listed(list(axis.labels[len(axis.labels) - count :]))
+            called_rest = f"{axis.name}, {lang.say('without', label=left_out)}"
+            made.append(replace(rest, name=called_rest) if count and rest.numbered else axis)
         cells = tuple(slice(axis.size) for axis in made)
         short = replace(
             whole,
@@ -266,6 +266,12 @@ def picture_of(
     shape = tuple(axis.size for axis in several)
     answer, low, high = (values.reshape(shape) for values in (whole.answer, whole.low, whole.high))
     return replace(whole, axes=several, answer=answer, low=low, high=high)
+
+
+def _further_cells(kind: Kind, labels: Sequence[Label]) -> int:
+    """Return how many labels at the end are of cells behind the regular ones."""
+    count = len(kind.further_labels)
+    return count if count and tuple(labels[-count:]) == kind.further_labels else 0
 
 
 def axes(product: Product, labels: Labels) -> tuple[Axis, ...]:

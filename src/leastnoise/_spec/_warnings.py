@@ -282,7 +282,7 @@ def _of_kind(name: str, kind: Kind, what: Spec, said: Texts) -> Iterator[str]:
         and not (0 <= kind.low < kind.high <= 1 and not _AMOUNT_NAME.fullmatch(name.lower()))
     ):
         yield said.say(
-            f"st_w_narrow_{kind.outside}",
+            f"st_w_narrow_{'other' if kind.outside == 'cell' else kind.outside}",
             name=name,
             low=f"{float(kind.low):g}",
             high=f"{float(kind.high):g}",
