@@ -259,11 +259,11 @@ def test_number_text_is_exact(number):
         ),
         (
             lambda: Categories(["a"], outside="clip"),
-            "outside must be one of 'drop', 'other'; got 'clip'.",
+            "outside must be one of 'drop', 'other', 'cell'; got 'clip'.",
         ),
         (
             lambda: Categories(["a"], null="clip"),
-            "null must be one of 'drop', 'other'; got 'clip'.",
+            "null must be one of 'drop', 'other', 'cell'; got 'clip'.",
         ),
         (lambda: Integers(5, 5), "low must be below high; got low 5 and high 5."),
         (lambda: Integers(0.5, 5), "low must be a whole number from"),
@@ -283,7 +283,7 @@ def test_number_text_is_exact(number):
         ),
         (
             lambda: Integers(0, 5, outside="keep"),
-            "outside must be one of 'drop', 'clip', 'other'; got 'keep'.",
+            "outside must be one of 'drop', 'clip', 'other', 'cell'; got 'keep'.",
         ),
         (lambda: Coded(0), "size must be a whole number from 1 to 2147483648; got 0."),
         (lambda: Coded(2.5), "size must be a whole number from 1 to 2147483648; got 2.5."),

@@ -234,7 +234,7 @@ REFUSED = {
     "sales": "SUM of an expression cannot be answered. Declare a measure",
     "SELECT SUM(discount) FROM "
     "sales": r"SUM\(discount\) cannot be answered. It needs one measure of that column",
-    "SELECT COUNT(flag) FROM sales": r"COUNT\(flag\) cannot be answered. .* Or COUNT\(\*\) counts rows",
+    "SELECT COUNT(discount + 1) FROM sales": "COUNT of an expression cannot be answered",
     "SELECT AVG(CASE WHEN flag = 'A' THEN 1 ELSE 0 END) FROM "
     "sales": "A share is the mean of a column of zeros and ones",
     "SELECT SUM(CASE WHEN flag = 'A' THEN price ELSE 1 END) FROM "
@@ -311,7 +311,7 @@ def test_groups_become_levels_that_other_parts_may_ask_for():
 
 
 def test_a_grouping_like_a_level_is_that_level():
-    case = "CASE WHEN nation IN ('DE', 'FR') THEN 'E' WHEN nation = 'US' THEN 'W' ELSE 'A' END"
+    case = "CASE WHEN nation IN ('DE', 'FR') THEN 'E' WHEN nation = 'US' THEN 'W' WHEN nation IN ('JP', 'IN') THEN 'A' END"
     asked = ln.sql(
         DOMAIN,
         f"SELECT {case} AS part, COUNT(*) AS n FROM sales GROUP BY part",

@@ -63,7 +63,7 @@ class Level:
         """Return the level with further cells behind its own, each in the group of its label.
 
         Args:
-            labels: of the further cells, such as ``other``; those that the level has are left out.
+            labels: of the further cells, such as ``other``.
         """
         groups = [self.labels[group] for group in self.cells]
         return grouped(self.name, [*groups, *labels])

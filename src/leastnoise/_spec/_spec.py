@@ -75,12 +75,11 @@ from leastnoise._workload import (
     declared,
     marginals,
     mean_queries,
+    over_common_domain,
     quantile_queries,
     queries,
     read_statements,
     together,
-    with_domain,
-    with_levels,
 )
 
 SHARE = "1/10"
@@ -664,7 +663,7 @@ def _asked(domain: Domain, value: object, unit: _Unit) -> tuple[list[Workload], 
             with within(message("{where}: ", where=where)):
                 read += read_statements(domain, [entry["sql"]], *(unit or ()))
         parts.append((where, entry, len(read) - before))
-    every = list(with_levels(read)) if read else []
+    every = list(over_common_domain(read)) if read else []
     made, ahead = every[0].domain if every else domain, iter(every)
     asked = [
         _part(made, entry, unit, where, [next(ahead) for _ in range(count)])

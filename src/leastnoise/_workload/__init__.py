@@ -39,14 +39,8 @@ from leastnoise._workload._query_sets import (
     total,
     with_hidden_group,
 )
-from leastnoise._workload._sql import (
-    Aggregate,
-    Grouped,
-    Statement,
-    read_statements,
-    sql,
-    with_levels,
-)
+from leastnoise._workload._sql import over_common_domain, read_statements, sql
+from leastnoise._workload._sql_statement import Aggregate, Grouped, Statement
 from leastnoise._workload._workload import (
     Workload,
     cdf_queries,

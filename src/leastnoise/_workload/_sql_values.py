@@ -1,0 +1,466 @@
+"""The values of SQL expressions of one attribute, for every value that its column can hold.
+
+An attribute has regular cells, and behind them two parts that every column has in SQL: nulls, and
+values that the domain does not list. DuckDB computes an expression over public values of the cells,
+over a null, and over values outside the domain, in an empty database that reaches no file. So
+conditions have the three truth values of SQL, and a null falls into ELSE.
+"""
+
+import datetime as dt
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from leastnoise._check import InputError
+from leastnoise._domain import (
+    FOLDED,
+    Bins,
+    Categories,
+    Coded,
+    Dates,
+    Decimals,
+    Edges,
+    Integers,
+    Kind,
+    Label,
+    period_of,
+)
+from leastnoise._workload._query_sets import level_names
+
+Node = Any
+"""A node of sqlglot's syntax tree; its base class has several names in its versions."""
+FindColumn = Callable[[Node], tuple[str, str | None]]
+"""From the node of a column to its attribute, and to the level that it names, if any."""
+
+
+class Undecided(Enum):
+    """The value of an expression that differs between values outside the domain."""
+
+    UNDECIDED = "undecided"
+
+
+UNDECIDED = Undecided.UNDECIDED
+
+_COMPARISONS = "N?EQ|NullSafeN?EQ|[GL]TE?|Between|In|Is"
+_CARRIERS = (
+    "Column|Identifier|Literal|Boolean|Null|Neg|Paren|Case|If|Coalesce|Nullif|DType|DataType"
+)
+_COMPARED = f"{_COMPARISONS}|{_CARRIERS}|And|Or|Not"
+_COMPUTED = (
+    f"{_COMPARED}|Add|Sub|Mul|Div|IntDiv|Mod|Floor|Ceil|Round|Abs|Cast|TryCast|Substring|Left|Right"
+    "|Upper|Lower|Trim|Length|I?Like|StartsWith|Concat|DPipe|DateTrunc|TimestampTrunc|Extract|Year"
+    "|Quarter|Month|Week|Day|DayOfWeek|DayOfMonth|Date|TsOrDsToDate|Interval|Var|Tuple"
+)
+_VALUE = " value"
+_MOST_ROWS = 2_000_000  # of public values that a column's cells stand for
+_EPOCH = dt.date(1970, 1, 1)
+
+
+def refused(clause: str, advice: str) -> InputError:
+    """Return the error for a clause that cannot be answered, with advice."""
+    return InputError(f"{clause} cannot be answered. {advice}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of a column: the regular cells of its attribute, nulls and values outside.
+
+    Attributes:
+        regular: the number of regular cells, which are the parts 0 to ``regular - 1``.
+        has_outside: whether a value can be outside the domain; not where all are clipped.
+    """
+
+    regular: int
+    has_outside: bool
+
+    @classmethod
+    def of(cls, kind: Kind) -> "Parts":
+        """Return the parts of an attribute."""
+        is_complete = is_boolean(kind) and kind.outside == "drop"
+        return cls(kind.regular, kind.outside != "clip" and not is_complete)
+
+    @property
+    def null(self) -> int:
+        """The part of nulls."""
+        return self.regular
+
+    @property
+    def outside(self) -> int:
+        """The part of values outside the domain."""
+        return self.regular + 1
+
+    @property
+    def all(self) -> range:
+        """All parts."""
+        return range(self.regular + 1 + self.has_outside)
+
+
+def is_boolean(kind: Kind) -> bool:
+    """Return whether the categories of an attribute are only true and false."""
+    return isinstance(kind, Categories) and {str(label).lower() for label in kind.values} <= {
+        "true",
+        "false",
+    }
+
+
+def column_values(kind: Kind, level_name: str | None) -> tuple[object, ...]:
+    """Return the value of a column, or of a level of it, in every part."""
+    labels: Sequence[Label] = kind.regular_labels
+    if level_name is not None:
+        level = kind.level(level_name)
+        labels = [level.labels[group] for group in level.cells[: kind.regular]]
+    outside = [UNDECIDED] if Parts.of(kind).has_outside else []
+    return (*labels, None, *outside)
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An attribute, and the clause that uses it, for messages."""
+
+    name: str
+    kind: Kind
+    clause: str
+
+
+def expression_values(
+    of: Attribute, node: Node, find: FindColumn, sql_type: str | None = None
+) -> tuple[object, ...]:
+    """Return the value of an expression of one attribute in every part of its column.
+
+    Args:
+        of: the attribute.
+        node: the expression, whose columns are all of this attribute.
+        find: looks up its columns.
+        sql_type: the type to which the result is cast; None: its own.
+
+    Returns:
+        One value a part; ``UNDECIDED`` for values outside the domain if they differ.
+
+    Raises:
+        InputError: a function that is not allowed, an expression that differs within a cell, or
+            one that DuckDB cannot compute.
+    """
+    kind = of.kind
+    _check_functions(of, node)
+    expression = _Expression(of, node, find, sql_type)
+    pairs = expression.regular_values()
+    if len(pairs) > _MOST_ROWS:
+        raise refused(
+            f"{of.clause} of {of.name}, which has {len(pairs)} values,",
+            "Give the attribute coarser cells",
+        )
+    parts = Parts.of(kind)
+    results = expression.compute([*pairs, (parts.null, None)])
+    for part, values in results.items():
+        if len(values) > 1:
+            raise refused(
+                f"{of.clause} that cuts through the cell {kind.labels[part]} of {of.name}",
+                "Its values would be in two groups, and only the cell is counted; give "
+                f"[domain.{of.name}] finer cells",
+            )
+    outside = [expression.value_outside()] if parts.has_outside else []
+    return (*(results[part].pop() for part in range(parts.regular + 1)), *outside)
+
+
+def truth_values(of: Attribute, node: Node, find: FindColumn) -> tuple[object, ...]:
+    """Return whether a condition holds in every part: True, False, None or UNDECIDED."""
+    from sqlglot import exp
+
+    if isinstance(node, exp.Column):
+        values = column_values(of.kind, find(node)[1])[: of.kind.regular]
+        if not (is_boolean(of.kind) or all(isinstance(value, int) for value in values)):
+            raise refused(
+                f"{of.clause} {node.name}, which is neither true nor false,",
+                "Compare it with a value",
+            )
+    return expression_values(of, node, find, "BOOLEAN")
+
+
+def _check_functions(of: Attribute, node: Node) -> None:
+    binned = isinstance(of.kind, (Bins, Edges))
+    for part in node.walk():
+        if not re.fullmatch(_COMPARED if binned else _COMPUTED, type(part).__name__):
+            advice = (
+                f"Bins of {of.name} are compared with their edges alone"
+                if binned
+                else "Make a level of the attribute, and group by it"
+            )
+            raise refused(f"{type(part).__name__.upper()} in {of.clause}", advice)
+
+
+class _Expression:
+    """An expression of one attribute, which is computed over values of its column."""
+
+    def __init__(
+        self, of: Attribute, node: Node, find: FindColumn, result_type: str | None
+    ) -> None:
+        from sqlglot import exp
+
+        self._exp: Any = exp
+        self._of, self._kind = of, of.kind
+        self._node, self._find, self._result_type = node, find, result_type
+        self._column_type, self._stand_ins = stand_ins(of.kind, self._numbers())
+        self._levels = {name: of.kind.level(name) for name in level_names(of.kind)}
+
+    def regular_values(self) -> list[tuple[int, Any]]:
+        """Return pairs of a regular cell and a value of it."""
+        return self._stand_ins
+
+    def compute(
+        self, pairs: Sequence[tuple[int, Any]], column_type: str | None = None
+    ) -> dict[int, set[object]]:
+        """Return the results over pairs of a part and a value of it, by part.
+
+        Raises:
+            InputError: the expression cannot be computed over these values.
+        """
+        import duckdb
+
+        columns = {_VALUE: (column_type or self._column_type, [value for _, value in pairs])}
+        for level_name, level in self._levels.items():
+            groups = [
+                str(level.labels[level.cells[part]]) if part < self._kind.regular else None
+                for part, _ in pairs
+            ]
+            columns[level_name] = ("VARCHAR", groups)
+        unnested = ", ".join(
+            f"unnest(?::{sql_type}[]) AS {_quoted(title)}"
+            for title, (sql_type, _) in columns.items()
+        )
+        table = f'SELECT unnest(?::INTEGER[]) AS " part", {unnested}'
+        query = f'SELECT " part", {self._text()} FROM ({table})'  # noqa: S608 - of nodes that are allowed
+        arguments = [[part for part, _ in pairs], *(values for _, values in columns.values())]
+        try:
+            rows = _query(query, arguments)
+        except duckdb.Error as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(
+                f"{self._of.clause} cannot be computed over the values of {self._of.name}: {reason}"
+            ) from None
+        results: dict[int, set[object]] = {}
+        for part, value in rows:
+            results.setdefault(part, set()).add(plain_value(value))
+        return results
+
+    def value_outside(self) -> object:
+        """Return the value for all values outside the domain, or UNDECIDED if it differs."""
+        import duckdb
+
+        if not self._only_compares():
+            return UNDECIDED
+        part = Parts.of(self._kind).outside
+        # a column of whole numbers may hold others, too
+        is_number = not isinstance(self._kind, (Categories, Dates))
+        try:
+            pairs = [(part, value) for value in self._values_outside()]
+            results = self.compute(pairs, "DOUBLE" if is_number else None) if pairs else {}
+        except (InputError, duckdb.Error):
+            return UNDECIDED
+        values = results.get(part, set())
+        return values.pop() if len(values) == 1 else UNDECIDED
+
+    def _text(self) -> str:
+        """Return the expression as SQL, with the names of the columns that stand for cells."""
+
+        def renamed(node: Node) -> Node:
+            if not isinstance(node, self._exp.Column):
+                return node
+            return self._exp.column(self._find(node)[1] or _VALUE, quoted=True)
+
+        text = str(self._node.transform(renamed).sql("duckdb"))
+        return text if self._result_type is None else f"CAST(({text}) AS {self._result_type})"
+
+    def _numbers(self) -> list[Fraction]:
+        """Return the numbers that are written in the expression, and their negatives."""
+        literals = [node for node in self._node.find_all(self._exp.Literal) if not node.is_string]
+        numbers = [Fraction(literal.name) for literal in literals]
+        return [*numbers, *(-number for number in numbers)]
+
+    def _only_compares(self) -> bool:
+        """Return whether the column is only compared, never computed with, nor is a level of it.
+
+        Then the result changes nowhere but at the constants that it is compared with.
+        """
+        allowed = f"{_COMPARISONS}|{_CARRIERS}"
+        if isinstance(self._kind, Categories):
+            allowed = allowed.replace("[GL]TE?|Between|", "")
+        for column in self._node.find_all(self._exp.Column):
+            if self._find(column)[1] is not None:
+                return False
+            node = column
+            while node is not self._node and not self._is_condition(node):
+                node = node.parent
+                if not re.fullmatch(f"{allowed}|And|Or|Not", type(node).__name__):
+                    return False
+        return True
+
+    def _is_condition(self, node: Node) -> bool:
+        """Return whether a node is true, false or null, whatever the column's value is."""
+        conditions = (
+            *(self._exp.EQ, self._exp.NEQ, self._exp.NullSafeEQ, self._exp.NullSafeNEQ),
+            *(self._exp.GT, self._exp.GTE, self._exp.LT, self._exp.LTE),
+            *(self._exp.Between, self._exp.In, self._exp.Is),
+        )
+        return isinstance(node, conditions)
+
+    def _values_outside(self) -> Iterator[object]:
+        """Yield values outside the domain that together stand for all of them."""
+        if isinstance(self._kind, Categories):
+            yield from self._texts_outside(self._kind)
+        elif isinstance(self._kind, Dates):
+            yield from self._days_outside(self._kind)
+        else:
+            yield from numbers_outside(self._kind, self._constants("DOUBLE"))
+
+    def _texts_outside(self, kind: Categories) -> Iterator[object]:
+        """Yield the constants that are no category, and two texts that nothing is compared with."""
+        listed = kind.lookup
+        texts = self._constants("VARCHAR")
+        yield from (text for text in texts if text and kind.reading.form(text) not in listed)
+        if self._column_type == "BIGINT":
+            numbers = [int(text) for text in (*texts, *listed) if re.fullmatch("-?[0-9]+", text)]
+            beyond = max(map(abs, numbers), default=0)
+            yield from (beyond + 1, beyond + 2)
+            return
+        longest = max(map(len, (*texts, *listed)))
+        yield from ("\u2026" * (longest + 1), "\u2026" * (longest + 2))
+
+    def _days_outside(self, kind: Dates) -> Iterator[object]:
+        if kind.by in FOLDED or kind.by == "hour":
+            return  # the column holds no days
+        days = [time.date() for time in self._constants("TIMESTAMP")]
+        numbers = {day.toordinal() for day in (*days, kind.start, kind.end)}
+        around = sorted({number + shift for number in numbers for shift in (-2, -1, 0, 1, 2)})
+        for number in around:
+            if dt.date.min.toordinal() <= number <= dt.date.max.toordinal():
+                day = dt.date.fromordinal(number)
+                if not kind.start <= day <= kind.end:
+                    yield day.isoformat()
+
+    def _constants(self, sql_type: str) -> list[Any]:
+        """Return the values of the parts of the expression without columns, as one type."""
+        texts = []
+        for node in self._node.walk():
+            is_within_constant = node.parent is not None and not node.parent.find(self._exp.Column)
+            is_value = isinstance(node, (self._exp.Condition, self._exp.Cast)) and not isinstance(
+                node, (self._exp.Null, self._exp.Identifier, self._exp.DataType)
+            )
+            if is_value and not node.find(self._exp.Column) and not is_within_constant:
+                text = f"CAST(({node.sql('duckdb')}) AS VARCHAR)"
+                texts.append(f"TRY_CAST({text} AS {sql_type})")
+        if not texts:
+            return []
+        (values,) = _query(f"SELECT {', '.join(texts)}", [])
+        return [value for value in values if value is not None]
+
+
+def _quoted(title: str) -> str:
+    return '"' + title.replace('"', '""') + '"'
+
+
+def _query(text: str, arguments: Sequence[object]) -> list[tuple[Any, ...]]:
+    """Return the rows of a query in an empty database that reaches no file."""
+    import duckdb
+
+    with duckdb.connect(":memory:", config={"enable_external_access": False}) as database:
+        return database.execute(text, list(arguments)).fetchall()
+
+
+def plain_value(value: object) -> object:
+    """Return a value of DuckDB as a key: whole numbers without a point, times as texts."""
+    if isinstance(value, dt.datetime):
+        is_midnight = value.time() == dt.time()
+        return value.date().isoformat() if is_midnight else value.isoformat(" ", "minutes")
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, (float, Decimal)):
+        return int(value) if value == int(value) else float(value)
+    return value
+
+
+def stand_ins(kind: Kind, compared: Iterable[Fraction]) -> tuple[str, list[tuple[int, Any]]]:
+    """Return the SQL type of a column, and pairs of a regular cell and a value of it.
+
+    Together they decide every expression: these are all values; of bins, every edge and compared
+    number, and one number between each two, since comparisons change nowhere else.
+    """
+    if isinstance(kind, (Bins, Edges)):
+        return "DOUBLE", _numbers_in_bins(kind, sorted(set(compared)))
+    if isinstance(kind, Dates) and kind.by not in FOLDED:
+        return _times(kind)
+    labels: Sequence[Label] = kind.regular_labels
+    if isinstance(kind, Decimals):
+        return "DOUBLE", [(cell, float(Fraction(label))) for cell, label in enumerate(labels)]
+    if is_boolean(kind):
+        return "BOOLEAN", [
+            (cell, str(label).lower() == "true") for cell, label in enumerate(labels)
+        ]
+    are_whole = all(isinstance(label, int) for label in labels)
+    if are_whole:
+        return "BIGINT", list(enumerate(labels))
+    return "VARCHAR", list(enumerate(map(str, labels)))
+
+
+def _numbers_in_bins(kind: Bins | Edges, compared: Sequence[Fraction]) -> list[tuple[int, Any]]:
+    pairs = []
+    for cell, (low, high) in enumerate(pairwise(kind.edges)):
+        cuts = [low, *(number for number in compared if low < number < high), high]
+        numbers = {*cuts[1:-1], *((below + above) / 2 for below, above in pairwise(cuts))}
+        if kind.closed == "left" or cell == 0:
+            numbers.add(low)
+        if kind.closed == "right" or cell == kind.regular - 1:
+            numbers.add(high)
+        pairs += [(cell, float(number)) for number in sorted(numbers)]
+    return pairs
+
+
+def _times(kind: Dates) -> tuple[str, list[tuple[int, Any]]]:
+    """Return every day of a domain of dates with its cell; of hours, their first and last moments."""
+    count = (kind.end - kind.start).days + 1
+    days = [kind.start + dt.timedelta(days=number) for number in range(count)]
+    if kind.by != "hour":
+        return "DATE", [
+            (period_of((day - _EPOCH).days * 24, kind.by) - kind.first, day.isoformat())
+            for day in days
+        ]
+    hours = [f"{day.isoformat()} {hour:02}" for day in days for hour in range(24)]
+    return "TIMESTAMP", [
+        (cell, f"{hour}:{end}")
+        for cell, hour in enumerate(hours)
+        for end in ("00:00", "59:59.999999")
+    ]
+
+
+def numbers_outside(kind: Kind, compared: Sequence[float]) -> list[float]:
+    """Return numbers outside the domain, one for each stretch between compared numbers.
+
+    >>> numbers_outside(Integers(0, 9), [5])
+    [-2.0, -1.0, 2.5, 6.333333333333333, 10.0, 11.0]
+    >>> numbers_outside(Bins(0, 9, 3), [5, 20])
+    [-2.0, -1.0, 14.5, 20.0, 21.0, 22.0]
+    """
+    low, high = (0, kind.codes - 1) if isinstance(kind, Coded) else (kind.low, kind.high)  # type: ignore[attr-defined]
+    cuts = sorted({*map(Fraction, compared), Fraction(low), Fraction(high)})
+    numbers = {*cuts, cuts[0] - 2, cuts[0] - 1, cuts[-1] + 1, cuts[-1] + 2}
+    for below, above in pairwise(cuts):
+        # one of these is no value of the domain, unless all between the cuts are
+        between = [below + (above - below) / divisor for divisor in (2, 3, 5, 7, 11, 13, 1009)]
+        numbers.update([number for number in between if _is_outside(kind, number)][:1])
+    return [float(number) for number in sorted(numbers) if _is_outside(kind, number)]
+
+
+def _is_outside(kind: Kind, number: Fraction) -> bool:
+    if isinstance(kind, Coded):
+        return not (number.denominator == 1 and 0 <= number < kind.codes)
+    if not isinstance(kind, (Integers, Decimals, Bins, Edges)):
+        return False
+    if not kind.low <= number <= kind.high:
+        return True
+    if isinstance(kind, Integers):
+        return kind.rounding is None and number.denominator != 1
+    return isinstance(kind, Decimals) and ((number - kind.low) / kind.step).denominator != 1
