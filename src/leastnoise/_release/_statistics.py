@@ -110,7 +110,7 @@ def answered(statement: Statement, numbers: Numbers) -> Columns:
 
 def _of_set(statement: Statement, grouping: Sequence[int], numbers: Numbers) -> list[list[Array]]:
     """Return the arrays of every column for one set of groups: one for a key, three for an answer."""
-    along = statement.group_keys(grouping, statement.parts)
+    along = statement.group_keys(grouping, statement.condition)
     rows = [dict(zip(along, row, strict=True)) for row in product(*along.values())]
     made: list[list[Array]] = []
     for column in statement.columns:
@@ -135,7 +135,7 @@ def _of_answers(
     numbers: Numbers,
 ) -> list[Array]:
     """Return the answer of every group and the ends of its interval; where FILTER leaves no cell, counts and sums are exactly 0."""
-    keys_along = statement.group_keys(grouping, statement.kept_parts(aggregate))
+    keys_along = statement.group_keys(grouping, statement.condition_of(aggregate))
     wanted = [
         np.array([keys.index(key) if key in keys else -1 for key in along.get(name, keys)])
         for name, keys in keys_along.items()

@@ -10,8 +10,9 @@ from leastnoise._check import InputError, did_you_mean
 from leastnoise._domain import Domain, Measure
 from leastnoise._workload._product import MEASURES_ARE_DECLARED
 from leastnoise._workload._query_sets import level_names
-from leastnoise._workload._sql_statement import Aggregate, Grouped, KeptParts, Statement, both
+from leastnoise._workload._sql_statement import Aggregate, Condition, Grouped, Statement, both
 from leastnoise._workload._sql_values import (
+    UNDECIDED,
     Attribute,
     Node,
     Parts,
@@ -79,7 +80,7 @@ class StatementReader:
         self._check_clauses()
         self._check_table()
         where = self._tree.args.get("where")
-        parts = self._kept_parts("WHERE", where.this) if where else {}
+        condition = self._condition("WHERE", where.this) if where else Condition()
         columns = [self._column(node) for node in self._tree.expressions]
         groups, sets = self._grouping_sets(columns)
         self._check_columns(columns, groups)
@@ -90,7 +91,7 @@ class StatementReader:
             columns=tuple(columns),
             groups=tuple(groups),
             sets=tuple(sets),
-            parts=parts,
+            condition=condition,
             order=tuple(self._order(columns)),
             limit=None if limit is None else _number("LIMIT", limit.expression, int),
             of_unit=of_unit,
@@ -154,8 +155,8 @@ class StatementReader:
         exp = self.exp
         if isinstance(node, exp.Filter):
             inner = self._aggregate(node.this, name)
-            kept = self._kept_parts("FILTER", node.expression.this)
-            return replace(inner, parts=both("FILTER", inner.parts, kept))
+            condition = self._condition("FILTER", node.expression.this)
+            return replace(inner, condition=both("FILTER", inner.condition, condition))
         if isinstance(node, exp.WithinGroup):
             return self._ordered_quantile(node, name)
         quantiles = (
@@ -167,13 +168,14 @@ class StatementReader:
             share = Fraction(1, 2) if at is None else _number(node.key.upper(), at)
             return self._quantile(name, node.this, share)
         if isinstance(node, exp.CountIf):
-            return Aggregate(name, "rows", parts=self._kept_parts("COUNT_IF", node.this))
+            return Aggregate(name, "rows", condition=self._condition("COUNT_IF", node.this))
         if isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct):
             return self._distinct_count(node.this, name)
         if isinstance(node, (exp.Count, exp.Sum, exp.Avg)):
-            counted, parts = self._conditional(node)
+            counted, condition = self._conditional(node)
             plain = self._plain_aggregate(node, counted, name)
-            return replace(plain, parts=both(node.key.upper(), plain.parts, parts))
+            clause = node.key.upper()
+            return replace(plain, condition=both(clause, plain.condition, condition))
         advice = (
             "Answers are COUNT, SUM, AVG, PERCENTILE_CONT and MEDIAN, each of one column; compute "
             "with them afterwards"
@@ -200,7 +202,7 @@ class StatementReader:
         is_column = isinstance(counted, self.exp.Column)
         if is_column and not self._fitting_measures(counted) and self._is_attribute(counted):
             is_given = self.exp.Not(this=self.exp.Is(this=counted, expression=self.exp.Null()))
-            return Aggregate(name, "rows", parts=self._kept_parts("COUNT", is_given))
+            return Aggregate(name, "rows", condition=self._condition("COUNT", is_given))
         return Aggregate(name, "values", self._measure("COUNT", counted))
 
     def _distinct_count(self, distinct: Node, name: str) -> Aggregate:
@@ -222,7 +224,7 @@ class StatementReader:
         value = factors[1] if weight == factors[0] else factors[0]
         return Aggregate(name, "weighted", value, weight=weight)
 
-    def _conditional(self, node: Node) -> tuple[Node, KeptParts]:
+    def _conditional(self, node: Node) -> tuple[Node, Condition]:
         """Return what an aggregate is of, and the parts in which it is not null (in a sum, not 0).
 
         SUM(CASE WHEN c THEN x ELSE 0 END) is SUM(x) of the rows in which c is true; so is the sum
@@ -230,9 +232,9 @@ class StatementReader:
         """
         exp, inner = self.exp, node.this
         if isinstance(node, exp.Sum) and isinstance(inner, exp.Cast) and self._is_truth(inner.this):
-            return exp.Literal.number(1), self._kept_parts("SUM", inner.this)
+            return exp.Literal.number(1), self._condition("SUM", inner.this)
         if not isinstance(inner, (exp.Case, exp.If)):
-            return inner, {}
+            return inner, Condition()
         clause = f"{node.key.upper()} of CASE"
         results = _results(inner)
         counted = [result for result in results if not self._adds_nothing(node, result)]
@@ -244,7 +246,7 @@ class StatementReader:
         else:
             is_counted = [not self._adds_nothing(node, result) for result in results]
             condition = self._with_results(inner, is_counted)
-        return counted[0], self._kept_parts(clause, condition)
+        return counted[0], self._condition(clause, condition)
 
     def _with_results(self, case: Node, truths: Sequence[bool]) -> Node:
         """Return a CASE with truth values in place of its results."""
@@ -400,20 +402,21 @@ class StatementReader:
             raise refused(f"A constant in {clause} ({node.sql('duckdb')})", "Leave it out")
         return Attribute(names[0], self._domain.kind(names[0]), clause)
 
-    def _kept_parts(self, clause: str, node: Node) -> KeptParts:
-        """Return the parts in which a condition is true.
+    def _condition(self, clause: str, node: Node) -> Condition:
+        """Return the rows in which a condition is true.
 
         The terms between AND are each about one attribute. A term that is true in all parts keeps
         every row.
         """
-        kept: KeptParts = {}
+        condition = Condition()
         for term in self._terms(node):
             of = self._attribute(clause, term)
             values = truth_values(of, term, lambda column: self._find(clause, column))
-            true_parts = frozenset(part for part, value in enumerate(values) if value is True)
-            if len(true_parts) < len(Parts.of(of.kind).all):
-                kept = both(clause, kept, {of.name: true_parts})
-        return kept
+            parts = frozenset(part for part, value in enumerate(values) if value is True)
+            undecided = frozenset([of.name] if UNDECIDED in values else [])
+            if len(parts) < len(Parts.of(of.kind).all):
+                condition = both(clause, condition, Condition({of.name: parts}, undecided))
+        return condition
 
     def _terms(self, node: Node) -> Iterator[Node]:
         """Yield conditions that are all true exactly where a condition is.

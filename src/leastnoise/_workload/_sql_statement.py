@@ -22,12 +22,24 @@ from leastnoise._workload._workload import (
     together,
 )
 
-KeptParts = Mapping[str, frozenset[int]]
-"""The parts of columns whose rows are counted, by attribute; of an attribute left out, all."""
 Key = tuple[object, ...]
 
 OTHER = "other"  # the cell that nulls and values outside the domain may share
 _MOST_GROUPS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The rows that WHERE, FILTER or CASE keep.
+
+    Attributes:
+        parts: the parts of columns in which it is true, by attribute; all of other attributes.
+        undecided: attributes where it depends on which value outside the domain a row has; such
+            rows are left out.
+    """
+
+    parts: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    undecided: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +53,13 @@ class Grouped:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A column of answers, computed from the rows in some parts of columns."""
+    """A column of answers, computed from the rows that a condition keeps."""
 
     name: str
     kind: str  # "rows", "units", "values", "sum", "weighted", "mean" or "quantile"
     of: str = ""  # the measure; of a quantile the attribute
     share: Fraction = Fraction(0)
-    parts: KeptParts = field(default_factory=dict)  # those that FILTER and CASE keep
+    condition: Condition = Condition()  # of FILTER and CASE
     weight: str = ""  # the measure by which rows are weighted
 
 
@@ -183,7 +195,7 @@ class Statement:
         columns: the columns of SELECT.
         groups: the columns of GROUP BY.
         sets: the grouping sets, as indices of ``groups``.
-        parts: the parts of columns that WHERE keeps.
+        condition: that of WHERE.
         order: indices of ``columns``, and whether the largest comes first.
         limit: the most rows that are shown; None: all.
         of_unit: attributes in which the rows of a unit agree.
@@ -194,7 +206,7 @@ class Statement:
     columns: tuple[Grouped | Aggregate, ...]
     groups: tuple[Grouped, ...]
     sets: tuple[tuple[int, ...], ...]
-    parts: KeptParts
+    condition: Condition
     order: tuple[tuple[int, bool], ...] = ()
     limit: int | None = None
     of_unit: tuple[str, ...] = ()
@@ -204,38 +216,40 @@ class Statement:
         """The columns of answers."""
         return tuple(column for column in self.columns if isinstance(column, Aggregate))
 
-    def placements(self, grouping: Sequence[int], parts: KeptParts) -> dict[str, Placement]:
+    def placements(self, grouping: Sequence[int], condition: Condition) -> dict[str, Placement]:
         """Return the placement of the groups of a grouping set, by attribute.
 
         Args:
             grouping: the columns of groups in the set, as indices of ``groups``.
-            parts: the parts of columns whose rows are counted.
+            condition: the rows that are counted.
         """
         groups = [self.groups[index] for index in grouping]
-        names = {group.attribute for group in groups} | {*parts}
+        names = {group.attribute for group in groups} | {*condition.parts}
         return {
             name: place_groups(
                 self.domain.kind(name),
                 [group.keys for group in groups if group.attribute == name],
-                parts.get(name),
+                condition.parts.get(name),
             )
             for name in self.domain.names
             if name in names
         }
 
-    def group_keys(self, grouping: Sequence[int], parts: KeptParts) -> dict[str, tuple[Key, ...]]:
+    def group_keys(
+        self, grouping: Sequence[int], condition: Condition
+    ) -> dict[str, tuple[Key, ...]]:
         """Return the keys of the groups of a grouping set, by attribute."""
-        placements = self.placements(grouping, parts)
+        placements = self.placements(grouping, condition)
         return {name: placement.keys for name, placement in placements.items()}
 
-    def query_sets(self, grouping: Sequence[int], parts: KeptParts) -> dict[str, QuerySet]:
+    def query_sets(self, grouping: Sequence[int], condition: Condition) -> dict[str, QuerySet]:
         """Return the query sets that a grouping set asks for, by attribute.
 
         Raises:
             InputError: a part of a column needs a cell that the domain does not have.
         """
         sets = {}
-        for name, placement in self.placements(grouping, parts).items():
+        for name, placement in self.placements(grouping, condition).items():
             if placement.needs:
                 raise InputError(_missing_cells(name, placement.needs))
             sets[name] = group_queries(self.domain.kind(name), placement)
@@ -245,19 +259,32 @@ class Statement:
         """Return by attribute the parts that need a cell of their own."""
         needs: dict[str, frozenset[str]] = {}
         for grouping in self.sets:
-            for parts in (self.parts, *map(self.kept_parts, self.aggregates)):
-                for name, placement in self.placements(grouping, parts).items():
+            for condition in (self.condition, *map(self.condition_of, self.aggregates)):
+                for name, placement in self.placements(grouping, condition).items():
                     needs[name] = needs.get(name, frozenset()) | placement.needs
         return {name: parts for name, parts in needs.items() if parts}
 
-    def kept_parts(self, aggregate: Aggregate) -> KeptParts:
-        """Return the parts of columns whose rows a column of answers counts."""
-        return both(f"WHERE with {aggregate.name}", self.parts, aggregate.parts)
+    def condition_of(self, aggregate: Aggregate) -> Condition:
+        """Return the condition of the rows that a column of answers counts."""
+        return both(f"WHERE with {aggregate.name}", self.condition, aggregate.condition)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The attributes whose values outside the domain are in no answer, or not in all."""
+        names: set[str] = set()
+        for condition in (self.condition, *(aggregate.condition for aggregate in self.aggregates)):
+            names |= condition.undecided
+        for group in self.groups:
+            has_cell = self.domain.kind(group.attribute).outside_cell is not None
+            if UNDECIDED in group.keys and not has_cell:
+                names.add(group.attribute)
+        complete = {name for name in names if self.domain.kind(name).complete}
+        return tuple(name for name in self.domain.names if name in names - complete)
 
     def asked(self, aggregate: Aggregate, grouping: Sequence[int], weight: Exact = 1) -> Workload:
         """Return the workload of one column of answers for one grouping set."""
         kind, of = aggregate.kind, aggregate.of
-        sets = self.query_sets(grouping, self.kept_parts(aggregate))
+        sets = self.query_sets(grouping, self.condition_of(aggregate))
         if kind == "mean":
             return mean_queries(self.domain, of, by=sets, weight=weight)
         if kind == "quantile":
@@ -277,7 +304,7 @@ class Statement:
         """Return the workload of all columns of answers; too many groups are refused."""
         groups = 0
         for grouping in self.sets:
-            keys = self.group_keys(grouping, self.parts)
+            keys = self.group_keys(grouping, self.condition)
             groups += math.prod(len(of_attribute) for of_attribute in keys.values())
         if groups > _MOST_GROUPS:
             raise refused(
@@ -292,22 +319,22 @@ class Statement:
                 yield self.asked(aggregate, grouping, weight)
 
 
-def both(clause: str, parts: KeptParts, others: KeptParts) -> KeptParts:
-    """Return the parts that two conditions keep.
+def both(clause: str, first: Condition, second: Condition) -> Condition:
+    """Return the condition that two conditions hold.
 
     Raises:
         InputError: they keep no part of an attribute; the message names the clause.
     """
-    kept = dict(parts)
-    for name, kept_by_other in others.items():
-        kept[name] = kept[name] & kept_by_other if name in kept else kept_by_other
-    for name, kept_by_both in kept.items():
-        if not kept_by_both:
+    kept = dict(first.parts)
+    for name, parts in second.parts.items():
+        kept[name] = kept[name] & parts if name in kept else parts
+    for name, parts in kept.items():
+        if not parts:
             raise InputError(
                 f"{clause} keeps no value that {name} may have. Compare with values of "
                 f"[domain.{name}]."
             )
-    return kept
+    return Condition(kept, first.undecided | second.undecided)
 
 
 _WORDS = {"null": "nulls", "outside": "values outside the domain"}
