@@ -162,7 +162,7 @@ def _is_like_a_level(domain: Domain, group: Grouped) -> bool:
     """
     kind = domain.kind(group.attribute)
     placement = place_groups(kind, [group.keys], None)
-    if group_queries(kind, placement).kind != "predicates":
+    if placement.needs or group_queries(kind, placement).kind != "predicates":
         return False
     cells = [cells for _, cells in placement.groups]
     are_apart = all(len(group) == 1 or group[-1] < kind.regular for group in cells)

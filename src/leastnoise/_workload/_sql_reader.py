@@ -67,6 +67,7 @@ class StatementReader:
 
         self._domain, self._unit, self._tree, self._text = domain, unit, tree, text
         self.exp: Any = exp  # loaded only where SQL is read
+        self._named = _names(domain)
 
     def statement(self, of_unit: tuple[str, ...]) -> Statement:
         """Return the statement.
@@ -362,19 +363,7 @@ class StatementReader:
 
         A name is found in any case; those that are the same come first.
         """
-        kinds = {name: self._domain.kind(name) for name in self._domain.names}
-        attributes = [(name, name, None) for name in kinds]
-        levels = [
-            (level_name, name, level_name)
-            for name, kind in kinds.items()
-            for level_name in level_names(kind)
-        ]
-        columns = [
-            (str(kind.reading.column), name, None)
-            for name, kind in kinds.items()
-            if kind.reading.column
-        ]
-        for named in (attributes, levels, columns):
+        for named in self._named:
             fitting = [entry for entry in named if entry[0].lower() == column_name.lower()]
             fitting = [entry for entry in fitting if entry[0] == column_name] or fitting
             if fitting:
@@ -534,6 +523,25 @@ class StatementReader:
             if not 0 <= index < len(columns):
                 raise refused(f"ORDER BY {term.this.sql('duckdb')}", "Order by columns of SELECT")
             yield index, bool(term.args.get("desc"))
+
+
+def _names(domain: Domain) -> list[list[tuple[str, str, str | None]]]:
+    """Return the names that a column may have: of attributes, of levels, of columns of the source.
+
+    Each comes with the attribute, and with the level if it is one.
+    """
+    kinds = {name: domain.kind(name) for name in domain.names}
+    levels: list[tuple[str, str, str | None]] = [
+        (level_name, name, level_name)
+        for name, kind in kinds.items()
+        for level_name in level_names(kind)
+    ]
+    columns: list[tuple[str, str, str | None]] = [
+        (str(kind.reading.column), name, None)
+        for name, kind in kinds.items()
+        if kind.reading.column
+    ]
+    return [[(name, name, None) for name in kinds], levels, columns]
 
 
 def _rolled_up(sets: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:

@@ -252,6 +252,8 @@ class Statement:
         for name, placement in self.placements(grouping, condition).items():
             if placement.needs:
                 raise InputError(_missing_cells(name, placement.needs))
+            if not placement.groups:
+                raise InputError(_keeps_nothing("The SQL", name))
             sets[name] = group_queries(self.domain.kind(name), placement)
         return sets
 
@@ -330,11 +332,12 @@ def both(clause: str, first: Condition, second: Condition) -> Condition:
         kept[name] = kept[name] & parts if name in kept else parts
     for name, parts in kept.items():
         if not parts:
-            raise InputError(
-                f"{clause} keeps no value that {name} may have. Compare with values of "
-                f"[domain.{name}]."
-            )
+            raise InputError(_keeps_nothing(clause, name))
     return Condition(kept, first.undecided | second.undecided)
+
+
+def _keeps_nothing(clause: str, name: str) -> str:
+    return f"{clause} keeps no value that {name} may have. Compare with values of [domain.{name}]."
 
 
 _WORDS = {"null": "nulls", "outside": "values outside the domain"}

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -30,7 +31,6 @@ from leastnoise._domain import (
     Label,
     period_of,
 )
-from leastnoise._workload._query_sets import level_names
 
 Node = Any
 """A node of sqlglot's syntax tree; its base class has several names in its versions."""
@@ -205,7 +205,8 @@ class _Expression:
         self._of, self._kind = of, of.kind
         self._node, self._find, self._result_type = node, find, result_type
         self._column_type, self._stand_ins = stand_ins(of.kind, self._numbers())
-        self._levels = {name: of.kind.level(name) for name in level_names(of.kind)}
+        names = {find(column)[1] for column in node.find_all(exp.Column)}
+        self._levels = {name: of.kind.level(name) for name in names if name is not None}
 
     def regular_values(self) -> list[tuple[int, Any]]:
         """Return pairs of a regular cell and a value of it."""
@@ -363,12 +364,19 @@ def _quoted(title: str) -> str:
     return '"' + title.replace('"', '""') + '"'
 
 
-def _query(text: str, arguments: Sequence[object]) -> list[tuple[Any, ...]]:
-    """Return the rows of a query in an empty database that reaches no file."""
+@cache
+def _database() -> Any:
+    """Return an empty database that reaches no file."""
     import duckdb
 
-    with duckdb.connect(":memory:", config={"enable_external_access": False}) as database:
-        return database.execute(text, list(arguments)).fetchall()
+    return duckdb.connect(":memory:", config={"enable_external_access": False, "threads": 1})
+
+
+def _query(text: str, arguments: Sequence[object]) -> list[tuple[Any, ...]]:
+    """Return the rows of a query that names no table."""
+    with _database().cursor() as cursor:
+        rows: list[tuple[Any, ...]] = cursor.execute(text, list(arguments)).fetchall()
+    return rows
 
 
 def plain_value(value: object) -> object:

@@ -1,0 +1,256 @@
+"""Answer random SQL statements by leastnoise, nearly without noise, and by DuckDB, and compare."""
+
+import argparse
+import itertools
+import math
+import random
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import duckdb
+import pandas as pd
+
+import leastnoise as ln
+from differential.statements import (
+    Setting,
+    Undecided,
+    Written,
+    random_setting,
+    random_statement,
+)
+from leastnoise._workload import Aggregate, Grouped, Statement, read_statements
+from leastnoise._workload._sql_values import UNDECIDED
+
+OUTSIDE = "__outside__"
+_MOST = 3  # statements that are planned together
+
+
+@dataclass
+class Tally:
+    """What became of random statements."""
+
+    accepted: int = 0
+    with_rows_left_out: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    different: list[str] = field(default_factory=list)
+
+
+def run(count: int, seed: int) -> Tally:
+    """Compare random statements, until this number of them are accepted."""
+    rng = random.Random(seed)
+    tally = Tally()
+    while tally.accepted < count:
+        setting = random_setting(rng)
+        batch = [
+            *_accepted(rng, setting, min(rng.randint(1, _MOST), count - tally.accepted), tally)
+        ]
+        tally.accepted += len(batch)
+        _compare_batch(setting, batch, rng.randint(1, 10**6), tally)
+    return tally
+
+
+def _accepted(rng: random.Random, setting: Setting, count: int, tally: Tally) -> Iterator[Written]:
+    accepted = 0
+    while accepted < count:
+        written = random_statement(rng, setting.unit)
+        try:
+            ln.sql(setting.domain, written.text, unit=setting.unit)
+        except ln.InputError as error:
+            tally.refused[_reason(str(error))] += 1
+            continue
+        accepted += 1
+        yield written
+
+
+def _reason(message: str) -> str:
+    """Return a message without the parts of its statement."""
+    for pattern in (
+        r"keeps no value that \w+ may have",
+        r"cuts through the cell",
+        r"\w+ of CASE cannot be answered",
+        r"cannot be computed over the values",
+        r"in one expression",
+        r"A constant in",
+    ):
+        if found := re.search(pattern, message):
+            return re.sub(r"that \w+ may", "that a column may", found.group().strip())
+    return message[:90]
+
+
+def _compare_batch(setting: Setting, batch: list[Written], seed: int, tally: Tally) -> None:
+    texts = [written.text for written in batch]
+    workload = ln.sql(setting.domain, *texts, unit=setting.unit)
+    release = ln.release(_plan(workload, setting.unit), setting.rows, seed=seed)
+    with duckdb.connect(":memory:") as database:
+        database.register("frame", setting.read)
+        database.execute(
+            "CREATE TABLE sales AS SELECT * REPLACE (CAST(day AS DATE) AS day) FROM frame"
+        )
+        for written in batch:
+            (statement,) = read_statements(workload.domain, [written.text], setting.unit)
+            tally.with_rows_left_out += bool(statement.left_out)
+            frame = release.sql(written.text, "pandas")
+            reference = written.reference(undecided_of(statement, written))
+            rows = database.execute(reference).fetchall()
+            if fault := _difference(statement, written, frame, rows):
+                tally.different.append(
+                    f"{written.text}\n  reference: {reference}\n  domain: {workload.domain}\n"
+                    f"  {fault}"
+                )
+
+
+def _plan(workload: ln.Workload, unit: str | None) -> ln.Plan:
+    """Return a plan with as little noise as exact scales allow."""
+    budgets = (10**5, 3 * 10**4, 10**4, 3 * 10**3, 10**3)
+    for epsilon, strategy in itertools.product(budgets, ("workload", "marginals")):
+        budget = ln.PureDP(min(10**6, epsilon * (20 if unit else 1)))
+        privacy = ln.Privacy(budget, unit_column=unit, max_rows=20) if unit else budget
+        try:
+            return ln.plan(workload, privacy, strategy=strategy)
+        except ln.InputError as error:
+            if "No strategy can be used" not in str(error):
+                raise
+    raise AssertionError("no budget has a scale that is exact")
+
+
+def undecided_of(statement: Statement, written: Written) -> Undecided:
+    """Return where a statement leaves out rows with values outside the domain."""
+    columns = dict(
+        zip([column.name for column in statement.columns], statement.columns, strict=True)
+    )
+    answers = {}
+    for answer in written.answers:
+        column = columns[answer.alias]
+        assert isinstance(column, Aggregate)
+        answers[answer.alias] = column.condition.undecided
+    groups = set()
+    for group in written.groups:
+        column = columns[group.alias if group.alias in columns else group.expression]
+        assert isinstance(column, Grouped)
+        if UNDECIDED in column.keys:
+            groups.add(group.alias)
+    return Undecided(statement.condition.undecided, answers, frozenset(groups))
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row of our answer: keys, answers, and how far these may be from the truth."""
+
+    keys: tuple[object, ...]
+    answers: tuple[object, ...]
+    tolerances: tuple[float, ...]
+
+    @classmethod
+    def of(cls, row: dict[str, object], written: Written) -> "_Row":
+        """Read a row of the frame; of means without rows the interval is everything."""
+        values = [_plain(value) for value in row.values()]
+        keys, numbers = values[: len(written.groups)], values[len(written.groups) :]
+        answers, tolerances = [], []
+        for answer, low, high in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True):
+            ends = [end for end in (answer, low, high) if isinstance(end, float)]
+            answers.append(answer)
+            # the interval holds 95%, so that no noise is beyond this in practice
+            tolerances.append(0.02 + (6 * (max(ends) - min(ends)) if ends else 0))
+        return cls(tuple(keys), tuple(answers), tuple(tolerances))
+
+
+def _difference(
+    statement: Statement, written: Written, frame: pd.DataFrame, rows: list[tuple[object, ...]]
+) -> str:
+    """Return what differs between our answers and those of DuckDB, or nothing."""
+    ours = [_Row.of(row, written) for row in frame.to_dict("records")]
+    width = len(written.groups)
+    numbers = len(written.answers)
+    for row in rows:
+        keys, answers = row[:width], row[width : width + numbers]
+        absent = row[width + numbers :]
+        labels = [
+            _labels(statement, group.attribute, key, is_absent=bool(flag))
+            for group, key, flag in zip(written.groups, keys, absent, strict=True)
+        ]
+        if any(label is None for label in labels):
+            continue  # the domain has no cell for this group
+        match = next(
+            (
+                own
+                for own in ours
+                if all(key in allowed for key, allowed in zip(own.keys, labels, strict=True))
+                and all(map(_is_close, own.answers, map(_plain, answers), own.tolerances))
+            ),
+            None,
+        )
+        if match is None:
+            return f"DuckDB has {row}, and we have {ours[:12]}"
+        ours.remove(match)
+    for own in ours:
+        if not all(map(_is_nothing, own.answers, own.tolerances)):
+            return f"we have {own}, and DuckDB has {rows[:12]}"
+    return ""
+
+
+def _labels(
+    statement: Statement, attribute: str, key: object, *, is_absent: bool
+) -> set[object] | None:
+    """Return how a key of DuckDB may be called in our answer; None if it has no cell."""
+    kind = statement.domain.kind(attribute)
+    if is_absent:
+        return {None}
+    if key == OUTSIDE:
+        return None if kind.outside_cell is None else {kind.labels[kind.outside_cell]}
+    if key is None and attribute not in {"__none__"}:
+        group = next(group for group in statement.groups if group.attribute == attribute)
+        has_regular = None in group.keys[: kind.regular]
+        if not has_regular and kind.null_cell is None:
+            return None
+        return {None, *(["other"] if kind.null_cell == kind.outside_cell else [])}
+    return {_plain(key)}
+
+
+def _plain(value: object) -> object:
+    """Return a value of either side in one form."""
+    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+        return None
+    text = str(value)
+    if re.fullmatch(r"\d{4}-\d\d-\d\d.*", text):
+        return text[:10]
+    if text.lower() in ("true", "false"):
+        return text.lower()
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _is_close(own: object, other: object, tolerance: float) -> bool:
+    if other is None:  # a sum of nothing is null in SQL, and 0 here
+        return _is_nothing(own, tolerance)
+    return isinstance(own, float) and abs(own - float(str(other))) <= tolerance
+
+
+def _is_nothing(value: object, tolerance: float) -> bool:
+    return value is None or (isinstance(value, float) and abs(value) <= tolerance)
+
+
+def main() -> None:
+    """Compare as many statements as the command line says; exit with 1 if one differs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--statements", type=int, default=3000)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    tally = run(arguments.statements, arguments.seed)
+    print(
+        f"accepted {tally.accepted}, of which {tally.with_rows_left_out} leave out rows with values "
+        f"outside the domain; refused {tally.refused.total()}; different {len(tally.different)}"
+    )
+    for reason, count in tally.refused.most_common():
+        print(f"{count:6} {reason}")
+    for fault in tally.different[:20]:
+        print(fault)
+    sys.exit(bool(tally.different))
+
+
+if __name__ == "__main__":
+    main()
