@@ -17,9 +17,6 @@ import pandas as pd
 
 import leastnoise as ln
 
-Term = tuple[str, str]
-"""An attribute, and a condition on it."""
-
 CHANNELS = ["web", "app", "shop"]
 STRAY_CHANNELS = ["fax", "Web", "none", "other"]
 REGIONS = {"Kiel": "north", "Mainz": "south", "Trier": "south"}
@@ -34,6 +31,7 @@ class Setting:
     rows: pd.DataFrame
     read: pd.DataFrame
     unit: str | None
+    attributes: tuple[str, ...]  # that statements may use; few, so that plans are made soon
 
 
 def random_setting(rng: random.Random) -> Setting:
@@ -66,7 +64,9 @@ def random_setting(rng: random.Random) -> Setting:
         measures={"amount": ln.Measure("amount", -20, 100), "pay": ln.Measure("pay", 0, 50)},
     )
     rows = _random_rows(rng, rng.randint(20, 80))
-    return Setting(domain, rows, _as_read(domain, rows), "customer" if rng.random() < 0.3 else None)
+    unit = "customer" if rng.random() < 0.3 else None
+    attributes = tuple(rng.sample([*_ATOMS], 4))
+    return Setting(domain, rows, _as_read(domain, rows), unit, attributes)
 
 
 def _random_rows(rng: random.Random, count: int) -> pd.DataFrame:
@@ -136,10 +136,9 @@ def _as_read(domain: ln.Domain, rows: pd.DataFrame) -> pd.DataFrame:
 # Conditions
 
 
-def random_term(rng: random.Random, depth: int = 0) -> Term:
-    """Return an attribute and a random condition on it."""
-    name = rng.choice([*_ATOMS])
-    return name, _condition(rng, name, depth)
+def random_term(rng: random.Random, attributes: tuple[str, ...]) -> str:
+    """Return a random condition on one attribute."""
+    return _condition(rng, rng.choice(attributes))
 
 
 def _condition(rng: random.Random, name: str, depth: int = 0) -> str:
@@ -406,38 +405,44 @@ _GROUPED: dict[str, list[Callable[[random.Random], str]]] = {
 }
 
 
-def random_answer(rng: random.Random, alias: str, unit: str | None) -> Answer:
+def random_answer(rng: random.Random, alias: str, setting: Setting) -> Answer:
     """Return a random column of answers."""
-    terms = tuple(random_term(rng)[1] for _ in range(rng.choice([0, 0, 0, 1, 1, 2])))
-    term = random_term(rng)[1]
+    terms = tuple(
+        random_term(rng, setting.attributes) for _ in range(rng.choice([0, 0, 0, 1, 1, 2]))
+    )
+    term = random_term(rng, setting.attributes)
+    columns = [name for name in ("chan", "age") if name in setting.attributes]
+    columns += ["region"] if "city" in setting.attributes else []
     value = rng.choice(["1", "amount", "pay"])
     maker = rng.choice(
         [
             *["COUNT(*)", "COUNT(*)", "COUNT(1)", "SUM(1)", "COUNT(amount)", "SUM(amount)"],
-            *["AVG(amount)", "AVG(pay)", "SUM(pay)", "COUNT(chan)", "COUNT(age)", "COUNT(region)"],
+            *["AVG(amount)", "AVG(pay)", "SUM(pay)", *(f"COUNT({name})" for name in columns)],
             *["SUM(pay * amount)", f"COUNT_IF({term})", f"SUM(CASE WHEN {term} THEN 0 ELSE 1 END)"],
             f"SUM(CASE WHEN {term} THEN {value} ELSE 0 END)",
             f"SUM(CASE WHEN {term} THEN 0 ELSE {value} END)",
-            f"COUNT(CASE WHEN {term} THEN {rng.choice(['1', 'amount', 'chan'])} END)",
+            f"COUNT(CASE WHEN {term} THEN {rng.choice(['1', 'amount', *columns])} END)",
             f"COUNT(CASE WHEN {term} THEN 1 ELSE 0 END)",
             f"SUM(CASE WHEN {term} THEN 1 WHEN {term} THEN 0 ELSE 1 END)",
             f"AVG(CASE WHEN {term} THEN amount END)",
             f"SUM(CAST({term} AS INT))",
-            *([f"COUNT(DISTINCT {unit})"] * 3 if unit else []),
+            *([f"COUNT(DISTINCT {setting.unit})"] * 3 if setting.unit else []),
         ]
     )
     return Answer(alias, maker, terms)
 
 
-def random_statement(rng: random.Random, unit: str | None) -> Written:
+def random_statement(rng: random.Random, setting: Setting) -> Written:
     """Return a random statement."""
-    names = rng.sample([*_GROUPED], rng.choice([0, 1, 1, 1, 2, 2]))
-    groups = tuple(random_group(rng, name) for name in names)
-    where = tuple(random_term(rng)[1] for _ in range(rng.choice([0, 0, 1, 1, 2])))
+    attributes = setting.attributes
+    groups = tuple(
+        random_group(rng, name) for name in rng.sample(attributes, rng.choice([0, 1, 1, 1, 2, 2]))
+    )
+    where = tuple(random_term(rng, attributes) for _ in range(rng.choice([0, 0, 1, 1, 2])))
     if where and rng.random() < 0.1:
-        where = (f"NOT (({where[0]}) OR ({random_term(rng)[1]}))",)
+        where = (f"NOT (({where[0]}) OR ({random_term(rng, attributes)}))",)
     answers = tuple(
-        random_answer(rng, f"a{number}", unit) for number in range(1, rng.randint(2, 4))
+        random_answer(rng, f"a{number}", setting) for number in range(1, rng.randint(2, 4))
     )
     forms = ["plain", "plain", "numbers", "all", "ROLLUP", "CUBE", "sets"]
     return Written(groups, answers, where, rng.choice(forms))

@@ -65,7 +65,8 @@ class StatementReader:
     def __init__(self, domain: Domain, unit: str | None, tree: Node, text: str) -> None:
         from sqlglot import exp
 
-        self._domain, self._unit, self._tree, self._text = domain, unit, tree, text
+        self._domain, self._unit, self._text = domain, unit, text
+        self._tree = tree.transform(_with_strftime)
         self.exp: Any = exp  # loaded only where SQL is read
         self._named = _names(domain)
 
@@ -556,6 +557,20 @@ def _cube(sets: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
         for size in range(len(sets), -1, -1)
         for members in combinations(sets, size)
     ]
+
+
+def _with_strftime(node: Node) -> Node:
+    """Return TO_CHAR(column, format), which DuckDB lacks, as its STRFTIME; other nodes as is."""
+    import sqlglot
+    from sqlglot import exp
+
+    if not isinstance(node, exp.ToChar) or not isinstance(node.args.get("format"), exp.Literal):
+        return node
+    written = exp.ToChar(this=exp.column("x"), format=node.args["format"].copy())
+    read = sqlglot.parse_one(written.sql("postgres"), read="postgres")
+    if not isinstance(read, exp.TimeToStr):
+        return node
+    return exp.TimeToStr(this=node.this, format=read.args["format"])
 
 
 def _results(case: Node) -> list[Node]:

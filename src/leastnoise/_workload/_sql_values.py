@@ -54,7 +54,7 @@ _COMPARED = f"{_COMPARISONS}|{_CARRIERS}|And|Or|Not"
 _COMPUTED = (
     f"{_COMPARED}|Add|Sub|Mul|Div|IntDiv|Mod|Floor|Ceil|Round|Abs|Cast|TryCast|Substring|Left|Right"
     "|Upper|Lower|Trim|Length|I?Like|StartsWith|Concat|DPipe|DateTrunc|TimestampTrunc|Extract|Year"
-    "|Quarter|Month|Week|Day|DayOfWeek|DayOfMonth|Date|TsOrDsToDate|Interval|Var|Tuple"
+    "|Quarter|Month|Week|Day|DayOfWeek|DayOfMonth|Date|TsOrDsToDate|TimeToStr|Interval|Var|Tuple"
 )
 _VALUE = " value"
 _MOST_ROWS = 2_000_000  # of public values that a column's cells stand for
@@ -185,12 +185,20 @@ def _check_functions(of: Attribute, node: Node) -> None:
     binned = isinstance(of.kind, (Bins, Edges))
     for part in node.walk():
         if not re.fullmatch(_COMPARED if binned else _COMPUTED, type(part).__name__):
-            advice = (
-                f"Bins of {of.name} are compared with their edges alone"
-                if binned
-                else "Make a level of the attribute, and group by it"
-            )
-            raise refused(f"{type(part).__name__.upper()} in {of.clause}", advice)
+            raise refused(f"{_function_name(part)} in {of.clause}", _advice(of, part))
+
+
+def _function_name(node: Node) -> str:
+    names: Sequence[str] = node.sql_names() if hasattr(node, "sql_names") else []
+    return names[0] if names else type(node).__name__.upper()
+
+
+def _advice(of: Attribute, node: Node) -> str:
+    if type(node).__name__ in ("CurrentDate", "CurrentTimestamp", "CurrentTime"):
+        return "Write the date: a plan asks for the same whenever it is made"
+    if isinstance(of.kind, (Bins, Edges)):
+        return f"Bins of {of.name} are compared with their edges alone"
+    return "Make a level of the attribute, and group by it"
 
 
 class _Expression:
