@@ -52,7 +52,7 @@ ENDS = [
     "\u2028".encode(),
     b"\0",
 ]
-POLICIES = ("drop", "other")
+POLICIES = ("drop", "other", "cell")
 
 
 def categories_of(rng, null, outside):
@@ -69,7 +69,7 @@ def categories_of(rng, null, outside):
 
 def kinds(rng):
     """A kind of attribute."""
-    null, outside = (POLICIES[place] for place in rng.integers(0, 2, 2))
+    null, outside = (POLICIES[place] for place in rng.integers(0, len(POLICIES), 2))
     clip = "clip" if rng.random() < 0.4 else outside
     categories, *numbers = [
         lambda: categories_of(rng, null, outside),

@@ -42,28 +42,35 @@ NUMBERS = st.one_of(
 def reference(kind, value):
     """The cell of a number or null, None if the row is dropped."""
 
-    def policy(word):
-        return kind.size - 1 if word == "other" else None
+    has_other = "other" in (kind.null, kind.outside)
+    own_cells = kind.regular + has_other
+
+    def policy(word, own_cell):
+        return {"other": kind.regular, "cell": own_cell}.get(word)
+
+    def outside():
+        return policy(kind.outside, own_cells + (kind.null == "cell"))
 
     if value is None or math.isnan(value):
-        return policy(kind.null)
+        return policy(kind.null, own_cells)
     double = float(value)
     low, high = (kind.low, kind.high) if not isinstance(kind, Coded) else (0, kind.codes - 1)
     if not float(low) <= double <= float(high):
         if kind.outside != "clip":
-            return policy(kind.outside)
+            return outside()
         double = float(low if double < low else high)
     if isinstance(kind, Bins):
         edges = [float(edge) for edge in kind.edges[1:-1]]
         return sum(double >= edge if kind.closed == "left" else double > edge for edge in edges)
     if not double.is_integer():
         if kind.outside != "clip":
-            return policy(kind.outside)
+            return outside()
         double = float(round(double))
     return int(double) - low
 
 
-NULL, OUTSIDE = st.sampled_from(["drop", "other"]), st.sampled_from(["drop", "clip", "other"])
+NULL = st.sampled_from(["drop", "other", "cell"])
+OUTSIDE = st.sampled_from(["drop", "clip", "other", "cell"])
 KINDS = st.one_of(
     st.builds(
         lambda low, more, **how: Integers(low, low + more, **how),

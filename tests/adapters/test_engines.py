@@ -34,12 +34,12 @@ from leastnoise._table import columns_of
 KINDS = [
     ln.Integers(0, 17),
     ln.Integers(-(2**31), 9 - 2**31, outside="clip"),
-    ln.Integers(-1, 3, null="other", outside="clip"),
+    ln.Integers(-1, 3, null="cell", outside="clip"),
     ln.Integers(0, 3, outside="other"),
-    ln.Coded(18, null="other"),
+    ln.Coded(18, null="other", outside="cell"),
     ln.Bins(0, 1, 4),
     ln.Bins("0.1", "0.5", 4, closed="right", outside="clip"),
-    ln.Bins(-1, 3, 7, null="other", outside="other"),
+    ln.Bins(-1, 3, 7, null="cell", outside="cell"),
     ln.Categories(["F", "M", "17", "0", "é", "O'Brien", "%.0%", "true"], outside="other"),
     ln.Categories(
         ["false", "17.00", "-1", "x", "{F}", "$1", ":a", 'say "x"', "-0", "F "], null="other"
@@ -77,7 +77,7 @@ TIMES = [
     ln.Dates("2023-12-31", "2025-01-05", by, zone=zone, null=null, outside=outside)
     for by, zone, null, outside in [
         ("year", "UTC", "drop", "drop"), ("quarter", BERLIN, "other", "clip"), ("month", JOHNS, "other", "other"),
-        ("week", BERLIN, "drop", "clip"), ("day", HOWE, "drop", "other"), ("weekday", BERLIN, "other", "clip"),
+        ("week", BERLIN, "cell", "clip"), ("day", HOWE, "cell", "other"), ("weekday", BERLIN, "other", "clip"),
         ("hour_of_day", JOHNS, "drop", "clip"), ("hour_of_day", HOWE, "other", "drop"),
     ]
 ]  # fmt: skip

@@ -156,7 +156,6 @@ class _Row:
             tolerances.append(0.02 + (3 * (max(ends) - min(ends)) if ends else 0))
         return cls(tuple(keys), tuple(answers), tuple(tolerances))
 
-
     def fits(self, labels: list[set[object]], answers: list[object]) -> bool:
         """Whether it has one of these keys in every column, and these answers."""
         has_keys = all(key in allowed for key, allowed in zip(self.keys, labels, strict=True))
@@ -216,7 +215,7 @@ def _labels(
         return {None}
     if key == OUTSIDE:
         return None if kind.outside_cell is None else {kind.labels[kind.outside_cell]}
-    if key is None and attribute not in {"__none__"}:
+    if key is None:
         group = next(group for group in statement.groups if group.attribute == attribute)
         has_regular = None in group.keys[: kind.regular]
         if not has_regular and kind.null_cell is None:

@@ -27,7 +27,7 @@ from leastnoise._plan import versions
 from leastnoise._release import _words as words
 from leastnoise._release._options import Options, exact_rule, with_other
 from leastnoise._release._release import Release, TableEntry, statement_file
-from leastnoise._release._statistics import StatisticTable, shown_interval
+from leastnoise._release._statistics import StatisticTable, shown_interval, statement_of
 from leastnoise._release._tables import Table, in_unit
 from leastnoise._release._texts import (
     TEMPLATES,
@@ -626,6 +626,10 @@ def _statement_view(release: Release, number: int, lang: Texts) -> View:
         len(next(iter(columns.values()))),
     )
     cut = lang.say("rows_first", count=MOST_LARGEST, all=size, file=statement_file(number))
+    notes = [lang.say("rows_whole") if size <= MOST_LARGEST else cut]
+    statement = statement_of(release.plan.workload, release.privacy.unit_column, text)
+    if statement.left_out:
+        notes.append(lang.say("statement_left_out", names=lang.listed(list(statement.left_out))))
     return View(
         id=f"sql{number}",
         name=lang.say("name_statement", number=number),
@@ -633,7 +637,7 @@ def _statement_view(release: Release, number: int, lang: Texts) -> View:
         keys=keys,
         numbers=[heading for name in answers for heading in (name, interval)],
         rows=rows,
-        rows_note=lang.say("rows_whole") if size <= MOST_LARGEST else cut,
+        rows_note=" ".join(notes),
     )
 
 

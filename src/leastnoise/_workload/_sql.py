@@ -13,7 +13,7 @@ from typing import Any
 
 from leastnoise._check import Exact, InputError
 from leastnoise._domain import RESERVED, Domain
-from leastnoise._workload._sql_reader import StatementReader
+from leastnoise._workload._sql_reader import StatementReader, with_strftime
 from leastnoise._workload._sql_statement import Grouped, Statement, group_queries, place_groups
 from leastnoise._workload._sql_values import Node
 from leastnoise._workload._workload import Workload, together
@@ -87,7 +87,8 @@ def _split(text: str) -> Iterator[tuple[Node, str, str]]:
     if not isinstance(text, str):
         raise InputError(f"SQL must be a text; got {type(text).__name__}.")
     try:
-        trees = [tree for tree in sqlglot.parse(text, read="duckdb") if tree is not None]
+        parsed = sqlglot.parse(text, read="duckdb")
+        trees = [tree.transform(with_strftime) for tree in parsed if tree is not None]
         lines = _first_lines(text)
     except sqlglot.errors.SqlglotError as error:
         reason = str(error).splitlines()[0].strip(" .")

@@ -65,8 +65,7 @@ class StatementReader:
     def __init__(self, domain: Domain, unit: str | None, tree: Node, text: str) -> None:
         from sqlglot import exp
 
-        self._domain, self._unit, self._text = domain, unit, text
-        self._tree = tree.transform(_with_strftime)
+        self._domain, self._unit, self._tree, self._text = domain, unit, tree, text
         self.exp: Any = exp  # loaded only where SQL is read
         self._named = _names(domain)
 
@@ -559,7 +558,7 @@ def _cube(sets: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
     ]
 
 
-def _with_strftime(node: Node) -> Node:
+def with_strftime(node: Node) -> Node:
     """Return TO_CHAR(column, format), which DuckDB lacks, as its STRFTIME; other nodes as is."""
     import sqlglot
     from sqlglot import exp

@@ -353,19 +353,25 @@ class _Expression:
 
     def _constants(self, sql_type: str) -> list[Any]:
         """Return the values of the parts of the expression without columns, as one type."""
-        texts = []
-        for node in self._node.walk():
-            is_within_constant = node.parent is not None and not node.parent.find(self._exp.Column)
-            is_value = isinstance(node, (self._exp.Condition, self._exp.Cast)) and not isinstance(
-                node, (self._exp.Null, self._exp.Identifier, self._exp.DataType)
-            )
-            if is_value and not node.find(self._exp.Column) and not is_within_constant:
-                text = f"CAST(({node.sql('duckdb')}) AS VARCHAR)"
-                texts.append(f"TRY_CAST({text} AS {sql_type})")
+        texts = [
+            f"TRY_CAST(CAST(({node.sql('duckdb')}) AS VARCHAR) AS {sql_type})"
+            for node in self._constant_nodes(self._node)
+        ]
         if not texts:
             return []
         (values,) = _query(f"SELECT {', '.join(texts)}", [])
         return [value for value in values if value is not None]
+
+    def _constant_nodes(self, node: Node) -> Iterator[Node]:
+        """Yield the largest parts of an expression that have a value and no column."""
+        if isinstance(node, self._exp.Column):
+            return
+        is_branch = isinstance(node, self._exp.If) and isinstance(node.parent, self._exp.Case)
+        if node.find(self._exp.Column) or is_branch:
+            for child in node.iter_expressions():
+                yield from self._constant_nodes(child)
+        elif isinstance(node, (self._exp.Condition, self._exp.Cast)):
+            yield node
 
 
 def _quoted(title: str) -> str:
