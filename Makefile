@@ -156,6 +156,11 @@ peers: env  ## the task of docs/coming-from.md with other libraries, in build/pe
 mutants: env  ## mutation testing of the trusted packages; writes docs/results/mutation.md; about two hours
 	@PYTHONPATH=tests:. $(BIN)/python -m mutants --mutants $(or $(MUTANTS),400) --seed $(or $(SEED),1)
 
+.PHONY: differential
+# make differential STATEMENTS=3000 SEED=1
+differential: env  ## random SQL statements through DuckDB and through leastnoise; takes minutes
+	@PYTHONPATH=tests LEASTNOISE_CACHE=off $(BIN)/python -m differential.compare --statements $(or $(STATEMENTS),3000) --seed $(or $(SEED),1)
+
 .PHONY: fuzz
 # make fuzz FUZZ=5000
 fuzz: env  ## random specs, CSV files, plans, manifests, measurements and ledgers; new ones every time

@@ -34,8 +34,13 @@ class Setting:
     attributes: tuple[str, ...]  # that statements may use; few, so that plans are made soon
 
 
-def random_setting(rng: random.Random) -> Setting:
-    """Return a random table of 20 to 80 rows, and a domain with random policies."""
+def random_setting(rng: random.Random, attributes: int) -> Setting:
+    """Return a random table of 20 to 80 rows, and a domain with random policies.
+
+    Args:
+        rng: the source of randomness.
+        attributes: the number of attributes that statements use.
+    """
 
     def policies(*, ordered: bool = False) -> dict[str, str]:
         outside = ["drop", "drop", "other", "cell", *(["clip"] * 2 if ordered else [])]
@@ -65,8 +70,8 @@ def random_setting(rng: random.Random) -> Setting:
     )
     rows = _random_rows(rng, rng.randint(20, 80))
     unit = "customer" if rng.random() < 0.3 else None
-    attributes = tuple(rng.sample([*_ATOMS], 4))
-    return Setting(domain, rows, _as_read(domain, rows), unit, attributes)
+    used = tuple(rng.sample([*_ATOMS], attributes))
+    return Setting(domain, rows, _as_read(domain, rows), unit, used)
 
 
 def _random_rows(rng: random.Random, count: int) -> pd.DataFrame:
