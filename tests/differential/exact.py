@@ -46,11 +46,12 @@ class ExactNumbers:
         shape = [product.domain.cells(name) for name in product.attributes]
         # a first axis of one cell, so that there is one without attributes, too
         places = np.stack([np.zeros(kept.sum(), dtype=int), *(cells[name][kept] for name in cells)])
-        amounts = self._amounts(measure)[kept]
         if isinstance(measure, UnitCount):
             units = pd.factorize(self._unit[kept])[0]
             places = np.unique(np.stack([*places, units]), axis=1)[:-1]
             amounts = np.ones(places.shape[1])
+        else:
+            amounts = self._amounts(measure)[kept]
         counts = np.zeros([1, *shape])
         np.add.at(counts, tuple(places), amounts)
         counts = counts[0]

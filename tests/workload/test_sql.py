@@ -172,7 +172,7 @@ REFUSED = {
     "sales": r"100 \* SUM\(price\) / SUM\(quantity\) cannot be answered. Answers are",
     "SELECT flag, COUNT(DISTINCT nation) FROM sales GROUP BY "
     "flag": r"COUNT\(DISTINCT nation\) cannot be answered. Units alone are counted",
-    "SELECT flag, COUNT('*') FROM sales GROUP BY flag": "COUNT of an expression cannot be answered",
+    "SELECT flag, COUNT(flag || mode) FROM sales GROUP BY flag": "COUNT of an expression cannot be answered",
     "SELECT flag, MIN(shipped), COUNT(*) FROM sales GROUP BY "
     "flag": r"MIN\(shipped\) cannot be answered",
     "SELECT nation, GROUPING(nation), COUNT(*) FROM sales GROUP BY ROLLUP "
@@ -201,7 +201,7 @@ REFUSED = {
     "SELECT floor(weight / 50), COUNT(*) FROM sales GROUP BY "
     "1": "FLOOR in SELECT cannot be answered. Bins of weight are compared",
     "SELECT COUNT(*) FROM sales WHERE regexp_matches(flag, "
-    "'A')": "REGEXPLIKE in WHERE cannot be answered. Make a level",
+    "'A')": "REGEXP_LIKE in WHERE cannot be answered. Make a level",
     "SELECT COUNT(*) FROM sales WHERE flag = "
     "'Z'": r"WHERE keeps no value that flag may have. Compare with values of \[domain.flag\]",
     "SELECT COUNT(*) FILTER (WHERE flag = 'A') AS a FROM sales WHERE flag <> "
