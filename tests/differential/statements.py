@@ -1,11 +1,15 @@
 """Random tables, domains and SQL statements, each with the text that DuckDB answers for comparison.
 
-The text for DuckDB differs from the statement only by rules that docs/coming-from-sql.md states:
+The text for DuckDB differs from the statement only by these lines of docs/coming-from-sql.md:
 
-- "Values that are clipped count as the nearest value of the domain": columns with
+- "with a value that `clip` moves: as the nearest value of the domain": columns with
   ``outside="clip"`` and measures are clipped in DuckDB's table.
-- "Rows with other values outside the domain are left out": where `Statement.left_out` says so,
-  their rows are filtered out, or have a group of their own.
+- "with another value outside the domain, where results differ: left out [of a condition], or in
+  the group `other` or `(outside)`": where `Statement` says so, these rows are filtered out, or have
+  a group of their own.
+- "The group NULL is published if the domain counts nulls": else DuckDB's is not looked for.
+- "Its counts and sums are 0, where SQL has no row, or NULL; its mean can be any number".
+- "A level is known only of the values in the domain".
 """
 
 import datetime as dt
