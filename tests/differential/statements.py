@@ -9,6 +9,8 @@ The text for DuckDB differs from the statement only by these lines of docs/comin
   a group of their own.
 - "The group NULL is published if the domain counts nulls": else DuckDB's is not looked for.
 - "Its counts and sums are 0, where SQL has no row, or NULL; its mean can be any number".
+- "If nulls and other values share the cell `other`, `GROUP BY` of the column shows both as the
+  group `other`".
 - "A level is known only of the values in the domain".
 """
 
@@ -327,7 +329,10 @@ class Written:
         for group in self.groups:
             text = f"CAST({group.expression} AS VARCHAR)"
             if group.alias in undecided.groups:
-                text = f"CASE WHEN {group.attribute}_out THEN '__outside__' ELSE {text} END"
+                is_apart = f"{group.attribute}_out"
+                if group.alias in undecided.shared:
+                    is_apart += f" OR {group.attribute} IS NULL"
+                text = f"CASE WHEN {is_apart} THEN '__outside__' ELSE {text} END"
             groups.append(text)
         answers = []
         for answer in self.answers:
@@ -347,6 +352,7 @@ class Undecided:
     where: frozenset[str] = frozenset()
     answers: dict[str, frozenset[str]] = field(default_factory=dict)
     groups: frozenset[str] = frozenset()
+    shared: frozenset[str] = frozenset()  # groups in whose cell nulls are counted, too
 
 
 def _reference_grouping(grouping: str, groups: list[str]) -> str:
