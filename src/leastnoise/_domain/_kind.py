@@ -240,6 +240,8 @@ def _checked_reading(reading: object) -> Reading:
     if not isinstance(reading, Reading):
         raise refuse("reading", reading, "a Reading")
     return reading
+
+
 def further_labels(null: str, outside: str) -> tuple[str, ...]:
     """Return the labels of the cells that two policies add to the regular ones.
 

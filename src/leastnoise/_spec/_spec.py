@@ -80,6 +80,7 @@ from leastnoise._workload import (
     queries,
     read_statements,
     together,
+    with_domain,
 )
 
 SHARE = "1/10"
