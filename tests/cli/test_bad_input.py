@@ -92,7 +92,7 @@ SPECS = [
         "an attribute twice",
         "[domain.age]",
         "[domain.sex]",
-        ["is not valid TOML", "twice", "line 7"],
+        ["is not valid TOML", "twice", "line 8"],
     ),
     (
         "an unknown attribute",

@@ -77,6 +77,7 @@ def test_a_plan_for_programs_and_for_people_needs_no_data(folder, run):
         "rmse": told["rmse"]["income:prefix"],
         "weight": 2.0,
         "measure": None,
+        "leaves_out": ["income"],
     }
     assert told["tables"][4] == facts | {
         "largest_std": promise.tables[4].largest_std,
