@@ -34,7 +34,7 @@ NUMBERS = {
     "decimals": ln.Decimals(0, 9, "0.5"),
     "size": ln.Coded(3),
 }
-MONTHS = ln.Dates("2024-01-01", "2024-12-31", by="month")
+MONTHS = ln.Dates("2024-01-01", "2024-12-31", by="month", zone="UTC")
 CODED_DAYS = ln.Dates("2024-01-01", "2024-12-31", format="%Y%m%d")
 TRUTH = ln.Categories([True, False], outside="other")
 SEX = ln.Categories(["F", "M"], null="other", outside="other")

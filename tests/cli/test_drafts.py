@@ -304,6 +304,8 @@ def test_a_kind_of_file_is_added_in_one_place(folder, run, monkeypatch):
     pyarrow.feather.write_feather(pa.table({"sex": ["F", "M"], "age": [1, 2]}), "people.feather")
     assert ".feather" in file_endings()
     draft = draft_of("people.feather", run).replace('["FILL IN"]', '["F", "M"]')
+    # Two rows are too few for a guard.
+    draft = re.sub(r"(?m)^guard = .*$", "", draft)
     Path("draft.toml").write_text(draft, "utf-8")
     assert "sex: 2 (100.0%) matched" in run("check", "draft.toml").out
     run.done("release", "draft.toml", "--out", "out")

@@ -23,7 +23,10 @@ from leastnoise._session._ledgers import other_ledgers, unknown_releases
 from leastnoise._studio._explore_page import exploring_page
 
 DOMAIN = ln.Domain(
-    {"sex": ln.Categories(["F", "M"]), "age": ln.Integers(0, 9, levels={"pair": {"width": 2}})},
+    {
+        "sex": ln.Categories(["F", "M"]),
+        "age": ln.Integers(0, 9, outside="clip", levels={"pair": {"width": 2}}),
+    },
     measures={"pay": ln.Measure("pay", 0, 100)},
 )
 ASKED = (

@@ -156,7 +156,11 @@ def test_units_counted_in_each_period_cost_what_they_change(
     lower = Dense([[2, 0, 0], [1, 3, 0], [1, 1, 1]])
     factors = (Factor(("t",), lower), *([Factor(("a",), Identity(2))] if along_a else []))
     plan = in_periods(noise, neighbours, Block(factors, Fraction(2), measure), rows=2, most=6)
-    assert claimed(plan) == pytest.approx(worst_counts(plan, measure), rel=1e-9)
+    worst = worst_counts(plan, measure)
+    assert worst <= claimed(plan) * (1 + 1e-9)
+    # Of two units that replace each other the cost is an upper bound only.
+    if neighbours == "add_remove":
+        assert claimed(plan) == pytest.approx(worst, rel=1e-9)
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])

@@ -16,7 +16,7 @@ from contracts.trusted import TRUSTED
 from mutants.generate import Mutant
 
 # What the packages offer by name.
-NAMES = "tests/test_project.py::test_names_that_are_handed_on_are_public_and_importable"
+NAMES = "tests/test_project.py::test_exported_names_are_public_and_importable"
 # They run the trusted packages too; how rows fit is told by the command alone.
 BESIDE = ("tests/plan", "tests/session", "tests/cli/test_check.py")
 # They read the code, and fail for changes that compute nothing else.

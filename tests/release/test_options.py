@@ -25,6 +25,7 @@ OTHERS = {
     "language": "de",
     "contact": "statistik@example.org",
     "guard": Fraction(1, 100),
+    "rows": 5000,
     "round": 5,
     "below": 10,
     "title": "People",
@@ -42,10 +43,12 @@ OTHERS = {
         },
     ),
 }
-BESIDE = {"guard", "searches", "labels", "statements"}  # said in [plan], [domain] and [[workload]]
+# These are set in [plan], [privacy], [domain] and [[workload]].
+BESIDE = {"guard", "rows", "searches", "labels", "statements"}
 SPEC = """
 [privacy]
 epsilon = 1
+rows = 5000
 [domain.sex]
 categories = ["F", "M"]
 labels = { F = "women", M = "men" }

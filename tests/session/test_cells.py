@@ -231,8 +231,8 @@ def test_a_bound_that_laplace_noise_gains_nothing_from_is_warned_about(tmp_path)
         )
     assert found[0] == []
     assert (
-        "cuts rows. Leave it out, or give a budget for Gaussian noise: rho, or delta beside "
-        "epsilon." in found[1][0]
+        "cuts rows of counts of rows and sums. Leave it out, or give a budget for Gaussian noise: "
+        "rho, or delta beside epsilon." in found[1][0]
     )
     assert found[2] == [
         found[1][0].replace(

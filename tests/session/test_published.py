@@ -27,7 +27,10 @@ NAMES = {
     "factors", "limits", "values", "promise", "versions",
 }  # fmt: skip
 # Only of a release with over ten million answers to intervals.
-RARE = {("manifest", "answers.too_large_to_write")}
+RARE = {
+    ("manifest", "answers.too_large_to_write"),
+    ("manifest", "receipt.guard_reduced_from"),
+}
 PAGE = Path(__file__).parents[2] / "docs" / "promise.md"
 JSON = {
     "manifest.json": "manifest",

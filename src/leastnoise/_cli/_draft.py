@@ -201,6 +201,8 @@ def _values_lines(column: SourceColumn, data_name: str) -> Iterator[str]:
         yield 'outside = "clip"              # beyond the bounds: counted in the first or last bin\n'
     else:
         yield f'categories = ["{BLANK}"]\n'
+    if column.field.required:
+        yield "complete = true               # the schema allows no missing values\n"
 
 
 def _date_lines(column: SourceColumn, data_name: str) -> Iterator[str]:

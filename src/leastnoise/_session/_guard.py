@@ -377,7 +377,7 @@ def weakest_guard(privacy: Privacy, share: Fraction, public_rows: int) -> Fracti
 
     >>> privacy = Privacy(PureDP("0.99"))
     >>> weakest_guard(privacy, Fraction(1, 100), 5000), weakest_guard(privacy, Fraction(1, 100), 500)
-    (None, Fraction(1, 25))
+    (None, Fraction(1, 29))
     """
     measured = guard_measurements(privacy, share)
     by_chance = most_by_chance(measured.noise, float(measured.blocks[0].scale))
