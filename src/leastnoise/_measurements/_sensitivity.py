@@ -454,7 +454,10 @@ def spread_distance(plan: Measurements, bound: PerCell) -> Fraction:
     >>> spread_distance(plan, privacy.max_per_cell)
     Fraction(12, 1)
     """
-    apart, together = plan.privacy.squares, plan.privacy.max_rows**2  # S2
+    most = plan.privacy.max_rows
+    # S2, for this bound: a count of units has another one of its own in its privacy
+    of_bound = replace(plan.privacy, max_per_cell=replace(bound, rows=min(bound.rows, most)))
+    apart, together = of_bound.squares, most**2
     forms, unit = _summed_forms(plan, bound.attributes, 2)
     replaced, distance = plan.privacy.neighbours == "replace", Fraction(0)
     for beside, summed in forms.items():

@@ -1,0 +1,96 @@
+"""What the readers let a unit change in rows, sums and counts of units, beside what a plan costs.
+
+Each unit is read by the readers themselves, with rows in every set of cells, so the bounds that the
+cost relies on are those that are kept.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
+from leastnoise._adapters import Wanted, read
+from leastnoise._domain import Coded, Domain, Measure, PerCell, UnitCount
+from leastnoise._kernel._measure import exact_answers
+from leastnoise._linop import Identity, Operator, Prefix
+from leastnoise._measurements import Block, Factor, Measurements
+from leastnoise._table import Table
+from measurements.brute import claimed
+
+SIZES = {"t": 3, "a": 2}
+COUNTS = {
+    "in all": UnitCount(),
+    "by t": UnitCount("t"),
+    "by a": UnitCount("a"),
+    "by t x a": UnitCount(["t", "a"]),
+}
+DOMAIN = Domain(
+    {name: Coded(size) for name, size in SIZES.items()},
+    measures={"pay": Measure("pay", 0, 2), **COUNTS},
+)
+BOUNDS = [
+    (3, None),
+    (2, PerCell(1, "t")),
+    (3, PerCell(1, "t")),
+    (6, PerCell(2, "t")),
+    (6, PerCell(3, "t")),
+    (4, PerCell(1, "a")),
+    (4, PerCell(1, ["t", "a"])),
+]
+CELLS = list(itertools.product(*map(range, SIZES.values())))
+UNITS = [
+    cells for number in range(1, len(CELLS) + 1) for cells in itertools.combinations(CELLS, number)
+]
+TABLES: list[tuple[str, ...]] = [(), ("t",), ("a",), ("t", "a")]
+
+
+def rows_of(cells: tuple[tuple[int, ...], ...]) -> pd.DataFrame:
+    """Two rows of one unit in each of some cells."""
+    rows = pd.DataFrame([*cells, *cells], columns=list(SIZES))
+    return rows.assign(id="u", pay=2)
+
+
+def table_of(source: Any, most: int, bound: PerCell | None) -> Table:
+    measures = list(DOMAIN.measures)
+    wanted = Wanted(
+        attributes=list(SIZES),
+        measures=measures,
+        tables={name: [("t", "a")] for name in (None, *measures)},
+    )
+    return read(source, DOMAIN, wanted=wanted, unit_column="id", max_rows=most, max_per_cell=bound)
+
+
+def plans(most: int, bound: PerCell | None) -> Iterator[Measurements]:
+    """Plans of one table, of cells or of prefix sums along t, for both kinds of noise."""
+    along_t: list[Callable[[int], Operator]] = [Identity, Prefix]
+    for budget, noise in (
+        (PureDP(1), Noise.DISCRETE_LAPLACE),
+        (ZCDP(1), Noise.DISCRETE_GAUSSIAN),
+    ):
+        privacy = Privacy(budget, unit_column="id", max_rows=most, max_per_cell=bound)
+        for names, operator in itertools.product(TABLES, along_t):
+            along = {"t": operator(SIZES["t"]), "a": Identity(SIZES["a"])}
+            factors = tuple(Factor((name,), along[name]) for name in names)
+            for measure in (None, *DOMAIN.measures):
+                block = Block(factors, 1, measure)  # type: ignore[arg-type]
+                yield Measurements(domain=DOMAIN, privacy=privacy, noise=noise, blocks=(block,))
+
+
+def change(plan: Measurements, table: Table) -> float:
+    """What the rows of a unit add to the queries: the sum of absolute values, or of squares."""
+    ((_, answers),) = exact_answers(plan, table)
+    return float((np.abs(np.asarray(answers, dtype=np.float64)) ** plan.noise.norm).sum())
+
+
+@pytest.mark.parametrize(("most", "bound"), BOUNDS, ids=str)
+def test_no_unit_changes_more_than_its_plan_costs(most: int, bound: PerCell | None) -> None:
+    tables = [table_of(rows_of(cells), most, bound) for cells in UNITS]
+    tables.append(table_of(duckdb.from_df(rows_of(tuple(CELLS))), most, bound))
+    for plan in plans(most, bound):
+        spent = claimed(plan) * (1 + 1e-9)
+        assert max(change(plan, table) for table in tables) <= spent, plan.blocks
