@@ -165,6 +165,14 @@ def test_intervals_are_read_by_their_text() -> None:
     assert cells(pd.DataFrame({"x": intervals}), kind) == [0, 1, 2]
 
 
+def test_an_interval_has_its_own_text_whatever_rows_stand_before_it() -> None:
+    """-0.0 equals 0.0, and has another text: one row more must not change the others."""
+    intervals = pd.Series(pd.arrays.IntervalArray.from_arrays([-0.0, 0.0, 0.0], [1.0, 1.0, 1.0]))
+    kind = ln.Categories(["(-0.0, 1.0]", "(0.0, 1.0]"], null="other")
+    assert cells(pd.DataFrame({"x": intervals}), kind) == [0, 1, 1]
+    assert cells(pd.DataFrame({"x": intervals[::-1]}), kind) == [1, 1, 0]
+
+
 @pytest.mark.parametrize(
     "values",
     [

@@ -218,7 +218,13 @@ def _has_intervals(kind: Any) -> bool:
 
 
 def _of_pandas(values: Any) -> Column:
-    """Take periods of pandas by their starts, and intervals by their texts."""
+    """Take periods of pandas by their starts, and intervals by their texts.
+
+    Intervals are taken one by one: pandas takes -0.0 for 0.0 where it tells them apart, so that
+    the text of one row would be that of another.
+    """
+    if type(values.dtype).__name__ == "IntervalDtype":
+        return Column([_form(value) for value in values])
     codes, different = values.factorize()
     column = Column([_form(value) for value in different])
     return Column(column.data, None, codes.astype(np.int64))
