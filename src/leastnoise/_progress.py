@@ -105,7 +105,8 @@ class RowProgress:
     """How far the reading of rows is; it takes numbers of rows, and gives none of them back.
 
     Readers of private data accept an object of this very class and call nothing else while they
-    read. It keeps no number of rows: what it hands to the line is text with whole percents.
+    read. It keeps no number of rows: what it hands to the line is text with whole percents, and it
+    counts its calls only where blocks of bytes are read, as chunks of rows tell how many there are.
 
     Args:
         line: the line of progress.
@@ -141,11 +142,16 @@ class RowProgress:
             done: how many rows are read.
             among: how many there are, if that is known.
         """
-        self._calls += 1
-        part, whole = (done, among) if among else (self._calls, self._blocks)
-        if whole and part >= whole:
+        if among:
+            part, whole = done, among
+        elif self._blocks:
+            self._calls += 1
+            part, whole = self._calls, self._blocks
+        else:
+            return
+        if part >= whole:
             self._line.begin(self._then, self._about)
-        elif whole:
+        else:
             percent = 100 * part // whole
             self._line.say(f"{self._doing}: {percent}%", percent / 100)
 

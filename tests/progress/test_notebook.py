@@ -4,10 +4,12 @@ import sys
 from types import ModuleType, SimpleNamespace
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import leastnoise as ln
 from leastnoise import _progress
+from leastnoise._adapters import read
 from leastnoise._session._finish import read_table
 
 DOMAIN = ln.Domain(age=ln.Integers(0, 15))
@@ -95,6 +97,15 @@ def test_row_progress_keeps_percents_and_no_numbers_of_rows():
     assert not {123_457, 987_654, 123_457 / 987_654} & {
         value for value in held if isinstance(value, (int, float))
     }
+
+
+def test_row_progress_does_not_count_chunks_of_rows():
+    """A table of one row a chunk would have its number of rows in the number of calls."""
+    rows = pa.concat_tables([pa.table({"age": [1]})] * 37)
+    shown = _progress.RowProgress(_progress.Progress("reading"), "reading", "writing")
+    read(rows, DOMAIN, progress=shown)
+    shown.show(5, None)
+    assert shown._calls == 0
 
 
 @pytest.mark.parametrize("shell", [None, SimpleNamespace()])
