@@ -29,7 +29,10 @@ _BINS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """A table as another tool describes it: the parts [domain] and [measures] of a spec, and the unit of privacy."""
+    """A table as another tool describes it.
+
+    The parts [domain] and [measures] of a spec, and the unit of privacy.
+    """
 
     tool: str
     attributes: Mapping[str, Mapping[str, Any]]
@@ -42,7 +45,10 @@ class Description:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A described column: its type (whole, number, date, truth or text) and what is public of its values, or why it is left out."""
+    """A described column: its type and what is public of its values.
+
+    The type is whole, number, date, truth or text; or why the column is left out.
+    """
 
     name: str
     holds: str = ""
@@ -54,7 +60,10 @@ class Column:
     left_out: str = "of a type which cannot be published"
 
     def attribute(self) -> dict[str, Any]:
-        """Return the table [domain.NAME] of a spec, with blanks for what is unknown; numbers are clipped, as the tools clamp them."""
+        """Return the table [domain.NAME] of a spec.
+
+        With blanks for what is unknown. Numbers are clipped, as the tools clamp them.
+        """
         rest = {} if self.complete else {"outside": "other"}
         if self.values and self.holds in {"text", "whole"}:
             return {"categories": list(self.values), **rest}
@@ -114,7 +123,10 @@ def _described(tool: str, columns: Iterable[Column], **further: Any) -> Descript
 
 
 def _ends(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
-    """Return both bounds exactly; None if one is missing or they are in the wrong order."""
+    """Return both bounds exactly.
+
+    None if one is missing or they are in the wrong order.
+    """
     if low is None or high is None:
         return None
     first, last = exact("a lower bound", low), exact("an upper bound", high)
@@ -213,7 +225,10 @@ def _csvw_column(column: Mapping[str, Any], unit: object) -> Column:
 
 
 def from_mbi(value: Any) -> Description | None:
-    """Read mbi: an object with the size of each attribute, whose codes are 0 to size - 1."""
+    """Read a domain of mbi: an object with the size of each attribute.
+
+    Codes are 0 to size - 1.
+    """
     if not (
         isinstance(value, Mapping)
         and value
@@ -263,7 +278,10 @@ def _opendp_column(column: Mapping[str, Any]) -> Column:
 
 
 def _calls(value: Any, function: str) -> Iterator[Mapping[str, Any]]:
-    """Find all calls of a constructor in a serialized value, and yield their arguments."""
+    """Yield the arguments of all calls of a constructor.
+
+    In a serialized value.
+    """
     if isinstance(value, list):
         for inner in value:
             yield from _calls(inner, function)
@@ -286,7 +304,10 @@ _TYPES = {
 
 
 def from_smartnoise(value: Any) -> Description | None:
-    """Read SmartNoise metadata, which must have exactly one table whose columns have types."""
+    """Read SmartNoise metadata.
+
+    They must have exactly one table whose columns have types.
+    """
     tables = list(_tables(value))
     if not tables:
         return None
@@ -366,7 +387,7 @@ _KNOWN = "CSVW-EO (JSON), SmartNoise metadata (YAML), domain.json of mbi, and a 
 
 
 def read_description(path: Path) -> Description:
-    """Read a description; the tool is recognised by the contents of the file, not by its name."""
+    """Read a description; the tool is recognised by the file's contents."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

@@ -60,7 +60,10 @@ def _up(value: Fraction) -> float | int:
 
 
 def deployment(published: Published) -> str:
-    """Write the entry as YAML; losses are rounded up to doubles, and texts are written as in JSON, which YAML reads alike."""
+    """Write the deployment entry as YAML.
+
+    Losses are rounded up to doubles; texts are written as in JSON, which YAML reads alike.
+    """
     manifest, budget = published.manifest, published.release.privacy.budget
     unit, payment, plan = manifest.privacy.unit, manifest.payment, manifest.plan
     neighbours = f"Neighbouring tables differ in that {unit.in_words}."

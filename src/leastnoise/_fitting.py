@@ -1,4 +1,6 @@
-"""Scales the noise of a strategy, and the threshold of a search for keys, so that they cost a given budget.
+"""Scale the noise of a strategy to a given budget.
+
+Also scales the threshold of a search for keys.
 
 This file is not trusted: the kernel computes the cost of its results again. It also converts a rho
 and a delta to an epsilon. That number is shown to people and is never charged; ledgers add up rho
@@ -53,7 +55,10 @@ NOISES: dict[type[Budget], tuple[Noise, ...]] = {
 
 
 def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
-    """Find the largest mu squared that an (epsilon, delta) budget covers, rounded down: ``gaussian_is_private`` is true of the result."""
+    """Return the largest mu^2 that an (epsilon, delta) budget covers.
+
+    Rounded down: ``gaussian_is_private`` is true of the result.
+    """
     # Source: Balle and Wang (ICML 2018), theorem 8; Dong, Roth, Su (JRSS-B 2022), corollary 2.13.
     eps, limit = exact("epsilon", epsilon), exact("delta", delta)
     if not eps >= 0:
@@ -74,7 +79,11 @@ def _mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def largest(accepts: Callable[[Fraction], bool], bits: int = 44) -> Fraction:
-    """Find the largest number of so many leading bits that a predicate accepts; it must accept small numbers and refuse large ones."""
+    """Return the largest number that a predicate accepts.
+
+    Searched among numbers of ``bits`` leading bits. The predicate must accept small numbers and
+    reject large ones.
+    """
     low = Fraction(1)
     if accepts(low):
         while accepts(2 * low):
@@ -102,12 +111,18 @@ def allowed_mu_squared(budget: Budget) -> Fraction:
 
 
 def allowed_epsilon(budget: Budget) -> float:
-    """Return the epsilon that Laplace noise may have within a budget; pure epsilon costs rho = epsilon^2 / 2."""
+    """Return the epsilon that Laplace noise may have within a budget.
+
+    In a rho budget, pure epsilon costs rho = epsilon^2 / 2.
+    """
     return math.sqrt(2 * float(budget.rho)) if isinstance(budget, ZCDP) else float(budget.epsilon)
 
 
 def pure_share(budget: Budget, part: Fraction) -> Fraction:
-    """Return the epsilon of a pure step that may spend a part (0 to 1) of a budget; of a budget of rho the step costs epsilon^2 / 2."""
+    """Return the epsilon of a pure step that may spend a share of a budget.
+
+    The share is between 0 and 1. In a rho budget, the step costs epsilon^2 / 2.
+    """
     if isinstance(budget, ZCDP):
         return Fraction(math.isqrt(math.floor(2 * budget.rho * part * _GRAIN**2)), _GRAIN)
     return Fraction(budget.epsilon * part)
@@ -131,7 +146,10 @@ def root_up(value: Fraction) -> Fraction:
 
 
 def _drawable(scale: Fraction, heaviest: int, grid: int, *, contrasts: bool) -> Fraction:
-    """Return a scale whose numerator and denominator the sampler can take: the given one if it is short, else one rounded up."""
+    """Return a scale that the sampler can take.
+
+    The given scale if numerator and denominator are short, else one rounded up.
+    """
     if contrasts:  # the square roots of their norms multiply the scale and need bits of their own
         return round_up(scale, _SCALE_BITS)
     if scale.numerator * grid < 2**50 and scale.denominator * heaviest < 2**50:
@@ -142,7 +160,10 @@ def _drawable(scale: Fraction, heaviest: int, grid: int, *, contrasts: bool) -> 
 def fit(
     domain: Domain, privacy: Privacy, noise: Noise, blocks: Sequence[tuple[Block, float]]
 ) -> Measurements:
-    """Scale the noise of blocks of given relative weights so that they cost the budget and no more."""
+    """Scale the noise of weighted blocks to a budget.
+
+    The blocks cost the budget and no more.
+    """
     # Scales are only rounded up, by less than 2^-20 of their value, and a short fraction that
     # serves all blocks is not rounded at all. The cost is computed again from the final whole
     # numbers.
@@ -206,12 +227,18 @@ def fit(
 
 
 def _scaled(block: Block, scale: Fraction) -> Block:
-    """Return a block with another scale; ``replace`` would take several times as long, and there may be thousands of blocks."""
+    """Return a block with another scale.
+
+    ``replace`` would take several times as long, and there may be thousands of blocks.
+    """
     return Block(block.factors, scale, block.measure, block.limits, block.ends)
 
 
 def rescaled(measurements: Measurements, privacy: Privacy) -> Measurements:
-    """Return the same queries within another budget, all noise multiplied by one factor."""
+    """Rescale all noise by one factor to fit another budget.
+
+    The queries stay the same.
+    """
     try:
         return fit(
             measurements.domain,
@@ -232,7 +259,10 @@ def rescaled(measurements: Measurements, privacy: Privacy) -> Measurements:
 
 
 def zcdp_epsilon(rho: Exact, delta: Exact) -> Fraction:
-    """Find an epsilon for which every rho-zCDP mechanism is (epsilon, delta)-private; it is rounded up until ``zcdp_delta`` proves it."""
+    """Return an epsilon for which every rho-zCDP mechanism is DP at ``delta``.
+
+    It is rounded up until ``zcdp_delta`` proves it.
+    """
     # Source: as `zcdp_delta`; the search begins at ``rho + 2 sqrt(rho log(1/delta))`` (Bun and
     #     Steinke, TCC 2016).
     cost, limit = exact_positive("rho", rho), exact("delta", delta)
@@ -258,7 +288,10 @@ def _least_epsilon(cost: Fraction, limit: Fraction) -> Fraction:
 
 
 def key_rule(privacy: Privacy) -> KeyRule:
-    """Find the rule under which keys of the fewest units are found, with Laplace or Gaussian noise; `keys_are_private` is true of it."""
+    """Find the rule that finds keys of the fewest units.
+
+    Compares Laplace and Gaussian noise; `keys_are_private` is true of the rule.
+    """
     budget = privacy.budget
     if not isinstance(budget, ApproxDP):
         raise refuse(
@@ -289,7 +322,10 @@ def key_rule(privacy: Privacy) -> KeyRule:
 
 
 def found_often(rule: KeyRule) -> int:
-    """Return how many units must hold a key so that at least ``OFTEN`` of all searches find it."""
+    """Return how many units a key needs to be found in most searches.
+
+    At least a share ``OFTEN`` of all searches find such a key.
+    """
     scale = float(rule.scale)
     if rule.noise is Noise.ROUNDED_GAUSSIAN:
         return rule.threshold + math.ceil(NormalDist().inv_cdf(OFTEN) * scale - 0.5)
@@ -298,7 +334,10 @@ def found_often(rule: KeyRule) -> int:
 
 
 def _least_threshold(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
-    """Return the rule with the least threshold of which `keys_are_private` is true; None if that threshold is above 2^40."""
+    """Return the rule with the least threshold that is private.
+
+    `keys_are_private` is true of it. None if the threshold would exceed 2^40.
+    """
     budget = privacy.budget
     chance = float(budget.delta) / privacy.max_rows if isinstance(budget, ApproxDP) else 0.0
     chance = min(
@@ -325,5 +364,8 @@ def _least_threshold(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
 
 
 def _short(scale: Fraction) -> Fraction:
-    """Return the scale itself if the samplers can take it, else one rounded up to 40 leading bits."""
+    """Return a scale that the samplers can take.
+
+    The scale itself, or one rounded up to 40 leading bits.
+    """
     return scale if max(scale.numerator, scale.denominator) < 2**50 else round_up(scale, 40)

@@ -1,4 +1,4 @@
-"""Columns of numbers as data frames of the user's library, and as tables in text."""
+"""Columns of numbers as data frames, and as tables in text."""
 
 import importlib
 import importlib.util
@@ -54,7 +54,7 @@ def to_frame(columns: Columns, library: str | None = None) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Column names given so far; like databases, it takes names that differ in case alone as equal."""
+    """Unique column names, compared without case, as databases do."""
 
     taken: set[str] = field(default_factory=set)
 
@@ -67,13 +67,19 @@ class Names:
 
 
 def key_columns(attributes: Sequence[str], numbers: Sequence[str]) -> list[str]:
-    """The key column of every attribute: its name, with a number behind it where it would repeat another column."""
+    """Return the name of the key column of every attribute.
+
+    A number is appended where the name would repeat another column.
+    """
     names = Names({"query", *numbers})
     return [names.give(name) for name in attributes]
 
 
 def label_array(labels: Sequence[Label]) -> Array:
-    """Labels as an array, shape (len(labels),): numbers if all are whole numbers that fit, or doubles; else text as objects."""
+    """Return labels as an array, shape (len(labels),).
+
+    Integers or doubles if all labels are numbers that fit; else text as objects.
+    """
     if all(isinstance(label, int) and -(2**63) <= label < 2**63 for label in labels):
         return np.array(labels, dtype=np.int64)
     if all(isinstance(label, float) for label in labels):
@@ -87,12 +93,18 @@ def several(count: int, singular: str, many: str = "") -> str:
 
 
 def visible(text: str) -> str:
-    """Escape what a terminal would act on as Python does: controls, ends of lines, changes of direction."""
+    """Escape characters that a terminal would act on.
+
+    Controls, line ends and changes of direction, as Python escapes them.
+    """
     return _ACTS.sub(lambda sign: ascii(sign.group())[1:-1], text)
 
 
 class Framed:
-    """A value that can be shown as a table: as a data frame, in a terminal and in a notebook."""
+    """A value that can be shown as a table.
+
+    As a data frame, in a terminal and in a notebook.
+    """
 
     __slots__ = ()
 
@@ -111,7 +123,10 @@ class Framed:
         """Its columns, all of one length."""
 
     def frame(self, library: str | None = None) -> Any:
-        """The columns as a data frame of pandas, polars or pyarrow; None for that of the data, or else the first installed."""
+        """Return the columns as a data frame of pandas, polars or pyarrow.
+
+        None means the library of the data, or else the first that is installed.
+        """
         return to_frame(self.columns(), library or self.library)
 
     def __repr__(self) -> str:
@@ -163,7 +178,10 @@ class Framed:
 def grouped_columns(
     by: Sequence[str], labels: Sequence[Sequence[Label]], numbers: Mapping[str, Array]
 ) -> Columns:
-    """Return one column for each key and each array of numbers over the groups, in row-major order."""
+    """Return a column for each key and each array over the groups.
+
+    In row-major order.
+    """
     shape = tuple(map(len, labels))
     indices = np.unravel_index(np.arange(int(np.prod(shape))), shape) if shape else ()
     keys = [label_array(along)[index] for along, index in zip(labels, indices, strict=True)]

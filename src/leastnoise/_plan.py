@@ -1,4 +1,6 @@
-"""The plan: what is asked, what will be measured for it, and the error that this promises. A frozen, serialisable, public value.
+"""The plan: the workload, what is measured for it, and expected errors.
+
+A frozen, serialisable, public value.
 
 Plans, measurements and observations are read from JSON that any release of the program has written.
 Every value is made by its own constructor, which checks it, so a file can say nothing that a
@@ -54,7 +56,10 @@ from leastnoise._workload import from_json as workload_from_json
 
 
 def operator_from_json(value: Mapping[str, Any], cells: int | None = None) -> Operator:
-    """Return the operator that ``to_json`` of ``_linop`` wrote, which must have one column for each of the cells."""
+    """Return the operator that ``to_json`` of ``_linop`` wrote.
+
+    It must have one column for each of the cells.
+    """
     operator = _from_json(value, MOST_UNPACKED if cells is None else cells)
     if cells is not None and operator.size != cells:
         raise refuse(
@@ -64,7 +69,10 @@ def operator_from_json(value: Mapping[str, Any], cells: int | None = None) -> Op
 
 
 def _from_json(value: Mapping[str, Any], cells: int) -> Operator:
-    """Return an operator whose matrices, and those of the operators inside it, have at most so many columns."""
+    """Return an operator whose matrices have at most ``cells`` columns.
+
+    Those of the operators inside it too.
+    """
 
     def read(entry: Any, kind: object) -> object:
         if kind == IntArray:
@@ -103,7 +111,7 @@ _Read = TypeVar("_Read")
 
 
 def read(reader: Callable[[], _Read], what: str, advice: str) -> _Read:
-    """Call a reader of untrusted text, and raise InputError for whatever is wrong with the text."""
+    """Call a reader of untrusted text, turning its errors into InputError."""
     try:
         return reader()
     except InputError:
@@ -155,7 +163,10 @@ def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = No
 
 
 def _factor(domain: Domain, entry: Mapping[str, Any]) -> Factor:
-    """Return a factor of a plan file; its arrays may be no larger than the public domain allows."""
+    """Return a factor of a plan file.
+
+    Its arrays may be no larger than the public domain allows.
+    """
     names = tuple(entry["attributes"])
     operator = operator_from_json(
         entry["operator"], math.prod(domain.kind(name).size for name in names)
@@ -189,7 +200,10 @@ _PLAIN = {bool, int, float, str, type(None)}
 
 
 class FrozenDict(dict[str, Any]):
-    """A dictionary that refuses every change; equal to, and written to JSON as, an ordinary one."""
+    """A dictionary that refuses every change.
+
+    Equal to, and written to JSON as, an ordinary one.
+    """
 
     __slots__ = ()
 
@@ -212,7 +226,10 @@ class FrozenDict(dict[str, Any]):
 
 
 def frozen(value: Any) -> Any:
-    """Return a copy of a JSON value that cannot be changed at any depth: frozen dictionaries, and tuples for lists."""
+    """Return a copy of a JSON value that cannot be changed at any depth.
+
+    Frozen dictionaries, and tuples for lists.
+    """
     if isinstance(value, Mapping):
         return FrozenDict({key: frozen(entry) for key, entry in value.items()})
     if isinstance(value, (list, tuple)):
@@ -224,7 +241,10 @@ def frozen(value: Any) -> Any:
 
 @cache
 def versions() -> Mapping[str, str]:
-    """Return the versions of the program, NumPy and Python, which plans and releases depend on."""
+    """Return the versions of the program, NumPy and Python.
+
+    Plans and releases depend on them.
+    """
     import platform  # here, because planning is often done without
     from importlib.metadata import PackageNotFoundError, version
 
@@ -250,7 +270,10 @@ def guard_share(value: Any) -> Fraction | None:
 
 
 def without_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
-    """Return the privacy that is left to a plan beside a guard; a guard takes nothing of delta, as its noise is pure."""
+    """Return the privacy that a guard leaves to the plan.
+
+    A guard takes nothing of delta, as its noise is pure.
+    """
     return _times(privacy, 1 - (share or 0))
 
 
@@ -284,7 +307,10 @@ class TableError:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Promise(Framed):
-    """The expected error of a workload under a plan, computed before any data is seen."""
+    """The expected error of a workload under a plan.
+
+    Computed before any data is read.
+    """
 
     total_squared_error: float
     lower_bound: float
@@ -292,7 +318,10 @@ class Promise(Framed):
     units: tuple[float, ...] = field(default=(), compare=False)
 
     def columns(self) -> Columns:
-        """One row a table: its name, queries, weight, and the typical and largest standard error, in rows or the measure's own amounts."""
+        """The columns: name, queries, weight, typical and largest error.
+
+        One row for each table; standard errors in rows or the measure's amounts.
+        """
         units = np.array(self.units or [1.0] * len(self.tables))
         return {
             "table": np.array([table.name for table in self.tables], dtype=object),
@@ -304,7 +333,10 @@ class Promise(Framed):
 
     @property
     def times_least(self) -> float | None:
-        """The error over the least possible: the root of the total squared error over its lower bound; None without a bound."""
+        """The error over the least possible, None without a bound.
+
+        The root of the total squared error over its lower bound.
+        """
         return (
             math.sqrt(self.total_squared_error / self.lower_bound) if self.lower_bound > 0 else None
         )
@@ -401,7 +433,10 @@ class Plan:
         return facts if ratio is None else [*facts, ("error / least possible", f"{ratio:.3f}")]
 
     def _errors(self) -> list[tuple[str, float, float]]:
-        """Return name, typical and largest error of every table, in rows or in the measure's own unit."""
+        """Return name, typical and largest error of every table.
+
+        In rows or in the measure's own unit.
+        """
         columns = self.expected_error().columns()
         return [
             *zip(
@@ -410,7 +445,9 @@ class Plan:
         ]
 
     def plot(self) -> Any:
-        """The expected error of every table as an Altair chart, which notebooks show: typical as a bar, largest as a tick.
+        """The expected error of every table as an Altair chart.
+
+        Notebooks show it: typical errors as bars, largest errors as ticks.
 
         Tables of counts of rows where there are any, else those of the first measure, as measures
         have units of their own.
@@ -459,7 +496,11 @@ class Plan:
         return value
 
     def cost(self) -> Cost:
-        """Return what a release costs: from its exact scales, or where measurements depend on the data the budget that its steps share."""
+        """Return what a release costs.
+
+        From its exact scales, or the budget that its steps share if measurements depend on the
+        data.
+        """
         if self.measurements is not None:
             return cost(self.measurements)
         return (
@@ -473,7 +514,9 @@ class Plan:
         return self.expected_error().lower_bound
 
     def details_for(self, workload: Workload) -> Mapping[str, Any]:
-        """Return the details that hold for a workload too: a lower bound that a planner found holds only for the workload of the plan.
+        """Return the details that hold for another workload too.
+
+        A lower bound that a planner found holds only for the workload of the plan.
 
         Args:
             workload: what the measurements are to answer.
@@ -490,7 +533,9 @@ class Plan:
         }
 
     def used(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the attributes and measures that a release reads, in the order of the domain.
+        """Return the attributes and measures that a release reads.
+
+        In the order of the domain.
 
         These are asked about, measured, or chosen by a mechanism. Nothing else is read, so no row
         is dropped by an attribute that nobody asks about.
@@ -725,7 +770,9 @@ _ADVICE = "Make it again with leastnoise.plan_categories."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CategoryPlan:
-    """How the categories of an attribute will be found; made by `plan_categories`.
+    """A plan to find the categories of an attribute.
+
+    Made by `plan_categories`.
 
     Attributes:
         attribute: its name.
@@ -749,12 +796,18 @@ class CategoryPlan:
 
     @property
     def threshold(self) -> int:
-        """About how many units must have a category for it to be found with even chances; one fewer than that, it seldom is."""
+        """The number of units at which a category is found with even chances.
+
+        A category with one unit fewer is seldom found.
+        """
         return self.rule.threshold
 
     @property
     def often(self) -> int:
-        """How many units a category needs to be found in 95 of 100 searches, if no more than ``kind.most`` are there."""
+        """The number of units at which 95 of 100 searches find a category.
+
+        If there are no more than ``kind.most`` categories.
+        """
         return found_often(self.rule)
 
     @property
@@ -817,7 +870,9 @@ def _category_plan(value: Mapping[str, Any]) -> CategoryPlan:
 
 
 def plan_categories(attribute: str, kind: Unknown, budget: Budget | Privacy) -> CategoryPlan:
-    """Plan a search for the categories of an attribute: public, without data, and with the number of people that one needs to be found.
+    """Plan a search for the categories of an attribute.
+
+    Public, without data, and with the number of people that a category needs to be found.
 
     Args:
         attribute: its name, and that of its column unless its reading names another.

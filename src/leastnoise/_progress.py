@@ -1,4 +1,7 @@
-"""Progress of whatever takes over a second: commands show a line, notebooks a line below the cell, and programs nothing."""
+"""Progress lines for whatever takes over a second.
+
+Commands show a line, notebooks a line below the cell, and programs nothing.
+"""
 
 import sys
 import threading
@@ -27,7 +30,7 @@ class Display(NamedTuple):
 
 @final
 class Progress:
-    """A line that appears after a second and says what is being done, for a ``with`` statement.
+    """A progress line that appears after a second, as a context manager.
 
     On a terminal the line is redrawn and removed at the end. Elsewhere it is printed when it
     appears and every ten seconds. The number of rows may be private, so it is never shown, only the
@@ -73,7 +76,10 @@ class Progress:
         self.say(f"planning, trying {name}")
 
     def step(self, text: str, among: int) -> None:
-        """Begin the next of a known number of steps; the time left follows from the steps that are done."""
+        """Begin the next of a known number of steps.
+
+        The time left is estimated from the steps that are done.
+        """
         self.say(text, self._steps / among)
         self._steps += 1
 
@@ -83,7 +89,10 @@ class Progress:
         self._about, self._begun = about, self.seconds
 
     def _done_share(self, seconds: float) -> float:
-        """Return the share that is done after so many seconds: what was counted, else what follows from the estimate."""
+        """Return the share that is done after ``seconds``.
+
+        From the count, or else from the time estimate.
+        """
         return self._share or (
             min((seconds - self._begun) / self._about, 1.0) if self._about else 0.0
         )
@@ -183,7 +192,10 @@ def row_progress(progress: object) -> RowProgress | None:
 
 
 def _error_stream() -> Display:
-    """Show lines on the standard error stream; on a terminal each replaces the one before."""
+    """Show lines on the standard error stream.
+
+    On a terminal each replaces the one before.
+    """
     terminal, width = sys.stderr.isatty(), 0
 
     def show(line: str) -> None:
@@ -212,7 +224,10 @@ def time_words(seconds: float, share: float, begun: float = 0.0) -> str:
 
 @contextmanager
 def planning_shown(given: _Names, about: Callable[[], float] | None = None) -> Iterator[_Names]:
-    """Give the function that is told the strategy which is tried: the caller's, or in a notebook one that shows a line of progress."""
+    """Return the callback that receives the strategy being tried.
+
+    The caller's, or in a notebook one that shows a progress line.
+    """
     if given is not None or not _in_notebook():
         yield given
         return
@@ -251,7 +266,7 @@ def rows_shown(
 
 
 def _in_notebook() -> bool:
-    """Return whether this process is the kernel of a notebook, without loading IPython."""
+    """Return whether this process is a notebook kernel, without IPython."""
     if "IPython" not in sys.modules:
         return False
     from IPython import get_ipython

@@ -1,4 +1,7 @@
-"""The message when a run stops: why it stopped, and what was paid. It takes part in no payment."""
+"""The message when a run stops: why it stopped, and what was paid.
+
+It takes part in no payment.
+"""
 
 import re
 import traceback
@@ -13,7 +16,10 @@ _RUNS: list[tuple[Path, str]] = []
 
 
 def cause(error: BaseException) -> tuple[str, bool]:
-    """What went wrong, in one sentence that shows no value of a row, and whether it is a fault of the program."""
+    """Return what went wrong, and whether it is a fault of the program.
+
+    One sentence that shows no value of a row.
+    """
     if isinstance(error, LeastNoiseError) and not isinstance(error, InternalError):
         return _SPENT.sub("", str(error)), False
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryException":
@@ -39,10 +45,16 @@ def cause(error: BaseException) -> tuple[str, bool]:
 
 
 def note_run(ledger: Path, run: str) -> None:
-    """Note a payment before it can happen, so that at the end of the process the ledger can be asked about it."""
+    """Note a payment before it can happen.
+
+    At the end of the process the ledger is asked about it.
+    """
     _RUNS.append((ledger, run))
 
 
 def runs() -> Sequence[tuple[Path, str]]:
-    """The payments that this process has prepared, in order: the ledger's file, and the run."""
+    """Return the payments that this process prepared, in order.
+
+    The ledger's file, and the run.
+    """
     return tuple(_RUNS)

@@ -1,4 +1,6 @@
-"""One thread of linear algebra while the package computes, unless its user says otherwise; and the cores there are for writing.
+"""Thread limits for linear algebra, and threads for writing files.
+
+One thread of linear algebra, unless the user says otherwise.
 
 Planning is many small matrix products: threads that wait for each other take several times the CPU,
 and on a busy machine the time too.
@@ -56,14 +58,19 @@ def one_thread() -> Iterator[None]:
 
 @cache
 def _libraries(loaded: bool) -> "ThreadpoolController":  # noqa: ARG001, FBT001 - what the cache tells apart
-    """NumPy's library, and SciPy's if it is loaded; looking for them takes milliseconds."""
+    """Return NumPy's thread pool library, and SciPy's if it is loaded.
+
+    Looking for them takes milliseconds.
+    """
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")
 
 
 class Beside:
-    """Functions that are carried out on other threads, as many at once as there are cores, and at most four.
+    """A pool of at most four threads that bounds the pending work.
+
+    As many threads as there are cores.
 
     At the end of the block all are done. The first error is raised to the caller, by `do` or at the
     end; what was not begun then is left out.
@@ -82,7 +89,10 @@ class Beside:
         self._begun: deque[Future[Any]] = deque()
 
     def do(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Begin with a function, or wait until an earlier one is done: so many and no more hold memory."""
+        """Start a function, or wait until an earlier one is done.
+
+        This bounds how many of them hold memory.
+        """
         self._begun.append(self._pool.submit(function, *arguments))
         while len(self._begun) > self._workers:
             self._begun.popleft().result()

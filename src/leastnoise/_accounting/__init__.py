@@ -1,4 +1,6 @@
-"""Budgets, the privacy unit, costs, and how they add up; exact fractions, and bounds that are rounded to the safe side.
+"""Budgets, the privacy unit, costs, and their composition.
+
+In exact fractions, and bounds that are rounded to the safe side.
 
 The proofs are in PROOFS-accounting.md beside this file.
 """

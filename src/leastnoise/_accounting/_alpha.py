@@ -1,4 +1,7 @@
-"""Search for the order alpha of a nearly least bound on delta for zCDP. Not trusted: every order above 1 gives a valid bound."""
+"""Search for the order alpha of a nearly least delta bound for zCDP.
+
+Not trusted: every order above 1 gives a valid bound.
+"""
 
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -10,7 +13,10 @@ _MOST_STEPS = 4000
 
 
 def near_best(rho: Fraction, epsilon: Fraction) -> Decimal:
-    """Return a positive alpha - 1 near which log delta is least, to about 13 digits; far out, where the search ends early, any is valid."""
+    """Return a positive alpha - 1 near which log delta is least.
+
+    To about 13 digits. Far out, where the search ends early, any value is valid.
+    """
     c = _SEARCH
     near_eps, near_cost = (
         c.divide(Decimal(value.numerator), Decimal(value.denominator)) for value in (epsilon, rho)

@@ -1,4 +1,6 @@
-"""Budgets and the privacy unit, which a data holder promises to protect; and exact fractions as text for files.
+"""Budgets and the privacy unit, which a data holder promises to protect.
+
+Also exact fractions as text for files.
 
 A file holds every fraction as ``"p/q"``, never as a float. What is read back is checked character
 by character, so that a damaged file is refused and not guessed at.
@@ -15,7 +17,9 @@ _LIMIT = 10**MOST_DIGITS
 
 
 def short_exact(name: str, value: Exact) -> Fraction:
-    """Read a number exactly, and refuse one that needs more than 1000 digits above or below the fraction bar.
+    """Read a number exactly, with a limit on its digits.
+
+    At most 1000 digits above or below the fraction bar.
 
     >>> short_exact("epsilon", "0.1")
     Fraction(1, 10)
@@ -50,7 +54,9 @@ def fraction_to_text(name: str, value: Fraction) -> str:
 
 
 def round_up(value: Fraction, bits: int = 128) -> Fraction:
-    """Give a short fraction that is not below a long one: a dyadic rational with ``bits`` significant bits.
+    """Return a short fraction that is not below a long one.
+
+    A dyadic rational with ``bits`` significant bits.
 
     A fraction whose denominator has at most 64 bits is given back as it is, so that three times 1/3
     is 1.
@@ -93,7 +99,9 @@ class _Definition:
         return f"{type(self).__name__}({', '.join(f'{name}={str(number)!r}' for name, number in parameters(self).items())})"
 
     def share(self, part: Fraction) -> Self:
-        """Give a part of this budget, of epsilon and of delta alike: steps whose parts add up to 1 together satisfy it.
+        """Return a part of this budget, of epsilon and of delta alike.
+
+        Steps whose parts add up to 1 together satisfy the budget.
 
         >>> ln.ApproxDP(1, "1e-9").share(Fraction(1, 2))
         ApproxDP(epsilon='1/2', delta='1/2000000000')
@@ -122,7 +130,9 @@ class _Definition:
 
 
 def parameters(amount: Any) -> dict[str, Fraction]:
-    """Give the numbers of a budget, a cost or a charge by name, in the order of its definition.
+    """Return the numbers of a budget, a cost or a charge by name.
+
+    In the order of its definition.
 
     >>> parameters(ApproxDP(1, "1e-9"))
     {'epsilon': Fraction(1, 1), 'delta': Fraction(1, 1000000000)}
@@ -132,7 +142,9 @@ def parameters(amount: Any) -> dict[str, Fraction]:
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class PureDP(_Definition):
-    """Pure differential privacy: no output becomes more than ``exp(epsilon)`` times as likely when one unit changes.
+    """Pure differential privacy.
+
+    No output becomes more than ``exp(epsilon)`` times as likely when one unit changes.
 
     Args:
         epsilon: above 0, read exactly: an int, a Fraction, a Decimal, a text such as "1/3", or a
@@ -155,7 +167,9 @@ class PureDP(_Definition):
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class ApproxDP(_Definition):
-    """Approximate differential privacy: ``P(S) <= exp(epsilon) P'(S) + delta`` for all sets S of outputs.
+    """Approximate differential privacy.
+
+    ``P(S) <= exp(epsilon) P'(S) + delta`` for all sets S of outputs.
 
     Args:
         epsilon: above 0, read exactly.
@@ -188,7 +202,9 @@ class ApproxDP(_Definition):
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class ZCDP(_Definition):
-    """Zero-concentrated differential privacy: the Renyi divergence of every order alpha > 1 is at most ``alpha * rho``.
+    """Zero-concentrated differential privacy.
+
+    The Renyi divergence of every order alpha > 1 is at most ``alpha * rho``.
 
     Args:
         rho: above 0, read exactly.
@@ -208,7 +224,9 @@ class ZCDP(_Definition):
         object.__setattr__(self, "rho", _positive("rho", rho))
 
     def without(self, epsilon: Fraction | int) -> Self:
-        """Give what a step of pure privacy leaves of this budget, which is charged epsilon^2 / 2.
+        """Return what a step of pure privacy leaves of this budget.
+
+        The step is charged epsilon^2 / 2.
 
         >>> ln.ZCDP(1).without(1)
         ZCDP(rho='1/2')
@@ -304,7 +322,9 @@ class Privacy:
 
     @property
     def protected(self) -> str:
-        """The unit and the neighbours in words, without the number of rows: costs can be added up if these agree.
+        """The unit and the neighbours in words, without the number of rows.
+
+        Costs can be added up if these agree.
 
         >>> ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=5).protected
         "all rows of one value of the column 'id' (add_remove)"
@@ -317,7 +337,9 @@ class Privacy:
 
     @property
     def distance(self) -> int:
-        """The largest number of rows by which neighbours differ: the rows of a unit, twice that where one unit becomes another.
+        """The largest number of rows by which neighbours differ.
+
+        The rows of a unit, or twice that if one unit is replaced by another.
 
         >>> ln.Privacy(ln.PureDP(1), "replace", "id", 5).distance
         10
@@ -326,7 +348,9 @@ class Privacy:
 
     @property
     def squares(self) -> int:
-        """The largest sum, over the cells of ``max_per_cell``, of a unit's squared row counts; without that bound all rows are in one cell.
+        """The largest sum of a unit's squared row counts over cells.
+
+        Over the cells of ``max_per_cell``; without that bound all rows are in one cell.
 
         >>> ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=5, max_per_cell=ln.PerCell(2, "month")).squares
         9
@@ -349,7 +373,9 @@ class Privacy:
         return self.within(self.budget.share(part))
 
     def same_unit(self, other: "Privacy") -> bool:
-        """Tell whether two promises protect the same thing, so that their costs can be added.
+        """Return whether two promises protect the same thing.
+
+        Then their costs can be added.
 
         The bounds on the rows of a unit may differ: each cost holds for all rows that a unit has in
         the source, counted or not (theorem 6 of PROOFS-accounting.md).

@@ -1,4 +1,7 @@
-"""Costs, which plans incur by their integer queries; whether a budget covers a cost; and charges, which a ledger adds up."""
+"""Costs, coverage of a cost by a budget, and charges.
+
+Plans incur costs by their integer queries; a ledger adds up charges.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -50,7 +53,9 @@ class _Amount:
 
 @dataclass(frozen=True, slots=True)
 class PureCost(_Amount):
-    """The cost of discrete Laplace noise: epsilon, the largest over the cells j of ``sum_i |A_ij| / s_i``.
+    """The cost of discrete Laplace noise, epsilon.
+
+    The largest over the cells j of ``sum_i |A_ij| / s_i``.
 
     >>> PureCost("1/3").epsilon
     Fraction(1, 3)
@@ -62,7 +67,9 @@ class PureCost(_Amount):
 
 @dataclass(frozen=True, slots=True)
 class GaussianCost(_Amount):
-    """The cost of rounded continuous Gaussian noise: mu squared, the largest over the cells j of ``sum_i A_ij^2 / sigma_i^2``.
+    """The cost of rounded continuous Gaussian noise, mu squared.
+
+    The largest over the cells j of ``sum_i A_ij^2 / sigma_i^2``.
 
     The mechanism is mu-GDP exactly, as rounding an integer plus a continuous Gaussian is
     post-processing.
@@ -77,7 +84,9 @@ class GaussianCost(_Amount):
 
 @dataclass(frozen=True, slots=True)
 class ConcentratedCost(_Amount):
-    """The cost of discrete Gaussian noise: rho, the largest over the cells j of ``sum_i A_ij^2 / (2 sigma_i^2)``.
+    """The cost of discrete Gaussian noise, rho.
+
+    The largest over the cells j of ``sum_i A_ij^2 / (2 sigma_i^2)``.
 
     >>> ConcentratedCost("1/2").rho
     Fraction(1, 2)
@@ -89,7 +98,9 @@ class ConcentratedCost(_Amount):
 
 @dataclass(frozen=True, slots=True)
 class SeriesCost:
-    """The cost of a series of steps, each chosen after seeing the ones before: all of a budget, which its steps share out.
+    """The cost of a series of adaptive steps: a whole budget.
+
+    Each step is chosen after seeing the ones before; the steps share the budget.
 
     The kernel's series keeps the steps' charges within it (theorem 6 of PROOFS-accounting.md).
 
@@ -139,11 +150,13 @@ class Noise(Enum):
 
     @property
     def norm(self) -> int:
-        """The p of the norm that measures sensitivity: 1 for Laplace noise, 2 for Gaussian noise."""
+        """The p of the sensitivity norm: 1 for Laplace, 2 for Gaussian noise."""
         return 1 if self is Noise.DISCRETE_LAPLACE else 2
 
     def cost(self, distance: Fraction) -> Cost:
-        """Return the cost of queries whose answers, over their noise scales, differ between neighbours by ``|c - c'|_p^p``, p = ``norm``.
+        """Return the cost of queries with a given distance between neighbours.
+
+        The distance is ``|c - c'|_p^p`` of the answers over their noise scales, p = ``norm``.
 
         Args:
             distance: this largest ``|c - c'|_p^p``.
@@ -161,7 +174,9 @@ class Noise(Enum):
 
 
 def rho_of(cost: Cost) -> Fraction:
-    """Give the least rho for which a mechanism of this cost is known to be rho-zCDP: ``epsilon^2 / 2``, ``mu^2 / 2`` or rho itself; exact.
+    """Return the least known rho of a mechanism of this cost, exactly.
+
+    ``epsilon^2 / 2``, ``mu^2 / 2`` or rho itself.
 
     Raises:
         InputError: a series within (epsilon, delta), for which none is known.
@@ -235,7 +250,9 @@ def covers(budget: Budget, cost: Cost) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge:
-    """An amount of a budget: epsilon, delta and rho, each a fraction of at least zero; those that the definition does not have are 0.
+    """An amount of a budget: epsilon, delta and rho.
+
+    Each is a fraction of at least zero; those that the definition does not have are 0.
 
     >>> Charge(epsilon=Fraction(1, 2))
     Charge(epsilon=Fraction(1, 2), delta=Fraction(0, 1), rho=Fraction(0, 1))
@@ -372,7 +389,9 @@ def left(budget: Budget, spent: Charge) -> Charge:
 
 
 def missing(requested: Charge, available: Charge) -> Charge:
-    """Give by how much a request exceeds what is available; no part is below zero.
+    """Return by how much a request exceeds what is available.
+
+    No part is below zero.
 
     >>> str(missing(Charge(rho=Fraction(1)), Charge(rho=Fraction(3, 4))))
     'rho = 0.25'
@@ -387,7 +406,9 @@ def missing(requested: Charge, available: Charge) -> Charge:
 
 
 def is_charge_of(budget: Budget, amount: Charge) -> bool:
-    """Tell whether a charge could have come from `charge` for this budget: above zero, and no part that its definition does not have.
+    """Return whether `charge` could have returned this amount for a budget.
+
+    Above zero, and no part that the definition does not have.
 
     >>> is_charge_of(PureDP(1), Charge(epsilon=Fraction(2))), is_charge_of(PureDP(1), Charge(rho=Fraction(2)))
     (True, False)

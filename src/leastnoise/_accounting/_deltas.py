@@ -1,4 +1,6 @@
-"""Proved bounds on the delta of Gaussian noise and of zCDP at a given epsilon, in decimal arithmetic with directed rounding.
+"""Proved bounds on the delta of Gaussian noise and of zCDP.
+
+At a given epsilon, in decimal arithmetic with directed rounding.
 
 Every number is a pair (low, high) with the true value between. Operations of `decimal` round as
 their context says; its ``exp``, ``ln`` and ``sqrt`` round to nearest, so that one step down or up
@@ -48,7 +50,9 @@ HOPELESS = 7000
 
 @dataclass(frozen=True, slots=True)
 class Rounding:
-    """Two contexts of the same number of digits, one that rounds down and one that rounds up.
+    """Two decimal contexts, one rounding down and one rounding up.
+
+    Of the same number of digits.
 
     >>> ways = rounding(5)
     >>> ways.fraction(Fraction(1, 3))
@@ -99,7 +103,9 @@ class Rounding:
 
 
 def rounding(digits: int) -> Rounding:
-    """Make the two contexts, with exponents so wide that nothing the accounting computes underflows.
+    """Return the two contexts for a number of digits.
+
+    Their exponents are so wide that nothing the accounting computes underflows.
 
     >>> rounding(7).digits
     7
@@ -122,7 +128,9 @@ def rounding(digits: int) -> Rounding:
 
 
 def short_upper(value: Fraction) -> Fraction:
-    """Round up to 17 significant digits, and to at least 1e-3000: a probability to be shown and stored.
+    """Round up to 17 significant digits, and to at least 1e-3000.
+
+    For a probability to be shown and stored.
 
     >>> short_upper(Fraction(123456789012345678, 10**18))
     Fraction(1543209862654321, 12500000000000000)
@@ -135,7 +143,7 @@ def short_upper(value: Fraction) -> Fraction:
 
 
 def gaussian_is_private(epsilon: Exact, mu_squared: Exact, delta: Exact) -> bool:
-    """Tell whether every mu-GDP mechanism is proved to be (epsilon, delta)-private.
+    """Return whether mu-GDP is proved to imply (epsilon, delta)-DP.
 
     Args:
         epsilon: at least 0.
@@ -158,7 +166,7 @@ def gaussian_is_private(epsilon: Exact, mu_squared: Exact, delta: Exact) -> bool
 
 
 def gaussian_delta(epsilon: Exact, mu_squared: Exact) -> Fraction:
-    """Give a delta for which every mu-GDP mechanism is proved to be (epsilon, delta)-private, rounded up.
+    """Return a delta for which mu-GDP implies (epsilon, delta)-DP, rounded up.
 
     Args:
         epsilon: at least 0.
@@ -180,7 +188,10 @@ def gaussian_delta(epsilon: Exact, mu_squared: Exact) -> Fraction:
 
 
 def _delta_above(epsilon: Exact, mu_squared: Exact) -> Fraction:
-    """Return the upper end of an enclosure of delta, with far more digits than cancel where mu is small."""
+    """Return the upper end of an enclosure of delta.
+
+    With far more digits than cancel if mu is small.
+    """
     eps, square = exact("epsilon", epsilon), exact_positive("mu_squared", mu_squared)
     if not eps >= 0:
         raise refuse("epsilon", epsilon, "a number of at least 0")
@@ -192,7 +203,9 @@ def _delta_above(epsilon: Exact, mu_squared: Exact) -> Fraction:
 
 
 def normal_tail(x_squared: Fraction, way: Rounding) -> Decimal:
-    """Return an upper bound on the probability that a standard normal variable is at least ``sqrt(x_squared) >= 0``.
+    """Return an upper bound on a normal tail probability.
+
+    That a standard normal variable is at least ``sqrt(x_squared) >= 0``.
 
     >>> round(float(normal_tail(Fraction(4), rounding(20))), 12)
     0.022750131948
@@ -204,7 +217,10 @@ def normal_tail(x_squared: Fraction, way: Rounding) -> Decimal:
 
 
 def _delta_between(epsilon: Fraction, square: Fraction, digits: int) -> Between:
-    """Enclose delta; a and b are square roots of exact fractions, so that no difference is taken before the last step."""
+    """Enclose delta.
+
+    a and b are square roots of exact fractions, so no difference is taken before the last step.
+    """
     way = rounding(digits)
     down, up = way.down, way.up
     half = square / 2
@@ -224,7 +240,10 @@ def _delta_between(epsilon: Fraction, square: Fraction, digits: int) -> Between:
 
 
 def _mills_between(x_squared: Fraction, way: Rounding) -> Between:
-    """Enclose Mills' ratio ``R(x) = Q(x)/phi(x)``, which falls in x, at ``x = sqrt(x_squared) >= 0``."""
+    """Enclose Mills' ratio ``R(x) = Q(x)/phi(x)`` at ``sqrt(x_squared)``.
+
+    R falls in x, and x is at least 0.
+    """
     x_low, x_high = way.sqrt(x_squared)
     if x_squared < way.digits:
         return _mills_by_series(x_high, way)[0], _mills_by_series(x_low, way)[1]
@@ -232,7 +251,9 @@ def _mills_between(x_squared: Fraction, way: Rounding) -> Between:
 
 
 def _mills_by_series(x: Decimal, way: Rounding) -> Between:
-    """Enclose ``R(x) = sqrt(pi/2) exp(x^2/2) - S(x)`` with ``S(x) = x + x^3/3 + x^5/(3*5) + ...``, whose terms are all positive.
+    """Enclose Mills' ratio by a series with positive terms.
+
+    ``R(x) = sqrt(pi/2) exp(x^2/2) - S(x)`` with ``S(x) = x + x^3/3 + x^5/(3*5) + ...``.
 
     About ``0.22 x^2`` digits cancel, at most ``0.22 digits`` here; they are added beforehand.
     """
@@ -260,7 +281,9 @@ def _mills_by_series(x: Decimal, way: Rounding) -> Between:
 
 
 def _mills_by_fraction(x: Decimal, way: Rounding) -> Between:
-    """Enclose ``R(x) = 1/(x + 1/(x + 2/(x + 3/(x + ...))))`` for x > 0 by Laplace's continued fraction.
+    """Enclose Mills' ratio by Laplace's continued fraction, for x > 0.
+
+    ``R(x) = 1/(x + 1/(x + 2/(x + 3/(x + ...))))``.
 
     Every tail ``T_n = x + (n+1)/T_(n+1)`` lies between x and ``x + (n+1)/x``, so the recursion
     backwards from any n encloses T_0 = 1/R.
@@ -276,7 +299,10 @@ def _mills_by_fraction(x: Decimal, way: Rounding) -> Between:
 
 @lru_cache(maxsize=64)
 def _pi_between(digits: int) -> tuple[Fraction, Fraction]:
-    """Enclose pi by the series of Bailey, Borwein and Plouffe in integers: each floor, and all that is left out, lose below 1."""
+    """Enclose pi by the Bailey-Borwein-Plouffe series in integers.
+
+    Each floor, and everything that is left out, loses less than 1.
+    """
     terms = digits * 5 // 6 + 10  # 16^5 is above 10^6
     low = sum(
         16 ** (terms - k)
@@ -288,7 +314,7 @@ def _pi_between(digits: int) -> tuple[Fraction, Fraction]:
 
 
 def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:
-    """Give a delta for which every rho-zCDP mechanism is (epsilon, delta)-private, rounded up.
+    """Return a delta for which rho-zCDP implies (epsilon, delta)-DP, rounded up.
 
     Args:
         rho: above 0.

@@ -1,4 +1,7 @@
-"""The (epsilon, delta) of a search for keys by noisy counts and a threshold: theorem 7 of PROOFS-accounting.md."""
+"""The (epsilon, delta) of a search for keys by noisy counts.
+
+Counts are compared with a threshold: theorem 7 of PROOFS-accounting.md.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,7 +29,9 @@ _MOST_TERM = 2**56
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRule:
-    """The rule of a search: keys are released whose noisy number of units is at least a threshold. Keys that nobody has get no noise.
+    """The rule of a key search: noisy units must reach a threshold.
+
+    Keys that nobody has get no noise.
 
     Args:
         noise: discrete Laplace or rounded Gaussian.
@@ -62,7 +67,9 @@ class KeyRule:
 
 
 def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
-    """Tell whether a rule is proved to satisfy its budget, for a unit that adds 1 to the counts of at most ``max_rows`` keys.
+    """Return whether a rule is proved to satisfy its budget.
+
+    For a unit that adds 1 to the counts of at most ``max_rows`` keys.
 
     Args:
         rule: the noise and the threshold.
@@ -111,7 +118,10 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
 
 
 def _stretches(most: int) -> Iterator[tuple[int, int]]:
-    """Cut the numbers 0 to ``most`` of keys that nobody else has into ranges, given by their first and last number."""
+    """Cut the numbers 0 to ``most`` into ranges, by first and last number.
+
+    They are numbers of keys that nobody else has.
+    """
     first = 0
     while first <= most:
         last = min(most, first + (first // 8 if first > _SINGLE else 0))
@@ -120,7 +130,10 @@ def _stretches(most: int) -> Iterator[tuple[int, int]]:
 
 
 def _out(rule: KeyRule, way: Rounding) -> Decimal:
-    """Bound the probability that a key of one unit alone is released: its noise is at least ``threshold - 1``, or leaves 62 bits."""
+    """Bound the probability that a key of one unit is released.
+
+    Its noise is at least ``threshold - 1``, or exceeds 62 bits.
+    """
     up, more = way.up, rule.threshold - 1
     if rule.noise is Noise.ROUNDED_GAUSSIAN:
         tail = normal_tail(((more - Fraction(1, 2)) / rule.scale) ** 2, way)

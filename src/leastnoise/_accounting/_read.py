@@ -1,4 +1,6 @@
-"""Read budgets, costs and charges from JSON, character by character, so that a damaged file is refused.
+"""Read budgets, costs and charges from JSON.
+
+Character by character, so that a damaged file is refused.
 
 Not trusted: the ledger checks that each value is written as the text from which it was read.
 """

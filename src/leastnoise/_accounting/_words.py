@@ -7,7 +7,7 @@ from leastnoise._check import readable
 
 
 def pure_alone(declared: Budget) -> str:
-    """The sentence for a release that is not pure, where pure ones alone can be charged."""
+    """Return the message for a release that must be pure and is not."""
     return (
         "The data set has a PureDP budget, which only pure releases can be charged to; the plan "
         f"declares {declared}. "
@@ -16,7 +16,7 @@ def pure_alone(declared: Budget) -> str:
 
 
 def not_zcdp(declared: Budget) -> str:
-    """The sentence for a release within rho, where epsilon and delta are added up."""
+    """Return the message for a rho release where epsilon and delta add up."""
     return (
         "The data set has an ApproxDP budget, which adds up (epsilon, delta); the plan declares "
         f"{declared}. "
@@ -26,7 +26,9 @@ def not_zcdp(declared: Budget) -> str:
 
 
 def charge_text(budget: Budget, amount: Any) -> str:
-    """Write a charge for people, with every part that the definition of the budget has, also those that are zero.
+    """Write a charge for people, with every part of the budget's definition.
+
+    Parts that are zero are included.
 
     >>> charge_text(ApproxDP(1, "1e-9"), Charge(epsilon=Fraction(1, 2)))
     'epsilon = 0.5 and delta = 0'

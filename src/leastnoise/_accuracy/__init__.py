@@ -1,4 +1,6 @@
-"""Exact expected errors of a plan's answers to a workload, lower bounds on them, and interval widths, for planners and for error bars.
+"""Expected errors of a plan's answers, lower bounds, interval widths.
+
+Exact, for planners and for error bars.
 
 ``_structure`` computes the covariance of least squares from what a plan measures (``_measured``),
 in one of four forms of one interface:

@@ -1,4 +1,6 @@
-"""Lower bounds on the total squared error of any unbiased plan, from singular values; derived in docs/mathematics.md, section 3.
+"""Lower bounds on the total squared error of any unbiased plan.
+
+From singular values; derived in docs/mathematics.md, section 3.
 
 For a strategy A of Gram X and a workload of Gram M, the error at unit noise is tr(M X^-1) >= (tr
 M^(1/2))^2 / tr X, and tr X is at most n times the squared sensitivity (Li and Miklau, arXiv
@@ -51,7 +53,10 @@ Worth = Callable[[Names], float]
 
 @lru_cache(maxsize=256)
 def nuclear_parts(operator: Operator) -> tuple[float, float]:
-    """Return nuclear norms over sqrt(n): of the matrix, and of its part along the total."""
+    """Return two nuclear norms over sqrt(n): of all, and along the total.
+
+    Of the matrix, and of its part along the total.
+    """
     n = operator.size
     along = math.sqrt(float(np.sum(apply_gram(operator, np.ones(n))))) / n
     groups = partition(operator)
@@ -66,7 +71,10 @@ def nuclear_parts(operator: Operator) -> tuple[float, float]:
 
 
 def bound_seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds for singular values without a closed form, once for all strategies."""
+    """Estimate the CPU seconds of singular values without a closed form.
+
+    They are computed once for all strategies.
+    """
     cubes = 0.0
     for _, queries, operator in workload.along:
         closed = queries.form.structured or partition(operator) is not None
@@ -79,7 +87,7 @@ def bound_seconds(workload: Workload) -> float:
 
 @lru_cache(maxsize=256)
 def nuclear_across(operator: Operator) -> float:
-    """Return the nuclear norm over sqrt(n) of the part of a matrix across the total."""
+    """Return the nuclear norm over sqrt(n) of the part without the total."""
     n, groups = operator.size, partition(operator)
     if operator == Identity(n):
         return (n - 1) / math.sqrt(n)
@@ -91,8 +99,8 @@ def nuclear_across(operator: Operator) -> float:
         gram = apply_gram(operator, np.eye(n))
         centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
         return float(np.sqrt(np.maximum(np.linalg.eigvalsh(centred), 0)).sum()) / math.sqrt(n)
-    whole, along = nuclear_parts(operator)
-    return max(0.0, whole - along) if closed else math.sqrt(max(0.0, whole**2 - along**2))
+    all_norm, along = nuclear_parts(operator)
+    return max(0.0, all_norm - along) if closed else math.sqrt(max(0.0, all_norm**2 - along**2))
 
 
 def nuclear_norm(
@@ -102,7 +110,9 @@ def nuclear_norm(
     total: bool = True,
     weighted: bool = False,
 ) -> float:
-    """Return a lower bound on the nuclear norm of weighted products over one data vector, over sqrt(cells).
+    """Return a lower bound on the nuclear norm of weighted products.
+
+    Over one data vector, divided by sqrt(cells).
 
     It is exact for marginals, for nested levels (unless those of several attributes are very
     large), and for single products. Sums are in units of the largest value that one row can add, so
@@ -121,41 +131,46 @@ def nuclear_norm(
         total and len(products) == 1 and not products[0].adds_up
     ):  # the part across the total is not needed, and takes longest
         return norm(products[0], lambda operator: nuclear_parts(operator)[0])
-    others: list[
+    other_norms: list[
         tuple[Names, float, float, float]
     ] = []  # norms: across the total along all attributes, whole, along the total
     if all(product.adds_up for product in products):
         best = {tau: part for tau, part in _marginal_norms(products, worth).items() if tau or total}
     else:
-        known = _levels(products)
-        chained, rest = list[Product](), list[Product]()
+        levels_by_name = _levels(products)
+        chained, other_products = list[Product](), list[Product]()
         for product in products:
             levels_of = [
-                known[name].level(operator)
+                levels_by_name[name].level(operator)
                 for name, operator in zip(product.attributes, product.operators, strict=True)
             ]
-            (rest if None in levels_of else chained).append(product)
-        spectra = {name: levels.spectrum for name, levels in known.items()}
+            (other_products if None in levels_of else chained).append(product)
+        spectra = {name: levels.spectrum for name, levels in levels_by_name.items()}
         wide = {name for name, parts in spectra.items() if parts[0].size > 1}
         if (
-            rest
-            or _seen([parts[0] for parts in spectra.values()], [*_terms(chained, known)]) is None
+            other_products
+            or _seen([parts[0] for parts in spectra.values()], [*_terms(chained, levels_by_name)])
+            is None
         ):
             grouped: dict[Names, list[Product]] = {}
             for product in chained:
                 if wide & {*product.attributes}:
                     grouped.setdefault(product.attributes, []).append(product)
-            others = [
-                (names, *_group_norms(names, group, known, worth(names)))
+            other_norms = [
+                (names, *_group_norms(names, group, levels_by_name, worth(names)))
                 for names, group in grouped.items()
             ]
             chained = [product for product in chained if not wide & {*product.attributes}]
-            known = {name: levels for name, levels in known.items() if name not in wide}
+            levels_by_name = {
+                name: levels for name, levels in levels_by_name.items() if name not in wide
+            }
         elif weighted:
-            spectra |= {name: _weighted_spectrum(chained, name, known[name]) for name in wide}
-        best = _level_norms(chained, known, spectra, worth, total=total) if chained else {}
-        for product in rest:
-            across, whole, along = (
+            spectra |= {
+                name: _weighted_spectrum(chained, name, levels_by_name[name]) for name in wide
+            }
+        best = _level_norms(chained, levels_by_name, spectra, worth, total=total) if chained else {}
+        for product in other_products:
+            across, full_norm, along = (
                 norm(product, part)
                 for part in (
                     nuclear_across,
@@ -163,13 +178,13 @@ def nuclear_norm(
                     lambda of: nuclear_parts(of)[1],
                 )
             )
-            others.append((product.attributes, across, whole, along))
-    for names, across, _, _ in others:
+            other_norms.append((product.attributes, across, full_norm, along))
+    for names, across, _, _ in other_norms:
         best[names] = max(best.get(names, 0.0), across)
     summed = bound = math.fsum(best.values())
-    for names, _, whole, along in others:
-        left = summed - math.fsum(best.get(tau, 0.0) for tau in subsets(names))
-        bound = max(bound, left + whole - (0.0 if total else along))
+    for names, _, full_norm, along in other_norms:
+        unexplained = summed - math.fsum(best.get(tau, 0.0) for tau in subsets(names))
+        bound = max(bound, unexplained + full_norm - (0.0 if total else along))
     return bound
 
 
@@ -177,8 +192,8 @@ def _marginal_norms(products: Sequence[Product], worth: Worth) -> dict[Names, fl
     """Return the part of every residual space in the nuclear norm of marginals."""
     if not products:
         return {}
-    domain, asked = products[0].domain, numbered(products)
-    positions = np.array([along.position for along in asked.along], dtype=np.int64)
+    domain, query_index = products[0].domain, numbered(products)
+    positions = np.array([along.position for along in query_index.along], dtype=np.int64)
     shape = np.array(domain.shape, dtype=np.float64)
     squares = {
         id(product.weight): float(product.weight) ** 2
@@ -186,7 +201,7 @@ def _marginal_norms(products: Sequence[Product], worth: Worth) -> dict[Names, fl
     }
     weights = np.array([squares[id(product.weight)] for product in products])
     terms = []
-    for where, rows in asked.widths:
+    for where, rows in query_index.widths:
         sets = positions[rows]
         terms.append(
             Terms(
@@ -208,13 +223,16 @@ def _marginal_norms(products: Sequence[Product], worth: Worth) -> dict[Names, fl
 
 
 def _levels(products: Sequence[Product]) -> dict[str, Levels]:
-    """Return nested levels along every attribute, of those that are asked for, the finest first."""
-    asked: dict[str, dict[Operator, None]] = {}
+    """Return the requested nested levels along every attribute.
+
+    The finest level comes first.
+    """
+    operators_by_name: dict[str, dict[Operator, None]] = {}
     for product in products:
         for name, operator in zip(product.attributes, product.operators, strict=True):
-            asked.setdefault(name, {})[operator] = None
+            operators_by_name.setdefault(name, {})[operator] = None
     levels = {}
-    for name, operators in asked.items():
+    for name, operators in operators_by_name.items():
         levels[name] = Levels.plain(next(iter(operators)).size)
         for operator in sorted(operators, key=lambda level: -level.rows):
             more = levels[name].including(operator)
@@ -224,22 +242,28 @@ def _levels(products: Sequence[Product]) -> dict[str, Levels]:
 
 
 def _terms(
-    products: Sequence[Product], known: Mapping[str, Levels]
+    products: Sequence[Product], levels_by_name: Mapping[str, Levels]
 ) -> dict[tuple[int, ...], float]:
-    """Return the summed squared weights of the products, by their levels along all attributes."""
+    """Return the summed squared weights of the products, by their levels.
+
+    Along all attributes.
+    """
     terms: dict[tuple[int, ...], float] = {}
     for product in products:
         operators = dict(zip(product.attributes, product.operators, strict=True))
         key = tuple(
             levels.level(operators.get(name, Total(levels.size))) or 0
-            for name, levels in known.items()
+            for name, levels in levels_by_name.items()
         )
         terms[key] = terms.get(key, 0.0) + float(product.weight) ** 2
     return terms
 
 
 def _weighted_spectrum(products: Sequence[Product], name: str, levels: Levels) -> list[Part]:
-    """Return the spectrum with the weights of cells that make the lower bound along the attribute alone largest."""
+    """Return the spectrum with the cell weights that maximise the bound.
+
+    The bound for this attribute alone.
+    """
     if levels.size > _MOST_CLOSED:
         return levels.spectrum
     gram = np.zeros((levels.size, levels.size))
@@ -257,16 +281,19 @@ def _weighted_spectrum(products: Sequence[Product], name: str, levels: Levels) -
 
 def _level_norms(
     products: Sequence[Product],
-    known: Mapping[str, Levels],
+    levels_by_name: Mapping[str, Levels],
     spectra: Mapping[str, Sequence[Part]],
     worth: Worth,
     *,
     total: bool,
 ) -> dict[Names, float]:
-    """Return the parts of invariant spaces in the nuclear norm of levels, by the attributes along which they leave out the total."""
+    """Return the nuclear norms of invariant subspaces of levels.
+
+    By the attributes along which they leave out the total.
+    """
     # All levels along an attribute have invariant spaces in common (`Part`), and tables of them the
     # products of these.
-    terms, names = _terms(products, known), tuple(known)
+    terms, names = _terms(products, levels_by_name), tuple(levels_by_name)
     norms: dict[Names, float] = {}
     for tau in dict.fromkeys(
         itertools.chain.from_iterable(subsets(product.attributes) for product in products)
@@ -290,12 +317,15 @@ def _level_norms(
 
 
 def _group_norms(
-    names: Names, products: Sequence[Product], known: Mapping[str, Levels], worth: float
+    names: Names, products: Sequence[Product], levels_by_name: Mapping[str, Levels], worth: float
 ) -> tuple[float, float, float]:
-    """Return norms of tables of levels by the same attributes: across the total along all of them, whole, and along the total."""
-    spectra = [known[name].spectrum for name in names]
-    terms = _terms(products, {name: known[name] for name in names})
-    across, whole = (
+    """Return the norms of level tables on the same attributes.
+
+    Without the total along all of them, whole, and along the total.
+    """
+    spectra = [levels_by_name[name].spectrum for name in names]
+    terms = _terms(products, {name: levels_by_name[name] for name in names})
+    across, full_norm = (
         math.fsum(_joint_root(chosen, terms) for chosen in itertools.product(*parts))
         for parts in ([[part.across for part in spectrum] for spectrum in spectra], spectra)
     )
@@ -306,11 +336,14 @@ def _group_norms(
         )
         for levels, weight in terms.items()
     )
-    return worth * across, worth * whole, worth * math.sqrt(along)
+    return worth * across, worth * full_norm, worth * math.sqrt(along)
 
 
 def _seen(parts: Sequence[Part], keys: Sequence[tuple[int, ...]]) -> list[IntArray] | None:
-    """Return for each table of levels the directions of a product of spaces that it measures; None if they are too many."""
+    """Return the directions of a subspace that each level table measures.
+
+    The subspace is a product. None if there are too many directions.
+    """
     axes = [[part.seen(level) for part, level in zip(parts, key, strict=True)] for key in keys]
     sizes = [part.size for part in parts]
     if (
@@ -318,14 +351,17 @@ def _seen(parts: Sequence[Part], keys: Sequence[tuple[int, ...]]) -> list[IntArr
         or max(math.prod(map(len, along)) for along in axes) > _MOST_JOINT
     ):
         return None
-    seen = [np.ravel_multi_index(np.ix_(*along), sizes).reshape(-1) for along in axes]
-    return seen if len(np.unique(np.concatenate(seen))) <= _MOST_JOINT else None
+    directions = [np.ravel_multi_index(np.ix_(*along), sizes).reshape(-1) for along in axes]
+    return directions if len(np.unique(np.concatenate(directions))) <= _MOST_JOINT else None
 
 
 def _joint_root(
     parts: Sequence[Part], terms: Mapping[tuple[int, ...], float], *, total: bool = True
 ) -> float:
-    """Return tr M^(1/2) of a weighted sum M of Kronecker products of Gram matrices, or a lower bound if M is too large."""
+    """Return tr M^(1/2) of a sum of Kronecker products of Gram matrices.
+
+    The sum is weighted. A lower bound if M is too large.
+    """
     positions = [position for position, part in enumerate(parts) if part.size != 1]
     wide, weights = [parts[position] for position in positions], dict[tuple[int, ...], float]()
     often = math.prod(part.often for part in parts)
@@ -344,11 +380,11 @@ def _joint_root(
         return 0.0
     if not wide:
         return often * math.sqrt(weights[()])
-    seen = _seen(wide, [*weights])
-    if seen is not None:
-        directions = np.unique(np.concatenate(seen))
+    measured_directions = _seen(wide, [*weights])
+    if measured_directions is not None:
+        directions = np.unique(np.concatenate(measured_directions))
         gram = np.zeros((len(directions), len(directions)))
-        for (key, weight), shown in zip(weights.items(), seen, strict=True):
+        for (key, weight), shown in zip(weights.items(), measured_directions, strict=True):
             rows = np.searchsorted(directions, shown)
             each = [
                 part.grams[level][np.ix_(part.seen(level), part.seen(level))]
@@ -361,7 +397,7 @@ def _joint_root(
             gram if total else gram[1:, 1:]
         )  # the first direction is that of equal cells
     # Each term is a lower bound, and so is a product of sums that lies below the sum of all terms.
-    alone = max(
+    largest_single = max(
         math.sqrt(weight)
         * math.prod(root_trace(part.grams[level]) for part, level in zip(wide, key, strict=True))
         for key, weight in weights.items()
@@ -379,13 +415,16 @@ def _joint_root(
         root_trace(np.asarray(sum(weight * part.grams[level] for level, weight in axis.items())))
         for part, axis in zip(wide, sums, strict=True)
     )
-    return often * max(alone, math.sqrt(least) * math.prod(roots))
+    return often * max(largest_single, math.sqrt(least) * math.prod(roots))
 
 
 def lower_bound(
     workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0
 ) -> float:
-    """Return a total squared error that no unbiased plan with this noise can go below."""
+    """Return a lower bound on the total squared error of unbiased plans.
+
+    For the given kind of noise.
+    """
     # It holds for every strategy of integer queries with least squares, also if counts and sums are
     # measured together; loose for Laplace.
     units = (
@@ -397,20 +436,20 @@ def lower_bound(
         len(workload.measures) > 1
         or rows_in_view(workload.domain, privacy, workload.measures[0]) != privacy
     ):
-        rest = tuple(product for product in workload if product.measure not in units)
+        row_products = tuple(product for product in workload if product.measure not in units)
         power = (
             3 if noise is Noise.DISCRETE_LAPLACE else 2
         )  # of parts that share a budget, by shares s: the sum of error / s^(power - 1)
-        alone = [
+        separate_bounds = [
             max(
                 _bound(Workload(workload.domain, tuple(workload.of(name))), possible, noise)
                 for possible in _units_that_may_be(workload.domain, privacy, name, noise)
             )
             for name in units
         ]
-        if rest:
-            alone.append(_bound(Workload(workload.domain, rest), privacy, noise))
-        return math.fsum(bound ** (1 / power) for bound in alone) ** power
+        if row_products:
+            separate_bounds.append(_bound(Workload(workload.domain, row_products), privacy, noise))
+        return math.fsum(bound ** (1 / power) for bound in separate_bounds) ** power
     return _bound(workload, privacy, noise, unit_bound)
 
 
@@ -435,8 +474,8 @@ def _units_that_may_be(
 
 def _bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0) -> float:
     """Return the bound for rows, or for one count of units by itself."""
-    apart = privacy.max_per_cell is not None and noise is not Noise.DISCRETE_LAPLACE
-    norm = _together_norm(workload, privacy, apart=apart)
+    rows_apart = privacy.max_per_cell is not None and noise is not Noise.DISCRETE_LAPLACE
+    norm = _together_norm(workload, privacy, apart=rows_apart)
     # For replace: the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has a
     # factor 2 and the total is free.
     times = 2 if privacy.neighbours == "replace" else 1
@@ -476,7 +515,10 @@ def _cells_paid_for(workload: Workload, privacy: Privacy) -> float:
 
 @lru_cache(maxsize=8)
 def _together_norm(workload: Workload, privacy: Privacy, *, apart: bool) -> float:
-    """Return the nuclear norm of all measures together, where the rows of a unit may be in one cell or must be apart."""
+    """Return the nuclear norm of all measures together.
+
+    The rows of a unit may be in one cell, or must be in different ones (``apart``).
+    """
     bound = privacy.max_per_cell
     if not apart or bound is None:
         return _norm_of_all(workload, privacy)
@@ -555,7 +597,10 @@ def _norm_of_all(workload: Workload, privacy: Privacy) -> float:
 
 
 def _together(domain: Domain, norms: Mapping[str | None, float]) -> float:
-    """Return the nuclear norm of counts and sums together, from that of each; proved in docs/mathematics.md, section 8."""
+    """Return the nuclear norm of counts and sums together.
+
+    From that of each; proved in docs/mathematics.md, section 8.
+    """
     # Let a measure's values be their larger end with some probability and else the other, and M the
     # matrix of E t_i t_j, t_0 = 1 for counts and else the value over the largest one. For any such
     # probabilities the norm is at least the nuclear norm of diag(norms) M^(1/2).
@@ -563,7 +608,7 @@ def _together(domain: Domain, norms: Mapping[str | None, float]) -> float:
     heaviest = {measure.weight for measure in measures.values() if isinstance(measure, Weighted)}
     # Only values that are independent of each other in rows of the largest weight: of those with
     # and without weights, the first.
-    kept: dict[str | None, tuple[float, float]] = {}
+    norm_pairs: dict[str | None, tuple[float, float]] = {}
     values: set[Measure] = set(heaviest)
     for name, measure in measures.items():
         value = measure.of if isinstance(measure, Weighted) else measure
@@ -574,24 +619,27 @@ def _together(domain: Domain, norms: Mapping[str | None, float]) -> float:
             if value in values:
                 continue
             values.add(value)
-        kept[name] = (1.0, 1.0)
+        norm_pairs[name] = (1.0, 1.0)
         if (
             not counts and value is not None
         ):  # both ends over the largest absolute value, the larger first
             ends = value.low_units / value.largest, value.high_units / value.largest
-            kept[name] = ends if abs(ends[0]) > abs(ends[1]) else (ends[1], ends[0])
-    if len(kept) == 1:
-        return max(norms[name] for name in kept)
-    far, near = np.array([*kept.values()]).T
-    weights = np.array([norms[name] for name in kept])
-    chosen, best = np.full(len(kept), 0.5), 0.0
-    for at in [*range(len(kept))] * _SWEEPS:
+            norm_pairs[name] = ends if abs(ends[0]) > abs(ends[1]) else (ends[1], ends[0])
+    if len(norm_pairs) == 1:
+        return max(norms[name] for name in norm_pairs)
+    upper, lower = np.array([*norm_pairs.values()]).T
+    weights = np.array([norms[name] for name in norm_pairs])
+    chosen, best = np.full(len(norm_pairs), 0.5), 0.0
+    for at in [*range(len(norm_pairs))] * _SWEEPS:
         tried = np.tile(chosen, (len(_SHARES), 1))
         tried[:, at] = _SHARES
-        mean, square = tried * far + (1 - tried) * near, tried * far**2 + (1 - tried) * near**2
+        mean, square = (
+            tried * upper + (1 - tried) * lower,
+            tried * upper**2 + (1 - tried) * lower**2,
+        )
         moments = mean[:, :, None] * mean[:, None, :] + np.maximum(square - mean**2, 0.0)[
             :, None, :
-        ] * np.eye(len(kept))
+        ] * np.eye(len(norm_pairs))
         norms_together = np.sqrt(
             np.maximum(np.linalg.eigvalsh(weights[:, None] * moments * weights), 0.0)
         ).sum(axis=1)
@@ -601,7 +649,10 @@ def _together(domain: Domain, norms: Mapping[str | None, float]) -> float:
 
 
 class Terms(NamedTuple):
-    """Sets of one size; a subset counts its weight times ``inside`` of its members times ``outside`` of the others."""
+    """Sets of one size, with the weight that each of their subsets counts.
+
+    A subset counts the weight times ``inside`` of its members times ``outside`` of the others.
+    """
 
     sets: IntArray
     inside: FloatArray
@@ -615,11 +666,11 @@ def subset_sums(terms: Iterable[Terms], count: int) -> list[tuple[IntArray, Floa
     for term in terms:
         chosen: list[tuple[tuple[int, ...], FloatArray]] = [((), term.weights)]
         for column in range(term.sets.shape[1]):
-            out, in_ = term.outside[:, column], term.inside[:, column]
+            outside, in_ = term.outside[:, column], term.inside[:, column]
             chosen = [
                 (more, value * factor)
                 for columns, value in chosen
-                for more, factor in ((columns, out), ((*columns, column), in_))
+                for more, factor in ((columns, outside), ((*columns, column), in_))
             ]
         for columns, value in chosen:
             parts.setdefault(len(columns), []).append((term.sets[:, list(columns)], value))

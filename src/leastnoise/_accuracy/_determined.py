@@ -1,4 +1,6 @@
-"""Refusals of queries that the measurements do not determine: those outside the row space of everything that was measured.
+"""Errors for queries that the measurements do not determine.
+
+Those outside the row space of everything that was measured.
 
 Every form of the covariance decides it for itself (docs/mathematics.md, section 7).
 """
@@ -20,17 +22,17 @@ class UnsupportedQuery(InputError):
 
 
 def undetermined(product: Product) -> UnsupportedQuery:
-    """Return the refusal of a product that is not determined, with the table to ask for."""
+    """Return the error for an undetermined product, naming a table to request."""
     table = " x ".join(product.attributes)
-    wanted = f"the table {table}" if table else "the total"
+    table_name = f"the table {table}" if table else "the total"
     if product.measure is not None:
-        wanted = (
+        table_name = (
             f"the sums of {product.measure}" + (f" by {table}" if table else "")
             if product.of_values
             else f"the table {product.name}"
         )
     return UnsupportedQuery(
-        f"The measurements do not determine {product.name}. Ask for {wanted} in the workload of a "
+        f"The measurements do not determine {product.name}. Ask for {table_name} in the workload of a "
         "release."
     )
 
@@ -42,22 +44,27 @@ def multiples_of_total(operator: Operator) -> bool:
 
 
 def split(product: Product, names: Collection[str]) -> tuple[Product, tuple[int, ...], FloatArray]:
-    """Return the part of a product on some attributes, its shape in the product, and the multiples of the total along the others."""
-    kept = [name in names for name in product.attributes]
-    if all(kept):
-        return product, product.shape, np.ones((1,) * len(kept))
+    """Split a product into its part on some attributes and totals.
+
+    Returns the part, its shape in the product, and the multiples of the total along the others.
+    """
+    is_named = [name in names for name in product.attributes]
+    if all(is_named):
+        return product, product.shape, np.ones((1,) * len(is_named))
     times: FloatArray = np.ones(())
-    for inside, operator in zip(kept, product.operators, strict=True):
+    for inside, operator in zip(is_named, product.operators, strict=True):
         if not (inside or multiples_of_total(operator)):
             raise undetermined(product)
         times = np.multiply.outer(
             times, np.ones(1) if inside else apply(operator, np.eye(1, operator.size)[0])
         )
     attributes = tuple(
-        name for inside, name in zip(kept, product.attributes, strict=True) if inside
+        name for inside, name in zip(is_named, product.attributes, strict=True) if inside
     )
     sets = tuple(
-        queries for inside, queries in zip(kept, product.query_sets, strict=True) if inside
+        queries for inside, queries in zip(is_named, product.query_sets, strict=True) if inside
     )
-    shape = tuple(rows if inside else 1 for inside, rows in zip(kept, product.shape, strict=True))
+    shape = tuple(
+        rows if inside else 1 for inside, rows in zip(is_named, product.shape, strict=True)
+    )
     return replace(product, attributes=attributes, query_sets=sets), shape, times

@@ -1,4 +1,6 @@
-"""Variances and quantiles of the noise, and intervals: of answers, and of means (Fieller's).
+"""Variances and quantiles of the noise, and intervals.
+
+Of answers, and of means (Fieller's).
 
 A quotient r = S / C belongs to its interval if |S - r C| is at most the multiplier times the
 standard error of S - r C. At the true r that has the level's probability whatever C is, so the set
@@ -52,7 +54,10 @@ def noise_variance(noise: Noise, scale: float, grid: int = 1) -> float:
 
 
 def interval_multiplier(noise: Noise, level: float) -> float:
-    """Return the half width of an interval at ``level``, in standard errors; to cover small noise, add half a step."""
+    """Return the half width of an interval in standard errors.
+
+    At coverage ``level``. To cover small noise, add half a step.
+    """
     from statistics import NormalDist
 
     normal = NormalDist().inv_cdf(0.5 + level / 2)
@@ -69,7 +74,11 @@ def ratio_interval(
     *,
     steps: tuple[Any, float] = (0.0, 0.0),
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of the intervals of part / whole, for uncorrelated noise on both; the bounds where the whole is not clear of 0."""
+    """Return the ends of the intervals of part / whole.
+
+    For uncorrelated noise on both. Returns the bounds where the whole is not clearly different from
+    0.
+    """
     low, high = bounds
     if not low <= high:
         raise InputError(
@@ -85,16 +94,19 @@ def ratio_interval(
     c = part**2 - square * spread_part
     inside = b**2 - a * c
     root = np.sqrt(np.maximum(inside, 0.0))
-    clear = (a > 0) & (whole > 0)
-    divisor = np.where(clear, a, 1.0)
-    lower = np.where(clear, (b - root) / divisor, low)
-    upper = np.where(clear, (b + root) / divisor, high)
+    is_clear = (a > 0) & (whole > 0)
+    divisor = np.where(is_clear, a, 1.0)
+    lower = np.where(is_clear, (b - root) / divisor, low)
+    upper = np.where(is_clear, (b + root) / divisor, high)
     return np.clip(lower, low, high), np.clip(upper, low, high)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GivenNothing:
-    """Least squares given that the unknowns that are not kept are 0: its covariance, and how much of the others its estimates subtract."""
+    """Least squares given that some unknowns are 0.
+
+    Its covariance, and how much the zero unknowns are subtracted from the others.
+    """
 
     kept: BoolArray
     covariance: FloatArray
@@ -112,15 +124,18 @@ class GivenNothing:
         across = np.linalg.solve(
             scaled[np.ix_(outside, outside)], scaled[np.ix_(outside, inside)]
         ).T
-        left = np.zeros_like(covariance)
-        left[np.ix_(inside, inside)] = (
+        subtracted = np.zeros_like(covariance)
+        subtracted[np.ix_(inside, inside)] = (
             scaled[np.ix_(inside, inside)] - across @ scaled[np.ix_(outside, inside)]
         )
-        left = (left + left.T) / 2 * size * size[:, None]
+        subtracted = (subtracted + subtracted.T) / 2 * size * size[:, None]
         carried = np.diag(np.where(kept, 0.0, 1.0))
         carried[np.ix_(inside, outside)] = across * size[inside, None] / size[outside]
-        return GivenNothing(kept, left, carried)
+        return GivenNothing(kept, subtracted, carried)
 
     def estimates(self, values: FloatArray) -> FloatArray:
-        """Return the estimates, 0 for what is not kept, from least squares estimates of all unknowns, shape (m,)."""
+        """Return the constrained estimates, 0 for the excluded unknowns.
+
+        From least squares estimates of all unknowns, shape (m,).
+        """
         return np.asarray(values - self.carried @ np.where(self.kept, 0.0, values))

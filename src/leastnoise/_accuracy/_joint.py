@@ -1,4 +1,6 @@
-"""The joint form of the covariance, for any blocks: over the joint cells of the attributes that they touch.
+"""The joint form of the covariance, for any blocks.
+
+Over the joint cells of the attributes that the blocks measure.
 
 With A the measured queries and D the variances of their noise, least squares solves M x = A^T D^-1
 z, M = A^T D^-1 A. Up to 4096 joint cells the inverse of M is one dense matrix. Beyond, M is a sum
@@ -98,7 +100,10 @@ def _weighted_diagonal(factor: Factor) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """All blocks of one measure over the joint cells of the attributes that they measure, each with its noise variance."""
+    """All blocks of one measure over joint cells, with their noise variances.
+
+    The joint cells are those of the attributes that the blocks measure.
+    """
 
     names: Names
     shape: tuple[int, ...]
@@ -130,16 +135,17 @@ class Joint:
 
     def operators(self, product: Product) -> list[Operator]:
         """Return the queries of a product along every attribute of the joint cells."""
-        asked = dict(zip(product.attributes, product.operators, strict=True))
-        if any(name not in self.names for name in asked):
+        operators = dict(zip(product.attributes, product.operators, strict=True))
+        if any(name not in self.names for name in operators):
             raise undetermined(product)
         return [
-            asked.get(name, Total(size)) for name, size in zip(self.names, self.shape, strict=True)
+            operators.get(name, Total(size))
+            for name, size in zip(self.names, self.shape, strict=True)
         ]
 
     @cached_property
     def _tables(self) -> list[tuple[list[Factor], tuple[int, ...], float]]:
-        """The factors of every block that are more than a total, the axes that it sums over, and its variance."""
+        """The nontrivial factors, summed axes and variance of every block."""
         tables = []
         for block, variance in self.blocks:
             factors = [factor for factor in block.factors if used(factor)]
@@ -171,7 +177,10 @@ class Joint:
     def _reduced(
         self, factors: Sequence[Factor], summed: tuple[int, ...], x: FloatArray
     ) -> FloatArray:
-        """Sum x over some axes, and give it one axis for each factor and one for the columns."""
+        """Sum x over some axes, and reshape it to one axis for each factor.
+
+        One more axis is for the columns.
+        """
         return (
             x.reshape(*self.shape, -1)
             .sum(axis=summed)
@@ -179,14 +188,17 @@ class Joint:
         )
 
     def _spread(self, summed: tuple[int, ...], cube: FloatArray) -> FloatArray:
-        """Return the transpose of ``_reduced``, to be broadcast to shape (*self.shape, columns)."""
+        """Return the transpose of ``_reduced``.
+
+        To be broadcast to shape (*self.shape, columns).
+        """
         return cube.reshape(
             *(1 if axis in summed else size for axis, size in enumerate(self.shape)), -1
         )
 
     def gram(self, x: FloatArray) -> FloatArray:
         """Return M x for columns x of shape (cells, columns)."""
-        out = np.zeros((*self.shape, x.shape[1]))
+        result = np.zeros((*self.shape, x.shape[1]))
         for factors, summed, variance in self._tables:
             cube = self._reduced(factors, summed, x)
             for axis, factor in enumerate(factors):
@@ -198,13 +210,16 @@ class Joint:
                     0,
                     axis,
                 )
-            out += self._spread(summed, cube / variance)
-        return out.reshape(x.shape)
+            result += self._spread(summed, cube / variance)
+        return result.reshape(x.shape)
 
     def gather(self, values: Sequence[FloatArray]) -> FloatArray:
-        """Return A^T D^-1 z, shape (cells, columns), for the values z of every block, shape (rows, columns)."""
+        """Return A^T D^-1 z, shape (cells, columns).
+
+        For the values z of every block, shape (rows, columns).
+        """
         count = values[0].shape[1]
-        out = np.zeros((*self.shape, count))
+        result = np.zeros((*self.shape, count))
         for (factors, summed, variance), rows in zip(self._tables, values, strict=True):
             cube = rows.reshape(
                 *(factor.operator.rows for factor in factors), count
@@ -214,11 +229,14 @@ class Joint:
                 if not factor.even:
                     moved = moved * columns(factor.scaling**2, moved)
                 cube = np.moveaxis(apply_transpose(factor.operator, moved), 0, axis)
-            out += self._spread(summed, cube / variance)
-        return out.reshape(self.cells, count)
+            result += self._spread(summed, cube / variance)
+        return result.reshape(self.cells, count)
 
     def answers(self, x: FloatArray) -> list[FloatArray]:
-        """Return A x: the answers of every block to one column of cells, shape (rows, 1)."""
+        """Return A x, the answers of every block, each of shape (rows, 1).
+
+        For one column x of cells.
+        """
         return [
             along_each(
                 (factor.operator for factor in factors), self._reduced(factors, summed, x)
@@ -228,13 +246,13 @@ class Joint:
 
     def diagonal(self) -> FloatArray:
         """Return the diagonal of M, shape (cells,)."""
-        out = np.zeros((*self.shape, 1))
+        result = np.zeros((*self.shape, 1))
         for factors, summed, variance in self._tables:
             cube = np.ones(())
             for factor in factors:
                 cube = np.multiply.outer(cube, _weighted_diagonal(factor))
-            out += self._spread(summed, cube / variance)
-        return out.reshape(-1)
+            result += self._spread(summed, cube / variance)
+        return result.reshape(-1)
 
     @cached_property
     def preconditioner(self) -> "Diagonalised":
@@ -299,21 +317,26 @@ class Joint:
     def solve(self, b: FloatArray, what: str, tolerance: float = TOLERANCE) -> FloatArray:
         """Solve M x = b, and check the residual."""
         turn = self.preconditioner.times
-        whole = np.maximum((b * turn(b)).sum(axis=0), 0.0)
-        goal, size = (tolerance / 2) ** 2 * whole, np.sqrt(whole)
+        right_norm = np.maximum((b * turn(b)).sum(axis=0), 0.0)
+        goal, size = (tolerance / 2) ** 2 * right_norm, np.sqrt(right_norm)
         x, before, worst = np.zeros_like(b), math.inf, math.inf
         # The residual that conjugate gradients update drifts from the true one by rounding, so the
         # true one is solved for again.
         for _ in range(4):
-            left = b - self.gram(x) if before < math.inf else b
-            rest = np.sqrt(np.maximum((left * turn(left)).sum(axis=0), 0.0))
+            residual = b - self.gram(x) if before < math.inf else b
+            residual_norm = np.sqrt(np.maximum((residual * turn(residual)).sum(axis=0), 0.0))
             worst = float(
-                np.max(np.where(size > 0, rest / np.where(size > 0, size, 1.0), rest), initial=0.0)
+                np.max(
+                    np.where(
+                        size > 0, residual_norm / np.where(size > 0, size, 1.0), residual_norm
+                    ),
+                    initial=0.0,
+                )
             )  # relative residual
             if worst <= tolerance or not worst < before / 2:
                 break
             before = worst
-            x = x + conjugate_gradients(self.gram, turn, left, goal)
+            x = x + conjugate_gradients(self.gram, turn, residual, goal)
         if not worst <= tolerance:
             raise UnsupportedQuery(
                 f"Least squares for {what} did not converge: the relative residual is "
@@ -330,7 +353,10 @@ def conjugate_gradients(
     right: FloatArray,
     goal: FloatArray | float,
 ) -> FloatArray:
-    """Solve M x = b by columns, each until its residual r has r^T P r of at most its goal, with an approximate inverse P of M."""
+    """Solve M x = b by columns, with preconditioning.
+
+    Each until its residual r has r^T P r of at most its goal, P an approximate inverse of M.
+    """
     x, residual = np.zeros_like(right), right.copy()
     turned = turn(residual)
     direction = turned.copy()
@@ -360,13 +386,19 @@ def conjugate_gradients(
 
 
 class Diagonalised(NamedTuple):
-    """A symmetric matrix that is diagonal in a basis along each axis, None for that of cells."""
+    """A symmetric matrix that is diagonal in a basis along each axis.
+
+    None stands for the basis of cells.
+    """
 
     bases: tuple[FloatArray | None, ...]
     diagonal: FloatArray
 
     def times(self, x: FloatArray) -> FloatArray:
-        """Multiply columns of shape (cells, columns) with the matrix: turn, multiply, turn back."""
+        """Multiply columns of shape (cells, columns) with the matrix.
+
+        Transform to the basis, multiply, transform back.
+        """
         cube = x.reshape(
             *(
                 size if basis is None else len(basis)
@@ -386,7 +418,10 @@ class Diagonalised(NamedTuple):
 def joint_rows_in_parts(
     operators: Sequence[Operator], most: int | None = None
 ) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield the explicit Kronecker product of operators some rows at a time, with the positions of the rows."""
+    """Yield the Kronecker product of operators, some rows at a time.
+
+    With the positions of the rows.
+    """
     matrices = [dense(operator).astype(float) for operator in operators]
     shape = [len(matrix) for matrix in matrices]
     step = max(1, (most or _AT_ONCE) // math.prod(matrix.shape[1] for matrix in matrices))
@@ -406,10 +441,10 @@ def joint_variances(covariance: FloatArray, operators: Sequence[Operator]) -> Fl
     """Return q C q for every row q of a product, shape (rows,)."""
     # Attribute by attribute: ``left`` has for each row along the attributes so far a covariance
     # matrix over the cells of the others. Intervals are differences of its prefix sums.
-    left = covariance[None]
+    remaining = covariance[None]
     for operator in operators:
-        before, n, m = len(left), operator.size, left.shape[1] // operator.size
-        cube, ends = left.reshape(before, n, m, n, m), interval_ends(operator)
+        before, n, m = len(remaining), operator.size, remaining.shape[1] // operator.size
+        cube, ends = remaining.reshape(before, n, m, n, m), interval_ends(operator)
         if ends is not None:
             sums = np.zeros((before, n + 1, m, n + 1, m))
             sums[:, 1:, :, 1:] = cube.cumsum(axis=1).cumsum(axis=3)
@@ -420,33 +455,42 @@ def joint_variances(covariance: FloatArray, operators: Sequence[Operator]) -> Fl
                 - sums[:, high, :, low]
                 + sums[:, low, :, low]
             )
-            left = np.moveaxis(differences, 0, 1)
+            remaining = np.moveaxis(differences, 0, 1)
         else:
             rows = dense(operator).astype(float)
-            left = np.empty((before, len(rows), m, m))
+            remaining = np.empty((before, len(rows), m, m))
             step = max(1, _AT_ONCE // (before * n * m * m))
             for start in range(0, len(rows), step):
                 part = rows[start : start + step]
-                left[:, start : start + step] = np.einsum(
+                remaining[:, start : start + step] = np.einsum(
                     "rkxby,rb->krxy", np.tensordot(part, cube, axes=(1, 1)), part
                 )
-        left = left.reshape(-1, m, m)
-    return left.reshape(-1)
+        remaining = remaining.reshape(-1, m, m)
+    return remaining.reshape(-1)
 
 
 class JointStructure(Structure):
-    """The covariance over joint cells; along attributes that nothing measures only multiples of the total are determined."""
+    """The covariance over joint cells.
+
+    Along attributes that nothing measures, only multiples of the total are determined.
+    """
 
     __slots__ = ()
     joint: Joint
 
     @abstractmethod
     def solve(self, gathered: FloatArray) -> FloatArray:
-        """Multiply columns of shape (cells, columns) with the covariance of the joint cells."""
+        """Multiply columns with the covariance of the joint cells.
+
+        The columns have shape (cells, columns).
+        """
 
     @abstractmethod
     def listed(self, product: Product) -> FloatArray:
-        """Return the variances of a determined product on joint attributes alone, flat or of its shape."""
+        """Return the variances of a determined product on joint attributes.
+
+        Flat or of its shape.
+        """
 
     def summed(self, product: Product) -> float:
         """Return the sum of these variances."""
@@ -477,7 +521,7 @@ class JointStructure(Structure):
         self.require(product)
         self.require(other)
         (first, rows, times), (second, columns, factors) = (
-            split(asked, self.joint.names) for asked in (product, other)
+            split(requested, self.joint.names) for requested in (product, other)
         )
         covariance = np.empty((first.rows, second.rows))
         for part, queries in joint_rows_in_parts(self.joint.operators(first)):
@@ -507,11 +551,11 @@ class DenseStructure(JointStructure):
         every = self.joint.operators(split(product, self.joint.names)[0])
         if not self.space.everything:
             # All ranges span the same space as cells.
-            asked = [
+            operators = [
                 Identity(operator.size) if operator == AllRanges(operator.size) else operator
                 for operator in every
             ]
-            if not all(self.space.holds_rows(rows) for _, rows in joint_rows_in_parts(asked)):
+            if not all(self.space.holds_rows(rows) for _, rows in joint_rows_in_parts(operators)):
                 raise undetermined(product)
 
     def solve(self, gathered: FloatArray) -> FloatArray:
@@ -544,8 +588,8 @@ def dense_structure(domain: Domain, joint: Joint) -> DenseStructure:
             domain, joint.names, replace(block, factors=tuple(filter(used, block.factors)))
         )
         gram += rows.T @ rows / variance
-        whole = unit_rows(rows)
-        counted += whole.T @ whole
+        unit_queries = unit_rows(rows)
+        counted += unit_queries.T @ unit_queries
     space = of_gram(counted)
     inverse = inverted(gram, space)
     if inverse is None:
@@ -557,7 +601,10 @@ def dense_structure(domain: Domain, joint: Joint) -> DenseStructure:
 
 
 def confidence_factor(draws: int) -> float:
-    """Return by what to multiply a variance that was simulated with some draws, so that it is too small once in 1000 times."""
+    """Return the factor that makes a simulated variance safe.
+
+    Multiplied by it, the variance is too small once in 1000 times.
+    """
     from scipy.special import gammaincinv
 
     return float(draws / (2 * gammaincinv(draws / 2, _DOUBT)))
@@ -565,7 +612,10 @@ def confidence_factor(draws: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class IterativeStructure(JointStructure):
-    """The covariance by conjugate gradients, for blocks without a product form on more than 4096 joint cells."""
+    """The covariance by conjugate gradients, for large joint tables.
+
+    For blocks without a product form on more than 4096 joint cells.
+    """
 
     joint: Joint
     _known: dict[Product, FloatArray] = field(default_factory=dict, repr=False)
@@ -647,7 +697,10 @@ class IterativeStructure(JointStructure):
 
     @cached_property
     def _errors(self) -> list[np.ndarray]:
-        """Simulated errors of the joint cells in batches of shape (cells, draws), float32 to save memory."""
+        """Simulated errors of the joint cells, in batches of (cells, draws).
+
+        In float32, to save memory.
+        """
         generator, joint = np.random.default_rng(_SEED), self.joint
         draws = int(min(max(_DRAWN_NUMBERS // joint.cells, _DRAWS[0]), _DRAWS[1]))
         step = max(

@@ -1,4 +1,6 @@
-"""What the blocks of a plan measure: along which attributes, with how much noise, of counts or of the sums of a measure.
+"""What the blocks of a plan measure, and with how much noise.
+
+Along which attributes; of counts or of the sums of a measure.
 
 A block on both ends of a measure's values measures a = sum of (v - low) + x and b = sum of (high -
 v) + y with noise x and y. It is split into counts, (a + b) / (high - low), and *centred sums*, (a -
@@ -48,7 +50,9 @@ def used(factor: Factor) -> bool:
 
 
 def measured_along(block: Block, leveled: str | None) -> tuple[Names, Names]:
-    """Return the attributes that a block does not sum over, and those of them whose total it leaves out, as contrasts do.
+    """Return the attributes that a block measures, and its contrasts.
+
+    The second part is the attributes whose total it leaves out.
 
     An attribute with levels is among both, because it is in every tau.
     """
@@ -60,7 +64,10 @@ def measured_along(block: Block, leveled: str | None) -> tuple[Names, Names]:
 
 
 def explained(names: Names, across: Names) -> Iterator[Names]:
-    """Yield the tau that such a block tells about: all subsets of ``names`` that contain ``across``."""
+    """Yield all subsets of ``names`` that contain ``across``.
+
+    These are the tau about which such a block is informative.
+    """
     if not across:
         return subsets(names)
     free = tuple(name for name in names if name not in across)
@@ -71,7 +78,10 @@ def explained(names: Names, across: Names) -> Iterator[Names]:
 
 
 def block_variance(plan: Measurements, block: Block) -> float:
-    """Return the noise variance of a row of weight 1 of a block; that of a row of weight w is this over w^2."""
+    """Return the noise variance of a row of weight 1 of a block.
+
+    That of a row of weight w is this over w^2.
+    """
     # Exact where all rows have one weight. Else for Laplace noise it is 2 b^2, above the exact one
     # by less than 1 / (12 b^2) of it, and along contrasts sigma^2, which the discrete Gaussian's
     # does not exceed.
@@ -93,7 +103,10 @@ def block_variance(plan: Measurements, block: Block) -> float:
 
 
 def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
-    """Return a block's queries times their row weights, over the joint cells of ``names``, shape (block.rows, cells)."""
+    """Return a block's weighted queries over the joint cells of ``names``.
+
+    Shape (block.rows, cells).
+    """
     rows: FloatArray = np.ones((1, 1))
     for factor in block.factors:
         rows = np.asarray(
@@ -112,7 +125,10 @@ def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Equations:
-    """The observation equations of a block for a quantity: its queries, the variance of a row, and the shares of its answers."""
+    """The observation equations of a block for a quantity.
+
+    Its queries, the variance of a row, and the shares of its answers.
+    """
 
     index: int
     block: Block
@@ -132,7 +148,10 @@ class Equations:
 
 
 def equations(plan: Measurements, quantity: Quantity, *, centred: bool = True) -> list[Equations]:
-    """Return the equations of every block for a quantity, in the order of the plan; sums are of values less the middle if ``centred``."""
+    """Return the equations of every block for a quantity, in plan order.
+
+    Sums are of values less the midpoint if ``centred``.
+    """
 
     def counted(block: Block) -> Quantity:  # what distances from both ends add up to
         return plan.domain.count_of(str(block.measure)) if block.ends else block.measure
@@ -166,7 +185,7 @@ def equations(plan: Measurements, quantity: Quantity, *, centred: bool = True) -
 def _of_ends(
     plan: Measurements, quantity: Quantity, entry: Equations, *, centred: bool
 ) -> Equations:
-    """Give an equation the shares that distances from both ends have in the quantity."""
+    """Set the shares that distances from both ends have in the quantity."""
     block = entry.block
     shares: tuple[float, ...] = (0.5, -0.5)
     if block.measure != quantity:
@@ -186,7 +205,10 @@ def _of_ends(
 
 
 def middles(plan: Measurements, measure: Quantity) -> Mapping[Quantity, float]:
-    """Return the quantities of which the counts or the sums of a measure are made, with their factors."""
+    """Return the quantities that make up the counts or sums of a measure.
+
+    With their factors.
+    """
     centred = centre(plan, measure)
     return (
         {measure: 1.0}
@@ -196,7 +218,10 @@ def middles(plan: Measurements, measure: Quantity) -> Mapping[Quantity, float]:
 
 
 def centre(plan: Measurements, measure: Quantity) -> float | None:
-    """Return the middle of a measure's bounds, in units, if its sums are measured centred there; else None."""
+    """Return the midpoint of a measure's bounds if its sums are centred there.
+
+    In units; else None.
+    """
     if measure is None or not any(block.ends and block.measure == measure for block in plan.blocks):
         return None
     return middle(plan.domain.measure(measure))
@@ -222,7 +247,10 @@ class Measured(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """The sum and the largest of the variances of a table's answers; if not exact, the largest is a bound."""
+    """The sum and the largest of the variances of a table's answers.
+
+    If not exact, the largest is an upper bound.
+    """
 
     total: float
     largest: float
@@ -230,7 +258,7 @@ class Errors(NamedTuple):
 
 
 class Cells(ABC):
-    """Estimated cells: right for queries that the measurements determine, and only for them."""
+    """Estimated cells, right only for queries that are determined."""
 
     __slots__ = ()
 
@@ -238,7 +266,10 @@ class Cells(ABC):
 
     @abstractmethod
     def marginals(self, tables: Sequence[Names]) -> FloatArray:
-        """Return stacked marginals of one shape on some of ``names``, in the order of the domain. Not to be written to."""
+        """Return stacked marginals of one shape, in the order of the domain.
+
+        On some of ``names``. Must not be written to.
+        """
 
     def marginal(self, names: Names) -> FloatArray:
         """Return the cells of one marginal. Not to be written to."""
@@ -274,7 +305,10 @@ class Known(ABC):
 
     @property
     def solver_cells(self) -> int:
-        """The joint cells over which a linear solver must work for errors; 0 where they have a closed form."""
+        """The joint cells over which a linear solver must work for errors.
+
+        0 if the errors have a closed form.
+        """
         return 0
 
     @abstractmethod
@@ -303,21 +337,30 @@ class Known(ABC):
 
     @abstractmethod
     def covariance(self, product: Product, other: Product) -> FloatArray:
-        """Return the covariance of every answer of a product with every answer of another, shape (product.rows, other.rows)."""
+        """Return the covariance between the answers of two products.
+
+        Shape (product.rows, other.rows).
+        """
 
 
 class Structure(Known):
-    """The covariance from blocks that are all about one table of cells, with the estimate of these cells."""
+    """The covariance and estimate from blocks about one table of cells."""
 
     __slots__ = ()
 
     @abstractmethod
     def cells(self, measured: Sequence[Measured]) -> Cells:
-        """Return the least squares estimate from what all blocks measured, in the order of the plan."""
+        """Return the least squares estimate from what all blocks measured.
+
+        In the order of the plan.
+        """
 
 
 def covariances(structure: Known, product: Product, other: Product | None = None) -> FloatArray:
-    """Return the covariance of every answer of a table with every answer of another, or of its own."""
+    """Return the covariance between the answers of two tables.
+
+    Or of one table's own answers.
+    """
     second = product if other is None else other
     if product.measure != second.measure:
         raise InputError(

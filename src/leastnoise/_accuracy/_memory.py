@@ -1,4 +1,7 @@
-"""How much memory is available, and the refusal of what needs more, before anything is computed or paid."""
+"""Available memory, and the refusal of what needs more.
+
+Before anything is computed or paid.
+"""
 
 import os
 import re
@@ -14,16 +17,19 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def available_memory() -> int | None:
-    """Return the bytes that may be used: LEASTNOISE_MEMORY, else the least that the machine and its control groups have left."""
-    wanted = os.environ.get(VARIABLE, "").strip()
-    if wanted:
-        match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)\s*([KMGT]?)i?B?", wanted, re.IGNORECASE)
+    """Return the bytes that may be used.
+
+    LEASTNOISE_MEMORY, else the least that the machine and its control groups have left.
+    """
+    setting = os.environ.get(VARIABLE, "").strip()
+    if setting:
+        match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)\s*([KMGT]?)i?B?", setting, re.IGNORECASE)
         if not match:
-            raise InputError(f"{VARIABLE} must be a size such as 8G or 500M; got {wanted[:40]!r}.")
+            raise InputError(f"{VARIABLE} must be a size such as 8G or 500M; got {setting[:40]!r}.")
         return int(float(match[1]) * _UNITS[match[2].upper()])
     kibibytes = _number("/proc/meminfo", "MemAvailable")
-    left = [None if kibibytes is None else kibibytes * 1024, *map(_free_of_group, _groups())]
-    return min((size for size in left if size is not None), default=None)
+    limits = [None if kibibytes is None else kibibytes * 1024, *map(_free_of_group, _groups())]
+    return min((size for size in limits if size is not None), default=None)
 
 
 def require_memory(needed: int, what: str, advice: str) -> None:
@@ -48,7 +54,10 @@ def in_bytes(size: int) -> str:
 
 
 def _number(path: str, name: str = "") -> int | None:
-    """Read the number in a file, or the one behind a name in a file such as /proc/meminfo; None if there is none."""
+    """Read a number from a file, or from a named line of it.
+
+    Such as of /proc/meminfo; None if there is none.
+    """
     try:
         words = Path(path).read_text(encoding="ascii").replace(":", " ").split()
         return int(words[words.index(name) + 1 if name else 0])
@@ -57,7 +66,7 @@ def _number(path: str, name: str = "") -> int | None:
 
 
 def _groups() -> list[str]:
-    """Return the folders of the control groups of this process, and those above them."""
+    """Return the folders of this process's control groups and their parents."""
     try:
         lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError):
@@ -76,7 +85,10 @@ def _groups() -> list[str]:
 
 
 def _free_of_group(folder: str) -> int | None:
-    """Return the bytes that a control group has left, counting droppable file caches as free; None without a limit."""
+    """Return the bytes that a control group has left, None without a limit.
+
+    Droppable file caches count as free.
+    """
     for limit, used, dropped in (
         ("memory.max", "memory.current", "inactive_file"),
         ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -89,16 +101,19 @@ def _free_of_group(folder: str) -> int | None:
 
 @contextmanager
 def within_memory() -> Iterator[None]:
-    """Let an allocation beyond the memory that is available now fail at once; on other systems than Linux, do nothing."""
+    """Make allocations beyond the available memory fail at once.
+
+    On Linux; does nothing on other systems.
+    """
     try:
         import resource
     except ImportError:  # Windows
         yield
         return
     before = resource.getrlimit(resource.RLIMIT_DATA)
-    used, left = _number("/proc/self/status", "VmData"), available_memory()
-    if used is not None and left is not None:
-        most = used * 1024 + left
+    used, available = _number("/proc/self/status", "VmData"), available_memory()
+    if used is not None and available is not None:
+        most = used * 1024 + available
         if before[0] == resource.RLIM_INFINITY or most < before[0]:
             with suppress(ValueError, OSError):
                 resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))

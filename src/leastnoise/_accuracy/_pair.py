@@ -1,4 +1,6 @@
-"""The covariance from two tables of different strategies, in a common basis along each attribute.
+"""The covariance from two tables of different strategies.
+
+In a common basis along each attribute.
 
 Two quadratic forms along an attribute are always diagonal in a common basis. In that basis V the
 information matrix of both tables has the entries lambda(k) = p prod_i a_i[k_i] + q prod_i b_i[k_i],
@@ -41,7 +43,10 @@ class PairAxis:
 
     @staticmethod
     def of(size: int, factors: tuple[Factor | None, Factor | None]) -> "PairAxis":
-        """Find the common basis of two strategies along an attribute; None stands for summing over it."""
+        """Find the common basis of two strategies along an attribute.
+
+        None stands for summing over the attribute.
+        """
         forms = [
             np.ones((size, size)) if factor is None else weighted_gram(factor) for factor in factors
         ]
@@ -49,28 +54,33 @@ class PairAxis:
         sizes = [float(np.trace(form)) / size for form in forms]
         first, second = (form / scale for form, scale in zip(forms, sizes, strict=True))
         values, vectors = np.linalg.eigh(first + second)
-        kept = values > 1e-10 * values[-1]
-        whitened = vectors[:, kept] / np.sqrt(values[kept])
+        is_positive = values > 1e-10 * values[-1]
+        whitened = vectors[:, is_positive] / np.sqrt(values[is_positive])
         shares, turn = np.linalg.eigh(whitened.T @ first @ whitened)
         # The largest share of the first form comes first; shares that are 0 but for rounding become
         # 0.
         shares, outward = np.clip(shares[::-1], 0.0, 1.0), whitened @ turn[:, ::-1]
         a, b = (np.where(share > _ZERO, share, 0.0) for share in (shares, 1 - shares))
-        projector = None if kept.all() else vectors[:, kept] @ vectors[:, kept].T
+        projector = (
+            None if is_positive.all() else vectors[:, is_positive] @ vectors[:, is_positive].T
+        )
         return PairAxis(outward, (a * sizes[0], b * sizes[1]), projector)
 
     def sees(self, operator: Operator) -> bool:
         """Tell whether the rows of an operator lie within the space of the basis."""
         if self.determined is None:
             return True
-        asked, seen = (
+        query_norm, projected_norm = (
             float(np.trace(apply_gram(operator, part)))
             for part in (np.eye(len(self.outward)), self.determined)
         )
-        return asked - seen <= _ZERO * asked
+        return query_norm - projected_norm <= _ZERO * query_norm
 
     def summed(self, operator: Operator) -> FloatArray:
-        """Return the sum of (q V^+)^2 over the rows q, without listing them, shape (r,)."""
+        """Return the sum of (q V^+)^2 over the rows q, shape (r,).
+
+        The rows are not listed.
+        """
         return np.maximum((self.outward * apply_gram(operator, self.outward)).sum(axis=0), 0.0)
 
 
@@ -100,7 +110,10 @@ class PairStructure(JointStructure):
         ]
 
     def asked(self, product: Product) -> FloatArray:
-        """Return the factors of the entries of one over ``information`` in the total variance of a determined product."""
+        """Return the factors of 1 / ``information`` in a product's total variance.
+
+        The product must be determined.
+        """
         self._require_seen(product)
         return _outer(self._summed(product))
 
@@ -114,16 +127,19 @@ class PairStructure(JointStructure):
             raise undetermined(product)
 
     def require(self, product: Product) -> None:
-        """Refuse a product that the measurements do not determine, or only with noise too unequal for the solver."""
+        """Raise unless the measurements determine a product.
+
+        Also if their noise is too unequal for the solver.
+        """
         inner, _, _ = split(product, self.joint.names)
         self._require_seen(inner)
         weights, unknown = self._summed(inner), self.information <= 0
         if unknown.any():
-            lost, whole = (
+            lost, total_weight = (
                 _contracted(cube, weights)
                 for cube in (unknown.astype(float), np.ones(unknown.shape))
             )
-            if not lost <= _ZERO * whole:
+            if not lost <= _ZERO * total_weight:
                 raise undetermined(product)
 
     def listed(self, product: Product) -> FloatArray:
@@ -155,16 +171,19 @@ class PairStructure(JointStructure):
         return self.inverse.times(gathered)
 
     def cells(self, measured: Sequence[Measured]) -> JointCells:
-        """Return the estimated cells, with one correction for rounding, which matters where weights are very unequal."""
+        """Return the estimated cells, with one correction for rounding.
+
+        It matters if weights are very unequal.
+        """
         values = [table.values[:, None] for table in measured]
         cells = self.solve(self.joint.gather(values))
-        left = [
+        residuals = [
             column - answers
             for column, answers in zip(values, self.joint.answers(cells), strict=True)
         ]
         return JointCells(
             self.joint.names,
-            (cells + self.solve(self.joint.gather(left))).reshape(self.joint.shape),
+            (cells + self.solve(self.joint.gather(residuals))).reshape(self.joint.shape),
         )
 
 
@@ -179,7 +198,10 @@ def _outer(vectors: Sequence[FloatArray]) -> FloatArray:
 
 
 def pair_terms(axes: Mapping[str, PairAxis]) -> tuple[FloatArray, FloatArray]:
-    """Return prod a_i and prod b_i: the two terms of lambda for noise of variance 1."""
+    """Return prod a_i and prod b_i, the two terms of lambda.
+
+    For noise of variance 1.
+    """
     first, second = (_outer([axis.shares[side] for axis in axes.values()]) for side in (0, 1))
     return first, second
 
@@ -187,7 +209,10 @@ def pair_terms(axes: Mapping[str, PairAxis]) -> tuple[FloatArray, FloatArray]:
 def pair_structure(
     sizes: Mapping[str, int], tables: Sequence[tuple[Block, float]]
 ) -> PairStructure:
-    """Compute the covariance from two tables over the joint cells of some attributes."""
+    """Compute the covariance from two tables over joint cells.
+
+    The joint cells are of some attributes.
+    """
     along = [
         {factor.attributes[0]: factor for factor in block.factors if used(factor)}
         for block, _ in tables

@@ -1,4 +1,6 @@
-"""The product form of the covariance, and its estimate: unbiased, of least variance, and consistent across all tables.
+"""The product form of the covariance, and its estimate.
+
+Unbiased, of least variance, and consistent across all tables.
 
 Along every attribute all blocks use one strategy (or sum over it); along one of them they may use
 levels that lie in each other. Without levels the information matrix of all measurements is diagonal
@@ -74,7 +76,9 @@ _MANY = 16  # from so many products on arrays are quicker
 
 
 class ProductCells(Cells):
-    """Components u(tau) of the residual basis, computed when first needed, for many tables that are alike at once.
+    """Components u(tau) of the residual basis, computed when first needed.
+
+    Computed for many similar tables at once.
 
     Only components that are small compared with the tables are kept: see ``_together``.
     """
@@ -123,17 +127,20 @@ class ProductCells(Cells):
 
     @cached_property
     def _shared(self) -> dict[Names, FloatArray]:
-        """What ``_made`` adds up over blocks, for every tau in many narrow blocks, from one pass over the blocks."""
-        wanted = {tau for tau, numbers in self._containing.items() if len(numbers) > self._few}
-        sums = {tau: np.zeros([self.sizes[name] for name in tau]) for tau in wanted}
-        alike: dict[tuple[int, frozenset[Positions]], list[int]] = {}
+        """The sums of ``_made`` over blocks, for every tau of narrow blocks.
+
+        From one pass over the blocks.
+        """
+        frequent = {tau for tau, numbers in self._containing.items() if len(numbers) > self._few}
+        sums = {tau: np.zeros([self.sizes[name] for name in tau]) for tau in frequent}
+        numbers_by_kind: dict[tuple[int, frozenset[Positions]], list[int]] = {}
         for number, (names, across) in enumerate(self._along):
-            if number not in self._wide and (names != across or names in wanted):
-                taken = frozenset(
-                    _positions(names, tau) for tau in explained(names, across) if tau in wanted
+            if number not in self._wide and (names != across or names in frequent):
+                explained_taus = frozenset(
+                    _positions(names, tau) for tau in explained(names, across) if tau in frequent
                 )
-                alike.setdefault((self._kinds[number], taken), []).append(number)
-        for (_, chosen), numbers in alike.items():
+                numbers_by_kind.setdefault((self._kinds[number], explained_taus), []).append(number)
+        for (_, chosen), numbers in numbers_by_kind.items():
             for some in self._some(numbers):
                 for axes, stack in self._parts(some, chosen).items():
                     for number, part in zip(some, stack, strict=True) if axes in chosen else ():
@@ -143,20 +150,23 @@ class ProductCells(Cells):
         return sums
 
     def _some(self, numbers: Sequence[int]) -> Iterator[Sequence[int]]:
-        """Split blocks that are alike into batches that about fit into the processor's cache."""
+        """Split equal blocks into batches of about the processor's cache size."""
         step = max(1, _MOST_TOGETHER // max(1, self.measured[numbers[0]].block.rows))
         for start in range(0, len(numbers), step):
             yield numbers[start : start + step]
 
     def _components(self, taus: Sequence[Names], *, kept: bool) -> FloatArray:
-        """Return u(tau) for every tau, all on attributes with the same bases, shape (number of tau, sizes of tau)."""
+        """Return u(tau) for every tau, shape (number of tau, sizes of tau).
+
+        All are on attributes with the same bases.
+        """
         new = [tau for tau in dict.fromkeys(taus) if tau not in self.components]
         if len(new) == len(taus) and not kept:
             return self._made(new)
-        made = dict(zip(new, self._made(new), strict=True)) if new else {}
+        computed = dict(zip(new, self._made(new), strict=True)) if new else {}
         if kept:
-            self.components.update(made)
-        parts = [made[tau] if tau in made else self.components[tau] for tau in taus]
+            self.components.update(computed)
+        parts = [computed[tau] if tau in computed else self.components[tau] for tau in taus]
         return (
             np.array(parts)
             if parts[0].ndim == 0
@@ -183,12 +193,12 @@ class ProductCells(Cells):
                 rows.append(row)
                 blocks.append(number)
         for (_, _, axes), (rows, blocks) in groups.items():
-            done = 0
+            finished = 0
             for some in self._some(blocks):
-                summed[rows[done : done + len(some)]] += (
+                summed[rows[finished : finished + len(some)]] += (
                     self._parts(some, {axes})[axes] / self.measured[some[0]].variance
                 )
-                done += len(some)
+                finished += len(some)
         if self.structure.leveled is None:
             strengths = np.array([self.structure.strength(tau) for tau in taus])
             strengths[~(strengths > 0)] = 1.0
@@ -203,11 +213,14 @@ class ProductCells(Cells):
     def _parts(
         self, numbers: Sequence[int], wanted: AbstractSet[Positions]
     ) -> dict[Positions, FloatArray]:
-        """Return (R on tau, mean^T elsewhere) F^T diag(w^2) z of blocks that are alike, for the wanted tau and perhaps others."""
+        """Return (R on tau, mean^T elsewhere) F^T diag(w^2) z of equal blocks.
+
+        For the wanted tau and perhaps others.
+        """
         block = self.measured[numbers[0]].block
         only = next(iter(wanted)) if len(wanted) == 1 else None
         every = tuple(range(len(self._along[numbers[0]][0])))
-        whole = every in wanted
+        is_wanted = every in wanted
         # Every factor takes the first axis and puts what is left of it last, so in the end the
         # blocks are first, and their axes in order.
         parts: dict[Positions, FloatArray] = {
@@ -219,7 +232,10 @@ class ProductCells(Cells):
             split: dict[Positions, FloatArray] = {}
             name = factor.attributes[0]
             leveled = name == self.structure.leveled
-            basis, alone = self.structure.bases[name], leveled or leaves_out_total(factor.operator)
+            basis, without_total = (
+                self.structure.bases[name],
+                leveled or leaves_out_total(factor.operator),
+            )
             for tau, flat in parts.items():
                 cube = flat.reshape(factor.operator.rows, -1)
                 if not factor.even:
@@ -228,9 +244,9 @@ class ProductCells(Cells):
                     split[tau] = cube.sum(axis=0)
                     continue
                 spread = apply_transpose(factor.operator, cube)
-                if not alone and (only is None or at not in only):
+                if not without_total and (only is None or at not in only):
                     split[tau] = basis.mean @ spread
-                if at in only if only is not None else whole or (*tau, at) != every:
+                if at in only if only is not None else is_wanted or (*tau, at) != every:
                     split[*tau, at] = (spread if leveled else basis.residual(spread)).T
                     shapes[*tau, at] = [*shapes[tau], self.sizes[name]]
             parts = split
@@ -238,20 +254,23 @@ class ProductCells(Cells):
         return {tau: part.reshape(shapes[tau]) for tau, part in parts.items()}
 
     def marginals(self, tables: Sequence[Names]) -> FloatArray:
-        """Return stacked marginals of one shape; those whose attributes have the same bases in turn are computed at once."""
+        """Return stacked marginals of one shape.
+
+        Those whose attributes have the same bases in turn are computed at once.
+        """
         if self._latest is not None and self._latest[0] == (*tables,):
             return self._latest[1]
-        alike: dict[tuple[int, ...], list[int]] = {}
+        tables_by_bases: dict[tuple[int, ...], list[int]] = {}
         for number, names in enumerate(tables):
-            alike.setdefault(
+            tables_by_bases.setdefault(
                 tuple([id(self.structure.bases[name]) for name in self._taken(names)]), []
             ).append(number)
         answer = (
             np.empty([len(tables), *(self.sizes[name] for name in tables[0])])
-            if len(alike) > 1
+            if len(tables_by_bases) > 1
             else self._together(tables)
         )
-        for numbers in alike.values() if len(alike) > 1 else ():
+        for numbers in tables_by_bases.values() if len(tables_by_bases) > 1 else ():
             answer[numbers] = self._together([tables[number] for number in numbers])
         if (
             self.structure.leveled is not None
@@ -273,13 +292,13 @@ class ProductCells(Cells):
         # Components of proper subsets are kept, because other tables need them too. That of the
         # table itself is about as large as the table, and a release of many tables would keep them
         # all.
-        level, taken = self.structure.leveled, [*map(self._taken, tables)]
-        width, sizes = len(taken[0]), [self.sizes[name] for name in taken[0]]
-        fixed = None if level is None else taken[0].index(level)
+        level, with_levels = self.structure.leveled, [*map(self._taken, tables)]
+        width, sizes = len(with_levels[0]), [self.sizes[name] for name in with_levels[0]]
+        fixed = None if level is None else with_levels[0].index(level)
         parts: dict[Positions, FloatArray] = {}
         for chosen in _subsets(width):
             if fixed is None or fixed in chosen:
-                taus = [_named(names, chosen) for names in taken]
+                taus = [_named(names, chosen) for names in with_levels]
                 parts[chosen] = self._components(
                     taus, kept=len(chosen) < width or width <= 1 or fixed is not None
                 )
@@ -289,7 +308,7 @@ class ProductCells(Cells):
                         1,
                     )
         for axis in range(width - 1, -1, -1):  # one attribute after the other, the last first
-            mean = self.structure.bases[taken[0][axis]].mean
+            mean = self.structure.bases[with_levels[0][axis]].mean
             behind = sizes[axis + 1 :]
             for chosen in _subsets(axis):
                 if (*chosen, axis) not in parts:
@@ -321,7 +340,10 @@ def _positions(names: Names, tau: Names) -> Positions:
 
 
 class Scaled(NamedTuple):
-    """The inverse of lambda(tau), with the methods of `LevelInverse`, where no attribute has levels."""
+    """The inverse of lambda(tau), if no attribute has levels.
+
+    With the methods of `LevelInverse`.
+    """
 
     strength: float
 
@@ -349,11 +371,14 @@ class _Rows:
 
     @cached_property
     def highest(self) -> FloatArray:
-        """The rows for which no other row is larger in both; one of them has the largest variance; shape (kinds, 2)."""
+        """The rows that no other row exceeds in both values, shape (kinds, 2).
+
+        One of them has the largest variance.
+        """
         order = np.argsort(-self.mean, kind="stable")
         above = np.maximum.accumulate(np.append(-1.0, self.residual[order][:-1]))
-        kept = order[self.residual[order] > above]
-        return np.column_stack((self.mean[kept], self.residual[kept]))
+        undominated = order[self.residual[order] > above]
+        return np.column_stack((self.mean[undominated], self.residual[undominated]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -383,15 +408,18 @@ class ProductStructure(Structure):
         for tau in subsets(names):
             # Some query has a component in tau if along every attribute some row has one in the
             # part that tau takes.
-            asked = all(
+            is_determined = all(
                 needs is None or needs[name in tau]
                 for name, needs in zip(names, needed, strict=True)
             )
-            if asked and (None in needed or not self._tells(tau, queries)):
+            if is_determined and (None in needed or not self._tells(tau, queries)):
                 raise undetermined(product)
 
     def _needs(self, name: str, operator: Operator) -> tuple[bool, bool] | None:
-        """Tell whether any row along an attribute needs the total, and whether any needs the rest; None if a row was not measured."""
+        """Return whether rows along an attribute need the total, and the rest.
+
+        None if a row was not measured.
+        """
         key = (name, operator)
         if key not in self._needed:
             basis = self.bases[name]
@@ -412,22 +440,28 @@ class ProductStructure(Structure):
         return self._needed[key]
 
     def _tells(self, tau: Names, queries: Operator) -> bool:
-        """Tell whether some table measures tau, and along the attribute with levels groups of which the queries are sums."""
+        """Return whether some table measures tau, with fine enough levels.
+
+        Along the attribute with levels, the queries must be sums of its groups.
+        """
         inverse = self.inverse(tau)
         return inverse is not None and (isinstance(inverse, Scaled) or inverse.holds(queries))
 
     def strength(self, tau: Names) -> float:
         """Return lambda(tau), 0 if no measured table contains tau."""
-        known = self.narrow.get(tau, 0.0)
+        total_strength = self.narrow.get(tau, 0.0)
         for names, across, precision in self.wide:
             if set(across) <= set(tau) <= set(names):
-                known += precision * math.prod(
+                total_strength += precision * math.prod(
                     1 / self.bases[name].kappa for name in names if name not in tau
                 )
-        return float(known)
+        return float(total_strength)
 
     def inverse(self, tau: Names) -> LevelInverse | Scaled | None:
-        """Return the inverse of lambda(tau) or X(tau), tau without the attribute with levels; None if no measured table contains tau."""
+        """Return the inverse of lambda(tau) or X(tau).
+
+        tau leaves out the attribute with levels. None if no measured table contains tau.
+        """
         if self.levels is None:
             strength = self.strength(tau)
             return Scaled(strength) if strength > 0 else None
@@ -436,7 +470,11 @@ class ProductStructure(Structure):
         return self._inverses.get(tau)
 
     def _asked(self, product: Product) -> tuple[Operator, Names, list[Operator]]:
-        """Return the queries along the attribute with levels (else a total), the other attributes, and the queries along these."""
+        """Split a product's queries into those along levels and the others.
+
+        Returns the queries along the attribute with levels (else a total), the other attributes,
+        and the queries along these.
+        """
         along = dict(zip(product.attributes, product.operators, strict=True))
         queries = None if self.leveled is None else along.pop(self.leveled, None)
         return (
@@ -483,7 +521,10 @@ class ProductStructure(Structure):
         )
 
     def _listed(self, queries: Operator, names: Names, kinds: Sequence[FloatArray]) -> FloatArray:
-        """Return variances from ``rows`` along every attribute, the queries along the attribute with levels first."""
+        """Return variances from ``rows`` along every attribute.
+
+        The queries along the attribute with levels come first.
+        """
         total = np.zeros([queries.rows, *map(len, kinds)])
         for tau in subsets(names):
             inverse = self.inverse(tau)
@@ -504,10 +545,10 @@ class ProductStructure(Structure):
                 self.bases[names[0]],
                 self.strength(names),
             )  # where all variances are q G^-1 q over one precision
-            alone = precision > 0 and math.isclose(
+            is_single_block = precision > 0 and math.isclose(
                 self.strength(()) * basis.kappa, precision, rel_tol=1e-12
             )
-            largest = basis.largest_unlisted(operators[0]) if alone else None
+            largest = basis.largest_unlisted(operators[0]) if is_single_block else None
             return Errors(
                 summed,
                 float(self.variances(product).max()) if largest is None else largest / precision,
@@ -541,35 +582,41 @@ class ProductStructure(Structure):
         ]
 
     def _even(self, products: Sequence[Product]) -> Sequence[Errors | None]:
-        """Return ``errors`` of products whose answers all have the same variance, many at once; None for others."""
+        """Return ``errors`` of products whose answers have equal variances.
+
+        Many at once; None for other products.
+        """
         if self.wide or self.levels is not None or len(products) < _MANY:
             return [None] * len(products)
-        asked = numbered(products)
-        alike, sums = [], []
-        for along in asked.along:
+        query_index = numbered(products)
+        with_equal_rows, sums = [], []
+        for along in query_index.along:
             name, operator = along.name, along.operator
-            alike.append(
+            with_equal_rows.append(
                 operator.rows <= _MOST_SORTED
                 and self._needs(name, operator) is not None
                 and self.rows(name, operator).alike
             )
-            sums.append(self.sums(name, operator) if alike[-1] else (0.0, 0.0))
+            sums.append(self.sums(name, operator) if with_equal_rows[-1] else (0.0, 0.0))
         parts = np.array(sums, dtype=np.float64).reshape(-1, 2)
-        answers = np.array([along.operator.rows for along in asked.along], dtype=np.int64)
+        answers = np.array([along.operator.rows for along in query_index.along], dtype=np.int64)
         errors: list[Errors | None] = [None] * len(products)
-        for numbers, rows in asked.widths:
-            plain = np.array(alike, dtype=bool)[rows].all(axis=1)
+        for numbers, rows in query_index.widths:
+            plain = np.array(with_equal_rows, dtype=bool)[rows].all(axis=1)
             chosen, sets = numbers[plain].tolist(), rows[plain]
             if not chosen:
                 continue
             totals, missing = np.zeros(len(sets)), np.zeros(len(sets), dtype=bool)
             for tau in product_of((0, 1), repeat=rows.shape[1]):
                 inside = [column for column, bit in enumerate(tau) if bit]
-                known, term = self._strengths(asked.along, sets[:, inside]), np.ones(len(sets))
+                strengths, term = (
+                    self._strengths(query_index.along, sets[:, inside]),
+                    np.ones(len(sets)),
+                )
                 for column, bit in enumerate(tau):
                     term = term * parts[sets[:, column], bit]
-                missing |= ~(known > 0)
-                totals += np.divide(term, known, out=np.zeros(len(sets)), where=known > 0)
+                missing |= ~(strengths > 0)
+                totals += np.divide(term, strengths, out=np.zeros(len(sets)), where=strengths > 0)
             for at in np.flatnonzero(missing).tolist():  # an unmeasured part may not be needed
                 self.require(products[chosen[at]])
             means = totals / answers[sets].prod(axis=1, dtype=np.float64)
@@ -578,32 +625,41 @@ class ProductStructure(Structure):
         return errors
 
     def _strengths(self, along: Sequence[Along], rows: IntArray) -> FloatArray:
-        """Return lambda(tau) for sets of attributes, one in each row, given by positions in ``along``."""
+        """Return lambda(tau) for sets of attributes, one in each row.
+
+        Given by positions in ``along``.
+        """
         distinct, every = rows, np.arange(len(rows))
         if rows.shape[1] <= 2:  # few distinct sets, which repeat
             codes = (rows * len(along) ** np.arange(rows.shape[1])).sum(axis=1, dtype=np.int64)
             _, first, every = np.unique(codes, return_index=True, return_inverse=True)
             distinct = rows[first]
         taus = map(
-            tuple, np.array([asked.name for asked in along], dtype=object)[distinct].tolist()
+            tuple,
+            np.array([attribute_queries.name for attribute_queries in along], dtype=object)[
+                distinct
+            ].tolist(),
         )
         return np.fromiter(map(self.narrow.get, taus, repeat(0.0)), np.float64, len(distinct))[
             every
         ]
 
     def _above_all(self, product: Product) -> float:
-        """Return a bound above all variances of a product's answers; docs/mathematics.md, section 2."""
+        """Return an upper bound on all variances of a product's answers.
+
+        See docs/mathematics.md, section 2.
+        """
         strengths = {tau: self.strength(tau) for tau in subsets(product.attributes)}
         worst = max(
             1
             / (
-                known
+                tau_strength
                 * math.prod(
                     self.bases[name].kappa for name in product.attributes if name not in tau
                 )
             )
-            for tau, known in strengths.items()
-            if known > 0
+            for tau, tau_strength in strengths.items()
+            if tau_strength > 0
         )
         each = zip(product.attributes, product.operators, strict=True)
         return worst * math.prod(
@@ -618,7 +674,10 @@ class ProductStructure(Structure):
         )
 
     def total(self, product: Product) -> float:
-        """Return the sum of the variances of a product's answers, without listing them."""
+        """Return the sum of the variances of a product's answers.
+
+        The answers are not listed.
+        """
         self.require(product)
         queries, names, operators = self._asked(product)
         sums = [self.sums(name, operator) for name, operator in zip(names, operators, strict=True)]
@@ -634,7 +693,7 @@ class ProductStructure(Structure):
         return answer
 
     def covariance(self, product: Product, other: Product) -> FloatArray:
-        """Return the covariance of every answer of a product with every answer of another.
+        """Return the covariance between the answers of two products.
 
         Source: docs/mathematics.md, (3): in q M^+ q'^T an attribute of tau that only one of the
             tables has gives 1^T R = 0.

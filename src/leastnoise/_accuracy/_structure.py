@@ -1,4 +1,4 @@
-"""The covariance of the least squares estimate from a plan's measurements, and what a plan promises.
+"""The covariance of a plan's least squares estimate, and expected errors.
 
 Product form where along every attribute all blocks use one strategy (``_product``). Else two tables
 on a joint domain of more than 512 and at most 2^24 cells are inverted in a common basis
@@ -66,7 +66,10 @@ ROUNDING = 2.0**-46
 
 
 def exact_variance(plan: Measurements) -> float:
-    """Return the variance that stands for no noise; the estimate corrects what it leaves."""
+    """Return the variance that stands for no noise.
+
+    The estimate corrects the difference.
+    """
     tables = [
         (
             entry.variance,
@@ -90,21 +93,26 @@ def structure(plan: Measurements, measure: str | None, exact: Exact = ()) -> Kno
 
 
 def combined(
-    plan: Measurements, measure: str | None, known: Mapping[str | None, Structure]
+    plan: Measurements, measure: str | None, by_quantity: Mapping[str | None, Structure]
 ) -> Known:
-    """Return `structure` of a measure from the structures of the quantities that its sums are made of."""
+    """Return the covariance of a measure from that of its quantities."""
     counted = [
         (quantity, often)
         for quantity, often in middles(plan, measure).items()
         if quantity != measure
     ]
     return (
-        SumKnown(known[measure], known[counted[0][0]], counted[0][1]) if counted else known[measure]
+        SumKnown(by_quantity[measure], by_quantity[counted[0][0]], counted[0][1])
+        if counted
+        else by_quantity[measure]
     )
 
 
 def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = ()) -> Structure:
-    """Return the covariance of least squares, and its estimate, from the blocks that measure one table of cells and exact counts of it."""
+    """Return the covariance and estimate for one quantity.
+
+    From the blocks that measure one table of cells, and exact public counts of it.
+    """
     domain, tables = (
         plan.domain,
         [(entry.block, entry.variance) for entry in equations(plan, quantity)],
@@ -116,16 +124,16 @@ def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = 
     blocks = [block for block, _ in tables]
     along: dict[str, dict[Factor, None]] = {}
     factors = {id(factor): factor for block in blocks for factor in block.factors}.values()
-    alone = True
+    is_product = True
     for factor in filter(used, dict.fromkeys(factors)):
-        alone &= len(factor.attributes) == 1
-        known = (
+        is_product &= len(factor.attributes) == 1
+        with_total = (
             Factor(factor.attributes, Identity(factor.operator.size))
             if contrast_strength(factor) is not None
             else factor
         )
-        along.setdefault(factor.attributes[0], {})[known] = None
-    if alone:
+        along.setdefault(factor.attributes[0], {})[with_total] = None
+    if is_product:
         try:
             structure = _product_structure(domain, tables, along)
         except (
@@ -141,7 +149,7 @@ def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = 
     }
     if (
         len(blocks) == 2
-        and alone
+        and is_product
         and max(sizes.values(), default=1) <= MOST_LONG
         and _FEW < math.prod(sizes.values()) <= MOST_JOINT
     ):
@@ -157,7 +165,10 @@ def _product_structure(
     tables: Sequence[tuple[Block, float]],
     strategies: Mapping[str, Mapping[Factor, None]],
 ) -> ProductStructure | None:
-    """Return the product form, with levels along one attribute if needed; None if there is none, or too many tau have levels."""
+    """Return the product form, with levels along one attribute if needed.
+
+    None if there is none, or too many tau have levels.
+    """
     mixed = [name for name, factors in strategies.items() if len(factors) > 1]
     if len(mixed) > 1:
         return None
@@ -203,7 +214,7 @@ def _product_structure(
     names_of = {
         key: [factor.attributes[0]] if used(factor) else [] for key, factor in distinct.items()
     }
-    apart = {
+    without_total = {
         key: names_of[key] if leaves_out_total(factor.operator) else []
         for key, factor in distinct.items()
     }
@@ -212,7 +223,8 @@ def _product_structure(
         keys = [key for key in map(id, block.factors) if key in distinct]
         precision = math.prod(map(strengths.__getitem__, keys), start=1 / variance)
         names, across = (
-            tuple(chain.from_iterable(map(which.__getitem__, keys))) for which in (names_of, apart)
+            tuple(chain.from_iterable(map(which.__getitem__, keys)))
+            for which in (names_of, without_total)
         )
         if levels is None and names == across:
             narrow[names] = narrow.get(names, 0.0) + precision
@@ -235,15 +247,23 @@ def _product_structure(
         level = len(levels.groups) - 1 if factor is None else levels.level(factor.operator) or 0
         weights = 1.0 if factor is None or factor.row_weights is None else factor.scaling**2
         for tau, share in shares:
-            known = narrow.setdefault(tau, [0.0] * len(levels.groups))
-            known[level] = known[level] + precision * share * weights
+            level_weights = narrow.setdefault(tau, [0.0] * len(levels.groups))
+            level_weights[level] = level_weights[level] + precision * share * weights
     return ProductStructure(
-        bases, narrow, tuple(wide), frozenset(chain.from_iterable(apart.values())), leveled, levels
+        bases,
+        narrow,
+        tuple(wide),
+        frozenset(chain.from_iterable(without_total.values())),
+        leveled,
+        levels,
     )
 
 
 def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, Basis]:
-    """Return the basis of every attribute; equal factors share one object, by which tables that are alike are recognised."""
+    """Return the Gram inverse of every attribute.
+
+    Equal factors share one object, which shows that tables are alike.
+    """
     measured: dict[object, Basis] = {}
     for factor in factors.values():
         if factor.key() not in measured:
@@ -260,7 +280,10 @@ def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, Basis]:
 
 @lru_cache(maxsize=4096)
 def _shares(shrinks: tuple[float, ...]) -> tuple[float, ...]:
-    """Return for every subset of some attributes, in the order of ``subsets``, the product of the numbers of the others."""
+    """Return, for every subset of attributes, the product over the others.
+
+    In the order of ``subsets``; the product is of the numbers in ``shrinks``.
+    """
     positions = range(len(shrinks))
     every = (subset for size in range(len(shrinks) + 1) for subset in combinations(positions, size))
     return tuple(
@@ -271,7 +294,10 @@ def _shares(shrinks: tuple[float, ...]) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SumKnown(Known):
-    """The covariance of sums of v, as sums of v - m plus m times counts with uncorrelated errors."""
+    """The covariance of sums of v from centred sums and counts.
+
+    A sum of v is the sum of v - m plus m times the count, with uncorrelated errors.
+    """
 
     centred: Known
     counts: Known
@@ -282,14 +308,20 @@ class SumKnown(Known):
         return max(self.centred.solver_cells, self.counts.solver_cells)
 
     def require(self, product: Product) -> None:
-        """Refuse what the measurements do not determine: blocks with centred sums have the counts too."""
+        """Raise unless the measurements determine a product.
+
+        Blocks with centred sums have the counts too.
+        """
         self.centred.require(product)
 
     def variances(self, product: Product) -> FloatArray:
         return self.centred.variances(product) + self.middle**2 * self.counts.variances(product)
 
     def errors(self, product: Product) -> Errors:
-        """Return the sum and the largest of the variances; for very many answers a bound on the largest."""
+        """Return the sum and the largest of the variances.
+
+        For very many answers, a bound on the largest.
+        """
         centred, counts = self.centred.errors(product), self.counts.errors(product)
         total = centred.total + self.middle**2 * counts.total
         if not self.middle or (product.rows <= MOST_LISTED and not self.solver_cells):
@@ -312,8 +344,8 @@ def structures(
     quantities = dict.fromkeys(
         quantity for measure in workload.measures for quantity in middles(plan, measure)
     )
-    known = {quantity: quantity_structure(plan, quantity, exact) for quantity in quantities}
-    return {measure: combined(plan, measure, known) for measure in workload.measures}
+    by_quantity = {quantity: quantity_structure(plan, quantity, exact) for quantity in quantities}
+    return {measure: combined(plan, measure, by_quantity) for measure in workload.measures}
 
 
 def promised(
@@ -325,12 +357,14 @@ def promised(
     iterate: bool = True,
     exact: Exact = (),
 ) -> Plan:
-    """Return the plan of some measurements for a workload, with the expected error of its queries and a lower bound on it.
+    """Return the plan of measurements for a workload, with expected errors.
+
+    It holds the error of every table and a lower bound.
 
     Where ``exact`` tables are known without noise, the bound is 0.
     """
-    known = structures(workload, measurements, exact)
-    for structure in known.values():
+    covariances = structures(workload, measurements, exact)
+    for structure in covariances.values():
         if structure.solver_cells and not iterate:
             raise InputError(
                 "its tables have no common product form, so that the error bars need a linear "
@@ -340,7 +374,7 @@ def promised(
             )
     errors = {
         measure: iter(structure.errors_of(workload.of(measure)))
-        for measure, structure in known.items()
+        for measure, structure in covariances.items()
     }
     tables, total = [], 0.0
     worth: dict[
@@ -396,7 +430,10 @@ class StatisticError:
 
 
 def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
-    """Return what is known beforehand of the statistics that a plan's workload asks for."""
+    """Return the expected errors of the statistics of a plan's workload.
+
+    As far as they are known before the release.
+    """
     # The mean S / C has about the error (s - r c) / C, with the errors s and c of sum and count, C
     # the size and r the mean itself: at most the larger of its public bounds. Of quantiles and
     # distribution functions, the counts up to a cell have a known error, and so has their share of
@@ -406,19 +443,21 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
     promised = plan.expected_error().tables
     numbers = {product.question: at for at, product in enumerate(plan.workload)}
     errors = []
-    for asked in plan.workload.statistics:
-        tables = [promised[numbers[product.question]] for product in plan.workload.tables_of(asked)]
+    for statistic in plan.workload.statistics:
+        tables = [
+            promised[numbers[product.question]] for product in plan.workload.tables_of(statistic)
+        ]
         error = tables[0].rmse
-        if asked.size is not None and asked.form.of_measure:
-            unit = float(plan.domain.measure(asked.of).unit)
-            error = unit * mean_error(plan.measured(), asked.of, error, tables[1].rmse)
+        if statistic.size is not None and statistic.form.of_measure:
+            unit = float(plan.domain.measure(statistic.of).unit)
+            error = unit * mean_error(plan.measured(), statistic.of, error, tables[1].rmse)
         errors.append(
             StatisticError(
-                statistic=asked,
+                statistic=statistic,
                 tables=tuple(table.name for table in tables),
                 rows=tables[0].rmse,
                 largest_rows=tables[0].largest_std,
-                std_error=None if asked.size is None else error / float(asked.size),
+                std_error=None if statistic.size is None else error / float(statistic.size),
             )
         )
     return tuple(errors)
@@ -435,8 +474,10 @@ def mean_error(measured: Measurements, measure: str, counts: float, sums: float)
     """
     # (r - m)^2 c^2 beside the centred sums' own, s^2 - m^2 c^2, at the r farthest from m; m is 0
     # where sums are not centred, as those with weights never are.
-    apart = centre(measured, measure) or 0.0
-    variance = sums**2 + (farthest(measured, measure) ** 2 - (1 - ROUNDING) * apart**2) * counts**2
+    centre_offset = centre(measured, measure) or 0.0
+    variance = (
+        sums**2 + (farthest(measured, measure) ** 2 - (1 - ROUNDING) * centre_offset**2) * counts**2
+    )
     return math.sqrt(max(0.0, variance))
 
 
@@ -446,5 +487,5 @@ def farthest(measured: Measurements, measure: str) -> float:
     It is in units of the values of which the mean is, without their weights.
     """
     values, *_ = parts(measured.domain.measure(measure))
-    apart = centre(measured, measure) or 0.0
-    return max(abs(values.low_units - apart), abs(values.high_units - apart))
+    centre_offset = centre(measured, measure) or 0.0
+    return max(abs(values.low_units - centre_offset), abs(values.high_units - centre_offset))

@@ -1,4 +1,6 @@
-"""An empirical lower bound on what a plan loses, from the kernel as built, on rows that are made up; no data is read, nothing is paid.
+"""Empirical audit: lower-bound the privacy loss of a plan.
+
+The kernel as built runs on synthetic tables. No data is read and nothing is paid.
 
 What a mechanism does between its steps is public, so it loses privacy by its steps alone. The steps
 of a run are carried out many times on two tables that differ in some units. First the likelihood
@@ -57,7 +59,10 @@ _NEVER = -(2.0**60)  # stands for the number of a key that did not get out
 
 
 class Law:
-    """The distribution of a private choice on a table of units with equal rows: the least cost of any partition, with Laplace noise."""
+    """The distribution of a private choice by least cost.
+
+    The least cost of any partition of a table of units with equal rows, with Laplace noise.
+    """
 
     def __init__(self, plan: Plan, selection: LeastCost, held: Held) -> None:
         sizes = [plan.domain.kind(name).size for name in selection.attributes]
@@ -80,7 +85,10 @@ class Law:
         )
 
     def cost(self, units: int) -> float:
-        """Return the exact least cost: of one bucket, or of the cell alone and one bucket for each subtree beside its path."""
+        """Return the exact least cost of a partition.
+
+        One bucket, or the cell by itself and one bucket for each subtree beside its path.
+        """
         return self._penalty + min(units * self._rows, self._penalty * self._beside)
 
     def ratio(self, outcome: Any, units: int) -> float:
@@ -110,7 +118,10 @@ Steps = Sequence[LeastCost | Measurements]
 
 
 def ways(plan: Plan, entropy: Source) -> dict[str, Steps]:
-    """Return by regime the steps that a mechanism takes on step functions over the cells: with one step, few, many, and one a cell."""
+    """Return, by regime, the steps of a mechanism on step functions.
+
+    Step functions over the cells with one step, few, many, and one at each cell.
+    """
     terms, run = terms_of(plan), mechanism_of(plan).ready(plan)
     sizes = [plan.domain.kind(name).size for name in terms.attributes]
     size = math.prod(sizes)
@@ -118,28 +129,28 @@ def ways(plan: Plan, entropy: Source) -> dict[str, Steps]:
         plan.privacy.budget
     )  # about what a count of the whole budget is off by
     height = max(1, min(math.ceil(8 * noise), _MOST_ROWS // size))
-    taken: dict[str, Steps] = {}
+    steps_by_regime: dict[str, Steps] = {}
     for steps in dict.fromkeys((1, max(2, size // 20), max(2, size // 3), size)):
         counts = np.where(np.arange(size) * steps // size % 2 == 1, height, 0)
         cells = np.unravel_index(np.repeat(np.arange(size), counts), sizes)
         rows = int(counts.sum())
-        known = {
+        cells_by_name = {
             name: column.tolist() for name, column in zip(terms.attributes, cells, strict=True)
         }
-        codes = {name: known.get(name, [0] * rows) for name in plan.domain.names}
+        codes = {name: cells_by_name.get(name, [0] * rows) for name in plan.domain.names}
         values = {
             name: [measure.high_units] * rows for name, measure in plan.domain.measures.items()
         }
         recorder = _Recorder(on_rows(terms, codes, values, entropy))
         facts = run(cast(Series, recorder)).finding.facts()
-        taken.setdefault(str(facts.get("regime", "measured")), recorder.steps)
-    return taken
+        steps_by_regime.setdefault(str(facts.get("regime", "measured")), recorder.steps)
+    return steps_by_regime
 
 
-def kinds_of_steps(taken: dict[str, Steps]) -> list[LeastCost | Measurements]:
+def kinds_of_steps(steps_by_regime: dict[str, Steps]) -> list[LeastCost | Measurements]:
     """Return each different choice and measurement once."""
     kinds: dict[str, LeastCost | Measurements] = {}
-    for step in (step for steps in taken.values() for step in steps):
+    for step in (step for steps in steps_by_regime.values() for step in steps):
         kinds.setdefault(
             measurements_digest(step) if isinstance(step, Measurements) else repr(step), step
         )
@@ -147,28 +158,31 @@ def kinds_of_steps(taken: dict[str, Steps]) -> list[LeastCost | Measurements]:
 
 
 def _chosen(
-    plan: Plan, selection: LeastCost, held: Held, units: int, count: int, effort: Effort
+    plan: Plan, selection: LeastCost, unit_rows: Held, units: int, count: int, effort: Effort
 ) -> list[Any]:
     """Make a private choice several times."""
-    table = made_up(plan.domain, plan.privacy, *columns_of(plan.domain, held, units))
+    table = made_up(plan.domain, plan.privacy, *columns_of(plan.domain, unit_rows, units))
     return [of_table(terms_of(plan), table, effort.entropy).choose(selection) for _ in range(count)]
 
 
 def choice_part(plan: Plan, selection: LeastCost, effort: Effort) -> Part:
-    """Test by itself whether the noise of a private choice follows its distribution."""
+    """Test whether the noise of a private choice follows its distribution."""
     row = {
         **dict.fromkeys(plan.domain.names, 0),
         **{name: measure.high_units for name, measure in plan.domain.measures.items()},
     }
-    held = unit_of(row, plan.privacy)
-    law = Law(plan, selection, held)
-    near = list[
+    unit_rows = unit_of(row, plan.privacy)
+    law = Law(plan, selection, unit_rows)
+    log_ratios = list[
         float
     ]()  # of both tables in turn, as their noise is the same: so each half has both
     for count in effort.batches(_CHOICES):
-        both = (_chosen(plan, selection, there, law.units, count, effort) for there in (held, ()))
+        both = (
+            _chosen(plan, selection, rows_present, law.units, count, effort)
+            for rows_present in (unit_rows, ())
+        )
         for some, none in zip(*both, strict=True):
-            near += [-abs(float(some) - law.cost(law.units)), -abs(float(none) - law.cost(0))]
+            log_ratios += [-abs(float(some) - law.cost(law.units)), -abs(float(none) - law.cost(0))]
 
     def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
         chance = -np.expm1(
@@ -176,26 +190,30 @@ def choice_part(plan: Plan, selection: LeastCost, effort: Effort) -> Part:
         )  # costs lie on so fine a grid that they may be taken for continuous
         return chance, chance
 
-    factor = sharpness(np.array(near), np.array(near), effort.risk, tails)
+    factor = sharpness(np.array(log_ratios), np.array(log_ratios), effort.risk, tails)
     claim = (law.cost(law.units) - law.cost(0)) / law.scale / law.units
     return Part(
         name="least cost",
         claim=claim,
         lower_bound=claim * factor,
-        trials=len(near) // 2,
+        trials=len(log_ratios) // 2,
         units=law.units,
     )
 
 
 def way_part(plan: Plan, name: str, steps: Steps, effort: Effort) -> Part:
-    """Test all steps of a run together: a lower bound on epsilon, or on rho, of the budget."""
+    """Test all steps of a run jointly.
+
+    Returns a lower bound on epsilon, or on rho, of the budget.
+    """
     pairs = {
         number: Pairs(step) for number, step in enumerate(steps) if isinstance(step, Measurements)
     }
 
-    def distance(held: tuple[Held, Held]) -> float:
+    def distance(unit_pair: tuple[Held, Held]) -> float:
         return sum(
-            known.of(held, 1).distance(known.measured.noise.norm) for known in pairs.values()
+            known_pair.of(unit_pair, 1).distance(known_pair.measured.noise.norm)
+            for known_pair in pairs.values()
         )
 
     best = max(pairs_of_units(plan.domain, plan.privacy, equal=True), key=distance)
@@ -205,7 +223,10 @@ def way_part(plan: Plan, name: str, steps: Steps, effort: Effort) -> Part:
         min(
             [
                 _CHOICES,
-                *(at_a_time(known.measured, known.of(best, units)) for known in pairs.values()),
+                *(
+                    at_a_time(known_pair.measured, known_pair.of(best, units))
+                    for known_pair in pairs.values()
+                ),
             ]
         )
     ):
@@ -218,17 +239,19 @@ def way_part(plan: Plan, name: str, steps: Steps, effort: Effort) -> Part:
                 ]
             else:  # for replace the difference of both rows' ratios beside none tells the tables
                 signed = [
-                    (sign, Law(plan, step, held))
-                    for sign, held in zip((1, -1), best, strict=True)
-                    if held
+                    (sign, Law(plan, step, unit_pair))
+                    for sign, unit_pair in zip((1, -1), best, strict=True)
+                    if unit_pair
                 ]
-                outcomes = [_chosen(plan, step, held, units, count, effort) for held in best]
+                outcomes = [
+                    _chosen(plan, step, unit_pair, units, count, effort) for unit_pair in best
+                ]
                 ratio += [
                     [
                         sum(sign * law.ratio(outcome, units) for sign, law in signed)
-                        for outcome in given
+                        for outcome in previous
                     ]
-                    for given in outcomes
+                    for previous in outcomes
                 ]
         ratios.append(ratio)
     first, second = np.concatenate(ratios, axis=1)
@@ -240,7 +263,10 @@ def way_part(plan: Plan, name: str, steps: Steps, effort: Effort) -> Part:
 
 
 def loss_of_budget(plan: Plan, units: int) -> Loss:
-    """Return the bound on the loss of one unit, in epsilon or rho as the budget has it, from tables that differ in several units."""
+    """Return the lower bound on the loss of one unit.
+
+    In epsilon or rho, as the budget has it, from tables that differ in several units.
+    """
     budget = plan.privacy.budget
     if isinstance(budget, ApproxDP):
         return approximate(float(budget.delta), units)
@@ -250,7 +276,9 @@ def loss_of_budget(plan: Plan, units: int) -> Loss:
 
 
 def keys_alone(plan: CategoryPlan, effort: Effort) -> Part:
-    """Test whether any key is published that only some made-up units have; without these units none can be.
+    """Test whether a key that only some units have is published.
+
+    Without these units it cannot be.
 
     A key's text cannot be published from a table without it, so the event has probability 0 there.
     The number of units is the one that certifies the largest bound.
@@ -290,10 +318,12 @@ def keys_shared(plan: CategoryPlan, effort: Effort) -> Part:
     signs = np.where(np.arange(privacy.distance) < privacy.max_rows, 1, -1)
     ratios = []
     for sign in (1, -1):
-        held = np.where(signs == sign, base + units, base)
+        unit_counts = np.where(signs == sign, base + units, base)
         above = [
             drawn - base
-            for drawn in _drawn(plan, held.tolist(), replace(effort, seconds=effort.seconds / 2))
+            for drawn in _drawn(
+                plan, unit_counts.tolist(), replace(effort, seconds=effort.seconds / 2)
+            )
         ]
         each = [
             noisy * units / scale**2
@@ -314,21 +344,26 @@ def keys_shared(plan: CategoryPlan, effort: Effort) -> Part:
 
 
 def key_at_threshold(plan: CategoryPlan, effort: Effort) -> Part:
-    """Test, by the distribution of the noise, the number of a key that has a few units more than the threshold, or a few less."""
+    """Test the published number of a key near the threshold.
+
+    Against the distribution of the noise, for a few units more or fewer than the threshold.
+    """
     noise, scale, threshold = plan.rule.noise, float(plan.rule.scale), plan.threshold
     step = max(1, round(scale))
-    held, half = (
+    unit_counts, half = (
         (threshold + step, max(1, threshold - step)),
         replace(effort, seconds=effort.seconds / 2),
     )
-    drawn = [np.concatenate([noisy[0] for noisy in _drawn(plan, [units], half)]) for units in held]
+    drawn = [
+        np.concatenate([noisy[0] for noisy in _drawn(plan, [units], half)]) for units in unit_counts
+    ]
     first, second = (noisy[: min(map(len, drawn))] for noisy in drawn)
 
     def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
         tail = tail_of(noise, scale / factor)
         above, below = (
             np.where(thresholds <= _NEVER, 1.0, tail(np.maximum(thresholds, threshold) - units))
-            for units in held
+            for units in unit_counts
         )
         return above, below
 
@@ -338,12 +373,15 @@ def key_at_threshold(plan: CategoryPlan, effort: Effort) -> Part:
         claim=1 / scale,
         lower_bound=factor / scale,
         trials=len(first),
-        units=held[0] - held[1],
+        units=unit_counts[0] - unit_counts[1],
     )
 
 
 def _drawn(plan: CategoryPlan, units: Sequence[int], effort: Effort) -> Iterator[FloatArray]:
-    """Yield noisy numbers of units of shape (keys, trials), `_NEVER` where the key is not published."""
+    """Yield noisy numbers of units of shape (keys, trials).
+
+    `_NEVER` if the key is not published.
+    """
     for count in effort.batches(max(1, _KEYS // len(units))):
         every: IntArray = np.tile(np.array(units, dtype=np.int64), count)
         terms = Terms(domain=plan.domain, privacy=plan.privacy, attributes=(plan.attribute,))
@@ -419,9 +457,11 @@ def audited(
         risk=(1 - confidence) / (6 * len(looks)),
         entropy=entropy,
     )
-    seen = [look(effort) for look in looks]
+    results = [look(effort) for look in looks]
     parts = [
-        part for outcome in seen for part in (outcome if isinstance(outcome, list) else [outcome])
+        part
+        for outcome in results
+        for part in (outcome if isinstance(outcome, list) else [outcome])
     ]
     together = max(
         (part for part in parts if part.name.startswith("all")), key=lambda part: part.lower_bound
@@ -462,9 +502,9 @@ def _looks(
     if plan.measurements is not None:
         yield partial(_measured, plan.measurements, "")
         return
-    taken = ways(plan, entropy)
-    yield from (partial(way_part, plan, name, steps) for name, steps in taken.items())
-    for step in kinds_of_steps(taken):
+    steps_by_regime = ways(plan, entropy)
+    yield from (partial(way_part, plan, name, steps) for name, steps in steps_by_regime.items())
+    for step in kinds_of_steps(steps_by_regime):
         yield (
             partial(_measured, step, "a step: ")
             if isinstance(step, Measurements)

@@ -1,4 +1,7 @@
-"""Unpaid series on made-up rows and keys, for audits. Every table is made here from what the caller lists; no private one can come in."""
+"""Unpaid series on synthetic rows and keys, for audits.
+
+Every table is made here from the caller's public lists; no private one can come in.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,7 +18,10 @@ Columns = Mapping[str, Sequence[int] | IntArray]
 
 
 def on_rows(terms: Terms, codes: Columns, values: Columns, entropy: Source) -> UnpaidSeries:
-    """Return a series on rows, given by their cells of every attribute and their amounts of every measure."""
+    """Return a series on rows given by their cells and amounts.
+
+    Cells of every attribute and amounts of every measure.
+    """
     return of_table(terms, made_up(terms.domain, terms.privacy, codes, values), entropy)
 
 
@@ -40,7 +46,10 @@ def of_table(terms: Terms, table: Table, entropy: Source) -> UnpaidSeries:
 
 
 def on_keys(terms: Terms, units: Sequence[int], entropy: Source) -> UnpaidSeries:
-    """Return a series on as many `keys` as ``units`` has numbers, each the number of units that have the key."""
+    """Return a series on keys with given numbers of units.
+
+    There is one key for each of ``units``.
+    """
     unit, (attribute,) = terms.privacy, terms.attributes
     numbers = np.array(units, dtype=np.int64)
     bounds = {"unit_column": unit.unit_column, "max_rows": unit.max_rows}
@@ -49,5 +58,8 @@ def on_keys(terms: Terms, units: Sequence[int], entropy: Source) -> UnpaidSeries
 
 
 def keys(count: int) -> list[str]:
-    """Return so many different keys of one character each, which every attribute allows."""
+    """Return ``count`` different keys of one character each.
+
+    Every attribute allows them.
+    """
     return [chr(0x20000 + number) for number in range(count)]

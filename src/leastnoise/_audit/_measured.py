@@ -1,4 +1,6 @@
-"""Lower bounds on the loss of measurements, from many noisy answers on two made-up tables that differ in some units.
+"""Lower bounds on the loss of measurements from repeated noisy answers.
+
+On two synthetic tables that differ in some units.
 
 Half of the trials chooses an event, such as "the statistic is above 3". The other half bounds its
 probabilities on both tables (Clopper and Pearson 1934), and they bound the loss from below: mu by
@@ -54,7 +56,10 @@ Tails = Callable[[float, FloatArray], tuple[FloatArray, FloatArray]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How many trials there are, or for how many seconds; and the probability with which one bound may be wrong."""
+    """The number of trials or seconds of an audit, and its error probability.
+
+    A bound may be wrong with this probability.
+    """
 
     trials: int | None
     seconds: float
@@ -62,20 +67,26 @@ class Effort:
     entropy: Source
 
     def batches(self, most: int) -> Iterator[int]:
-        """Yield how many trials to draw next, at most ``most`` at a time, until there are enough."""
-        end, done = time.monotonic() + self.seconds, 0
-        wanted = math.inf if self.trials is None else self.trials
-        while done < wanted and (
-            self.trials is not None or done < LEAST_TRIALS or time.monotonic() < end
+        """Yield the sizes of batches of trials, at most ``most`` each.
+
+        Until there are enough trials.
+        """
+        end, finished = time.monotonic() + self.seconds, 0
+        trial_limit = math.inf if self.trials is None else self.trials
+        while finished < trial_limit and (
+            self.trials is not None or finished < LEAST_TRIALS or time.monotonic() < end
         ):
-            count = int(min(most, wanted - done))
-            done += count
+            count = int(min(most, trial_limit - finished))
+            finished += count
             yield count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One test of an audit: the loss that is claimed for a unit, and the lower bound that its trials certify."""
+    """One test of an audit: the claimed loss and the certified lower bound.
+
+    For one unit.
+    """
 
     name: str
     claim: float
@@ -95,7 +106,9 @@ def _event(
     risk: float,
     score: Callable[[FloatArray, FloatArray, FloatArray], Any],
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return a threshold with a lower bound on P(first >= threshold) and an upper bound on P(second >= threshold).
+    """Return a threshold with bounds on its exceedance probabilities.
+
+    A lower bound on P(first >= threshold) and an upper bound on P(second >= threshold).
 
     Half of the draws chooses the threshold of the highest score, the other half gives the bounds;
     each is wrong with probability ``risk``.
@@ -134,7 +147,9 @@ def certified(first: FloatArray, second: FloatArray, risk: float, loss_of: Loss)
 
 
 def sharpness(first: FloatArray, second: FloatArray, risk: float, tails: Tails) -> float:
-    """Return the least factor by which the noise must be smaller than claimed to explain what was drawn; at least 1/2.
+    """Return the least noise factor that explains the draws; at least 1/2.
+
+    The factor by which the noise must be smaller than claimed.
 
     At most 1 means that the claimed noise explains it.
     """
@@ -145,7 +160,9 @@ def sharpness(first: FloatArray, second: FloatArray, risk: float, tails: Tails) 
 
 
 def _factors(thresholds: FloatArray, low: FloatArray, high: FloatArray, tails: Tails) -> FloatArray:
-    """Return for each threshold the least factor of the grid whose probabilities satisfy both bounds, rounded down.
+    """Return the least grid factor that satisfies both bounds, by threshold.
+
+    Rounded down.
 
     Between two factors of the grid the probabilities of either are allowed.
     """
@@ -161,7 +178,10 @@ def _factors(thresholds: FloatArray, low: FloatArray, high: FloatArray, tails: T
 
 
 def least(hits: Any, trials: int, risk: float) -> FloatArray:
-    """Return the lower Clopper-Pearson bound on a probability, after so many hits in so many trials."""
+    """Return the lower Clopper-Pearson bound on a probability.
+
+    After so many hits in so many trials.
+    """
     from scipy.stats import beta
 
     return np.where(
@@ -175,14 +195,17 @@ def log_ratio(low: float, high: float) -> float:
 
 
 def gap(low: float, high: float) -> float:
-    """Return the least mu of a Gaussian mechanism that allows an event of these probabilities."""
+    """Return the least Gaussian mu that allows an event's probabilities."""
     from scipy.special import ndtri
 
     return max(0.0, float(ndtri(low) - ndtri(high))) if low > 0 and high < 1 else 0.0
 
 
 def divergence(low: float, high: float) -> float:
-    """Return the largest Renyi divergence of the event divided by its order; post-processing cannot raise it, so it is at most rho."""
+    """Return the largest Renyi divergence of an event over its order.
+
+    Post-processing cannot raise it, so it is at most rho.
+    """
     if not 0 < high < low:
         return 0.0
     inside = _ORDERS * math.log(low) + (1 - _ORDERS) * math.log(high)
@@ -191,7 +214,10 @@ def divergence(low: float, high: float) -> float:
 
 
 def approximate(delta: float, units: int) -> Loss:
-    """Return the lower bound on the epsilon of one unit beside a delta, from tables that differ in several units (group privacy)."""
+    """Return a lower bound on the epsilon of one unit at a delta.
+
+    From tables that differ in several units (group privacy).
+    """
 
     def allowed(epsilon: float, high: float) -> float:
         return math.exp(units * epsilon) * high + delta * (
@@ -202,7 +228,10 @@ def approximate(delta: float, units: int) -> Loss:
 
 
 def last(holds: Callable[[float], bool], end: float) -> float:
-    """Return, rounded down, the largest value up to ``end`` for which a monotone condition holds; 0.0 if it holds nowhere."""
+    """Return the largest value up to ``end`` that satisfies a condition.
+
+    The condition is monotone. Rounded down; 0.0 if it holds nowhere.
+    """
     low, high = 0.0, min(1.0, end)
     if not holds(low):
         return 0.0
@@ -221,7 +250,9 @@ def rehearse(
     count: int,
     entropy: Source = None,
 ) -> tuple[SignedArray, ...]:
-    """Measure made-up rows many times, independently, with the kernel's own noise and, by default, the system's randomness.
+    """Measure synthetic rows many times, independently.
+
+    With the kernel's own noise and, by default, the system's randomness.
 
     Guarantees: nothing is paid. The trials are an attribute more, along which every cell is
         measured by itself, so that each has its own noise of the block's scales. The series is one
@@ -262,7 +293,9 @@ def rehearse(
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two tables that differ in some units, and how much the exact answers of measurements differ between them.
+    """Two tables that differ in some units, and their answer differences.
+
+    The differences are of the exact answers of measurements.
 
     Attributes:
         held: the rows of a unit in the first table and in the second.
@@ -281,11 +314,14 @@ class Pair:
     scales: FloatArray
 
     def distance(self, norm: int) -> float:
-        """Return the norm of the differences of the answers, each divided by its noise scale."""
+        """Return the norm of the answer differences in units of noise."""
         return float((np.abs(self.shifts / self.scales) ** norm).sum() ** (1 / norm))
 
     def ratio(self, drawn: IntArray, norm: int) -> FloatArray:
-        """Return for each trial the logarithm of the likelihood ratio of the two tables, up to a constant."""
+        """Return the log likelihood ratio of the two tables for each trial.
+
+        Up to a constant.
+        """
         noisy, shifts, scales = drawn.astype(np.float64), self.shifts[:, None], self.scales[:, None]
         if norm == 2:
             return np.asarray((noisy * shifts / scales**2).sum(axis=0), dtype=np.float64)
@@ -295,7 +331,7 @@ class Pair:
 
 
 class Pairs:
-    """Makes pairs of tables for some measurements, and remembers what each row adds to their queries."""
+    """Builds pairs of tables for measurements, with cached row effects."""
 
     def __init__(self, measured: Measurements) -> None:
         self.measured = measured
@@ -307,9 +343,12 @@ class Pairs:
         )
         self._columns: dict[tuple[tuple[str, int], ...], dict[int, int]] = {}
 
-    def of(self, held: tuple[Held, Held], units: int) -> Pair:
-        """Return the pair whose tables have so many units with the rows ``held[0]``, or with ``held[1]``."""
-        first, second = (self._added(rows) for rows in held)
+    def of(self, unit_pair: tuple[Held, Held], units: int) -> Pair:
+        """Return the pair whose tables have units with either kind of rows.
+
+        So many units with the rows ``held[0]``, or with ``held[1]``.
+        """
+        first, second = (self._added(rows) for rows in unit_pair)
         shifts = {query: first.get(query, 0) - second.get(query, 0) for query in {*first, *second}}
         queries = np.array(
             sorted(query for query, shift in shifts.items() if shift), dtype=np.int64
@@ -317,15 +356,23 @@ class Pairs:
         centres = (
             np.array([second.get(query, 0) for query in queries.tolist()], dtype=np.int64) * units
         )
-        apart = np.array([shifts[query] for query in queries.tolist()], dtype=np.float64) * units
-        return Pair(held, units, queries, centres, apart, self._scales[queries])
+        shift_values = (
+            np.array([shifts[query] for query in queries.tolist()], dtype=np.float64) * units
+        )
+        return Pair(unit_pair, units, queries, centres, shift_values, self._scales[queries])
 
     def worst(self) -> Pair:
-        """Return the pair of the largest distance over all queries, with enough units for it to be seen."""
+        """Return the pair of the largest distance over all queries.
+
+        With enough units for the difference to be seen.
+        """
         return self._best(lambda pair: pair.distance(self.measured.noise.norm))
 
     def unseen_by(self, pair: Pair) -> Pair | None:
-        """Return the pair that differs most in a query of the blocks, or ends of a measure, in which ``pair`` does not differ; or None."""
+        """Return the pair that differs most where ``pair`` does not differ.
+
+        In a query of the blocks, or the ends of a measure; or None.
+        """
         ends = np.cumsum(
             [
                 block.rows // block.copies
@@ -333,15 +380,15 @@ class Pairs:
                 for _ in range(block.copies)
             ]
         )
-        seen = np.unique(np.searchsorted(ends, pair.queries, side="right"))
+        differing_blocks = np.unique(np.searchsorted(ends, pair.queries, side="right"))
 
         def unseen(other: Pair) -> float:
-            apart = np.abs(other.shifts / other.scales)[
-                ~np.isin(np.searchsorted(ends, other.queries, side="right"), seen)
+            scaled_shifts = np.abs(other.shifts / other.scales)[
+                ~np.isin(np.searchsorted(ends, other.queries, side="right"), differing_blocks)
             ]
-            return float(apart.max(initial=0.0))
+            return float(scaled_shifts.max(initial=0.0))
 
-        best = self._best(unseen) if len(seen) < len(ends) else pair
+        best = self._best(unseen) if len(differing_blocks) < len(ends) else pair
         return best if unseen(best) > 0 else None
 
     def _best(self, distance: Callable[[Pair], float]) -> Pair:
@@ -350,14 +397,14 @@ class Pairs:
             pairs, key=lambda held: float(f"{distance(self.of(held, 1)):.9g}")
         )  # of equal ones the first
         single = self.of(best, 1)
-        alone = float(np.max(np.abs(single.shifts) / single.scales))
+        single_distance = float(np.max(np.abs(single.shifts) / single.scales))
         enough = math.floor(4 / single.distance(self.measured.noise.norm))
-        return self.of(best, max(1, min(_MOST_UNITS, math.ceil(1.5 / alone), enough)))
+        return self.of(best, max(1, min(_MOST_UNITS, math.ceil(1.5 / single_distance), enough)))
 
-    def _added(self, held: Held) -> dict[int, int]:
-        """Return what the rows of a unit add to the measured queries, by their indices."""
+    def _added(self, unit_rows: Held) -> dict[int, int]:
+        """Return what a unit's rows add to the measured queries, by index."""
         added: dict[int, int] = {}
-        for row, often in held:
+        for row, often in unit_rows:
             key = tuple(row.items())
             if key not in self._columns:
                 self._columns[key] = _column(self.measured, row)
@@ -369,7 +416,10 @@ class Pairs:
 def pairs_of_units(
     domain: Domain, privacy: Privacy, *, equal: bool = False
 ) -> Iterator[tuple[Held, Held]]:
-    """Yield the rows of two neighbouring units: of equal rows or, unless ``equal``, also spread over as many cells as they may be in."""
+    """Yield the rows of two neighbouring units.
+
+    Equal rows or, unless ``equal``, also spread over as many cells as allowed.
+    """
     bound, rows = privacy.max_per_cell, list(candidates(domain))
     for row in rows:
         yield unit_of(row, privacy), ()
@@ -386,15 +436,18 @@ def unit_of(row: Row, privacy: Privacy) -> Held:
 
 
 def _spread(domain: Domain, privacy: Privacy, row: Row) -> Held:
-    """Return a unit that has all its rows: as many as may be in one cell, beginning with that of ``row`` and going on to the next ones."""
-    bound, left, rows = privacy.max_per_cell, privacy.max_rows, list[tuple[Row, int]]()
+    """Return a unit with all its rows, spread over neighbouring cells.
+
+    As many as may be in one cell, starting at the cell of ``row``.
+    """
+    bound, rows_left, rows = privacy.max_per_cell, privacy.max_rows, list[tuple[Row, int]]()
     if bound is None:
         return unit_of(row, privacy)
     sizes = [domain.kind(name).size for name in bound.attributes]
     first = int(np.ravel_multi_index([row[name] for name in bound.attributes], sizes))
-    for step in range(min(math.ceil(left / bound.rows), math.prod(sizes))):
+    for step in range(min(math.ceil(rows_left / bound.rows), math.prod(sizes))):
         cell = np.unravel_index((first + step) % math.prod(sizes), sizes)
-        often = min(left, bound.rows)
+        often = min(rows_left, bound.rows)
         rows.append(
             (
                 {
@@ -404,12 +457,15 @@ def _spread(domain: Domain, privacy: Privacy, row: Row) -> Held:
                 often,
             )
         )
-        left -= often
+        rows_left -= often
     return tuple(rows)
 
 
 def candidates(domain: Domain) -> Iterator[Row]:
-    """Yield rows of all cells of a small domain, or of the ends and some scattered cells of a large one."""
+    """Yield rows of all cells, or of some cells of a large domain.
+
+    Of a large domain the ends and some scattered cells.
+    """
     sizes = {name: domain.kind(name).size for name in domain.names}
     if math.prod(sizes.values()) <= _CANDIDATES:
         cells = list(itertools.product(*(range(size) for size in sizes.values())))
@@ -441,7 +497,10 @@ def candidates(domain: Domain) -> Iterator[Row]:
 
 
 def _column(plan: Measurements, row: Row) -> dict[int, int]:
-    """Return what a row adds to the measured queries, in multiples of 1 / grid, by their indices; zeros are left out."""
+    """Return what a row adds to the measured queries, by index.
+
+    In multiples of 1 / grid; zeros are left out.
+    """
     column_of_row: dict[int, int] = {}
     starts = itertools.accumulate((block.rows for block in plan.blocks), initial=0)
     for block, start in zip(plan.blocks, starts, strict=False):
@@ -464,7 +523,10 @@ def _column(plan: Measurements, row: Row) -> dict[int, int]:
 
 
 def _added(domain: Domain, block: Block, row: Row) -> tuple[int, ...]:
-    """Return what a row adds to its cell: 1, its value, or its distances from both ends of the measure where these are measured."""
+    """Return what a row adds to its cell.
+
+    1, its value, or its distances from both ends of the measure where these are measured.
+    """
     if block.measure is None:
         return (1,)
     value, measure = row[block.measure], domain.measure(block.measure)
@@ -477,12 +539,15 @@ def _added(domain: Domain, block: Block, row: Row) -> tuple[int, ...]:
 
 
 def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> list[IntArray]:
-    """Return for each table noisy answers, of shape (queries that differ, trials), less the exact answers of the second table."""
+    """Return noisy answers of both tables, less the exact answers of one.
+
+    The second table's; each of shape (queries that differ, trials).
+    """
     drawn = []
-    for held in pair.held:
+    for unit_rows in pair.held:
         every = np.concatenate(
             rehearse(
-                measured, *columns_of(measured.domain, held, pair.units), count, effort.entropy
+                measured, *columns_of(measured.domain, unit_rows, pair.units), count, effort.entropy
             )
         )
         drawn.append(every[pair.queries].astype(np.int64) - pair.centres[:, None])
@@ -490,10 +555,10 @@ def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> list
 
 
 def columns_of(
-    domain: Domain, held: Held, units: int
+    domain: Domain, unit_rows: Held, units: int
 ) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-    """Return the codes and values of a table in which so many units have the same rows."""
-    rows = [row for row, often in held for _ in range(often * units)]
+    """Return codes and values of a table of units with equal rows."""
+    rows = [row for row, often in unit_rows for _ in range(often * units)]
     codes, values = (
         {name: [row[name] for row in rows] for name in names}
         for names in (domain.names, domain.measures)
@@ -503,12 +568,15 @@ def columns_of(
 
 def at_a_time(measured: Measurements, pair: Pair) -> int:
     """Return how many trials fit into memory together."""
-    rows = max(pair.units * sum(often for _, often in held) for held in pair.held)
+    rows = max(pair.units * sum(often for _, often in unit_rows) for unit_rows in pair.held)
     return max(1, _BATCH // max(sum(block.rows for block in measured.blocks), rows))
 
 
 def measured_parts(measured: Measurements, effort: Effort) -> tuple[Part, ...]:
-    """Test all queries together, the query that differs most between two tables, and one of the blocks in which these do not differ."""
+    """Test all queries jointly, and the query that differs most.
+
+    Also one of the blocks in which the pair does not differ.
+    """
     pairs = Pairs(measured)
     pair, norm = pairs.worst(), measured.noise.norm
     drawn = _draws(measured, pair, effort)
@@ -535,13 +603,13 @@ def measured_parts(measured: Measurements, effort: Effort) -> tuple[Part, ...]:
         trials=len(first),
         units=pair.units,
     )
-    alone = _alone("the query that tells most", measured, pair, drawn, effort)
+    single_query_result = _alone("the query that tells most", measured, pair, drawn, effort)
     other = pairs.unseen_by(pair)
     if other is None:
-        return together, alone
+        return together, single_query_result
     return (
         together,
-        alone,
+        single_query_result,
         _alone(
             "the query that tells most of the rest",
             measured,
@@ -562,7 +630,10 @@ def _draws(measured: Measurements, pair: Pair, effort: Effort) -> list[IntArray]
 def _alone(
     name: str, measured: Measurements, pair: Pair, drawn: Sequence[IntArray], effort: Effort
 ) -> Part:
-    """Test the query of the largest difference in units of its noise, by the distribution of its noise."""
+    """Test the query of the largest difference in units of noise.
+
+    By the distribution of its noise.
+    """
     worst = int(np.argmax(np.abs(pair.shifts) / pair.scales))
     sign = 1 if pair.shifts[worst] > 0 else -1
     first, second = (sign * trials[worst].astype(np.float64) for trials in drawn)
@@ -575,7 +646,10 @@ def _alone(
 
 
 def epsilon_of(measured: Measurements, mu: float) -> float | None:
-    """Return the epsilon of a Gaussian mechanism of this mu at the budget's delta, rounded down; None for other noise or budgets."""
+    """Return the epsilon of Gaussian noise of this mu at the budget's delta.
+
+    Rounded down; None for other noise or budgets.
+    """
     budget = measured.privacy.budget
     if not (isinstance(budget, ApproxDP) and measured.noise is Noise.ROUNDED_GAUSSIAN):
         return None
@@ -587,7 +661,10 @@ def epsilon_of(measured: Measurements, mu: float) -> float | None:
 
 
 def _tails(noise: Noise, shift: float, scale: float) -> Tails:
-    """Return the tail probabilities of one query whose exact answers differ by a shift."""
+    """Return the tail probabilities of one query under a shift.
+
+    Its exact answers on the two tables differ by the shift.
+    """
 
     def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
         tail = tail_of(noise, scale / factor)

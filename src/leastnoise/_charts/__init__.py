@@ -1,4 +1,6 @@
-"""Charts of numbers with intervals, defined once as Vega-Lite: live in notebooks, and as pictures made without a network.
+"""Charts of numbers with intervals, defined once as Vega-Lite.
+
+Live in notebooks, and as pictures made without a network.
 
 One file a family of charts, and one line in the registry a chart. A chart knows keys, answers and
 intervals, not where they come from.

@@ -1,4 +1,7 @@
-"""Charts with one row a key: bars with intervals, the largest cells, expected errors, and dots for means and quantiles."""
+"""Charts with one row for each key.
+
+Bars with intervals, the largest cells, expected errors, and dots for means and quantiles.
+"""
 
 import math
 from collections.abc import Sequence
@@ -32,7 +35,11 @@ _SHAPES = ("circle", "diamond", "square", "triangle-up", "triangle-down", "cross
 
 
 def suits_bars(picture: Picture) -> bool:
-    """One axis with at most forty keys: names, or up to twelve cells of numbers, but no prefix sums or dates that make a line."""
+    """Return whether a picture suits bars.
+
+    One axis with at most forty keys: names, or up to twelve cells of numbers, but no prefix sums or
+    dates.
+    """
     if len(picture.axes) != 1 or (
         picture.axes[0].kind in ("times", "up_to")
         and picture.axes[0].numbered
@@ -43,14 +50,17 @@ def suits_bars(picture: Picture) -> bool:
 
 
 def draw_bars(picture: Picture) -> Spec:
-    """Horizontal bars, each with its interval and, on the right, its answer in digits."""
+    """Draw horizontal bars, each with its interval and its answer in digits."""
     return _with_digits(
         picture, range(picture.cells), picture.heading(picture.axes[0]), picture.axes[0].name
     )
 
 
 def suits_largest(picture: Picture) -> bool:
-    """Any table with a key but prefix sums, whose largest cells are always the last ones."""
+    """Return whether a chart of the largest cells suits a picture.
+
+    Any table with a key suits, but for prefix sums, whose largest cells are always the last.
+    """
     return bool(picture.axes) and all(axis.kind != "up_to" for axis in picture.axes)
 
 
@@ -62,7 +72,10 @@ def draw_largest(picture: Picture) -> Spec:
 
 
 def _with_digits(picture: Picture, cells: Sequence[int], heading: str, name: str) -> Spec:
-    """Draw bars for some cells, each with its answer in digits; ``name`` is the title of keys in tips."""
+    """Draw bars for some cells, each with its answer in digits.
+
+    ``name`` is the title of keys in tooltips.
+    """
     rows: list[Spec] = []
     for cell in cells:
         index = np.unravel_index(cell, picture.answer.shape)
@@ -117,7 +130,10 @@ def bars_with_intervals(picture: Picture, tip: list[Spec], ticks: int = 5) -> li
 
 
 def errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
-    """Draw expected errors of the first forty tables: a bar for the typical one, and a tick for the largest."""
+    """Draw the expected errors of the first forty tables.
+
+    A bar for the typical error, and a tick for the largest.
+    """
     values: list[Spec] = [
         {"k0": name, "typical": short(typical), "largest": short(largest)}
         for name, typical, largest in rows[:_MOST_ERRORS]
@@ -167,7 +183,9 @@ def _axis_of_dots(rows: Sequence[tuple[str, str, float, float, float]]) -> tuple
 
 
 def dots(made: Dots) -> Spec:
-    """Draw means or quantiles as points, because a bar from 0 means nothing; series differ in colours and shapes.
+    """Draw means or quantiles as points.
+
+    A bar from 0 would mean nothing. Series differ in colour and shape.
 
     An interval that does not fit the axis ends in an arrow where the axis ends.
     """

@@ -1,4 +1,7 @@
-"""Lines with bands for distributions and dates, steps for histograms, and small multiples with one chart a group."""
+"""Lines with bands, steps for histograms, and small multiples.
+
+Lines are for distributions and dates.
+"""
 
 import math
 
@@ -26,7 +29,10 @@ _MOST_MULTIPLES, _FEWEST_STEPS, _MOST_INNER_BARS, _MOST_INNER_STEPS = 12, 13, 12
 
 
 def suits_lines(picture: Picture) -> bool:
-    """One axis of prefix sums or dates, and at most one other with at most six names."""
+    """Return whether a picture suits lines.
+
+    One axis of prefix sums or dates, and at most one other with at most six names.
+    """
     running = [
         axis
         for axis in picture.axes
@@ -41,7 +47,10 @@ def suits_lines(picture: Picture) -> bool:
 
 
 def draw_lines(picture: Picture) -> Spec:
-    """Draw a line through the answers with a band of their intervals; of many points evenly spaced ones are drawn."""
+    """Draw a line through the answers with a band of their intervals.
+
+    Of many points, evenly spaced ones are drawn.
+    """
     along = next(
         number for number, axis in enumerate(picture.axes) if axis.kind in ("up_to", "times")
     )
@@ -121,7 +130,10 @@ def draw_lines(picture: Picture) -> Spec:
 
 
 def vague(picture: Picture) -> tuple[str, ...]:
-    """Return the groups whose bands would cover over half of the picture and hide the other lines."""
+    """Return the groups whose bands would hide the other lines.
+
+    Those that cover over half of the picture.
+    """
     groups = next((axis for axis in picture.axes if axis.kind not in ("up_to", "times")), None)
     if groups is None or len(picture.axes) != 2 or np.isnan(picture.answer).all():
         return ()
@@ -159,7 +171,10 @@ def draw_steps(picture: Picture) -> Spec:
 def stepped(
     axis: Axis, answer: list[float], low: list[float], high: list[float], **same: str
 ) -> list[Spec]:
-    """Return one record a cell at its lower end, and one more at its upper end where no answer follows, so that gaps break the line."""
+    """Return the records of steps, with gaps where answers are missing.
+
+    One record for each cell at its lower end, and one at the upper end of the last.
+    """
     starts, ends = (
         ([] if axis.low is None else axis.low.tolist()),
         ([] if axis.high is None else axis.high.tolist()),
@@ -201,7 +216,10 @@ def step_layers(picture: Picture, axis: Axis, ticks: int) -> Spec:
 
 
 def suits_multiples(picture: Picture) -> bool:
-    """Two axes: up to twelve groups of a histogram, or up to three of a few named cells."""
+    """Return whether a picture suits small multiples.
+
+    Two axes: up to twelve groups of a histogram, or up to three of a few named cells.
+    """
     if len(picture.axes) != 2:
         return False
     groups, inner = _groups_and_inner(picture)
@@ -215,7 +233,10 @@ def suits_multiples(picture: Picture) -> bool:
 
 
 def draw_multiples(picture: Picture) -> Spec:
-    """Histograms as steps, or bars with intervals; the shorter axis makes the groups."""
+    """Draw histograms as steps, or bars with intervals, by group.
+
+    The shorter axis makes the groups.
+    """
     groups, inner = _groups_and_inner(picture)
     steps = _is_histogram(inner)
     across = min(groups.size, 2 if groups.size <= 4 or not steps else 3)
@@ -268,7 +289,10 @@ def _is_histogram(axis: Axis) -> bool:
 
 
 def _groups_and_inner(picture: Picture) -> tuple[Axis, Axis]:
-    """Return the axis of the groups and the axis inside each chart: that of numbers, or else the longer one."""
+    """Return the axis of the groups and the axis inside each chart.
+
+    The inner axis is that of numbers, or else the longer one.
+    """
     first, second = picture.axes
     rank = [
         (axis.kind == "cells" and axis.size >= _FEWEST_STEPS, axis.size) for axis in (first, second)

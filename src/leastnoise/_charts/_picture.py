@@ -1,4 +1,4 @@
-"""The data that charts draw, and the colours, sizes and encodings that they share."""
+"""The data of charts, and their shared colours, sizes and encodings."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -83,7 +83,10 @@ class Picture:
         return int(self.answer.size)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one record a cell, in row-major order: k0, k1, ... its labels, answer, low, high."""
+        """Return one record for each cell, in row-major order.
+
+        With labels k0, k1, ..., answer, low and high.
+        """
         numbers = zip(
             *(values.reshape(-1).tolist() for values in (self.answer, self.low, self.high)),
             strict=True,
@@ -106,7 +109,10 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dots:
-    """Means or quantiles by group, each row with its group, series, value, low and high."""
+    """Means or quantiles by group.
+
+    Each row has group, series, value, low and high.
+    """
 
     title: str
     groups: str
@@ -115,12 +121,18 @@ class Dots:
 
 
 def marked(spec: Spec) -> bool:
-    """Return whether a chart marks some rows: intervals that contain 0, or that are open."""
+    """Return whether a chart marks some rows.
+
+    Intervals that contain 0, or that are open.
+    """
     return any(row.get("zero") or row.get("open") for row in spec["data"]["values"])
 
 
 def in_digits(value: float) -> str:
-    """Write a number with separators of thousands and six digits that count, but all digits before the point and two after it."""
+    """Write a number with thousands separators and six significant digits.
+
+    But with all digits before the point and two after it.
+    """
     if value != value or 0 < abs(value) < 1e-4 or abs(value) >= 1e15:  # noqa: PLR0124 - NaN
         return f"{value:.6g}"
     text = f"{value:,.{max(2, 5 - math.floor(math.log10(abs(value)))) if value else 0}f}"
@@ -134,7 +146,10 @@ def short(value: float) -> float:
 
 
 def largest_first(values: FloatArray, most: int) -> IntArray:
-    """Return the positions of the largest numbers, the largest first, equal ones in their order; NaN counts as least."""
+    """Return the positions of the largest numbers, largest first.
+
+    Equal ones in their order; NaN counts as least.
+    """
     known = np.where(np.isnan(values), -np.inf, values).reshape(-1)
     if most < known.size:  # a table may have millions
         positions = np.flatnonzero(
@@ -145,7 +160,10 @@ def largest_first(values: FloatArray, most: int) -> IntArray:
 
 
 def clear_of_the_rest(low: FloatArray, high: FloatArray, order: IntArray) -> int:
-    """Return how many of the first positions in ``order`` have intervals that lie above those of all other positions."""
+    """Return how many leading positions have intervals above all others.
+
+    Positions are taken in ``order``.
+    """
     rest = np.ones(len(high), dtype=np.bool_)
     rest[order] = False
     ends = np.append(high[order], high.max(initial=-np.inf, where=rest))
@@ -218,7 +236,10 @@ def amount(picture: Picture, channel: str = "answer", ticks: int = 5) -> Spec:
 
 
 def named_rows(title: str | None, limit: int | None = None) -> Spec:
-    """Return the encoding of keys down the page, in their own order and with all labels."""
+    """Return the encoding of keys down the page, with all labels.
+
+    In their own order.
+    """
     axis: Spec = {
         "labelOverlap": False,
         "titleAngle": 0,
@@ -231,7 +252,10 @@ def named_rows(title: str | None, limit: int | None = None) -> Spec:
 
 
 def tips(*fields: tuple[str, str]) -> list[Spec]:
-    """Return the tooltip of a live chart: fields with their titles, then the answer and its interval."""
+    """Return the tooltip of a live chart.
+
+    Fields with their titles, then the answer and its interval.
+    """
     numbers = [
         {"field": name, "type": "quantitative", "format": ",.6~g"}
         for name in ("answer", "low", "high")
@@ -246,7 +270,10 @@ def told_apart(names: Sequence[str], by: Sequence[Any], title: str) -> Spec:
 
 
 def whole(spec: Spec) -> Spec:
-    """Complete a specification with schema and style; NaN becomes null, which is not drawn."""
+    """Complete a specification with schema and style.
+
+    NaN becomes null, which is not drawn.
+    """
     rows = [
         {name: None if value != value else value for name, value in row.items()}  # noqa: PLR0124
         for row in spec["data"]["values"]

@@ -28,7 +28,10 @@ CHARTS = (
 
 
 def chart_for(picture: Picture, most: float = math.inf) -> Chart | None:
-    """The first chart that suits; None for a single number, and where none would say anything."""
+    """Return the first chart that suits a picture.
+
+    None for a single number, and if no chart would say anything.
+    """
     # the largest cells are few, and lines are thinned out
     fitting = [
         chart for chart in CHARTS if picture.cells <= most or chart.name in ("lines", "largest")
@@ -37,6 +40,9 @@ def chart_for(picture: Picture, most: float = math.inf) -> Chart | None:
 
 
 def vega_lite(picture: Picture, most: float = math.inf) -> Spec | None:
-    """The chart of a picture as one Vega-Lite specification with its data inside; None where none suits."""
+    """Return the chart of a picture as one Vega-Lite specification.
+
+    Its data are inside; None if no chart suits.
+    """
     chart = chart_for(picture, most)
     return None if chart is None else whole(chart.draw(picture))

@@ -1,4 +1,6 @@
-"""Charts outside the package: live in notebooks by Altair, and as SVG by vl-convert, without a network, in a process of its own.
+"""Charts outside the package: by Altair, and as SVG by vl-convert.
+
+Altair in notebooks; SVG without a network, in a process of its own.
 
 An engine for JavaScript draws the pictures. It sees what is published and nothing else: it never
 runs in the process that holds private rows, and when it fails or hangs the report has no pictures
@@ -32,7 +34,9 @@ _CLIP = re.compile(r'(id="|url\(#)((?:clip|gradient)_?\d+)')
 
 
 def live(spec: Spec, title: str) -> "alt.TopLevelMixin":
-    """A specification as an Altair chart, which notebooks show and which can be changed and saved further.
+    """Return a specification as an Altair chart.
+
+    Notebooks show it; it can be changed and saved.
 
     A notebook gets it live and as a picture, so that a page made from the notebook needs no
     network; another renderer of Altair that was enabled is used. Altair writes specifications into
@@ -113,7 +117,10 @@ def svg_of(
 
 
 def draw_for_parent() -> None:
-    """Run in the process of the engine: read Vega-Lite from standard input, write SVG to standard output, and touch nothing else."""
+    """Read Vega-Lite from standard input, write SVG to standard output.
+
+    Runs in the process of the engine, and touches nothing else.
+    """
     import vl_convert
 
     request, pictures = json.loads(sys.stdin.buffer.read()), list[str | None]()
@@ -132,7 +139,10 @@ def draw_for_parent() -> None:
 
 
 def _for_page(svg: str, key: str, title: str, description: str) -> str:
-    """Give a picture unique ids, a title and a description, and let it shrink with the page."""
+    """Give a picture unique ids, a title and a description.
+
+    It shrinks with the page.
+    """
     head, _, body = _CLIP.sub(rf"\g<1>{key}-\g<2>", _ROLES.sub("", svg)).partition(">")
     box = re.search(r'viewBox="[^"]*"', head)
     width = re.search(r'width="([\d.]+)"', head)

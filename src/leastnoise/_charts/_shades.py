@@ -1,4 +1,7 @@
-"""Two attributes as shades, from a few cells to very many along two numbers or dates; darker is more."""
+"""Two attributes as shades; darker is more.
+
+From a few cells to very many along two numbers or dates.
+"""
 
 import math
 
@@ -22,7 +25,10 @@ def suits_heat(picture: Picture) -> bool:
 
 
 def draw_heat(picture: Picture) -> Spec:
-    """Shaded cells, in digits where there is room, and grey where the interval contains 0."""
+    """Draw shaded cells, with digits if there is room.
+
+    Grey if the interval contains 0.
+    """
     small, large = sorted(picture.axes, key=lambda axis: axis.size)
     # digits need few columns; everything else is wider than it is high
     down, across = (
@@ -60,7 +66,9 @@ def draw_heat(picture: Picture) -> Spec:
 def _shaded(
     picture: Picture, down: Axis, across: Axis
 ) -> tuple[list[Spec], Spec, float, dict[str, Spec]]:
-    """Return the records of the cells, the encoding of their colours, the largest answer, and the encodings of both sides and of tips.
+    """Return the records and encodings of a shaded chart.
+
+    Records of the cells, encodings of colours, sides and tooltips, and the largest answer.
 
     Two colours are used if over 5% of the cells are below 0 for certain: noise alone makes a few in
     a hundred look so.

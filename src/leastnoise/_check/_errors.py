@@ -1,4 +1,6 @@
-"""The error classes of the whole package, and checks of arguments, with one wording for all of them.
+"""The error classes of the package, and argument checks.
+
+With one wording for all of them.
 
     LeastNoiseError
     ├── InputError        an argument, a spec or a file is not usable (exit code 2)
@@ -27,7 +29,10 @@ MOST_CHARACTERS = 4000
 
 
 class LeastNoiseError(Exception):
-    """Base of every error that this package raises on purpose; the middle of a very long message is left out."""
+    """Base of every error that this package raises on purpose.
+
+    The middle of a very long message is left out.
+    """
 
     def __init__(self, message: str = "", *rest: object) -> None:
         half = MOST_CHARACTERS // 2
@@ -52,11 +57,16 @@ class LedgerError(LeastNoiseError):
 
 
 class GuardError(LeastNoiseError):
-    """The guard of a release stopped it, because with confidence fewer than half of the rows are used; only the guard was paid."""
+    """The guard stopped a release; only the guard was paid.
+
+    With confidence, fewer than half of the rows are used.
+    """
 
 
 class PaidError(LeastNoiseError):
-    """Something failed after a release was paid; the message says in what state the release is, and how to finish it.
+    """Something failed after a release was paid.
+
+    The message says in what state the release is, and how to finish it.
 
     Attributes:
         state: "resumable" (`leastnoise resume` finishes it without paying again), "absent" (it
@@ -102,7 +112,9 @@ def refuse(name: str, got: object, allowed: str, advice: str = "") -> InputError
 
 
 def exact(name: str, value: Exact) -> Fraction:
-    """Read a number exactly: integers, decimals and fractions; a float is read as the decimal it prints as.
+    """Read a number exactly: integers, decimals and fractions.
+
+    A float is read as the decimal it prints as.
 
     >>> exact("epsilon", "1/3"), exact("epsilon", 0.1)
     (Fraction(1, 3), Fraction(1, 10))
@@ -193,7 +205,9 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a text as a plain ``str``, anything else as it is: a class derived from ``str`` could compare otherwise the next time.
+    """Return a text as a plain ``str``, anything else as it is.
+
+    A class derived from ``str`` could compare differently the next time.
 
     >>> type(plain(np.str_("age")))
     <class 'str'>
@@ -203,7 +217,10 @@ def plain(value: Any) -> Any:
 
 
 class Immutable:
-    """A class whose objects refuse to be changed; what makes them writes by ``object.__setattr__``."""
+    """A class whose objects refuse to be changed.
+
+    Constructors set fields by ``object.__setattr__``.
+    """
 
     __slots__ = ()
 

@@ -1,4 +1,7 @@
-"""Public values as text for people, in messages and where they are shown; nothing is decided by it."""
+"""Public values as text for people.
+
+For messages and displays; no decision depends on it.
+"""
 
 import re
 import reprlib
@@ -16,7 +19,10 @@ _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxfr
 
 
 class Message(str):
-    """A sentence that knows its template and its values, so that a page says it in another language."""
+    """A sentence with its template and values.
+
+    A page can say it in another language.
+    """
 
     __slots__ = ("template", "values")
     template: str
@@ -24,7 +30,9 @@ class Message(str):
 
 
 def message(template: str, **values: object) -> Message:
-    """Fill the names in braces, with ``!r`` by ``repr``; unlike a format, a template asks nothing of a value but its text.
+    """Fill the names in braces, with ``!r`` by ``repr``.
+
+    Unlike a format string, a template uses nothing of a value but its text.
 
     >>> message("{what} must be {allowed}.", what="rho", allowed="a number")
     'rho must be a number.'
@@ -74,7 +82,9 @@ def did_you_mean(word: object, words: Iterable[str]) -> str:
 
 
 def readable(value: Fraction) -> str:
-    """Write a fraction for people: a short decimal if that is exact, a short ``p/q``, or else six digits and the word "about".
+    """Write a fraction for people.
+
+    A short decimal if that is exact, a short ``p/q``, or else six digits and the word "about".
 
     >>> readable(Fraction(1, 8)), readable(Fraction(1, 3)), readable(Fraction(2**70 + 1, 2**71))
     ('0.125', '1/3', 'about 0.500000')

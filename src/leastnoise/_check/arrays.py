@@ -1,4 +1,7 @@
-"""The types of arrays; apart from the checks, so that the command line starts without numpy."""
+"""The types of arrays.
+
+Separate from the checks, so that the command line starts without numpy.
+"""
 
 from typing import Any, TypeAlias
 

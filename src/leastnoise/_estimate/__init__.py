@@ -1,4 +1,7 @@
-"""Estimates from observations: least squares, non-negative answers, means, quantiles, records."""
+"""Estimates from noisy measurements.
+
+Least squares, non-negative answers, means, quantiles, records.
+"""
 
 from leastnoise._estimate._cdf import HasLeastSquares, cdf, few_draws, quantiles, simulated_noise
 from leastnoise._estimate._expansion import (

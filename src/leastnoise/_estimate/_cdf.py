@@ -1,4 +1,6 @@
-"""Distribution functions and quantiles of a number by group: from the counts up to every cell.
+"""Distribution functions and quantiles of a number, by group.
+
+Computed from the counts up to every cell.
 
 With N_i the count up to cell i, R_i that behind it and e, r the errors of their least squares
 estimates, let c be a quantile of max_i max(|e_i| / sigma_i, |r_i| / tau_i). Then with the level's
@@ -68,7 +70,10 @@ class HasLeastSquares(Protocol):
 
 
 def estimate_of(source: HasLeastSquares) -> Estimate:
-    """Return the estimate of a release or of itself; refuse a domain, which is what the queries for these statistics begin with."""
+    """Return the estimate of a release, or the estimate itself.
+
+    A domain is refused: it is the first argument of the queries for these statistics.
+    """
     if not hasattr(source, "least_squares"):
         advice = "Before a release, ask with mean_queries, quantile_queries or cdf_queries."
         raise refuse(
@@ -82,7 +87,10 @@ def estimate_of(source: HasLeastSquares) -> Estimate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UpTo:
-    """The question for the counts up to every cell of a number, by group; ``ends`` of the cells has shape (n, 2)."""
+    """The queries for the counts up to every cell of a number, by group.
+
+    ``ends`` of the cells has shape (n, 2).
+    """
 
     product: Product
     attribute: str
@@ -97,7 +105,10 @@ class UpTo:
         return self.product.domain.kind(self.attribute).outside == "clip"
 
     def behind(self) -> Product:
-        """Return the question for the counts behind every cell but the last, of at least two cells."""
+        """Return the queries for the counts behind every cell but the last.
+
+        There must be at least two cells.
+        """
         pairs = [(start, self.cells[-1][1]) for start, _ in self.cells[1:]]
         pick = self.product.attributes.index(self.attribute)
         sets = (
@@ -108,7 +119,7 @@ class UpTo:
         return replace(self.product, query_sets=sets)
 
     def arranged(self, answers: FloatArray) -> FloatArray:
-        """Arrange answers to the product in the shape of the groups, the cells of the number last."""
+        """Reshape answers to groups by cells of the number, the cells last."""
         last = np.moveaxis(answers, self.product.attributes.index(self.attribute), -1)
         return np.asarray(last.reshape(*map(len, self.labels), -1)[..., : len(self.cells)])
 
@@ -146,21 +157,30 @@ def up_to(domain: Domain, attribute: str, where: Mapping[str, Any], by: By) -> U
     )
 
 
-def counts_of(estimate: Estimate, asked: UpTo) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return least squares counts up to every cell, their variances, and those of the counts behind every cell; the cells last."""
-    answer = estimate.estimate(asked.product)
-    upto, variances = asked.arranged(answer.values), asked.arranged(answer.noise_std) ** 2
-    rest = np.zeros(upto.shape)
-    if len(asked.cells) > 1:
-        rest[..., :-1] = asked.arranged(estimate.estimate(asked.behind()).noise_std) ** 2
-    return upto, variances, rest
+def counts_of(estimate: Estimate, query: UpTo) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return cumulative counts with variances, and variances of complements.
+
+    By least squares; a complement is the count behind a cell. The cells are the last axis.
+    """
+    answer = estimate.estimate(query.product)
+    upto, variances = query.arranged(answer.values), query.arranged(answer.noise_std) ** 2
+    complement_variances = np.zeros(upto.shape)
+    if len(query.cells) > 1:
+        complement_variances[..., :-1] = (
+            query.arranged(estimate.estimate(query.behind()).noise_std) ** 2
+        )
+    return upto, variances, complement_variances
 
 
 def quantile_difference(
-    upto: FloatArray, variances: FloatArray, rest: FloatArray, share: float
+    upto: FloatArray, variances: FloatArray, complement_variances: FloatArray, share: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return D, which is at least 0 from the cell of a quantile on, and the variance of its error."""
-    spread = (1 - share) * variances + share * rest - share * (1 - share) * variances[..., -1:]
+    """Return D, which is at least 0 from a quantile's cell on, and its variance."""
+    spread = (
+        (1 - share) * variances
+        + share * complement_variances
+        - share * (1 - share) * variances[..., -1:]
+    )
     return (1 - share) * upto - share * (upto[..., -1:] - upto), np.maximum(spread, 0.0)
 
 
@@ -174,7 +194,10 @@ def checked_share(share: object) -> float:
 
 
 def rising_share(upto: FloatArray, variances: FloatArray) -> FloatArray:
-    """Return the non-decreasing shares nearest to noisy counts, shape (..., n); the last share is 1."""
+    """Return the non-decreasing shares nearest to noisy counts, (..., n).
+
+    The last share is 1.
+    """
     from scipy.optimize import isotonic_regression
 
     share = np.zeros(upto.shape)
@@ -212,7 +235,7 @@ class Quantile:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Quantiles(Framed, Sequence[Quantile]):
-    """Quantiles group by group: a sequence that gives a data frame and prints as a table.
+    """Quantiles by group: a sequence that prints as a table.
 
     Attributes:
         quantiles: each with its interval and its group.
@@ -294,7 +317,10 @@ class Cdf(Framed):
         return f"distribution of {self.attribute}, a {100 * self.level:g}% band"
 
     def columns(self) -> Columns:
-        """One column a key, the upper end of each cell under the number's name, then share, low and high; a row a cell of a group."""
+        """The columns of the table: keys, upper end of each cell, share, low, high.
+
+        One row for each cell of a group.
+        """
         numbers = {"share": self.share, "low": self.low, "high": self.high}
         return grouped_columns(
             (*self.by, self.attribute), (*self.labels, self.values.tolist()), numbers
@@ -302,15 +328,19 @@ class Cdf(Framed):
 
     def quantiles(self, shares: Iterable[float]) -> Quantiles:
         """Quantiles with intervals that hold all at once, together with the band."""
-        wanted, last = [checked_share(share) for share in shares], len(self.values) - 1
+        checked_shares, last = [checked_share(share) for share in shares], len(self.values) - 1
         cells = [
             [np.minimum((side < share).sum(axis=-1), last) for side in (self.high, self.low)]
-            for share in wanted
+            for share in checked_shares
         ]
         ends = np.stack([self.starts, self.values], axis=1)
         return Quantiles(
             _placed(
-                ends, self.share, self.labels, zip(wanted, cells, strict=True), clips=self.clips
+                ends,
+                self.share,
+                self.labels,
+                zip(checked_shares, cells, strict=True),
+                clips=self.clips,
             ),
             self.by,
             self.library,
@@ -321,7 +351,7 @@ def _placed(
     ends: FloatArray,
     shares: FloatArray,
     labels: Sequence[Sequence[Label]],
-    wanted: Iterable[tuple[float, Any]],
+    cell_ranges: Iterable[tuple[float, Any]],
     *,
     clips: bool,
 ) -> tuple[Quantile, ...]:
@@ -331,13 +361,13 @@ def _placed(
         ends: of the cells, shape (n, 2).
         shares: of the rows up to every cell, the cells last.
         labels: of the groups along each attribute.
-        wanted: each share with the first and the last cell that its quantile may lie in.
+        cell_ranges: each share with the first and the last cell that its quantile may lie in.
         clips: whether the first and the last cell also count values beyond the bounds.
     """
-    quantiles, asked = [], list(wanted)
+    quantiles, listed_ranges = [], list(cell_ranges)
     for at in np.ndindex(shares.shape[:-1]):
         group = tuple(names[index] for names, index in zip(labels, at, strict=True))
-        for share, (first, last) in asked:
+        for share, (first, last) in listed_ranges:
             cell = min(int(np.searchsorted(shares[at], share)), len(ends) - 1)
             before = float(shares[at][cell - 1]) if cell else 0.0
             rise = float(shares[at][cell]) - before
@@ -371,7 +401,9 @@ def cdf(
     draws: int | None = None,
     seed: int = 0,
 ) -> Cdf:
-    """The distribution function of a number among the rows that were counted, with a band that holds everywhere at once.
+    """Estimate the distribution function of a number, with a band.
+
+    Among the rows that were counted. The band holds everywhere at once.
 
     Args:
         source: an estimate or a release; it costs no budget.
@@ -406,18 +438,18 @@ def cdf(
     ([0.1, 0.5, 0.8, 1.0], 2.0)
     """
     estimate = estimate_of(source)
-    asked = up_to(estimate.observation.measurements.domain, attribute, where or {}, by)
+    query = up_to(estimate.observation.measurements.domain, attribute, where or {}, by)
     level = checked_level(level)
     if draws is None:
         draws = max(
-            DRAWS if DRAWS * asked.product.rows <= _MOST_SIMULATED else _FEWER, _fewest(level)
+            DRAWS if DRAWS * query.product.rows <= _MOST_SIMULATED else _FEWER, _fewest(level)
         )
     rank = math.ceil((draws + 1) * level - 1e-9)
     if draws and not rank <= draws:
         raise refuse("draws", draws, f"at least {_fewest(level)} for the level {level}")
-    upto = asked.arranged(estimate.values(asked.product))
+    upto = query.arranged(estimate.values(query.product))
     width, factor = (
-        _widths(estimate, asked, draws, rank, seed) if draws else _union(estimate, asked, level)
+        _widths(estimate, query, draws, rank, seed) if draws else _union(estimate, query, level)
     )
     counts = _both(upto)
     floor, ceiling = (
@@ -432,8 +464,8 @@ def cdf(
     high = np.maximum(low, np.minimum.accumulate(high[..., ::-1], axis=-1)[..., ::-1])
     return Cdf(
         attribute=attribute,
-        values=asked.ends[:, 1],
-        starts=asked.ends[:, 0],
+        values=query.ends[:, 1],
+        starts=query.ends[:, 0],
         share=np.maximum.accumulate(
             np.clip(rising_share(upto, width[..., :cells] ** 2), low, high), axis=-1
         ),
@@ -441,15 +473,18 @@ def cdf(
         high=high,
         count=upto[..., -1],
         level=level,
-        by=asked.keys,
-        labels=asked.labels,
+        by=query.keys,
+        labels=query.labels,
         library=source.library,
-        clips=asked.clips,
+        clips=query.clips,
     )
 
 
 def _fewest(level: float) -> int:
-    """Return the least number of draws of which the largest holds with a probability of at least ``level``."""
+    """Return the least number of draws whose maximum covers ``level``.
+
+    The largest of so many draws holds with a probability of at least ``level``.
+    """
     return math.ceil(level / (1 - level) - 1e-9)
 
 
@@ -459,15 +494,18 @@ def _both(upto: FloatArray) -> FloatArray:
 
 
 def _widths(
-    estimate: Estimate, asked: UpTo, draws: int, rank: int, seed: int
+    estimate: Estimate, query: UpTo, draws: int, rank: int, seed: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the simulated size of each error, and the factor of each group such that no error exceeds this many sizes."""
+    """Return the simulated size of each error, and a factor for each group.
+
+    No error of a group exceeds the factor times its size.
+    """
     # Widths come from other draws than the factor, so that those stay exchangeable with the
     # release.
     pilot = min(_PILOT, draws)
     noise = (
-        _both(asked.arranged(noise_of_draw))
-        for noise_of_draw in simulated_noise(estimate, asked.product, pilot + draws, seed)
+        _both(query.arranged(noise_of_draw))
+        for noise_of_draw in simulated_noise(estimate, query.product, pilot + draws, seed)
     )
     squares = next(noise) ** 2
     for _ in range(pilot - 1):
@@ -478,16 +516,25 @@ def _widths(
     return width, np.sort(peaks, axis=0)[rank - 1][..., None]
 
 
-def _union(estimate: Estimate, asked: UpTo, level: float) -> tuple[FloatArray, FloatArray]:
-    """Return the same without simulations, by the union bound over all counts; half a step of the noise is part of each size."""
-    (_, variances, rest), measured = counts_of(estimate, asked), estimate.observation.measurements
-    stds = np.sqrt(np.concatenate([variances, rest[..., :-1]], axis=-1))
+def _union(estimate: Estimate, query: UpTo, level: float) -> tuple[FloatArray, FloatArray]:
+    """Return the error sizes and factors by the union bound over all counts.
+
+    Without simulation. Half a step of the noise is part of each size.
+    """
+    (_, variances, complement_variances), measured = (
+        counts_of(estimate, query),
+        estimate.observation.measurements,
+    )
+    stds = np.sqrt(np.concatenate([variances, complement_variances[..., :-1]], axis=-1))
     factor = interval_multiplier(measured.noise, 1 - (1 - level) / stds.shape[-1])
     return stds + 0.5 / measured.grid / factor, np.array([factor])
 
 
 def few_draws(estimate: Estimate, level: float) -> int:
-    """Return how many releases to simulate for a band within a release: as few as the level allows, or none if that takes long."""
+    """Return how many releases to simulate for a band within a release.
+
+    As few as the level allows, or none if that takes long.
+    """
     measured = estimate.observation.measurements
     rows = sum(measured.blocks[entry.index].rows for entry in equations(measured, None))
     draws = max(_FEWER, _fewest(level))
@@ -502,7 +549,10 @@ def few_draws(estimate: Estimate, level: float) -> int:
 def simulated_noise(
     estimate: Estimate, product: Product, draws: int, seed: int
 ) -> Iterator[FloatArray]:
-    """Yield the errors of the answers to a product in simulated releases, an array of shape ``product.shape`` for each."""
+    """Yield the errors of a product's answers in simulated releases.
+
+    Each array has shape ``product.shape``.
+    """
     # Least squares is linear: its errors are its answers to noise alone.
     plan = estimate.observation.measurements
     blocks = estimate.block_indices(product.measure)
@@ -534,9 +584,12 @@ def simulated_noise(
             ).reshape(product.shape)
 
 
-def _share(part: FloatArray, rest: FloatArray, empty: float = 0.0) -> FloatArray:
-    """Return part / (part + rest) of numbers of at least 0; ``empty`` where both are 0."""
-    both = part + rest
+def _share(part: FloatArray, remainder: FloatArray, empty: float = 0.0) -> FloatArray:
+    """Return part / (part + rest), or ``empty`` where both are 0.
+
+    Both numbers are at least 0.
+    """
+    both = part + remainder
     return np.asarray(np.where(both > 0, part / np.where(both > 0, both, 1.0), empty))
 
 
@@ -586,16 +639,16 @@ def quantiles(
     """
     estimate = estimate_of(source)
     measured = estimate.observation.measurements
-    asked, wanted = (
+    query, checked_shares = (
         up_to(measured.domain, attribute, where or {}, by),
         [checked_share(share) for share in shares],
     )
     times, half = interval_multiplier(measured.noise, checked_level(level)), 0.5 / measured.grid
-    upto, variances, rest = counts_of(estimate, asked)
+    upto, variances, complement_variances = counts_of(estimate, query)
     shown = rising_share(upto, np.maximum(variances, 1e-24 * max(1.0, float(variances.max()))))
     cells, last_cell = [], upto.shape[-1] - 1
-    for share in wanted:
-        difference, spread = quantile_difference(upto, variances, rest, share)
+    for share in checked_shares:
+        difference, spread = quantile_difference(upto, variances, complement_variances, share)
         margin = times * np.sqrt(spread) + half
         may, before = (
             difference + margin >= 0,
@@ -604,5 +657,5 @@ def quantiles(
         first = np.where(may.any(axis=-1), may.argmax(axis=-1), last_cell)
         last = np.where(before, np.arange(1, last_cell + 1), 0).max(axis=-1, initial=0)
         cells.append((share, (first, np.maximum(first, last))))
-    placed = _placed(asked.ends, shown, asked.labels, cells, clips=asked.clips)
-    return Quantiles(placed, asked.keys, source.library)
+    placed = _placed(query.ends, shown, query.labels, cells, clips=query.clips)
+    return Quantiles(placed, query.keys, source.library)

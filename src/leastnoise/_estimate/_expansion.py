@@ -1,4 +1,6 @@
-"""Answers from what was measured along one attribute by a mechanism that looks at the data, or smoothed after one that does not.
+"""Estimates along one attribute from a data-dependent mechanism.
+
+Also smoothed estimates after a data-independent one.
 
 Given what was chosen (the regime, the buckets), the error of an answer has two parts. *Noise* was
 added for privacy; its variance is exact, with the factors of shrinking held fixed. *Approximation*
@@ -57,19 +59,24 @@ _MOST_EDGES, _ROWS = 2**12 + 1, 2**9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hidden:
-    """The parameters of the choice of buckets, which bound what deviations it did not see."""
+    """Parameters of the bucket choice, which bound the deviations it missed."""
 
     scale: float
     prior: float
 
     def squares(self, cells: IntArray, counts: FloatArray, variances: FloatArray) -> FloatArray:
-        """Return the square of the deviation that each bucket may hide, as if one of its cells had all of it."""
+        """Return the square of the deviation that each bucket may hide.
+
+        As if one of its cells had all of it.
+        """
         # Either every cell deviates by what one more bucket costs, or one by what isolating it
         # costs; no more than the bucket holds, as far as its noisy count tells.
-        alone = (np.ceil(np.log2(cells)) * self.prior + 1) ** 2
-        seen = self.scale**2 * np.maximum(cells * self.prior**2, alone)
+        single_cell = (np.ceil(np.log2(cells)) * self.prior + 1) ** 2
+        hidden_square = self.scale**2 * np.maximum(cells * self.prior**2, single_cell)
         return np.asarray(
-            np.where(cells > 1, np.minimum(seen, np.maximum(counts, 0.0) ** 2 + variances), 0.0)
+            np.where(
+                cells > 1, np.minimum(hidden_square, np.maximum(counts, 0.0) ** 2 + variances), 0.0
+            )
         )
 
 
@@ -79,7 +86,10 @@ def chunks(length: int, most: int) -> Iterator[slice]:
 
 
 def operator_of(product: Product, size: int) -> Operator:
-    """Return the queries along the only attribute; the total if the product does not name it."""
+    """Return the queries along the only attribute.
+
+    The total if the product does not name it.
+    """
     return product.operators[0] if product.attributes else Total(size)
 
 
@@ -105,7 +115,7 @@ def variances_of(
     variances: Callable[[Any], FloatArray],
     covariance: Callable[[Any], FloatArray],
 ) -> FloatArray:
-    """Return variances of answers along one attribute, shape (..., *product.shape).
+    """Return variances of answers along one attribute, (..., *product.shape).
 
     ``up_to`` turns edges t into rows for the sums of the first t cells. ``variances`` and
     ``covariance`` are of the errors of such rows, of one kind or, along leading axes, of several.
@@ -125,8 +135,12 @@ def variances_of(
                 indices[: len(low)],
                 indices[len(low) :],
             )
-            alone = np.diagonal(of_edges, axis1=-2, axis2=-1)
-            spread = alone[..., first] + alone[..., last] - 2 * of_edges[..., first, last]
+            edge_variances = np.diagonal(of_edges, axis1=-2, axis2=-1)
+            spread = (
+                edge_variances[..., first]
+                + edge_variances[..., last]
+                - 2 * of_edges[..., first, last]
+            )
             return np.maximum(spread, 0.0).reshape((*spread.shape[:-1], *product.shape))
     spread = np.concatenate([variances(some) for some in rows], axis=-1)
     return np.maximum(spread, 0.0).reshape((*spread.shape[:-1], *product.shape))
@@ -134,7 +148,7 @@ def variances_of(
 
 @dataclass(frozen=True, slots=True)
 class Independent:
-    """Least squares on the measurements of a data-independent plan: no approximation."""
+    """Least squares for a data-independent plan, without approximation error."""
 
     estimator: Estimate
 
@@ -178,12 +192,19 @@ class Expanded:
 
     @cached_property
     def cells(self) -> FloatArray:
-        """Cells moved so that no aligned block is below 0 or above the one it lies in, shape (n,)."""
+        """The cells, bounded by their aligned blocks, shape (n,).
+
+        No aligned block is below 0 or above the one that contains it.
+        """
         halving = Halving(self.buckets.size)
         return halving.together(halving.differences(self.even))
 
     def estimate(self, product: Product) -> Answer:
-        """Return the answers; their approximation is what each bucket may hide, as if it lay in one cell, and what the bounds changed."""
+        """Return the answers with noise and approximation errors.
+
+        The approximation error is what each bucket may hide, as if it lay in one cell, and what the
+        bounds changed.
+        """
         values, noise = answers_of(product, self.cells), np.sqrt(self.variances(product))
         if self.hidden is None:
             return Answer(values, noise, np.full(product.shape, np.nan))
@@ -192,22 +213,22 @@ class Expanded:
         return Answer(values, noise, np.sqrt(self._unevenness(product, square) + moved**2))
 
     def _up_to(self, edges: IntArray) -> FloatArray:
-        """Return what part of each bucket lies before some edges, shape (edges, buckets)."""
+        """Return the share of each bucket before some edges, (edges, buckets)."""
         return np.clip((edges[:, None] - self.buckets.starts) / self.buckets.lengths, 0.0, 1.0)
 
     def variances(self, product: Product) -> FloatArray:
         """Return the variances of least squares given the buckets, before bounds."""
-        known = self.covariance
+        covariance = self.covariance
         return variances_of(
             product,
             self.buckets.size,
             self._up_to,
-            lambda rows: np.vecdot(rows @ known, rows),
-            lambda rows: rows @ known @ rows.T,
+            lambda rows: np.vecdot(rows @ covariance, rows),
+            lambda rows: rows @ covariance @ rows.T,
         )
 
     def _unevenness(self, product: Product, square: FloatArray) -> FloatArray:
-        """Return squared errors of answers where each bucket has its deviation in one of its cells, which may be any of them."""
+        """Return squared errors if each bucket's deviation is in any one cell."""
         operator = operator_of(product, self.buckets.size)
         ends = interval_ends(operator)
         if ends is None:
@@ -228,7 +249,10 @@ class Expanded:
 
 
 def shrunk_levels(observation: Observation) -> tuple[Halving, Shrunk]:
-    """Return the posterior of the differences of blocks, given the levels that the first block measured."""
+    """Return the posterior of block differences given the measured levels.
+
+    The first block measured them.
+    """
     plan, block, values = (
         observation.measurements,
         observation.measurements.blocks[0],
@@ -239,10 +263,12 @@ def shrunk_levels(observation: Observation) -> tuple[Halving, Shrunk]:
     if not isinstance(tree, Tree):
         raise TypeError(tree)
     squares, halving = factor.weights.astype(np.float64) ** 2, Halving(tree.size)
-    known = TreeInverse(tree, squares)
-    vector = halving.differences(known.solve(apply_transpose(tree, squares * values / plan.grid)))
+    tree_inverse = TreeInverse(tree, squares)
+    vector = halving.differences(
+        tree_inverse.solve(apply_transpose(tree, squares * values / plan.grid))
+    )
     noise = halving.noise(
-        block_variance(plan, block) * known.variances(Ranges(tree.size, *halving.blocks()))
+        block_variance(plan, block) * tree_inverse.variances(Ranges(tree.size, *halving.blocks()))
     )
     tail = float(block.scale) / int(factor.weights[-1]) if plan.noise.norm == 1 else None
     return halving, shrink(halving, vector, noise, tail)
@@ -250,7 +276,9 @@ def shrunk_levels(observation: Observation) -> tuple[Halving, Shrunk]:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """The posterior given levels of blocks, which were shrunk, and buckets that a second step measured.
+    """The posterior given shrunk levels of blocks and measured buckets.
+
+    A second step measured the buckets.
 
     Attributes:
         mean: of the vector of total and differences.
@@ -271,8 +299,8 @@ class Posterior:
         """Compute the posterior, as of normals, from the observation of both steps."""
         from scipy.sparse import csr_matrix
 
-        made = observation.measurements
-        (_, block), (_, values) = made.blocks, observation.values
+        measurements = observation.measurements
+        (_, block), (_, values) = measurements.blocks, observation.values
         (factor,) = block.factors
         if not isinstance(factor.operator, Coarse):
             raise TypeError(factor.operator)
@@ -288,30 +316,38 @@ class Posterior:
         )
         rows, noise = (
             csr_matrix(counts),
-            block_variance(made, block) / factor.weights.astype(np.float64) ** 2,
+            block_variance(measurements, block) / factor.weights.astype(np.float64) ** 2,
         )
         inverse = np.linalg.inv(
             (rows.multiply(first.variances) @ rows.T).toarray() + np.diag(noise)
         )
-        change = inverse @ (values / made.grid - rows @ first.means)
+        change = inverse @ (values / measurements.grid - rows @ first.means)
         return Posterior(
             halving, first, first.means + first.variances * (rows.T @ change), rows, noise, inverse
         )
 
     @cached_property
     def cells(self) -> FloatArray:
-        """Posterior means, moved so that no block is below 0 or above the one it lies in; shape (n,)."""
+        """Posterior means of the cells, bounded by their blocks, shape (n,).
+
+        No block is below 0 or above the one that contains it.
+        """
         return self.halving.together(self.mean)
 
     def estimate(self, product: Product) -> Answer:
-        """Return posterior means, their noise with the factors of shrinking held fixed, and what checked errors and bounds add to it."""
+        """Return posterior means with their noise and approximation errors.
+
+        The noise holds the shrinkage factors fixed. Checked errors and bounds are added to it.
+        """
         values = answers_of(product, self.cells)
-        noise, whole = self._variances(product)
+        noise, all_errors = self._variances(product)
         moved = answers_of(product, self.halving.together(self.mean, bounded=False)) - values
-        return Answer(values, np.sqrt(noise), np.sqrt(np.maximum(whole - noise, 0.0) + moved**2))
+        return Answer(
+            values, np.sqrt(noise), np.sqrt(np.maximum(all_errors - noise, 0.0) + moved**2)
+        )
 
     def _variances(self, product: Product) -> FloatArray:
-        """Return the variances of the noise alone and of all errors, shape (2, *product.shape)."""
+        """Return the noise variances and all variances, (2, *product.shape)."""
         # With R and E the rows and the noise of the second step, V the fitted posterior of the
         # first and G = V R' (R V R' + E)^-1, errors e of the first step and f of the second leave
         # ``(1 - G R) e + G f``, whatever the variances of e really are.
@@ -327,7 +363,10 @@ class Posterior:
         def parts(
             sums: Any,
         ) -> tuple[FloatArray, Iterator[tuple[FloatArray, FloatArray, FloatArray]]]:
-            """Return q G for every row q, and for noise and errors their variances V, q V R' and the covariance R V R' + E."""
+            """Return q G for every row q, and its variances for noise and errors.
+
+            They are V, q V R' and the covariance R V R' + E.
+            """
             fitted, *real = np.split((sums @ turned).toarray(), 3, axis=1)
             return fitted @ self.inverse, zip(kinds[1:], real, spreads, strict=True)
 
@@ -363,13 +402,16 @@ _DRAWS, _SEED = 3, 20_261_126  # simulations with added noise
 _NEAR = 1e-10
 
 
-def runs_of(made: Measurements) -> tuple[IntArray, Halving, Product]:
-    """Return the first cells of the runs that measurements do not tell apart, and the counts of all aligned blocks of runs."""
-    (name,) = {name for block in made.blocks for name in block.attributes}
-    size = made.domain.kind(name).size
+def runs_of(measurements: Measurements) -> tuple[IntArray, Halving, Product]:
+    """Return the runs of indistinguishable cells, and their block counts.
+
+    The runs by their first cells; the counts of all aligned blocks of runs.
+    """
+    (name,) = {name for block in measurements.blocks for name in block.attributes}
+    size = measurements.domain.kind(name).size
     runs = [
         starts_of(factor.operator)
-        for block in made.blocks
+        for block in measurements.blocks
         for factor in block.factors
         if used(factor)
     ]
@@ -380,16 +422,19 @@ def runs_of(made: Measurements) -> tuple[IntArray, Halving, Product]:
     return (
         starts,
         halving,
-        queries(made.domain, {name: "identity"}).products[0].knowing((operator,)),
+        queries(measurements.domain, {name: "identity"}).products[0].knowing((operator,)),
     )
 
 
-def can_be_smoothed(made: Measurements) -> bool:
-    """Tell whether measurements are along one attribute and determine the counts of all aligned blocks."""
-    if len({name for block in made.blocks for name in block.attributes}) != 1:
+def can_be_smoothed(measurements: Measurements) -> bool:
+    """Return whether measurements along one attribute can be smoothed.
+
+    They must determine the counts of all aligned blocks.
+    """
+    if len({name for block in measurements.blocks for name in block.attributes}) != 1:
         return False
     try:
-        quantity_structure(made, None).require(runs_of(made)[2])
+        quantity_structure(measurements, None).require(runs_of(measurements)[2])
     except InputError:
         return False
     return True
@@ -397,7 +442,7 @@ def can_be_smoothed(made: Measurements) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Smoothed:
-    """The posterior of the cells of one attribute, with the intervals of least squares."""
+    """The posterior of one attribute's cells, with least squares intervals."""
 
     plain: Estimate
     cells: FloatArray
@@ -405,8 +450,11 @@ class Smoothed:
     @staticmethod
     def of(observation: Observation) -> "Smoothed":
         """Smooth the observation of one step along one attribute."""
-        made, random = observation.measurements, np.random.default_rng(_SEED)
-        stds = [made.grid * math.sqrt(block_variance(made, block)) for block in made.blocks]
+        measurements, random = observation.measurements, np.random.default_rng(_SEED)
+        stds = [
+            measurements.grid * math.sqrt(block_variance(measurements, block))
+            for block in measurements.blocks
+        ]
         plain, joint, least, means = posterior_means(observation)
         gone, follows = means - least, 0.0
         for _ in range(_DRAWS):
@@ -425,60 +473,81 @@ class Smoothed:
             )
         # All means move back to least squares as far as Stein's estimate of their squared error in
         # what was measured advises.
-        way = max(-follows, 0.0) / max(float(gone @ joint.gram(gone[:, None])[:, 0]), _NEAR)
-        return Smoothed(plain, least + min(way, 1.0) * gone)
+        step_length = max(-follows, 0.0) / max(float(gone @ joint.gram(gone[:, None])[:, 0]), _NEAR)
+        return Smoothed(plain, least + min(step_length, 1.0) * gone)
 
     def estimate(self, product: Product) -> Answer:
-        """Return posterior means with the intervals of least squares, which hold the truth whatever was shrunk."""
+        """Return posterior means with the intervals of least squares.
+
+        The intervals hold the truth whatever was shrunk.
+        """
         values, plain = answers_of(product, self.cells), self.plain.estimate(product)
         return Answer(values, plain.noise_std, np.abs(values - plain.values), centre=plain.values)
 
 
 def posterior_means(observation: Observation) -> tuple[Estimate, Joint, FloatArray, FloatArray]:
-    """Return least squares, the joint form of what was measured, the cells by least squares, and their posterior means."""
-    made, plain = observation.measurements, Estimate(observation)
+    """Return least squares, its joint form, its cells and posterior means."""
+    measurements, plain = observation.measurements, Estimate(observation)
     joint = Joint.of(
-        made.domain, [(entry.block, entry.variance) for entry in equations(made, None)]
+        measurements.domain,
+        [(entry.block, entry.variance) for entry in equations(measurements, None)],
     )
-    starts, halving, blocks = runs_of(made)
+    starts, halving, blocks = runs_of(measurements)
     lengths, estimated = np.diff(starts, append=joint.cells), plain.estimate(blocks)
     counts, variances = estimated.values[: len(starts)], estimated.noise_std**2
     vector, noise = halving.differences(counts), halving.noise(variances)
-    tail = float(np.sqrt(np.median(variances[: len(starts)]) / 2)) if made.noise.norm == 1 else None
+    tail = (
+        float(np.sqrt(np.median(variances[: len(starts)]) / 2))
+        if measurements.noise.norm == 1
+        else None
+    )
     shrunk = shrink(halving, vector, noise, tail)
     pilots = zip(*map(halving.levels, (vector, shrunk.means, shrunk.variances, noise)), strict=True)
     precision, pull = np.concatenate(
         [np.zeros((2, 1)), *(prior(*pilot) for pilot in pilots)], axis=1
     )
-    known = noise > 0  # all but padding
+    has_noise = noise > 0  # all but padding
 
     def normal(vectors: FloatArray) -> FloatArray:
         cells = evenly(halving.together(vectors[:, 0], bounded=False), lengths)
-        back = halving.transposed(joint.gram(cells[:, None])[starts, 0])
-        return (known * (back + precision * vectors[:, 0]))[:, None]
+        gathered_back = halving.transposed(joint.gram(cells[:, None])[starts, 0])
+        return (has_noise * (gathered_back + precision * vectors[:, 0]))[:, None]
 
-    gathered = joint.gather([values[:, None] / made.grid for values in observation.values])[
+    gathered = joint.gather([values[:, None] / measurements.grid for values in observation.values])[
         starts, 0
     ]
-    diagonal = (1 / np.where(known, noise, 1.0) + precision)[:, None]
-    left = (known * (halving.transposed(gathered) + pull))[:, None] - normal(shrunk.means[:, None])
+    diagonal = (1 / np.where(has_noise, noise, 1.0) + precision)[:, None]
+    gap = (has_noise * (halving.transposed(gathered) + pull))[:, None] - normal(
+        shrunk.means[:, None]
+    )
     mean = (
         shrunk.means
-        + conjugate_gradients(normal, lambda residual: residual / diagonal, left, _NEAR)[:, 0]
+        + conjugate_gradients(normal, lambda residual: residual / diagonal, gap, _NEAR)[:, 0]
     )
     return plain, joint, evenly(counts, lengths), evenly(halving.together(mean), lengths)
 
 
-def prior(part: FloatArray, mean: FloatArray, left: FloatArray, noise: FloatArray) -> FloatArray:
-    """Return the precisions, and precisions times means, of the normal priors that lead to a level's posteriors; shape (2, blocks)."""
+def prior(
+    part: FloatArray, mean: FloatArray, posterior_noise: FloatArray, noise: FloatArray
+) -> FloatArray:
+    """Return the normal priors that lead to a level's posteriors.
+
+    Precisions, and precisions times means; shape (2, blocks).
+    """
     # If the posteriors are right, measured differences lie as far from their means as the noise
     # that these take away. Where they lie further, all means of the level are moved back by the
     # same part of the way: the factor of least risk by Stein's unbiased estimate.
-    seen, before = noise > 0, np.where(noise > 0, noise, 1.0)
-    taken, away = (1 - left / before)[seen].sum(), ((part - mean) ** 2 / before)[seen].sum()
-    kept = min(1.0, taken / max(away, 1e-9))
-    mean, left = part + kept * (mean - part), kept * left + (1 - kept) * noise
-    lessened = (left < (1 - _CLEAR) * noise) & (len(part) > _FREE)
+    has_noise, before = noise > 0, np.where(noise > 0, noise, 1.0)
+    total_reduction, away = (
+        (1 - posterior_noise / before)[has_noise].sum(),
+        ((part - mean) ** 2 / before)[has_noise].sum(),
+    )
+    shrink_factor = min(1.0, total_reduction / max(away, 1e-9))
+    mean, posterior_noise = (
+        part + shrink_factor * (mean - part),
+        shrink_factor * posterior_noise + (1 - shrink_factor) * noise,
+    )
+    lessened = (posterior_noise < (1 - _CLEAR) * noise) & (len(part) > _FREE)
     before = np.where(lessened, noise, 1.0)
-    after = np.where(lessened, np.maximum(left, _CLEAR * before), 1.0)
+    after = np.where(lessened, np.maximum(posterior_noise, _CLEAR * before), 1.0)
     return np.where(lessened, [1 / after - 1 / before, mean / after - part / before], 0.0)

@@ -1,4 +1,6 @@
-"""Generalised least squares from the noisy integers: unbiased, of least variance, and consistent across all tables.
+"""Generalised least squares from noisy integers.
+
+Unbiased, of least variance, and consistent across all tables.
 
 Every estimate gives an `Answer` to a product of queries: values, and the two parts of their error.
 An `Outcome` holds all that the answers of a release are computed from: what was measured, and what
@@ -37,7 +39,10 @@ from leastnoise._workload import Product, table_of_all_cells
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sides:
-    """Estimates of a lower and an upper bound of the true answers, whatever else was left out; all of the product's shape."""
+    """Estimated lower and upper bounds of the true answers.
+
+    They hold whatever else was left out; all have the product's shape.
+    """
 
     least: FloatArray
     least_std: FloatArray
@@ -53,7 +58,9 @@ _ROUNDING, _RELATIVE_ROUNDING = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """Estimated answers to one product of queries, with their errors; all of the product's shape, in rows or units of its measure.
+    """Estimated answers to one product of queries, with their errors.
+
+    All arrays have the product's shape, in rows or units of its measure.
 
     A value that is a whole number but for the rounding of floating point becomes that number.
     Around a ``centre`` that is given, intervals have the width of the noise alone; with ``sides``
@@ -67,11 +74,11 @@ class Answer:
     centre: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        whole = np.rint(self.values)
-        near = np.abs(self.values - whole) <= max(
+        rounded = np.rint(self.values)
+        is_near_integer = np.abs(self.values - rounded) <= max(
             _ROUNDING, _RELATIVE_ROUNDING * np.abs(self.values).max(initial=0.0)
         )
-        object.__setattr__(self, "values", np.where(near, whole + 0.0, self.values))
+        object.__setattr__(self, "values", np.where(is_near_integer, rounded + 0.0, self.values))
 
     @property
     def std(self) -> FloatArray:
@@ -83,7 +90,10 @@ class Answer:
         )
 
     def reaches(self, times: float, once: float, half_step: float) -> tuple[FloatArray, FloatArray]:
-        """Return how far intervals reach below and above the values, for a two-sided and a one-sided multiplier."""
+        """Return how far intervals reach below and above the values.
+
+        For a two-sided and a one-sided multiplier.
+        """
         half = np.where(self.std > 0, half_step, 0.0)
         if self.centre is not None:
             plain, moved = times * self.noise_std + half, self.values - self.centre
@@ -127,13 +137,19 @@ class Estimate:
         return self
 
     def like(self, observation: Observation) -> "Estimate":
-        """Return the estimate of another observation of the same plan, such as a simulated one, with what depends on the plan alone."""
+        """Return the estimate of another observation of the same plan.
+
+        For instance a simulated one. What depends on the plan alone is shared.
+        """
         return Estimate(
             observation, self.public, _structures=self._structures, _linear=self._linear
         )
 
     def of_noise(self, values: Sequence[IntArray]) -> "Estimate":
-        """Return the estimate of noise alone, given for every block in whole steps: its answers are the errors of this one's."""
+        """Return the errors of the answers for given noise in every block.
+
+        The noise is given in whole steps.
+        """
         zeros = (
             replace(table, sums=replace(table.sums, counts=np.zeros_like(table.sums.counts)))
             for table in self.public
@@ -142,7 +158,10 @@ class Estimate:
         return Estimate(observation, tuple(zeros), _structures=self._structures)
 
     def known(self, measure: str | None) -> Known:
-        """Return what the plan decides: which queries have answers, and the covariance of their errors."""
+        """Return the covariance of the errors, which the plan decides.
+
+        It also says which queries have answers.
+        """
         plan = self.observation.measurements
         return combined(
             plan,
@@ -161,14 +180,16 @@ class Estimate:
     def solved(self, quantity: str | None) -> Cells:
         """Return the cells that explain best what was measured of a quantity."""
         if quantity not in self._cells:
-            made, values = self.observation.measurements, self.observation.values
-            parts = equations(made, quantity)
+            measurements, values = self.observation.measurements, self.observation.values
+            parts = equations(measurements, quantity)
             measured = [
-                Measured(part.block, part.values(values[part.index]), made.grid, part.variance)
+                Measured(
+                    part.block, part.values(values[part.index]), measurements.grid, part.variance
+                )
                 for part in parts
             ]
             if quantity is None and self.public:
-                variance = exact_variance(made)
+                variance = exact_variance(measurements)
                 measured += [
                     Measured(table.block, table.sums.counts.reshape(-1), 1, variance)
                     for table in self.public
@@ -182,20 +203,28 @@ class Estimate:
         return self.values(table_of_all_cells(domain, names, measure))
 
     def cells(self, names: Names, measure: str | None = None) -> FloatArray:
-        """Return cells that explain the measurements: right for queries that these determine, and only for them."""
+        """Return cells that explain the measurements.
+
+        They are right for queries that the measurements determine, and only for them.
+        """
         cells = np.asarray(0.0)
         for quantity, often in middles(self.observation.measurements, measure).items():
-            known = self.solved(quantity)
-            cube = known.marginal(tuple(name for name in names if name in known.names))
+            cells_of_quantity = self.solved(quantity)
+            cube = cells_of_quantity.marginal(
+                tuple(name for name in names if name in cells_of_quantity.names)
+            )
             for axis, name in enumerate(names):
-                if name not in known.names:  # all tables sum over it: spread evenly
+                if name not in cells_of_quantity.names:  # all tables sum over it: spread evenly
                     size = self.observation.measurements.domain.kind(name).size
                     cube = np.repeat(np.expand_dims(cube / size, axis), size, axis)
             cells = np.asarray(cells + often * cube)
         return with_exact_sums(cells, names, self.public) if measure is None else cells
 
     def estimate(self, product: Product) -> Answer:
-        """Return the least squares answers to one product, with the errors that the plan promised."""
+        """Return the least squares answers to one product.
+
+        With the errors that the plan promised.
+        """
         return self.answers([product])[0]
 
     def std(self, measure: str | None, variances: FloatArray) -> FloatArray:
@@ -212,24 +241,27 @@ class Estimate:
         return along_each(product.operators, self.cells(product.attributes, product.measure))
 
     def answers(self, products: Sequence[Product]) -> list[Answer]:
-        """Return ``estimate`` of several products; those that ask the same along their attributes are computed at once."""
+        """Return ``estimate`` of several products.
+
+        Products with the same queries along their attributes are computed at once.
+        """
         variances: dict[int, FloatArray] = {}
         values: dict[int, FloatArray] = {}
         # Very many products share few operators, so each object is hashed once.
         objects = {id(operator): operator for product in products for operator in product.operators}
         equal: dict[Operator, int] = {}
         kinds = {key: equal.setdefault(operator, len(equal)) for key, operator in objects.items()}
-        alike: dict[tuple[object, ...], list[int]] = {}
+        indices_by_shape: dict[tuple[object, ...], list[int]] = {}
         measures: dict[str | None, list[int]] = {}
         for index, product in enumerate(products):
             measures.setdefault(product.measure, []).append(index)
-            alike.setdefault(
+            indices_by_shape.setdefault(
                 (product.measure, *[kinds[id(operator)] for operator in product.operators]), []
             ).append(index)
         for measure, indices in measures.items():
-            known = self.known(measure).variances_of([products[index] for index in indices])
-            variances.update(zip(indices, known, strict=True))
-        for indices in alike.values():
+            all_variances = self.known(measure).variances_of([products[index] for index in indices])
+            variances.update(zip(indices, all_variances, strict=True))
+        for indices in indices_by_shape.values():
             stack = self._stacked(
                 [products[index].attributes for index in indices], products[indices[0]].measure
             )
@@ -248,44 +280,49 @@ class Estimate:
         if len(middles(self.observation.measurements, measure)) == 1 and not (
             measure is None and self.public
         ):
-            known = self.solved(measure)
-            if {*chain.from_iterable(tables)} <= {*known.names}:
-                return known.marginals(tables)
+            cells_of_measure = self.solved(measure)
+            if {*chain.from_iterable(tables)} <= {*cells_of_measure.names}:
+                return cells_of_measure.marginals(tables)
         return np.stack([self.cells(names, measure) for names in tables])
 
     def block_indices(self, measure: str | None) -> list[int]:
-        """Return the indices of the blocks that tell something of counts, or of the sums of a measure."""
-        made = self.observation.measurements
+        """Return the indices of the blocks about counts, or about a measure."""
+        measurements = self.observation.measurements
         return sorted(
             {
                 entry.index
-                for quantity in middles(made, measure)
-                for entry in equations(made, quantity)
+                for quantity in middles(measurements, measure)
+                for entry in equations(measurements, quantity)
             }
         )
 
     def linear(self, product: Product) -> FloatArray:
-        """Return the matrix that turns the numbers of the blocks in ``block_indices``, in rows or units, into answers to a product.
+        """Return the matrix from the blocks' numbers to a product's answers.
+
+        For the blocks in ``block_indices``, in rows or units.
 
         What is public adds to these answers. The matrix is kept for all estimates ``like`` this
         one.
         """
         if product not in self._linear:
-            made = self.observation.measurements
-            zeros = [np.zeros(block.rows, dtype=np.int64) for block in made.blocks]
+            measurements = self.observation.measurements
+            zeros = [np.zeros(block.rows, dtype=np.int64) for block in measurements.blocks]
             columns = []
             for index in self.block_indices(product.measure):
-                for row in range(made.blocks[index].rows):
+                for row in range(measurements.blocks[index].rows):
                     values = [*zeros]
                     values[index] = zeros[index].copy()
-                    values[index][row] = made.grid
+                    values[index][row] = measurements.grid
                     columns.append(self.of_noise(values).values(product).reshape(-1))
             self._linear[product] = np.stack(columns, axis=1)
         return self._linear[product]
 
 
 def estimates(estimator: Estimator, products: Sequence[Product]) -> Iterable[Answer]:
-    """Return answers to several products, in their order: at once where that is quicker."""
+    """Return answers to several products, in their order.
+
+    Computed at once if that is quicker.
+    """
     return (
         estimator.answers(products)
         if isinstance(estimator, Estimate)
@@ -299,7 +336,9 @@ Said: TypeAlias = tuple[str, Mapping[str, object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What the private steps of a mechanism chose, and how its measurements are read: here nothing was chosen, and least squares reads.
+    """Data-dependent choices of a mechanism and the estimator they imply.
+
+    The default has no choices and uses least squares.
 
     Attributes:
         linear: whether answers are unbiased least squares on queries that the plan had fixed.
@@ -345,7 +384,10 @@ class Outcome:
         return Estimate(self.observation, public_of(self.plan))
 
     def least_squares(self) -> Estimate:
-        """Return least squares of what was measured and what is public: one object, which computes its covariance once."""
+        """Return least squares of what was measured and what is public.
+
+        One object, which computes its covariance once.
+        """
         return self._least_squares
 
     @cached_property
@@ -357,7 +399,10 @@ class Outcome:
         )
 
     def estimator(self) -> Estimator:
-        """Return the estimate of the answers: one object, so that what it fits is fitted once."""
+        """Return the estimator of the answers.
+
+        One object, so that a model is fitted once.
+        """
         return self._estimator
 
 
@@ -375,7 +420,10 @@ def join(observations: Sequence[Observation], privacy: Privacy) -> Observation:
 
 
 def joined(steps: Sequence[Measurements], privacy: Privacy) -> Measurements:
-    """Join the measurements of several steps; ahead of payment this tells whether they can be joined."""
+    """Join the measurements of several steps.
+
+    Called before payment, this shows whether they can be joined.
+    """
     grid = max(step.grid for step in steps)  # grids are powers of two
     return replace(
         steps[0],

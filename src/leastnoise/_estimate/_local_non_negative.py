@@ -1,4 +1,6 @@
-"""Non-negative tables that agree with each other, beside the unbiased ones: the nearest in the likelihood of the measurements.
+"""Non-negative consistent tables, nearest in likelihood.
+
+They are published beside the unbiased ones.
 
 In the residual basis the least squares estimate is u(tau), each with its own precision w(tau).
 Asked is the point nearest to it,
@@ -35,7 +37,10 @@ _EXACT = 1e-9  # the gain of a round, of the whole, at which no further one is t
 
 
 def residual_parts(cube: FloatArray, names: Names) -> dict[Names, FloatArray]:
-    """Split a table into its residual components: contrasts along some attributes, sums along the others."""
+    """Split a table into its residual components.
+
+    Contrasts along some attributes, sums along the others.
+    """
     parts: dict[Names, FloatArray] = {(): np.asarray(cube, dtype=np.float64)}
     for name in names:
         split: dict[Names, FloatArray] = {}
@@ -53,7 +58,10 @@ def residual_parts(cube: FloatArray, names: Names) -> dict[Names, FloatArray]:
 def from_residual_parts(
     parts: Mapping[Names, FloatArray], names: Names, shape: Sequence[int]
 ) -> FloatArray:
-    """Return the table of given residual components, each spread evenly over the attributes it does not have."""
+    """Return the table of given residual components.
+
+    Each is spread evenly over the attributes it does not have.
+    """
     answer = np.zeros(tuple(shape))
     for tau in subsets(names):
         spread = math.prod(n for name, n in zip(names, shape, strict=True) if name not in tau)
@@ -75,7 +83,10 @@ class LocallyNonNegative:
     public: tuple[PublicCounts, ...] = ()
 
     def marginal(self, names: Names) -> FloatArray:
-        """Return the cells, at least 0, of a table that was asked for, or of a part of one."""
+        """Return the non-negative cells of a table or of a marginal of one.
+
+        The table must have been requested.
+        """
 
         def near(
             names: Names,
@@ -87,7 +98,10 @@ class LocallyNonNegative:
         return as_stated(near, names, (), self.public)
 
     def estimate(self, product: Product) -> Answer:
-        """Return the answers of a table's cells to a product on its attributes; their errors are not known."""
+        """Return the answers of a table's cells to a product on its attributes.
+
+        Their errors are not known.
+        """
         unknown = np.full(product.shape, np.nan)
         return Answer(
             along_each(product.operators, self.marginal(product.attributes)), unknown, unknown
@@ -96,7 +110,11 @@ class LocallyNonNegative:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Group:
-    """Tables of one shape; for each pattern of tau ``indices`` has positions in the vector of components, shape (tables, cells)."""
+    """Tables of one shape.
+
+    For each pattern of tau, ``indices`` has positions in the vector of components, shape (tables,
+    cells).
+    """
 
     tables: int
     shape: tuple[int, ...]
@@ -135,7 +153,10 @@ def locally_non_negative(
     measure: str | None = None,
     rounds: int = _MOST_ROUNDS,
 ) -> LocallyNonNegative:
-    """Return the non-negative tables that agree with each other and are nearest to the unbiased estimate in the likelihood of its noise."""
+    """Return the non-negative consistent tables of largest likelihood.
+
+    Nearest to the unbiased estimate in the likelihood of its noise.
+    """
     # Post-processing. Every cell of every asked table is at least 0, tables agree on shared
     # attributes up to rounding, and the total is the estimate's (or 0). Not guaranteed: that a data
     # set with non-negative cells exists which has all these tables; that a table or a sum of cells
@@ -143,23 +164,26 @@ def locally_non_negative(
     # raised on average, others lowered. Standard errors of the unbiased answers do not apply. Where
     # the estimate has no negative cell it is returned as it is, after no rounds. An estimated total
     # of at most 0 gives zeros.
-    asked, domain = list(dict.fromkeys(tables)), estimate.observation.measurements.domain
-    wide = [names for names in asked if not any(set(names) < set(other) for other in asked)]
+    requested, domain = list(dict.fromkeys(tables)), estimate.observation.measurements.domain
+    wide = [names for names in requested if not any(set(names) < set(other) for other in requested)]
     unbiased: dict[Names, FloatArray] = {}
     for names in wide:
         for tau, part in residual_parts(estimate.marginal(names, measure), names).items():
             unbiased.setdefault(tau, part)
     sizes = {name: domain.kind(name).size for names in wide for name in names}
-    near = nearest_tables(
+    nearest = nearest_tables(
         unbiased, residual_precisions(estimate, unbiased, measure), sizes, wide, rounds
     )
-    return replace(near, public=estimate.public if measure is None else ())
+    return replace(nearest, public=estimate.public if measure is None else ())
 
 
 def residual_precisions(
     estimate: Estimate, parts: Mapping[Names, FloatArray], measure: str | None
 ) -> dict[Names, float]:
-    """Return the dimension of every component over its mean squared error: its precision, if all strategies are identities."""
+    """Return the precision of every residual component.
+
+    Its dimension over its mean squared error, if all strategies are identities.
+    """
     # The components of a table are orthogonal, so its summed variance is the sum of theirs over the
     # cells that each is spread over.
     domain = estimate.observation.measurements.domain
@@ -190,11 +214,11 @@ def _groups(
         patterns = tuple(
             axes for size in range(len(shape) + 1) for axes in combinations(range(len(shape)), size)
         )
-        taken = tuple(
+        pattern_indices = tuple(
             np.stack([indices[tuple(names[axis] for axis in axes)] for names in members])
             for axes in patterns
         )
-        groups.append(_Group(len(members), shape, patterns, taken))
+        groups.append(_Group(len(members), shape, patterns, pattern_indices))
     return groups
 
 
@@ -205,7 +229,9 @@ def nearest_tables(
     wide: list[Names],
     rounds: int = _MOST_ROUNDS,
 ) -> LocallyNonNegative:
-    """Return the non-negative tables that agree with each other, nearest to residual components of given precisions; their total stays.
+    """Return the non-negative consistent tables nearest to components.
+
+    Distances are weighted by the precisions; the total does not change.
 
     Of many cells there are fewer than ``rounds`` rounds, so that it takes a bounded time.
     """
@@ -225,16 +251,16 @@ def nearest_tables(
     for tau, index in indices.items():
         if tau and precision[tau] > 0:
             variance[index] = 1 / precision[tau]
-    near = _nearest(_groups(wide, sizes, indices), unbiased, variance, (total, rounds))
+    nearest = _nearest(_groups(wide, sizes, indices), unbiased, variance, (total, rounds))
     return LocallyNonNegative(
-        {tau: near[index].reshape(parts[tau].shape) for tau, index in indices.items()}, sizes
+        {tau: nearest[index].reshape(parts[tau].shape) for tau, index in indices.items()}, sizes
     )
 
 
 def _nearest(
     groups: Sequence[_Group], unbiased: FloatArray, variance: FloatArray, bounds: tuple[float, int]
 ) -> FloatArray:
-    """Return the components nearest to the unbiased ones at which no cell of a table is below 0."""
+    """Return the nearest components for which all table cells are at least 0."""
     from scipy.optimize import Bounds, minimize  # slow to import
 
     total, rounds = bounds

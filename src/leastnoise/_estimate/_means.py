@@ -1,4 +1,7 @@
-"""Means by group and changes over periods: quotients with Fieller's intervals, which stay honest where the divisor is small."""
+"""Means by group and changes over periods.
+
+They are quotients with Fieller's intervals, which stay valid where the divisor is small.
+"""
 
 from dataclasses import dataclass
 from itertools import product
@@ -65,7 +68,10 @@ class Means(Framed):
     divisor: str = "count"
 
     def rows(self) -> list[tuple[str, float, float, float]]:
-        """Group, mean, low and high, one record a group; the group is ``all`` where there are no groups."""
+        """One record for each group: group, mean, low and high.
+
+        The group is ``all`` if there are no groups.
+        """
         names = [
             ", ".join(f"{name}={label}" for name, label in zip(self.by, labels, strict=True))
             for labels in product(*self.labels)
@@ -74,7 +80,10 @@ class Means(Framed):
         return [(name or "all", *numbers) for name, *numbers in zip(names, *flat, strict=True)]
 
     def plot(self) -> Any:
-        """The means as an Altair chart, which notebooks show: a dot and an interval a group."""
+        """The means as an Altair chart, which notebooks show.
+
+        A dot and an interval for each group.
+        """
         rows = tuple((name, "", mean, low, high) for name, mean, low, high in self.rows())
         title = f"mean of {self.measure}"
         return live(dots(Dots(title=title, groups=self.groups, rows=rows)), title)
@@ -100,7 +109,9 @@ class Means(Framed):
 
 @one_thread()
 def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 0.95) -> Means:
-    """Means of a measure by group, of the rows with a value: from sums and the numbers of values, both measured.
+    """Estimate means of a measure by group, of the rows with a value.
+
+    From sums and numbers of values, both measured.
 
     Args:
         source: an estimate or a release; it costs no budget.
@@ -153,23 +164,31 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     times = interval_multiplier(plan.noise, level)
     # Sums less ``apart`` times the counts have errors that are uncorrelated with those of the
     # counts.
-    apart = centre(plan, measure) or 0.0
-    common = (apart * below.noise_std) ** 2
+    centre_offset = centre(plan, measure) or 0.0
+    common = (centre_offset * below.noise_std) ** 2
     variance = np.maximum(above.noise_std**2 - common, 0.0) + ROUNDING * common
-    ends = (bounds.low_units - apart, bounds.high_units - apart)
+    ends = (bounds.low_units - centre_offset, bounds.high_units - centre_offset)
     steps = (0.5 / plan.grid, 0.5 / plan.grid)
     ratios = ratio_interval(
-        sums - apart * counts, counts, variance, below.noise_std**2, times, ends, steps=steps
+        sums - centre_offset * counts,
+        counts,
+        variance,
+        below.noise_std**2,
+        times,
+        ends,
+        steps=steps,
     )
-    low, high = (end + apart for end in ratios)
+    low, high = (end + centre_offset for end in ratios)
     quotient = np.where(
         counts > 0,
         sums / np.where(counts > 0, counts, 1.0),
         (bounds.low_units + bounds.high_units) / 2,
     )
     unit = float(bounds.unit)
-    spread = np.sqrt(variance + (np.clip(quotient, low, high) - apart) ** 2 * below.noise_std**2)
-    clear = counts > times * below.noise_std
+    spread = np.sqrt(
+        variance + (np.clip(quotient, low, high) - centre_offset) ** 2 * below.noise_std**2
+    )
+    is_clear = counts > times * below.noise_std
     return Means(
         measure=measure,
         by=counted.keys,
@@ -179,7 +198,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
         sums=sums * float(summed_of.unit.numerator) / float(summed_of.unit.denominator),
         counts=np.asarray(counts * float(plan.domain.measure(number).unit)),
         level=level,
-        std_error=np.where(clear, spread / np.where(clear, counts, 1.0), np.nan) * unit,
+        std_error=np.where(is_clear, spread / np.where(is_clear, counts, 1.0), np.nan) * unit,
         labels=counted.labels,
         groups=queries(plan.domain, sets).products[0].name if sets else "",
         library=source.library,
@@ -189,7 +208,10 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Changes(Framed):
-    """Each period compared with the one so many periods before, by group; arrays of the shape (periods, groups), in the domain's order."""
+    """Each period compared with an earlier one, by group.
+
+    Arrays have shape (periods, groups), in the domain's order.
+    """
 
     by: tuple[str, ...]
     labels: tuple[tuple[str | int, ...], ...]
@@ -197,7 +219,11 @@ class Changes(Framed):
     library: str | None = None
 
     def columns(self) -> Columns:
-        """One column a key, then difference, low, high, std_error, ratio, ratio_low and ratio_high; a row a change."""
+        """The columns: keys, difference and ratio, each with its interval.
+
+        Named difference, low, high, std_error, ratio, ratio_low and ratio_high; one row for each
+        change.
+        """
         return grouped_columns(self.by, self.labels, self.numbers)
 
 
@@ -205,7 +231,9 @@ class Changes(Framed):
 def changes(
     source: HasLeastSquares, along: str, periods: int, *, by: By = (), level: float = 0.95
 ) -> Changes:
-    """The difference and the ratio of each period to the one so many periods before, such as year over year: counts of rows.
+    """Estimate difference and ratio of each period to an earlier one.
+
+    Such as year over year; of counts of rows.
 
     Args:
         source: an estimate or a release; it costs no budget.
@@ -238,8 +266,11 @@ def changes(
     estimate, level = estimate_of(source), checked_level(level)
     plan = estimate.observation.measurements
     sets = groups_of(plan.domain, by, "the groups of changes")
-    asked = queries(plan.domain, {**sets, along: change(periods)}).products[0]
-    moved, labels = estimate.estimate(asked), [*map(str, plan.domain.kind(along).regular_labels)]
+    change_product = queries(plan.domain, {**sets, along: change(periods)}).products[0]
+    moved, labels = (
+        estimate.estimate(change_product),
+        [*map(str, plan.domain.kind(along).regular_labels)],
+    )
     ends = [
         ranges([(label, label) for label in part]) for part in (labels[:-periods], labels[periods:])
     ]
@@ -250,12 +281,12 @@ def changes(
     earlier, later = before.noise_std**2, after.noise_std**2
     shared = (earlier + later - moved.noise_std**2) / 2  # the covariance
     slope = np.divide(shared, earlier, out=np.zeros_like(earlier), where=earlier > 0)
-    rest = np.maximum(later - slope * shared, 0.0)
+    residual_variance = np.maximum(later - slope * shared, 0.0)
     steps = ((1 + abs(slope)) * step, step)
     bounds = ratio_interval(
         after.values - slope * before.values,
         before.values,
-        rest,
+        residual_variance,
         earlier,
         times,
         (-np.inf, np.inf),
@@ -268,12 +299,17 @@ def changes(
         "high": moved.values + reach,
         "std_error": moved.noise_std,
     }
-    clear = before.values > times * before.noise_std
+    is_clear = before.values > times * before.noise_std
     numbers["ratio"] = np.where(
-        clear, np.maximum(after.values, 0.0) / np.where(clear, before.values, 1.0), np.nan
+        is_clear, np.maximum(after.values, 0.0) / np.where(is_clear, before.values, 1.0), np.nan
     )
     numbers |= {
         name: np.maximum(end + slope, 0.0)
         for name, end in zip(("ratio_low", "ratio_high"), bounds, strict=True)
     }
-    return Changes(by=asked.keys, labels=asked.labels, numbers=numbers, library=source.library)
+    return Changes(
+        by=change_product.keys,
+        labels=change_product.labels,
+        numbers=numbers,
+        library=source.library,
+    )

@@ -1,4 +1,6 @@
-"""A mixture of products fitted to noisy tables: rows fall into kinds, and within a kind the attributes are independent.
+"""A mixture of product distributions, fitted to noisy tables.
+
+Within a component (a kind of rows) the attributes are independent.
 
 A table of the model is the sum over kinds of their shares times the outer product of their
 distributions along its attributes, so every table of every size follows from a few thousand
@@ -60,14 +62,17 @@ class NoisyTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixture:
-    """Kinds of rows: ``shares`` of shape (kinds,), and of every attribute the distribution of each kind, of shape (cells, kinds)."""
+    """Components with their shares and distributions.
+
+    ``shares`` has shape (kinds,); each attribute has an array of shape (cells, kinds).
+    """
 
     shares: FloatArray
     along: tuple[FloatArray, ...]
     penalty: float
 
     def table(self, attributes: Sequence[int]) -> FloatArray:
-        """Return the shares of rows in the cells of a table of some attributes; they add up to 1."""
+        """Return the shares of rows in the cells of a table; they add up to 1."""
         parts = [self.along[attribute] for attribute in attributes] or [
             np.ones((1, len(self.shares)))
         ]
@@ -76,7 +81,7 @@ class Mixture:
 
 
 def _joined(parts: Sequence[FloatArray], kinds: int) -> FloatArray:
-    """Return outer products of parts for each kind, of shape (cells of all, kinds)."""
+    """Return outer products of parts for each kind, (cells of all, kinds)."""
     joined = np.ones((1, kinds))
     for part in parts:
         joined = (joined[:, None, :] * part[None, :, :]).reshape(-1, kinds)
@@ -84,7 +89,10 @@ def _joined(parts: Sequence[FloatArray], kinds: int) -> FloatArray:
 
 
 def smoothed_shares(counts: FloatArray, std: float, total: float) -> FloatArray:
-    """Estimate the distribution along an attribute from noisy counts, without steps that noise could have made; all cells are above 0."""
+    """Estimate the distribution along an attribute from noisy counts.
+
+    Steps that noise could have made are removed; all cells are above 0.
+    """
     # Source: translation-invariant thresholding in a Haar basis, Coifman and Donoho 1995.
     size = len(counts)
     smooth = (
@@ -98,11 +106,11 @@ def smoothed_shares(counts: FloatArray, std: float, total: float) -> FloatArray:
 
 def _thresholded(counts: FloatArray, threshold: float) -> FloatArray:
     size = len(counts)
-    whole = 1 << (size - 1).bit_length()
-    smooth, shifts = np.zeros(size), range(0, whole, whole // _SHIFTS)
+    padded_size = 1 << (size - 1).bit_length()
+    smooth, shifts = np.zeros(size), range(0, padded_size, padded_size // _SHIFTS)
     for shift in shifts:
-        cells = (np.arange(size) + shift) % whole
-        sums, steps = np.zeros(whole), []
+        cells = (np.arange(size) + shift) % padded_size
+        sums, steps = np.zeros(padded_size), []
         sums[cells] = counts
         while len(sums) > 1:
             step = (sums[0::2] - sums[1::2]) / math.sqrt(2)
@@ -121,7 +129,10 @@ def fit_mixture(
     kinds: int = KINDS,
     rounds: int = MORE_ROUNDS,
 ) -> Mixture:
-    """Fit kinds of rows to noisy tables of ``total`` rows, from a distribution along every attribute on, all of whose cells are above 0."""
+    """Fit a mixture to noisy tables of ``total`` rows.
+
+    Starts from a distribution along every attribute, all of whose cells are above 0.
+    """
     noise = np.random.default_rng(_SEED).standard_normal((sum(map(len, start)), kinds))
     logits = np.log(np.concatenate(start))[:, None] + _SPREAD * noise
     return _Fit(total, start, tables, (logits, np.zeros(kinds))).run(rounds)
@@ -134,14 +145,17 @@ def refit_mixture(
     tables: Sequence[NoisyTable],
     rounds: int,
 ) -> Mixture:
-    """Fit a mixture to other noise in the same tables, by some rounds from it on with its penalty."""
+    """Fit a mixture again, to other noise in the same tables.
+
+    Takes some rounds from the given mixture, with its penalty.
+    """
     logits, weights = (
         np.log(np.maximum(shares_of, 1e-12))
         for shares_of in (np.concatenate(mixture.along), mixture.shares)
     )
     fit = _Fit(total, start, tables, (logits, weights))
-    for done in range(rounds):
-        fit.round(mixture.penalty, _STEP * max(1 - done / rounds, 0.02))
+    for round_number in range(rounds):
+        fit.round(mixture.penalty, _STEP * max(1 - round_number / rounds, 0.02))
     return fit.mixture(mixture.penalty)
 
 
@@ -152,20 +166,22 @@ _Rows: TypeAlias = tuple[slice, ...]  # of the stacked parts
 def _side_by_side(
     tables: Sequence[NoisyTable], total: float
 ) -> list[tuple[list[list[_Part]], FloatArray, FloatArray]]:
-    """Scale tables to unit noise and join pairs that share a part: few large products are quicker than many small ones.
+    """Scale tables to unit noise and join pairs that share a part.
+
+    Few large products are quicker than many small ones.
 
     Returns:
         For each the parts along every axis, the counts of shape (cells of all axes but the last,
         cells of the last), and the rows in units of noise for every cell of the last axis.
     """
-    joined, left = [], []
+    joined, first_parts = [], []
     for table in tables:
         parts, counts = (
             list(zip(table.attributes, table.starts, strict=True)),
             table.counts / table.std,
         )
         if len(parts) == 2:
-            left.append(
+            first_parts.append(
                 (
                     {(attribute, starts.tobytes()): starts for attribute, starts in parts},
                     counts,
@@ -181,26 +197,33 @@ def _side_by_side(
                     np.full(last, total / table.std),
                 )
             )
-    while left:
-        used = Counter(key for keys, *_ in left for key in keys)
+    while first_parts:
+        used = Counter(key for keys, *_ in first_parts for key in keys)
         common = max(used, key=lambda key: (used[key], key))
-        with_it = [table for table in left if common in table[0]]
-        left = [table for table in left if common not in table[0]]
-        others, columns, scales = [], [], []
+        with_it = [table for table in first_parts if common in table[0]]
+        first_parts = [table for table in first_parts if common not in table[0]]
+        other_parts, columns, scales = [], [], []
         for keys, counts, scale in with_it:
             (other,) = (key for key in keys if key != common)
-            others.append((other[0], keys[other]))
+            other_parts.append((other[0], keys[other]))
             columns.append(counts if next(iter(keys)) == common else counts.T)
             scales.append(np.full(len(keys[other]), scale))
         shared = (common[0], with_it[0][0][common])
         joined.append(
-            ([[shared], others], np.ascontiguousarray(np.hstack(columns)), np.concatenate(scales))
+            (
+                [[shared], other_parts],
+                np.ascontiguousarray(np.hstack(columns)),
+                np.concatenate(scales),
+            )
         )
     return joined
 
 
 class _Fit:
-    """The state of a fit: logits of shape (cells of all attributes, kinds) and (kinds,), and Adam's moments of both."""
+    """The state of a fit: logits and Adam's moments.
+
+    Logits have shapes (cells of all attributes, kinds) and (kinds,).
+    """
 
     def __init__(
         self,
@@ -255,7 +278,7 @@ class _Fit:
         )
 
     def distributions(self) -> tuple[FloatArray, FloatArray]:
-        """Return the distributions of all attributes within each kind, stacked, and the shares of the kinds."""
+        """Return the stacked distributions of all attributes, and the shares."""
         logits, weights = self.state
         along = np.exp(logits)  # a fit moves logits by less than a hundred
         along /= np.repeat(np.add.reduceat(along, self.first), self.sizes, axis=0)
@@ -263,7 +286,10 @@ class _Fit:
         return along, shares / shares.sum()
 
     def slopes(self, along: FloatArray, shares: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """Return the squared residuals, and half their slopes along the distributions (without the factor of shares) and the shares."""
+        """Return the squared residuals and half their gradients.
+
+        Along the distributions (without the factor of shares) and the shares.
+        """
         parts, pulls, pull, squares = self.parts, self.pulls, np.zeros(self.kinds), 0.0
         np.cumsum(along, axis=0, out=self.sums[1:])
         np.take(self.sums, self.ends, axis=0, out=parts, mode="clip")  # which needs no copy
@@ -279,15 +305,15 @@ class _Fit:
             squares += float(np.vdot(gap, gap))
             gap *= scales
             np.matmul(gap.T, first, out=pulls[rows[-1]])
-            back = gap @ last
-            pull += np.einsum("ck,ck->k", back, first)
+            gap_sums = gap @ last
+            pull += np.einsum("ck,ck->k", gap_sums, first)
             if len(rows) == 2:
-                pulls[rows[0]] = back
+                pulls[rows[0]] = gap_sums
             elif len(rows) == 3:
                 leading, middle = parts[rows[0]], parts[rows[1]]
-                back = back.reshape(len(leading), len(middle), self.kinds)
-                pulls[rows[0]] = np.einsum("abk,bk->ak", back, middle)
-                pulls[rows[1]] = np.einsum("abk,ak->bk", back, leading)
+                gap_sums = gap_sums.reshape(len(leading), len(middle), self.kinds)
+                pulls[rows[0]] = np.einsum("abk,bk->ak", gap_sums, middle)
+                pulls[rows[1]] = np.einsum("abk,ak->bk", gap_sums, leading)
         return squares, np.cumsum((self.spread @ pulls)[:-1], axis=0), pull
 
     def step(
@@ -321,9 +347,12 @@ class _Fit:
             np.subtract(state, size * mean / slope, out=state)
 
     def run(self, most: int) -> Mixture:
-        """Take rounds of one step size until the residuals are small or stall, then some of falling sizes."""
+        """Take steps until the residuals are small or stall.
+
+        First of one step size, then of falling sizes.
+        """
         first = self.scale
-        penalty, last, end, seen = first, math.inf, None, []
+        penalty, last, end, residual_history = first, math.inf, None, []
         residual = math.inf
         while end is None or self.rounds - end < _LAST_ROUNDS:
             falling = 1.0 if end is None else max(1 - (self.rounds - end) / _LAST_ROUNDS, 0.02)
@@ -337,8 +366,11 @@ class _Fit:
                 elif last - residual < _STALLED * last:
                     penalty = max(penalty * _LOWERED, first * _LEAST_PENALTY)
                 last = residual
-                seen.append(residual)
-                stalled = len(seen) > 30 and seen[-1] > 0.97 * seen[-21]
+                residual_history.append(residual)
+                stalled = (
+                    len(residual_history) > 30
+                    and residual_history[-1] > 0.97 * residual_history[-21]
+                )
                 if (
                     end is None
                     and self.rounds >= _LEAST_ROUNDS

@@ -1,4 +1,6 @@
-"""Answers from a model that was fitted to noisy tables, with estimates of what the model misses.
+"""Estimates from a model fitted to noisy tables.
+
+With estimates of what the model misses.
 
 Where cells hold few rows the model is fitted to tables on bins (`Modelled`), else to the
 least-squares tables of a plan that does not look at the data (`Moved`). Answers lie between the
@@ -87,7 +89,10 @@ _EVEN = 0.25
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyTables:
-    """What a model is fitted to: its attributes, noisy tables, the number of rows with its error, and the shares that a fit begins with."""
+    """The data of a model fit.
+
+    Attributes, noisy tables, the number of rows with its error, and initial shares.
+    """
 
     names: Names
     tables: tuple[NoisyTable, ...]
@@ -103,22 +108,27 @@ class NoisyTables:
         impossible: Sequence[Combination] = (),
         public: Sequence[PublicCounts] = (),
     ) -> "NoisyTables":
-        """Read an observation of attributes alone and of tables on bins; bins without a possible cell have a count of 0."""
-        made = observation.measurements
+        """Read an observation of attributes alone and of binned tables.
+
+        Bins without a possible cell have a count of 0.
+        """
+        measurements = observation.measurements
         names = tuple(
             name
-            for name in made.domain.names
-            if any(name in block.attributes for block in made.blocks)
+            for name in measurements.domain.names
+            if any(name in block.attributes for block in measurements.blocks)
         )
         tables = []
-        for block, value in zip(made.blocks, observation.values, strict=True):
+        for block, value in zip(measurements.blocks, observation.values, strict=True):
             starts = tuple(starts_of(factor.operator) for factor in block.factors)
-            counts = (value / made.grid).reshape([len(bins) for bins in starts])
+            counts = (value / measurements.grid).reshape([len(bins) for bins in starts])
             positions = tuple(names.index(factor.attributes[0]) for factor in block.factors)
             attributes = [names[at] for at in positions]
             possible = _of_bins(
                 possible_cells(
-                    impossible, attributes, [made.domain.kind(name).size for name in attributes]
+                    impossible,
+                    attributes,
+                    [measurements.domain.kind(name).size for name in attributes],
                 ).astype(np.float64),
                 starts,
             )
@@ -127,19 +137,22 @@ class NoisyTables:
                     positions,
                     starts,
                     np.where(possible > 0, counts, 0.0),
-                    math.sqrt(block_variance(made, block)),
+                    math.sqrt(block_variance(measurements, block)),
                 )
             )
         return replace(
             NoisyTables.from_tables(names, tables, public),
-            of_squares=5.0 if made.noise.norm == 1 else 2.0,
+            of_squares=5.0 if measurements.noise.norm == 1 else 2.0,
         )
 
     @staticmethod
     def from_tables(
         names: Names, tables: Sequence[NoisyTable], public: Sequence[PublicCounts] = ()
     ) -> "NoisyTables":
-        """Collect tables, among them every attribute alone; public counts are fitted as if they had a part of the noise."""
+        """Collect tables, including every attribute alone.
+
+        Public counts are fitted as if they had a part of the noise.
+        """
         precision = np.array([1 / (table.std**2 * table.counts.size) for table in tables])
         total = float(precision @ [table.counts.sum() for table in tables] / precision.sum())
         total_std, exact = 1 / math.sqrt(precision.sum()), list[NoisyTable]()
@@ -148,13 +161,13 @@ class NoisyTables:
             tables = [replace(table, std=max(table.std, least)) for table in tables]
             total, total_std, exact = float(public[0].rows), 0.0, _in_runs(public, names, least)
         every = [table for table in [*tables, *exact] if len(table.attributes) == 1]
-        alone = {
+        one_way_tables = {
             table.attributes[0]: table
             for table in every
             if len(table.starts[0]) == int(table.starts[0][-1]) + 1
         }  # of all cells
         shares = tuple(
-            smoothed_shares(alone[attribute].counts, alone[attribute].std, total)
+            smoothed_shares(one_way_tables[attribute].counts, one_way_tables[attribute].std, total)
             for attribute in range(len(names))
         )
         fitted = tuple(table for table in tables if table.attributes)
@@ -165,7 +178,10 @@ class NoisyTables:
         return fit_mixture(self.total, self.shares, [*self.tables, *self.public], rounds=rounds)
 
     def refitted(self, mixture: Mixture, noises: Sequence[Sequence[FloatArray]]) -> list[Mixture]:
-        """Fit the model anew with each of several noises added to the tables, on several cores; the digits do not depend on how many."""
+        """Fit the model again for each of several noises added to the tables.
+
+        On several cores; the digits do not depend on how many.
+        """
         refits: dict[int, Mixture] = {}
 
         def refit(draw: int, noise: Sequence[FloatArray]) -> None:
@@ -194,7 +210,10 @@ class NoisyTables:
 
 
 def _in_runs(public: Sequence[PublicCounts], names: Names, std: float) -> list[NoisyTable]:
-    """Return tables of public counts of one or two attributes whose groups are runs of neighbouring cells."""
+    """Return public counts whose groups are runs of neighbouring cells.
+
+    Of one or two attributes.
+    """
     noisy = []
     for sums in (
         table.sums.on(tuple(name for name in table.sums.names if name in names)) for table in public
@@ -209,7 +228,9 @@ def _in_runs(public: Sequence[PublicCounts], names: Names, std: float) -> list[N
 
 @dataclass(frozen=True, eq=False)
 class Modelled:
-    """Answers from a mixture of products that was fitted to noisy tables on bins, and moved towards these where that pays.
+    """Estimates from a mixture fitted to noisy binned tables.
+
+    They are moved towards the tables where that lowers the error.
 
     ``asked`` are the widest tables that were asked for; they are moved if all of them were
     measured.
@@ -239,7 +260,9 @@ class Modelled:
 
     @cached_property
     def _like(self) -> tuple[FloatArray, FloatArray]:
-        """Return the kept part of residuals and the squared error beyond other noise by size class.
+        """Return the shrinkage and the model error of each size class.
+
+        The model error is squared, beyond the noise of the refits.
 
         Both have shape (3, sizes), for tables of one to three attributes.
         """
@@ -267,7 +290,7 @@ class Modelled:
         doubt = (
             np.sqrt(self.measured.of_squares / np.maximum(many, 1)) * noise
         )  # the standard error of a sum of squared noise
-        kept = np.clip(
+        shrinkage = np.clip(
             1
             - np.maximum(noise - follows, 0)
             * (1 + 2 * doubt / np.maximum(noise, 1e-9))
@@ -275,22 +298,30 @@ class Modelled:
             0,
             1,
         )
-        kept = np.maximum(kept - _NOT_KEPT, 0) / (1 - _NOT_KEPT)
+        shrinkage = np.maximum(shrinkage - _NOT_KEPT, 0) / (1 - _NOT_KEPT)
         above = (
             np.sqrt(5 / np.maximum(many - 2, 1)) * noise
         )  # more standard errors where few cells tell the risk, which may look like none
-        risk = (1 - kept) ** 2 * gap + (2 * kept - 1) * noise + 2 * (1 - kept) * follows + above
-        explained = (
-            (1 - kept) ** 2 * spread
-            + kept**2 * noise
-            + 2 * kept * (1 - kept) * np.maximum(follows, 0)
+        risk = (
+            (1 - shrinkage) ** 2 * gap
+            + (2 * shrinkage - 1) * noise
+            + 2 * (1 - shrinkage) * follows
+            + above
         )
-        return kept, np.maximum(risk - explained, 0) / np.maximum(many, 1)
+        explained = (
+            (1 - shrinkage) ** 2 * spread
+            + shrinkage**2 * noise
+            + 2 * shrinkage * (1 - shrinkage) * np.maximum(follows, 0)
+        )
+        return shrinkage, np.maximum(risk - explained, 0) / np.maximum(many, 1)
 
     def _cells(
         self, names: Names, mixture: Mixture, noise: Sequence[FloatArray] | None = None
     ) -> FloatArray:
-        """Return a table by a model, moved towards what was measured, all cells of a bin by one factor."""
+        """Return a model table moved towards the measured bins.
+
+        All cells of a bin are multiplied by one factor.
+        """
         cells = self.measured.counts(mixture, names)
         index = self._indices.get(tuple(self.measured.names.index(name) for name in names))
         if index is None or not self._moves:
@@ -300,16 +331,19 @@ class Modelled:
             self.measured.total * _binned(mixture, table),
             np.searchsorted(_SIZES, self.measured.total * _binned(self.mixture, table)),
         )
-        beside = table.counts - fit if noise is None else table.counts + noise[index] - fit
+        residuals = table.counts - fit if noise is None else table.counts + noise[index] - fit
         return cells * _over_cells(
-            1 + self._like[0][len(names) - 1][size] * beside / np.maximum(fit, 1e-12),
+            1 + self._like[0][len(names) - 1][size] * residuals / np.maximum(fit, 1e-12),
             table,
             cells.shape,
         )
 
     @cached_property
     def _moves(self) -> bool:
-        """Whether all of the widest tables asked for were measured (pairs always are, where both attributes have several cells)."""
+        """Whether all of the widest requested tables were measured.
+
+        Pairs always are if both attributes have several cells.
+        """
         return all(
             len(table) <= 2 or tuple(map(self.measured.names.index, table)) in self._indices
             for table in self.asked
@@ -343,7 +377,10 @@ class Modelled:
         )
 
     def estimate(self, product: Product) -> Answer:
-        """Return answers with the error by noise, from refits, and beyond it what cells of like size are estimated to miss."""
+        """Return answers with errors from refits and estimated model errors.
+
+        Model errors are those of cells of similar size.
+        """
         names, measured = product.attributes, self.measured
         modelled = along_each(product.operators, self._cells(names, self.mixture))
         moved = [
@@ -362,7 +399,10 @@ class Modelled:
         return _stated(answer, product, self.impossible, self.public)
 
     def _missed(self, product: Product) -> FloatArray:
-        """Return variances of answers beyond those of refits, by size class, with typical ones for what was not measured."""
+        """Return the variances of answers due to model error.
+
+        By size class; typical ones for what was not measured.
+        """
         # These are chance, a part of the cell itself, and for cells of a bin that all of its rows
         # are in one of them.
         names = product.attributes
@@ -389,12 +429,12 @@ class Modelled:
                 _of_bins(cells**2, table.starts), 1e-24
             )
             bins = _of_bins(np.ones(cells.shape), table.starts), fit, missed_of
-            widths, held, of_bins = (_over_cells(of, table, cells.shape) for of in bins)
-            likely = cells + _EVEN_BINS * (held / widths - cells)
+            widths, bin_counts, of_bins = (_over_cells(of, table, cells.shape) for of in bins)
+            likely = cells + _EVEN_BINS * (bin_counts / widths - cells)
             # As if what a bin's count misses were of each cell by itself, and all of its rows in
             # one of them.
             cells = of_bins * cells**2 + np.where(
-                widths == 1, 0.0, untold + likely * (held - likely)
+                widths == 1, 0.0, untold + likely * (bin_counts - likely)
             )
         return np.abs(along_each(product.operators, cells))
 
@@ -423,7 +463,7 @@ def _stated(
     impossible: Sequence[Combination],
     public: Sequence[PublicCounts],
 ) -> Answer:
-    """Set answers about impossible cells alone to 0, and their errors and those of public answers too."""
+    """Set answers about impossible cells to 0, and public answers' errors too."""
     if not impossible and not public:
         return answer
     cells = [product.domain.kind(name).size for name in product.attributes]
@@ -434,18 +474,23 @@ def _stated(
         )
         == 0
     )
-    known = never | any(table.answers(product) for table in public)
+    is_public = never | any(table.answers(product) for table in public)
     missed = (
-        None if answer.approximation_std is None else np.where(known, 0.0, answer.approximation_std)
+        None
+        if answer.approximation_std is None
+        else np.where(is_public, 0.0, answer.approximation_std)
     )
     return Answer(
-        np.where(never, 0.0, answer.values), np.where(known, 0.0, answer.noise_std), missed
+        np.where(never, 0.0, answer.values), np.where(is_public, 0.0, answer.noise_std), missed
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Moved:
-    """Answers between a model and the least-squares tables that it was fitted to, ``tables``, the widest that were asked for."""
+    """Estimates between a model and its least squares tables.
+
+    ``tables`` are the widest that were requested.
+    """
 
     least_squares: Estimate
     tables: tuple[Names, ...]
@@ -453,11 +498,11 @@ class Moved:
 
     @cached_property
     def _sizes(self) -> dict[str, int]:
-        asked, domain = (
+        attributes, domain = (
             {*chain.from_iterable(self.tables)},
             self.least_squares.observation.measurements.domain,
         )
-        return {name: domain.kind(name).size for name in domain.names if name in asked}
+        return {name: domain.kind(name).size for name in domain.names if name in attributes}
 
     @cached_property
     def _parts(self) -> dict[Names, FloatArray]:
@@ -469,7 +514,7 @@ class Moved:
         return residual_precisions(self.least_squares, self._parts, None)
 
     def _cells_of(self, parts: Mapping[Names, FloatArray]) -> dict[Names, FloatArray]:
-        """Make the tables of every attribute alone, and those asked for, from components."""
+        """Build the requested tables and one-way tables from components."""
         fitted = [
             *((name,) for name in self._sizes),
             *(names for names in self.tables if len(names) > 1),
@@ -481,7 +526,7 @@ class Moved:
 
     @cached_property
     def measured(self) -> NoisyTables:
-        """Every attribute alone and all tables, as if the noise of each table's cells were independent."""
+        """Every attribute alone and all tables, as if noise were independent."""
         names_of, tables = tuple(self._sizes), []
         for names, counts in self._cells_of(self._parts).items():
             variance = 0.0
@@ -511,7 +556,10 @@ class Moved:
 
     @cached_property
     def _over(self) -> dict[Names, float]:
-        """How many times more the model misses a component of several attributes than others, less three standard errors; at least 1."""
+        """Return the factor by which the model misses interactions more.
+
+        Of components of several attributes against others, less three standard errors; at least 1.
+        """
         # Only these are moved. A way of its own for each component would follow its noise.
         parts, precision, model = self._parts, self._precision, self._of_model(self.mixture)
         several = [tau for tau in parts if len(tau) > 1 and precision[tau] > 0]
@@ -525,18 +573,24 @@ class Moved:
         return dict(zip(several, np.maximum(over, 1.0).tolist(), strict=True))
 
     def _between(
-        self, parts: Mapping[Names, FloatArray], model: Mapping[Names, FloatArray], way: float
+        self, parts: Mapping[Names, FloatArray], model: Mapping[Names, FloatArray], step: float
     ) -> LocallyNonNegative:
-        """Return tables that lie a part of the way from least squares to a model: never negative, and in agreement."""
+        """Return tables part of the way from least squares to a model.
+
+        They are non-negative and consistent.
+        """
         moved = {
-            tau: parts[tau] + way / over * (model[tau] - parts[tau])
+            tau: parts[tau] + step / over * (model[tau] - parts[tau])
             for tau, over in self._over.items()
         }
         return nearest_tables({**parts, **moved}, self._precision, self._sizes, list(self.tables))
 
     @cached_property
     def _published(self) -> tuple[float, LocallyNonNegative, float]:
-        """The part of the way to the model with least estimated risk, the tables there, and their squared error in units of noise."""
+        """Return the step to the model with least estimated risk, and its tables.
+
+        Also their squared error in units of noise.
+        """
         parts, precision, random = self._parts, self._precision, np.random.default_rng(_SEED)
         deviation = {
             tau: math.sqrt(1 / precision[tau]) if precision[tau] > 0 else 0.0 for tau in parts
@@ -571,33 +625,36 @@ class Moved:
         ]
         dimension = max(sum(math.prod(n - 1 for n in parts[tau].shape) for tau in self._over), 1)
         ways = list[tuple[float, float, LocallyNonNegative]]()
-        for way in _WAYS:
-            tables = self._between(parts, model, way)
+        for step in _WAYS:
+            tables = self._between(parts, model, step)
             base = scaled(_components(tables.marginal, self.tables))
             squares = float(((base - scaled(parts)) ** 2).sum())
             for noise, noisy, refit in noisier:
                 follows = (
-                    scaled(_components(self._between(noisy, refit, way).marginal, self.tables))
+                    scaled(_components(self._between(noisy, refit, step).marginal, self.tables))
                     - base
                 )
                 squares += 2 * float(follows @ noise) / _REFITS
-            ways.append((squares / dimension - 1, way, tables))
+            ways.append((squares / dimension - 1, step, tables))
         # Stein's estimate for what is published: what is never negative follows less of the noise,
         # where cells are empty.
-        least, way, tables = min(ways, key=lambda tried: tried[:2])
-        return way, tables, min(max(least + math.sqrt(2 / dimension), (1 - way) ** 2), 1.0)
+        least, step, tables = min(ways, key=lambda tried: tried[:2])
+        return step, tables, min(max(least + math.sqrt(2 / dimension), (1 - step) ** 2), 1.0)
 
     def _of_model(self, mixture: Mixture) -> dict[Names, FloatArray]:
         return _components(partial(self.measured.counts, mixture), self.tables)
 
     def estimate(self, product: Product) -> Answer:
-        """Return answers from the published tables, and from the model to what lies in none of them."""
+        """Return answers from the published tables, or from the model.
+
+        The model answers what lies in none of the tables.
+        """
         names = product.attributes
         if not any(set(names) <= set(table) for table in self.tables):
             return Modelled(self.measured, (), self.impossible, self.least_squares.public).estimate(
                 product
             )
-        _, tables, left = self._published
+        _, tables, risk = self._published
         values = along_each(
             product.operators,
             as_stated(tables.marginal, names, self.impossible, self.least_squares.public),
@@ -608,8 +665,8 @@ class Moved:
         )
         # Large cells are moved by more than small ones, in proportion to what they hold or leave;
         # attributes alone are least squares.
-        held = np.clip(np.minimum(values, self.measured.total - values), _EVEN * even, None)
-        missed = left * float((noise**2).mean()) / even * held
+        clipped = np.clip(np.minimum(values, self.measured.total - values), _EVEN * even, None)
+        missed = risk * float((noise**2).mean()) / even * clipped
         answer = Answer(
             values, noise, np.sqrt(missed) if len(names) > 1 else np.zeros(product.shape)
         )
@@ -646,18 +703,21 @@ def _published_or_all(estimator: Estimator, product: Product) -> tuple[FloatArra
 
 
 def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[NoisyTables, Mixture]:
-    """Return a release's model: its own, or one fitted to every attribute that counts were asked of and to tables of determined cells."""
+    """Return a release's model, or fit one to its tables.
+
+    One is fitted to every counted attribute and to tables of determined cells.
+    """
     if isinstance(estimator, Modelled | Moved):
         return estimator.measured, estimator.measured.mixture()
     domain = workload[0].domain
-    asked = list(
+    requested = list(
         dict.fromkeys(product.attributes for product in workload if product.measure is None)
     )
-    names = tuple(name for name in domain.names if any(name in table for table in asked))
+    names = tuple(name for name in domain.names if any(name in table for table in requested))
     if not names:
         raise InputError("Records need counts by at least one attribute; this release has none.")
     tables_made = []
-    for table in [*((name,) for name in names), *(table for table in asked if len(table) > 1)]:
+    for table in [*((name,) for name in names), *(table for table in requested if len(table) > 1)]:
         product = table_of_all_cells(domain, table)
         try:
             if product.rows > _MOST_CELLS:
@@ -727,10 +787,13 @@ def _hold(
     impossible: Sequence[Mapping[int, Sequence[int]]],
     random: np.random.Generator,
 ) -> None:
-    """Change the codes of some attributes in as few rows as possible, in place, so that every group has its public share of the rows."""
+    """Change codes in as few rows as possible to meet public shares, in place.
+
+    Every group gets its public share of the rows.
+    """
     shape, exact = sums.counts.shape, sums.counts.reshape(-1) * (len(codes) / sums.counts.sum())
-    wanted = np.floor(exact + 1e-9).astype(np.int64)
-    wanted[np.argsort(wanted - exact, kind="stable")[: len(codes) - int(wanted.sum())]] += 1
+    targets = np.floor(exact + 1e-9).astype(np.int64)
+    targets[np.argsort(targets - exact, kind="stable")[: len(codes) - int(targets.sum())]] += 1
     for again in range(_REDRAWN + 1):
         coordinates = [
             groups[codes[:, attribute]]
@@ -744,14 +807,14 @@ def _hold(
         order = random.permutation(len(codes))
         order = order[np.argsort(groups[order], kind="stable")]
         begins = np.concatenate([[0], np.cumsum(np.bincount(groups, minlength=sums.counts.size))])
-        left = order[np.arange(len(codes)) - begins[groups[order]] >= wanted[groups[order]]]
-        if not len(left):
+        surplus = order[np.arange(len(codes)) - begins[groups[order]] >= targets[groups[order]]]
+        if not len(surplus):
             return
-        _refuse_endless(again, len(left))
-        moved = codes[left]
+        _refuse_endless(again, len(surplus))
+        moved = codes[surplus]
         for row, group in enumerate(
             random.permutation(
-                np.repeat(np.arange(sums.counts.size), np.maximum(wanted - np.diff(begins), 0))
+                np.repeat(np.arange(sums.counts.size), np.maximum(targets - np.diff(begins), 0))
             )
         ):
             if begins[group] < begins[group + 1]:  # copied from a row of that group
@@ -765,7 +828,7 @@ def _hold(
                     for group_of, at in zip(sums.groups, indices, strict=True)
                 ]
         right = ~_impossible_rows(moved, impossible)
-        codes[left[right]] = moved[right]
+        codes[surplus[right]] = moved[right]
 
 
 def _impossible_rows(
@@ -790,9 +853,12 @@ def _drawn(mixture: Mixture, rows: int, random: np.random.Generator) -> IntArray
     return drawn[random.permutation(rows)]
 
 
-def _systematic(shares: FloatArray, whole: int, random: np.random.Generator) -> IntArray:
-    """Return whole numbers that sum up to ``whole``, each within one of its share, and right on average."""
+def _systematic(shares: FloatArray, total: int, random: np.random.Generator) -> IntArray:
+    """Return integers that sum to ``total`` by systematic sampling.
+
+    Each is within one of its share, and right on average.
+    """
     ends = np.cumsum(shares)
-    steps = np.floor(ends / ends[-1] * whole + random.random())
-    steps[-1] = whole
-    return np.diff(np.minimum(steps, whole), prepend=0.0).astype(np.int64)
+    steps = np.floor(ends / ends[-1] * total + random.random())
+    steps[-1] = total
+    return np.diff(np.minimum(steps, total), prepend=0.0).astype(np.int64)

@@ -1,4 +1,6 @@
-"""Answers that look like counts: non-negative, monotone, whole numbers. Biased, so never in place of the unbiased ones.
+"""Answers that look like counts: non-negative, monotone, integers.
+
+They are biased, so they never replace the unbiased answers.
 
 A table without levels is projected on a convex set. If the truth lies in the set, the projection is
 no farther from it than the unbiased table is, in Euclidean distance; sums of cells have no such
@@ -99,7 +101,9 @@ def _at_first_cells(values: Array, axis: int, groups: IntArray) -> Array:
 
 
 def finest_table(products: Sequence[Product]) -> Product | None:
-    """Return the table of which all tables of one measure are sums; None if there is none, or if none of them has levels.
+    """Return the table of which all tables of one measure are sums.
+
+    None if there is none, or if none of them has levels.
 
     It has cells or groups that divide the cells along every attribute, such as those of a level.
     """
@@ -208,11 +212,11 @@ def _path(
 
     Only the latter if levels do not nest.
     """
-    size, asked = finest.domain.cells(name), {}
+    size, requested_levels = finest.domain.cells(name), {}
     position = finest.attributes.index(name)
     last_set, last = finest.query_sets[position], finest.operators[position]
     for product in products:
-        asked.update(
+        requested_levels.update(
             {
                 q: o
                 for n, q, o in zip(
@@ -221,14 +225,16 @@ def _path(
                 if n == name
             }
         )
-    asked = {
+    requested_levels = {
         query_set: operator
-        for query_set, operator in asked.items()
+        for query_set, operator in requested_levels.items()
         if partition(operator) is not None
     }
-    levels = nested_levels(size, asked.values())
+    levels = nested_levels(size, requested_levels.values())
     if levels is not None:
-        of_level = {levels.level(operator): query_set for query_set, operator in asked.items()}
+        of_level = {
+            levels.level(operator): query_set for query_set, operator in requested_levels.items()
+        }
         finest_level = levels.level(last) or 0
         for level in range(len(levels.groups) - 2, finest_level, -1):
             yield of_level[level], levels.groups[level]
@@ -238,22 +244,25 @@ def _path(
 def within(
     values: FloatArray, parents: IntArray, sums: FloatArray, *, non_negative: bool, whole: bool
 ) -> FloatArray:
-    """Return the numbers nearest to ``values`` that add up, along the first axis, to the sum of each group, given by ``parents``."""
+    """Return the nearest numbers that add up to the sums of their parents.
+
+    ``parents`` gives the group along the first axis.
+    """
     order = np.argsort(parents, kind="stable")
     parents, values = parents[order], values[order]
     starts = np.flatnonzero(np.diff(parents, prepend=-1))
-    kept = np.ones(values.shape, dtype=np.bool_)
+    is_positive = np.ones(values.shape, dtype=np.bool_)
     while True:
-        number = np.add.reduceat(kept, starts, axis=0, dtype=np.int64)
-        moved = (np.add.reduceat(np.where(kept, values, 0.0), starts, axis=0) - sums) / np.maximum(
-            number, 1
-        )
+        number = np.add.reduceat(is_positive, starts, axis=0, dtype=np.int64)
+        moved = (
+            np.add.reduceat(np.where(is_positive, values, 0.0), starts, axis=0) - sums
+        ) / np.maximum(number, 1)
         nearest = values - moved[parents]
-        below = kept & (nearest <= 0.0)
+        below = is_positive & (nearest <= 0.0)
         if not non_negative or not below.any():
             break
-        kept &= ~below
-    nearest = np.where(kept, nearest, 0.0)
+        is_positive &= ~below
+    nearest = np.where(is_positive, nearest, 0.0)
     if whole:
         ends = np.append(starts[1:], len(parents)) - 1
         upto = np.cumsum(nearest, axis=0)
@@ -261,13 +270,16 @@ def within(
         rounded[ends] = sums
         nearest = np.diff(rounded, axis=0, prepend=0.0)
         nearest[starts] = rounded[starts]
-    back = np.empty_like(nearest)
-    back[order] = nearest
-    return back
+    result = np.empty_like(nearest)
+    result[order] = nearest
+    return result
 
 
 def onto_simplex(cells: FloatArray, total: float) -> FloatArray:
-    """Return the nearest non-negative cells with a given sum, in Euclidean distance."""
+    """Return the nearest non-negative cells with a given sum.
+
+    In Euclidean distance.
+    """
     if not total > 0 or cells.size == 0:
         return np.zeros_like(cells, dtype=np.float64)
     return onto_simplices(
@@ -278,25 +290,33 @@ def onto_simplex(cells: FloatArray, total: float) -> FloatArray:
 def onto_simplices(
     x: FloatArray, weights: FloatArray, sums: FloatArray, near: BoolArray | None = None
 ) -> FloatArray:
-    """Return for every column of x the nearest y >= 0 of a given sum, distances weighted by cell; ``near`` guesses where y is above 0."""
+    """Return for every column the nearest y >= 0 of a given sum.
+
+    Distances are weighted by cell; ``near`` guesses where y is above 0.
+    """
     # y = max(0, x - shift / weight). Its sum falls with the shift, convex and in straight pieces,
     # so Newton's method from any set of cells ends at the right shift; from the second set on each
     # lies within the one before.
-    inverse, wanted = 1 / weights, np.where(sums > 0, sums, 1.0)
+    inverse, target_sums = 1 / weights, np.where(sums > 0, sums, 1.0)
     above = np.ones(x.shape, dtype=np.bool_) if near is None else near | ~near.any(axis=0)
     allowed: BoolArray | bool = True
     while True:
         counted = above.astype(np.float64)
-        steps = (np.einsum("ij,ij->j", x, counted) - wanted) / (inverse[:, 0] @ counted) * inverse
-        left = (x > steps) & allowed
-        left |= above & ~left.any(axis=0)  # where rounding leaves no cell
-        if np.array_equal(left, above):
+        steps = (
+            (np.einsum("ij,ij->j", x, counted) - target_sums) / (inverse[:, 0] @ counted) * inverse
+        )
+        is_active = (x > steps) & allowed
+        is_active |= above & ~is_active.any(axis=0)  # where rounding leaves no cell
+        if np.array_equal(is_active, above):
             return np.where(sums > 0, np.maximum(x - steps, 0.0), 0.0)
-        above = allowed = left
+        above = allowed = is_active
 
 
 def projection_method(product: Product) -> str:
-    """Return how a table becomes non-negative: as a marginal, as prefix sums, by clipping, or not at all (none)."""
+    """Return how a table becomes non-negative.
+
+    As a marginal, as prefix sums, by clipping, or not at all (none).
+    """
     if product.measure is not None and product.domain.measures[product.measure].low_units < 0:
         return "none"
     if product.is_marginal or _divides_by_levels(product):
@@ -314,7 +334,10 @@ def _divides_by_levels(product: Product) -> bool:
 
 
 def monotone(answers: FloatArray, axis: int) -> FloatArray:
-    """Return the nearest answers that are non-negative and do not fall along an axis, in Euclidean distance."""
+    """Return the nearest non-negative answers that do not fall along an axis.
+
+    In Euclidean distance.
+    """
     from scipy.optimize import isotonic_regression
 
     lines = np.array(np.moveaxis(answers, axis, -1), dtype=np.float64)
@@ -327,7 +350,10 @@ def monotone(answers: FloatArray, axis: int) -> FloatArray:
 def non_negative(
     product: Product, answers: FloatArray, public: Sequence[PublicCounts] = ()
 ) -> FloatArray | None:
-    """Return the non-negative version of one table, None if it has none; a marginal keeps its total, or gets the sums that are public."""
+    """Return the non-negative version of one table, None if it has none.
+
+    A marginal keeps its total, or gets the sums that are public.
+    """
     method = projection_method(product)
     if method == "marginal":
         projected = onto_simplex(answers, float(answers.sum()))
@@ -341,7 +367,10 @@ def non_negative(
 def whole_numbers(
     product: Product, answers: FloatArray, public: Sequence[PublicCounts] = ()
 ) -> IntArray:
-    """Return the table in whole numbers; a marginal keeps its rounded total, or gets the sums that are public."""
+    """Return the table in whole numbers.
+
+    A marginal keeps its rounded total, or gets the sums that are public.
+    """
     if product.is_marginal or _divides_by_levels(product):
         return whole_with_sums(answers, product, public_on(product, public) or ())
     return np.rint(answers).astype(np.int64)
@@ -349,7 +378,10 @@ def whole_numbers(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NonNegativeCells:
-    """Non-negative least squares cells of one measure; biased: sums of small cells tend to be too large."""
+    """Non-negative least squares cells of one measure.
+
+    They are biased: sums of small cells tend to be too large.
+    """
 
     plan: Measurements
     joint: Joint
@@ -360,7 +392,7 @@ class NonNegativeCells:
     known: Known | None = None
 
     def estimate(self, product: Product) -> Answer:
-        """Return the answers that these cells give to a product, with simulated errors."""
+        """Return the cells' answers to a product, with simulated errors."""
         # The errors are those of releases that are simulated with these cells as the truth:
         # ``noise_std`` is the standard deviation, ``approximation_std`` the size of the bias,
         # ``std`` the root mean square error. The true errors depend on the true cells, which are
@@ -382,7 +414,10 @@ class NonNegativeCells:
         return Answer(values, np.sqrt(np.maximum(square - bias**2, 0.0)), np.abs(bias))
 
     def values(self, product: Product, cells: FloatArray | None = None) -> FloatArray:
-        """Return the answers alone, shape ``product.shape``, from other cells of the joint table if they are given."""
+        """Return the cells' answers, shape ``product.shape``.
+
+        From other cells of the joint table if they are given.
+        """
         # An attribute of one cell has nothing to tell, so the joint table may be without it.
         added = [
             axis for axis, name in enumerate(product.attributes) if name not in self.joint.names
@@ -430,7 +465,9 @@ def nnls(
     gap: float = GAP,
     known: Known | None = None,
 ) -> NonNegativeCells:
-    """Return the non-negative least squares cells of an observation, beside the unbiased estimate and never in its place.
+    """Return the non-negative least squares cells of an observation.
+
+    They are published beside the unbiased estimate.
 
     ``known`` is the covariance of least squares on the same measurements, which decides what can be
     asked, if the caller has it.
@@ -462,7 +499,10 @@ def nnls(
 def noise(
     plan: Measurements, index: int, columns: int, generator: np.random.Generator
 ) -> FloatArray:
-    """Simulate noise of a block's rows, shape (rows, columns), with the plan's distribution but a generator that protects nobody."""
+    """Simulate noise of a block's rows, shape (rows, columns).
+
+    With the plan's distribution, but from a generator that protects nobody.
+    """
     block = plan.blocks[index]
     scales = (float(block.scale) * plan.grid / block.scaling())[:, None] * np.ones(columns)
     if plan.noise.norm == 1:
@@ -472,7 +512,10 @@ def noise(
 
 
 def non_negative_cells(joint: Joint, b: FloatArray, gap: float) -> tuple[FloatArray, float]:
-    """Minimise f for columns b of shape (cells, columns), in a bounded number of steps: the cells, and the largest gap that is left."""
+    """Minimise f for columns b of shape (cells, columns).
+
+    In a bounded number of steps; returns the cells and the largest remaining gap.
+    """
     unbiased, diagonal = joint.solve(b, "the unbiased estimate"), joint.diagonal()
     sums, weights = (
         np.maximum(unbiased.sum(axis=0), 0.0),

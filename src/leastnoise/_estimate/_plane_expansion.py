@@ -1,4 +1,6 @@
-"""Answers from what a data-aware mechanism measured on a table of two attributes, with the two parts of their error.
+"""Estimates from a data-dependent mechanism on two attributes.
+
+With both parts of their error.
 
 The cells fall into blocks that are taken for even. The noise is that of least squares given the
 blocks, exact and before any bounds. The approximation is estimated: a part is taken to be as uneven
@@ -27,13 +29,19 @@ _AT_ONCE = 2**22
 
 
 def laplace_variances(scales: FloatArray) -> FloatArray:
-    """Return variances of discrete Laplace noise, in squared records; infinite for infinite scales."""
+    """Return variances of discrete Laplace noise, in squared records.
+
+    Infinite for infinite scales.
+    """
     with np.errstate(divide="ignore"):
         return np.asarray(1 / (2 * np.sinh(0.5 / scales) ** 2))
 
 
 def nested_blocks(starts: Sequence[IntArray], variances: Sequence[FloatArray]) -> LevelInverse:
-    """Return the inverse for layers of blocks, finest first, each joining blocks of the one before; infinite variances: not measured."""
+    """Return the inverse for nested layers of blocks, finest first.
+
+    Each layer joins blocks of the one before. An infinite variance means not measured.
+    """
     groups = [
         *(np.searchsorted(layer, starts[0], side="right") - 1 for layer in starts),
         np.zeros(len(starts[0]), dtype=np.int64),
@@ -44,10 +52,10 @@ def nested_blocks(starts: Sequence[IntArray], variances: Sequence[FloatArray]) -
     return LevelInverse(Levels(parents), (*(1 / variance for variance in variances), 0.0))
 
 
-def block_counts(known: LevelInverse, values: Sequence[IntArray | FloatArray]) -> FloatArray:
-    """Return least-squares counts of the finest blocks from the values of all layers."""
-    each = zip(known.precisions, values, known.levels.groups, strict=False)
-    return known.solve(
+def block_counts(inverse: LevelInverse, values: Sequence[IntArray | FloatArray]) -> FloatArray:
+    """Return least squares counts of the finest blocks from all layers."""
+    each = zip(inverse.precisions, values, inverse.levels.groups, strict=False)
+    return inverse.solve(
         np.asarray(sum((precision * value)[groups] for precision, value, groups in each))
     )
 
@@ -60,7 +68,10 @@ def kept_shares(
     base: IntArray,
     levels: Sequence[IntArray],
 ) -> list[FloatArray]:
-    """Return which share of the total, and of deviations from evenness by level, to keep for least errors of the finest blocks."""
+    """Return the shrinkage factors of least error for the finest blocks.
+
+    Of the total, and of deviations from evenness by level.
+    """
     # A factor for each first block and level: ``1 - (k - 2) / q``, at least 0, with q the sum of
     # the k squared deviations in units of their noise. Where the first block is even q is about k,
     # and next to nothing is kept; where its parts differ beyond the noise next to everything. Above
@@ -82,9 +93,12 @@ def kept_shares(
         # Within a finest block there is no deviation, and no noise of one.
         divided = np.isin(coarse, starts) & np.isin(middle, starts) & (middle < end)
         part = (middle - coarse) / (end - coarse)
-        left, right = (variance[middle] - variance[coarse], variance[end] - variance[middle])
+        explained_variance, right = (
+            variance[middle] - variance[coarse],
+            variance[end] - variance[middle],
+        )
         deviation = cells[middle] - cells[coarse] - part * (cells[end] - cells[coarse])
-        noise = (1 - part) ** 2 * left + part**2 * right
+        noise = (1 - part) ** 2 * explained_variance + part**2 * right
         owner = np.searchsorted(base, coarse, side="right") - 1
         owner[end > np.append(base[1:], size)[owner]] = len(base)  # above the first blocks
         ratio = np.where(divided, deviation**2 / np.where(divided, noise, 1.0), 0.0)
@@ -102,7 +116,10 @@ def kept_shares(
 def bounded_cells(
     cells: FloatArray, levels: Sequence[IntArray], kept: Sequence[FloatArray] | None = None
 ) -> FloatArray:
-    """Move cells so that no block, of one or two parts each, is below 0 or above the block it lies in; shares ``kept`` shrink first."""
+    """Bound cells by their blocks, after shrinking deviations by ``kept``.
+
+    No block, of one or two parts each, is below 0 or above the block that contains it.
+    """
     lengths = [np.diff(level, append=len(cells)) for level in levels]
     children = [np.searchsorted(fine, coarse) for coarse, fine in pairwise(levels)]
     sums = [cells]
@@ -115,20 +132,23 @@ def bounded_cells(
         # The parts keep what the first has more than its share of the block, as far as the bounds
         # allow.
         deviation = fine[first] - total * part
-        left = np.clip(
+        first_half = np.clip(
             bounded * part + (deviation if kept is None else kept[level + 1] * deviation),
             0.0,
             bounded,
         )
-        both = np.repeat(bounded - left, brood)
-        both[first] = np.where(brood > 1, left, bounded)
+        both = np.repeat(bounded - first_half, brood)
+        both[first] = np.where(brood > 1, first_half, bounded)
         bounded = both
     return bounded
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The adaptive grid: measured rectangles (parts) that cover a table, groups of parts, and the blocks of the first round."""
+    """The adaptive grid: measured rectangles (parts) that cover a table.
+
+    With groups of parts, and the blocks of the first round.
+    """
 
     attributes: tuple[str, ...]
     shape: tuple[int, ...]
@@ -142,8 +162,8 @@ class Grid:
     @staticmethod
     def of(observation: Observation, *, shrunk: bool = False) -> "Grid":
         """Estimate the parts from the observation of both rounds."""
-        made = observation.measurements
-        (first,), (second,) = (block.factors for block in made.blocks)
+        measurements = observation.measurements
+        (first,), (second,) = (block.factors for block in measurements.blocks)
         if not (
             isinstance(first.operator, Ordered)
             and isinstance(second.operator, Ordered)
@@ -161,9 +181,9 @@ class Grid:
         count = int(np.flatnonzero(ranges.high == ranges.size - 1)[0]) + 1
         (on_base, on_parts), (base_noise, noise) = zip(
             *(
-                (value / made.grid, laplace_variances(float(block.scale) / factor.weights))
+                (value / measurements.grid, laplace_variances(float(block.scale) / factor.weights))
                 for value, block, factor in zip(
-                    observation.values, made.blocks, (first, second), strict=True
+                    observation.values, measurements.blocks, (first, second), strict=True
                 )
             ),
             strict=True,
@@ -180,17 +200,17 @@ class Grid:
         index = np.searchsorted(groups, ranges.low[count:])
         on_groups, group_noise = np.zeros(len(groups)), np.full(len(groups), np.inf)
         on_groups[index], group_noise[index] = on_parts[count:], noise[count:]
-        known = nested_blocks((parts, groups, base), (noise[:count], group_noise, base_noise))
-        counts = block_counts(known, [on_parts[:count], on_groups, on_base])
-        shape = tuple(made.domain.kind(name).size for name in second.attributes)
+        inverse = nested_blocks((parts, groups, base), (noise[:count], group_noise, base_noise))
+        counts = block_counts(inverse, [on_parts[:count], on_groups, on_base])
+        shape = tuple(measurements.domain.kind(name).size for name in second.attributes)
         shares = None
         if shrunk:
-            total = float(known.squares(np.ones((len(parts), 1)))[0])
+            total = float(inverse.squares(np.ones((len(parts), 1)))[0])
             shares = kept_shares(
                 counts, noise[:count], total, parts, base, block_tree(*shape).starts
             )
         square = _differences(on_parts[:count], noise[:count], parts, base, counts)
-        grid = Grid(second.attributes, shape, order, parts, known, counts, square, shares)
+        grid = Grid(second.attributes, shape, order, parts, inverse, counts, square, shares)
         if not (
             np.isin(groups, parts).all() and (grid.areas == np.diff(parts, append=len(order))).all()
         ):
@@ -199,7 +219,7 @@ class Grid:
 
     @cached_property
     def _sides(self) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
-        """Return first rows and columns of the parts, and their numbers of rows and columns."""
+        """Return first rows and columns of the parts, and their heights and widths."""
         firsts = np.divmod(self.order[self.parts], self.shape[1])
         lasts = np.divmod(self.order[np.append(self.parts[1:], len(self.order)) - 1], self.shape[1])
         return firsts, (lasts[0] - firsts[0] + 1, lasts[1] - firsts[1] + 1)
@@ -211,7 +231,10 @@ class Grid:
 
     @cached_property
     def cells(self) -> FloatArray:
-        """The table, even within parts, moved so that no block of the tree of halves is below 0 or above the one it lies in."""
+        """The table, even within parts and bounded by its blocks.
+
+        No block of the tree of halves is below 0 or above the one that contains it.
+        """
         cells, tree = self._even.reshape(-1), block_tree(*self.shape)
         bounded = np.empty_like(cells)
         bounded[tree.order] = bounded_cells(cells[tree.order], tree.starts, self.kept)
@@ -243,9 +266,9 @@ class Grid:
         return Answer(self._asked(product, self.cells), noise, np.sqrt(uneven + moved**2))
 
     def _operators(self, product: Product) -> list[Operator]:
-        asked = dict(zip(product.attributes, product.operators, strict=True))
+        operators = dict(zip(product.attributes, product.operators, strict=True))
         return [
-            asked.get(name, Total(size))
+            operators.get(name, Total(size))
             for name, size in zip(self.attributes, self.shape, strict=True)
         ]
 
@@ -255,24 +278,30 @@ class Grid:
     def _by_queries(
         self, product: Product, of_means: Callable[[FloatArray, FloatArray], FloatArray]
     ) -> FloatArray:
-        """Apply a function to the means of queries' entries in each part and those of their squares, some queries at a time."""
+        """Apply a function to the mean entries of queries in each part.
+
+        And to the means of their squares, for some queries at a time.
+        """
         entries = [apply(operator, np.eye(operator.size)) for operator in self._operators(product)]
         kinds = [
             [np.pad((side**power).cumsum(axis=1), ((0, 0), (1, 0))) for side in entries]
             for power in (1, 2)
         ]
-        out = np.empty((len(entries[0]), len(entries[1])))
-        across = min(out.shape[1], max(1, _AT_ONCE // len(self.counts)))
+        result = np.empty((len(entries[0]), len(entries[1])))
+        across = min(result.shape[1], max(1, _AT_ONCE // len(self.counts)))
         down = max(1, _AT_ONCE // (len(self.counts) * across))
-        for top in range(0, out.shape[0], down):
-            for left in range(0, out.shape[1], across):
+        for top in range(0, result.shape[0], down):
+            for left in range(0, result.shape[1], across):
                 part = slice(top, top + down), slice(left, left + across)
                 mean, squares = (self._means(sums, *part) for sums in kinds)
-                out[part] = of_means(mean, squares).reshape(out[part].shape)
-        return out.reshape(product.shape)
+                result[part] = of_means(mean, squares).reshape(result[part].shape)
+        return result.reshape(product.shape)
 
     def _means(self, sums: list[FloatArray], down: slice, across: slice) -> FloatArray:
-        """Return for some queries the mean of their entries over the cells of each part, from running sums; shape (queries, parts)."""
+        """Return mean query entries over each part, shape (queries, parts).
+
+        Computed from running sums.
+        """
         rows, columns = (
             (running[part][:, first + length] - running[part][:, first]) / length
             for running, part, first, length in zip(sums, (down, across), *self._sides, strict=True)
@@ -283,18 +312,21 @@ class Grid:
 def _differences(
     values: FloatArray, variance: FloatArray, parts: IntArray, base: IntArray, counts: FloatArray
 ) -> FloatArray:
-    """Return the square that each part may hide: the mean squared difference of neighbours in its block beyond noise, or its own."""
+    """Return the square that each part may hide.
+
+    The mean squared difference of neighbours in its block beyond noise, or its own.
+    """
     # The standard error of the mean is added; a part cannot deviate by more than it holds.
     if len(parts) == 1:
         return np.maximum(counts, 0.0) ** 2 + variance
     square = np.diff(values) ** 2 - variance[1:] - variance[:-1]
     owner = np.searchsorted(base, parts, side="right") - 1
     inside = owner[1:] == owner[:-1]
-    alone = np.bincount(owner, minlength=len(base)) == 1
+    is_single_part = np.bincount(owner, minlength=len(base)) == 1
     total, number, chance = np.zeros(len(base)), np.zeros(len(base)), np.zeros(len(base))
     for side in (slice(1, None), slice(None, -1)):
         used = (
-            inside | alone[owner[side]]
+            inside | is_single_part[owner[side]]
         )  # a block of one part is compared with what lies beside it
         np.add.at(total, owner[side][used], square[used])
         np.add.at(number, owner[side][used], 1)

@@ -1,4 +1,6 @@
-"""Shrinking the noisy differences of nested blocks towards 0. Functions of noisy numbers alone, so all of it is post-processing.
+"""Shrinkage of noisy differences of nested blocks towards 0.
+
+Functions of noisy numbers only, so all of it is post-processing.
 
 Cells are padded to a power of two by cells that are publicly known to be empty. A block of 2^p
 cells, of which its left half has l and its right half r that are not padding, has the *difference*
@@ -28,7 +30,7 @@ _PSEUDO = 20  # observations a row that the prior transitions count for
 
 
 class Halving:
-    """All aligned blocks over n cells, or over n runs of cells of some lengths, padded to a power of two."""
+    """All aligned blocks over n cells or runs, padded to a power of two."""
 
     # A *vector* holds the total, then the differences of all blocks of 2 cells, of 4, and so on.
 
@@ -57,15 +59,18 @@ class Halving:
 
     def differences(self, cells: FloatArray) -> FloatArray:
         """Return the vector of some cells."""
-        rest, parts = np.pad(cells, (0, self.padded - self.size)), []
+        padded_cells, parts = np.pad(cells, (0, self.padded - self.size)), []
         for share in self.share:
-            pairs = rest.reshape(-1, 2)
+            pairs = padded_cells.reshape(-1, 2)
             parts.append(2 * ((1 - share) * pairs[:, 0] - share * pairs[:, 1]))
-            rest = pairs.sum(axis=1)
-        return np.concatenate([rest, *parts])
+            padded_cells = pairs.sum(axis=1)
+        return np.concatenate([padded_cells, *parts])
 
     def together(self, vector: FloatArray, *, bounded: bool = True) -> FloatArray:
-        """Return the cells of a vector; if bounded, no block is below 0 or above the one it lies in."""
+        """Return the cells of a vector of differences.
+
+        If bounded, no block is below 0 or above the one that contains it.
+        """
         cells = np.maximum(vector[:1], 0.0) if bounded else vector[:1]
         for part, share in zip(reversed(self.levels(vector)), reversed(self.share), strict=True):
             left = cells * share + part / 2
@@ -75,16 +80,22 @@ class Halving:
         return cells[: self.size]
 
     def transposed(self, query: FloatArray) -> FloatArray:
-        """Turn a query on cells into one on vectors: the transpose of ``together`` without bounds."""
-        rest, parts = np.pad(query, (0, self.padded - self.size)), []
+        """Turn a query on cells into a query on vectors.
+
+        The transpose of ``together`` without bounds.
+        """
+        padded_query, parts = np.pad(query, (0, self.padded - self.size)), []
         for share in self.share:
-            pairs = rest.reshape(-1, 2)
+            pairs = padded_query.reshape(-1, 2)
             parts.append((pairs[:, 0] - pairs[:, 1]) / 2)
-            rest = share * pairs[:, 0] + (1 - share) * pairs[:, 1]
-        return np.concatenate([rest, *parts])
+            padded_query = share * pairs[:, 0] + (1 - share) * pairs[:, 1]
+        return np.concatenate([padded_query, *parts])
 
     def up_to(self, edges: IntArray) -> Any:
-        """Return the sums of the first t cells, for edges t, as queries on vectors: a sparse matrix of shape (edges, padded)."""
+        """Return the sums of the first t cells as queries on vectors.
+
+        For edges t; a sparse matrix of shape (edges, padded).
+        """
         from scipy.sparse import csr_matrix
 
         columns, weights = [np.zeros(len(edges), dtype=np.int64)], [edges / self.size]
@@ -105,23 +116,29 @@ class Halving:
         )
 
     def blocks(self) -> tuple[IntArray, IntArray]:
-        """Return the first and last run of every aligned block that is not all padding: single runs, then blocks of two, four and so on."""
+        """Return first and last run of every aligned block with real cells.
+
+        Single runs, then blocks of two, four and so on.
+        """
         low = [np.arange(0, self.size, 1 << power) for power in range(self.depth + 1)]
         return np.concatenate(low), np.concatenate(
             [np.minimum(low_of + (1 << power), self.size) - 1 for power, low_of in enumerate(low)]
         )
 
     def noise(self, variances: FloatArray) -> FloatArray:
-        """Return the variances of a vector from those of the counts of ``blocks``; 0 where a half is padding."""
+        """Return the variances of a vector from those of block counts.
+
+        0 where a half is padding.
+        """
         levels = np.split(
             variances, np.cumsum([-(-self.size // (1 << power)) for power in range(self.depth)])
         )
         by_level = [levels[-1]]
-        for share, left, right, halves, whole in zip(
+        for share, left, right, halves, parent in zip(
             self.share, self.left, self.right, levels, levels[1:], strict=False
         ):
             both = np.pad(halves, (0, 2 * len(share) - len(halves))).reshape(-1, 2)
-            across = np.pad(whole, (0, len(share) - len(whole))) - both.sum(
+            across = np.pad(parent, (0, len(share) - len(parent))) - both.sum(
                 axis=1
             )  # twice the covariance of the halves
             variance = 4 * (
@@ -133,7 +150,10 @@ class Halving:
 
 @dataclass(frozen=True, kw_only=True)
 class Shrunk:
-    """Posterior of a vector: means, variances, variances of the noise in the means, squared errors of the means; the total is unchanged."""
+    """The posterior of a vector of differences; the total is unchanged.
+
+    Means, variances, variances of the noise in the means, squared errors of the means.
+    """
 
     means: FloatArray
     variances: FloatArray
@@ -142,7 +162,9 @@ class Shrunk:
 
 
 def shrink(halving: Halving, vector: FloatArray, noise: FloatArray, tail: float | None) -> Shrunk:
-    """Return the posterior of the differences under a hidden Markov tree that is fitted to them (empirical Bayes).
+    """Return the posterior of differences under a hidden Markov tree.
+
+    The tree is fitted to them (empirical Bayes).
 
     ``noise`` has their variances; ``tail`` is None for normal noise, else the scale of its
     exponential tails.
@@ -154,41 +176,46 @@ def shrink(halving: Halving, vector: FloatArray, noise: FloatArray, tail: float 
     # of variance v the posterior is that of two normals: with gain g = v / (v + s^2) the mean is g
     # d, and its error g s^2 = (g s)^2 + (1 - g) g s^2: noise, and the square of what was shrunk
     # away. Mixed over states, what is not noise grows by the spread between the states' means.
-    known = noise > 0
-    known[0] = False
-    if not known.any():
+    has_noise = noise > 0
+    has_noise[0] = False
+    if not has_noise.any():
         return Shrunk(means=vector, variances=noise, noise=noise, errors=noise)
-    sd, size = np.sqrt(np.where(known, noise, 1.0)), np.abs(vector)[:, None]
+    sd, size = np.sqrt(np.where(has_noise, noise, 1.0)), np.abs(vector)[:, None]
     rungs = np.concatenate(
-        [[0.0], (float(sd[known].min()) / 4 * 2.0 ** np.arange(_STATES)) ** 2]
+        [[0.0], (float(sd[has_noise].min()) / 4 * 2.0 ** np.arange(_STATES)) ** 2]
     )  # from a quarter of the least noise
     total = (sd**2)[:, None] + rungs
     log = -(size**2) / (2 * total)
     if tail is not None:
         log = np.where(size < total / tail, log, total / (2 * tail**2) - size / tail)
     log = log - np.log(total) / 2
-    likelihood = np.where(known[:, None], np.exp(log - log.max(axis=1, keepdims=True)), 1.0)
-    gain = np.where(known[:, None], rungs / total, 0.0)
+    likelihood = np.where(has_noise[:, None], np.exp(log - log.max(axis=1, keepdims=True)), 1.0)
+    gain = np.where(has_noise[:, None], rungs / total, 0.0)
     state = np.concatenate(
         [
             np.zeros((1, len(rungs))),
-            *posterior_states(halving.levels(likelihood), halving.levels(known)),
+            *posterior_states(halving.levels(likelihood), halving.levels(has_noise)),
         ]
     )
     mean_gain = (state * gain).sum(axis=1)
     square = vector**2 * (state * gain**2).sum(axis=1) + sd**2 * mean_gain
-    means, kept = vector * mean_gain, np.where(known, mean_gain**2 * sd**2, 0.0)
-    variances = np.where(known, np.maximum(square - means**2, np.maximum(kept, 1e-6 * sd**2)), 0.0)
+    means, mean_noise = vector * mean_gain, np.where(has_noise, mean_gain**2 * sd**2, 0.0)
+    variances = np.where(
+        has_noise, np.maximum(square - means**2, np.maximum(mean_noise, 1e-6 * sd**2)), 0.0
+    )
     levels = zip(*map(halving.levels, (vector, noise, means, variances)), strict=True)
     errors = np.concatenate([noise[:1], *(checked_errors(*level) for level in levels)])
-    means[0], variances[0], kept[0] = vector[0], noise[0], noise[0]
-    return Shrunk(means=means, variances=variances, noise=kept, errors=errors)
+    means[0], variances[0], mean_noise[0] = vector[0], noise[0], noise[0]
+    return Shrunk(means=means, variances=variances, noise=mean_noise, errors=errors)
 
 
 def posterior_states(
     likelihood: Sequence[FloatArray], known: Sequence[BoolArray]
 ) -> list[FloatArray]:
-    """Return the probabilities of every block's states given all blocks, by level; transitions from parents to halves are learned."""
+    """Return the state probabilities of every block given all blocks.
+
+    By level; transitions from parents to halves are learned.
+    """
     rung = np.arange(_STATES + 1)
     prior = 0.6 ** np.abs(
         rung[:, None] - rung
@@ -223,7 +250,10 @@ def posterior_states(
 def checked_errors(
     part: FloatArray, noise: FloatArray, mean: FloatArray, variance: FloatArray
 ) -> FloatArray:
-    """Estimate the squared errors of the posterior means of one level without trusting the fitted prior."""
+    """Estimate the squared errors of posterior means without the prior.
+
+    For one level; the fitted prior is not trusted.
+    """
     # If the prior holds, a difference lies ``noise - variance`` from its posterior mean, in mean
     # square over its level. What it lies further away is error that the prior does not know of. An
     # average of K squares is itself uncertain by about ``noise * sqrt(2 / K)``, which is added, so
@@ -231,14 +261,14 @@ def checked_errors(
     # error is above that of least squares with the square of what was shrunk away.
     # Source: Stein, Ann. Statist. 9 (1981), the unbiased estimate of risk, with the posterior
     #     variance for the derivative (Tweedie).
-    known = noise > 0
-    count = max(int(known.sum()), 1)
-    away = np.where(known, (part - mean) ** 2, 0.0)
-    unknown = (away - np.where(known, noise - variance, 0.0)).sum() / count + math.sqrt(
+    has_noise = noise > 0
+    count = max(int(has_noise.sum()), 1)
+    away = np.where(has_noise, (part - mean) ** 2, 0.0)
+    unknown = (away - np.where(has_noise, noise - variance, 0.0)).sum() / count + math.sqrt(
         2 / count
     ) * noise.sum() / count
     return np.where(
-        known,
+        has_noise,
         np.minimum(variance + max(float(unknown), 0.0), np.maximum(variance, noise + away)),
         0.0,
     )
@@ -247,7 +277,10 @@ def checked_errors(
 def cheapest_blocks(
     squares: Sequence[FloatArray], costs: Sequence[FloatArray], noise: float, halving: Halving
 ) -> IntArray:
-    """Return the first cells of the cheapest buckets: a block stays whole if its inner differences cost queries less than splitting it."""
+    """Return the first cells of the cheapest buckets.
+
+    A block stays whole if its inner differences cost queries less than splitting it.
+    """
     bias, cost = np.zeros(halving.padded), np.zeros(halving.padded)
     split: list[BoolArray] = []
     for square, weight in zip(squares, costs, strict=True):

@@ -1,4 +1,6 @@
-"""Facts about cells that a spec states and that are not protected: combinations of values that are impossible, and public counts.
+"""Public facts about cells: impossible combinations and public counts.
+
+A spec states them, and they are not protected.
 
 Least squares takes public counts for observations without noise. Tables that are never negative are
 scaled to their sums by iterative proportional fitting (Deming and Stephan 1940), which keeps zeros.
@@ -31,7 +33,10 @@ _ROUNDS, _EXACT, _LEAST = 1000, 1e-10, 1e-6
 def read_combinations(
     domain: Domain, facts: Iterable[Mapping[str, Sequence[int]]]
 ) -> tuple[Combination, ...]:
-    """Read and check impossible combinations from the details of a plan, which may come from a file."""
+    """Read impossible combinations from the details of a plan, and check them.
+
+    The plan may come from a file.
+    """
     read = tuple(tuple((name, tuple(codes)) for name, codes in fact.items()) for fact in facts)
     for name, codes in (part for fact in read for part in fact):
         if (
@@ -48,7 +53,10 @@ def read_combinations(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
-    """Known sums of the cells of a table: the group of every cell of each attribute, and the counts of all combinations of groups."""
+    """Known sums of the cells of a table.
+
+    The group of every cell of each attribute, and the counts of all combinations of groups.
+    """
 
     names: Names
     groups: tuple[IntArray, ...]
@@ -81,7 +89,10 @@ class Sums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublicCounts:
-    """A table whose counts are public: its queries, which divide the cells of each attribute, and their answers."""
+    """A table whose counts are public.
+
+    Its queries, which partition the cells of each attribute, and their answers.
+    """
 
     product: Product
     sums: Sums
@@ -98,7 +109,10 @@ class PublicCounts:
         )
 
     def answers(self, product: Product) -> bool:
-        """Tell whether all answers to a product are public: every cell of its attributes is, or it asks for these groups."""
+        """Return whether every answer to a product is public.
+
+        Either every cell of its attributes is public, or the product asks for these groups.
+        """
         sets = dict(zip(self.product.attributes, self.product.query_sets, strict=True))
         if not set(product.attributes) <= set(sets):
             return False
@@ -139,7 +153,10 @@ def replace_groups(sums: Sums, groups: Mapping[str, IntArray]) -> Sums | None:
 
 
 def public_counts(product: Product, counts: Any) -> PublicCounts:
-    """Check the public counts of a table, which must divide its attributes and be whole numbers of at least 0."""
+    """Check the public counts of a table.
+
+    They must partition its attributes and be whole numbers of at least 0.
+    """
     groups = []
     for name, operator in zip(product.attributes, product.operators, strict=True):
         if (divided := partition(operator)) is None:
@@ -160,7 +177,10 @@ def public_counts(product: Product, counts: Any) -> PublicCounts:
 
 
 def read_public(domain: Domain, facts: Iterable[Mapping[str, Any]]) -> tuple[PublicCounts, ...]:
-    """Read public counts from the details of a plan, which may come from a file, without those that follow from others; all must agree."""
+    """Read public counts from the details of a plan.
+
+    Those that follow from others are left out; all must agree. The plan may come from a file.
+    """
     tables, follow = (
         [
             public_counts(from_json(domain, [entry["table"]]).products[0], entry["counts"])
@@ -174,15 +194,17 @@ def read_public(domain: Domain, facts: Iterable[Mapping[str, Any]]) -> tuple[Pub
             (index, _summed(fine.sums, coarse.sums), coarse)
             for fine, index, coarse in ((table, second, other), (other, first, table))
         ]
-        known = [
+        public_tables = [
             (index, counts, coarse.sums.counts)
             for index, counts, coarse in sums
             if counts is not None
         ]
-        if table.rows != other.rows or (known and not np.array_equal(known[0][1], known[0][2])):
+        if table.rows != other.rows or (
+            public_tables and not np.array_equal(public_tables[0][1], public_tables[0][2])
+        ):
             raise InputError(f"Public counts must agree; those of {listed} do not. Correct them.")
-        follow.update(index for index, *_ in known[:1])
-        if not known and set(table.sums.names) & set(other.sums.names):
+        follow.update(index for index, *_ in public_tables[:1])
+        if not public_tables and set(table.sums.names) & set(other.sums.names):
             raise InputError(
                 "Tables of public counts must share no attribute, or one must follow from the "
                 f"other; got {listed}. Leave one of them out."
@@ -216,7 +238,10 @@ def _summed(fine: Sums, coarse: Sums) -> FloatArray | None:
 def possible_cells(
     impossible: Sequence[Combination], names: Sequence[str], shape: Sequence[int]
 ) -> BoolArray:
-    """Return which cells of a table may hold rows: all but those of impossible combinations of its attributes."""
+    """Return which cells of a table may hold rows.
+
+    All but those of impossible combinations of its attributes.
+    """
     possible = np.ones(shape, dtype=bool)
     for combination in impossible:
         codes = dict(combination)
@@ -235,9 +260,14 @@ def as_stated(
     impossible: Sequence[Combination],
     public: Sequence[PublicCounts] = (),
 ) -> FloatArray:
-    """Return a table with zeros for impossible cells, public sums, and along every attribute the sums of its smaller tables."""
-    known = [counts.sums.on(names) for counts in public if set(names) <= set(counts.sums.names)]
-    for sums in known:
+    """Return a table with impossible cells set to 0 and public sums met.
+
+    Along every attribute it has the sums of its smaller tables.
+    """
+    known_sums = [
+        counts.sums.on(names) for counts in public if set(names) <= set(counts.sums.names)
+    ]
+    for sums in known_sums:
         if sums.of_cells:
             return sums.over(sums.counts)
     cells = table(names)
@@ -256,16 +286,16 @@ def as_stated(
             np.zeros(size, dtype=np.int64) if at == axis else np.arange(size)
             for at, size in enumerate(cells.shape)
         )
-        known.insert(axis, Sums(names, groups, np.expand_dims(counts, axis)))
-    return _with_sums(cells, known)
+        known_sums.insert(axis, Sums(names, groups, np.expand_dims(counts, axis)))
+    return _with_sums(cells, known_sums)
 
 
-def _with_sums(cells: FloatArray, wanted: Sequence[Sums]) -> FloatArray:
+def _with_sums(cells: FloatArray, known_sums: Sequence[Sums]) -> FloatArray:
     """Scale cells until they have these sums."""
-    total = float(wanted[0].counts.sum())
+    total = float(known_sums[0].counts.sum())
     for _ in range(_ROUNDS):
         off = 0.0
-        for target in wanted:
+        for target in known_sums:
             sums = target.of(cells)
             off = max(off, float(np.abs(sums - target.counts).max()))
             cells = cells * target.over(
@@ -277,7 +307,10 @@ def _with_sums(cells: FloatArray, wanted: Sequence[Sums]) -> FloatArray:
 
 
 def sums_within(names: Names, shape: Sequence[int], public: Sequence[PublicCounts]) -> list[Sums]:
-    """Return the public sums that bind the cells of a table, which may have further attributes."""
+    """Return the public sums that bind the cells of a table.
+
+    The table may have further attributes.
+    """
     within = []
     for table in public:
         part = table.sums.on(tuple(name for name in names if name in table.sums.names))
@@ -298,12 +331,15 @@ def sums_within(names: Names, shape: Sequence[int], public: Sequence[PublicCount
 
 
 def with_exact_sums(cells: FloatArray, names: Names, public: Sequence[PublicCounts]) -> FloatArray:
-    """Add the same to all cells of a group until public sums, met so far but for a millionth of the noise, are exact."""
-    wanted = sums_within(names, cells.shape, public)
+    """Shift the cells of each group so that public sums are exact.
+
+    They were met up to a millionth of the noise.
+    """
+    known_sums = sums_within(names, cells.shape, public)
     for _ in range(
-        len(wanted)
+        len(known_sums)
     ):  # these share no attribute, so correcting one changes in others the total alone
-        for target in wanted:
+        for target in known_sums:
             often = target.of(np.ones(cells.shape))
             cells = cells + target.over((target.counts - target.of(cells)) / often)
     return cells
@@ -313,18 +349,21 @@ def with_public_sums(
     cells: FloatArray, product: Product, public: Sequence[PublicCounts]
 ) -> FloatArray:
     """Scale non-negative cells of a marginal to the sums that are public."""
-    wanted = sums_within(product.attributes, cells.shape, public)
+    known_sums = sums_within(product.attributes, cells.shape, public)
     floor = _LEAST * public[0].rows / cells.size
-    return _with_sums(np.maximum(cells, floor), wanted) if wanted else cells
+    return _with_sums(np.maximum(cells, floor), known_sums) if known_sums else cells
 
 
 def whole_with_sums(
     cells: FloatArray, product: Product, public: Sequence[PublicCounts]
 ) -> IntArray:
-    """Round each cell down or up, to the nearest whole numbers with the public sums, or else with the rounded total."""
+    """Round cells to the nearest whole numbers with the public sums.
+
+    Or with the rounded total, if no sums are public.
+    """
     everything = tuple(np.zeros(size, dtype=np.int64) for size in cells.shape)
     total = Sums(product.attributes, everything, np.rint(cells.sum()).reshape((1,) * cells.ndim))
-    wanted = sums_within(product.attributes, cells.shape, public) or [total]
+    known_sums = sums_within(product.attributes, cells.shape, public) or [total]
     floors = np.array(np.floor(cells + _EXACT), order="C")
     up = (cells - floors).reshape(-1)
     positions = np.arange(cells.size)
@@ -332,11 +371,11 @@ def whole_with_sums(
         np.asarray(target.over(np.arange(target.counts.size).reshape(target.counts.shape))).reshape(
             -1
         )
-        for target in wanted
+        for target in known_sums
     ]
-    if len(wanted) == 1:  # in every group the largest remainders
+    if len(known_sums) == 1:  # in every group the largest remainders
         order = np.lexsort((-up, rows[0]))
-        lacking = np.rint(wanted[0].counts - wanted[0].of(floors)).reshape(-1)
+        lacking = np.rint(known_sums[0].counts - known_sums[0].of(floors)).reshape(-1)
         begins = np.searchsorted(rows[0][order], np.arange(len(lacking)))
         raised = positions - begins[rows[0][order]] < lacking[rows[0][order]]
         floors.reshape(-1)[order[raised]] += 1
@@ -350,7 +389,7 @@ def whole_with_sums(
             missing,
             missing,
         )
-        for row, target in zip(rows, wanted, strict=True)
+        for row, target in zip(rows, known_sums, strict=True)
         for missing in [(target.counts - target.of(floors)).reshape(-1)]
     ]
     solution = milp(-up, integrality=np.ones(cells.size), bounds=(0, 1), constraints=bounds)

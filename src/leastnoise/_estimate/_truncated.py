@@ -1,4 +1,6 @@
-"""Sums of values cut at a threshold, and sums over some cells only, with estimates of what is missing.
+"""Sums of values clipped at a threshold, and sums over some cells.
+
+With estimates of what is missing.
 
 Truncated sums: the threshold was chosen privately, and error bars cover the noise given it. The
 bias is estimated from the noisy counts of the tail that chose the threshold: every record between
@@ -41,37 +43,46 @@ class Truncated:
     def of(
         observation: Observation, attribute: str, losses: Iterable[tuple[int, int, float]]
     ) -> "Truncated":
-        """Estimate from both measurements and the losses to the cut, each from one cell of the attribute to another."""
+        """Build the estimate from both measurements and the losses by clipping.
+
+        Each loss is from one cell of the attribute to another.
+        """
         excess = np.zeros(observation.measurements.domain.kind(attribute).size)
         for start, stop, loss in losses:
             excess[start:stop] = loss / max(stop - start, 1)
         return Truncated(Estimate(observation), attribute, excess)
 
     def estimate(self, product: Product) -> Answer:
-        """Return least squares answers about the cut values, with exact noise given the threshold and the estimated loss."""
+        """Return least squares answers about the clipped values.
+
+        With exact noise given the threshold, and the estimated loss.
+        """
         return replace(
             self.estimator.estimate(product), approximation_std=np.abs(self.losses(product))
         )
 
     def losses(self, product: Product) -> FloatArray:
-        """Return the estimated loss of each answer to the cut, shape ``product.shape``, in units; it is never added to an answer."""
+        """Return the estimated loss of each answer by clipping, in units.
+
+        Of shape ``product.shape``; it is never added to an answer.
+        """
         if self.attribute in product.attributes:
             axis = product.attributes.index(self.attribute)
             lost = apply(product.operators[axis], self.excess)
         else:
             axis, lost = -1, np.array(float(self.excess.sum()))
-        others = tuple(index for index in range(len(product.attributes)) if index != axis)
-        if not others:
+        other_axes = tuple(index for index in range(len(product.attributes)) if index != axis)
+        if not other_axes:
             return np.broadcast_to(lost, product.shape).copy()
         cells = np.maximum(
             self.estimator.cells(
-                tuple(product.attributes[index] for index in others), product.measure
+                tuple(product.attributes[index] for index in other_axes), product.measure
             ),
             0.0,
         )
         share = cells / cells.sum() if cells.sum() > 0 else np.full(cells.shape, 1 / cells.size)
         outer = np.multiply.outer(
-            along_each((product.operators[other] for other in others), share), lost
+            along_each((product.operators[other] for other in other_axes), share), lost
         )
         return np.asarray(np.moveaxis(outer, -1, axis) if axis >= 0 else outer)
 
@@ -89,43 +100,51 @@ class LeftOut:
     def of(
         observation: Observation, first: int, stop: int, losses: Iterable[tuple[int, int, float]]
     ) -> "LeftOut":
-        """Estimate from the measurement, the range of kept cells, and sums that may be missing from other ranges."""
+        """Build the estimate from the measurement and the range of kept cells.
+
+        With sums that may be missing from other ranges.
+        """
         full = Expanded.of(observation, None)
         starts = full.buckets.starts
-        given = GivenNothing.of(full.covariance, (starts >= first) & (starts < stop))
-        kept = replace(full, counts=given.estimates(full.counts), covariance=given.covariance)
+        constrained = GivenNothing.of(full.covariance, (starts >= first) & (starts < stop))
+        kept_buckets = replace(
+            full, counts=constrained.estimates(full.counts), covariance=constrained.covariance
+        )
         missing = np.zeros(full.buckets.size)
         for start, behind, loss in losses:
             missing[start:behind] = loss / (behind - start)
-        carried = given.carried @ np.add.reduceat(missing, starts)
-        inside = np.repeat(given.kept, full.buckets.lengths)
+        carried = constrained.carried @ np.add.reduceat(missing, starts)
+        inside = np.repeat(constrained.kept, full.buckets.lengths)
         missing[inside] = evenly(carried, full.buckets.lengths)[inside]
-        return LeftOut(full, kept, given, missing)
+        return LeftOut(full, kept_buckets, constrained, missing)
 
     def estimate(self, product: Product) -> Answer:
-        """Return answers of the kept cells with exact noise, and what may be missing, which is never added to an answer."""
+        """Return answers of the kept cells with exact noise.
+
+        And what may be missing, which is never added to an answer.
+        """
         # An answer about nothing that is kept is 0, with the noise of what was measured and did not
         # stand out of it. Its sides are of the sums of all values, wherever these lie. No sum of a
         # cell is below 0, so that none is above what everything measured says of it, and none is
         # below the answer by more than what cells that are left out have raised it by.
-        values, known = answers_of(product, self.kept.even), self.kept.variances(product)
+        values, variances = answers_of(product, self.kept.even), self.kept.variances(product)
         everything = np.sqrt(self.full.variances(product))
-        noise = np.where(known > 0, np.sqrt(known), everything)
-        taken, variance = (
+        noise = np.where(variances > 0, np.sqrt(variances), everything)
+        raised, variance = (
             part.reshape(product.shape)
             for part in self._taken(operator_of(product, self.full.buckets.size))
         )
         sides = Sides(
-            values - taken,
-            np.sqrt(known + variance),
+            values - raised,
+            np.sqrt(variances + variance),
             answers_of(product, self.full.even),
             everything,
         )
         return Answer(values, noise, np.abs(answers_of(product, self.missing)), sides)
 
     def _taken(self, operator: Operator) -> tuple[FloatArray, FloatArray]:
-        """Return by how much cells that are left out and raise an answer have raised it, and the variances of that."""
-        outside, taken = np.flatnonzero(~self.given.kept), np.zeros((2, operator.rows))
+        """Return by how much omitted cells raised each answer, with variances."""
+        outside, raised = np.flatnonzero(~self.given.kept), np.zeros((2, operator.rows))
         covariance = self.full.covariance[np.ix_(outside, outside)]
         groups = np.zeros((operator.size, len(outside)))
         groups[self.full.buckets.starts] = self.given.carried[:, outside]
@@ -142,11 +161,11 @@ class LeftOut:
             )
             some = np.flatnonzero((carried < -_ROUNDING).any(axis=1))
             below = np.maximum(-carried[some], 0.0)
-            taken[:, part.start + some] = (
+            raised[:, part.start + some] = (
                 below @ self.full.counts[outside],
                 ((below @ covariance) * below).sum(axis=1),
             )
-        return taken[0], taken[1]
+        return raised[0], raised[1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,7 +185,10 @@ class ByGroup:
         kept: Sequence[int] | IntArray,
         missing: Sequence[float] | FloatArray,
     ) -> "ByGroup":
-        """Read the sums from the last measurement, with how many buckets each group keeps and what may be missing."""
+        """Read the sums from the last measurement.
+
+        With how many buckets each group keeps, and what may be missing.
+        """
         sums, noise = measured_by_group(observation, attribute)
         many = np.array(kept)
         if (
@@ -187,7 +209,10 @@ class ByGroup:
         return ByGroup(names, sums, noise, many.reshape(shape), lost)
 
     def estimate(self, product: Product) -> Answer:
-        """Return the sums with exact noise, and what may be missing, which is never added to an answer."""
+        """Return the sums with exact noise, and what may be missing.
+
+        What may be missing is never added to an answer.
+        """
         # An answer that keeps nothing is 0, with the noise of what was measured and was not worth
         # it. Its upper side is of the sum of all buckets, wherever the values lie.
         if product.attributes != self.names or any(
@@ -207,13 +232,16 @@ class ByGroup:
 
 
 def measured_by_group(observation: Observation, attribute: str) -> tuple[FloatArray, FloatArray]:
-    """Return the sums by group and bucket, the buckets along the last axis, and the standard errors of the buckets."""
-    made, values = observation.measurements, observation.values[-1]
-    block = made.blocks[-1]
+    """Return the sums by group and bucket, and the buckets' standard errors.
+
+    The buckets are the last axis.
+    """
+    measurements, values = observation.measurements, observation.values[-1]
+    block = measurements.blocks[-1]
     position = [factor.attributes for factor in block.factors].index((attribute,))
     sums = np.moveaxis(
-        (values / made.grid).reshape([factor.operator.rows for factor in block.factors]),
+        (values / measurements.grid).reshape([factor.operator.rows for factor in block.factors]),
         position,
         -1,
     )
-    return sums, np.sqrt(block_variance(made, block)) / block.factors[position].weights
+    return sums, np.sqrt(block_variance(measurements, block)) / block.factors[position].weights

@@ -1,4 +1,6 @@
-"""Families of strategies along one attribute, a file each: real parameters, fit, rounding to whole numbers, and the inverse.
+"""Strategy families along one attribute: parameters, fit, rounding, inverse.
+
+Each file holds one family.
 
 For a planner a family is a `Fit`: a function from the `Gram` matrix of the workload and the norm of
 the noise to a strategy in whole numbers (``_gram``). Whoever needs errors uses the `Basis` of a

@@ -1,4 +1,7 @@
-"""p-Identity on two levels, for long attributes under pure DP: within every block of cells, the same in each, and over the blocks' sums.
+"""p-Identity on two levels, for long attributes under pure DP.
+
+One strategy is repeated within every block of cells, and another one measures the sums of the
+blocks.
 
 Within block b the coefficients are those of the inner strategy divided by s_b = 1 + e_b + sum_i
 U_ib, so that all columns of the whole strategy have L1 norm 1: e_b is the coefficient of the
@@ -90,27 +93,36 @@ class BlockGram(NamedTuple):
     across: FloatArray  # shape (blocks, blocks)
 
     def within(self, weights: FloatArray) -> FloatArray:
-        """Return the coefficients of the sum over blocks of weight times M_bb, shape (2, 2)."""
+        """Return the coefficients of sum_b weight_b M_bb, shape (2, 2)."""
         return np.asarray(
             np.tensordot(weights, self.local, 1)
             + sum((a * weights[:, None]).T @ b for a, b in self.pairs)
         )
 
     def between(self, weights: FloatArray) -> FloatArray:
-        """Return the coefficients of the sum over pairs of blocks b < c of weight times (M_bc + M_bc^T), shape (2, 2)."""
+        """Return the coefficients of the weighted off-diagonal blocks, shape (2, 2).
+
+        The sum runs over pairs of blocks b < c of weight times (M_bc + M_bc^T).
+        """
         upper = np.triu(weights, 1)
         half = (upper * self.across).sum() * _ONES + sum(a.T @ upper @ b for a, b in self.pairs)
         return np.asarray(half + np.transpose(half))
 
     def diagonal_forms(self, forms: FloatArray) -> FloatArray:
-        """Return y^T M_bb y for every block, shape (blocks,), given the `quadratic_forms` of y, or such sums of several y."""
+        """Return y^T M_bb y for every block, shape (blocks,).
+
+        Takes the `quadratic_forms` of y, or their sum over several y.
+        """
         return np.asarray(
             (self.local * forms).sum(axis=(1, 2))
             + sum(np.einsum("bi,ij,bj->b", a, forms, b) for a, b in self.pairs)
         )
 
     def all_forms(self, moments: FloatArray, forms: FloatArray) -> FloatArray:
-        """Return y^T M_bc y for all pairs of blocks, shape (blocks, blocks), given the sums of y and of y times the cell, and its forms."""
+        """Return y^T M_bc y for all pairs of blocks, shape (blocks, blocks).
+
+        Takes the sums of y and of y times the cell number, and the quadratic forms of y.
+        """
         upper = np.triu(
             self.across * moments[0] ** 2
             + sum(np.outer(a @ moments, b @ moments) for a, b in self.pairs),
@@ -120,7 +132,10 @@ class BlockGram(NamedTuple):
 
 
 def block_gram(gram: Gram, width: int, blocks: int) -> BlockGram:
-    """Cut a workload into blocks; given ranges are taken on average: each end as if it might be anywhere in its block."""
+    """Cut the Gram matrix of a workload into blocks of equal width.
+
+    Ranges are averaged: each end is treated as uniform within its block.
+    """
     if gram.array is not None:
         raise NotApplicable(_MADE_FOR)
     starts, cells, pairs = width * np.arange(blocks, dtype=float), np.arange(gram.size), []
@@ -161,7 +176,10 @@ def block_gram(gram: Gram, width: int, blocks: int) -> BlockGram:
 
 
 def quadratic_forms(rows: FloatArray) -> FloatArray:
-    """Return, summed over the given rows y, y^T T y for the four symmetric T with T_xy = E_i(x) E_j(y) (x <= y), shape (2, 2)."""
+    """Return the four quadratic forms y^T T y summed over rows y, shape (2, 2).
+
+    T is symmetric with T_xy = E_i(x) E_j(y) for x <= y.
+    """
     cells = np.arange(rows.shape[1])
     parts = [rows, rows * cells]
     before = [np.cumsum(part, axis=1) - part for part in parts]
@@ -186,9 +204,12 @@ def _times(coefficients: FloatArray, v: FloatArray) -> FloatArray:
 
 
 def blocks_objective(
-    asked: BlockGram, support: Support, values: FloatArray, above: FloatArray
+    gram_blocks: BlockGram, support: Support, values: FloatArray, above: FloatArray
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Return the error f and its gradients by the inner Theta, ``values`` on ``support``, and by ``above``, the stacked e and U."""
+    """Return the error f and its gradients by both levels of the strategy.
+
+    The inner Theta has ``values`` on ``support``; ``above`` stacks e and U.
+    """
     width = support.size
     theta = support.spread(values)
     sigma = 1 + theta.sum(axis=0)
@@ -210,20 +231,23 @@ def blocks_objective(
         of_diagonal - quadratic_forms(lifted),
         float((sigma**2).sum() - (lifted**2).sum()),
     )  # of P instead of y y^T
-    within, all_blocks = asked.within(squares), asked.within(np.diag(w).copy()) + asked.between(w)
+    within, all_blocks = (
+        gram_blocks.within(squares),
+        gram_blocks.within(np.diag(w).copy()) + gram_blocks.between(w),
+    )
     coefficients, cell = (
         all_blocks - k * within,
-        asked.identity * float(np.trace(w) - k * squares.sum()),
+        gram_blocks.identity * float(np.trace(w) - k * squares.sum()),
     )
     error = float(
         (within * traces).sum()
-        + asked.identity * squares.sum() * trace
+        + gram_blocks.identity * squares.sum() * trace
         + (coefficients * forms).sum()
         + cell * norm
     )
     # The gradient by the inner strategy, from the Gram matrix df/dP.
     moments = np.array([1.0, float(mean @ cells)])
-    of_pairs = asked.all_forms(moments, forms) + asked.identity * norm * np.eye(len(s))
+    of_pairs = gram_blocks.all_forms(moments, forms) + gram_blocks.identity * norm * np.eye(len(s))
     turn = (_times(coefficients, mean) + cell * mean) / k
     level = (
         float((((sums_inverse @ sums_inverse) * np.outer(s, s)) * of_pairs).sum())
@@ -231,17 +255,19 @@ def blocks_objective(
         * k
         * float(
             ((coefficients + k * within) * forms).sum()
-            + (cell + asked.identity * k * squares.sum()) * norm
+            + (cell + gram_blocks.identity * k * squares.sum()) * norm
         )
-        + k**2 * float((within * forms).sum() + asked.identity * squares.sum() * norm)
+        + k**2 * float((within * forms).sum() + gram_blocks.identity * squares.sum() * norm)
     ) / k**2
     linear = np.stack([np.ones(width), cells.astype(float)])
     falling = within @ linear
     slope_pairs = (linear[0], falling[0] + turn + level), (linear[1], falling[1]), (turn, linear[0])
-    slope = Gram(width, 1, slope_pairs, asked.identity * float(squares.sum()))
+    slope = Gram(width, 1, slope_pairs, gram_blocks.identity * float(squares.sum()))
     _, by_values = p_identity_objective(slope, support, values)
     # The gradient by the sums.
-    within_forms = asked.diagonal_forms(traces - k * forms) + asked.identity * (trace - k * norm)
+    within_forms = gram_blocks.diagonal_forms(traces - k * forms) + gram_blocks.identity * (
+        trace - k * norm
+    )
     by_divisors = 2 * s * within_forms + 2 * (sums_inverse * of_pairs) @ s
     turned = sums_inverse @ (of_pairs * np.outer(s, s)) @ sums_inverse
     return (
@@ -252,7 +278,7 @@ def blocks_objective(
 
 
 def block_width(size: int) -> int:
-    """Choose the number of cells of a block, so that there are at least two blocks, nearly even ones."""
+    """Choose a block width that gives at least two blocks of similar size."""
     width = next(
         (width for most, width in ((2**15, 128), (2**18, 1024), (2**20, 2048)) if size <= most),
         4096,
@@ -261,12 +287,12 @@ def block_width(size: int) -> int:
 
 
 def fit_blocks(gram: Gram) -> BlockPIdentity:
-    """Find a p-Identity strategy on two levels by descent from layers of bumps, within blocks and over them."""
+    """Fit a two-level p-Identity strategy by descent from layers of bumps."""
     if not 2 <= gram.size <= 4096 * _MOST_BLOCKS:
         raise NotApplicable(f"it is made for 2 to {4096 * _MOST_BLOCKS} cells")
     width = block_width(gram.size)
     blocks = -(-gram.size // width)
-    asked = block_gram(gram, width, blocks)
+    blocked_gram = block_gram(gram, width, blocks)
     windows = list(_layers(width, _FINEST, _COARSER, 0.7))
     many = blocks > _FEW
     # The first layer over the blocks continues the last one within them; if blocks' sums are
@@ -288,7 +314,7 @@ def fit_blocks(gram: Gram) -> BlockPIdentity:
 
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
         error, by_values, by_rows = blocks_objective(
-            asked, support, point[:count], point[count:].reshape(above.shape)
+            blocked_gram, support, point[:count], point[count:].reshape(above.shape)
         )
         return error, np.concatenate([by_values, by_rows.reshape(-1)])
 
@@ -302,7 +328,10 @@ def fit_blocks(gram: Gram) -> BlockPIdentity:
 
 
 def _layers(size: int, finest: float, coarser: float, height: float) -> Iterator[Window]:
-    """Yield layers of bumps, each ``coarser`` times as far apart as the one below; one flat row where the finest is too wide."""
+    """Yield layers of bumps, each ``coarser`` times wider spaced than the last.
+
+    Yields one flat row if the finest spacing is too wide.
+    """
     spacing = finest
     while size / spacing >= 1.5 or spacing == finest:
         yield from bumps(size, max(0, round(size / spacing - 1)), height, 1.25)
@@ -315,7 +344,10 @@ class NestedInverse(Basis):
     def __init__(
         self, inner: Basis, last: Basis, weights: FloatArray, sums_inverse: FloatArray
     ) -> None:
-        """Take the bases within the blocks and within the last one, w, shape (blocks,), and H, shape (blocks, blocks)."""
+        """Build the inverse from the inverses within blocks and across blocks.
+
+        ``w`` has shape (blocks,) and H has shape (blocks, blocks).
+        """
         self.inner, self.last, self.weights, self.sums_inverse = inner, last, weights, sums_inverse
         self.before = (len(weights) - 1) * inner.size  # cells before the last block
         self.size = self.before + last.size
@@ -337,7 +369,11 @@ class NestedInverse(Basis):
 
     @cached_property
     def _prefixes(self) -> tuple[IntArray, FloatArray, FloatArray]:
-        """For the first 0, 1, ..., n cells: the block of the last of them, the part of its mean that they have, and their variance by R."""
+        """Return block, share of the block mean and variance of every cell prefix.
+
+        For the first 0, 1, ..., n cells: the block of the last cell, the part of its mean that they
+        hold, and their variance under R.
+        """
         shares, residuals = [], []
         for base, squares in (
             (self.inner, self.weights[:-1] ** 2),
@@ -363,7 +399,10 @@ class NestedInverse(Basis):
         return along, both
 
     def _covariances(self, count: IntArray, other: IntArray) -> FloatArray:
-        """Return 1^T (H o m m^T) 1 between the first ``count`` cells and the first ``other`` cells, elementwise."""
+        """Return 1^T (H o m m^T) 1 between two cell prefixes, elementwise.
+
+        The prefixes hold the first ``count`` and the first ``other`` cells.
+        """
         (blocks, shares, _), (along, both) = self._prefixes, self._corners
         a, b, x, y = blocks[count], blocks[other], shares[count], shares[other]
         return np.asarray(
@@ -393,17 +432,22 @@ class NestedInverse(Basis):
         ):
             if chosen.any():
                 first = block[chosen] * self.inner.size
-                asked = Ranges(base.size, low[chosen] - first, high[chosen] - first)
+                ranges_in_block = Ranges(base.size, low[chosen] - first, high[chosen] - first)
                 shares = np.append(0.0, np.cumsum(base.mean))
                 residual = (
-                    base.variances(asked)
-                    - base.kappa * (shares[asked.high + 1] - shares[asked.low]) ** 2
+                    base.variances(ranges_in_block)
+                    - base.kappa
+                    * (shares[ranges_in_block.high + 1] - shares[ranges_in_block.low]) ** 2
                 )
                 answer[chosen] += np.maximum(residual, 0.0) / self.weights[block[chosen]] ** 2
         return answer
 
     def bound_of_ranges(self) -> float:
-        """Bound the variances of ranges within a block by those of the block alone, and add up the largest parts of all other ranges."""
+        """Bound the variance of every range of cells.
+
+        Ranges within a block are bounded by the inverse of that block. For all other ranges the
+        largest parts are added up.
+        """
         # The part by H is convex in the shares of the first and the last block, so it is largest at
         # ranges of whole blocks; R adds at most its largest prefix variance at each end.
         lightest = (self.inner, self.weights[:-1].min()), (self.last, self.weights[-1])
@@ -439,23 +483,28 @@ def _(operator: Nested, factor: Factor) -> Basis | None:
 
 
 def p_identity_blocks(gram: Gram, norm: int, bits: int = 20) -> Fitted:
-    """Fit p-Identity on two levels, for Laplace noise, in whole numbers; row weights say how much heavier one block is than another."""
+    """Fit two-level p-Identity for Laplace noise, in whole numbers.
+
+    Row weights say how much heavier one block is than another.
+    """
     fitted, size = fit_blocks(gram), gram.size
     diagonal, below = fitted.inner.dyadic(min(bits, _BLOCK_BITS))
-    largest, left = (
+    largest, last_width = (
         int((diagonal + below.sum(axis=0)).max()),
         size - (len(fitted.divisors) - 1) * len(diagonal),
     )
     below = below if len(below) else np.ones((1, len(diagonal)), dtype=np.int64)
     within = [
-        DiagonalAndRows(diagonal[:cells], below[:, :cells]) for cells in (len(diagonal), left)
+        DiagonalAndRows(diagonal[:cells], below[:, :cells]) for cells in (len(diagonal), last_width)
     ]
-    sums, alone = (
+    sums, block_rows = (
         np.rint(largest * part / fitted.divisors).astype(np.int64)
         for part in (fitted.rows, fitted.diagonal)
     )
-    sums = sums[sums.any(axis=1)] if sums.any() else np.ones((1, len(alone)), dtype=np.int64)
-    above = DiagonalAndRows(np.maximum(alone, 1), sums) if fitted.diagonal.any() else Dense(sums)
+    sums = sums[sums.any(axis=1)] if sums.any() else np.ones((1, len(block_rows)), dtype=np.int64)
+    above = (
+        DiagonalAndRows(np.maximum(block_rows, 1), sums) if fitted.diagonal.any() else Dense(sums)
+    )
     least = fitted.divisors.min()
     unit = min(2**_BLOCK_BITS, 2**_MOST_BITS / least)  # for a total alone the divisors are large
     heights = np.rint(unit * least / fitted.divisors).astype(np.int64)

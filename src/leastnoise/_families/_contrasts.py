@@ -1,4 +1,6 @@
-"""Gaussian strategies along one attribute that leave its total to another measurement: the best rows for a tilt, and good tilts.
+"""Gaussian strategies along one attribute that leave out its total.
+
+Finds the best rows for a tilt, and good tilts. The total is measured elsewhere.
 
 n - 1 rows F over n cells with F m = 0 and 1^T m = 1 determine everything but the total; m is the
 *tilt*. A query q then has the variance (q m)^2 from the noise of the total and q R q from that of
@@ -68,7 +70,10 @@ def _sum_zero(gram: FloatArray) -> FloatArray:
 
 
 def spread(rows: FloatArray, grams: Iterable[FloatArray]) -> list[float]:
-    """Return tr(M R) for every Gram matrix M: the sum of the variances of its queries at unit noise on the rows, if the total is known."""
+    """Return the summed query variances tr(M R) for every Gram matrix M.
+
+    At unit noise on the rows, with the total known.
+    """
     inverse = np.linalg.inv(rows[:, :-1] - rows[:, -1:])
     covariance = inverse @ inverse.T
     return [float(np.vdot(_sum_zero(gram), covariance)) for gram in grams]
@@ -77,7 +82,10 @@ def spread(rows: FloatArray, grams: Iterable[FloatArray]) -> list[float]:
 def _optimum(
     columns: FloatArray, gram: FloatArray, weights: FloatArray | None, gap: float, steps: int
 ) -> Rest:
-    """Minimise tr(N Y^-1) subject to c_j^T Y c_j <= 1; the rows are Y^(1/2) C in some rotation."""
+    """Minimise tr(N Y^-1) subject to c_j^T Y c_j <= 1.
+
+    The rows are Y^(1/2) C, up to a rotation.
+    """
     from scipy.linalg import eigh
 
     count = columns.shape[1]
@@ -97,32 +105,35 @@ def _optimum(
 
 
 def balanced_rounding(rows: FloatArray, top: int) -> IntArray:
-    """Round rows to whole numbers up to ``top`` so that every column nearly keeps its norm."""
+    """Round rows to integers up to ``top``, nearly keeping every column norm."""
     # After rounding to nearest the longest column would set the noise of all. So in each column
     # some entries, those nearest to the middle of two whole numbers first, are rounded the other
     # way. With entries up to 255 that costs less than a thousandth of the error.
     fine = rows * (top / float(np.abs(rows).max()))
-    whole = np.rint(fine)
-    other = np.where(fine >= whole, whole + 1, whole - 1)
-    change = other**2 - whole**2
+    rounded = np.rint(fine)
+    other = np.where(fine >= rounded, rounded + 1, rounded - 1)
+    change = other**2 - rounded**2
     order = np.argsort(np.abs(other - fine), axis=0, kind="stable")
-    excess = (whole**2).sum(axis=0) - (fine**2).sum(axis=0)
+    excess = (rounded**2).sum(axis=0) - (fine**2).sum(axis=0)
     for column in range(rows.shape[1]):
-        left = float(excess[column])
+        remaining = float(excess[column])
         for row in order[:, column].tolist():
-            moved = left + float(change[row, column])
-            if abs(moved) < abs(left) and abs(other[row, column]) <= top:
-                whole[row, column], left = other[row, column], moved
-    return whole.astype(np.int64)
+            moved = remaining + float(change[row, column])
+            if abs(moved) < abs(remaining) and abs(other[row, column]) <= top:
+                rounded[row, column], remaining = other[row, column], moved
+    return rounded.astype(np.int64)
 
 
 def leaves_out_total(operator: Operator) -> bool:
-    """Whether an operator has the form of strategies that leave out the total: contrasts, or a matrix with one row less than cells."""
+    """Return whether an operator has the form of a strategy without the total.
+
+    That is contrasts, or a matrix with one row fewer than cells.
+    """
     return type(operator) in (Contrasts, Dense) and operator.rows == operator.size - 1
 
 
 def contrast_strength(factor: Factor) -> float | None:
-    """Return c if the Gram matrix of a factor that leaves out the total is c (I - J / n), else None."""
+    """Return c if the Gram matrix of a factor is c (I - J / n), else None."""
     # Such a factor tells of the differences between cells what c measurements of every cell would,
     # so it combines with whole cells that are measured elsewhere. For contrasts with noise in
     # proportion to their norms c is 1, for the difference of two cells 2, and for the non-constant
@@ -146,7 +157,10 @@ def contrast_strength(factor: Factor) -> float | None:
 
 @lru_cache(maxsize=8)
 def basis_without_total(factor: Factor) -> Basis:
-    """Return a basis of a factor that leaves out the total; nothing but its kappa depends on the chosen weight of the total."""
+    """Return the inverse for a factor that leaves out the total.
+
+    Only its kappa depends on the chosen weight of the total.
+    """
     rows = dense(factor.operator).astype(float) * factor.scaling[:, None]
     unseen = np.linalg.svd(rows)[2][-1]
     total = float(unseen.sum())

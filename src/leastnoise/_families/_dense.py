@@ -1,4 +1,6 @@
-"""Strategies given as matrices, on up to 4096 cells: the optimum for Gaussian noise, eigen-designs, equal profiles, and rounding.
+"""Strategies given as matrices, on up to 4096 cells.
+
+The optimum for Gaussian noise, eigen-designs, equal profiles, and rounding.
 
 Notation: ``n`` cells, ``m`` queries, W (m x n) the workload with the Gram matrix M = W^T W, A a
     strategy, ||A|| its largest column norm (L1
@@ -78,21 +80,30 @@ Spectrum = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
 def singular_value_bound(gram: Gram) -> float:
-    """No strategy, under either norm, has a smaller unit RMSE than ``sqrt((sum of singular values)^2 / (n m))``."""
+    """Return the singular value bound on the unit RMSE of any strategy.
+
+    It is ``sqrt((sum of singular values)^2 / (n m))``, for L1 and L2 sensitivity alike.
+    """
     # Source: Li and Miklau, arXiv 1202.3399.
     values = np.linalg.eigvalsh(gram.dense())
     return float(np.sqrt(np.maximum(values, 0.0)).sum() / math.sqrt(gram.size * gram.queries))
 
 
 def column_norm(matrix: FloatArray, norm: int) -> float:
-    """Sensitivity of a strategy: its largest column L1 (``norm=1``) or L2 (``norm=2``) norm, absolute values taken."""
+    """Return the sensitivity of a strategy: its largest column norm.
+
+    L1 norm for ``norm=1``, L2 norm for ``norm=2``.
+    """
     if norm == 1:
         return float(np.abs(matrix).sum(axis=0).max())
     return math.sqrt(float(np.square(matrix, dtype=float).sum(axis=0).max()))
 
 
 def fill_columns(matrix: FloatArray, norm: int) -> FloatArray:
-    """Add to a strategy a query on each single cell whose column has slack: accuracy that costs no privacy."""
+    """Add a single-cell query to every column that is below the sensitivity.
+
+    This improves accuracy at no privacy cost.
+    """
     columns = (np.abs(matrix) ** norm).sum(axis=0)
     slack = (columns.max() - columns) ** (1 / norm)
     short = columns < columns.max() * (1 - 1e-9)
@@ -100,7 +111,10 @@ def fill_columns(matrix: FloatArray, norm: int) -> FloatArray:
 
 
 def to_dyadic(matrix: FloatArray, bits: int = 20) -> IntArray:
-    """Round a strategy to nearest on the grid 2^-bits, as integers, without the rows that vanish."""
+    """Round a strategy to the grid 2^-bits, as integers.
+
+    Rows that become zero are removed.
+    """
     # Source: docs/mathematics.md; rounding to nearest loses least once the norm is recomputed.
     if not np.isfinite(matrix).all():
         raise InputError("A strategy to be rounded must be a matrix of finite numbers.")
@@ -113,14 +127,17 @@ def to_dyadic(matrix: FloatArray, bits: int = 20) -> IntArray:
 
 
 def fit_eigen_design(gram: Gram, norm: int) -> FloatArray:
-    """The eigenvectors of the workload's Gram matrix with their best weights, and cells that fill columns; O(n^3), and O(n^2) a step."""
+    """Fit the best weights of the workload's eigenvectors, and fill columns.
+
+    Takes O(n^3) once and O(n^2) a step.
+    """
     values, vectors = np.linalg.eigh(gram.dense())
-    seen = values > max(float(values[-1]), 0.0) * gram.size * np.finfo(float).eps
-    if not seen.any():
+    nonzero = values > max(float(values[-1]), 0.0) * gram.size * np.finfo(float).eps
+    if not nonzero.any():
         raise InputError(
             "No query asks for any cell, so there is nothing to plan. Remove the empty query set."
         )
-    g, design = values[seen][::-1], vectors[:, seen][:, ::-1].T
+    g, design = values[nonzero][::-1], vectors[:, nonzero][:, ::-1].T
     spread = np.abs(design) ** norm
     power = norm / (norm + 2)
 
@@ -139,7 +156,10 @@ def fit_eigen_design(gram: Gram, norm: int) -> FloatArray:
 def smooth_norm(
     free: FloatArray, matrix: FloatArray, sharpness: float, width: float
 ) -> tuple[float, FloatArray]:
-    """Return a smooth upper bound of the L1 norm of ``Q A``, Q the polar factor of ``free``, and its gradient by ``free``."""
+    """Return a smooth upper bound on the L1 norm of ``Q A`` and its gradient.
+
+    Q is the polar factor of ``free``, and the gradient is taken by ``free``.
+    """
     left, sizes, right = np.linalg.svd(free, full_matrices=False)
     turned = left @ right @ matrix
     kinks = np.sqrt(turned**2 + width**2)
@@ -162,10 +182,10 @@ def reduce_l1_norm(matrix: FloatArray) -> FloatArray:
     rank = int((singular > singular.max() * 1e-12).sum())
     # A factor of the same Gram matrix with the fewest rows, so that Q has the fewest columns.
     factor = singular[:rank, None] * right[:rank] / scale
-    given = np.zeros((rows, rank))
-    given[: len(matrix)] = left[:rows, :rank]
+    initial = np.zeros((rows, rank))
+    initial[: len(matrix)] = left[:rows, :rank]
     other, best = rng.standard_normal((rows, rank)), matrix
-    for start in (given + 1e-3 * rng.standard_normal(given.shape), other):
+    for start in (initial + 1e-3 * rng.standard_normal(initial.shape), other):
         free = start
         for sharpness, width in _SHARPENING:
 
@@ -189,12 +209,12 @@ def reduce_l1_norm(matrix: FloatArray) -> FloatArray:
 
 @kept
 def short_eigen_design(gram: Gram) -> FloatArray:
-    """Turn the eigen-design for Laplace noise to a smaller norm, for short attributes."""
+    """Rotate the eigen-design of a short attribute to a smaller L1 norm."""
     return reduce_l1_norm(fit_eigen_design(gram, 1))
 
 
 def eigen_design(gram: Gram, norm: int, bits: int = 20) -> Fitted:
-    """Fit the eigenvectors of the workload with their best weights, in whole numbers."""
+    """Fit the eigen-design of the workload in whole numbers."""
     if gram.size > _MOST_EIGEN:
         raise NotApplicable(
             f"eigenvectors of a matrix of {gram.size} x {gram.size} take long; at most "
@@ -218,12 +238,19 @@ class GaussianOptimum(NamedTuple):
 
 
 def _roots(values: FloatArray) -> FloatArray:
-    """Return square roots of eigenvalues; those that are rounding errors of zero become 0, else their sum would falsify the lower bound."""
+    """Return square roots of eigenvalues, with rounding errors of zero set to 0.
+
+    Otherwise their sum would make the lower bound wrong.
+    """
     return np.sqrt(np.where(values > values.max() * len(values) * np.finfo(float).eps, values, 0.0))
 
 
 def _spectrum(gram: Gram) -> Spectrum:
-    """Return the cheapest function from dual weights d to the roots of the eigenvalues of ``D^1/2 M D^1/2``, and its eigenvectors."""
+    """Return the cheapest function from dual weights to eigenvalue roots.
+
+    For dual weights d it gives the roots of the eigenvalues of ``D^1/2 M D^1/2``, and its
+    eigenvectors.
+    """
     if len(gram.generators) == 1 and gram.size > 2:
         a, b = gram.generators[0]
         jump = a[1:] * b[:-1] - a[:-1] * b[1:]
@@ -241,7 +268,10 @@ def _spectrum(gram: Gram) -> Spectrum:
 def _tridiagonal(
     gram: Gram, main: FloatArray, jump: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Compute the spectrum from the tridiagonal inverse of M: ``main`` is its diagonal, ``-1 / jump`` are the entries beside it."""
+    """Compute the spectrum from the tridiagonal inverse of M.
+
+    ``main`` is its diagonal, ``-1 / jump`` are the entries beside it.
+    """
     from scipy.linalg import eigh_tridiagonal
 
     values, vectors = eigh_tridiagonal(
@@ -255,23 +285,26 @@ def _tridiagonal(
 
 
 def _mirrored(full: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Compute the spectrum of a matrix that is unchanged by reversing the cells: its symmetric and antisymmetric eigenvectors apart."""
+    """Compute the spectrum of a matrix that is symmetric under reversal.
+
+    Symmetric and antisymmetric eigenvectors are computed separately.
+    """
     from scipy.linalg import eigh
 
     size = len(full)
     half, odd = size // 2, size % 2
-    near, far = full[:half, :half], full[:half, size - half :][:, ::-1]
+    same_half, opposite_half = full[:half, :half], full[:half, size - half :][:, ::-1]
     root = np.sqrt((weights + weights[::-1]) / 2)
     scale = np.outer(root[:half], root[:half])
     even = np.empty((half + odd, half + odd))
-    even[:half, :half] = scale * (near + far)
+    even[:half, :half] = scale * (same_half + opposite_half)
     if odd:
         even[half, :half] = even[:half, half] = (
             math.sqrt(2) * root[:half] * full[:half, half] * root[half]
         )
         even[half, half] = full[half, half] * root[half] ** 2
     plus, even_vectors = eigh(even, driver="evd")
-    minus, odd_vectors = eigh(scale * (near - far), driver="evd")
+    minus, odd_vectors = eigh(scale * (same_half - opposite_half), driver="evd")
     vectors = np.zeros((size, size))
     vectors[:half, : half + odd] = even_vectors[:half] / math.sqrt(2)
     vectors[half : half + odd, : half + odd] = even_vectors[half:]
@@ -290,7 +323,10 @@ def _plain(full: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 def _refined(small: FloatArray, size: int) -> FloatArray:
-    """Interpolate the dual weights of a coarser workload to ``size`` cells, as a start of the iteration."""
+    """Interpolate the dual weights of a coarser workload to ``size`` cells.
+
+    They start the iteration.
+    """
     # They are powers of the distance to the ends, so logarithms are interpolated over log-odds of
     # the position; the cells next to the ends look alike at every size, so they are taken one by
     # one.
@@ -306,7 +342,10 @@ def _refined(small: FloatArray, size: int) -> FloatArray:
 
 
 def _iterate(gram: Gram, gap: float) -> tuple[FloatArray, float, FloatArray]:
-    """Run the dual iteration and return the dual weights, t and the root K, shape (n, n), of the step with the smallest gap."""
+    """Run the dual iteration and return the step with the smallest gap.
+
+    Returns its dual weights, t, and the root K of shape (n, n).
+    """
     weights = np.full(gram.size, 1 / gram.size)
     if gram.size > _COARSE_ABOVE and not gram.by_matrix:
         small, _, _ = _iterate(gram.coarsen(4), gap)
@@ -324,25 +363,28 @@ def _iterate(gram: Gram, gap: float) -> tuple[FloatArray, float, FloatArray]:
 
 
 def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3) -> GaussianOptimum:
-    """Find the strategy of least mean squared error for a Gaussian budget, to a given relative gap of the squared error."""
-    asked = gram.diagonal() > 0
-    if not asked.any():
+    """Fit the Gaussian strategy of least mean squared error, up to a gap.
+
+    The gap is relative to the squared error.
+    """
+    covered_cells = gram.diagonal() > 0
+    if not covered_cells.any():
         raise InputError(
             "No query asks for any cell, so there is nothing to plan. Remove the empty query set."
         )
-    if not asked.all():
+    if not covered_cells.all():
         inner, lower, dual = fit_gaussian_optimum(
-            dense_gram(gram.dense()[np.ix_(asked, asked)], gram.queries), gap=gap
+            dense_gram(gram.dense()[np.ix_(covered_cells, covered_cells)], gram.queries), gap=gap
         )
         factor, weights = np.zeros((len(inner), gram.size)), np.zeros(gram.size)
-        factor[:, asked], weights[asked] = inner, dual
+        factor[:, covered_cells], weights[covered_cells] = inner, dual
         return GaussianOptimum(factor, lower, weights)
     if gram.by_matrix and gram.size > _COARSE_ABOVE:
         short, order = recognise(gram)
         if not short.by_matrix:
             factor, lower, weights = fit_gaussian_optimum(short, gap=gap)
-            back = np.argsort(order)
-            return GaussianOptimum(factor[:, back], lower, weights[back])
+            inverse_order = np.argsort(order)
+            return GaussianOptimum(factor[:, inverse_order], lower, weights[inverse_order])
     weights, total, root = _iterate(gram, gap)
     scale = 1 / np.sqrt(weights * total)
     matrix = root * scale[:, None] * scale
@@ -357,13 +399,16 @@ def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3) -> GaussianOptimum:
         upper = np.zeros((1, 1))
     if not upper.diagonal().min() > 1e-6:
         values, vectors = np.linalg.eigh(matrix)
-        seen = values > values[-1] * 1e-11
-        upper = (vectors[:, seen] * np.sqrt(values[seen])).T
+        nonzero = values > values[-1] * 1e-11
+        upper = (vectors[:, nonzero] * np.sqrt(values[nonzero])).T
     return GaussianOptimum(np.asarray(upper), total / math.sqrt(gram.queries), weights)
 
 
 def gaussian_optimum(gram: Gram, norm: int, bits: int = 20) -> Fitted:
-    """The strategy of least error for Gaussian noise, to a duality gap of 1e-3; of 3e-3 beyond 1024 cells, where a step takes seconds."""
+    """Fit the optimal Gaussian strategy in whole numbers.
+
+    The duality gap is 1e-3, and 3e-3 beyond 1024 cells, where a step takes seconds.
+    """
     if gram.size > MOST_DENSE:
         raise NotApplicable(
             f"the Gaussian optimum needs a matrix of {gram.size} x {gram.size}; at most "

@@ -1,4 +1,6 @@
-"""Gram matrices M = W^T W of workloads of m queries on one ordered attribute of n cells, in the shortest form that they have.
+"""Gram matrices M = W^T W of workloads, in their shortest form.
+
+W has m queries on one ordered attribute of n cells.
 
 For workloads given as matrices this finds the cells that no query distinguishes, an order of the
 cells along a line, and a short form in it.
@@ -40,7 +42,10 @@ Fitting = TypeVar("Fitting", bound=Callable[..., Any])
 
 
 def _covered(size: int, amounts: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
-    """Return for each cell the sum of the amounts of the ranges low..high that hold it; a range with low > high is empty."""
+    """Return for each cell the summed amounts of the ranges that contain it.
+
+    A range with low > high is empty.
+    """
     filled = low <= high
     change = np.bincount(low[filled], amounts[filled], size + 1) - np.bincount(
         high[filled] + 1, amounts[filled], size + 1
@@ -66,7 +71,10 @@ def _pair_products(a: FloatArray, b: FloatArray, matrix: FloatArray) -> FloatArr
 
 @dataclass(frozen=True, eq=False)
 class Gram:
-    """M as a sum of up to four forms; no method costs n^2 unless there is an array or its docstring says so."""
+    """A Gram matrix M, stored as a sum of up to four structured forms.
+
+    No method costs n^2 unless there is an array or its docstring says so.
+    """
 
     size: int  # number of cells n
     queries: int  # number of queries m (rows of W)
@@ -113,12 +121,14 @@ class Gram:
     @cached_property
     def mirrored(self) -> bool:
         """Whether M is known to be unchanged by reversing the order of the cells."""
-        alike = all(
+        symmetric = all(
             np.allclose(a[::-1] * b[0], b * a[-1], rtol=1e-12, atol=0) for a, b in self.pairs
         )
-        alike = alike and (self.given is None or not (self._edges != self._edges[::-1, ::-1]).nnz)
+        symmetric = symmetric and (
+            self.given is None or not (self._edges != self._edges[::-1, ::-1]).nnz
+        )
         return bool(
-            alike
+            symmetric
             and (
                 self.array is None
                 or np.allclose(self.array, self.array[::-1, ::-1], rtol=1e-12, atol=0)
@@ -127,7 +137,10 @@ class Gram:
 
     @cached_property
     def _edges(self) -> Any:
-        """The sparse L, shape (n + 1, n + 1), with ``S^T L S`` the part of the given ranges, S the sums of the first 0 to n cells."""
+        """Return the sparse matrix L of the ranges, shape (n + 1, n + 1).
+
+        ``S^T L S`` is their part of M, where S sums the first 0 to n cells.
+        """
         from scipy.sparse import csr_array
 
         amounts, low, high = self.given or (np.zeros(0), *np.zeros((2, 0), dtype=np.int64))
@@ -139,7 +152,10 @@ class Gram:
         return csr_array((values, (rows, columns)), shape=(self.size + 1,) * 2)
 
     def rows(self, matrix: FloatArray) -> FloatArray:
-        """Return ``matrix @ M`` for a matrix of shape (p, n): solvers use this form, in which a row is contiguous in memory."""
+        """Return ``matrix @ M`` for a matrix of shape (p, n).
+
+        Solvers use this form, in which a row is contiguous in memory.
+        """
         parts = [_pair_products(a, b, matrix) for a, b in self.pairs]
         if self.alone:
             parts.append(self.alone * matrix)
@@ -174,7 +190,10 @@ class Gram:
         )
 
     def block_products(self, vector: FloatArray, width: int) -> FloatArray:
-        """Multiply by the diagonal blocks of ``width`` consecutive cells alone (the last one may be shorter); O(n) without an array."""
+        """Multiply by the diagonal blocks of ``width`` consecutive cells.
+
+        The last block may be shorter. Takes O(n) if there is no array.
+        """
         width = min(width, self.size)
         blocks = -(-self.size // width)
         beyond = np.zeros(
@@ -199,11 +218,11 @@ class Gram:
         if self.given is not None:
             amounts, low, high = self.given
             sums, first, last = np.append(0.0, np.cumsum(vector)), low // width, high // width
-            whole = (
+            spanning = (
                 np.add.reduceat(vector, np.arange(0, self.size, width))
                 * _covered(self.size, amounts, first + 1, last - 1)[:blocks]
             )
-            product += np.repeat(whole, width)[: self.size]
+            product += np.repeat(spanning, width)[: self.size]
             # A range has a part in its first block, and one in its last block if that is another.
             more = last > first
             for each, start, stop in (
@@ -217,7 +236,10 @@ class Gram:
         return product
 
     def block_traces(self, widths: Sequence[int]) -> FloatArray:
-        """Return for each width ``tr(M P)``, P the projection on vectors that are constant on blocks of so many cells."""
+        """Return ``tr(M P)`` for each block width.
+
+        P projects onto vectors that are constant on blocks of that width.
+        """
         traces = np.array([self.size * self.alone / width for width in widths])
         if self.pairs:
             traces += self._pair_traces(widths)
@@ -238,16 +260,19 @@ class Gram:
                 )
                 traces[at] += float((amounts * (begin.astype(float) ** 2 + parts)).sum()) / width
         if self.array is not None:
-            known, ones = Gram(self.size, self.queries, array=self.array), np.ones(self.size)
-            traces += [known.block_products(ones, width).sum() / width for width in widths]
+            array_part, ones = Gram(self.size, self.queries, array=self.array), np.ones(self.size)
+            traces += [array_part.block_products(ones, width).sum() / width for width in widths]
         return traces
 
     def _pair_traces(self, widths: Sequence[int]) -> FloatArray:
-        """Do so for the pairs: the sums of M, a and b over a block follow from those over the smaller blocks that it is made of."""
-        known = {1: (np.sum([a * b for a, b in self.pairs], axis=0), list(self.pairs))}
+        """Return the block traces of the rank-one (generator) part.
+
+        The sums over a block are computed from those over the smaller blocks inside it.
+        """
+        by_width = {1: (np.sum([a * b for a, b in self.pairs], axis=0), list(self.pairs))}
         for width in sorted({*widths} - {1}):
-            part = max(smaller for smaller in known if width % smaller == 0)
-            sums, ends = known[part]
+            part = max(smaller for smaller in by_width if width % smaller == 0)
+            sums, ends = by_width[part]
             joined = min(width // part, len(sums))
             missing = -len(sums) % joined
             runs = [
@@ -261,11 +286,14 @@ class Gram:
                     before += rising[index - 1]
                     whole_sums += 2 * before * falling[index]
             totals = [run.sum(axis=0) for run in runs[1:]]
-            known[width] = whole_sums, list(zip(totals[::2], totals[1::2], strict=True))
-        return np.array([known[width][0].sum() / width for width in widths])
+            by_width[width] = whole_sums, list(zip(totals[::2], totals[1::2], strict=True))
+        return np.array([by_width[width][0].sum() / width for width in widths])
 
     def coarsen(self, factor: int) -> "Gram":
-        """Return about the Gram matrix on groups of ``factor`` consecutive cells, if the content of a group is spread evenly over them."""
+        """Return an approximate Gram matrix on groups of ``factor`` cells.
+
+        The content of a group is assumed to be spread evenly over its cells.
+        """
         starts, array = np.arange(0, self.size, factor), None
         ends, count = np.minimum(starts + factor, self.size) - 1, len(starts)
         if self.array is not None:
@@ -289,7 +317,7 @@ class Gram:
 
 
 def dense_gram(array: FloatArray, queries: int) -> Gram:
-    """Return the Gram matrix of a workload that is known by its array of shape (n, n) alone."""
+    """Return the Gram matrix that is given by its array of shape (n, n)."""
     return Gram(len(array), queries, array=np.ascontiguousarray(array, dtype=float))
 
 
@@ -303,24 +331,27 @@ def gram_of(operator: Operator) -> Gram:
     ends = interval_ends(operator)
     if ends is not None:
         low, high = ends
-        for known in (Identity(n), Total(n), Prefix(n), AllRanges(n)):
-            if known.rows == operator.rows:
-                first, last = interval_ends(known) or (low, high)
+        for structured in (Identity(n), Total(n), Prefix(n), AllRanges(n)):
+            if structured.rows == operator.rows:
+                first, last = interval_ends(structured) or (low, high)
                 if np.array_equal(np.sort(low * n + high), np.sort(first * n + last)):
-                    return gram_of(known)
+                    return gram_of(structured)
         return Gram(n, operator.rows, given=(np.ones(len(low)), low, high))
     if n > MOST_DENSE:
         raise NotApplicable(
             f"queries without a known structure need a matrix of {n} x {n}; at most {MOST_DENSE} "
             "cells are allowed"
         )
-    made = apply_gram(operator, np.eye(n))
-    return dense_gram((made + made.T) / 2, operator.rows)
+    array = apply_gram(operator, np.eye(n))
+    return dense_gram((array + array.T) / 2, operator.rows)
 
 
 def summed(parts: Sequence[tuple[float, Gram]]) -> Gram:
-    """Return ``M = sum weight * part`` of several sets of queries; a weight is the square of the factor of its queries."""
-    given = [
+    """Return ``M = sum weight * part`` of several query sets.
+
+    A weight is the square of the factor of its queries.
+    """
+    ranges = [
         (weight * part.given[0], *part.given[1:])
         for weight, part in parts
         if part.given is not None
@@ -332,17 +363,20 @@ def summed(parts: Sequence[tuple[float, Gram]]) -> Gram:
         tuple((weight * a, b) for weight, part in parts for a, b in part.pairs),
         math.fsum(weight * part.alone for weight, part in parts),
         (
-            np.concatenate([amounts for amounts, _, _ in given]),
-            *np.concatenate([ends for _, *ends in given], axis=1),
+            np.concatenate([amounts for amounts, _, _ in ranges]),
+            *np.concatenate([ends for _, *ends in ranges], axis=1),
         )
-        if given
+        if ranges
         else None,
         np.sum(arrays, axis=0) if arrays else None,
     )
 
 
 def recognise(gram: Gram) -> tuple[Gram, IntArray]:
-    """Order the cells of a workload given as a matrix along a line; return M in that order, in short form if it has one, and the order."""
+    """Order the cells of a matrix workload along a line.
+
+    Returns M in that order, in short form if it has one, and the order.
+    """
     order = line_order(gram)
     ordered = gram.dense()[np.ix_(order, order)]
     for turned, cells in ((ordered, order), (ordered[::-1, ::-1], order[::-1])):
@@ -354,7 +388,10 @@ def recognise(gram: Gram) -> tuple[Gram, IntArray]:
 
 
 def merge_equal_cells(gram: Gram) -> tuple[Gram, IntArray]:
-    """Merge cells that no query distinguishes; return the smaller M, and for every cell its place there."""
+    """Merge the cells that no query distinguishes.
+
+    Returns the smaller M, and the position of every cell in it.
+    """
     if all_alike(gram):
         return dense_gram(gram.diagonal()[:1, None], gram.queries), np.zeros(
             gram.size, dtype=np.int64
@@ -362,20 +399,23 @@ def merge_equal_cells(gram: Gram) -> tuple[Gram, IntArray]:
     matrix = gram.dense()
     _, first, group = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    kept = first[order]
-    return dense_gram(matrix[np.ix_(kept, kept)], gram.queries), np.argsort(order)[
-        group.reshape(-1)
-    ]
+    representatives = first[order]
+    return dense_gram(matrix[np.ix_(representatives, representatives)], gram.queries), np.argsort(
+        order
+    )[group.reshape(-1)]
 
 
 def all_alike(gram: Gram) -> bool:
-    """Whether no query distinguishes any cells, at any size: each is asked for as often as the first one, and together with it."""
+    """Return whether all cells are exchangeable under the workload.
+
+    Each is covered as often as the first one, alone and in pairs.
+    """
     diagonal, first = gram.diagonal(), np.eye(1, gram.size)
     return bool((diagonal == diagonal[0]).all() and (gram.rows(first)[0] == diagonal[0]).all())
 
 
 def line_order(gram: Gram) -> IntArray:
-    """Order the cells along a line so that cells which few queries distinguish lie together."""
+    """Order cells so that cells which few queries distinguish are neighbours."""
     # The distance of two cells is ``M_ii + M_jj - 2 M_ij``. The Fiedler vector of M itself (good
     # for ranges of one width) and that of the closeness (for prefix sums, whose cells are not asked
     # for equally often) give two orders; the one with the shorter way from cell to cell undoes any
@@ -386,15 +426,15 @@ def line_order(gram: Gram) -> IntArray:
     if gram.size < 3:
         return np.arange(gram.size)
     diagonal, matrix = gram.diagonal(), gram.dense()
-    apart = diagonal[:, None] + diagonal - 2 * matrix
+    distances = diagonal[:, None] + diagonal - 2 * matrix
     best, shortest = np.arange(gram.size), math.inf
-    for close in (matrix, apart.max() - apart):
+    for close in (matrix, distances.max() - distances):
         _, vectors = eigh(np.diag(close.sum(axis=1)) - close, subset_by_index=[0, 1])
         # If the workload falls into independent parts, the constant vector is not the only one of
         # its eigenvalue.
         fiedler = vectors[:, 1] if np.ptp(vectors[:, 1]) > np.ptp(vectors[:, 0]) else vectors[:, 0]
         order = np.argsort(fiedler if fiedler[0] <= fiedler[-1] else -fiedler, kind="stable")
-        length = float(apart[order[1:], order[:-1]].sum())
+        length = float(distances[order[1:], order[:-1]].sum())
         if length < shortest * (1 - 1e-9):
             best, shortest = order, length
     return best
@@ -418,7 +458,10 @@ Fit = Callable[[Gram, int, int], Fitted]
 
 
 def kept(fit: Fitting) -> Fitting:
-    """Keep the last results of a fit to few cells: other budgets, strategies and data-aware mechanisms ask for them again."""
+    """Memoize a fit to few cells.
+
+    Other budgets, strategies and data-dependent mechanisms ask for the same fits again.
+    """
     cached = lru_cache(maxsize=_FITS)(fit)
 
     @wraps(fit)
@@ -431,12 +474,18 @@ def kept(fit: Fitting) -> Fitting:
     return cast(Fitting, fitted)
 
 
-def fitted_to(fit: Fit, asked: Sequence[tuple[float, Operator]], norm: int, bits: int) -> Fitted:
-    """Fit a family to weighted queries, on runs of cells that no query distinguishes if the ends of ranges tell of such runs."""
-    size = asked[0][1].size
-    starts = np.unique(np.concatenate([first_cells(operator) for _, operator in asked]))
-    grams = [(weight, gram_of(on_runs(operator, starts))) for weight, operator in asked]
-    alone, gram = (
+def fitted_to(
+    fit: Fit, weighted_queries: Sequence[tuple[float, Operator]], norm: int, bits: int
+) -> Fitted:
+    """Fit a family to weighted queries along one attribute.
+
+    Runs of cells that no query distinguishes are merged first, if the ends of ranges show such
+    runs.
+    """
+    size = weighted_queries[0][1].size
+    starts = np.unique(np.concatenate([first_cells(operator) for _, operator in weighted_queries]))
+    grams = [(weight, gram_of(on_runs(operator, starts))) for weight, operator in weighted_queries]
+    factor, gram = (
         grams[0] if len(grams) == 1 else (1.0, summed(grams))
     )  # a weight of all queries changes no strategy
     operator, row_weights, bound = (
@@ -445,7 +494,7 @@ def fitted_to(fit: Fit, asked: Sequence[tuple[float, Operator]], norm: int, bits
     return Fitted(
         operator if len(starts) == size else Coarse(operator, starts, size),
         row_weights,
-        alone * bound,
+        factor * bound,
     )
 
 

@@ -1,4 +1,6 @@
-"""The inverse of the Gram matrix of a strategy along one attribute, split into the total and the rest.
+"""Inverse of a strategy's Gram matrix, split into total and remainder.
+
+The strategy is along one attribute.
 
 Notation: F the strategy, w its row weights, G = F^T diag(w^2) F, kappa = 1^T G^-1 1, mean = G^-1 1
     / kappa (it sums to 1), and the
@@ -59,11 +61,14 @@ _NUMBERS = 2**22  # in memory at a time
 
 
 class Undetermined(InputError):
-    """The error that the measured queries along an attribute do not determine what is asked."""
+    """The measured queries along an attribute do not determine a query."""
 
 
 class Basis(ABC):
-    """The inverse of the Gram matrix G of a strategy along one attribute; all variances are at unit noise."""
+    """The inverse of a strategy's Gram matrix G along one attribute.
+
+    All variances are at unit noise.
+    """
 
     size: int  # number of cells
     ranges_exact = False  # whether ``bound_of_ranges`` is the largest variance itself
@@ -83,7 +88,10 @@ class Basis(ABC):
         return np.asarray(sums[high + 1, high + 1] - 2 * sums[low, high + 1] + sums[low, low])
 
     def bound_of_ranges(self) -> float:
-        """Return the largest variance of all ranges, or a bound above it, without listing them."""
+        """Return the largest variance of all ranges, or an upper bound on it.
+
+        The ranges are not listed.
+        """
         return largest_between(self.covariance())
 
     def determined(self, operator: Operator) -> "tuple[Basis, Operator]":
@@ -110,7 +118,7 @@ class Basis(ABC):
 
     @cached_property
     def prefix_variances(self) -> FloatArray:
-        """Variances of the estimated sums of the first 1, 2, ..., n cells, shape (size,), read-only."""
+        """Return the variances of all prefix sums, shape (size,), read-only."""
         answer = self.interval_variances(np.zeros(self.size, dtype=np.int64), np.arange(self.size))
         answer.setflags(write=False)
         return answer
@@ -123,9 +131,9 @@ class Basis(ABC):
 
     def variances(self, operator: Operator) -> FloatArray:
         """Return q G^-1 q for every row q of an operator, shape (rows,)."""
-        known, asked = self.determined(operator)
-        if known is not self:
-            return known.variances(asked)
+        inverse, queries = self.determined(operator)
+        if inverse is not self:
+            return inverse.variances(queries)
         if operator == Prefix(self.size):
             return self.prefix_variances
         ends = interval_ends(operator)
@@ -135,15 +143,18 @@ class Basis(ABC):
         return np.asarray(np.einsum("ij,ji->i", rows, self.solve(rows.T)))
 
     def split_sums(self, operator: Operator) -> tuple[float, float]:
-        """Return the sums over all rows q of an operator of (q mean)^2 and of q R q, without listing the rows."""
+        """Return the sums of (q mean)^2 and of q R q over the rows q.
+
+        The rows are not listed.
+        """
         along = float(self.mean @ apply_gram(operator, self.mean))
         return along, max(0.0, self.total_variance(operator) - self.kappa * along)
 
     def total_variance(self, operator: Operator) -> float:
         """Return the sum of ``variances``."""
-        known, asked = self.determined(operator)
-        if known is not self:
-            return known.total_variance(asked)
+        inverse, queries = self.determined(operator)
+        if inverse is not self:
+            return inverse.total_variance(queries)
         if operator == AllRanges(self.size):
             # The ranges are the differences of all pairs of the n + 1 prefix sums S: (n + 1) sum
             # Var(S_i) - Var(sum S_i).
@@ -158,17 +169,20 @@ class Basis(ABC):
         return float(self.variances(operator).sum())
 
     def largest_variance(self, operator: Operator) -> float:
-        """Return the largest of ``variances``, or a bound above it where there are too many ranges to list."""
-        known, asked = self.determined(operator)
-        if known is not self:
-            return known.largest_variance(asked)
+        """Return the largest of ``variances``.
+
+        If there are too many ranges to list, this is an upper bound.
+        """
+        inverse, queries = self.determined(operator)
+        if inverse is not self:
+            return inverse.largest_variance(queries)
         listed = operator != AllRanges(self.size) or (
             operator.rows <= MOST_LISTED and not self.ranges_exact
         )
         return float(self.variances(operator).max()) if listed else self.bound_of_ranges()
 
     def largest_unlisted(self, operator: Operator) -> float | None:
-        """Return the largest of ``variances`` if it is known without listing them, else None."""
+        """Return the largest variance if it is known without listing, else None."""
         return (
             self.bound_of_ranges()
             if self.ranges_exact and operator == AllRanges(self.size)
@@ -177,7 +191,10 @@ class Basis(ABC):
 
 
 class CellsBasis(Basis):
-    """A multiple of every cell and a few dense rows T, by Woodbury's formula; without any rows the cells alone."""
+    """The inverse for scaled cells and a few dense rows T, by Woodbury.
+
+    Without any rows, only the cells are measured.
+    """
 
     # G^-1 = D^-2 - Y^T C^-1 Y with Y = T D^-2 and C = I + T D^-2 T^T; the rows of ``lifted`` are
     # C^(-1/2) Y.
@@ -208,12 +225,12 @@ class CellsBasis(Basis):
         if interval_ends(operator) is not None:
             return super().variances(operator)
         squares = self.inverse_squares
-        alone = (
+        cell_part = (
             apply(operator, squares)
             if zero_one(operator)
             else dense(operator).astype(float) ** 2 @ squares
         )
-        return np.asarray(alone - (apply(operator, self.lifted.T) ** 2).sum(axis=1))
+        return np.asarray(cell_part - (apply(operator, self.lifted.T) ** 2).sum(axis=1))
 
     def total_variance(self, operator: Operator) -> float:
         """Return the sum of ``variances``, without listing the rows."""
@@ -234,7 +251,10 @@ class CellsBasis(Basis):
         return answer
 
     def bound_of_ranges(self) -> float:
-        """Return the largest variance, from a few rows of the covariance of prefix sums at a time."""
+        """Return the largest variance of all ranges.
+
+        Uses a few rows at a time of the covariance of prefix sums.
+        """
         if not len(self.lifted):
             return float(self.inverse_squares.sum())
         cells = np.append(0.0, np.cumsum(self.inverse_squares))
@@ -251,7 +271,10 @@ class CellsBasis(Basis):
 
 
 class DenseBasis(Basis):
-    """Any strategy that determines the total: the inverse of its Gram matrix within its row space."""
+    """The inverse for any strategy that determines the total.
+
+    The Gram matrix is inverted within its row space.
+    """
 
     ranges_exact = True
 
@@ -273,7 +296,10 @@ class DenseBasis(Basis):
 
 
 class CoarseBasis(Basis):
-    """A strategy on the sums of runs of cells; the estimate of a run is spread evenly over its cells, which has the least norm."""
+    """The inverse for a strategy on the sums of runs of cells.
+
+    The estimate of a run is spread evenly over its cells, which has the least norm.
+    """
 
     def __init__(self, runs: Basis, coarse: Coarse) -> None:
         self.size, self.runs, self.coarse = coarse.size, runs, coarse
@@ -297,7 +323,10 @@ class CoarseBasis(Basis):
 
 @singledispatch
 def structured(operator: Operator, factor: Factor) -> Basis | None:
-    """Return the basis of a factor by the structure of its operator; None if it must be computed from the matrix."""
+    """Return the inverse of a factor by the structure of its operator.
+
+    None if it must be computed from the matrix.
+    """
     return None
 
 
@@ -357,21 +386,24 @@ def basis(factor: Factor) -> Basis:
         return DenseBasis(inverse)
     # The queries do not determine every cell. If they determine the total, everything holds within
     # their row space.
-    space, what = row_space(operator), " x ".join(factor.attributes)
+    space, attributes_text = row_space(operator), " x ".join(factor.attributes)
     if space is None or space.everything or not space.holds(Total(space.size)):
         raise Undetermined(
-            f"The queries measured on {what} do not determine its cells. Add the identity to them."
+            f"The queries measured on {attributes_text} do not determine its cells. Add the identity to them."
         )
     inverse = inverted(gram, space)
     if inverse is None:
         raise Undetermined(
-            f"The noise of the queries measured on {what} is too unequal. Choose another strategy."
+            f"The noise of the queries measured on {attributes_text} is too unequal. Choose another strategy."
         )
     return DenseBasis(inverse, space)
 
 
 def largest_between(covariance: FloatArray) -> float:
-    """Return the largest variance of all intervals, exactly, from the covariance of the cells, shape (size, size)."""
+    """Return the exact largest variance of all intervals of cells.
+
+    Takes the covariance of the cells, shape (size, size).
+    """
     sums: FloatArray = np.zeros((len(covariance) + 1,) * 2)
     np.cumsum(covariance, axis=0, out=sums[1:, 1:])
     np.cumsum(sums[1:, 1:], axis=1, out=sums[1:, 1:])

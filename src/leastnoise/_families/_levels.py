@@ -1,4 +1,6 @@
-"""Levels: nested partitions of the cells of an attribute, each measured with one weight or with a weight a group.
+"""Levels: nested partitions of the cells of an attribute.
+
+Each is measured with one weight, or with a weight for each group.
 
 Levels go from the single cells to the total. Each group lies in one group of the next level, its
 parent; groups may have any number of cells, which need not be neighbours.
@@ -40,7 +42,10 @@ Precision = float | FloatArray  # of all groups of a level, or one for each orbi
 
 @lru_cache(maxsize=256)
 def partition(operator: Operator) -> IntArray | None:
-    """Return the group of every cell, shape (size,), if the rows of an operator are a partition of the cells, else None."""
+    """Return the group of every cell if the rows partition the cells.
+
+    The result has shape (size,); None if the rows are no partition.
+    """
     if operator.rows > operator.size or not zero_one(operator):
         return None
     if not (apply_transpose(operator, np.ones(operator.rows, dtype=np.int64)) == 1).all():
@@ -49,18 +54,21 @@ def partition(operator: Operator) -> IntArray | None:
 
 
 def nested_levels(size: int, operators: Iterable[Operator]) -> "Levels | None":
-    """Return the levels of the cells, the given operators and the total; None if they are not nested partitions."""
+    """Return the levels of the cells, the operators and the total.
+
+    None if these are not nested partitions.
+    """
     groups = [
         partition(operator) for operator in dict.fromkeys([Identity(size), *operators, Total(size)])
     ]
-    known = [group for group in groups if group is not None]
-    return _nested(known) if len(known) == len(groups) else None
+    partitions = [group for group in groups if group is not None]
+    return _nested(partitions) if len(partitions) == len(groups) else None
 
 
 def _nested(groups: Iterable[IntArray]) -> "Levels | None":
-    known = sorted(groups, key=lambda group: -int(group.max()))
-    levels, parents = [known[0]], []
-    for coarser in known[1:]:
+    finest_first = sorted(groups, key=lambda group: -int(group.max()))
+    levels, parents = [finest_first[0]], []
+    for coarser in finest_first[1:]:
         parent = np.empty(int(levels[-1].max()) + 1, dtype=np.int64)
         parent[levels[-1]] = coarser
         if not np.array_equal(parent[levels[-1]], coarser):
@@ -76,7 +84,7 @@ def _nested(groups: Iterable[IntArray]) -> "Levels | None":
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Nested partitions of the cells of an attribute: the single cells first, the total last."""
+    """Nested partitions of the cells: single cells first, the total last."""
 
     parents: tuple[
         IntArray, ...
@@ -104,7 +112,10 @@ class Levels:
         return tuple(groups)
 
     def level(self, operator: Operator) -> int | None:
-        """Return the index of the level whose groups are the rows of an operator, or None."""
+        """Return the index of the level whose groups are an operator's rows.
+
+        None if there is no such level.
+        """
         labels = partition(operator)
         return (
             None
@@ -120,7 +131,10 @@ class Levels:
         )
 
     def including(self, operator: Operator) -> "Levels | None":
-        """Return these levels and that of an operator; None if its rows are no partition that is nested with the others."""
+        """Return these levels together with that of an operator.
+
+        None if its rows are no partition that is nested with the others.
+        """
         if operator not in self._including:
             labels = partition(operator)
             self._including[operator] = None if labels is None else _nested([*self.groups, labels])
@@ -133,7 +147,10 @@ class Levels:
 
     @cached_property
     def _orders(self) -> tuple[tuple[IntArray | None, IntArray], ...]:
-        """For every level but the last: an order of its groups by parent (None if it is theirs), and where each parent begins in it."""
+        """Return, for every level but the last, its groups ordered by parent.
+
+        The order is None if the groups are in it already. Also returns where each parent begins.
+        """
         orders = []
         for parents in self.parents:
             order = None if (np.diff(parents) >= 0).all() else np.argsort(parents, kind="stable")
@@ -148,7 +165,10 @@ class Levels:
         return tuple(orders)
 
     def summed(self, level: int, values: Array) -> Array:
-        """Sum values of the groups of a level, shape (groups, ...), within each group of the next level."""
+        """Sum values of the groups of a level within each group of the next.
+
+        The values have shape (groups, ...).
+        """
         order, starts = self._orders[level]
         return np.asarray(
             np.add.reduceat(values if order is None else values[order], starts, axis=0)
@@ -156,15 +176,22 @@ class Levels:
 
     @cached_property
     def spectrum(self) -> "list[Part]":
-        """The common invariant spaces of all levels, the one with the total first; empty if that one is too large."""
+        """Return the common invariant subspaces of all levels.
+
+        The subspace with the total comes first. Empty if that one is too large.
+        """
         return self.weighted_spectrum(np.ones(len(self.orbits.numbers[0])))
 
     def weighted_spectrum(self, weights: FloatArray) -> "list[Part]":
-        """Return the invariant spaces of levels whose cells are scaled by roots of weights: one an orbit of cells, of mean 1 over cells."""
+        """Return the invariant subspaces of levels with weighted cells.
+
+        The cells are scaled by roots of weights: one weight for each orbit of cells, of mean 1 over
+        cells.
+        """
         # For each orbit: the Gram matrices of all levels on the sums over each orbit of cells below
         # it, and the roots of the weights.
         orbits, depth = self.orbits, len(self.groups)
-        apart: dict[bytes, Part] = {}
+        subspaces: dict[bytes, Part] = {}
         below = [
             (weight * np.eye(depth, 1).reshape(depth, 1, 1), np.full(1, math.sqrt(weight)))
             for weight in weights.tolist()
@@ -179,8 +206,9 @@ class Levels:
             ):
                 if number:
                     key = grams.tobytes()
-                    apart[key] = Part(
-                        grams / self.size, number + (apart[key].often if key in apart else 0.0)
+                    subspaces[key] = Part(
+                        grams / self.size,
+                        number + (subspaces[key].often if key in subspaces else 0.0),
                     )
                 sisters[parent].append((grams, cells * math.sqrt(count)))
             below = []
@@ -200,7 +228,7 @@ class Levels:
         turned = np.linalg.svd(cells[None])[2]
         grams = turned @ grams @ turned.T / self.size
         grams[-1] = np.diag(np.eye(len(cells))[0])
-        return [Part(grams, 1.0, total=True), *apart.values()]
+        return [Part(grams, 1.0, total=True), *subspaces.values()]
 
     @cached_property
     def each(self) -> "Orbits":
@@ -210,7 +238,11 @@ class Levels:
 
     @cached_property
     def orbits(self) -> "Orbits":
-        """The orbits: first groups with equal trees below them get equal classes, then classes are split by the orbits of the parents."""
+        """Return the classes of groups that have equal variances.
+
+        Groups with equal trees below them are put into one class; classes are then split by the
+        orbits of the parents.
+        """
         random, classes = np.random.default_rng(0), [np.zeros(self.size, dtype=np.int64)]
         for level in range(len(self.parents)):
             # The multiset of the children's classes is identified by the sum of a random number for
@@ -254,7 +286,9 @@ class Orbits:
     def passes(
         self, precisions: Sequence[Precision]
     ) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """Go up and down the levels; every array has a number for each orbit of a level.
+        """Run the upward and downward pass over the levels.
+
+        Every array has a number for each orbit of a level.
 
         Returns:
             The finest level that is measured; from it on v (the variance from what is measured
@@ -280,13 +314,15 @@ class Orbits:
         return start, upward, below, final
 
     def error(
-        self, precisions: Sequence[Precision], asked: Sequence[float]
+        self, precisions: Sequence[Precision], level_weights: Sequence[float]
     ) -> tuple[float, list[FloatArray]]:
-        """Return the sum over all groups of the weight of their level times their variance, and its negated derivatives by the precisions.
+        """Return the weighted sum of all group variances and its gradient.
+
+        The gradient is negated and taken by the precisions.
 
         Args:
             precisions: of every level, or of each orbit of it.
-            asked: a weight for every level.
+            level_weights: a weight for every level.
 
         Returns:
             The error, infinite if a level is asked for that the measurements do not determine; for
@@ -296,11 +332,14 @@ class Orbits:
         if not any(map(np.any, precisions)):
             return math.inf, slopes
         start, upward, below, final = self.passes(precisions)
-        if any(weight > 0 for weight in asked[:start]):
+        if any(weight > 0 for weight in level_weights[:start]):
             return math.inf, slopes
-        back_final = [weight * self.numbers[start + at] for at, weight in enumerate(asked[start:])]
+        back_final = [
+            weight * self.numbers[start + at] for at, weight in enumerate(level_weights[start:])
+        ]
         error = sum(
-            float(back @ variances) for back, variances in zip(back_final, final, strict=True)
+            float(factors_back @ variances)
+            for factors_back, variances in zip(back_final, final, strict=True)
         )
         back_upward, back_below = (
             [np.zeros(len(level)) for level in upward],
@@ -308,11 +347,11 @@ class Orbits:
         )
         for at in range(len(below)):  # the reverse of the pass down
             parents = self.parents[start + at]
-            share, rest = upward[at] / below[at][parents], (below[at] - final[at + 1])[parents]
-            back_upward[at] += back_final[at] * (1 - 2 * share * rest / below[at][parents])
+            share, change = upward[at] / below[at][parents], (below[at] - final[at + 1])[parents]
+            back_upward[at] += back_final[at] * (1 - 2 * share * change / below[at][parents])
             back_final[at + 1] += np.bincount(parents, back_final[at] * share**2)
             back_below[at] += np.bincount(
-                parents, back_final[at] * (2 * share**2 * rest / below[at][parents] - share**2)
+                parents, back_final[at] * (2 * share**2 * change / below[at][parents] - share**2)
             )
         back_upward[-1] += back_final[-1]
         for at in range(len(below) - 1, -1, -1):  # the reverse of the pass up
@@ -333,7 +372,10 @@ def root_trace(gram: FloatArray) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """A space of dimension d that all matrices P_l^T P_l leave invariant, and that occurs several times among the vectors of cells."""
+    """A subspace of dimension d that all matrices P_l^T P_l leave invariant.
+
+    It occurs several times among the vectors of cells.
+    """
 
     # the matrix of P_l^T P_l on it over the number of cells, for every level l, shape (levels, d,
     # d)
@@ -349,7 +391,10 @@ class Part:
 
     @property
     def across(self) -> "Part":
-        """The part of the space that is orthogonal to equal cells, of dimension d or d - 1."""
+        """Return the part of the subspace orthogonal to equal cells.
+
+        Its dimension is d or d - 1.
+        """
         return Part(self.grams[:, 1:, 1:], self.often) if self.total else self
 
     def seen(self, level: int) -> IntArray:
@@ -359,7 +404,10 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class LevelInverse:
-    """The pseudo-inverse X^+ of the Gram matrix of measured levels; below the finest of them estimates are spread evenly over cells."""
+    """The pseudo-inverse X^+ of the Gram matrix of measured levels.
+
+    Estimates below the finest measured level are spread evenly over the cells.
+    """
 
     levels: Levels
     precisions: tuple[Precision, ...]  # one for every level, or for each of its groups
@@ -398,14 +446,17 @@ class LevelInverse:
         step = max(1, _AT_ONCE // max(operator.rows, operator.size))
         for first in range(0, operator.rows, step):
             rows = np.arange(first, min(first + step, operator.rows))
-            asked = apply_transpose(
+            rows_as_cells = apply_transpose(
                 operator, np.equal.outer(np.arange(operator.rows), rows).astype(np.float64)
             )
-            answer[rows] = self.squares(asked)
+            answer[rows] = self.squares(rows_as_cells)
         return answer
 
     def holds(self, operator: Operator) -> bool:
-        """Tell whether every row of an operator is a sum of groups of the finest measured level, so that it is determined."""
+        """Return whether the measured levels determine an operator's rows.
+
+        That is, whether every row is a sum of groups of the finest measured level.
+        """
         # Such rows do not see how a group's values lie within it: here random ones, or their sum on
         # the group's first cell.
         groups = self.levels.groups[self.passes[0]]
@@ -419,7 +470,10 @@ class LevelInverse:
         return float(self.variances(operator).sum())
 
     def _gathered(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the sums of v, shape (size, ...), within the groups of the finest measured level, and the sizes of these groups."""
+        """Return the sums of v within the finest measured groups, and group sizes.
+
+        v has shape (size, ...).
+        """
         gathered, lengths = v, np.ones(self.levels.size)
         for level in range(self.passes[0]):
             gathered, lengths = (
@@ -429,7 +483,10 @@ class LevelInverse:
         return gathered, lengths
 
     def squares(self, v: FloatArray) -> FloatArray:
-        """Return v^T X^+ v for every column of v, shape (size, k), by the pass up alone."""
+        """Return v^T X^+ v for every column of v, shape (size, k).
+
+        Needs the upward pass only.
+        """
         (start, upward, below, _), of_groups = self.passes, self._orbits.of_groups
         gathered, lengths = self._gathered(v)
         product = gathered * (upward[0][of_groups[start]] / lengths)[:, None]

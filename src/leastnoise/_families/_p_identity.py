@@ -1,4 +1,6 @@
-"""p-Identity strategies for pure DP: one query per cell and a few weighted sums above them, found by descent.
+"""p-Identity strategies for pure DP, found by descent.
+
+They measure every cell and a few weighted sums of cells.
 
 ``A = [I; Theta] D`` with ``Theta >= 0`` (p x n) and ``D = diag(1 / s)``, ``s = 1 + column sums of
 Theta``, so every column has L1 norm 1. With ``G = I + Theta Theta^T`` the error is ``f = sum_j
@@ -69,7 +71,11 @@ _ALL_STARTS = 0.5  # effort from which on every shape of layers is compared
 
 
 def bumps(size: int, count: int, height: float, margin: float) -> Iterator[Window]:
-    """Yield ``count`` parabolas, each overlapping half of its neighbours, on windows ``margin`` times as wide; or one flat row."""
+    """Yield ``count`` overlapping parabolas on windows of equal width.
+
+    Each overlaps half of its neighbours; windows are ``margin`` times as wide. Yields one flat row
+    instead if there is no room.
+    """
     if count == 0:
         yield 0, size, np.full(size, height)
         return
@@ -87,7 +93,10 @@ def bumps(size: int, count: int, height: float, margin: float) -> Iterator[Windo
 
 
 def bells(size: int, spacing: float, ends: Ends, height: float = _HEIGHT) -> Iterator[Window]:
-    """Yield a layer of bells about ``spacing`` cells apart, of the shape that descents end in."""
+    """Yield a layer of bells about ``spacing`` cells apart.
+
+    The shape is the one that descents end in.
+    """
     before, after = ends
     gaps = max(0, round(size / spacing - before - after))
     spacing = size / (gaps + before + after)
@@ -109,7 +118,10 @@ def layers_of_bells(size: int, shape: Shape, ends: Ends) -> list[Window]:
 
 
 def bell_shapes(size: int) -> list[list[Shape]]:
-    """Return, for several distances of the finest bells, the shapes to try, the likeliest first."""
+    """Return the shapes to try for several spacings of the finest bells.
+
+    The most promising shape comes first.
+    """
     if size > LARGE:
         return [[(finest, 15.0, False)] for finest in (18.0, 24.0)]
     coarser = (15.0, 12.5, 10.0, 20.0, 8.0)
@@ -121,7 +133,10 @@ def bell_shapes(size: int) -> list[list[Shape]]:
 
 
 def other_starts(size: int) -> Iterator[list[Window]]:
-    """Yield hierarchies of one or two layers of consecutive blocks, and random rows that know no order of the cells."""
+    """Yield starts with one or two layers of blocks, and random rows.
+
+    Random rows ignore the order of the cells.
+    """
     for width in (2**power for power in range(2, (size - 1).bit_length())):
         blocks = [
             (start, min(size, start + width), np.full(min(width, size - start), 0.7))
@@ -150,7 +165,10 @@ def other_starts(size: int) -> Iterator[list[Window]]:
 
 
 def total_start(gram: Gram) -> list[Window]:
-    """Return the flat row of the best strategy of cells and total, a problem of one variable."""
+    """Return the flat row of the best strategy of cells and total.
+
+    This is a problem in one variable.
+    """
     # With Theta one flat row of height c: ``f(c) = (1 + c)^2 (tr M - c^2 t / (1 + n c^2))``, t the
     # sum of all entries of M.
     heights = np.geomspace(1e-3, TALLEST, 400)
@@ -162,7 +180,10 @@ def total_start(gram: Gram) -> list[Window]:
 
 
 class _Layout(NamedTuple):
-    """Indices of the structured step, computed once for a support of p windows with v values in all, at most c of them on one cell."""
+    """Indices of the structured step, computed once for each support.
+
+    The support has p windows with v values in all, and at most c of them on one cell.
+    """
 
     row: IntArray  # the row of each value, shape (v,)
     by_start: IntArray  # the rows in the order of their starts, shape (p,)
@@ -178,7 +199,10 @@ class _Layout(NamedTuple):
 
 
 class Support:
-    """Where the rows of Theta may differ from zero: one window of consecutive cells a row. The values of all rows are kept end to end."""
+    """Where the rows of Theta may differ from zero.
+
+    Each row has one window of consecutive cells. The values of all rows are stored end to end.
+    """
 
     def __init__(self, size: int, windows: Sequence[tuple[int, int]]) -> None:
         self.size = size
@@ -249,7 +273,10 @@ class PIdentity:
         return np.vstack([np.diag(self.diagonal), self.rows])
 
     def dyadic(self, bits: int = 20) -> tuple[IntArray, IntArray]:
-        """Round ``diagonal`` and ``rows`` to nearest on the grid 2^-bits, as integers; rows that vanish are left out."""
+        """Round ``diagonal`` and ``rows`` to the grid 2^-bits, as integers.
+
+        Rows that become zero are removed.
+        """
         diagonal = np.rint(np.ldexp(self.diagonal, bits)).astype(np.int64)
         if not diagonal.all():
             raise InputError(
@@ -264,7 +291,10 @@ class PIdentity:
 def p_identity_rmse(
     gram: Gram, diagonal: FloatArray | IntArray, rows: FloatArray | IntArray
 ) -> float:
-    """Return the unit RMSE under L1 of the strategy ``[diag(diagonal); rows]`` of any scale and sign, for instance rounded; O(p^2 n)."""
+    """Return the unit RMSE under L1 of ``[diag(diagonal); rows]``.
+
+    The strategy may have any scale and sign, for instance after rounding. Takes O(p^2 n).
+    """
     diag, sums = np.asarray(diagonal, float), np.asarray(rows, float)
     scale = float((np.abs(diag) + np.abs(sums).sum(axis=0)).max())
     scaled = sums / diag
@@ -294,7 +324,10 @@ def positive_inverse(matrix: FloatArray) -> FloatArray:
 
 
 def _upper_inverse(upper: FloatArray) -> FloatArray:
-    """Invert an upper triangular matrix by halves; in small ones elimination exchanges no rows."""
+    """Invert an upper triangular matrix by halves.
+
+    In small matrices, elimination exchanges no rows.
+    """
     size = len(upper)
     if size <= _SMALL_INVERSE:
         return np.asarray(np.linalg.inv(upper), float)
@@ -309,7 +342,10 @@ def _upper_inverse(upper: FloatArray) -> FloatArray:
 def p_identity_objective(
     gram: Gram, support: Support, values: FloatArray
 ) -> tuple[float, FloatArray]:
-    """Return the error ``f = tr(P (M o s s^T))`` of Theta, P the inverse of I + Theta^T Theta, and its gradient by the values."""
+    """Return the error ``f = tr(P (M o s s^T))`` and its gradient.
+
+    P is the inverse of I + Theta^T Theta, and the gradient is taken by the values of Theta.
+    """
     p, pairs = len(support.windows), gram.generators
     if pairs and p >= _MANY_ROWS and len(support.cells) < _FEW_PER_CELL * support.size:
         return _windowed_objective(gram, pairs, support, values)
@@ -317,8 +353,8 @@ def p_identity_objective(
     s = 1 + theta.sum(axis=0)
     weighted = theta * s
     moved = gram.rows(weighted)
-    whole = support.full or theta.size <= _SMALL
-    if whole:
+    is_dense = support.full or theta.size <= _SMALL
+    if is_dense:
         inner, lifted = theta @ theta.T, weighted @ moved.T
     else:
         from scipy.sparse import csr_matrix
@@ -331,14 +367,14 @@ def p_identity_objective(
     inner.flat[:: p + 1] += 1
     inverse = positive_inverse(inner)
     reduced = inverse @ lifted
-    asked = gram.diagonal()
-    error = float(s @ (s * asked) - np.trace(reduced))
+    gram_diagonal = gram.diagonal()
+    error = float(s @ (s * gram_diagonal) - np.trace(reduced))
     both = reduced @ inverse
-    per_cell = 2 * s * asked
-    if whole:
-        seen = inverse @ moved
-        per_cell -= 2 * np.einsum("ij,ij->j", theta, seen)
-        gradient = 2 * (both @ theta) - 2 * seen * s + per_cell
+    per_cell = 2 * s * gram_diagonal
+    if is_dense:
+        projected = inverse @ moved
+        per_cell -= 2 * np.einsum("ij,ij->j", theta, projected)
+        gradient = 2 * (both @ theta) - 2 * projected * s + per_cell
         return error, gradient.reshape(-1) if support.full else support.gather(gradient)
     gradient = np.empty_like(values)
     for row, (a, b) in enumerate(support.windows):
@@ -353,7 +389,10 @@ def p_identity_objective(
 def _windowed_objective(
     gram: Gram, pairs: Generators, support: Support, values: FloatArray
 ) -> tuple[float, FloatArray]:
-    """Do the same for many narrow windows and ``M_ij = sum a_i b_j`` (i <= j), without any matrix of shape (p, n)."""
+    """Return error and gradient for many narrow windows.
+
+    For ``M_ij = sum a_i b_j`` (i <= j), without any matrix of shape (p, n).
+    """
     # Outside its window a row times M is a multiple of a on the left and of b on the right. So a
     # step needs only the windows themselves and two numbers a row: O(p^3 + n c^2), c the number of
     # windows over a cell.
@@ -381,7 +420,7 @@ def _windowed_objective(
             np.append(0.0, np.cumsum(a[cells] * y)),
             np.append(0.0, np.cumsum(b[cells] * y)),
         )
-        left, right = rising[end] - rising[begin], falling[end] - falling[begin]
+        rise, right = rising[end] - rising[begin], falling[end] - falling[begin]
         local += b[cells] * (rising[1:] - rising[begin][layout.row]) + a[cells] * (
             falling[end][layout.row] - falling[1:]
         )
@@ -393,19 +432,19 @@ def _windowed_objective(
             rising[1:] - rising[begin][layout.row],
             falling[1:] - falling[begin][layout.row],
         )
-        lifted += before[layout.first] * right + (right[:, None] - upto[layout.last]) * left
-        outer.append((a, b, left, right))
+        lifted += before[layout.first] * right + (right[:, None] - upto[layout.last]) * rise
+        outer.append((a, b, rise, right))
     lifted += product(y, local)
     inner = product(values, values)
     inner.flat[:: p + 1] += 1
     inverse = positive_inverse(inner)
     reduced = inverse @ lifted
     both = reduced @ inverse
-    asked = gram.diagonal()
-    error = float(s @ (s * asked) - np.trace(reduced))
+    gram_diagonal = gram.diagonal()
+    error = float(s @ (s * gram_diagonal) - np.trace(reduced))
 
     def across(matrix: FloatArray, entries: FloatArray) -> FloatArray:
-        """Multiply a matrix of shape (p, p) by a sparse one, and return the values on the support."""
+        """Multiply a (p, p) matrix by a sparse one, on the support only."""
         padded = np.zeros((p + 1, p + 1))
         padded[:p, :p] = matrix
         block = padded[layout.owner[:, :, None], layout.owner[:, None, :]]
@@ -414,16 +453,18 @@ def _windowed_objective(
         return result[:-1]
 
     here = across(inverse, local)
-    for a, b, left, right in outer:
+    for a, b, rise, right in outer:
         later = np.zeros((p, p + 1))
         later[:, :-1] = np.cumsum((inverse * right)[:, layout.by_start][:, ::-1], axis=1)[:, ::-1]
         earlier = np.zeros((p, p + 1))
-        earlier[:, 1:] = np.cumsum((inverse * left)[:, layout.by_stop], axis=1)
+        earlier[:, 1:] = np.cumsum((inverse * rise)[:, layout.by_stop], axis=1)
         here += (
             a[cells] * later[layout.row, layout.rank]
             + b[cells] * earlier[layout.row, layout.passed]
         )
-    per_cell = 2 * s * asked - 2 * np.bincount(cells, weights=values * here, minlength=support.size)
+    per_cell = 2 * s * gram_diagonal - 2 * np.bincount(
+        cells, weights=values * here, minlength=support.size
+    )
     return error, 2 * across(both, values) - 2 * here * s[cells] + per_cell[cells]
 
 
@@ -442,16 +483,16 @@ class _Run:
 
     def further(self, steps: float) -> None:
         """Descend by some steps, at least ten."""
-        asked = self.gram.diagonal()
+        gram_diagonal = self.gram.diagonal()
 
         def objective(point: FloatArray) -> tuple[float, FloatArray]:
             error, gradient = p_identity_objective(self.gram, self.support, point)
             s = 1 + np.bincount(self.support.cells, weights=point, minlength=self.gram.size)
-            certain = float(s @ (s * asked))
+            certain = float(s @ (s * gram_diagonal))
             # So far out rounding errors exceed the error: the cells' own part, which is certain,
             # leads back.
             if not error > _CERTAIN * certain:
-                return certain, 2 * (s * asked)[self.support.cells]
+                return certain, 2 * (s * gram_diagonal)[self.support.cells]
             return error, gradient
 
         self.values, least = descended(objective, self.values, TALLEST, max(10, round(steps)))
@@ -471,7 +512,10 @@ def _best(runs: Iterable[_Run], keep: int) -> list[_Run]:
 
 
 def _halve(runs: list[_Run], rounds: Sequence[tuple[int, int]], scale: float) -> _Run:
-    """Keep the best runs of each round and descend further with them (successive halving); the last one takes all further steps at once."""
+    """Descend by successive halving.
+
+    Each round keeps the best runs. The last round takes all remaining steps at once.
+    """
     for number, (keep, steps) in enumerate(rounds):
         runs = _best(runs, keep)
         if len(runs) == 1:
@@ -483,7 +527,10 @@ def _halve(runs: list[_Run], rounds: Sequence[tuple[int, int]], scale: float) ->
 
 
 def _from_bells(gram: Gram, effort: float) -> _Run:
-    """Start from layers of bells: all are compared as they are, and only the best are descended from."""
+    """Descend from the best layers of bells.
+
+    All layers are compared before the first step.
+    """
     keep, last = (8, 250) if gram.size <= _MEDIUM else (4, 120) if gram.size <= LARGE else (1, 20)
     ends = min(
         _in_time(ENDS),
@@ -513,7 +560,10 @@ def _from_bells(gram: Gram, effort: float) -> _Run:
 
 
 def _from_others(gram: Gram, effort: float) -> _Run:
-    """Start from blocks and random rows, which can be compared after some steps only."""
+    """Descend from blocks and random rows.
+
+    They can be compared only after some steps.
+    """
     runs: list[_Run] = []
     for rows in _in_time(other_starts(gram.size)):
         run = _Run(gram, rows)
@@ -524,7 +574,10 @@ def _from_others(gram: Gram, effort: float) -> _Run:
 
 @kept
 def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
-    """Find a p-Identity strategy of small error: bells, the total, and on short attributes blocks and random rows as starts."""
+    """Fit a p-Identity strategy of small error.
+
+    The starts are bells and the total, and on short attributes blocks and random rows too.
+    """
     order: IntArray = np.arange(gram.size)
     runs: list[_Run] = []
     if gram.size > 1:
@@ -543,15 +596,15 @@ def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
         theta = theta[~single & theta.any(axis=1)] / (1 + theta[single].sum(axis=0))
     s = 1 + theta.sum(axis=0)
     rmse = p_identity_rmse(gram, 1 / s, theta / s)
-    back = np.argsort(order)
-    diagonal, rows = 1 / s[back], (theta / s)[:, back]
+    inverse_order = np.argsort(order)
+    diagonal, rows = 1 / s[inverse_order], (theta / s)[:, inverse_order]
     for array in (diagonal, rows):
         array.setflags(write=False)
     return PIdentity(diagonal=diagonal, rows=rows, rmse=rmse)
 
 
 def p_identity_seconds(size: int, *, in_line: bool = False) -> tuple[float, float]:
-    """Estimate the CPU seconds that p-Identity takes on one core: at least, and with all its steps."""
+    """Estimate the least and the most CPU seconds of p-Identity on one core."""
     if in_line and size > 256:
         # A step inverts a matrix of all bells, one for every 18 cells: from 2^14 cells on that is
         # what takes the time.
@@ -563,6 +616,9 @@ def p_identity_seconds(size: int, *, in_line: bool = False) -> tuple[float, floa
 
 
 def p_identity(gram: Gram, norm: int, bits: int = 20, *, effort: float = 1.0) -> Fitted:
-    """Fit a p-Identity strategy, for Laplace noise, in whole numbers; ``effort`` is the part of all steps that it takes."""
+    """Fit p-Identity for Laplace noise in whole numbers.
+
+    ``effort`` is the share of all steps to take.
+    """
     diagonal, rows = fit_p_identity(gram, effort=effort).dyadic(bits)
     return Fitted(DiagonalAndRows(diagonal, rows) if len(rows) else Identity(gram.size))

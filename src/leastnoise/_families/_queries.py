@@ -1,4 +1,4 @@
-"""Facts about operators from which errors follow, Gram matrices with row weights, and row spaces.
+"""Closed-form facts about operators, weighted Gram matrices, row spaces.
 
 A function returns None for a class without the short form that is asked for; the caller then
 computes from the matrix. Nothing is guessed about entries: such facts rest on `column_sums`,
@@ -60,7 +60,10 @@ Ends = tuple[IntArray, IntArray]
 
 
 def interval_ends(operator: Operator) -> Ends | None:
-    """Return the first and the last cells of all rows if the class of an operator says that they are intervals, else None."""
+    """Return the first and last cells of all rows, if they are intervals.
+
+    None if the operator's class does not say so.
+    """
     n = operator.size
     match operator:
         case Identity():
@@ -87,7 +90,10 @@ def interval_ends(operator: Operator) -> Ends | None:
 
 
 def gram_generators(operator: Operator) -> tuple[FloatArray, FloatArray] | None:
-    """Return rising and falling numbers with ``(A^T A)_ij = rising_i falling_j`` for i <= j, or None."""
+    """Return vectors with ``(A^T A)_ij = rising_i falling_j`` for i <= j.
+
+    None if there are none in closed form.
+    """
     falling = np.arange(operator.size, 0.0, -1)
     match operator:
         case Total():
@@ -100,7 +106,10 @@ def gram_generators(operator: Operator) -> tuple[FloatArray, FloatArray] | None:
 
 
 def singular_values(operator: Operator) -> FloatArray | None:
-    """Return the singular values, largest first, where a closed form is known, else None."""
+    """Return the singular values, largest first, if known in closed form.
+
+    Else None.
+    """
     n = operator.size
     match operator:
         case Identity():
@@ -117,7 +126,10 @@ def singular_values(operator: Operator) -> FloatArray | None:
 
 
 def first_cells(operator: Operator) -> IntArray:
-    """Return the first cell of every run of cells that no query distinguishes; every cell if the class does not tell of runs."""
+    """Return the first cell of every run of indistinguishable cells.
+
+    Every cell if the operator's class does not describe runs.
+    """
     ends = interval_ends(operator) if type(operator) in (Total, Ranges) else None
     if ends is None:
         return np.arange(operator.size)
@@ -126,7 +138,7 @@ def first_cells(operator: Operator) -> IntArray:
 
 
 def on_runs(operator: Operator, starts: IntArray) -> Operator:
-    """Return the same queries over the sums of runs of cells that none of them distinguishes."""
+    """Return the same queries over the sums of indistinguishable runs."""
     if len(starts) == operator.size:
         return operator
     if operator == Total(operator.size):
@@ -139,7 +151,7 @@ def on_runs(operator: Operator, starts: IntArray) -> Operator:
 
 
 def apply_gram(operator: Operator, x: Array) -> Array:
-    """Multiply by the Gram matrix: A^T A x along the first axis, in floating point."""
+    """Return A^T A x along the first axis, in floating point."""
     generators = gram_generators(operator) if operator.rows > operator.size else None
     if generators is not None:  # running sums instead of n^2 / 2 rows
         up, down = (columns(part, x) for part in generators)
@@ -170,12 +182,15 @@ def zero_one(operator: Operator) -> bool:
 
 
 def columns(weights: FloatArray, x: FloatArray) -> FloatArray:
-    """Reshape weights, shape (n,), so that they multiply the first axis of an array."""
+    """Reshape weights of shape (n,) to multiply the first axis of an array."""
     return weights.reshape(-1, *([1] * (x.ndim - 1)))
 
 
 def apply_weighted_gram(factor: Factor, x: FloatArray) -> FloatArray:
-    """Return F^T diag(w^2) F x along the first axis, F the operator of a factor and w its row weights."""
+    """Return F^T diag(w^2) F x along the first axis.
+
+    F is the operator of a factor and w are its row weights.
+    """
     if factor.even:
         return np.asarray(apply_gram(factor.operator, x))
     moved = apply(factor.operator, x)
@@ -183,7 +198,10 @@ def apply_weighted_gram(factor: Factor, x: FloatArray) -> FloatArray:
 
 
 def weighted_gram(factor: Factor) -> FloatArray:
-    """Return F^T diag(w^2) F as a matrix, with at most 2^22 numbers of F in memory."""
+    """Return the matrix F^T diag(w^2) F of a factor.
+
+    At most 2^22 numbers of F are in memory at once.
+    """
     n = factor.operator.size
     step = n if factor.even else max(1, _AT_ONCE // factor.operator.rows)
     eye = np.eye(n)
@@ -199,14 +217,20 @@ def along_each(
     function: Callable[[Operator, Array], Array] = apply,
     first: int = 0,
 ) -> Array:
-    """Use ``apply`` or ``apply_transpose`` of each operator along one axis of an array, from axis ``first`` on."""
+    """Apply each operator along one axis of an array, from ``first`` on.
+
+    ``function`` is ``apply`` or ``apply_transpose``.
+    """
     for axis, operator in enumerate(operators, first):
         x = along(function, operator, x, axis)
     return x
 
 
 def applied_in_parts(operator: Operator, x: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield A x as slices of the rows and their values: several if the rows are very many ranges, else one."""
+    """Yield A x as slices of rows with their values.
+
+    There are several slices if the rows are very many ranges.
+    """
     ends, step = interval_ends(operator), max(1, _AT_ONCE // x.shape[1])
     if ends is None or operator.rows <= step:
         yield slice(0, operator.rows), apply(operator, x)
@@ -219,7 +243,10 @@ def applied_in_parts(operator: Operator, x: FloatArray) -> Iterator[tuple[slice,
 
 @dataclass(frozen=True, eq=False)
 class RowSpace:
-    """The span of the rows of an operator: all queries, a span of intervals, or the complement of a null space."""
+    """The span of an operator's rows.
+
+    It is the full space, a span of intervals, or the complement of a null space.
+    """
 
     size: int  # number of cells n
     dimension: int
@@ -237,7 +264,10 @@ class RowSpace:
 
     @cached_property
     def joined(self) -> Ranges:
-        """A basis of a span of intervals: from each node to the next one of its component."""
+        """Return a basis of a span of intervals.
+
+        Its vectors reach from each node to the next one of its component.
+        """
         components = (
             np.zeros(self.size + 1, dtype=np.int64) if self.components is None else self.components
         )
@@ -247,7 +277,10 @@ class RowSpace:
 
     @cached_property
     def basis(self) -> FloatArray:
-        """An orthonormal basis, shape (size, dimension), for sizes whose matrices fit into memory."""
+        """Return an orthonormal basis, shape (size, dimension).
+
+        For sizes whose matrices fit into memory.
+        """
         if self.unseen is None:
             return np.asarray(np.linalg.qr(dense(self.joined).T.astype(float))[0], dtype=np.float64)
         return np.asarray(
@@ -259,9 +292,9 @@ class RowSpace:
         """Whether every row of an operator lies in the space."""
         if self.everything:
             return True
-        asked = known_span(operator)
-        if asked is not None and asked.components is not None:
-            return self.includes(asked)
+        span = known_span(operator)
+        if span is not None and span.components is not None:
+            return self.includes(span)
         rows, step = dense(operator), max(1, _AT_ONCE // self.size)
         return all(
             self.holds_rows(rows[start : start + step]) for start in range(0, len(rows), step)
@@ -274,8 +307,8 @@ class RowSpace:
         if (
             self.unseen is not None and other.unseen is not None
         ):  # the null space of this one must lie in that of the other
-            seen = self.unseen - other.unseen @ (other.unseen.T @ self.unseen)
-            return self._sees(seen.T, np.ones(len(seen.T)))
+            outside = self.unseen - other.unseen @ (other.unseen.T @ self.unseen)
+            return self._sees(outside.T, np.ones(len(outside.T)))
         if other.components is None:
             return other.dimension == 0 or self.holds_rows(other.basis.T)
         if self.components is None:
@@ -310,7 +343,10 @@ class RowSpace:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _OnRuns(RowSpace):
-    """The span of queries over the sums of runs of cells that do not determine all of these sums."""
+    """The span of queries over sums of runs of cells.
+
+    The queries do not determine all of these sums.
+    """
 
     runs: RowSpace
     starts: IntArray
@@ -339,8 +375,8 @@ class _OnRuns(RowSpace):
 
     def holds_rows(self, rows: npt.NDArray[np.generic]) -> bool:
         """Whether given queries, shape (queries, size), lie in the space."""
-        whole = np.repeat(rows[:, self.starts], np.diff(self.starts, append=self.size), axis=1)
-        return bool(np.allclose(rows, whole)) and self.runs.holds_rows(rows[:, self.starts])
+        expanded = np.repeat(rows[:, self.starts], np.diff(self.starts, append=self.size), axis=1)
+        return bool(np.allclose(rows, expanded)) and self.runs.holds_rows(rows[:, self.starts])
 
 
 def everything(size: int) -> RowSpace:
@@ -356,7 +392,10 @@ def of_runs(size: int, starts: IntArray) -> RowSpace:
 
 
 def known_span(operator: Operator) -> RowSpace | None:
-    """Return the row space if the class of an operator or the ends of its intervals tell, None if it must be computed from the matrix."""
+    """Return the row space that an operator's class or intervals imply.
+
+    None if it must be computed from the matrix.
+    """
     n = operator.size
     match operator:
         case Identity() | Prefix() | AllRanges() | DiagonalAndRows() | Haar() | Toeplitz():
@@ -394,7 +433,10 @@ def known_span(operator: Operator) -> RowSpace | None:
 
 @lru_cache(maxsize=64)
 def row_space(operator: Operator) -> RowSpace | None:
-    """Return the span of the rows of an operator; None if its class does not tell, and its matrix has more than 4096 cells."""
+    """Return the span of an operator's rows.
+
+    None if its class does not imply it and its matrix has more than 4096 cells.
+    """
     by_class = known_span(operator)
     if by_class is not None or operator.size > MOST_DENSE:
         return by_class
@@ -412,7 +454,10 @@ def unit_rows(rows: npt.NDArray[np.generic]) -> FloatArray:
 
 
 def triangle(operator: Operator) -> tuple[bool, float] | None:
-    """Return for a triangular matrix whether it is a lower one, and its least diagonal entry over its largest; else None."""
+    """Return whether a triangular matrix is lower, and its diagonal ratio.
+
+    The ratio is the least diagonal entry over the largest. None if the matrix is not triangular.
+    """
     if operator.rows != operator.size:
         return None
     matrix = dense(operator)
@@ -423,7 +468,7 @@ def triangle(operator: Operator) -> tuple[bool, float] | None:
 
 
 def of_gram(gram: FloatArray) -> RowSpace:
-    """Return the row space of queries with a given Gram matrix, shape (size, size)."""
+    """Return the row space of queries by their Gram matrix, (size, size)."""
     n = len(gram)
     try:
         pivots = np.diag(np.linalg.cholesky(gram))
@@ -439,14 +484,17 @@ def of_gram(gram: FloatArray) -> RowSpace:
 
 
 def inverted(gram: FloatArray, space: RowSpace) -> FloatArray | None:
-    """Return the inverse of a Gram matrix within the row space of its queries; None if that is too badly conditioned."""
-    seen = None if space.everything else space.basis
+    """Return the inverse of a Gram matrix within the row space of its queries.
+
+    None if it is too badly conditioned.
+    """
+    basis = None if space.everything else space.basis
     try:
-        lower = np.linalg.cholesky(gram if seen is None else seen.T @ gram @ seen)
+        lower = np.linalg.cholesky(gram if basis is None else basis.T @ gram @ basis)
     except np.linalg.LinAlgError:
         return None
     pivots = np.diag(lower)
     if not np.min(pivots, initial=np.inf) > 1e-7 * np.max(pivots, initial=0.0):
         return None
-    half = np.linalg.inv(lower) if seen is None else np.linalg.solve(lower, seen.T)
+    half = np.linalg.inv(lower) if basis is None else np.linalg.solve(lower, basis.T)
     return np.asarray(half.T @ half, dtype=np.float64)

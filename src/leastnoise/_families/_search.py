@@ -1,4 +1,6 @@
-"""What searches share: the CPU time that planning may take, descent on the logarithm of an error, and the iteration of dual weights.
+"""Search tools: CPU time limits, L-BFGS descent, dual ascent.
+
+Descent works on the logarithm of an error.
 
 Searches look at the clock between their steps, and end with the best that they have.
 
@@ -27,7 +29,7 @@ from leastnoise._check.arrays import BoolArray, FloatArray
 
 
 class NotApplicable(InputError):
-    """The error that a strategy cannot be used for a workload; the message says why."""
+    """A strategy cannot be used for a workload; the message says why."""
 
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
@@ -48,7 +50,10 @@ _Memory = deque[
 
 @dataclass(slots=True)
 class Clock:
-    """The CPU seconds of this thread up to which a search may go on, and whether a search asked after that."""
+    """The CPU time of this thread at which a search must end.
+
+    Also records whether a search reached it.
+    """
 
     end: float = math.inf
     now: Callable[[], float] = time.thread_time
@@ -74,7 +79,10 @@ def ended() -> bool:
 
 
 def go_on() -> None:
-    """Refuse to go on with a search that has no strategy yet when its time is over."""
+    """Raise NotApplicable if the time limit has passed.
+
+    Searches call it as long as they have no strategy.
+    """
     if over():
         raise NotApplicable(
             "the time for planning was over before it had a strategy; give the plan more seconds, "
@@ -95,7 +103,10 @@ def running(clock: Clock) -> Iterator[Clock]:
 def descended(
     objective: Objective, start: FloatArray, most: float | FloatArray, steps: int
 ) -> tuple[FloatArray, float]:
-    """Descend by at most ``steps`` steps with coefficients from 0 to ``most``, and return the last point and its error."""
+    """Minimise an objective over coefficients in [0, ``most``].
+
+    Takes at most ``steps`` steps of L-BFGS; returns the last point and its error.
+    """
 
     def logarithm(point: FloatArray) -> tuple[float, FloatArray]:
         error, gradient = objective(point)
@@ -124,13 +135,16 @@ def descended(
 
 
 def _along(
-    objective: Objective, start: _Point, way: FloatArray, most: float | FloatArray
+    objective: Objective, start: _Point, direction: FloatArray, most: float | FloatArray
 ) -> _Point | None:
-    """Search along a direction, cut off at the bounds, for a point that is low enough and where the slope is flatter, if any."""
+    """Search along a direction for a lower and flatter point.
+
+    The direction is clipped at the bounds.
+    """
     point, value, slope = start
     length, best = 1.0, None
     for _ in range(_TRIALS):
-        moved = np.clip(point + length * way, 0, most)
+        moved = np.clip(point + length * direction, 0, most)
         reached, turned = objective(moved)
         step = moved - point
         promised = float(slope @ step)
@@ -150,22 +164,22 @@ def _along(
 
 
 def _direction(slope: FloatArray, free: BoolArray, memory: _Memory) -> FloatArray:
-    """Return the direction of the next step: down, along the free coefficients alone."""
+    """Return the descent direction along the free coefficients."""
     down = np.where(free, -slope, 0.0)
-    way, shares = down.copy(), []
+    direction, shares = down.copy(), []
     for step, bend, inverse in reversed(memory):
-        shares.append(inverse * float(step @ way))
-        way -= shares[-1] * bend
+        shares.append(inverse * float(step @ direction))
+        direction -= shares[-1] * bend
     if memory:
         _, bend, inverse = memory[-1]
-        way /= inverse * float(bend @ bend)
+        direction /= inverse * float(bend @ bend)
     else:
-        way *= min(1.0, 1 / max(float(np.linalg.norm(down)), 1e-300))
+        direction *= min(1.0, 1 / max(float(np.linalg.norm(down)), 1e-300))
     for (step, bend, inverse), share in zip(memory, reversed(shares), strict=True):
-        way += (share - inverse * float(bend @ way)) * step
-    way = np.where(free, way, 0.0)
-    if float(slope @ way) < 0 or not memory:
-        return way
+        direction += (share - inverse * float(bend @ direction)) * step
+    direction = np.where(free, direction, 0.0)
+    if float(slope @ direction) < 0 or not memory:
+        return direction
     memory.clear()
     return _direction(slope, free, memory)
 
@@ -177,7 +191,7 @@ Step = Callable[[FloatArray], tuple[FloatArray, float, Rest]]
 def dual_ascent(
     step: Step[Rest], weights: FloatArray, gap: float, steps: int
 ) -> tuple[float, FloatArray, float, Rest]:
-    """Multiply dual weights of columns by powers of the columns' costs, until none costs more than 1 + gap.
+    """Scale dual weights by powers of column costs until none exceeds 1 + gap.
 
     Args:
         step: maps weights of sum 1 to the cost of each column (1 at the optimum if its weight is
@@ -196,9 +210,9 @@ def dual_ascent(
         2.0,
     )  # squares take half the steps of the first power; a third power oscillates
     for _ in range(steps):
-        costs, value, rest = step(weights)
+        costs, value, details = step(weights)
         if best is None or costs.max() < best[0]:
-            best = float(costs.max()), weights, value, rest
+            best = float(costs.max()), weights, value, details
         if best[0] - 1 <= gap or over():
             break
         # The dual value can only rise under the plain first power: when a longer step lowers it,

@@ -1,4 +1,6 @@
-"""Strategies along time: the square root of the prefix sums, and strategies whose rows can be measured when their last cell is over.
+"""Strategies along time whose rows are measured when their cells end.
+
+The square root of the prefix sums, and other lower triangular strategies.
 
 The lower triangular Toeplitz matrix C with c_0 = 1, c_k = c_(k-1) (2k - 1) / (2k) has C^2 = all
 prefix sums. Its columns become shorter towards the end, so each is scaled up to the norm of the
@@ -81,7 +83,7 @@ def toeplitz_root(size: int, bits: int = _VALUE_BITS + _SCALE_BITS) -> Toeplitz:
 
 
 def convolved(array: FloatArray, other: FloatArray, size: int) -> FloatArray:
-    """Return the first ``size`` entries of the convolution of two arrays along the first axis."""
+    """Return the first ``size`` entries of a convolution, along the first axis."""
     length = 1 << max(1, len(array) + len(other) - 2).bit_length()
     turned = np.fft.rfft(array, length, axis=0).reshape(-1, *([1] * (other.ndim - 1)))
     return np.asarray(
@@ -90,7 +92,10 @@ def convolved(array: FloatArray, other: FloatArray, size: int) -> FloatArray:
 
 
 def inverse_series(coefficients: FloatArray) -> FloatArray:
-    """Return the first coefficients of one over a power series, as many as are given."""
+    """Return the coefficients of one over a power series.
+
+    As many as are given.
+    """
     size, series = len(coefficients), np.array([1 / coefficients[0]])
     while len(series) < size:
         most = min(size, 2 * len(series))
@@ -120,7 +125,10 @@ class ToeplitzInverse(Basis):
         )  # the sum of ``solve``, which uses Fourier transforms, is less exact
 
     def lifted(self, v: FloatArray) -> FloatArray:
-        """Return A^-T v along the first axis; for a query v its norm is the standard error of the answer."""
+        """Return A^-T v along the first axis.
+
+        For a query v, its norm is the standard error of the answer.
+        """
         scaled = v / self.strategy.scales.reshape(-1, *([1] * (v.ndim - 1)))
         return convolved(self.series, scaled[::-1], self.size)[::-1]
 
@@ -131,7 +139,10 @@ class ToeplitzInverse(Basis):
         )
 
     def variances(self, operator: Operator) -> FloatArray:
-        """Return q G^-1 q for every row q of an operator; O(n log n) a row, except for cells, prefixes and many ranges of few cells."""
+        """Return q G^-1 q for every row q of an operator.
+
+        Takes O(n log n) a row, and less for cells, prefixes and many short ranges.
+        """
         if operator == Prefix(self.size):
             return self.prefix_variances
         if operator == Identity(self.size):
@@ -154,7 +165,10 @@ class ToeplitzInverse(Basis):
         return answer
 
     def bound_of_ranges(self) -> float:
-        """Return twice the largest variance of prefixes, or four times if a weight E is below 0."""
+        """Return an upper bound on the variance of all ranges.
+
+        Twice the largest prefix variance, or four times if a weight E is below 0.
+        """
         plain = (np.diff(self.strategy.scales) >= 0).all() and np.cumsum(self.series).min() >= 0
         return float(self.prefix_variances.max()) * (2 if plain else 4)
 
@@ -170,14 +184,14 @@ class ToeplitzInverse(Basis):
             row[:cells] += sums[cells - 1 :: -1] / self.strategy.scales[cells - 1]
             return row
 
-        apart = (
+        differences = (
             weights(end + 1) - weights(start)
             for start, end in zip(low.tolist(), high.tolist(), strict=True)
         )
-        return np.array([difference @ difference for difference in apart])
+        return np.array([difference @ difference for difference in differences])
 
     def _runs(self, *, copy: bool = False) -> Iterator[tuple[int, int, FloatArray]]:
-        """Yield the runs of equal scales: the first cell, the one after the last, and the weights of the cells before them."""
+        """Yield the runs of equal scales: start, stop and weights of earlier cells."""
         scales, sums = self.strategy.scales.astype(float), np.cumsum(self.series)
         before = np.zeros(self.size)
         changes = np.append(0, np.flatnonzero(np.diff(scales)) + 1)
@@ -242,7 +256,10 @@ Asked = Sequence[tuple[float, Operator]]
 
 
 def causal_strategies(name: str, gram: Gram, bits: int) -> list[Factor]:
-    """Return lower triangular strategies to choose from: the twin of the Gaussian optimum, or for many cells those of known form."""
+    """Return lower triangular strategies to choose from.
+
+    The counterpart of the Gaussian optimum, or strategies of closed form for many cells.
+    """
     if gram.size > MOST_TRIANGULAR:
         return [
             Factor((name,), Identity(gram.size)),
@@ -250,11 +267,11 @@ def causal_strategies(name: str, gram: Gram, bits: int) -> list[Factor]:
         ]
     factor = fit_gaussian_optimum(gram).factor
     optimum = factor.T @ factor
-    for beside in (0.0, _BESIDE):
+    for cell_share in (0.0, _BESIDE):
         try:  # C, lower triangular, with C'C the optimum
             twin = np.asarray(
                 np.linalg.cholesky(
-                    ((1 - beside) * optimum + beside * np.eye(gram.size))[::-1, ::-1]
+                    ((1 - cell_share) * optimum + cell_share * np.eye(gram.size))[::-1, ::-1]
                 ).T[::-1, ::-1]
             )
         except np.linalg.LinAlgError:  # it is not positive definite
@@ -284,15 +301,15 @@ def weighted_cells(name: str, squares: FloatArray, norm: int) -> Factor:
     return Factor((name,), Identity(len(squares)), None if even else rounded)
 
 
-def causal_hierarchy(name: str, asked: Asked, *, in_all_cells: bool = False) -> Factor:
+def causal_hierarchy(name: str, weighted_queries: Asked, *, in_all_cells: bool = False) -> Factor:
     """Find for Laplace noise the hierarchy, or cells, of least error when answers are first published.
 
     Args:
         name: the attribute.
-        asked: queries along it, each with a weight.
+        weighted_queries: queries along it, each with a weight.
         in_all_cells: whether a unit may have rows in all cells, and not in one only.
     """
-    size = asked[0][1].size
+    size = weighted_queries[0][1].size
     if size > _MOST_HIERARCHY:
         raise NotApplicable(
             f"Under a pure budget a series may have at most {_MOST_HIERARCHY} periods; got "
@@ -301,7 +318,7 @@ def causal_hierarchy(name: str, asked: Asked, *, in_all_cells: bool = False) -> 
     times = sorted({round(time) for time in np.linspace(1, size, min(size, _MOST_TIMES))})
     candidates = [Factor((name,), Identity(size))]
     if in_all_cells:
-        squares = sum(weight * gram_diagonal(operator) for weight, operator in asked)
+        squares = sum(weight * gram_diagonal(operator) for weight, operator in weighted_queries)
         candidates.append(weighted_cells(name, np.asarray(squares), 1))
     for branching in range(2, min(size, _MOST_BRANCHING) + 1):
         candidates += [_hierarchy(name, size, branching, ratio) for ratio in _RATIOS]
@@ -310,7 +327,8 @@ def causal_hierarchy(name: str, asked: Asked, *, in_all_cells: bool = False) -> 
         norms = (np.abs(dense(factor.operator)) * factor.weights[:, None]).sum(axis=0)
         norm = float(norms.sum() if in_all_cells else norms.max())
         variances = [
-            weight * ending_variances(factor, operator, times) for weight, operator in asked
+            weight * ending_variances(factor, operator, times)
+            for weight, operator in weighted_queries
         ]
         return norm**2 * sum(float(ending.sum()) for ending in variances)
 
@@ -318,7 +336,10 @@ def causal_hierarchy(name: str, asked: Asked, *, in_all_cells: bool = False) -> 
 
 
 def _hierarchy(name: str, size: int, branching: int, ratio: float) -> Factor:
-    """Make a hierarchy of runs of 1, b, b^2, ... cells, without the total; a level has ``ratio`` times the weight of the one below."""
+    """Build a hierarchy of runs of 1, b, b^2, ... cells, without the total.
+
+    A level has ``ratio`` times the weight of the one below.
+    """
     rows, weights, width, weight = [], [], 1, 1.0
     while width < size:
         for start in range(0, size, width):
@@ -329,14 +350,16 @@ def _hierarchy(name: str, size: int, branching: int, ratio: float) -> Factor:
 
 
 def first_rows(factor: Factor, cells: int) -> Factor:
-    """Return the part of a strategy that is measured when the first cells are over."""
+    """Return the part of a strategy measured when the first cells have ended."""
     measured, operator = last_cells(factor.operator) < cells, factor.operator
     match operator:
         case Dense():
             part: Operator = Dense(operator.matrix[measured, :cells])
         case Toeplitz():
-            near = operator.starts < cells
-            part = Toeplitz(operator.starts[near], operator.values[near], operator.scales[:cells])
+            started = operator.starts < cells
+            part = Toeplitz(
+                operator.starts[started], operator.values[started], operator.scales[:cells]
+            )
         case _:
             part = Identity(cells)
     return Factor(
@@ -347,7 +370,10 @@ def first_rows(factor: Factor, cells: int) -> Factor:
 
 
 def ending_variances(factor: Factor, operator: Operator, times: Sequence[int]) -> FloatArray:
-    """Return for each number of cells t the summed variances, at unit noise, of the queries that end there, when t cells are over."""
+    """Return the summed variances of the queries that end at each cell.
+
+    At unit noise, for each number of cells t, as known when t cells have ended.
+    """
     last = last_cells(operator)
     if factor.operator.rows == factor.operator.size:  # estimates never change
         every = np.bincount(

@@ -1,4 +1,6 @@
-"""Hierarchies over consecutive cells, and Haar wavelets: the best weights in O(n) a level without any matrix, and their inverse.
+"""Hierarchies over consecutive cells, and Haar wavelets.
+
+The best weights in O(n) for each level without any matrix, and their inverse.
 
 A tree is a chain of block widths ``1 = B_0 < B_1 < ...``, each a multiple of the one before. A node
 of level l is a block of B_l cells (the last one may be shorter), measured with its own scale. With
@@ -88,22 +90,28 @@ def full_chain(size: int, branching: int) -> tuple[int, ...]:
 
 
 def tree_error(gram: Gram, widths: Sequence[int], squares: Sequence[FloatArray]) -> float:
-    """Return ``tr(M (A^T A)^-1)`` of a tree, given for each level the squared scales of its nodes, the cells first."""
+    """Return ``tr(M (A^T A)^-1)`` of a tree.
+
+    Takes the squared scales of the nodes of each level, the cells first.
+    """
     vector = 1 / squares[0]
-    error = known = float(gram.diagonal() @ vector)
+    error = error_so_far = float(gram.diagonal() @ vector)
     for width, z in zip(widths[1:], squares[1:], strict=True):
         product = gram.block_products(vector, width)
         k, m = run_sums(vector, width), run_sums(vector * product, width)
         shrink = 1 / (1 + k * z)
         error -= float((z * m) @ shrink)
         vector = vector * run_spread(shrink, width, gram.size)
-    return max(error, known * _ROUNDING)
+    return max(error, error_so_far * _ROUNDING)
 
 
 def _slopes(
     logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the logarithms of the squared errors of chains with given logarithms of weights, and the gradients by these."""
+    """Return log squared errors of chains of widths, and their gradients.
+
+    The gradients are taken by the logarithms of the weights.
+    """
     amounts = np.exp(2 * logs) * widths
     each = parts / np.cumsum(amounts, axis=-1)
     error = each.sum(axis=-1)
@@ -115,7 +123,7 @@ def _slopes(
 
 
 def _bounded(logs: FloatArray, widths: FloatArray) -> FloatArray:
-    """Shift logarithms of weights so that the largest is 0, and raise them to the least that is allowed."""
+    """Shift log weights to a largest of 0, and clip them from below."""
     used = np.where(widths > 0, logs, -np.inf)
     return np.maximum(used - used.max(axis=-1, keepdims=True), _LEAST)
 
@@ -123,7 +131,10 @@ def _bounded(logs: FloatArray, widths: FloatArray) -> FloatArray:
 def _parts_of(
     chains: Sequence[tuple[int, ...]], traces: Mapping[int, float]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the differences of traces and the widths of chains, shape (chains, levels), filled up with zeros."""
+    """Return trace differences and widths of chains, shape (chains, levels).
+
+    Short chains are padded with zeros.
+    """
     most = max(map(len, chains))
     tau = np.array(
         [
@@ -138,7 +149,10 @@ def _parts_of(
 def _weigh(
     parts: FloatArray, widths: FloatArray, norm: int, steps: int
 ) -> tuple[IntArray, FloatArray]:
-    """Find weights of least error for many chains; return the places of the best chains, best first, and their weights."""
+    """Find the best weights of many chains; return the best chains first.
+
+    Returns their positions and their weights.
+    """
     # All chains take some gradient steps together. These few steps do not tell which chain is the
     # very best, so the best of each length are then descended from to the end.
     logs = _bounded(np.zeros(parts.shape), widths)
@@ -160,7 +174,10 @@ def _weigh(
 def _descended(
     logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: int
 ) -> tuple[FloatArray, float]:
-    """Descend from given logarithms of the weights of one chain, and return the weights and the squared error."""
+    """Descend from given log weights of one chain.
+
+    Returns the weights and the squared error.
+    """
     used = widths > 0
 
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
@@ -190,7 +207,7 @@ def _chains(size: int, norm: int) -> list[tuple[int, ...]]:
             if factor * 2**power < 4 * size
         }
     )
-    out: list[tuple[int, ...]] = [(1,)]
+    chains: list[tuple[int, ...]] = [(1,)]
     for depth in (1, 2, 3, 4):
         steps = (
             [ratio for ratio in ratios if ratio <= max(64, 2 * size ** (1 / depth))]
@@ -202,12 +219,15 @@ def _chains(size: int, norm: int) -> list[tuple[int, ...]]:
             # One level of a single block is enough, and it need not be wider than the cells.
             if len(widths) < 2 or widths[-2] < size:
                 below = widths[-2] if len(widths) > 1 else 1
-                out.append((*widths[:-1], min(widths[-1], -(-size // below) * below)))
-    return list(dict.fromkeys(out))
+                chains.append((*widths[:-1], min(widths[-1], -(-size // below) * below)))
+    return list(dict.fromkeys(chains))
 
 
 def weighted_tree(gram: Gram, widths: Sequence[int], weights: FloatArray, norm: int) -> ScaledTree:
-    """Scale a hierarchy with one weight a level to sensitivity 1, and compute its exact error."""
+    """Scale a hierarchy with one weight a level to sensitivity 1.
+
+    Computes its exact error.
+    """
     scaled = weights / np.linalg.norm(weights, ord=norm)
     scales = tuple(
         np.broadcast_to(weight, -(-gram.size // width))
@@ -234,7 +254,7 @@ def even_tree(gram: Gram, branching: int, norm: int) -> ScaledTree:
 
 
 def uniform_tree(gram: Gram, norm: int) -> ScaledTree:
-    """Find the branching for which the hierarchy with equal weights has the least error."""
+    """Find the best branching of a hierarchy with equal weights."""
     candidates = sorted(
         {*range(2, 34), *(2**power for power in range(6, 40) if 2**power < 2 * gram.size)}
     )
@@ -259,7 +279,7 @@ def uniform_tree(gram: Gram, norm: int) -> ScaledTree:
 
 @kept
 def fit_level_tree(gram: Gram, norm: int) -> ScaledTree:
-    """Find a hierarchy with one weight a level: widths and weights of least error."""
+    """Find the widths and level weights of the best hierarchy."""
     plain = {uniform_tree(gram, norm).widths} if gram.size <= 2**16 else set()
     chains = sorted({*_chains(gram.size, norm), *plain}, key=len)
     widths = sorted({width for chain in chains for width in chain})
@@ -284,7 +304,10 @@ def fit_level_tree(gram: Gram, norm: int) -> ScaledTree:
 
 
 def haar_weights(gram: Gram, norm: int) -> FloatArray:
-    """Return the best weights of the Haar wavelet, a closed form: of the total, then of the differences of halves, the widest first."""
+    """Return the best weights of the Haar wavelet, in closed form.
+
+    The weight of the total comes first, then those of the differences of halves, the widest first.
+    """
     widths = full_chain(gram.size, 2)
     traces = gram.block_traces(widths)
     cost = np.concatenate([[traces[-1]], (traces[:-1] - traces[1:])[::-1]]) / np.array(
@@ -295,16 +318,22 @@ def haar_weights(gram: Gram, norm: int) -> FloatArray:
 
 
 def tree_factor(size: int, widths: Sequence[int], scales: Sequence[FloatArray]) -> Fitted:
-    """Round a hierarchy with a scale a node to whole row weights; levels without any weight are left out."""
+    """Round a hierarchy with a scale for each node to whole row weights.
+
+    Levels without any weight are left out.
+    """
     used = [level for level in reversed(range(len(widths))) if scales[level].max() > 0]
     tree = Tree(size, tuple(int(widths[level]) for level in used))
     return _in_whole_numbers(tree, np.concatenate([scales[level] for level in used]))
 
 
 def _in_whole_numbers(operator: Haar | Tree, weights: FloatArray) -> Fitted:
-    """Round row weights to whole numbers; a row whose weight vanishes gets the least one, which costs next to nothing."""
-    whole = np.maximum(1, np.rint(weights / weights.max() * 2**_WEIGHT_BITS)).astype(np.int64)
-    return Fitted(operator, None if (whole == whole[0]).all() else whole)
+    """Round row weights to whole numbers.
+
+    A weight that would vanish becomes the least one, which costs next to nothing.
+    """
+    rounded = np.maximum(1, np.rint(weights / weights.max() * 2**_WEIGHT_BITS)).astype(np.int64)
+    return Fitted(operator, None if (rounded == rounded[0]).all() else rounded)
 
 
 def best_hierarchy(gram: Gram, norm: int, bits: int = 20) -> Fitted:
@@ -332,7 +361,10 @@ def haar(gram: Gram, norm: int, bits: int = 20) -> Fitted:
 
 
 class TreeInverse(Basis):
-    """The inverse of G = F^T diag(precision) F for a hierarchy F, never formed: that of levels whose groups are blocks of cells."""
+    """The inverse of G = F^T diag(precision) F for a hierarchy F.
+
+    It is never formed. It is the inverse of levels whose groups are blocks of cells.
+    """
 
     def __init__(self, tree: Tree, precision: FloatArray) -> None:
         self.size = tree.size
@@ -433,7 +465,10 @@ class TreeInverse(Basis):
         return answer
 
     def bound_of_ranges(self) -> float:
-        """Return a bound on the largest variance of an interval, some per cent above it; exact if children have at most 16 cells."""
+        """Return an upper bound on the variance of all intervals.
+
+        It is some per cent above the largest, and exact if nodes have at most 16 children.
+        """
         best, width = float(self.posterior[0].max()), 1
         # The shares and noise of the suffixes and prefixes of the nodes of a level, by cell; of one
         # node where all are alike.
@@ -461,9 +496,9 @@ class TreeInverse(Basis):
             best = max(best, _largest_at(nodes, summed, above, starts, ends))
             ahead = np.cumsum(nodes, axis=1) - nodes
             behind = nodes.sum(axis=1, keepdims=True) - ahead - nodes
-            whole = np.repeat(summed, ratio * width)[:cells]
+            expanded = np.repeat(summed, ratio * width)[:cells]
             from_start, to_end = (
-                _lift(*part, upward, np.repeat(siblings.reshape(-1), width)[:cells], whole)
+                _lift(*part, upward, np.repeat(siblings.reshape(-1), width)[:cells], expanded)
                 for part, siblings in ((from_start, behind), (to_end, ahead))
             )
             width *= ratio
@@ -473,13 +508,19 @@ class TreeInverse(Basis):
 def _lift(
     share: FloatArray, noise: FloatArray, v: FloatArray, siblings: FloatArray, summed: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Express the sum of a part of a node and all of some siblings by their parent's value: return its share of that and the noise."""
+    """Express the sum of a node's part and some siblings by their parent.
+
+    Returns its share of the parent's value, and the noise.
+    """
     linear = share * v + siblings
     return linear / summed, noise + share**2 * v + siblings - linear**2 / summed
 
 
 def _runs(part: Part, v: FloatArray, width: int, nodes: int) -> Part:
-    """Return the largest variance and the least linear part of runs of suffixes or prefixes of every node, both of shape (nodes, runs)."""
+    """Return the largest variances of runs of prefixes or suffixes of nodes.
+
+    Also returns the least linear parts; both have shape (nodes, runs).
+    """
     share, noise = part
     runs = next(count for count in range(min(width, _RUNS), 0, -1) if width % count == 0)
     most, least = np.full(nodes * width, -np.inf), np.zeros(nodes * width)
@@ -491,7 +532,10 @@ def _runs(part: Part, v: FloatArray, width: int, nodes: int) -> Part:
 def _largest_at(
     nodes: FloatArray, summed: FloatArray, above: FloatArray, starts: Part, ends: Part
 ) -> float:
-    """Bound the variances of ranges that begin in one child and end in another one, over all parents and pairs of their children."""
+    """Bound the variances of ranges across two children of a node.
+
+    Over all parents and pairs of their children.
+    """
     parents, ratio = nodes.shape
     runs = starts[0].shape[1]
     ahead = np.cumsum(nodes, axis=1) - nodes

@@ -1,3 +1,6 @@
-"""How rows fit a domain, exactly and without noise: for the data holder alone; nothing that makes a release may import it."""
+"""How rows fit a domain, exactly: for the data holder only.
+
+Nothing that makes a release may import it.
+"""
 
 from leastnoise._holder._check import check

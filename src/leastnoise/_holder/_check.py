@@ -1,4 +1,7 @@
-"""Exact counts of how rows fit a domain, for the data holder alone; no release depends on this file."""
+"""Exact counts of how rows fit a domain, for the data holder only.
+
+No release depends on this file.
+"""
 
 import os
 from collections import Counter
@@ -262,7 +265,10 @@ class _Tally:
         ]
 
     def add(self, marked: IntArray, real: IntArray, *shown: IntArray) -> IntArray:
-        """Count the rows of a chunk by their cells, and return the cells that a release would count them in."""
+        """Count the rows of a chunk by cell, and return their cells.
+
+        The cells that a release would count them in.
+        """
         strange = (marked == self._null) | (marked == self._outside)
         dropped = (real == DROP) | (real >= self._kind.published)
         other = ~dropped & (real >= self._kind.regular)
@@ -281,7 +287,10 @@ class _Tally:
         return real
 
     def _shown(self, column: Column) -> IntArray:
-        """Return for each row the number of the text that shows its value outside the domain, -1 for other rows."""
+        """Return, for each row, the index of its text outside the domain.
+
+        -1 for other rows.
+        """
         rows = np.flatnonzero(self._marked(column) == self._outside)
         distinct, where = np.unique(
             rows if column.index is None else column.index[rows], return_inverse=True
@@ -304,7 +313,10 @@ class _Tally:
         )
 
     def fit(self, *, of_measure: bool = False) -> ColumnFit:
-        """Return the counts; a measure drops no row, and counts what is no number as zero."""
+        """Return the counts.
+
+        A measure drops no row, and counts what is no number as zero.
+        """
         counts = {
             key: self._counts[key]
             for key in ("matched", "null", "outside", "dropped", "clipped", "other")
@@ -368,7 +380,9 @@ def check(
     max_per_cell: PerCell | None = None,
     values: int = 0,
 ) -> Checked:
-    """Read the data and say how their rows fit the domain: for the eyes of whoever holds them alone.
+    """Read the data and say how their rows fit the domain.
+
+    For the eyes of the data holder only.
 
     Args:
         what: a spec, a plan, or a workload; its attributes and measures are looked at, as a release

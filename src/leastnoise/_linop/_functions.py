@@ -1,4 +1,6 @@
-"""Questions about operators, answered by class: apply, transpose, weighted column sums, matrix.
+"""Functions on operators, dispatched by class.
+
+Apply, transpose, weighted column sums, matrix.
 
 Every function works along the first axis of its array, in exact int64 arithmetic where the input is
 int64. In ``apply`` overflow is excluded by the caller from public bounds (``plan`` checks them),
@@ -160,7 +162,9 @@ def all_range_ends(size: int) -> tuple[IntArray, IntArray]:
 
 
 def run_sums(x: Array, width: int) -> Array:
-    """Sums of consecutive runs of ``width`` entries along the first axis; the last run may be shorter.
+    """Return the sums of runs of ``width`` entries along the first axis.
+
+    The last run may be shorter.
 
     >>> run_sums(np.arange(5), 2).tolist()
     [1, 5, 4]
@@ -169,7 +173,9 @@ def run_sums(x: Array, width: int) -> Array:
 
 
 def run_spread(x: Array, width: int, length: int) -> Array:
-    """Every entry repeated ``width`` times along the first axis, cut to ``length``.
+    """Repeat every entry ``width`` times along the first axis.
+
+    Cut to ``length``.
 
     >>> run_spread(np.array([1, 2]), 2, 3).tolist()
     [1, 1, 2]
@@ -284,7 +290,9 @@ def along(
 
 
 def dense(operator: Operator) -> IntArray:
-    """The explicit matrix, int64 of shape (rows, size); only for small operators and tests.
+    """Return the explicit matrix, int64 of shape (rows, size).
+
+    Only for small operators and tests.
 
     >>> dense(Tree.full(3, 2)).tolist()
     [[1, 1, 1], [1, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
@@ -296,7 +304,9 @@ def dense(operator: Operator) -> IntArray:
 
 @lru_cache(maxsize=64)
 def last_cells(operator: Operator) -> IntArray:
-    """For each row its last cell with a coefficient other than 0: a sealed array of shape (rows,), computed from the explicit matrix.
+    """Return the last cell with a nonzero coefficient of each row.
+
+    A sealed array of shape (rows,), computed from the explicit matrix.
 
     >>> last_cells(Tree.full(3, 2)).tolist()
     [2, 1, 2, 0, 1, 2]
@@ -306,7 +316,9 @@ def last_cells(operator: Operator) -> IntArray:
 
 @singledispatch
 def entries(operator: Operator) -> tuple[int, int]:
-    """A lower bound on all entries, which is at least 0 if and only if no entry is negative, and the largest absolute value of an entry.
+    """Return a lower bound on all entries and the largest absolute entry.
+
+    The lower bound is at least 0 if and only if no entry is negative.
 
     >>> entries(Prefix(4)), entries(Dense([[1, -7]]))
     ((0, 1), (-7, 7))
@@ -354,7 +366,10 @@ def largest_entry(operator: Operator) -> int:
 
 
 def refuse_others(name: str, operator: Operator, without: tuple[type, ...], allowed: str) -> None:
-    """Refuse an object whose class is none of the operators' (subclasses are refused too) or is not allowed inside this one (M6)."""
+    """Raise for objects of other classes than the operators' (M6).
+
+    Subclasses are refused too, and classes that are not allowed inside this operator.
+    """
     if type(operator) not in operators() or type(operator) in without:
         raise refuse(name, type(operator).__name__, allowed)
 

@@ -114,7 +114,10 @@ class Operator(Protocol):
 
 
 class ByValue:
-    """Operators that hold arrays: two are equal if they are of one class and of equal parts."""
+    """Base of operators that hold arrays, with equality by value.
+
+    Two are equal if they are of one class and of equal parts.
+    """
 
     __slots__ = ()
 
@@ -188,7 +191,9 @@ class Prefix(Sized):
 
 @dataclass(frozen=True, slots=True)
 class AllRanges(Sized):
-    """One row for every interval of cells, by first cell and then by last: n(n+1)/2 rows.
+    """One row for every interval of cells: n(n+1)/2 rows.
+
+    Ordered by first cell and then by last.
 
     >>> AllRanges(3).rows
     6
@@ -263,7 +268,9 @@ class Tree(Sized):
 
     @staticmethod
     def full(size: int, branching: int) -> "Tree":
-        """The hierarchy of all powers of ``branching`` up to the first that covers all cells.
+        """Return the hierarchy of all powers of ``branching``.
+
+        Up to the first that covers all cells.
 
         >>> Tree.full(3, 2).rows
         6
@@ -323,7 +330,9 @@ class Dense:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DiagonalAndRows(ByValue):
-    """A multiple of every cell, and on top of it a few dense rows: the shape of p-Identity strategies.
+    """A multiple of every cell and a few dense rows.
+
+    The shape of p-Identity strategies.
 
     Args:
         diagonal: whole numbers other than 0, one a cell, shape (size,).

@@ -1,4 +1,7 @@
-"""Operators and noisy answers as JSON values, and back. When an array is read, no more memory is used than its public shape asks for."""
+"""Operators and noisy answers as JSON values, and back.
+
+Reading an array uses no more memory than its public shape requires.
+"""
 
 import base64
 import math
@@ -20,14 +23,20 @@ _FORMS = {"zlib_int64": 8, "zlib_int32": 4, **{f"int{8 * size}": size for size i
 
 
 def pack(array: SignedArray) -> dict[str, object]:
-    """Return an int64 or int32 array as a JSON value: its shape and its compressed bytes."""
+    """Return an int64 or int32 array as a JSON value.
+
+    Its shape and its compressed bytes.
+    """
     bits = 32 if array.dtype == np.int32 else 64
     raw = zlib.compress(np.ascontiguousarray(array, dtype=f"<i{bits // 8}").tobytes())
     return {"shape": list(array.shape), f"zlib_int{bits}": base64.b64encode(raw).decode("ascii")}
 
 
 def to_json(operator: Operator) -> dict[str, object]:
-    """Return an operator as a JSON value: the name of its class and the arguments of its constructor."""
+    """Return an operator as a JSON value.
+
+    The name of its class and the arguments of its constructor.
+    """
     kind: type = type(operator)
     parts = {field.name: getattr(operator, field.name) for field in fields(kind) if field.init}
     return {"kind": kind.__name__.lower(), **{name: _written(part) for name, part in parts.items()}}
@@ -42,7 +51,10 @@ def _written(part: Any) -> object:
 
 
 def whole_bytes(array: SignedArray) -> dict[str, object]:
-    """Return whole numbers as a JSON value, each in as many bytes as the largest needs; noise can hardly be compressed further."""
+    """Return whole numbers as a JSON value, in as few bytes as the largest needs.
+
+    Noise can hardly be compressed further.
+    """
     size = max(int(array.max(initial=0)), -1 - int(array.min(initial=0))).bit_length() // 8 + 1
     raw = np.ascontiguousarray(array, dtype="<i8").reshape(-1, 1).view(np.uint8)[:, :size]
     return {
@@ -52,14 +64,20 @@ def whole_bytes(array: SignedArray) -> dict[str, object]:
 
 
 def whole_bytes_text(array: SignedArray) -> str:
-    """Return ``whole_bytes`` as JSON text; the encoder of ``json`` would look for characters to escape in all of it."""
+    """Return ``whole_bytes`` as JSON text.
+
+    The encoder of ``json`` would search all of it for characters to escape.
+    """
     value = whole_bytes(array)
     form = next(key for key in value if key != "shape")
     return f'{{"shape": [{", ".join(map(str, array.shape))}], "{form}": "{value[form]}"}}'
 
 
 def unpack(value: Mapping[str, Any], most: int = MOST_UNPACKED) -> IntArray:
-    """Read what ``pack`` or ``whole_bytes`` wrote, as int64; an array of more than ``most`` numbers is refused before it is unpacked."""
+    """Read what ``pack`` or ``whole_bytes`` wrote, as int64.
+
+    An array of more than ``most`` numbers is refused before it is unpacked.
+    """
     allowed = "an object with shape and either zlib_int64, zlib_int32 or one of int8 to int64"
     advice = "The file is damaged; make it again."
     try:

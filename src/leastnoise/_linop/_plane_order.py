@@ -1,4 +1,6 @@
-"""The tree of blocks of a rectangle of cells, and an order of the cells in which every block of the tree is a run.
+"""The block tree of a rectangle of cells, and its cell order.
+
+In that order every block of the tree is a run.
 
 This file is not trusted: it sees no counts, and the kernel checks that the blocks are those of a
 tree (O2 of PROOFS-plane.md).
@@ -19,7 +21,9 @@ _MOST_CELLS = 2**24
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BlockTree:
-    """Blocks of a rectangle, level by level; each is divided into one or two blocks of the next level, whatever the counts are.
+    """Blocks of a rectangle, level by level.
+
+    Each is divided into one or two blocks of the next level, whatever the counts are.
 
     Attributes:
         shape: height and width.
@@ -44,7 +48,9 @@ class BlockTree:
         return np.append(self.starts[level][1:], len(self.order)) - self.starts[level]
 
     def broods(self, level: int) -> IntArray:
-        """Number of children of each block of a level, which must not be the last; a block and its only child have the same cells.
+        """Return the number of children of each block of a level.
+
+        Not of the last level. A block and its only child have the same cells.
 
         >>> block_tree(2, 3).broods(1).tolist()
         [2, 1]
@@ -56,7 +62,9 @@ class BlockTree:
 
 @lru_cache(maxsize=2)
 def block_tree(height: int, width: int) -> BlockTree:
-    """The tree of blocks in which every level halves the longer side of the blocks above; of an odd side the first part is the longer one.
+    """Return the tree that halves the longer side of blocks at every level.
+
+    Of an odd side the first part is the longer one.
 
     Args:
         height: rows of cells.
@@ -97,7 +105,9 @@ def block_tree(height: int, width: int) -> BlockTree:
 
 
 def interval_tree(size: int) -> BlockTree:
-    """The tree of the intervals ``[i 2^k, (i + 1) 2^k)`` of a line of cells; the last interval of each length ends where the cells end.
+    """Return the tree of the intervals ``[i 2^k, (i + 1) 2^k)`` of a line.
+
+    The last interval of each length ends with the cells.
 
     >>> [starts.tolist() for starts in interval_tree(5).starts]
     [[0], [0, 4], [0, 2, 4], [0, 1, 2, 3, 4]]

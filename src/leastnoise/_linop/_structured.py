@@ -1,4 +1,7 @@
-"""Operators that take few running sums: contrasts, the Haar wavelet, Toeplitz matrices, and queries on rearranged cells or on blocks."""
+"""Operators that need few running sums.
+
+Contrasts, the Haar wavelet, Toeplitz matrices, and queries on reordered cells or on blocks.
+"""
 
 from dataclasses import dataclass
 
@@ -19,7 +22,9 @@ from leastnoise._linop._operators import ByValue, Operator, Sized, Tree, frozen
 
 @dataclass(frozen=True, slots=True)
 class Contrasts:
-    """Orthogonal contrasts (Helmert): row k = 1, ..., n - 1 is the sum of the first k cells minus k times the next one.
+    """Orthogonal contrasts (Helmert).
+
+    Row k = 1, ..., n - 1 is the sum of the first k cells minus k times the next one.
 
     Row k has the squared norm k (k + 1). Contrasts and total together determine every cell;
     contrasts alone say nothing about the total.
@@ -68,7 +73,9 @@ def _(operator: Contrasts) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Haar(Sized):
-    """The Haar wavelet: the total, then for every level the sums of left halves minus those of right halves.
+    """The Haar wavelet.
+
+    The total, then for every level the sums of left halves minus those of right halves.
 
     The cells are padded to the next power of two with cells that are always empty; rows go from the
     total and the widest level down, and rows that see no cell are left out.
@@ -84,7 +91,10 @@ class Haar(Sized):
 
     @property
     def absolute(self) -> Tree:
-        """The tree whose rows are the absolute values of these: the total over twice all cells, then what each difference is about."""
+        """The tree of the absolute values of the rows.
+
+        The total over twice all cells, then the cells of each difference.
+        """
         return Tree(self.size, tuple(2 * width for width in Tree.full(self.size, 2).widths))
 
     @property
@@ -115,7 +125,9 @@ def _(operator: Haar) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Toeplitz(ByValue):
-    """Row i is the sum over the cells j <= i of a coefficient of the distance i - j, times a scale of the cell j.
+    """A scaled lower triangular Toeplitz matrix.
+
+    Row i is the sum over the cells j <= i of a coefficient of i - j times a scale of the cell j.
 
     The coefficients are a step function of the distance, so that a product takes a few running
     sums, exactly.
@@ -172,7 +184,9 @@ class Toeplitz(ByValue):
 
 
 def running(starts: IntArray, values: IntArray, x: Array) -> Array:
-    """Multiply by the Toeplitz matrix without its scales: entry i is the sum over j <= i of x_j times the coefficient of i - j.
+    """Multiply by the Toeplitz matrix without its scales.
+
+    Entry i is the sum over j <= i of x_j times the coefficient of i - j.
 
     For every start, running sums that are shifted by it are added, times the change of the
     coefficient there. In int64 sums and products are those modulo 2^64, so the final values are
@@ -217,7 +231,7 @@ def _(operator: Toeplitz) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coarse(ByValue):
-    """Queries on the sums of buckets: runs of consecutive cells that are asked about together.
+    """Queries on the sums of buckets, which are runs of consecutive cells.
 
     Args:
         operator: the queries, over the buckets; neither contrasts nor coarse nor ordered
@@ -269,7 +283,9 @@ class Coarse(ByValue):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ordered(ByValue):
-    """Queries on cells that are first put in another order, in which cells that are far apart in the table may be neighbours.
+    """Queries on reordered cells.
+
+    Cells that are far apart in the table may be neighbours in the order.
 
     Args:
         operator: the queries, over the cells in their new order; neither contrasts nor ordered
@@ -354,7 +370,9 @@ def _(operator: Coarse | Ordered) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """Consecutive blocks of cells. Rows: the queries within each block, block by block, and then those on the sums of the blocks.
+    """Queries within consecutive blocks of cells, and on the block sums.
+
+    Rows: the queries within each block, block by block, and then those on the sums.
 
     Args:
         inner: the queries within every block but the last, over its cells.
@@ -403,13 +421,19 @@ class Nested:
         return (self.above.size - 1) * self.inner.rows + self.last.rows + self.above.rows
 
     def split(self, y: Array) -> tuple[Array, Array, Array]:
-        """Split values of the rows: those of all blocks but the last, shape (inner.rows, blocks - 1, ...), of the last, and of the sums."""
+        """Split values of the rows into blocks, last block and sums.
+
+        All blocks but the last have shape (inner.rows, blocks - 1, ...).
+        """
         first, end = (self.above.size - 1) * self.inner.rows, self.rows - self.above.rows
         return _blocks(y[:first], self.inner.rows), y[first:end], y[end:]
 
 
 def _blocks(x: Array, width: int) -> Array:
-    """Cut the first axis into runs of ``width`` entries and make each run a column: shape (width, runs, ...)."""
+    """Reshape the first axis into runs of ``width`` entries, one a column.
+
+    Shape (width, runs, ...).
+    """
     return x.reshape(-1, width, *x.shape[1:]).swapaxes(0, 1)
 
 

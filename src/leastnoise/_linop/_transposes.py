@@ -1,4 +1,7 @@
-"""Products with transposed operators, for estimates and error bars. Column sums, and so privacy costs, do not use the ones in this file."""
+"""Products with transposed operators, for estimates and error bars.
+
+Column sums, and so privacy costs, do not use the ones in this file.
+"""
 
 import numpy as np
 

@@ -1,4 +1,7 @@
-"""The measurements of a plan, which are all that the kernel sees of it; their exact privacy cost; and observations."""
+"""The measurements of a plan, their exact privacy cost, observations.
+
+Measurements are all that the kernel sees of a plan.
+"""
 
 from leastnoise._measurements._headroom import MOST_ROWS, MOST_TABLE_CELLS
 from leastnoise._measurements._measurements import Block, Factor, Limits, Measurements, row_scales

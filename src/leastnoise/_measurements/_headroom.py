@@ -1,4 +1,6 @@
-"""Public bounds within which answers are exact and fit into memory; the data are not looked at.
+"""Public bounds within which answers are exact and fit into memory.
+
+The data are not used.
 
 Not trusted: a sum beyond them would be wrong but would leak nothing, as it is reduced modulo 2^64
 (PROOFS-kernel.md).

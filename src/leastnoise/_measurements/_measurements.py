@@ -1,4 +1,6 @@
-"""The integer queries of a plan and their noise: frozen public values, and all that the kernel sees of a plan.
+"""The integer queries of a plan and their noise.
+
+Frozen public values, and all that the kernel sees of a plan.
 
 The labels (M5 ...) refer to PROOFS-cost.md beside this file.
 """
@@ -23,7 +25,9 @@ _MOST = 2**53 - 1  # the most units that a measure's bound may have
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limits:
-    """The most that a row adds to a sum: a value above its limit is counted as the limit.
+    """The most that a row adds to a sum.
+
+    A value above its limit is counted as the limit.
 
     A row's limit is that of its own cell, so that a row outside a query never enters it, however
     its value was cut (filter first, then clip). The kernel enforces the limits and the cost of a
@@ -141,7 +145,10 @@ class Factor:
 
     @property
     def squares(self) -> IntArray:
-        """The factors of the rows' noise variances: squared norms of contrasts, else ones."""
+        """The factors of the rows' noise variances.
+
+        Squared norms of contrasts, else ones.
+        """
         return (
             self.operator.squared_norms
             if isinstance(self.operator, Contrasts)
@@ -155,7 +162,10 @@ class Factor:
 
     @property
     def scaling(self) -> FloatArray:
-        """The factors that give every row the noise scale of the block: weight over norm, float of shape (rows,)."""
+        """The factors from the block's noise scale to each row's.
+
+        Weight over norm, float of shape (rows,).
+        """
         return np.asarray(self.weights / np.sqrt(self.squares), dtype=np.float64)
 
     def key(self) -> tuple[Operator, bytes]:
@@ -175,7 +185,9 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The product of some factors, measured with one scale; attributes in no factor are summed over.
+    """The product of some factors, measured with one noise scale.
+
+    Attributes in no factor are summed over.
 
     Args:
         factors: on disjoint attributes, together in the order of the domain; none for the total.
@@ -208,7 +220,10 @@ class Block:
 
     @property
     def copies(self) -> int:
-        """Number of times each query is measured: twice for distances from both ends, else once."""
+        """How often each query is measured.
+
+        Twice for distances from both ends, else once.
+        """
         return 2 if self.ends else 1
 
     @property
@@ -221,7 +236,10 @@ class Block:
         return _outer([factor.weights for factor in self.factors], self.copies)
 
     def scaling(self) -> FloatArray:
-        """Return the factors that give every row the noise scale of the block, float of shape (rows,)."""
+        """Return the factors from the block's noise scale to each row's.
+
+        Float of shape (rows,).
+        """
         return np.asarray(self.row_weights() / np.sqrt(self.row_squares()), dtype=np.float64)
 
     def row_squares(self) -> IntArray:
@@ -238,7 +256,9 @@ def _outer(parts: Sequence[IntArray], copies: int) -> IntArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurements:
-    """The queries of a plan, their noise, and the budget that they may cost: all that the kernel sees of a plan.
+    """The queries of a plan, their noise, and the budget that they may cost.
+
+    All that the kernel sees of a plan.
 
     Args:
         domain: the public domain.
@@ -322,7 +342,10 @@ class Measurements:
             self._check(block)
 
     def _check_types(self) -> None:
-        """Refuse parts of any other class: an object of another class could change its answers between checking and measuring (M6)."""
+        """Raise for parts of any other class (M6).
+
+        An object of another class could change its answers between checking and measuring.
+        """
         factors = [
             *chain.from_iterable(block.factors for block in self.blocks if type(block) is Block)
         ]
@@ -454,7 +477,9 @@ class Measurements:
             )
 
     def largest_values(self, block: Block) -> IntArray:
-        """Return the most that one row adds to or takes from a sum of a block, int64: a number for each of its limits, else one.
+        """Return the most that one row changes a sum of a block, int64.
+
+        One number for each of its limits, else one.
 
         Limits clip from above, to no less than 0, and keep lower bounds below 0. For distances from
         both ends it is the sum of the two.
@@ -469,7 +494,10 @@ class Measurements:
         )
 
     def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the attributes and the measures that the queries need, in the order of the domain."""
+        """Return the attributes and measures that the queries need.
+
+        In the order of the domain.
+        """
         limited = {group[0].limits.attribute for group in self.alike if group[0].limits is not None}
         attributes, measures = (
             limited.union(*(factor.attributes for factor in self.factors)),
@@ -486,7 +514,9 @@ class Measurements:
 
 
 def row_scales(block: Block, grid: int) -> tuple[IntArray, IntArray]:
-    """Return the numerators and denominators of the noise scales of a block's rows, in multiples of 1 / grid.
+    """Return numerators and denominators of a block's noise scales by row.
+
+    In multiples of 1 / grid.
 
     Args:
         block: a block that a plan has accepted, so that all terms are below 2^56.
@@ -520,7 +550,10 @@ def row_scales(block: Block, grid: int) -> tuple[IntArray, IntArray]:
 
 
 def _root_up(values: IntArray) -> IntArray:
-    """Return the least integers whose squares are at least the values, which are below 2^54."""
+    """Return the least integers whose squares are at least the values.
+
+    The values are below 2^54.
+    """
     # The float is within one of the root; what is decided, is decided in integers.
     root = np.sqrt(values.astype(np.float64)).astype(np.int64)
     root = root - (root * root > values)

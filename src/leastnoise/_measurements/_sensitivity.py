@@ -1,4 +1,6 @@
-"""The exact privacy cost of a plan, computed from its integer queries. Trusted: the kernel calls it before it lets anything out.
+"""The exact privacy cost of a plan, from its integer queries.
+
+Trusted: the kernel calls it before it lets anything out.
 
 The labels (M1 ...) refer to PROOFS-cost.md, (R0 ...) to PROOFS-replace.md, (S1 ...) to
 PROOFS-spread.md.
@@ -66,7 +68,9 @@ _Entries = IntArray | npt.NDArray[np.object_]  # whole numbers of at least 0
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """The p-th powers of what a row adds, by its cell of some attributes: the largest, and the array of all if they differ.
+    """The p-th powers of what a row adds, by its cell of some attributes.
+
+    The largest, and the array of all if they differ.
 
     The column of a block is the product of several of these. Two of them share an attribute only if
     one is constant.
@@ -111,7 +115,9 @@ def cost(plan: Measurements) -> Cost:
 
 
 def views(plan: Measurements) -> Iterator[Measurements]:
-    """Split a plan into the blocks that count rows or sum values, and one plan for each count of units, about the rows worth 1 (M8).
+    """Split a plan into blocks of rows or sums, and counts of units (M8).
+
+    There is one plan for each count of units, about the rows worth 1.
 
     >>> domain = Domain(a=["x"], measures={"units": UnitCount()})
     >>> blocks, privacy = (Block((), 1), Block((), 1, "units")), Privacy(PureDP(1), unit_column="id", max_rows=5)
@@ -135,7 +141,9 @@ def views(plan: Measurements) -> Iterator[Measurements]:
 
 
 def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Privacy:
-    """Return the bounds on the rows of a unit that count: on all rows, or in a count of units on the rows that are worth 1 (M8).
+    """Return the bounds on the rows of a unit that count (M8).
+
+    On all rows, or in a count of units on the rows that are worth 1.
 
     Args:
         domain: the domain of a plan.
@@ -186,7 +194,10 @@ def _bounds_in_cells(plan: Measurements, view: Measurements) -> list[_RowsInCell
 
 
 def _shift(plan: Measurements, in_cells: Sequence[_RowsInCells] = ()) -> Fraction:
-    """Bound the largest |shift|_p^p, over the noise scales, that the rows of a unit cause (M1)."""
+    """Bound the largest p-norm shift that a unit's rows cause (M1).
+
+    This is |shift|_p^p over the noise scales.
+    """
     rows, power = plan.privacy.max_rows, plan.noise.norm
     norm = column_norm(plan, power)
     if plan.privacy.neighbours == "replace":
@@ -212,7 +223,9 @@ def _all_non_negative(plan: Measurements) -> bool:
 
 
 def column_norm(plan: Measurements, power: int) -> Fraction:
-    """Return the maximum over cells of the sum over measured rows of |entry / scale|^power, or an upper bound (M2).
+    """Return the largest column norm over the noise scales, or a bound (M2).
+
+    The maximum over cells of the sum over measured rows of |entry / scale|^power.
 
     Args:
         plan: the plan.
@@ -256,7 +269,10 @@ def column_norm(plan: Measurements, power: int) -> Fraction:
 def _limited(
     plan: Measurements, block: Block, columns: Sequence[_Column], power: int
 ) -> tuple[list[_Column], int]:
-    """Multiply the limits of a block, by cell, into its columns; return these, and the factor that is the same in every cell."""
+    """Multiply a block's limits by cell into its columns.
+
+    Returns the columns, and the factor that is the same in every cell.
+    """
     largest = plan.largest_values(block)
     name = None if block.limits is None else block.limits.attribute
     if name is None:
@@ -282,7 +298,9 @@ def _of_entries(names: tuple[str, ...], entries: _Entries) -> _Column:
 
 
 def _column_sums(factor: Factor, power: int) -> tuple[Fraction, IntArray | None]:
-    """Return the largest sum over a factor's rows of |entry * weight / norm|^power, and the sums by cell if they differ.
+    """Return the largest column sum of a factor, and all if they differ.
+
+    The sum over its rows of |entry * weight / norm|^power.
 
     For contrasts and power 2, cell j = 0, ..., n - 1 has the sum over k > j of 1 / (k (k + 1)),
     which is 1 / (j + 1) - 1 / n, plus j^2 / (j (j + 1)) from row j: (n - 1) / n for every cell.
@@ -305,7 +323,10 @@ def _top(columns: Iterable[_Column]) -> Fraction:
 
 
 def _uneven_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Column]]]) -> Fraction:
-    """Return the part of the norm that differs between cells, from the blocks' weights and columns."""
+    """Return the part of the norm that differs between cells.
+
+    From the blocks' weights and columns.
+    """
     if not blocks:
         return Fraction(0)
     if len(blocks) > 1:
@@ -325,7 +346,10 @@ def _uneven_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Colu
 def _joint_norm(
     plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Column]]], names: list[str]
 ) -> Fraction:
-    """Return the maximum over the cells of the named attributes: exact, or rounded up to 2^-GUARD_BITS if denominators are long."""
+    """Return the maximum over the cells of the named attributes.
+
+    Exact, or rounded up to 2^-GUARD_BITS if denominators are long.
+    """
     shape = tuple(map(plan.domain.cells, names))
     constants = [
         weight * _top(column for column in columns if column.entries is None)
@@ -348,7 +372,10 @@ def _joint_norm(
 
 
 def _unit(values: Iterable[Fraction | int]) -> int:
-    """Return the common denominator of the values if it is short; else a power of two, to whose multiples they are rounded up (M3)."""
+    """Return the common denominator of the values, if it is short (M3).
+
+    Else a power of two, to whose multiples they are rounded up.
+    """
     unit = 1
     for value in values:
         unit = math.lcm(unit, value.denominator)
@@ -358,7 +385,9 @@ def _unit(values: Iterable[Fraction | int]) -> int:
 
 
 def sum_up(terms: Iterable[tuple[Fraction | int, Fraction]]) -> Fraction:
-    """Sum count * value, exactly if the common denominator is short, else with each value rounded up (M3).
+    """Sum count * value, exactly or rounded up (M3).
+
+    Exactly if the common denominator is short.
 
     Args:
         terms: pairs of a multiplicity and a value, both at least 0.
@@ -379,7 +408,10 @@ _Beside: TypeAlias = tuple[
 def _forms(
     block: Block, names: Sequence[str]
 ) -> Iterator[tuple[frozenset[str], frozenset[Factor], Fraction]]:
-    """Write a block as a sum of forms: cells along some of the named attributes, times other factors, with a coefficient (S1)."""
+    """Write a block as a sum of forms (S1).
+
+    A form is cells along some of the named attributes, times other factors, with a coefficient.
+    """
     cells, rest, split = set(), set(), []
     for factor in block.factors:
         plain = factor.row_weights is None
@@ -411,7 +443,10 @@ def _forms(
 def _summed_forms(
     plan: Measurements, names: Sequence[str], power: int
 ) -> tuple[dict[_Beside, dict[frozenset[str], int]], int]:
-    """Add up the coefficients of the blocks' forms, by what is beside the cells, in multiples of 1 / unit; return them and the unit."""
+    """Add up the coefficients of the blocks' forms.
+
+    Grouped by the factors besides the cells, in multiples of 1 / unit; returns them and the unit.
+    """
     sizes = [
         math.prod(
             factor.operator.size
@@ -438,7 +473,10 @@ def _worth(plan: Measurements, beside: _Beside) -> int:
 
 
 def spread_distance(plan: Measurements, bound: PerCell) -> Fraction:
-    """Bound the largest |shift|_2^2, over the noise scales, of a unit with at most ``bound.rows`` rows in each cell of the bound.
+    """Bound the largest L2 shift of a unit with bounded rows per cell.
+
+    This is |shift|_2^2. At most ``bound.rows`` rows in each cell of the bound; over the noise
+    scales.
 
     Args:
         plan: the plan; its ``max_rows`` bounds the rows in all cells together.
@@ -586,7 +624,10 @@ def _root_up(square: Fraction) -> Fraction:
 
 
 def _norm(factor: Factor, *, replaced: bool) -> Fraction:
-    """Return the largest squared norm of a column; for replaced rows, twice that if columns may have opposite signs (S4)."""
+    """Return the largest squared norm of a column (S4).
+
+    For replaced rows, twice that if columns may have opposite signs.
+    """
     if isinstance(factor.operator, Contrasts):
         return Fraction(1) if replaced else Fraction(factor.operator.size - 1, factor.operator.size)
     top = Fraction(int(column_sums(factor.operator, factor.weights**2, 2).max()))
@@ -594,7 +635,9 @@ def _norm(factor: Factor, *, replaced: bool) -> Fraction:
 
 
 def replaced_distance(plan: Measurements, power: int) -> Fraction:
-    """Bound the largest |c - c'|_p^p for the columns c, c' of two rows inside the domain, over the noise scales (R1).
+    """Bound the largest distance between the columns of two rows (R1).
+
+    This is |c - c'|_p^p. Both rows are inside the domain; over the noise scales.
 
     Args:
         plan: the plan.
@@ -645,7 +688,10 @@ def _kinds(
     forms: Mapping[_Beside, Mapping[frozenset[str], int]],
     apart: Mapping[frozenset[Factor], tuple[int, int]],
 ) -> dict[str, object] | None:
-    """Group the attributes into kinds: sets with equal numbers of each kind are merged. None if sets make no difference (R4)."""
+    """Group the attributes into kinds (R4).
+
+    Sets with equal numbers of each kind are merged. None if sets make no difference.
+    """
     sizes = {
         name: plan.domain.cells(name)
         for name in sorted(
@@ -669,7 +715,10 @@ def _kinds(
 def _agreeing(
     summed: Mapping[frozenset[str], int], kinds: Mapping[str, object]
 ) -> npt.NDArray[np.object_]:
-    """Bound the sum of the forms of two rows, for each number of attributes of each kind in which they agree; all attributes last (R4)."""
+    """Bound the sum of the forms of two rows by the attributes they agree in (R4).
+
+    For each number of attributes of each kind; all attributes come last.
+    """
     counts = Counter(kinds.values())
     axis_of = {kind: axis for axis, kind in enumerate(counts)}
     alike: dict[tuple[int, ...], list[int]] = {}
@@ -696,7 +745,10 @@ def _agreeing(
 
 @lru_cache(maxsize=256)
 def _apart(factors: frozenset[Factor], power: int) -> tuple[int, int]:
-    """Return the largest norm of a column of a product of factors, and a bound on the distance of two of its columns (R5)."""
+    """Return the largest column norm of a product of factors, and a bound (R5).
+
+    The bound is on the distance of two of its columns.
+    """
     parts = [_common(factor, power) for factor in factors]
     norm = math.prod(top for top, *_ in parts)
     if len(parts) == 1:
@@ -707,7 +759,11 @@ def _apart(factors: frozenset[Factor], power: int) -> tuple[int, int]:
 
 
 def _common(factor: Factor, power: int) -> tuple[int, int, int]:
-    """Return the largest norm of a factor's columns, a lower bound on what two have in common, and a bound on their distance (R5)."""
+    """Return bounds on a factor's columns: norm, overlap, distance (R5).
+
+    The largest norm, a lower bound on what two columns have in common, and a bound on their
+    distance.
+    """
     operator, weights = factor.operator, factor.weights
     while isinstance(operator, (Coarse, Ordered)):
         operator = operator.operator  # of the same columns

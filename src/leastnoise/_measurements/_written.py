@@ -49,7 +49,7 @@ class Observation:
 
 
 def measurements_value(measurements: Measurements) -> dict[str, Any]:
-    """Return measurements as a JSON value, which is the same for equal measurements."""
+    """Return measurements as a JSON value, equal for equal measurements."""
     factors: dict[Factor, int] = {}
     limits: dict[Limits, int] = {}
     blocks = [

@@ -1,4 +1,6 @@
-"""Mechanisms: every way from a workload to answers. Public halves plan and check, private halves run within a paid series.
+"""Mechanisms: every way from a workload to answers.
+
+Public halves plan and check; private halves run within a paid series.
 
 The mechanisms are loaded when first used, because the choice of a strategy needs none of the
 private halves.

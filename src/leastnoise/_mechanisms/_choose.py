@@ -1,4 +1,7 @@
-"""The automatic choice of a strategy: every applicable planner is tried, and the plan of least expected error wins. No data is seen."""
+"""The automatic choice of a strategy.
+
+Every applicable planner is tried, and the plan of least expected error wins. No data is read.
+"""
 
 import math
 import re
@@ -53,23 +56,26 @@ class Search:
     now: Callable[[], float] = time.thread_time
 
     def __post_init__(self) -> None:
-        given = self.seconds
+        seconds = self.seconds
         if (
-            isinstance(given, bool)
-            or not isinstance(given, (int, float))
-            or not 0 < given < math.inf
+            isinstance(seconds, bool)
+            or not isinstance(seconds, (int, float))
+            or not 0 < seconds < math.inf
         ):
             raise refuse(
                 "seconds",
-                given,
+                seconds,
                 "a number above 0, such as 20",
                 "It says how much CPU time the search for a plan may take.",
             )
-        object.__setattr__(self, "seconds", float(given))
+        object.__setattr__(self, "seconds", float(seconds))
 
     @property
     def planner(self) -> Planner | None:
-        """The planner of the strategy; None for the automatic choice and for mechanisms that look at the data."""
+        """The planner of the strategy.
+
+        None for the automatic choice and for data-dependent mechanisms.
+        """
         return self.own or PLANNERS.get(self.strategy)
 
 
@@ -131,12 +137,15 @@ class Candidate:
 
 
 class Comparison(Framed, tuple[Candidate, ...]):
-    """Strategies side by side: a tuple of candidates that gives a data frame and prints as a table."""
+    """Strategies side by side: a tuple of candidates that prints as a table."""
 
     __slots__ = ()
 
     def columns(self) -> Columns:
-        """One row a strategy; the errors of one that cannot be used are NaN, and ``reason`` says why."""
+        """The columns of the table, one row for each strategy.
+
+        If a strategy does not apply, its errors are NaN and ``reason`` says why.
+        """
         promises = [None if tried.plan is None else tried.plan.expected_error() for tried in self]
         least = [None if promise is None else promise.times_least for promise in promises]
         return {
@@ -221,7 +230,7 @@ def candidates(
             reason = "" if error is None else str(error)
             unsuited = isinstance(error, NotApplicable)
             needless = needless and plan is not None
-        wanted = (
+        seconds_wanted = (
             planner.most_seconds(workload, task.norm)
             if reason != _NEEDLESS and (clock.ended or planner.most)
             else 0.0
@@ -232,7 +241,7 @@ def candidates(
             proved[task.noise] = max(proved[task.noise], promise.lower_bound)
         if many and plan is not None:
             contained |= {(name, task.noise): planner.name for name in planner.contains(workload)}
-        more = wanted if wanted > task.seconds else 0.0
+        more = seconds_wanted if seconds_wanted > task.seconds else 0.0
         # without a share of the time it counts as ended only if it found the best plan
         ended = clock.ended and (task.seconds > 0 or min(least.values()) < best)
         yield Candidate(
@@ -249,7 +258,10 @@ def candidates(
 
 
 def _slow(planner: Planner, task: Task, seconds: float) -> bool:
-    """Whether a planner needs more than a small part of the time, or has no share of it."""
+    """Return whether a planner needs more than a small part of the time.
+
+    Or has no share of it.
+    """
     cost = _ways(task.workload) * planner.least_seconds(task.workload, task.norm)
     return task.norm in planner.norms and (cost > _QUICK * seconds or not task.seconds > 0)
 
@@ -257,12 +269,15 @@ def _slow(planner: Planner, task: Task, seconds: float) -> bool:
 def _clock(
     planner: Planner,
     task: Task,
-    others: Sequence[tuple[Planner, Task]],
+    other_searches: Sequence[tuple[Planner, Task]],
     begun: float,
     seconds: float,
     now: Callable[[], float],
 ) -> Clock:
-    """Return the clock of a search: it leaves others their shares, but its own share may be estimated too low by a factor."""
+    """Return the deadline of a search.
+
+    It leaves others their shares, but its own share may be underestimated by a factor.
+    """
     # The last step of a search, which no clock ends, must be over by then.
     ways, end = _ways(task.workload), begun + max(_LATEST * seconds, seconds + _GRACE)
     if not _slow(planner, task, seconds):
@@ -270,7 +285,7 @@ def _clock(
     if task.seconds > 0:
         needed = min(task.seconds, planner.least_seconds(task.workload, task.norm))
         end = max(
-            end - ways * sum(other.seconds for _, other in others),
+            end - ways * sum(other.seconds for _, other in other_searches),
             min(end, now() + _RIGHT * ways * needed),
         )
     else:
@@ -279,13 +294,16 @@ def _clock(
 
 
 def _best(planner: Planner, task: Task, *, iterate: bool) -> tuple[Plan | None, InputError | None]:
-    """Return the better plan of counts and sums measured together (mostly the better one) and apart, or None and the reason."""
-    both, apart, error = None, None, None
+    """Return the better plan of counts and sums, measured jointly or apart.
+
+    Jointly is usually better. Or None and the reason.
+    """
+    both, separate_plan, error = None, None, None
     if task.workload.counted_sums:
         both, _ = _planned(partial(together, planner), task, iterate=iterate)
     if both is None or not over():
-        apart, error = _planned(planner.strategy, task, iterate=iterate)
-    plans = [plan for plan in (apart, both) if plan is not None]
+        separate_plan, error = _planned(planner.strategy, task, iterate=iterate)
+    plans = [plan for plan in (separate_plan, both) if plan is not None]
     if not plans:
         return None, error
     return min(plans, key=lambda plan: plan.expected_error().total_squared_error), None
@@ -340,11 +358,14 @@ def _check_finite(plan: Plan) -> None:
 def _within(
     workload: Workload, privacy: Privacy, seconds: float, order: Sequence[Noise] = ()
 ) -> list[tuple[Planner, Task]]:
-    """Share the time among planners: quick ones first, then by their seconds over the likelihood that they find the best plan."""
+    """Share the time among planners: quick ones first.
+
+    Then by their seconds over the likelihood that they find the best plan.
+    """
     # Further steps of a search count as one more planner. Shares are parts of estimates, so the
     # same workload has the same plan on every machine. Planners without a share come last, in the
     # same order.
-    left, ways = seconds - bound_seconds(workload), _ways(workload)
+    seconds_left, ways = seconds - bound_seconds(workload), _ways(workload)
     parts: list[tuple[bool, float, tuple[Planner, Noise], float]] = []
     for noise in noises(privacy):
         likely = _SECOND ** [*order, *noises(privacy)].index(noise)
@@ -374,11 +395,11 @@ def _within(
     shares: dict[tuple[Planner, Noise], float] = {}
     for *_, tried, cost in sorted(parts, key=lambda part: part[:2]):
         if tried in shares:
-            share = min(max(left, 0.0), cost) if shares[tried] > 0 else 0.0
+            share = min(max(seconds_left, 0.0), cost) if shares[tried] > 0 else 0.0
         else:
-            share = cost if cost <= max(left, 0.0 if shares else _QUICK * seconds) else 0.0
+            share = cost if cost <= max(seconds_left, 0.0 if shares else _QUICK * seconds) else 0.0
         shares[tried] = shares.get(tried, 0.0) + share
-        left -= share
+        seconds_left -= share
     tasks = [
         (planner, Task(workload, privacy, noise, share / ways))
         for (planner, noise), share in shares.items()
@@ -387,7 +408,10 @@ def _within(
 
 
 def reweighted(plan: Plan, workload: Workload) -> Plan:
-    """Keep the measured tables of a plan, with their best weights for another workload: no search, so it takes little time."""
+    """Reweight the measured tables of a plan for another workload.
+
+    There is no search, so it takes little time.
+    """
     measured = plan.measured()
     with not_applicable_if_arithmetic_fails():
         proposal = reweighted_strategy(
@@ -400,18 +424,23 @@ def reweighted(plan: Plan, workload: Workload) -> Plan:
 def searched_again(
     plan: Plan, workload: Workload, search: Search, seconds: float = math.inf
 ) -> Plan:
-    """Plan another workload with the strategy, the budget and the kind of noise of a plan."""
+    """Plan another workload with the strategy, budget and noise of a plan."""
     planner = search.own or PLANNERS[plan.strategy]
     noise = plan.measured().noise
-    given = max(seconds / _ways(workload), planner.least_seconds(workload, noise.norm))
-    best, error = _best(planner, Task(workload, plan.privacy, noise, given), iterate=True)
+    time_limit_seconds = max(seconds / _ways(workload), planner.least_seconds(workload, noise.norm))
+    best, error = _best(
+        planner, Task(workload, plan.privacy, noise, time_limit_seconds), iterate=True
+    )
     if best is None:
         raise error if error is not None else InputError("No strategy can be used.")
     return best
 
 
 def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
-    """Estimate the CPU seconds of a search from those of its strategies; 0 for a mechanism that looks at the data."""
+    """Estimate the CPU seconds of a search from those of its strategies.
+
+    0 for a data-dependent mechanism.
+    """
     if search.strategy == "auto":
         return _ways(workload) * sum(
             task.seconds for _, task in _within(workload, privacy, search.seconds)
@@ -425,7 +454,10 @@ def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
 
 
 def _ways(workload: Workload) -> int:
-    """Return how often each strategy is planned: twice if counts and sums may be measured apart or together."""
+    """Return how often each strategy is planned.
+
+    Twice if counts and sums may be measured apart or jointly.
+    """
     return 2 if workload.counted_sums else 1
 
 
@@ -440,7 +472,10 @@ def too_large(error: MemoryError) -> str:
 
 
 def sharpened(tried: Sequence[Candidate]) -> list[Candidate]:
-    """Give all candidates of a kind of noise the largest of their lower bounds: a bound that one of them computed holds for all."""
+    """Give all candidates of a kind of noise the largest lower bound.
+
+    A bound that one of them computed holds for all.
+    """
     bounds: dict[Noise, float] = {}
     for entry in tried:
         if entry.plan is not None:
@@ -483,7 +518,10 @@ def _reasons(tried: Sequence[Candidate]) -> str:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Stop the collector of cycles: the millions of values of a plan of very many tables hold none, and looking through them is slow."""
+    """Pause the collector of reference cycles.
+
+    The millions of values of a large plan contain no cycles, and scanning them is slow.
+    """
     # If several threads plan, the first one to stop the collector also starts it again.
     collects = isenabled()
     disable()
@@ -522,12 +560,12 @@ def choose(
         )
     search = search or Search()
     with _uncollected() if len(workload.products) > _MANY_TABLES else nullcontext():
-        wanted = search.own or search.strategy
+        requested_strategy = search.own or search.strategy
         listed = [
             *candidates(
                 workload,
                 privacy,
-                wanted,
+                requested_strategy,
                 search.seconds,
                 search.tell,
                 every=search.every,
@@ -547,7 +585,10 @@ def choose(
 
 
 def crowded(plan: Plan, search: Search) -> dict[str, float]:
-    """Find tables with over twice the error of a plan for each alone with an even share of the budget; return the ratios by name."""
+    """Return the tables with over twice the error of a plan by themselves.
+
+    That plan has an equal share of the budget. Returns the ratios by name.
+    """
     # Only tables that lower bounds leave in doubt are planned, the most doubtful first, in a tenth
     # of the time.
     products = plan.workload.products
@@ -555,25 +596,29 @@ def crowded(plan: Plan, search: Search) -> dict[str, float]:
         return {}
     even, doubtful = plan.privacy.share(Fraction(1, len(products))), []
     for product, table in zip(products, plan.expected_error().tables, strict=True):
-        alone = Workload(plan.domain, (product,))
-        least = min(lower_bound(alone, even, noise) for noise in noises(even)) / (
+        single_workload = Workload(plan.domain, (product,))
+        least = min(lower_bound(single_workload, even, noise) for noise in noises(even)) / (
             product.importance * product.rows
         )
         if (
             table.rmse > _CROWDED * math.sqrt(least) > 0
         ):  # the total of replaced rows is public: its least error is 0
-            doubtful.append((table.rmse / math.sqrt(least), table, alone))
+            doubtful.append((table.rmse / math.sqrt(least), table, single_workload))
     ratios: dict[str, float] = {}
     end = search.now() + search.seconds * 2 * _QUICK
-    for _, table, alone in sorted(doubtful, key=lambda entry: -entry[0]):
+    for _, table, single_workload in sorted(doubtful, key=lambda entry: -entry[0]):
         if search.now() > end:
             break
         # For disjoint sums of cells the best strategy is to measure them.
-        disjoint = all(partition(operator) is not None for operator in alone.products[0].operators)
+        disjoint = all(
+            partition(operator) is not None for operator in single_workload.products[0].operators
+        )
         strategy = "marginals" if disjoint else "auto"
         with suppress(InputError):
             tried, _ = choose(
-                alone, even, Search(strategy, seconds=search.seconds * _QUICK, now=search.now)
+                single_workload,
+                even,
+                Search(strategy, seconds=search.seconds * _QUICK, now=search.now),
             )
             ratio = table.rmse / tried.expected_error().tables[0].rmse
             ratios |= {table.name: ratio} if ratio > _CROWDED else {}

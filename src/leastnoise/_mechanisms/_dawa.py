@@ -1,4 +1,6 @@
-"""DAWA and its relatives: answers to queries on one or two attributes that use structure in the data, and pay for every look at it.
+"""DAWA and its relatives, for queries on one or two attributes.
+
+They use structure in the data, and pay for every look at it.
 
 A private test chooses one of two ways to measure (docs/decisions/dawa.md): a plan that does not
 look at the data, or, if the data are nearly empty, adaptive measurements: levels and then buckets
@@ -91,7 +93,10 @@ _MOST_SIDE, _MOST_CELLS, MOST_QUERIES, _MOST_ENTRIES, _MOST_PAIRS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Smooth(Looked):
-    """The test did not find the data nearly empty: the data-independent plan, shrunk as far as its own noisy answers allow."""
+    """The test did not find the data nearly empty.
+
+    The data-independent plan, shrunk as far as its own noisy answers allow.
+    """
 
     regime, earlier = "smoothed", ("shrunk", "sloped")
     interval, reading, hides = "interval_smoothed", "aware_reading_smoothed", "aware_moved"
@@ -100,7 +105,10 @@ class Smooth(Looked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adaptive(Looked):
-    """The test found the data nearly empty: levels, then buckets that follow from their noisy answers."""
+    """The test found the data nearly empty.
+
+    Levels, then buckets that follow from their noisy answers.
+    """
 
     regime = "adaptive"
     further = False  # the queries of the second step depend on the noise of the first one
@@ -121,7 +129,10 @@ class Buckets(Looked):
     starts: Any = None
 
     def not_covered(self, domain: Domain) -> list[Said]:
-        """Say that the error within buckets is unknown, if the release has no estimate of it."""
+        """Say that the error within buckets is unknown.
+
+        If the release has no estimate of it.
+        """
         return [("aware_unknown", {})] if self.hidden is None else Looked.not_covered(self, domain)
 
     def estimator(self, observation: Observation) -> Estimator:
@@ -131,7 +142,10 @@ class Buckets(Looked):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveGrid(Looked):
-    """The test found structure: blocks, then parts and groups of parts that follow from their noisy counts."""
+    """The test found structure.
+
+    Blocks, then parts and groups of parts that follow from their noisy counts.
+    """
 
     regime = "blocks"
     further = False  # the queries of the second round depend on the noise of the first one
@@ -141,7 +155,10 @@ class AdaptiveGrid(Looked):
     shrunk: bool = False
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Use least squares on both rounds, spread evenly over cells, and shrunk if queries are of few cells."""
+        """Return least squares on both rounds, spread evenly over cells.
+
+        Shrunk if queries are of few cells.
+        """
         return Grid.of(observation, shrunk=self.shrunk)
 
 
@@ -176,9 +193,9 @@ class Setting:
         """Whether all queries on the two attributes are of few cells."""
         queries = []
         for product in self.plan.workload:
-            known = dict(zip(product.attributes, product.operators, strict=True))
+            operators = dict(zip(product.attributes, product.operators, strict=True))
             first, second = (
-                known.get(name, Total(size))
+                operators.get(name, Total(size))
                 for name, size in zip(self.attributes, self.shape, strict=True)
             )
             queries.append((product.importance, (first, second)))
@@ -196,16 +213,22 @@ class Setting:
 
     @property
     def unit(self) -> Fraction:
-        """The Laplace scale of the whole budget; for Gaussian noise the Laplace scale with its standard deviation."""
+        """The Laplace scale of the whole budget.
+
+        For Gaussian noise, the Laplace scale with the same standard deviation.
+        """
         privacy = self.plan.privacy
         if isinstance(privacy.budget, PureDP):
             return privacy.distance / privacy.budget.epsilon
         return Fraction(math.sqrt(self.unit_variance(privacy.budget) / 2)).limit_denominator(10**6)
 
     def unit_variance(self, budget: Budget) -> float:
-        """Return the noise variance of the cells if they are measured within a budget: queries whose columns have norm 1."""
-        made = self.fitted(Factor(self.attributes, Identity(math.prod(self.shape))), budget)
-        return block_variance(made, made.blocks[0])
+        """Return the noise variance of the cells measured within a budget.
+
+        By queries whose columns have norm 1.
+        """
+        measurements = self.fitted(Factor(self.attributes, Identity(math.prod(self.shape))), budget)
+        return block_variance(measurements, measurements.blocks[0])
 
     def fitted(self, factor: Factor, budget: Budget) -> Measurements:
         """Measure one block within a part of the budget."""
@@ -217,7 +240,10 @@ class Setting:
         )
 
     def ask(self, series: Series) -> tuple[Fraction, dict[str, float]]:
-        """Pay for the test: return the noisy least cost of any partition, and the numbers of it that are published."""
+        """Pay for the test, and return the noisy least cost of any partition.
+
+        Also returns the numbers about it that are published.
+        """
         value = series.choose(
             LeastCost(attributes=self.attributes, epsilon=self.choice, penalty=self.unit)
         )
@@ -225,7 +251,7 @@ class Setting:
         return value, {"value": float(value), "unit": float(self.unit), "per_cell": per_cell}
 
     def without_structure(self, series: Series) -> Observation:
-        """Measure what the data-independent plan measures, with all that the test left."""
+        """Measure the data-independent plan with what the test left."""
         return series.measure(rescaled(fallback(self.plan), self.plan.privacy.within(self.rest)))
 
 
@@ -236,7 +262,10 @@ def plan_dawa(
     progress: Progress = None,
     reference: Plan | None = None,
 ) -> Plan:
-    """Make the public plan: shares of the budget, and the best data-independent plan."""
+    """Return the public plan.
+
+    Shares of the budget, and the best data-independent plan.
+    """
     if strategy not in STRATEGIES:
         raise refuse(
             "strategy", strategy, "one of " + ", ".join(f"'{name}'" for name in STRATEGIES)
@@ -245,20 +274,28 @@ def plan_dawa(
         workload, privacy, strategy
     )  # refused before the reference is searched for
     details = details_of(attributes, privacy, strategy)
-    rest = privacy.within(privacy.budget.without(_choice(attributes, privacy.budget, strategy)))
+    remaining_privacy = privacy.within(
+        privacy.budget.without(_choice(attributes, privacy.budget, strategy))
+    )
     return looking(
-        reference or reference_plan(workload, privacy, progress), rest, strategy, details
+        reference or reference_plan(workload, privacy, progress),
+        remaining_privacy,
+        strategy,
+        details,
     )
 
 
 def attributes_of(workload: Workload, privacy: Privacy, strategy: str) -> tuple[str, ...]:
-    """Return the attributes that queries are on, one or two; refuse what could not be carried out."""
+    """Return the one or two attributes that queries are on.
+
+    Raises for workloads that could not be carried out.
+    """
     if workload.measures != (None,):
         raise InputError(
             f"{strategy} answers counts; this workload asks for sums. Choose strategy = 'auto'."
         )
-    asked = {name for product in workload for name in product.attributes}
-    names = tuple(name for name in workload.domain.names if name in asked)
+    attributes = {name for product in workload for name in product.attributes}
+    names = tuple(name for name in workload.domain.names if name in attributes)
     if len(names) == 2 and strategy == "dawa":
         _require_small_plane(workload, privacy, [workload.domain.kind(name).size for name in names])
     elif len(names) != 1:
@@ -272,7 +309,10 @@ def attributes_of(workload: Workload, privacy: Privacy, strategy: str) -> tuple[
 
 
 def _require_small_plane(workload: Workload, privacy: Privacy, sizes: Sequence[int]) -> None:
-    """Refuse budgets other than epsilon, and what would fail or take hours when all is paid."""
+    """Raise for other budgets than epsilon, and for too large tables.
+
+    Those would fail or take hours after payment.
+    """
     if not isinstance(privacy.budget, PureDP):
         raise InputError(
             "dawa on two attributes needs a budget of epsilon alone (pure differential privacy); "
@@ -300,7 +340,10 @@ def _require_small_plane(workload: Workload, privacy: Privacy, sizes: Sequence[i
 
 
 def _choice(attributes: Sequence[str], budget: Budget, strategy: str) -> Fraction:
-    """Return the epsilon of the test; 0 for the strategy of levels, which has none."""
+    """Return the epsilon of the test.
+
+    0 for the strategy of levels, which has none.
+    """
     if strategy == "dawa_levels":
         return Fraction(0)
     return pure_share(
@@ -314,18 +357,18 @@ def _choice(attributes: Sequence[str], budget: Budget, strategy: str) -> Fractio
 def details_of(attributes: Sequence[str], privacy: Privacy, strategy: str) -> dict[str, Any]:
     """Return the details of a plan, with its steps and what each may spend."""
     choice, two = _choice(attributes, privacy.budget, strategy), len(attributes) == 2
-    rest = privacy.budget.without(choice)
+    remaining = privacy.budget.without(choice)
     shares = (
         {"blocks": PLANE_FIRST_SHARE, "parts": 1 - PLANE_FIRST_SHARE}
         if two
         else {"levels": FIRST_SHARE, "buckets": 1 - FIRST_SHARE}
     )
     adaptive = [
-        {"step": name, "budget": rest.share(share).to_json()} for name, share in shares.items()
+        {"step": name, "budget": remaining.share(share).to_json()} for name, share in shares.items()
     ]
     steps: list[dict[str, Any]] = adaptive
     if choice:
-        independent = [{"step": "independent", "budget": rest.to_json()}]
+        independent = [{"step": "independent", "budget": remaining.to_json()}]
         ways = {"independent": independent, "blocks" if two else "adaptive": adaptive}
         steps = [{"step": "test", "epsilon": str(choice)}, {"step": "one of", **ways}]
     return {
@@ -337,7 +380,10 @@ def details_of(attributes: Sequence[str], privacy: Privacy, strategy: str) -> di
 
 
 def setting_of(plan: Plan) -> Setting:
-    """Read and check a plan, which may come from a file that somebody wrote, before anything is paid."""
+    """Read a plan and check it before anything is paid.
+
+    The plan may come from a file.
+    """
     attributes = attributes_of(plan.workload, plan.privacy, plan.strategy)
     details = details_of(attributes, plan.privacy, plan.strategy)
     require_details(plan, lambda: details if plan.strategy in STRATEGIES else {"steps": []})
@@ -348,7 +394,10 @@ def setting_of(plan: Plan) -> Setting:
 
 
 def carry_out(setting: Setting, series: Series) -> Outcome:
-    """Measure levels and buckets if the private test finds the data nearly empty, or if asked for; else the data-independent plan."""
+    """Run the test, then levels and buckets or the data-independent plan.
+
+    Levels and buckets if the test finds the data nearly empty, or if requested.
+    """
     plan, test = setting.plan, None
     if setting.choice:
         _, test = setting.ask(series)
@@ -371,23 +420,29 @@ def nearly_empty(per_cell: float, blur: float) -> bool:
 
 
 def levels(setting: Setting, budget: Budget) -> Measurements:
-    """Choose the levels of blocks for the workload, and scale their noise to a budget."""
-    asked, halving = setting.asked, Halving(setting.asked.size)
-    costs = difference_costs(asked, halving.left, halving.right)
+    """Choose the levels of blocks for the workload, and scale their noise.
+
+    To the given budget.
+    """
+    weighted_queries, halving = setting.asked, Halving(setting.asked.size)
+    costs = difference_costs(weighted_queries, halving.left, halving.right)
     widths, weights = first_levels(
-        [float(cost.sum()) for cost in costs], total_cost(asked), setting.noise.norm
+        [float(cost.sum()) for cost in costs], total_cost(weighted_queries), setting.noise.norm
     )
-    tree = Tree(asked.size, widths[::-1])
-    whole = np.maximum(1, np.rint(weights[::-1] / weights.max() * 2**20)).astype(np.int64)
+    tree = Tree(weighted_queries.size, widths[::-1])
+    rounded = np.maximum(1, np.rint(weights[::-1] / weights.max() * 2**20)).astype(np.int64)
     return setting.fitted(
-        Factor(setting.attributes, tree, np.repeat(whole, tree.level_sizes)), budget
+        Factor(setting.attributes, tree, np.repeat(rounded, tree.level_sizes)), budget
     )
 
 
 def _adaptive(
     setting: Setting, series: Series, budget: Budget, test: Mapping[str, float] | None
 ) -> Outcome:
-    """Measure levels, choose a partition from their posterior, measure its buckets, and use both for the answers."""
+    """Measure levels, choose a partition from them, measure its buckets.
+
+    Both are used for the answers.
+    """
     first = series.measure(levels(setting, budget.share(FIRST_SHARE)))
     second = budget.share(1 - FIRST_SHARE)
     halving, posterior = shrunk_levels(first)
@@ -408,7 +463,10 @@ def _adaptive(
 
 
 def split_noise(setting: Setting, costs: list[np.ndarray]) -> float:
-    """Estimate the noise variance of a difference of halves that the second step measures, over that of the cells."""
+    """Estimate the relative noise variance of a difference of halves.
+
+    As the second step measures it, over the variance of the cells.
+    """
     # The data-independent plan has v on average. On few buckets it is less: 3 (v / 3)^0.6, which is
     # exact for identity, where v is 3, and 18 for all ranges over 4096 cells under Laplace noise.
     total = float(setting.plan.details["reference"]["expected_total_squared_error"])
@@ -424,16 +482,16 @@ def split_noise(setting: Setting, costs: list[np.ndarray]) -> float:
 
 
 def carry_out_plane(setting: Setting, series: Series) -> Outcome:
-    """Choose by the private test between the data-independent plan and the adaptive grid."""
+    """Run the test, then the adaptive grid or the data-independent plan."""
     # The number of the first blocks, and whether their deviations are shrunk, depend on the test's
     # paid answer and the plan alone; the second round depends on the noisy counts of the first one
     # besides.
     plan = setting.plan
     value, test = setting.ask(series)
-    way, blocks = plane_regime(
+    regime, blocks = plane_regime(
         value, 1 / setting.unit, math.prod(setting.shape), narrow=setting.narrow
     )
-    if way == "fixed":
+    if regime == "fixed":
         return Outcome(
             plan, join([setting.without_structure(series)], plan.privacy), Unused(test=test)
         )
@@ -443,7 +501,10 @@ def carry_out_plane(setting: Setting, series: Series) -> Outcome:
 def _adaptive_grid(
     blocks: int, cost: float, setting: Setting, series: Series, test: Mapping[str, float]
 ) -> Outcome:
-    """Measure blocks, then parts and groups of parts that follow from their noisy counts: runs in the order of the tree of halves."""
+    """Measure blocks, then parts and groups that follow from their counts.
+
+    Parts are runs in the order of the tree of halves.
+    """
     height, width = setting.shape
     tree = block_tree(height, width)
     base, size = first_level(tree, blocks), len(tree.order)
@@ -452,20 +513,25 @@ def _adaptive_grid(
     first = series.measure(
         setting.fitted(Factor(setting.attributes, coarse), setting.rest.share(PLANE_FIRST_SHARE))
     )
-    counts, rest = first.values[0].astype(np.int64), setting.rest.share(1 - PLANE_FIRST_SHARE)
+    counts, remaining = first.values[0].astype(np.int64), setting.rest.share(1 - PLANE_FIRST_SHARE)
     records = Fraction(records_a_part(cost, float(int(counts.sum()) / setting.unit)))
-    rate = whole_budget(rest).epsilon / setting.plan.privacy.distance / records
+    rate = whole_budget(remaining).epsilon / setting.plan.privacy.distance / records
     (parts, groups), (many, joined) = divided(tree, base, counts, rate, narrow=setting.narrow)
-    kept = joined == 1
-    low = np.concatenate([parts, groups[kept]])
-    high = np.concatenate([np.append(parts[1:], size), np.append(groups[1:], size)[kept]]) - 1
+    is_unmerged = joined == 1
+    low = np.concatenate([parts, groups[is_unmerged]])
+    high = (
+        np.concatenate([np.append(parts[1:], size), np.append(groups[1:], size)[is_unmerged]]) - 1
+    )
     # The weights of all rows on a cell have the same sum, whether it lies in a group or not.
-    group, whole = GROUP_SHARE.numerator, GROUP_SHARE.denominator
+    group, denominator = GROUP_SHARE.numerator, GROUP_SHARE.denominator
     weights = np.concatenate(
-        [np.where(many == 1, whole - group, whole), np.full(int(kept.sum()), group)]
+        [
+            np.where(many == 1, denominator - group, denominator),
+            np.full(int(is_unmerged.sum()), group),
+        ]
     )
     fine = Factor(setting.attributes, Ordered(Ranges(size, low, high), tree.order), weights)
-    second = series.measure(setting.fitted(fine, rest))
+    second = series.measure(setting.fitted(fine, remaining))
     finding = AdaptiveGrid(blocks=len(starts), buckets=len(parts), shrunk=setting.narrow, test=test)
     return Outcome(setting.plan, join([first, second], setting.plan.privacy), finding)
 
@@ -485,7 +551,10 @@ class Dawa(Mechanism):
         return plan_dawa(workload, privacy, search.strategy, search.tell)
 
     def ready(self, plan: Plan) -> Run:
-        """Check the plan; refuse budgets whose levels need so fine a grid that the buckets after them would overflow on it."""
+        """Check the plan, and return its run.
+
+        Refuses budgets whose levels need so fine a grid that the buckets would overflow.
+        """
         setting = setting_of(plan)
         rescaled(
             fallback(plan), plan.privacy.within(setting.rest)

@@ -1,4 +1,7 @@
-"""Measure queries that were fixed beforehand, and answer by least squares: a series of one step, paid by its real cost."""
+"""Measure fixed queries, and answer by least squares.
+
+A series of one step, paid by its exact cost.
+"""
 
 import math
 from collections.abc import Mapping
@@ -50,27 +53,30 @@ class Linear(Mechanism):
         return Finding()
 
 
-def _check_promise(said: Promise, computed: Promise) -> None:
-    """Refuse a promise that differs from the computed one: a plan file may be damaged or written by hand."""
-    total, bound = computed.total_squared_error, said.lower_bound
+def _check_promise(stated: Promise, computed: Promise) -> None:
+    """Raise if the plan's stated error differs from the computed one.
+
+    A plan file may be damaged or written by hand.
+    """
+    total, bound = computed.total_squared_error, stated.lower_bound
     is_bound = (
         isinstance(bound, (int, float))
         and not isinstance(bound, bool)
         and 0 <= bound <= total * (1 + 1e-6)
     )
-    if not (_near(said.total_squared_error, total) and is_bound):
+    if not (_near(stated.total_squared_error, total) and is_bound):
         raise InputError(
-            f"The plan promises a total squared error of {quoted(said.total_squared_error)}, at "
-            f"least {quoted(said.lower_bound)}; "
+            f"The plan promises a total squared error of {quoted(stated.total_squared_error)}, at "
+            f"least {quoted(stated.lower_bound)}; "
             f"it has {computed.total_squared_error:.6g}. Make the plan again; nothing was spent."
         )
-    if len(said.tables) != len(computed.tables) or not all(
+    if len(stated.tables) != len(computed.tables) or not all(
         (promised.name, promised.largest_is_bound) == (other.name, other.largest_is_bound)
         and _near(promised.queries, other.queries)
         and _near(promised.weight, other.weight)
         and _near(promised.rmse, other.rmse)
         and _near(promised.largest_std, other.largest_std)
-        for promised, other in zip(said.tables, computed.tables, strict=True)
+        for promised, other in zip(stated.tables, computed.tables, strict=True)
     ):
         raise InputError(
             "The plan promises other errors of its tables than they have. Make the plan again; "
@@ -78,9 +84,9 @@ def _check_promise(said: Promise, computed: Promise) -> None:
         )
 
 
-def _near(said: object, computed: float) -> bool:
+def _near(stated: object, computed: float) -> bool:
     return (
-        isinstance(said, (int, float))
-        and not isinstance(said, bool)
-        and math.isclose(said, computed, rel_tol=1e-6)
+        isinstance(stated, (int, float))
+        and not isinstance(stated, bool)
+        and math.isclose(stated, computed, rel_tol=1e-6)
     )

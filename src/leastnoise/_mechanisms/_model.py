@@ -1,4 +1,6 @@
-"""Tables from a model: a mixture of product distributions is fitted to noisy tables, which are chosen by the number of rows.
+"""Tables from a model: a mixture fitted to noisy tables.
+
+The tables are chosen by the number of rows.
 
 The number of rows is counted first. If the data-independent plan would be inaccurate for so few
 rows, attributes are measured alone, then pairs (and triples) of attributes on bins that follow from
@@ -80,7 +82,10 @@ _MOST_CELLS, _MOST_PAIRS = 2**22, 2**13
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FromModel(Looked):
-    """A release from a model: the widest tables asked for, what the spec states, and the noisy number of rows if it decided."""
+    """A release from a model.
+
+    The widest requested tables, the public facts, and the noisy number of rows if it decided.
+    """
 
     reading = "aware_reading_model"
 
@@ -116,14 +121,17 @@ class OnBins(_FromModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnThrees(OnBins):
-    """The model was fitted to attributes alone, pairs and tables of three on bins."""
+    """The model was fitted to one-way, pair and three-way tables on bins."""
 
     regime, hides = "model_threes", "aware_model_threes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnTables(_FromModel):
-    """The model was fitted to the tables of least squares, and the answers lie between both."""
+    """The model was fitted to least squares tables.
+
+    The answers lie between both.
+    """
 
     regime, hides = "model_tables", "aware_model_tables"
 
@@ -160,7 +168,10 @@ class Setting:
 
     @property
     def stated(self) -> dict[str, Any]:
-        """Impossible combinations of values, and public counts, in the words of the spec."""
+        """The impossible combinations and public counts of the spec.
+
+        In the spec's words.
+        """
         return {key: tuple(self.plan.details.get(key, ())) for key in ("impossible", "public")}
 
     @cached_property
@@ -177,7 +188,10 @@ class Setting:
 
     @cached_property
     def deciding_rows(self) -> float:
-        """The number of rows from which on the data-independent plan is better; infinite if not all queries are cells."""
+        """The number of rows from which the data-independent plan is better.
+
+        Infinite if not all queries are cells.
+        """
         if not all(product.is_marginal for product in self.plan.workload):
             return math.inf
         rmse = Reference.read(self.plan.details["reference"]).rmse
@@ -189,7 +203,10 @@ class Setting:
         )
 
     def case(self, rows: int | None) -> str:
-        """Return what is measured for so many rows, or for None if they are not counted."""
+        """Return what is measured for a number of rows.
+
+        None if the rows are not counted.
+        """
         if self.deciding_rows <= (_FEW_ROWS if rows is None else max(rows, 1)):
             return "model_tables"
         return (
@@ -200,7 +217,10 @@ class Setting:
 
     @cached_property
     def counting(self) -> Fraction:
-        """The part of the budget that counts the rows; 0 if no count would change what is measured."""
+        """The share of the budget that counts the rows.
+
+        0 if no count would change what is measured.
+        """
         deciding, share = self.deciding_rows, _COUNTING
         if not _FEW_ROWS < deciding < math.inf or self.public_rows is not None:
             return Fraction(0)
@@ -218,16 +238,16 @@ class Setting:
 
     def shares(self, case: str) -> dict[str, Fraction]:
         """Return the part of the budget of each step of a case."""
-        rest = 1 - self.counting
+        remaining = 1 - self.counting
         if case == "model_tables":
-            return {"independent": rest}
-        alone = _ALONE if case == "model_bins" else _ALONE_FULLER[self.noise.norm]
+            return {"independent": remaining}
+        one_way_share = _ALONE if case == "model_bins" else _ALONE_FULLER[self.noise.norm]
         if case == "model_bins" or not self.threes:
-            return {"alone": rest * alone, "pairs": rest * (1 - alone)}
+            return {"alone": remaining * one_way_share, "pairs": remaining * (1 - one_way_share)}
         return {
-            "alone": rest * alone,
-            "pairs": rest * (1 - alone - _THREES),
-            "threes": rest * _THREES,
+            "alone": remaining * one_way_share,
+            "pairs": remaining * (1 - one_way_share - _THREES),
+            "threes": remaining * _THREES,
         }
 
     def fitted(self, share: Fraction, blocks: Sequence[tuple[Block, float]]) -> Measurements:
@@ -239,12 +259,15 @@ class Setting:
         return self.fitted(share, [(Block((), Fraction(1)), 1.0)])
 
     def alone(self, case: str) -> Measurements:
-        """Measure every attribute that is asked about by itself, also those that are in no pair."""
-        asked, domain = (
+        """Measure the one-way marginal of every requested attribute.
+
+        Also of attributes that are in no pair.
+        """
+        attributes, domain = (
             {name for product in self.plan.workload for name in product.attributes},
             self.plan.domain,
         )
-        sizes = {name: domain.kind(name).size for name in domain.names if name in asked}
+        sizes = {name: domain.kind(name).size for name in domain.names if name in attributes}
         blocks = [
             Block((Factor((name,), Identity(size)),), Fraction(1)) for name, size in sizes.items()
         ]
@@ -255,7 +278,10 @@ class Setting:
 
     @cached_property
     def threes(self) -> dict[tuple[str, ...], float]:
-        """The tables of three attributes that are asked for, with the weights of their squared errors."""
+        """The requested tables of three attributes, with their weights.
+
+        Weights of squared errors.
+        """
         threes: dict[tuple[str, ...], float] = {
             names: 0.0 for names in self.asked if len(names) == 3
         }
@@ -267,9 +293,9 @@ class Setting:
     def together(
         self, first: Observation, tables: Mapping[tuple[str, ...], float], share: Fraction
     ) -> Measurements:
-        """Measure tables on bins that follow from the noisy counts of the attributes alone."""
-        noisy, whole = NoisyTables.of(first), self.total(share)
-        std = math.sqrt(block_variance(whole, whole.blocks[0]))
+        """Measure binned tables, with bins from noisy one-way counts."""
+        noisy, total_block = NoisyTables.of(first), self.total(share)
+        std = math.sqrt(block_variance(total_block, total_block.blocks[0]))
         shares = dict(zip(noisy.names, noisy.shares, strict=True))
         blocks = []
         for names, (weight, starts) in binned_tables(
@@ -288,7 +314,10 @@ class Setting:
 
 
 def pairs_of(workload: Workload) -> dict[tuple[str, ...], float]:
-    """Return the pairs of attributes that are asked about together, with the weights of squared errors; refuse what no model answers."""
+    """Return the pairs of attributes in the workload, with their weights.
+
+    Weights of squared errors. Raises for workloads that a model cannot answer.
+    """
     if workload.measures != (None,):
         raise InputError(
             f"{STRATEGY} answers counts; this workload asks for sums. Choose strategy = 'auto'."
@@ -318,7 +347,10 @@ def pairs_of(workload: Workload) -> dict[tuple[str, ...], float]:
 
 
 def _steps(setting: Setting) -> list[dict[str, Any]]:
-    """Return the steps as entries of the details, for every case that the number of rows may decide."""
+    """Return the steps as entries of the details.
+
+    For every case that the number of rows may decide.
+    """
     cases = {
         case: [
             {"step": name, "budget": part_of(setting.plan, share)}
@@ -335,7 +367,10 @@ def _steps(setting: Setting) -> list[dict[str, Any]]:
 
 
 def setting_of(plan: Plan) -> Setting:
-    """Read and check a plan, which may come from a file that somebody wrote, before anything is paid."""
+    """Read a plan and check it before anything is paid.
+
+    The plan may come from a file.
+    """
     setting = Setting(plan, pairs_of(plan.workload))
 
     def details() -> dict[str, Any]:
@@ -364,7 +399,10 @@ def setting_of(plan: Plan) -> Setting:
 
 
 def carry_out(setting: Setting, series: Series) -> Outcome:
-    """Count the rows if they decide, then measure tables on bins or carry out the data-independent plan."""
+    """Count the rows if they decide, then measure.
+
+    Tables on bins, or the data-independent plan.
+    """
     rows, share = setting.public_rows, setting.counting
     if share:
         counted = series.measure(setting.total(share))
@@ -372,24 +410,29 @@ def carry_out(setting: Setting, series: Series) -> Outcome:
     case = setting.case(rows)
     if case != "model_tables":
         return on_bins(setting, series, rows, case)
-    rest = series.measure(
+    observation = series.measure(
         rescaled(fallback(setting.plan), shared_out(setting.plan).share(1 - share))
     )
     return Outcome(
         setting.plan,
-        join([rest], setting.plan.privacy),
+        join([observation], setting.plan.privacy),
         OnTables(rows=rows, asked=setting.asked, **setting.stated),
     )
 
 
 def on_bins(setting: Setting, series: Series, rows: int | None, case: str) -> Outcome:
-    """Measure attributes alone, then tables of them on bins, in a case other than that of whole tables."""
+    """Measure one-way marginals, then binned tables.
+
+    In all cases but that of whole tables.
+    """
     first = series.measure(setting.alone(case))
     tables = {"pairs": setting.pairs, "threes": setting.threes}
     steps = [
         (tables[name], share) for name, share in setting.shares(case).items() if name in tables
     ]
-    measured = [series.measure(setting.together(first, wanted, share)) for wanted, share in steps]
+    measured = [
+        series.measure(setting.together(first, step_tables, share)) for step_tables, share in steps
+    ]
     blocks = [block for observation in measured for block in observation.measurements.blocks]
     cells = sum(block.rows for block in blocks)
     kind = OnThrees if len(steps) > 1 else OnBins
@@ -426,7 +469,10 @@ class Model(Mechanism):
     findings = (OnBins, OnThrees, OnTables)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Make the public plan: shares of the budget, and the best data-independent plan."""
+        """Return the public plan.
+
+        Shares of the budget, and the best data-independent plan.
+        """
         pairs = pairs_of(workload)
         reference, _ = choose(
             _reference_workload(workload), privacy, replace(search, strategy="auto")
@@ -436,9 +482,9 @@ class Model(Mechanism):
             "pairs": len(pairs),
             "reference": Reference.of(reference).facts(),
             **{
-                key: list(said)
-                for key, said in (("impossible", search.impossible), ("public", search.public))
-                if said
+                key: list(facts)
+                for key, facts in (("impossible", search.impossible), ("public", search.public))
+                if facts
             },
         }
         setting = Setting(
@@ -455,8 +501,14 @@ class Model(Mechanism):
             details["mechanism"] = noises(privacy)[0].value
         details |= squares_added(privacy, Noise(details["mechanism"]))
         setting = replace(setting, plan=replace(setting.plan, details=details))
-        rest = within(reference, shared_out(setting.plan).share(1 - setting.counting))
-        return replace(setting.plan, details=details | {"steps": _steps(setting)}, fallback=rest)
+        remaining_measurements = within(
+            reference, shared_out(setting.plan).share(1 - setting.counting)
+        )
+        return replace(
+            setting.plan,
+            details=details | {"steps": _steps(setting)},
+            fallback=remaining_measurements,
+        )
 
     def ready(self, plan: Plan) -> Run:
         """Check the plan by `setting_of`, to be carried out by `carry_out`."""

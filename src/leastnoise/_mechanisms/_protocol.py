@@ -1,4 +1,6 @@
-"""The protocol of mechanisms: a public half that plans and checks, and a private half that runs within a paid series.
+"""The protocol of mechanisms.
+
+A public half that plans and checks, and a private half that runs within a paid series.
 
 A new mechanism is one file with a subclass of `Mechanism`, one line in ``_registry.py``, and one
 row in tests/mechanisms/conformance. Mechanisms that look at the data share here how their findings
@@ -71,7 +73,10 @@ class Explanation:
 
 
 def terms_of(plan: Plan) -> Terms:
-    """Return what the kernel needs of a plan: measurements that are known beforehand are its only step, paid by their exact cost."""
+    """Return what the kernel needs of a plan.
+
+    Fixed measurements are its only step, paid by their exact cost.
+    """
     attributes, measures = plan.used()
     series = plan.details.get("series", {})
     return Terms(
@@ -88,7 +93,10 @@ def terms_of(plan: Plan) -> Terms:
 
 
 class Mechanism(Protocol):
-    """A way from a workload to answers; by default it is asked for by name, and reads the attributes that are asked about."""
+    """A way from a workload to answers.
+
+    By default it is chosen by name, and reads the attributes of the workload.
+    """
 
     names: ClassVar[tuple[str, ...]]
     """The strategies that ask for it by name; none for the mechanism of all other strategies."""
@@ -100,14 +108,20 @@ class Mechanism(Protocol):
         return strategy in self.names
 
     def decides_along(self, workload: Workload) -> tuple[str, ...]:  # noqa: ARG002 - none that is not asked about
-        """Return the attributes that decisions depend on; they are read even if nobody asks about them."""
+        """Return the attributes that decisions depend on.
+
+        They are read even if no query is about them.
+        """
         return ()
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """Make the public plan."""
 
     def ready(self, plan: Plan) -> Run:
-        """Check a plan, which may come from a file that somebody wrote, before anything is paid, and return the run that carries it out."""
+        """Check a plan before anything is paid, and return its run.
+
+        The plan may come from a file.
+        """
 
     def explain(self, plan: Plan) -> Explanation:
         """Return the steps, and the reference if the details have one."""
@@ -119,25 +133,27 @@ class Mechanism(Protocol):
         )
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:
-        """Read what `Finding.facts` wrote; other entries, in files of earlier releases, are ignored."""
+        """Read what `Finding.facts` wrote."""
         kind = {name: each for each in self.findings for name in (each.regime, *each.earlier)}[
             facts["regime"]
         ]
-        known = {
+        values = {
             field.name: facts[field.name]
             for field in fields(kind)
             if facts.get(field.name) is not None
         }
-        if "hidden" in known:
-            known["hidden"] = Hidden(scale=known["hidden"]["scale"], prior=known["hidden"]["prior"])
-        return kind(**known)
+        if "hidden" in values:
+            values["hidden"] = Hidden(
+                scale=values["hidden"]["scale"], prior=values["hidden"]["prior"]
+            )
+        return kind(**values)
 
 
 @lru_cache(maxsize=8)
 def reference_plan(
     workload: Workload, privacy: Privacy, progress: Callable[[str], None] | None
 ) -> Plan:
-    """Find the best data-independent plan among the strategies that take seconds, not minutes."""
+    """Return the best data-independent plan that takes seconds to find."""
     names = [planner.name for planner in PLANNERS.values() if planner.reference(workload)]
     tried = [
         entry for name in names for entry in candidates(workload, privacy, name, tell=progress)
@@ -161,20 +177,26 @@ def within(plan: Plan, privacy: Privacy) -> Plan:
     )
 
 
-def looking(reference: Plan, rest: Privacy, strategy: str, details: Mapping[str, Any]) -> Plan:
-    """Make a plan that looks at the data: the reference is kept for comparison, and within the rest of the budget as fallback."""
+def looking(reference: Plan, remaining: Privacy, strategy: str, details: Mapping[str, Any]) -> Plan:
+    """Return a data-dependent plan with its data-independent reference.
+
+    The reference is kept for comparison, and rescaled to the rest of the budget as the fallback.
+    """
     details = {**details, "reference": Reference.of(reference).facts()}
     return Plan(
         workload=reference.workload,
         privacy=reference.privacy,
         strategy=strategy,
         details=details,
-        fallback=within(reference, rest),
+        fallback=within(reference, remaining),
     )
 
 
 def fallback(plan: Plan) -> Measurements:
-    """Return the data-independent measurements within the budget that the first choice leaves."""
+    """Return the data-independent measurements of a plan.
+
+    Within the budget that the first choice leaves.
+    """
     if plan.fallback is None:
         raise InputError(
             "The data-aware plan does not say what it measures without structure. Make the plan "
@@ -184,7 +206,10 @@ def fallback(plan: Plan) -> Measurements:
 
 
 def require_details(plan: Plan, details: Callable[[], Mapping[str, Any]]) -> None:
-    """Refuse a plan whose details cannot be read, or are not those that this version carries out."""
+    """Raise if a plan's details differ from those of this version.
+
+    Also if they cannot be read.
+    """
     try:
         fallback(plan)
         tables = len(Reference.read(plan.details["reference"]).rmse)
@@ -204,14 +229,20 @@ def require_details(plan: Plan, details: Callable[[], Mapping[str, Any]]) -> Non
 
 
 def squares_added(privacy: Privacy, noise: Noise) -> dict[str, str]:
-    """Return the entry of a plan's details if all steps have Gaussian noise within (epsilon, delta): the mu squared that they share."""
+    """Return the details entry for Gaussian steps that compose in mu^2.
+
+    If all steps have Gaussian noise within (epsilon, delta): the mu^2 that they share.
+    """
     if noise is not Noise.ROUNDED_GAUSSIAN or type(privacy.budget) is not ApproxDP:
         return {}
     return {"gaussian": str(allowed_mu_squared(privacy.budget))}
 
 
 def shared_out(plan: Plan) -> Privacy:
-    """Return the privacy that the steps of a plan share: rho, half of mu squared, if squares are added, else the budget."""
+    """Return the privacy that the steps of a plan share.
+
+    rho, half of mu^2, if Gaussian steps compose; else the budget.
+    """
     squares = plan.details.get("gaussian")
     return (
         plan.privacy
@@ -221,7 +252,7 @@ def shared_out(plan: Plan) -> Privacy:
 
 
 def part_of(plan: Plan, share: Fraction) -> dict[str, str]:
-    """Return the part of the budget that a step takes, as an entry of the details."""
+    """Return the budget of a step as an entry of the details."""
     return {
         name: str(number)
         for name, number in parameters(shared_out(plan).budget.share(share)).items()
@@ -272,7 +303,10 @@ def _known(value: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unused(Looked):
-    """The data have no structure worth using: the answers are those of least squares."""
+    """The data have no structure worth using.
+
+    The answers are those of least squares.
+    """
 
     regime, hides = "independent", "aware_independent"
 

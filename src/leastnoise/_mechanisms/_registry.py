@@ -1,4 +1,7 @@
-"""The registry of mechanisms, one line each; the first one that takes a strategy and a workload is used."""
+"""The registry of mechanisms, one line for each.
+
+The first one that supports a strategy and a workload is used.
+"""
 
 from leastnoise._mechanisms._dawa import Dawa
 from leastnoise._mechanisms._linear import Linear

@@ -1,4 +1,6 @@
-"""Sums whose public maximum is far above most values, so that noise in proportion to it would be too large (docs/decisions/sums.md).
+"""Sums whose public maximum is far above most values.
+
+Noise in proportion to the maximum would be too large (docs/decisions/sums.md).
 
 If only the summed number is asked about, and has at most 1024 cells, one step measures buckets of
 it with the whole budget. The noise of a bucket is in proportion to its values, and buckets whose
@@ -76,7 +78,10 @@ _MOST_GROUPS = 2**14
 
 
 def _left_out(finding: "Bucketed | Grouped | Cut", domain: Domain, **ends: int) -> list[Said]:
-    """Say which values the sums leave out, by ends in units of the measure, and the estimate of their sum."""
+    """Describe which values the sums leave out, and their estimated sum.
+
+    By ends in units of the measure.
+    """
     unit = domain.measure(finding.measure).unit
     amounts = {name: Fraction(end * unit) for name, end in ends.items()}
     return [
@@ -118,14 +123,20 @@ class Bucketed(Looked):
         return _left_out(self, domain, low=self.low, high=self.high)
 
     def estimator(self, observation: Observation) -> Estimator:
-        """Use least squares on the kept buckets, and add the estimated loss to the errors."""
+        """Return least squares on the kept buckets, with estimated losses.
+
+        The losses are added to the errors.
+        """
         losses = ((int(start), int(stop), float(loss)) for start, stop, loss in self.losses)
         return LeftOut.of(observation, int(self.first), int(self.stop), losses)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouped(Looked):
-    """Values above a threshold are cut to it, and each group keeps some of the buckets under it."""
+    """Values above a threshold are clipped, and groups keep some buckets.
+
+    The buckets lie under the threshold.
+    """
 
     regime = "grouped"
     further = False  # sums without some of the values are not those that are asked for
@@ -240,18 +251,24 @@ def setting(workload: Workload, privacy: Privacy) -> Setting:
 
 
 def setting_of(plan: Plan) -> Setting:
-    """Read and check a plan, which may come from a file that somebody wrote, before anything is paid."""
-    made = setting(plan.workload, plan.privacy)
-    if made.plan.digest() != plan.digest():
+    """Read a plan and check it before anything is paid.
+
+    The plan may come from a file.
+    """
+    expected = setting(plan.workload, plan.privacy)
+    if expected.plan.digest() != plan.digest():
         raise InputError(
             "The details of the plan are not those of this version. Make the plan again; nothing "
             "was spent."
         )
-    return replace(made, plan=plan)
+    return replace(expected, plan=plan)
 
 
 def _cells_of(workload: Workload, name: str) -> tuple[str, IntArray]:
-    """Return the attribute of the measure's column, and for each of its cells the most that a row adds, in units."""
+    """Return the measure's attribute, and the most a row adds in each cell.
+
+    In units.
+    """
     domain, measure = workload.domain, workload.domain.measure(name)
     if measure.low_units < 0:
         raise InputError(
@@ -285,7 +302,7 @@ def _cells_of(workload: Workload, name: str) -> tuple[str, IntArray]:
         else whole_numbers
     )
     least = max(1, measure.low_units)  # smaller values are raised to the lower bound
-    whole = [
+    upper_ends = [
         max(
             least,
             min(
@@ -300,16 +317,19 @@ def _cells_of(workload: Workload, name: str) -> tuple[str, IntArray]:
         for end in ends
     ]
     if kind.outside == "clip":
-        whole[-1] = measure.high_units  # what lies above is counted in the last cell
+        upper_ends[-1] = measure.high_units  # what lies above is counted in the last cell
     for cell in range(kind.regular, kind.published):  # nulls alone add nothing to sums
-        whole.append(measure.high_units if cell == kind.outside_cell else whole[-1])
+        upper_ends.append(measure.high_units if cell == kind.outside_cell else upper_ends[-1])
     if kind.hidden:  # what is dropped beyond the last cell counts as much as that cell at most
-        whole.append(whole[-1])
-    return measure.column, np.maximum.accumulate(np.array(whole, dtype=np.int64))
+        upper_ends.append(upper_ends[-1])
+    return measure.column, np.maximum.accumulate(np.array(upper_ends, dtype=np.int64))
 
 
 def tail_counts(setting: Setting) -> Measurements | None:
-    """Count the rows between one candidate threshold and the next; None if there is one candidate only."""
+    """Count the rows between consecutive candidate thresholds.
+
+    None if there is only one candidate.
+    """
     cells, plan = setting.candidates, setting.plan
     if len(cells) < 2:
         return None
@@ -326,15 +346,18 @@ def tail_counts(setting: Setting) -> Measurements | None:
 
 
 def after_the_tail(setting: Setting, blocks: Sequence[tuple[Block, float]]) -> Measurements:
-    """Scale the noise of the second step to the budget that the counts of the tail leave."""
-    made = fit(
+    """Scale the noise of the second step to the remaining budget.
+
+    What the counts of the tail leave.
+    """
+    measurements = fit(
         setting.plan.domain, shared_out(setting.plan).share(1 - TAIL_SHARE), setting.noise, blocks
     )
     tail = tail_counts(setting)
     joined(
-        [made] if tail is None else [tail, made], setting.plan.privacy
+        [measurements] if tail is None else [tail, measurements], setting.plan.privacy
     )  # what cannot be joined is refused before anything is paid
-    return made
+    return measurements
 
 
 Chooser = Callable[[FloatArray], ThresholdChoice]
@@ -343,23 +366,30 @@ Chooser = Callable[[FloatArray], ThresholdChoice]
 def under_a_threshold(
     setting: Setting, series: Series, choose: Chooser, measurements: Callable[[int], Measurements]
 ) -> tuple[ThresholdChoice, list[Observation]]:
-    """Count the rows of the tail, choose the threshold, and measure the sums under it."""
+    """Count the tail, choose the threshold, and measure the sums under it."""
     tail = tail_counts(setting)
     counted = [] if tail is None else [series.measure(tail)]
     choice = choose(np.zeros(0) if tail is None else counted[0].values[0] / tail.grid)
     return choice, [*counted, series.measure(measurements(choice.threshold))]
 
 
-def _deviation(made: Measurements | None) -> float:
+def _deviation(measurements: Measurements | None) -> float:
     """Return the standard error of the first block; 0 without measurements."""
-    return 0.0 if made is None else float(block_variance(made, made.blocks[0]) ** 0.5)
+    return (
+        0.0
+        if measurements is None
+        else float(block_variance(measurements, measurements.blocks[0]) ** 0.5)
+    )
 
 
 # Along the number alone.
 
 
 def measured(setting: Setting) -> tuple[SumBuckets, Measurements]:
-    """Choose buckets of the number, and scale the noise of their sums to the whole budget."""
+    """Choose buckets of the number, and scale the noise of their sums.
+
+    To the whole budget.
+    """
     buckets = SumBuckets.of(setting.plan.workload, setting.attribute, setting.edges)
     limits = Limits(buckets.limits, setting.attribute)
     block = Block((buckets.factor(setting.noise.norm),), Fraction(1), setting.measure, limits)
@@ -371,19 +401,22 @@ def measured(setting: Setting) -> tuple[SumBuckets, Measurements]:
 def sums_along(
     setting: Setting, buckets: SumBuckets, measurements: Measurements, series: Series
 ) -> Outcome:
-    """Measure the sums of buckets, and choose from the noisy answers which of them to keep."""
+    """Measure the sums of buckets, and choose which of them to keep.
+
+    From the noisy answers.
+    """
     observation = series.measure(measurements)
     groups = Expanded.of(observation, None)
-    kept = buckets.choices(groups.covariance).kept(groups.counts)
+    kept_range = buckets.choices(groups.covariance).kept(groups.counts)
     finding = Bucketed(
         measure=setting.measure,
         attribute=setting.attribute,
-        first=kept.first,
-        stop=kept.stop,
-        low=int(setting.edges[kept.first - 1]) if kept.first else 0,
-        high=int(setting.edges[kept.stop - 1]),
-        losses=kept.losses,
-        estimated_loss=sum(loss for _, _, loss in kept.losses),
+        first=kept_range.first,
+        stop=kept_range.stop,
+        low=int(setting.edges[kept_range.first - 1]) if kept_range.first else 0,
+        high=int(setting.edges[kept_range.stop - 1]),
+        losses=kept_range.losses,
+        estimated_loss=sum(loss for _, _, loss in kept_range.losses),
     )
     return Outcome(setting.plan, observation, finding)
 
@@ -393,7 +426,7 @@ def sums_along(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Under:
-    """The buckets of the number under a threshold, their measurements and their standard errors."""
+    """The buckets under a threshold, their measurements and standard errors."""
 
     buckets: GroupBuckets
     measurements: Measurements
@@ -401,13 +434,16 @@ class Under:
 
 
 def under(setting: Setting, threshold: int) -> Under:
-    """Choose the buckets under a threshold, and scale their noise to the second part of the budget."""
+    """Choose the buckets under a threshold, and scale their noise.
+
+    To the second part of the budget.
+    """
     domain, (product, *_) = setting.plan.domain, setting.plan.workload
     buckets = GroupBuckets.of(setting.attribute, setting.edges, threshold)
     along = {name: Factor((name,), Identity(domain.kind(name).size)) for name in product.attributes}
     along[setting.attribute] = buckets.factor(setting.noise.norm)
     factors = tuple(along[name] for name in domain.names if name in along)
-    made = after_the_tail(
+    measurements = after_the_tail(
         setting,
         [
             (
@@ -418,7 +454,7 @@ def under(setting: Setting, threshold: int) -> Under:
             )
         ],
     )
-    return Under(buckets, made, _deviation(made) / along[setting.attribute].weights)
+    return Under(buckets, measurements, _deviation(measurements) / along[setting.attribute].weights)
 
 
 def measurable(setting: Setting) -> dict[int, Under]:
@@ -430,10 +466,14 @@ def measurable(setting: Setting) -> dict[int, Under]:
 
 
 def group_chooser(setting: Setting, thresholds: Mapping[int, Under]) -> Chooser:
-    """Return the function that chooses the threshold of least predicted error from noisy counts."""
+    """Return the function that chooses a threshold from noisy counts.
+
+    The threshold of least predicted error.
+    """
     groups, sure = setting.plan.workload.products[0].rows, SURE * _deviation(tail_counts(setting))
     noise = {
-        threshold: float(np.sqrt((made.noise**2).sum())) for threshold, made in thresholds.items()
+        threshold: float(np.sqrt((measurements.noise**2).sum()))
+        for threshold, measurements in thresholds.items()
     }
     return lambda counts: choose_group_threshold(
         setting.edges, counts, groups, noise.__getitem__, sure=sure
@@ -443,18 +483,21 @@ def group_chooser(setting: Setting, thresholds: Mapping[int, Under]) -> Chooser:
 def sums_by_group(
     setting: Setting, thresholds: Mapping[int, Under], choose: Chooser, series: Series
 ) -> Outcome:
-    """Choose the threshold, measure the buckets under it, and choose from the noisy sums which of them each group keeps."""
+    """Choose the threshold, measure buckets, and choose those to keep.
+
+    From the noisy sums, for each group.
+    """
     choice, observed = under_a_threshold(
         setting, series, choose, lambda threshold: thresholds[threshold].measurements
     )
     values, noise = measured_by_group(observed[-1], setting.attribute)
-    kept = thresholds[choice.threshold].buckets.kept(values.reshape(-1, len(noise)), noise)
-    missing = kept.missing + kept.shares * choice.excess.sum()
+    kept_buckets = thresholds[choice.threshold].buckets.kept(values.reshape(-1, len(noise)), noise)
+    missing = kept_buckets.missing + kept_buckets.shares * choice.excess.sum()
     finding = Grouped(
         measure=setting.measure,
         attribute=setting.attribute,
         threshold=choice.threshold,
-        kept=tuple(kept.buckets.tolist()),
+        kept=tuple(kept_buckets.buckets.tolist()),
         missing=tuple(map(_three_digits, missing)),
         estimated_loss=float(choice.excess.sum()),
     )
@@ -465,7 +508,10 @@ def sums_by_group(
 
 
 def chooser(setting: Setting) -> Chooser:
-    """Return the function that chooses the threshold of least predicted error; what it needs is computed before anything is paid."""
+    """Return the function that chooses the threshold of least error.
+
+    What it needs is computed before anything is paid.
+    """
     cells, edges, workload = setting.candidates, setting.edges, setting.plan.workload
     try:
         after_the_tail(setting, [(_every_cell(setting, edges), 1.0)])
@@ -478,7 +524,7 @@ def chooser(setting: Setting) -> Chooser:
         SURE * _deviation(tail_counts(setting)),
     )
     quick = noise_along(workload, setting.attribute, setting.noise.norm)
-    known = {int(most): quick(np.minimum(edges, most)) for most in edges[cells]}
+    rmse_by_threshold = {int(most): quick(np.minimum(edges, most)) for most in edges[cells]}
 
     def choose(counts: FloatArray) -> ThresholdChoice:
         return choose_threshold(
@@ -486,7 +532,7 @@ def chooser(setting: Setting) -> Chooser:
             edges,
             cells,
             counts,
-            lambda limits: known[int(limits.max())],
+            lambda limits: rmse_by_threshold[int(limits.max())],
             unit,
             lost=lost,
             law=TailLaw(sure),
@@ -496,23 +542,28 @@ def chooser(setting: Setting) -> Chooser:
 
 
 def sums(setting: Setting, threshold: int) -> Measurements:
-    """Measure the sums under a threshold by the first of three strategies whose noise can be drawn exactly."""
+    """Measure the sums under a threshold.
+
+    By the first of three strategies whose noise can be drawn exactly.
+    """
     # They are the best one for the weights of the workload; the best one for equal weights, because
     # very unequal weights may need noise of extreme scales; and every cell by itself.
     workload, limits = setting.plan.workload, np.minimum(setting.edges, threshold)
     even = Workload(
         workload.domain, tuple(replace(product, weight=Fraction(1)) for product in workload)
     )
-    for asked in (workload, even):
+    for candidate_workload in (workload, even):
         with suppress(InputError):
-            strategy = limited_strategy(asked, setting.attribute, limits, setting.noise.norm)
+            strategy = limited_strategy(
+                candidate_workload, setting.attribute, limits, setting.noise.norm
+            )
             return after_the_tail(setting, strategy.blocks)
     return after_the_tail(setting, [(_every_cell(setting, limits), 1.0)])
 
 
 def _every_cell(setting: Setting, limits: IntArray) -> Block:
-    """Return the block of the sums of all cells of the attributes that are asked about."""
-    domain, asked = (
+    """Return the block of the sums of all cells of the workload's attributes."""
+    domain, attributes = (
         setting.plan.domain,
         {
             setting.attribute,
@@ -520,7 +571,9 @@ def _every_cell(setting: Setting, limits: IntArray) -> Block:
         },
     )
     factors = tuple(
-        Factor((name,), Identity(domain.kind(name).size)) for name in domain.names if name in asked
+        Factor((name,), Identity(domain.kind(name).size))
+        for name in domain.names
+        if name in attributes
     )
     return Block(factors, Fraction(1), setting.measure, Limits(limits, setting.attribute))
 
@@ -545,17 +598,20 @@ def sums_of_cut_values(setting: Setting, choose: Chooser, series: Series) -> Out
 
 
 def _way(workload: Workload, attribute: str) -> dict[str, Fraction]:
-    """Return the share of the budget of each step for a workload; refuse what cannot be answered."""
-    (names, *others) = {product.attributes for product in workload}
+    """Return the budget share of each step for a workload.
+
+    Raises for workloads that cannot be answered.
+    """
+    (names, *other_sets) = {product.attributes for product in workload}
     if (
-        not others
+        not other_sets
         and names == (attribute,)
         and workload.domain.kind(attribute).size <= MOST_SUM_CELLS
     ):
         return {"number": Fraction(1)}
     cells = all(queries == identity() for product in workload for queries in product.query_sets)
     if (
-        not others
+        not other_sets
         and cells
         and attribute not in names
         and workload.products[0].rows <= _MOST_GROUPS
@@ -580,18 +636,23 @@ class TruncatedSums(Mechanism):
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """Make the plan: one step if only the number is asked about, else two."""
-        made = setting(workload, privacy).plan
+        plan = setting(workload, privacy).plan
         if search.tell is not None:
             search.tell(STRATEGY)
-        return made
+        return plan
 
     def ready(self, plan: Plan) -> Run:
-        """Check that this version would make the same plan, and prepare or try the measurements of all thresholds."""
-        made = setting_of(plan)
-        way = _way(plan.workload, made.attribute)
-        if "number" in way:
-            return partial(sums_along, made, *measured(made))
-        if "groups" in way:
-            thresholds = measurable(made)
-            return partial(sums_by_group, made, thresholds, group_chooser(made, thresholds))
-        return partial(sums_of_cut_values, made, chooser(made))
+        """Check that this version would plan the same, and prepare its run.
+
+        The measurements of all thresholds are prepared or tried.
+        """
+        sums_setting = setting_of(plan)
+        step_shares = _way(plan.workload, sums_setting.attribute)
+        if "number" in step_shares:
+            return partial(sums_along, sums_setting, *measured(sums_setting))
+        if "groups" in step_shares:
+            thresholds = measurable(sums_setting)
+            return partial(
+                sums_by_group, sums_setting, thresholds, group_chooser(sums_setting, thresholds)
+            )
+        return partial(sums_of_cut_values, sums_setting, chooser(sums_setting))

@@ -1,4 +1,6 @@
-"""What mechanisms that look at the data plan in public: strategies on buckets of cells, an adaptive grid, the tables of a model.
+"""Public planning for data-dependent mechanisms.
+
+Strategies on buckets of cells, an adaptive grid, and the tables of a model.
 
 Buckets of cells (DAWA's second stage along one attribute): the count of a bucket is spread evenly
 over its cells, so that a query asks for a share of every bucket. These queries are What = W T, with
@@ -54,8 +56,11 @@ _FAULTS = (InputError, InternalError, ArithmeticError, ValueError, np.linalg.Lin
 
 
 def bucket_gram(gram: Gram, starts: IntArray) -> Gram:
-    """Return the exact Gram matrix What^T What of queries with the Gram matrix W^T W, on buckets that begin with these cells."""
-    lengths, made = np.diff(starts, append=gram.size), np.zeros((len(starts), len(starts)))
+    """Return the exact Gram matrix of queries on buckets of cells.
+
+    Takes W^T W and the first cells of the buckets; returns What^T What.
+    """
+    lengths, result = np.diff(starts, append=gram.size), np.zeros((len(starts), len(starts)))
     at_once = max(1, _AT_ONCE // gram.size)
     for first in range(0, len(starts), at_once):
         part = slice(first, first + at_once)
@@ -64,34 +69,41 @@ def bucket_gram(gram: Gram, starts: IntArray) -> Gram:
         shares = (
             np.repeat(np.arange(len(starts)), lengths) == np.arange(len(starts))[part, None]
         ) / lengths[part, None]
-        made[part] = np.add.reduceat(gram.rows(shares), starts, axis=1) / lengths
-    return dense_gram((made + made.T) / 2, gram.queries)
+        result[part] = np.add.reduceat(gram.rows(shares), starts, axis=1) / lengths
+    return dense_gram((result + result.T) / 2, gram.queries)
 
 
 def difference_costs(
-    asked: Gram, left: Sequence[IntArray], right: Sequence[IntArray]
+    gram: Gram, left_children: Sequence[IntArray], right: Sequence[IntArray]
 ) -> list[FloatArray]:
-    """Return for each level and aligned block the total squared error that an error of one in the difference of its halves makes."""
-    out = []
-    for level, (before, behind) in enumerate(zip(left, right, strict=True)):
+    """Return the squared error that unit error in a block difference causes.
+
+    For each level and aligned block; the difference is between its halves, the squared error is the
+    total of the workload.
+    """
+    costs = []
+    for level, (before, behind) in enumerate(zip(left_children, right, strict=True)):
         width, real = 2 << level, (before > 0) & (behind > 0)
         # The error is spread evenly over the cells of each half; blocks of one half have none.
         halves = np.stack(
             [real / (2 * np.maximum(before, 1)), -(real / (2 * np.maximum(behind, 1)))], axis=1
         )
-        errors = np.repeat(halves.reshape(-1), width // 2)[: asked.size]
+        errors = np.repeat(halves.reshape(-1), width // 2)[: gram.size]
         cost = np.zeros(len(before))
-        cost[: -(-asked.size // width)] = run_sums(
-            errors * asked.block_products(errors, width), width
+        cost[: -(-gram.size // width)] = run_sums(
+            errors * gram.block_products(errors, width), width
         )
-        out.append(cost)
-    return out
+        costs.append(cost)
+    return costs
 
 
-def on_buckets(attributes: tuple[str, ...], asked: Gram, starts: IntArray, norm: int) -> Factor:
-    """Return the strategy of least expected error on buckets: p-Identity or the Gaussian optimum, on many buckets a level tree."""
-    made = _fitted(bucket_gram(asked, starts), norm)
-    return Factor(attributes, Coarse(made.operator, starts, asked.size), made.row_weights)
+def on_buckets(attributes: tuple[str, ...], gram: Gram, starts: IntArray, norm: int) -> Factor:
+    """Return the strategy of least expected error on buckets.
+
+    p-Identity or the Gaussian optimum; a level tree if there are many buckets.
+    """
+    factor = _fitted(bucket_gram(gram, starts), norm)
+    return Factor(attributes, Coarse(factor.operator, starts, gram.size), factor.row_weights)
 
 
 def _fitted(gram: Gram, norm: int) -> Fitted:
@@ -109,10 +121,10 @@ def _fitted(gram: Gram, norm: int) -> Fitted:
             return Fitted(DiagonalAndRows(diagonal, rows) if len(rows) else Identity(k))
         if norm == 2 and k <= _MOST_OPTIMUM:
             optimum = fit_gaussian_optimum(gram).factor
-            whole = np.vstack(
+            stacked_rows = np.vstack(
                 [optimum * math.sqrt(1 - _LEAST_WEIGHT**2), _LEAST_WEIGHT * np.eye(k)]
             )
-            return Fitted(Dense(to_dyadic(whole)))
+            return Fitted(Dense(to_dyadic(stacked_rows)))
     with suppress(*_FAULTS):
         tree = fit_level_tree(gram, norm)
         # Where a bucket is hardly measured, the error is an inexact difference of huge numbers.
@@ -124,15 +136,18 @@ def _fitted(gram: Gram, norm: int) -> Fitted:
     return Fitted(Identity(k))
 
 
-def total_cost(asked: Gram) -> float:
-    """Return the total squared error of a workload from an error of one in the total, spread evenly over the cells."""
-    return float(asked.rows(np.ones((1, asked.size))).sum()) / asked.size**2
+def total_cost(gram: Gram) -> float:
+    """Return the total squared error that unit error in the total causes.
+
+    The error is spread evenly over the cells.
+    """
+    return float(gram.rows(np.ones((1, gram.size))).sum()) / gram.size**2
 
 
 def first_levels(
     costs: Sequence[float], total: float, norm: int
 ) -> tuple[tuple[int, ...], FloatArray]:
-    """Return the widths of blocks that are measured first, and the weight of each level of blocks.
+    """Return the block widths to measure first, and the weight of each level.
 
     The widest blocks are an eighth of all cells: a total or prefix sum that is added up from many
     blocks has the noise of all of them. The levels between them and the cells are about equal steps
@@ -171,13 +186,13 @@ def first_levels(
         options={"maxfev": 600, "xatol": 1e-3, "fatol": 1e-6},
     ).x
     raised = weights_of(minimum) * (1.3 if norm == 1 else 1.3**0.75) ** np.arange(len(powers))
-    kept = [
+    kept_levels = [
         level_of
         for level_of in range(len(powers))
         if level_of == 0 or raised[level_of] > 0.03 * raised.max()
     ]
-    weights = np.maximum(raised[kept], 0.03 * raised.max())
-    return tuple(2 ** powers[level_of] for level_of in kept), np.asarray(
+    weights = np.maximum(raised[kept_levels], 0.03 * raised.max())
+    return tuple(2 ** powers[level_of] for level_of in kept_levels), np.asarray(
         weights / (weights**norm).sum() ** (1 / norm)
     )
 
@@ -204,7 +219,11 @@ _LIGHT, _LIGHT_NARROW = 0.5, 2.0  # blocks that deserve no more parts together a
 def plane_regime(
     cost: Exact, epsilon: Exact, cells: int, *, narrow: bool = False
 ) -> tuple[str, int]:
-    """Return "fixed", or "blocks" with the number of blocks of the first round, from the noisy least cost and public numbers alone."""
+    """Choose the regime of the plane mechanism from the noisy least cost.
+
+    Returns "fixed", or "blocks" with the number of blocks of the first round. Uses only public
+    numbers besides.
+    """
     buckets = float(Fraction(cost) * exact_positive("epsilon", epsilon))
     if max(buckets, _CLEAR / float(PLANE_TEST_SHARE)) > _HARD * cells:
         return "fixed", 0
@@ -214,16 +233,18 @@ def plane_regime(
     )
 
 
-def single_cells(asked: Sequence[tuple[float, tuple[Operator, Operator]]]) -> bool:
+def single_cells(weighted_queries: Sequence[tuple[float, tuple[Operator, Operator]]]) -> bool:
     """Return whether every query is of at most 4 cells."""
     return all(
         math.prod(int((dense(operator) != 0).sum(axis=1).max()) for operator in both) <= _NARROW
-        for _, both in asked
+        for _, both in weighted_queries
     )
 
 
 def records_a_part(buckets: float, records: float) -> float:
-    """Return how many records a part of the second round should hold, in units of its noise.
+    """Return the target number of records in a part of the second round.
+
+    In units of its noise.
 
     Where no cell stands out of the noise, the cost of a partition is near the number of records,
     and parts may be large. Where records lie in few heavy cells the cost is far below it, and parts
@@ -236,7 +257,10 @@ def records_a_part(buckets: float, records: float) -> float:
 
 
 def first_level(tree: BlockTree, blocks: int) -> int:
-    """Return the first level of a tree with at least so many blocks, or its last level."""
+    """Return the first level of a tree with at least ``blocks`` blocks.
+
+    The last level if there is none.
+    """
     return next(
         (level for level, starts in enumerate(tree.starts) if len(starts) >= blocks),
         len(tree.starts) - 1,
@@ -246,7 +270,9 @@ def first_level(tree: BlockTree, blocks: int) -> int:
 def divided(
     tree: BlockTree, base: int, counts: IntArray, rate: Fraction, *, narrow: bool = False
 ) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
-    """Return the starts of the parts that the second round measures, and of their groups, and for both which are of deep blocks.
+    """Return the starts of the parts and groups of the second round.
+
+    Also returns for both which belong to deep blocks.
 
     A block of the level ``base`` is halved until each part has at most 1 / ``rate`` records by its
     noisy count; light blocks are joined.
@@ -269,20 +295,23 @@ def divided(
 
 
 def _joined(tree: BlockTree, base: int, deserved: FloatArray, most: float) -> IntArray:
-    """Return for each block of the base the first block that it is joined with: the largest block of the tree that deserves few parts."""
+    """Return for each base block the first block that it is merged with.
+
+    Merges are the largest blocks of the tree that deserve few parts.
+    """
     first = np.arange(len(deserved))
-    alone = np.ones(len(deserved), dtype=np.bool_)
+    unmerged = np.ones(len(deserved), dtype=np.bool_)
     for level in range(base):
         begin = np.searchsorted(tree.starts[base], tree.starts[level])
         number = np.diff(begin, append=len(first))
-        light = np.repeat(np.add.reduceat(deserved, begin) <= most, number) & alone
+        light = np.repeat(np.add.reduceat(deserved, begin) <= most, number) & unmerged
         first[light] = np.repeat(begin, number)[light]
-        alone &= ~light
+        unmerged &= ~light
     return first
 
 
 def _refined(tree: BlockTree, base: int, depth: IntArray) -> IntArray:
-    """Return the starts of the blocks that lie so many levels below each block of the base."""
+    """Return the starts of the blocks ``depth`` levels below each base block."""
     starts = np.zeros(len(tree.order), dtype=np.bool_)
     for level in range(base, len(tree.starts)):
         block = np.searchsorted(tree.starts[base], tree.starts[level], side="right") - 1
@@ -298,20 +327,26 @@ _ROUNDS = 3
 
 
 def precisions(cells: Sequence[float], importance: Sequence[float]) -> FloatArray:
-    """Return the relative precision (1 / standard deviation) of each table, at most 1, from numbers of cells and importances."""
+    """Return the relative precision (1 / std) of each table, at most 1.
+
+    Computed from numbers of cells and importances.
+    """
     weights = np.sqrt(np.asarray(cells, dtype=np.float64) ** _EXPONENT * np.asarray(importance))
     return np.asarray(weights / weights.max())
 
 
 def bins(shares: FloatArray, least: float) -> IntArray:
-    """Return where runs of cells begin that hold at least the share ``least`` each; there are at least two runs if there are two cells."""
-    starts, held = [0], 0.0
+    """Return the starts of runs of cells that hold at least ``least`` each.
+
+    There are at least two runs if there are two cells.
+    """
+    starts, share_in_run = [0], 0.0
     for cell, share in enumerate(shares.tolist()):
-        if held >= least or (held > 0 and share >= least):
+        if share_in_run >= least or (share_in_run > 0 and share >= least):
             starts.append(cell)
-            held = 0.0
-        held += share
-    if held < least / 2 and len(starts) > 1:
+            share_in_run = 0.0
+        share_in_run += share
+    if share_in_run < least / 2 and len(starts) > 1:
         starts.pop()
     if len(starts) == 1 and len(shares) > 1:
         before = np.cumsum(shares)[:-1]
@@ -320,7 +355,10 @@ def bins(shares: FloatArray, least: float) -> IntArray:
 
 
 def table_bins(parts: Sequence[FloatArray], share: float) -> tuple[IntArray, ...]:
-    """Return bins along attributes with which an average cell of their table holds ``share`` of the rows; small attributes need fewer."""
+    """Return bins along the attributes of a table.
+
+    An average bin of the table holds ``share`` of the rows; small attributes need fewer bins.
+    """
     even = share ** (1 / len(parts))
     starts: dict[int, IntArray] = {}
     for side in sorted(range(len(parts)), key=lambda axis: len(bins(parts[axis], even))):
@@ -347,19 +385,21 @@ def binned_tables(
             where their squares do.
     """
     relative = last = np.ones(len(tables))
-    made: list[tuple[IntArray, ...]] = []
+    table_bins_list: list[tuple[IntArray, ...]] = []
     for _ in range(_ROUNDS + 1):
         noise = std * (relative**norm).sum() ** (1 / norm) / relative
-        held = _HELD * noise / np.maximum(total, noise)
-        made = [
+        target_share = _HELD * noise / np.maximum(total, noise)
+        table_bins_list = [
             table_bins([shares[name] for name in names], float(share))
-            for names, share in zip(tables, held, strict=True)
+            for names, share in zip(tables, target_share, strict=True)
         ]
         last, relative = (
             relative,
-            precisions([math.prod(map(len, starts)) for starts in made], list(tables.values())),
+            precisions(
+                [math.prod(map(len, starts)) for starts in table_bins_list], list(tables.values())
+            ),
         )
     return {
         names: (float(precision), starts)
-        for names, precision, starts in zip(tables, last, made, strict=True)
+        for names, precision, starts in zip(tables, last, table_bins_list, strict=True)
     }

@@ -149,7 +149,10 @@ def _shifted(points: int, base_blocks: Blocks) -> Blocks:
 
 
 def designs(strength: int, attributes: int) -> Iterator[tuple[str, int, Blocks]]:
-    """Yield name, number of points and blocks of covering designs in which every ``strength`` points share a block."""
+    """Yield covering designs: name, number of points, blocks.
+
+    Every ``strength`` points share a block.
+    """
     for groups in range(strength, min(attributes, strength + 8) + 1):
         yield (
             f"{strength} of {groups} groups",
@@ -173,14 +176,20 @@ def designs(strength: int, attributes: int) -> Iterator[tuple[str, int, Blocks]]
 
 
 def zero_xor_blocks(count: int) -> Blocks:
-    """Return all quadruples of the numbers below ``count``, a power of two, whose exclusive or is 0: three points share one quadruple."""
+    """Return all quadruples below ``count`` whose exclusive or is 0.
+
+    ``count`` is a power of two. Any three points share one quadruple.
+    """
     return tuple(
         (a, b, c, a ^ b ^ c) for a, b, c in itertools.combinations(range(count), 3) if a ^ b ^ c > c
     )
 
 
 def zero_sum_blocks(count: int, size: int) -> IntArray:
-    """Return all blocks of ``size`` points out of 0 .. count - 1 whose sum is a multiple of count, shape (blocks, size)."""
+    """Return all blocks of ``size`` points whose sum is a multiple of ``count``.
+
+    The points are 0 .. count - 1; the result has shape (blocks, size).
+    """
     # Nearly every set of one point less lies in exactly one block, so this is close to a Steiner
     # system for every number of points. The exceptions are sets whose missing point is already
     # among them.
@@ -193,7 +202,10 @@ def zero_sum_blocks(count: int, size: int) -> IntArray:
 
 
 class Cover(NamedTuple):
-    """Marginals that are measured with equal budgets, and which of them answers each asked one."""
+    """Marginals measured with equal budgets, and what each one answers.
+
+    For every requested marginal, the index of the measured one that answers it.
+    """
 
     tables: tuple[AttributeSet, ...]  # the measured marginals
     # for each asked marginal the position of the measured one whose cells it is added up from
@@ -206,15 +218,15 @@ class Cover(NamedTuple):
 def greedy_cover(
     shape: Sequence[float], targets: Sequence[AttributeSet], *, norm: int = 1
 ) -> Cover:
-    """Choose the marginals to measure so that the largest cell variance of the asked ones is small.
+    """Choose marginals to measure, keeping the largest cell variance small.
 
     The variance is within (ln m + 1)^2 of the least possible for m asked marginals.
     """
     # For every number of cells that may be added up, take greedily the marginal that answers most
     # of the asked ones that are left. Keep the number of cells that leads to the least variance.
-    asked = list(targets)
-    options, power = _candidates(asked), 2 if norm == 1 else 1
-    added = _cells_added(shape, options, asked)
+    requested = list(targets)
+    options, power = _candidates(requested), 2 if norm == 1 else 1
+    added = _cells_added(shape, options, requested)
     least, best = math.inf, list[int]()
     for threshold in np.unique(
         added[np.isfinite(added)]
@@ -233,7 +245,7 @@ def greedy_cover(
 def cover_errors(
     shape: Sequence[float], targets: Mapping[AttributeSet, float], cover: Cover
 ) -> FloatArray:
-    """Return for each measured marginal what one unit of its noise variance adds to the total squared error."""
+    """Return the squared error per unit of noise variance of each marginal."""
     weights = np.array([float(value) for value in targets.values()])
     result: FloatArray = table_sizes(shape, cover.tables) * np.bincount(
         cover.source, weights=weights, minlength=len(cover.tables)
@@ -241,39 +253,44 @@ def cover_errors(
     return result
 
 
-def _candidates(asked: list[AttributeSet]) -> list[AttributeSet]:
-    """Return the marginals that may be measured: all, or where they are too many the asked ones and unions of two of them."""
-    used = sorted({i for attributes in asked for i in attributes})
-    if len(asked) << len(used) <= _MOST_PAIRS:
+def _candidates(requested: list[AttributeSet]) -> list[AttributeSet]:
+    """Return the marginals that may be measured.
+
+    All of them, or the requested ones and unions of two of them if there are too many.
+    """
+    used = sorted({i for attributes in requested for i in attributes})
+    if len(requested) << len(used) <= _MOST_PAIRS:
         return [s for k in range(len(used) + 1) for s in itertools.combinations(used, k)]
-    tables = {tuple(used), *asked}
-    if len(asked) ** 3 <= 2 * _MOST_PAIRS:
-        tables |= {tuple(sorted({*a, *b})) for a, b in itertools.combinations(asked, 2)}
+    tables = {tuple(used), *requested}
+    if len(requested) ** 3 <= 2 * _MOST_PAIRS:
+        tables |= {tuple(sorted({*a, *b})) for a, b in itertools.combinations(requested, 2)}
     return sorted(tables, key=lambda s: (len(s), s))
 
 
 def _cells_added(
-    shape: Sequence[float], options: list[AttributeSet], asked: list[AttributeSet]
+    shape: Sequence[float], options: list[AttributeSet], requested: list[AttributeSet]
 ) -> NDArray[np.float32]:
-    """Return how many cells of each candidate add up to a cell of each asked marginal, shape (asked, candidates).
+    """Return how many cells of each candidate add up to a requested cell.
+
+    The result has shape (requested, candidates).
 
     The entry is infinite where the candidate does not contain the asked marginal.
     """
-    if not len(options) * len(asked) <= _MOST_PAIRS:
+    if not len(options) * len(requested) <= _MOST_PAIRS:
         advice = "Choose the strategy covering."
         raise refuse(
             "candidates",
-            f"{len(options)} for {len(asked)} asked marginals",
+            f"{len(options)} for {len(requested)} asked marginals",
             f"at most {_MOST_PAIRS} pairs of the two",
             advice,
         )
     outside = np.ones((len(options), len(shape)), dtype=np.float32)
     for row, attributes in zip(outside, options, strict=True):
         row[list(attributes)] = 0
-    member = np.zeros((len(shape), len(asked)), dtype=np.float32)
-    for column, attributes in enumerate(asked):
+    member = np.zeros((len(shape), len(requested)), dtype=np.float32)
+    for column, attributes in enumerate(requested):
         member[list(attributes), column] = 1
-    ratio = np.rint(table_sizes(shape, options) / table_sizes(shape, asked)[:, None]).astype(
+    ratio = np.rint(table_sizes(shape, options) / table_sizes(shape, requested)[:, None]).astype(
         np.float32
     )
     ratio[member.T @ outside.T > 0] = np.inf
@@ -281,15 +298,18 @@ def _cells_added(
 
 
 def _greedy(covers: BoolArray) -> list[int]:
-    """Take the column that covers most of the rows that are left, the first of equals, until no column covers another row."""
-    left = np.ones(len(covers), dtype=bool)
+    """Take the column that covers most of the uncovered rows, repeatedly.
+
+    The first of equal columns is taken. Ends if no column covers another row.
+    """
+    uncovered = np.ones(len(covers), dtype=bool)
     counts = np.count_nonzero(covers, axis=0)
     chosen: list[int] = []
     while counts.any():
         at = int(counts.argmax())
-        new = covers[:, at] & left
+        new = covers[:, at] & uncovered
         chosen.append(at)
-        left &= ~new
+        uncovered &= ~new
         counts = counts - np.count_nonzero(covers[new], axis=0)
     return chosen
 
@@ -306,12 +326,15 @@ class Design(NamedTuple):
 
 
 def covering_design(closure: Closure, coefficient: FloatArray) -> Design:
-    """Return the marginals of the best start with the weights of least total squared error under a pure budget."""
+    """Return the tables and weights of least error under a pure budget.
+
+    The tables come from the best start.
+    """
     if not bool(np.any(coefficient > 0)):
         raise refuse(
             "coefficient", 0.0, "above 0 for at least one attribute set", "Ask for something."
         )
-    asked = [
+    requested = [
         sets
         for sets, value in zip(attribute_sets(closure), (coefficient > 0).tolist(), strict=True)
         if value
@@ -320,16 +343,19 @@ def covering_design(closure: Closure, coefficient: FloatArray) -> Design:
     for drop in range(len(closure.blocks)):
         inside[
             locate(
-                closure, [names[:drop] + names[drop + 1 :] for names in asked if len(names) > drop]
+                closure,
+                [names[:drop] + names[drop + 1 :] for names in requested if len(names) > drop],
             )
         ] = True
     needed = [
         names
-        for names, covered in zip(asked, inside[locate(closure, asked)].tolist(), strict=True)
+        for names, covered in zip(
+            requested, inside[locate(closure, requested)].tolist(), strict=True
+        )
         if not covered
     ]
     best: tuple[float, str, list[AttributeSet], Errors, FloatArray] | None = None
-    for origin, tables in _proposed(closure, coefficient, needed, large=len(asked) > _LARGE):
+    for origin, tables in _proposed(closure, coefficient, needed, large=len(requested) > _LARGE):
         errors, count = diagonal_errors(incidence(closure, tables), coefficient), len(tables)
         theta = improve_weights(np.full(count, 1 / count), errors, np.ones(count), 1, _STEPS)
         error = errors(theta**2)[0]
@@ -344,10 +370,12 @@ def covering_design(closure: Closure, coefficient: FloatArray) -> Design:
         )
     _, origin, tables, errors, theta = best
     weights = least_error(errors, np.ones(len(theta)), theta, norm=1, steps=300)
-    kept = [int(i) for i in np.argsort(-weights.theta, kind="stable") if weights.theta[i] > 0]
+    kept_tables = [
+        int(i) for i in np.argsort(-weights.theta, kind="stable") if weights.theta[i] > 0
+    ]
     return Design(
-        tables=tuple(tables[i] for i in kept),
-        theta=weights.theta[kept],
+        tables=tuple(tables[i] for i in kept_tables),
+        theta=weights.theta[kept_tables],
         error=weights.error,
         origin=origin,
     )
@@ -356,7 +384,10 @@ def covering_design(closure: Closure, coefficient: FloatArray) -> Design:
 def _proposed(
     closure: Closure, coefficient: FloatArray, needed: list[AttributeSet], *, large: bool
 ) -> Iterator[tuple[str, list[AttributeSet]]]:
-    """Yield the name and the tables of every start that may be the best, with the asked tables added that it does not contain."""
+    """Yield name and tables of every start that may be the best.
+
+    Requested tables that a start does not contain are added to it.
+    """
     at = locate(closure, needed)
     most = math.inf
     for origin, proposed in _starts(closure, coefficient, needed, large=large):
@@ -377,8 +408,8 @@ def _proposed(
             covered = np.asarray(incidence(closure, tables).sum(axis=1)).ravel()[at] > 0
             tables += [
                 attributes
-                for attributes, known in zip(needed, covered.tolist(), strict=True)
-                if not known
+                for attributes, is_covered in zip(needed, covered.tolist(), strict=True)
+                if not is_covered
             ]
         if len(tables) <= _MOST_TABLES:
             yield origin, tables
@@ -387,7 +418,10 @@ def _proposed(
 def _starts(
     closure: Closure, coefficient: FloatArray, needed: list[AttributeSet], *, large: bool
 ) -> Iterator[tuple[str, list[AttributeSet]]]:
-    """Yield every family of tables with its name; fewer families where many tables are asked for."""
+    """Yield families of tables with their names.
+
+    Fewer families if many tables are requested.
+    """
     rng = np.random.default_rng(_SEED)
     used = sorted({i for attributes in needed for i in attributes})
     yield "asked tables", needed
@@ -413,7 +447,9 @@ def _starts(
 def _merged(
     closure: Closure, coefficient: FloatArray, needed: list[AttributeSet]
 ) -> list[AttributeSet]:
-    """Replace two tables by their union, the best pair first, as long as the error without recovery falls.
+    """Merge pairs of tables as long as the error without recovery falls.
+
+    The best pair is merged first.
 
     With budgets by cube roots that error is (sum of e_S^(1/3))^3, where e_S is what a unit of noise
     on S adds to the error of the tables that S answers. This is the best start for workloads
@@ -463,7 +499,10 @@ def _laid(
     rng: np.random.Generator,
     turn: int,
 ) -> list[AttributeSet]:
-    """Return the tables of a design with attributes laid on its points: at random (turn 0), or larger ones on emptier points."""
+    """Return the tables of a design after placing attributes on its points.
+
+    At random (turn 0), or larger attributes on emptier points.
+    """
     points, blocks = design
     shuffled = rng.permutation(points)
     order = rng.permutation(len(attributes))
@@ -480,7 +519,10 @@ def _laid(
 
 
 def design_seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds of the choice of tables under Laplace noise, from measurements up to 100 attributes and 161,700 tables."""
+    """Estimate the CPU seconds of choosing tables under Laplace noise.
+
+    Fitted to measurements up to 100 attributes and 161,700 tables.
+    """
     return sum(
         min(1.6, 0.03 + 0.05 * max(0, len(names) - 4))
         for names in workload.used.values()
@@ -489,7 +531,10 @@ def design_seconds(workload: Workload) -> float:
 
 
 def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]) -> Strategy:
-    """Return the tables to measure with Laplace noise, and their best weights, for given strategies along the attributes."""
+    """Return the best tables and weights for given attribute strategies.
+
+    For Laplace noise.
+    """
     domain = workload.domain
     if len(workload.attributes) < 2:
         return weighted_strategy(name, workload, along, workload.tables, 1)  # nothing to combine
@@ -527,7 +572,10 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
 
 @lru_cache(maxsize=64)
 def _design(shape: tuple[int, ...], blocks: tuple[bytes, ...], coefficient: bytes) -> Design:
-    """Return `covering_design`, cached by content: several strategies, budgets and neighbour relations need the same one."""
+    """Return `covering_design`, cached by content.
+
+    Several strategies, budgets and neighbour relations need the same design.
+    """
     rows = [
         np.frombuffer(block, dtype=np.int64).reshape(-1, size)
         for size, block in enumerate(blocks, 1)
@@ -538,7 +586,7 @@ def _design(shape: tuple[int, ...], blocks: tuple[bytes, ...], coefficient: byte
 
 
 def covering(task: Task) -> Strategy:
-    """Return tables of cells that contain the asked ones, with their best weights."""
+    """Measure tables that contain the requested ones, with the best weights."""
     workload = task.workload
     if all(len(sets) == 1 for sets in workload.tables.values()):
         raise NotApplicable("only one table is asked for")

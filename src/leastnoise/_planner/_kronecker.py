@@ -1,4 +1,6 @@
-"""A strategy along every attribute, fitted one after the other, and the best weights of the tables they are measured in.
+"""One strategy for each attribute, and the best weights of their tables.
+
+The strategies are fitted one after the other.
 
 With the strategies of all other attributes fixed, the error of a product table is a weighted sum of
 traces along one attribute, so that attribute's strategy is fitted to the weighted sum of its Gram
@@ -59,7 +61,10 @@ _ALIKE = 0.02  # shares of query sets that differ by less have one best strategy
 
 
 def kronecker(name: str, fit: Fit, task: Task, first: Fit | None = None) -> Strategy:
-    """Fit a strategy along every attribute that is asked about by more than its cells, for the counts and for each measure separately."""
+    """Fit a strategy along every attribute with more than cell queries.
+
+    Counts and every measure are fitted separately.
+    """
     workload = task.workload
     if not workload.beyond_cells:
         raise NotApplicable(
@@ -90,7 +95,7 @@ def kronecker(name: str, fit: Fit, task: Task, first: Fit | None = None) -> Stra
 
 
 def _sweeps(workload: Workload) -> int:
-    """Return how often the strategy along each attribute is fitted while the others are fixed."""
+    """Return how often each attribute is fitted with the others fixed."""
     return 3 if len(workload.beyond_cells) > 1 else 1
 
 
@@ -105,11 +110,14 @@ def _of_part(name: str, fit: Fit, task: Task, first: Fit | None) -> Strategy:
     # and sums of 2^32 rows stay below 2^62.
     room = _MOST_BITS - (workload.domain.largest_value(measure) - 1).bit_length()
     bits = max(1, min(20, room // max(1, len(attributes))))
-    for left in reversed(range(_sweeps(workload))):
+    for sweeps_left in reversed(range(_sweeps(workload))):
         for attribute in attributes:
-            now, asked = first if first and left else fit, _asked(workload, attribute, along, norm)
-            shares = np.array([weight for weight, _ in asked]) / math.fsum(
-                weight for weight, _ in asked
+            now, weighted_queries = (
+                first if first and sweeps_left else fit,
+                _asked(workload, attribute, along, norm),
+            )
+            shares = np.array([weight for weight, _ in weighted_queries]) / math.fsum(
+                weight for weight, _ in weighted_queries
             )
             if attribute in along and (
                 over()
@@ -121,7 +129,7 @@ def _of_part(name: str, fit: Fit, task: Task, first: Fit | None) -> Strategy:
                 continue
             if along:
                 go_on()
-            fitting = fitted_to(now, asked, norm, bits)
+            fitting = fitted_to(now, weighted_queries, norm, bits)
             along[attribute], bounds[attribute], fitted_by[attribute] = (
                 fitting.factor(attribute),
                 fitting.bound,
@@ -142,7 +150,10 @@ def _of_part(name: str, fit: Fit, task: Task, first: Fit | None) -> Strategy:
 def _asked(
     workload: Workload, attribute: str, along: Mapping[str, Factor], norm: int
 ) -> list[tuple[float, Operator]]:
-    """Return the queries along an attribute, each weighted by the variance that the strategies along the other attributes have for it."""
+    """Return the weighted queries along an attribute.
+
+    Each weight is the variance that the strategies along the other attributes have for the query.
+    """
     merged: dict[QuerySet, float] = {}
     for product in workload:
         if attribute not in product.attributes:
@@ -157,8 +168,8 @@ def _asked(
                     basis(factor).total_variance(operator)
                     * block_norm(workload.domain, Block((factor,), Fraction(1)), norm) ** 2
                 )
-        asked = product.query_sets[product.attributes.index(attribute)]
-        merged[asked] = merged.get(asked, 0.0) + importance
+        query_set = product.query_sets[product.attributes.index(attribute)]
+        merged[query_set] = merged.get(query_set, 0.0) + importance
     if (
         len(merged) == 1
         and len(workload.products) == 1
@@ -168,21 +179,23 @@ def _asked(
             merged, 1.0
         )  # the weight of a single product would only scale the bound
     kind = workload.domain.kind(attribute)
-    return [(weight, asked.operator(attribute, kind)) for asked, weight in merged.items()]
+    return [(weight, query_set.operator(attribute, kind)) for query_set, weight in merged.items()]
 
 
 def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
-    """Return a lower bound on the error of any Gaussian strategy at unit noise from the bounds of the attributes, or 0 where there is none.
+    """Return a lower bound on the error of Gaussian strategies at unit noise.
+
+    Combines the bounds of the attributes; 0 if there is none.
 
     Where all is asked along one attribute, its bound is that of the workload. For one product the
     Kronecker product of the attributes' dual solutions is a dual solution, so the bounds are
     multiplied; the bound of cells alone is their number.
     """
-    asked = {product.attributes for product in workload}
+    attribute_sets = {product.attributes for product in workload}
     if any(product.measure is not None for product in workload):
         return 0.0
-    if len(asked) == 1 and asked <= {(name,) for name in bounds}:
-        return bounds[next(iter(asked))[0]]
+    if len(attribute_sets) == 1 and attribute_sets <= {(name,) for name in bounds}:
+        return bounds[next(iter(attribute_sets))[0]]
     if len(workload.products) > 1:
         return 0.0
     product = workload.products[0]
@@ -192,7 +205,10 @@ def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
 
 
 def _p_identity(task: Task) -> Strategy:
-    """Fit p-Identity along every attribute, with as many steps as the estimates leave time for, most of them in the last sweep."""
+    """Fit p-Identity along every attribute.
+
+    Takes as many steps as the time allows, most of them in the last sweep.
+    """
     least, most = (
         seconds(task.workload, 1) for seconds in (P_IDENTITY.least_seconds, P_IDENTITY.most_seconds)
     )
@@ -206,13 +222,17 @@ def _p_identity(task: Task) -> Strategy:
 
 
 def _p_identity_whole(line: Line) -> float:
-    """Estimate the CPU seconds with all steps, which are taken in the last sweep only."""
-    begin, whole = p_identity_seconds(line.cells, in_line=line.structured)
-    return begin + (whole - begin) / line.fits
+    """Estimate the CPU seconds of all steps, taken only in the last sweep."""
+    begin, all_steps = p_identity_seconds(line.cells, in_line=line.structured)
+    return begin + (all_steps - begin) / line.fits
 
 
 def _optimum_step(line: Line) -> float:
-    """Estimate the CPU seconds of a step; it is fast for one structured query set, whose eigenvectors are those of a tridiagonal matrix."""
+    """Estimate the CPU seconds of a step of the Gaussian optimum.
+
+    A step is fast for one structured query set, whose eigenvectors are those of a tridiagonal
+    matrix.
+    """
     if line.cells > MOST_DENSE:
         return 0.0
     return 0.005 + (
@@ -223,14 +243,20 @@ def _optimum_step(line: Line) -> float:
 
 
 def joint_design_seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds of the choice of tables under Laplace noise; 0 where no measure has several."""
+    """Estimate the CPU seconds of choosing tables under Laplace noise.
+
+    0 if no measure has several tables.
+    """
     return (
         design_seconds(workload) if any(len(sets) > 1 for sets in workload.tables.values()) else 0.0
     )
 
 
 def _chain_seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds of the chains of levels that are compared under Laplace noise, and of the choice of tables."""
+    """Estimate the CPU seconds of fitting level chains and choosing tables.
+
+    Under Laplace noise.
+    """
     return joint_design_seconds(workload) + 0.2 * sum(
         line.fits * (line.cells / 2**14) ** 0.5 for line in lines(workload).values()
     )

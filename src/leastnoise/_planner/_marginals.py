@@ -1,4 +1,4 @@
-"""Tables of cells and of levels: those that are asked about, with the best weights.
+"""The requested tables of cells and levels, with the best weights.
 
 Where one attribute is asked about by nested levels, and the others by their cells, a table of every
 level and every asked set of the others may be measured. With the notation of ``_product`` in
@@ -54,7 +54,7 @@ _FIRST_STEPS, _MOST_STEPS, _HEAVIEST, _LEAST, _LEAST_SPENT = 30, 600, 2**12, 1e-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _LevelTables:
-    """What a workload asks of levels along one attribute, and the tables of levels that may be measured for it."""
+    """Level queries along one attribute, and the tables to answer them."""
 
     name: str  # the attribute that has levels
     levels: Levels
@@ -67,17 +67,28 @@ class _LevelTables:
     spaces: list[tuple[FloatArray, FloatArray]]
 
     def errors(self, squares: FloatArray) -> tuple[float, FloatArray]:
-        """Return the total squared error for squared weights of the tables, and minus its derivatives; see `Errors`."""
+        """Return the squared error for squared weights, and minus its derivatives.
+
+        See `Errors`.
+        """
         total, gain = 0.0, np.zeros(len(squares))
-        for wanted, known in self.spaces:
-            error, slopes = self.levels.orbits.error((known @ squares).tolist(), wanted.tolist())
-            total, gain = total + error, gain + known.T @ [slope.sum() for slope in slopes]
+        for level_weights, table_information in self.spaces:
+            error, slopes = self.levels.orbits.error(
+                (table_information @ squares).tolist(), level_weights.tolist()
+            )
+            total, gain = (
+                total + error,
+                gain + table_information.T @ [slope.sum() for slope in slopes],
+            )
         return total, gain
 
 
 @lru_cache(maxsize=4)
 def _level_tables(workload: Workload) -> _LevelTables | None:
-    """Return the tables of levels, or None where other queries than nested levels of one attribute are asked, or too many tables."""
+    """Return the tables of levels, if the workload consists of them.
+
+    None if there are queries other than nested levels of one attribute, or too many tables.
+    """
     if (
         workload.has_hidden
         or len(workload.beyond_cells) != 1
@@ -91,44 +102,46 @@ def _level_tables(workload: Workload) -> _LevelTables | None:
     )
     if levels is None:
         return None
-    asked = []
+    requested = []
     for product in workload:
         along = dict(zip(product.attributes, product.operators, strict=True))
         level = levels.level(along.pop(name, Total(levels.size)))
-        asked.append((product.measure, level or 0, tuple(along), product.importance))
-    pairs = dict.fromkeys((measure, level) for measure, level, _, _ in asked)
-    others = dict.fromkeys((measure, names) for measure, _, names, _ in asked)
+        requested.append((product.measure, level or 0, tuple(along), product.importance))
+    pairs = dict.fromkeys((measure, level) for measure, level, _, _ in requested)
+    table_keys = dict.fromkeys((measure, names) for measure, _, names, _ in requested)
     tables = [
         (measure, level, names)
         for measure, level in pairs
-        for of_measure, names in others
+        for of_measure, names in table_keys
         if of_measure == measure
     ]
     if len(tables) > _MOST_TABLES:
         return None
     spaces, depth = [], len(levels.groups)
     for measure, tau in dict.fromkeys(
-        (measure, tau) for measure, names in others for tau in subsets(names)
+        (measure, tau) for measure, names in table_keys for tau in subsets(names)
     ):
-        wanted, known = np.zeros(depth), np.zeros((depth, len(tables)))
-        for of_measure, level, names, importance in asked:
+        level_weights, table_information = np.zeros(depth), np.zeros((depth, len(tables)))
+        for of_measure, level, names, importance in requested:
             if of_measure == measure and {*tau} <= {*names}:
                 sizes = {other: domain.kind(other).size for other in names}
-                wanted[level] += importance * math.prod(
+                level_weights[level] += importance * math.prod(
                     sizes[other] - 1.0 if other in tau else 1 / sizes[other] for other in names
                 )
         for column, (of_measure, level, names) in enumerate(tables):
             if of_measure == measure and {*tau} <= {*names}:
-                known[level, column] = math.prod(
+                table_information[level, column] = math.prod(
                     1 / domain.kind(other).size for other in names if other not in tau
                 )
-        if wanted.any():
-            spaces.append((wanted, known))
+        if level_weights.any():
+            spaces.append((level_weights, table_information))
     return _LevelTables(name, levels, tables, spaces) if len(spaces) <= _MOST_SPACES else None
 
 
 class _GroupWeights:
-    """The search for weights of single groups; groups in one orbit are alike and have the same weight.
+    """Search for weights of single groups.
+
+    Groups of one orbit are exchangeable and have the same weight.
 
     The privacy cost of a cell is the sum of the squared weights of all groups that it lies in, and
     all cells may have the cost 1. So from the total downwards every group divides what its parent
@@ -153,25 +166,28 @@ class _GroupWeights:
         # its level at privacy cost 1.
         self.information = [
             (
-                wanted.tolist(),
-                [(known[:, tables] / cost[tables] ** 2).sum(axis=0) for tables in self.tables],
+                level_weights.tolist(),
+                [
+                    (table_information[:, tables] / cost[tables] ** 2).sum(axis=0)
+                    for tables in self.tables
+                ],
             )
-            for wanted, known in asked.spaces
+            for level_weights, table_information in asked.spaces
         ]
 
     def divided(
         self, point: FloatArray
     ) -> tuple[list[FloatArray], list[FloatArray], list[FloatArray]]:
-        """Return for every level the shares of the point, the budget that each orbit has, and what each orbit spends on each table."""
+        """Return the shares of each level, the budget and spending of each orbit."""
         budgets, shares, spent, begin = [np.ones(1)], list[FloatArray](), list[FloatArray](), 0
         for level, tables in enumerate(self.tables):
             last = level == len(self.tables) - 1
             end = begin + len(self.numbers[level]) * (len(tables) + (not last))
             shares.append(point[begin:end].reshape(len(self.numbers[level]), -1))
-            given, begin = shares[-1] * (budgets[-1] / shares[-1].sum(axis=1))[:, None], end
-            spent.append(given[:, : len(tables)])
+            spending, begin = shares[-1] * (budgets[-1] / shares[-1].sum(axis=1))[:, None], end
+            spent.append(spending[:, : len(tables)])
             if not last:
-                budgets.append(given[:, -1][self.parents[level]])
+                budgets.append(spending[:, -1][self.parents[level]])
         return shares, budgets, spent
 
     def error(self, point: FloatArray) -> tuple[float, FloatArray]:
@@ -179,16 +195,20 @@ class _GroupWeights:
         shares, budgets, spent = self.divided(point)
         total, slopes, finer = (
             0.0,
-            [np.zeros_like(given) for given in spent],
+            [np.zeros_like(spending) for spending in spent],
             len(self.numbers) - len(spent),
         )
-        for wanted, known in self.information:
-            precisions = [given @ tells for given, tells in zip(spent, known, strict=True)]
-            error, gains = self.orbits.error([*[0.0] * finer, *precisions[::-1]], wanted)
+        for level_weights, table_information in self.information:
+            precisions = [
+                spending @ tells for spending, tells in zip(spent, table_information, strict=True)
+            ]
+            error, gains = self.orbits.error([*[0.0] * finer, *precisions[::-1]], level_weights)
             total += error
             slopes = [
                 slope - np.outer(gain, tells)
-                for slope, gain, tells in zip(slopes, reversed(gains), known, strict=False)
+                for slope, gain, tells in zip(
+                    slopes, reversed(gains), table_information, strict=False
+                )
             ]
         of_budget, gradient = (
             np.zeros(0),
@@ -198,10 +218,13 @@ class _GroupWeights:
             share, slope = shares[level], slopes[level]
             if level < len(spent) - 1:
                 slope = np.column_stack([slope, np.bincount(self.parents[level], of_budget)])
-            whole = share.sum(axis=1)
-            of_budget = (slope * share).sum(axis=1) / whole
+            total_share = share.sum(axis=1)
+            of_budget = (slope * share).sum(axis=1) / total_share
             gradient.insert(
-                0, ((slope - of_budget[:, None]) * (budgets[level] / whole)[:, None]).reshape(-1)
+                0,
+                ((slope - of_budget[:, None]) * (budgets[level] / total_share)[:, None]).reshape(
+                    -1
+                ),
             )
         return total, np.concatenate(gradient)
 
@@ -211,45 +234,59 @@ class _GroupWeights:
         The descent begins with the shares of the tables where all groups of a table are weighted
         alike, whose error is ``alike``. It goes on only if its first steps gain something.
         """
-        point, rest = list[FloatArray](), 1.0
+        point, remaining = list[FloatArray](), 1.0
         for level, tables in enumerate(self.tables):
-            rest = max(rest - shares[tables].sum(), 0.0)
-            given = (
-                np.append(shares[tables], rest) if level < len(self.tables) - 1 else shares[tables]
+            remaining = max(remaining - shares[tables].sum(), 0.0)
+            level_shares = (
+                np.append(shares[tables], remaining)
+                if level < len(self.tables) - 1
+                else shares[tables]
             )
-            point.append(np.tile(given / given.sum() + _LEAST, len(self.numbers[level])))
+            point.append(
+                np.tile(level_shares / level_shares.sum() + _LEAST, len(self.numbers[level]))
+            )
         best, error = descended(self.error, np.concatenate(point), 1.0, _FIRST_STEPS)
         if error < alike * (1 - _GAIN):
             best, error = descended(self.error, best, 1.0, _MOST_STEPS)
         spent = zip(self.tables, self.divided(best)[2], strict=True)
         columns = {
-            table: given[:, at]
-            for tables, given in spent
+            table: level_shares[:, at]
+            for tables, level_shares in spent
             for at, table in enumerate(tables.tolist())
         }
         return error, [columns[table] for table in range(len(shares))]
 
 
-def _with_weights(asked: _LevelTables, block: Block, squares: FloatArray) -> tuple[Block, float]:
-    """Return a table with whole weights of its groups, and the weight of the table, from the squared weight of every orbit."""
+def _with_weights(
+    level_tables: _LevelTables, block: Block, squares: FloatArray
+) -> tuple[Block, float]:
+    """Return a table with integer group weights, and the weight of the table.
+
+    Takes the squared weight of every orbit.
+    """
     heaviest, along = (
         math.sqrt(squares.max()),
         {factor.attributes: factor for factor in block.factors},
     )
-    factor = along.get((asked.name,))
+    factor = along.get((level_tables.name,))
     if factor is None:
         return block, heaviest
-    groups = asked.levels.orbits.of_groups[asked.levels.level(factor.operator) or 0]
-    whole = np.maximum(1, np.rint(np.sqrt(squares)[groups] * _HEAVIEST / heaviest)).astype(np.int64)
-    along[factor.attributes] = Factor(factor.attributes, factor.operator, whole)
+    groups = level_tables.levels.orbits.of_groups[level_tables.levels.level(factor.operator) or 0]
+    rounded = np.maximum(1, np.rint(np.sqrt(squares)[groups] * _HEAVIEST / heaviest)).astype(
+        np.int64
+    )
+    along[factor.attributes] = Factor(factor.attributes, factor.operator, rounded)
     return Block(tuple(along.values()), block.scale, block.measure), heaviest / _HEAVIEST
 
 
 def _added(errors: Errors, cost: FloatArray) -> Weights | None:
-    """Return the best weights of tables that are added one by one to a table that determines everything; None if there is no such table."""
-    alone = [Weights(theta=unit, error=errors(unit**2)[0]) for unit in np.diag(1 / cost)]
+    """Return the best weights of tables added one by one to a full table.
+
+    The full table determines everything; None if there is no such table.
+    """
+    single_weights = [Weights(theta=unit, error=errors(unit**2)[0]) for unit in np.diag(1 / cost)]
     best = min(
-        (weights for weights in alone if weights.error < math.inf),
+        (weights for weights in single_weights if weights.error < math.inf),
         key=lambda weights: weights.error,
         default=None,
     )
@@ -268,22 +305,26 @@ def _added(errors: Errors, cost: FloatArray) -> Weights | None:
 
 
 def marginals(task: Task) -> Strategy:
-    """Measure the tables that are asked about, of cells and of levels, with the best weights."""
+    """Measure the requested tables of cells and levels with the best weights."""
     workload, norm, domain = task.workload, task.norm, task.workload.domain
-    asked = _level_tables(workload)
-    if asked is None:
+    level_tables = _level_tables(workload)
+    if level_tables is None:
         return weighted_strategy(
             "marginals", workload, {}, workload.tables, norm, privacy=task.privacy
         )
-    blocks, total = [], len(asked.levels.groups) - 1
+    blocks, total = [], len(level_tables.levels.groups) - 1
     operators = {
-        asked.levels.level(operator): operator
+        level_tables.levels.level(operator): operator
         for attribute, _, operator in workload.along
-        if attribute == asked.name
+        if attribute == level_tables.name
     }
-    for measure, level, names in asked.tables:
+    for measure, level, names in level_tables.tables:
         factors = {attribute: factor_along(domain, attribute, {}) for attribute in names}
-        factors |= {asked.name: Factor((asked.name,), operators[level])} if level < total else {}
+        factors |= (
+            {level_tables.name: Factor((level_tables.name,), operators[level])}
+            if level < total
+            else {}
+        )
         blocks.append(
             checked(
                 Block(
@@ -294,22 +335,24 @@ def marginals(task: Task) -> Strategy:
             )
         )
     cost = table_costs(domain, blocks, norm, task.privacy)
-    weights = least_error(asked.errors, cost, 1 / cost, norm=norm)
+    weights = least_error(level_tables.errors, cost, 1 / cost, norm=norm)
     if (
         norm == 2
-        and 1 < max(map(len, asked.levels.orbits.numbers)) <= _MOST_ORBITS
-        and asked.levels.size <= _MOST_CELLS
+        and 1 < max(map(len, level_tables.levels.orbits.numbers)) <= _MOST_ORBITS
+        and level_tables.levels.size <= _MOST_CELLS
     ):
-        error, spent = _GroupWeights(asked, cost).least((weights.theta * cost) ** 2, weights.error)
+        error, spent = _GroupWeights(level_tables, cost).least(
+            (weights.theta * cost) ** 2, weights.error
+        )
         if error < weights.error * (1 - _GROUP_GAIN):
             tables = zip(blocks, spent, cost.tolist(), strict=True)
-            kept = tuple(
-                _with_weights(asked, block, squares / unit**2)
+            weighted_blocks = tuple(
+                _with_weights(level_tables, block, squares / unit**2)
                 for block, squares, unit in tables
                 if squares.max() > _LEAST_SPENT
             )
-            return Strategy("marginals", kept, error=error)
-    fewer = _added(asked.errors, cost) if norm == 1 else None
+            return Strategy("marginals", weighted_blocks, error=error)
+    fewer = _added(level_tables.errors, cost) if norm == 1 else None
     return weighed(
         "marginals",
         blocks,
@@ -319,15 +362,19 @@ def marginals(task: Task) -> Strategy:
 
 
 def _level_seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds of the weights of tables of levels under Laplace noise."""
-    asked = _level_tables(workload)
-    return 0.0 if asked is None else 0.1 * len(asked.spaces) * len(asked.levels.groups)
+    """Estimate the CPU seconds of weighting level tables, Laplace noise."""
+    level_tables = _level_tables(workload)
+    return (
+        0.0
+        if level_tables is None
+        else 0.1 * len(level_tables.spaces) * len(level_tables.levels.groups)
+    )
 
 
 def _group_seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds of the weights of tables of levels, and of groups, under Gaussian noise."""
-    asked = _level_tables(workload)
-    orbits = 1 if asked is None else max(map(len, asked.levels.orbits.numbers))
+    """Estimate the CPU seconds of weighting levels and groups, Gaussian noise."""
+    level_tables = _level_tables(workload)
+    orbits = 1 if level_tables is None else max(map(len, level_tables.levels.orbits.numbers))
     return 0.1 * _level_seconds(workload) + (0.5 if 2 < orbits <= _MOST_ORBITS else 0.0)
 
 

@@ -1,4 +1,7 @@
-"""Strategies that users give: per attribute an array, queries or an operator, or a function from the task to these.
+"""User-supplied strategies.
+
+For each attribute an array, queries or an operator; or a function from the planning problem to
+these.
 
 Such a strategy is planned like the families: cells along every other attribute, the best weights of
 the tables, exact scales, and the error of what is really measured. Real coefficients are scaled to
@@ -43,24 +46,30 @@ _ALLOWED = (
 )
 
 
-def own_planner(given: Own) -> Planner:
-    """Return the planner of a strategy that was given in place of a name; a function is called once for each kind of noise."""
-    if given is None or isinstance(given, (str, bool, int, float)):
-        raise refuse("strategy", given, _ALLOWED)
+def own_planner(user_strategy: Own) -> Planner:
+    """Return the planner of a user-supplied strategy.
+
+    A function is called once for each kind of noise.
+    """
+    if user_strategy is None or isinstance(user_strategy, (str, bool, int, float)):
+        raise refuse("strategy", user_strategy, _ALLOWED)
     return Planner(
         name=OWN,
-        propose=lambda task: _proposed(given, task),
+        propose=lambda task: _proposed(user_strategy, task),
         measures="what was given",
         made_for="a strategy of one's own",
     )
 
 
-def _proposed(given: Own, task: Task) -> Strategy:
-    """Return the given strategy, or what the given function returns for the task, with the best weights."""
-    known, names = given, task.workload.attributes
-    if callable(given) and not _is_operator(given):
+def _proposed(user_strategy: Own, task: Task) -> Strategy:
+    """Return the user's strategy with the best weights.
+
+    A function is called with the planning problem.
+    """
+    strategy_along, names = user_strategy, task.workload.attributes
+    if callable(user_strategy) and not _is_operator(user_strategy):
         try:
-            known = given(task)
+            strategy_along = user_strategy(task)
         except LeastNoiseError:
             raise
         except Exception as error:
@@ -70,9 +79,9 @@ def _proposed(given: Own, task: Task) -> Strategy:
                 "must return an array of numbers (queries x cells), or a mapping from attributes "
                 "to these."
             ) from error
-    if isinstance(known, Strategy):
-        return replace(known, name=OWN)
-    if not isinstance(known, Mapping):
+    if isinstance(strategy_along, Strategy):
+        return replace(strategy_along, name=OWN)
+    if not isinstance(strategy_along, Mapping):
         if len(names) != 1:
             listed = ", ".join(names) or "none"
             raise refuse(
@@ -80,28 +89,31 @@ def _proposed(given: Own, task: Task) -> Strategy:
                 f"one array for {len(names)} attributes ({listed})",
                 "a mapping from attributes to arrays",
             )
-        known = {names[0]: known}
-    for name in known:
+        strategy_along = {names[0]: strategy_along}
+    for name in strategy_along:
         if name not in names:
             raise refuse(
                 "an attribute of the strategy",
                 name,
                 "one that is asked about: " + (", ".join(names) or "there is none"),
             )
-    if not known:
+    if not strategy_along:
         raise refuse("strategy", "an empty mapping", _ALLOWED)
-    bits = min(20, _MOST_BITS // len(known))
+    bits = min(20, _MOST_BITS // len(strategy_along))
     return _weighted(
         task,
         {
             name: Factor((name,), _operator(task, name, value, bits))
-            for name, value in known.items()
+            for name, value in strategy_along.items()
         },
     )
 
 
 def _weighted(task: Task, along: Mapping[str, Factor]) -> Strategy:
-    """Return the asked tables and the joint one with their best weights; the joint one alone where they do not determine all cells."""
+    """Return the requested tables and the joint one with their best weights.
+
+    Only the joint one if the requested ones do not determine all cells.
+    """
     workload, domain = task.workload, task.workload.domain
     try:
         return weighted_strategy(
@@ -118,7 +130,7 @@ def _weighted(task: Task, along: Mapping[str, Factor]) -> Strategy:
 
 
 def _operator(task: Task, name: str, value: Any, bits: int) -> Operator:
-    """Return what is measured along an attribute as an operator with whole coefficients."""
+    """Return the strategy along an attribute as an integer operator."""
     kind = task.workload.domain.kind(name)
     if isinstance(value, (str, QuerySet, Mapping)):
         value = query_set(name, value).operator(name, kind)
@@ -160,7 +172,10 @@ def _with_hidden_cell(value: Operator, kind: Kind, norm: int) -> Operator:
 
 
 def _matrix(name: str, value: object, norm: int, bits: int) -> Operator:
-    """Return an array as an operator with whole coefficients, over its runs of equal columns where it has many columns."""
+    """Return an array as an integer operator.
+
+    If it has many columns, over its runs of equal columns.
+    """
     try:
         array = np.asarray(value)
     except ValueError:  # rows of different lengths
@@ -188,9 +203,11 @@ def _matrix(name: str, value: object, norm: int, bits: int) -> Operator:
             raise refuse(
                 f"the strategy along {name}", "a number that is not finite", "finite numbers"
             )
-        whole = np.array_equal(array, np.rint(array)) and np.abs(array).max() < 2**53
+        is_integer = np.array_equal(array, np.rint(array)) and np.abs(array).max() < 2**53
         array = (
-            array.astype(np.int64) if whole else to_dyadic(array / column_norm(array, norm), bits)
+            array.astype(np.int64)
+            if is_integer
+            else to_dyadic(array / column_norm(array, norm), bits)
         )
     starts, size = (
         np.append(0, 1 + np.flatnonzero((array[:, 1:] != array[:, :-1]).any(axis=0))),

@@ -48,7 +48,9 @@ _GAP, _STEPS = 1e-6, 5000  # of the largest variance over its bound
 
 
 def cuboids(task: Task, *, even: bool = False) -> Strategy:
-    """Measure a few tables, chosen greedily so that the largest variance of an asked cell is small; the budget split in closed form.
+    """Measure a few tables chosen greedily, with a closed-form budget split.
+
+    The largest variance of a requested cell is kept small.
 
     Source: Ding et al. (SIGMOD 2011), problem BMAX; the strategies C (``even``) and C+ of Cormode
         et al. (arXiv 1207.6096), here with
@@ -93,7 +95,10 @@ def _split(
     *,
     even: bool,
 ) -> Strategy:
-    """Return tables with the best split of the budget without recovery by least squares, or (``even``) with equal noise."""
+    """Return tables with the best budget split without least squares recovery.
+
+    With ``even``, all have equal noise.
+    """
     weights = [1.0] * len(blocks) if even else grouped_budgets(errors, norms, norm).theta.tolist()
     return Strategy(f"{name}_even" if even else name, tuple(zip(blocks, weights, strict=True)))
 
@@ -123,13 +128,19 @@ def bits_of(size: int) -> int:
 
 
 def signs(size: int) -> IntArray:
-    """Return the non-constant Walsh functions of the binary coding on the cells that exist, shape (2^m - 1, size)."""
+    """Return the non-constant Walsh functions of the binary coding.
+
+    On the cells that exist, shape (2^m - 1, size).
+    """
     common = np.arange(1, 1 << bits_of(size))[:, None] & np.arange(size)
     return np.asarray(1 - 2 * (np.bitwise_count(common).astype(np.int64) & 1))
 
 
 def fourier(task: Task, *, even: bool = False) -> Strategy:
-    """Measure the Fourier coefficients of the asked tables, the budget split in closed form."""
+    """Measure the Fourier coefficients of the requested tables.
+
+    The budget is split in closed form.
+    """
     workload, norm = task.workload, task.norm
     domain = workload.domain
     added = coefficient_errors(workload)
@@ -154,15 +165,18 @@ def fourier(task: Task, *, even: bool = False) -> Strategy:
 
 
 def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], float]:
-    """Return how much unit noise variance on one Fourier coefficient adds to the total squared error, by measure and set of attributes."""
-    known = {
+    """Return the squared error per unit variance of each Fourier coefficient.
+
+    By measure and set of attributes.
+    """
+    parts_by_operator = {
         operator: _parts(operator)
         for operator in dict.fromkeys(operator for _, _, operator in workload.along)
     }
     added: dict[tuple[str | None, Names], float] = {}
     for product in workload:
         parts = {
-            name: known[operator]
+            name: parts_by_operator[operator]
             for name, operator in zip(product.attributes, product.operators, strict=True)
         }
         for tau in subsets(product.attributes):
@@ -177,7 +191,9 @@ def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], flo
 
 
 def _parts(operator: Operator) -> tuple[float, float]:
-    """Return how much unit noise on the constant coefficient adds to the squared error of all queries along an attribute, and on another.
+    """Return the error that unit noise on a Fourier coefficient causes.
+
+    For the constant coefficient along an attribute, and for another one.
 
     The second is the mean over all other coefficients. A table is 2^-m times the sum of its
     coefficients with their signs.
@@ -214,7 +230,10 @@ FOURIER_EVEN = replace(
 
 
 def residual_max(task: Task) -> Strategy:
-    """Measure the residual spaces so that the largest variance of an asked cell, times its weight squared, is least."""
+    """Measure the residual spaces with the least largest cell variance.
+
+    The variance of a requested cell is multiplied by its squared weight.
+    """
     workload, domain = task.workload, task.workload.domain
     if any(product.measure is not None or not product.adds_up for product in workload):
         raise NotApplicable(
@@ -229,18 +248,20 @@ def residual_max(task: Task) -> Strategy:
     closure = downward_closure(domain.shape, scales)
     noise, largest, bound = residual_noise_max(closure, list(scales), list(scales.values()))
     taus = attribute_sets(closure)
-    kept = np.isfinite(noise) & [all(domain.shape[at] > 1 for at in tau) for tau in taus]
+    measured = np.isfinite(noise) & [all(domain.shape[at] > 1 for at in tau) for tau in taus]
     blocks = contrasts(
-        domain, [tau for tau, keep in zip(taus, kept.tolist(), strict=True) if keep], None
+        domain, [tau for tau, keep in zip(taus, measured.tolist(), strict=True) if keep], None
     )
-    weighted = tuple(zip(blocks, (1 / np.sqrt(noise[kept])).tolist(), strict=True))
+    weighted = tuple(zip(blocks, (1 / np.sqrt(noise[measured])).tolist(), strict=True))
     return Strategy("residual_max", weighted, {"largest_variance_over_least": largest / bound})
 
 
 def residual_noise_max(
     closure: Closure, sets: Sequence[AttributeSet], scales: Sequence[float]
 ) -> tuple[FloatArray, float, float]:
-    """Return the noise variances of the residual spaces that make the largest cell variance least, that variance, and a lower bound of it.
+    """Return the noise variances that minimise the largest cell variance.
+
+    Also returns that variance, and a lower bound on it.
 
     The dual over convex combinations of the cell variances is concave; its gradient are the
     variances at the noise that is optimal for the combination (ResidualPlanner). For Gaussian

@@ -1,4 +1,4 @@
-"""Marginals in the residual basis, where every design of marginals is diagonal.
+"""Marginals in the residual basis, where every design is diagonal.
 
 The space of data vectors splits into orthogonal pieces U_tau, one per attribute set tau: contrasts
 on the attributes of tau, totals over the others, of dimension prod_{i in tau} (n_i - 1). Measuring
@@ -46,7 +46,10 @@ _NOTHING = 1e-7  # of the largest part of the budget: its table is left out
 
 @dataclass(frozen=True, eq=False)
 class Closure:
-    """A family of attribute sets closed under taking subsets, ordered by size and then lexicographically."""
+    """A family of attribute sets that is closed under taking subsets.
+
+    Ordered by size and then lexicographically.
+    """
 
     shape: tuple[float, ...]  # values per attribute of the whole domain
     blocks: tuple[
@@ -61,7 +64,7 @@ class Closure:
 
     @cached_property
     def offsets(self) -> list[int]:
-        """The position of the first set of each size, and last the number of all sets."""
+        """The position of the first set of each size, then the number of sets."""
         return [0, *itertools.accumulate(map(len, self.blocks))]
 
     @property
@@ -80,13 +83,13 @@ class Closure:
 
 
 def _keys(rows: IntArray) -> Array:
-    """Return the rows (ascending attribute sets of one size) as strings of bytes, which ascend when the rows do."""
+    """Return attribute sets of one size as byte strings in the same order."""
     digits = np.column_stack([np.zeros(len(rows)), rows])  # the empty set has a byte too
     return np.ascontiguousarray(digits, dtype=">u2").view(f"V{2 * digits.shape[1]}").reshape(-1)
 
 
 def _by_size(sets: Collection[AttributeSet]) -> list[tuple[IntArray, IntArray]]:
-    """Return for every size the positions of the sets of that size, and their attributes as rows."""
+    """Return positions and attribute rows of the sets of every size."""
     sizes = np.fromiter(map(len, sets), np.int64, len(sets))
     every = np.fromiter(itertools.chain.from_iterable(sets), np.int64, int(sizes.sum()))
     return [(where, every[at]) for _, where, at in by_width(sizes)]
@@ -116,7 +119,10 @@ def locate(closure: Closure, sets: Sequence[AttributeSet]) -> IntArray:
 
 
 def dimensions(closure: Closure) -> FloatArray:
-    """Return prod_{i in tau} (n_i - 1) for every set of a closure: the dimension of its residual space."""
+    """Return the dimension of the residual space of every set.
+
+    It is prod_{i in tau} (n_i - 1).
+    """
     less = np.array(closure.shape, dtype=np.float64) - 1
     return np.concatenate([less[block].prod(axis=1) for block in closure.blocks])
 
@@ -129,7 +135,10 @@ def table_sizes(shape: Sequence[float], sets: Collection[AttributeSet]) -> Float
 
 
 def incidence(closure: Closure, tables: Sequence[AttributeSet]) -> Matrix:
-    """Return the matrix K with lambda = K theta^2, shape (sets of the closure, measured tables); sparse where it is large."""
+    """Return the matrix K with lambda = K theta^2.
+
+    Its shape is (sets of the closure, measured tables); it is sparse if large.
+    """
     parts = [(np.zeros(0, dtype=np.int64),) * 2]
     for positions, rows in _by_size(tables):
         inside, columns = _containments(closure, rows)
@@ -152,7 +161,10 @@ def incidence(closure: Closure, tables: Sequence[AttributeSet]) -> Matrix:
 
 
 def _containments(closure: Closure, rows: IntArray) -> tuple[IntArray, IntArray]:
-    """Return all pairs (position of a set of the closure, row) with the set inside the row; rows are tables of one size."""
+    """Return all pairs of a set and a table row that contains it.
+
+    Sets are given by their position in the closure; rows are tables of one size.
+    """
     size, pairs = rows.shape[1], []
     sizes = range(min(size, len(closure.blocks) - 1) + 1)
     patterns = sum(math.comb(size, k) for k in sizes)
@@ -192,7 +204,10 @@ class Weights:
 def grouped_budgets(
     errors: Sequence[float] | FloatArray, heights: Sequence[float] | FloatArray, norm: int
 ) -> Weights:
-    """Return the best split of the budget over groups of queries without recovery by least squares, from their errors and column norms."""
+    """Return the best budget split over groups of queries without recovery.
+
+    From the errors and column norms of the groups.
+    """
     s = np.asarray(errors, dtype=np.float64)
     height = np.asarray(heights, dtype=np.float64)
     if norm == 1:
@@ -209,18 +224,23 @@ Errors = Callable[[FloatArray], tuple[float, FloatArray]]
 
 
 def diagonal_errors(matrix: Matrix, coefficient: FloatArray) -> Errors:
-    """Return the error function sum c / lambda with lambda = K theta^2, over the residual spaces with c > 0."""
-    asked = coefficient > 0
-    kept, wanted = (
-        (matrix, coefficient) if bool(asked.all()) else (matrix[asked], coefficient[asked])
+    """Return the error function sum c / lambda with lambda = K theta^2.
+
+    Over the residual spaces with c > 0.
+    """
+    has_weight = coefficient > 0
+    rows, weights = (
+        (matrix, coefficient)
+        if bool(has_weight.all())
+        else (matrix[has_weight], coefficient[has_weight])
     )
-    transposed = kept.T.tocsr() if hasattr(kept, "tocsr") else kept.T
+    transposed = rows.T.tocsr() if hasattr(rows, "tocsr") else rows.T
 
     def errors(squares: FloatArray) -> tuple[float, FloatArray]:
-        eigenvalue = np.asarray(kept @ squares)
+        eigenvalue = np.asarray(rows @ squares)
         if not bool(np.all(eigenvalue > 0)):
             return math.inf, np.zeros_like(squares)
-        each = wanted / eigenvalue
+        each = weights / eigenvalue
         return float(each.sum()), np.asarray(transposed @ (each / eigenvalue))
 
     return errors
@@ -234,7 +254,10 @@ def at_cost_one(theta: FloatArray, cost: FloatArray, norm: int) -> FloatArray:
 def improve_weights(
     theta: FloatArray, errors: Errors, cost: FloatArray, norm: int, steps: int
 ) -> FloatArray:
-    """Return weights after steps that never raise the error; a weight of 0 stays 0."""
+    """Return weights after steps that never raise the error.
+
+    A weight of 0 stays 0.
+    """
     # For fixed recovery the error is a sum of b_S / theta_S^2 with b_S = theta_S^4 G_S, whose
     # minimum has a closed form (`grouped_budgets`). A step takes that minimum; the next one begins
     # with the least squares recovery for it.
@@ -250,7 +273,10 @@ def improve_weights(
 
 
 def scaled_error(shares: FloatArray, errors: Errors, norm: int) -> tuple[float, FloatArray]:
-    """Return the error of weights after scaling them to privacy cost 1, where each weight has unit cost, and its gradient."""
+    """Return the error of weights at privacy cost 1, and its gradient.
+
+    Each weight has unit cost.
+    """
     error, gain = errors(shares**2)
     if not error < math.inf:
         return math.inf, np.zeros_like(shares)
@@ -263,7 +289,10 @@ def scaled_error(shares: FloatArray, errors: Errors, norm: int) -> tuple[float, 
 def least_error(
     errors: Errors, cost: FloatArray, start: FloatArray, *, norm: int, steps: int = 500
 ) -> Weights:
-    """Return the best weights of given tables after least squares recovery that a descent finds; a weight of 0 stays 0."""
+    """Return the best weights of given tables after least squares recovery.
+
+    Found by descent. A weight of 0 stays 0.
+    """
     if not errors(start**2)[0] < math.inf:
         raise InputError(
             "a start does not cover all that is asked; got a set without a measured table, "

@@ -29,7 +29,10 @@ _MOST_SEARCHED, _MOST_STRUCTURED = 1024, 4096  # cells
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """What to measure, with relative weights; `fit` turns the weights into exact noise scales for a budget."""
+    """What to measure, with relative weights.
+
+    `fit` turns the weights into exact noise scales for a budget.
+    """
 
     name: str
     blocks: tuple[tuple[Block, float], ...]
@@ -39,7 +42,10 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The public input of a planner: the questions, the budget, the kind of noise and the CPU seconds that the search may take."""
+    """The public input of a planner.
+
+    The workload, the budget, the kind of noise and the CPU seconds that the search may take.
+    """
 
     workload: Workload
     privacy: Privacy
@@ -48,7 +54,7 @@ class Task:
 
     @property
     def norm(self) -> int:
-        """p of the norm in which the strategy pays: 1 for Laplace noise, 2 for Gaussian noise."""
+        """The p of the sensitivity norm: 1 for Laplace, 2 for Gaussian noise."""
         return self.noise.norm
 
 
@@ -56,13 +62,16 @@ Propose = Callable[[Task], Strategy]
 
 
 def cells_along(workload: Workload) -> Mapping[str, int]:
-    """Return for every asked attribute the number of runs of cells that its queries distinguish."""
-    asked: dict[str, list[Operator | None]] = {}
+    """Return the number of distinguishable runs of cells of each attribute.
+
+    For all attributes of the workload.
+    """
+    operators_by_name: dict[str, list[Operator | None]] = {}
     for name, queries, operator in workload.along:
-        asked.setdefault(name, []).append(None if queries.form.structured else operator)
+        operators_by_name.setdefault(name, []).append(None if queries.form.structured else operator)
     return {
         name: workload.domain.kind(name).size if None in operators else _runs(tuple(operators))
-        for name, operators in asked.items()
+        for name, operators in operators_by_name.items()
     }
 
 
@@ -84,8 +93,8 @@ class Line:
 
 
 def lines(workload: Workload) -> dict[str, Line]:
-    """Return a `Line` for every attribute that is asked about by more than its cells."""
-    known, cells = {}, cells_along(workload)
+    """Return the cost inputs of every attribute with more than cell queries."""
+    costs, cells = {}, cells_along(workload)
     for name in workload.beyond_cells:
         rows = {
             queries: operator.rows
@@ -97,17 +106,20 @@ def lines(workload: Workload) -> dict[str, Line]:
         structured = all(queries.form.structured for queries in rows) or [*rows.values()] == [
             cells[name]
         ]
-        known[name] = Line(
+        costs[name] = Line(
             cells[name],
             structured,
             len(rows) == 1,
             _FITS if min(len(rows), len(workload.beyond_cells)) > 1 else 1.0,
         )
-    return known
+    return costs
 
 
 def shortly(workload: Workload) -> float:
-    """Estimate the CPU seconds of a strategy that takes a few operations for every cell and query along each attribute."""
+    """Estimate the CPU seconds of a strategy that takes few operations.
+
+    A few for every cell and query along each attribute.
+    """
     cells = sum(workload.domain.kind(name).size for name in workload.attributes)
     beyond = sum(
         max(0, min(operator.rows, _MOST_LISTED) - operator.size)
@@ -123,13 +135,19 @@ def shortly(workload: Workload) -> float:
 
 
 def tables_of_cells(workload: Workload) -> tuple[str, ...]:
-    """Return the names of planners whose strategies are special cases of any covering or residual strategy for this workload."""
+    """Return the planners that are special cases of covering or residual.
+
+    For this workload, by name.
+    """
     only_cells = not workload.beyond_cells and not workload.has_hidden
     return ("marginals", "workload") if only_cells else ("marginals",)
 
 
 def each_attribute(seconds: Callable[[Line], float]) -> Seconds:
-    """Return an estimate of the CPU seconds for fitting a strategy along every attribute, from that for one attribute."""
+    """Return an estimate of the CPU seconds of fitting every attribute.
+
+    Built from an estimate for one attribute.
+    """
 
     def together(workload: Workload) -> float:
         return shortly(workload) + sum(
@@ -140,8 +158,8 @@ def each_attribute(seconds: Callable[[Line], float]) -> Seconds:
 
 
 def searched(workload: Workload) -> bool:
-    """Return whether every attribute is so short that the best strategy along it is found within a minute."""
-    structured = all(asked.form.structured for _, asked, _ in workload.along)
+    """Return whether all attributes can be fitted well within a minute."""
+    structured = all(query_set.form.structured for _, query_set, _ in workload.along)
     return max(cells_along(workload).values(), default=1) <= (
         _MOST_STRUCTURED if structured else _MOST_SEARCHED
     )
@@ -149,7 +167,9 @@ def searched(workload: Workload) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planner:
-    """A planner, with what the automatic choice, ``compare``, the command line's help and the page of strategies say and need.
+    """A planner with its description, limits and time estimates.
+
+    The automatic choice, ``compare``, the command line's help and the page of strategies use them.
 
     Attributes:
         name: by which users ask for it.
@@ -188,7 +208,10 @@ class Planner:
     reference: Callable[[Workload], bool] = lambda _: False
 
     def least_seconds(self, workload: Workload, norm: int) -> float:
-        """Estimate the least CPU seconds under noise of this norm; 0 where the planner does not support it."""
+        """Estimate the least CPU seconds under noise of this norm.
+
+        0 if the planner does not support it.
+        """
         if norm not in self.norms:
             return 0.0
         return self.seconds(workload) + (self.laplace(workload) if norm == 1 else 0.0)
@@ -212,7 +235,9 @@ class Planner:
 def spread_share(
     privacy: Privacy, domain: Domain, names: Sequence[str], *, contrasts: bool = False
 ) -> float:
-    """Return the squared L2 sensitivity of a block of cells, relative to that of a unit with all its rows in one cell.
+    """Return the relative squared L2 sensitivity of a block of cells.
+
+    Relative to a unit with all its rows in one cell.
 
     It is below 1 only under a bound on a unit's rows in each cell of the named attributes.
     """
@@ -225,7 +250,10 @@ def spread_share(
 
 
 def block_norm(domain: Domain, block: Block, norm: int) -> float:
-    """Return the largest column norm of a block at scale 1, times the largest value that a row adds to it (under its limits)."""
+    """Return the largest column norm of a block at scale 1.
+
+    Times the largest value that a row adds to it, under its limits.
+    """
     height, along = 1.0, [factor.attributes for factor in block.factors]
     if block.limits is None or (block.limits.attribute,) not in along:
         height = float(

@@ -1,4 +1,6 @@
-"""Sums under limits: what to measure for sums along a number, where to cut values, and which buckets of the number to keep.
+"""Strategies for sums under limits along a number.
+
+Where to clip values, and which buckets of the number to keep.
 
 Everything here follows from public values, or from noisy answers that are already paid for.
 
@@ -95,14 +97,17 @@ def weighted_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
 
 
 def candidate_cells(edges: IntArray, ratio: float = _RATIO) -> IntArray:
-    """Return the cells whose upper edges are nearest to a geometric sequence that ends with the public maximum."""
+    """Return the cells nearest to a geometric sequence of upper edges.
+
+    The sequence ends with the public maximum.
+    """
     high = float(edges[-1])
     least = max(float(edges[0]), high / _LEAST)
     steps = math.floor(math.log(high / least) / math.log(ratio)) if high > least else 0
-    wanted = high / ratio ** np.arange(steps, -1, -1)
-    after = np.minimum(np.searchsorted(edges, wanted), len(edges) - 1)
+    targets = high / ratio ** np.arange(steps, -1, -1)
+    after = np.minimum(np.searchsorted(edges, targets), len(edges) - 1)
     before = np.maximum(after - 1, 0)
-    nearest = np.where(wanted - edges[before] < edges[after] - wanted, before, after)
+    nearest = np.where(targets - edges[before] < edges[after] - targets, before, after)
     return np.unique(np.searchsorted(edges, edges[nearest], side="right") - 1)
 
 
@@ -119,7 +124,10 @@ class TailLaw:
 def falling_counts(
     counts: FloatArray, edges: FloatArray | IntArray, law: TailLaw = TailLaw()
 ) -> FloatArray:
-    """Return noisy counts of consecutive intervals, fitted to be at least 0 and of a density that falls at least as fast as the law."""
+    """Fit noisy interval counts to a falling, non-negative density.
+
+    The density falls at least as fast as the power law.
+    """
     # The law holds above the median of what lies beyond the first candidate; below it the density
     # need only not rise.
     ends = np.asarray(edges, dtype=np.float64)
@@ -136,7 +144,10 @@ def falling_counts(
 
 
 def falling(amounts: FloatArray, spans: FloatArray, noise: FloatArray | float = 1.0) -> FloatArray:
-    """Return the nearest amounts of at least 0 whose quotients by the spans do not rise (isotonic regression)."""
+    """Return the isotonic regression of amounts per span, at least 0.
+
+    The quotients of the result by the spans do not rise.
+    """
     from scipy.optimize import isotonic_regression
 
     if not len(amounts):
@@ -179,7 +190,9 @@ class ThresholdChoice(NamedTuple):
 
 
 def quick_noise(gram: Gram, limits: IntArray, norm: int) -> float:
-    """Estimate the unit RMSE of the best strategy for W T in milliseconds; how it changes with the threshold is right to a few percent.
+    """Estimate the unit RMSE of the best strategy for W T in milliseconds.
+
+    Its change with the threshold is right to a few per cent.
 
     Source: what p-Identity and the Gaussian optimum reach for prefix sums, relative to even trees
         and the singular value bound.
@@ -226,7 +239,7 @@ def choose_threshold(
     centres, candidates = (edges + np.concatenate([[0], edges[:-1]])) / 2, edges[cells]
 
     def by_cell(index: float) -> FloatArray:
-        """Return fitted counts of the tail, spread evenly over the cells of each interval."""
+        """Return fitted tail counts, spread evenly within each interval."""
         counts, spans = np.zeros(len(edges)), np.diff(cells)
         counts[cells[0] + 1 : cells[-1] + 1] = np.repeat(
             falling_counts(tail, candidates, TailLaw(law.sure, index)) / spans, spans
@@ -253,7 +266,10 @@ def choose_threshold(
 
 
 def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
-    """Return the Gram matrices of all queries along one attribute: for noise, which each group has, and for losses, which groups share."""
+    """Return the Gram matrices of all queries along one attribute.
+
+    One for noise, where every group has its own, and one for losses, which groups share.
+    """
     kind = workload.domain.kind(attribute)
     noise: list[tuple[float, Gram]] = []
     loss: list[tuple[float, Gram]] = []
@@ -276,7 +292,7 @@ def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
 
 
 def noise_along(workload: Workload, attribute: str, norm: int) -> Callable[[IntArray], float]:
-    """Return the estimated unit RMSE of the best strategy along a number, as a function of the limits of its cells."""
+    """Return the estimated unit RMSE along a number as a function of limits."""
     # Cells that no query distinguishes are planned as one: 10 sums over 1000 cells have the noise
     # of 10 cells.
     small, group = told_apart(workload, attribute)
@@ -284,7 +300,10 @@ def noise_along(workload: Workload, attribute: str, norm: int) -> Callable[[IntA
 
 
 def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm: int) -> Strategy:
-    """Return what to measure for sums under limits along a number: the optimum along it, and level trees along other attributes."""
+    """Return the strategy for sums under limits along a number.
+
+    The optimum along the number, and level trees along the other attributes.
+    """
 
     def fit(gram: Gram, norm: int, bits: int = 20) -> Fitted:
         most = (
@@ -299,30 +318,33 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
         kinds = {
             queries
             for p in workload
-            for asked, queries in zip(p.attributes, p.query_sets, strict=True)
-            if asked == name
+            for name_of_attribute, queries in zip(p.attributes, p.query_sets, strict=True)
+            if name_of_attribute == name
         }
         if kinds - {identity()} or (kinds and name == attribute):
-            made = fitted_apart(
+            fitted = fitted_apart(
                 fit if name == attribute else level_tree, asked_along(workload, name)[0], norm, 20
             )
-            along[name] = made.factor(name)
+            along[name] = fitted.factor(name)
     # A joint table beside the asked ones only where it gains: with hardly any weight its noise
     # would be too large to be drawn exactly.
-    limited, apart, together = (
+    limited, tables, together = (
         Limits(limits, attribute),
         workload.tables,
         with_joint(workload, along),
     )
-    alone = weighted_strategy("truncated_sums", workload, along, apart, norm, limits=limited)
-    if all(len(apart[measure]) == len(sets) for measure, sets in together.items()):
-        return alone
+    strategy = weighted_strategy("truncated_sums", workload, along, tables, norm, limits=limited)
+    if all(len(tables[measure]) == len(sets) for measure, sets in together.items()):
+        return strategy
     joined = weighted_strategy("truncated_sums", workload, along, together, norm, limits=limited)
-    return joined if joined.error < _WORTH * alone.error else alone
+    return joined if joined.error < _WORTH * strategy.error else strategy
 
 
 def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
-    """Return the rows of the best strategy of sensitivity 1 for W T, divided by the limits, shape (rows, n); it determines every sum."""
+    """Return the rows of the best strategy for W T, divided by the limits.
+
+    Of sensitivity 1 and shape (rows, n); they determine every sum.
+    """
     # Where few queries are asked, the optimum under Gaussian noise has a lower rank. Rounded to
     # whole coefficients it would not determine the queries, so every cell is measured too, with a
     # ten-thousandth of the budget.
@@ -353,14 +375,17 @@ def whole_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, In
             "units. Choose a larger unit."
         )
     weights = np.abs(real).max(axis=1) / 2**bits
-    whole = np.rint(real / weights[:, None]).astype(np.int64)
-    return Dense(whole), np.maximum(1, np.rint(weights / weights.max() * HEAVIEST[norm])).astype(
+    rounded = np.rint(real / weights[:, None]).astype(np.int64)
+    return Dense(rounded), np.maximum(1, np.rint(weights / weights.max() * HEAVIEST[norm])).astype(
         np.int64
     )
 
 
 def told_apart(workload: Workload, attribute: str) -> tuple[Gram, IntArray]:
-    """Return the Gram matrix on groups of cells that no query distinguishes, and the group of every cell."""
+    """Merge the cells that no query distinguishes.
+
+    Returns the Gram matrix on groups, and the group of every cell.
+    """
     gram, _ = asked_along(workload, attribute)
     if gram.size <= MOST_DENSE or all_alike(gram):
         merged = merge_equal_cells(gram)
@@ -399,7 +424,10 @@ class Kept(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SumBuckets:
-    """Cells along a number, in groups that queries distinguish, and these in buckets, each up to 1.6 times as high as the one before."""
+    """Cells along a number, grouped and cut into buckets.
+
+    Queries distinguish the groups. Each bucket reaches up to 1.6 times as high as the one before.
+    """
 
     attribute: str  # the number
     # the most that a record of each cell adds, in units, shape (n,); never below a thousandth of
@@ -412,10 +440,13 @@ class SumBuckets:
 
     @staticmethod
     def of(workload: Workload, attribute: str, edges: IntArray) -> "SumBuckets":
-        """Return the buckets for sums along one number with these upper edges of cells, in units."""
+        """Return the buckets for sums along one number.
+
+        Upper edges of the cells are in units of the measure.
+        """
         matrix = asked_along(workload, attribute)[0]
-        asked = matrix.dense()
-        changes = np.flatnonzero((asked[1:] != asked[:-1]).any(axis=1)) + 1
+        gram = matrix.dense()
+        changes = np.flatnonzero((gram[1:] != gram[:-1]).any(axis=1)) + 1
         last = candidate_cells(edges, _BUCKET_RATIO)
         starts = np.union1d(np.append(0, changes), last[:-1] + 1)
         upper = edges[last].astype(np.float64)
@@ -425,7 +456,7 @@ class SumBuckets:
             starts=starts,
             ends=np.searchsorted(starts, last, side="right"),
             spans=np.log(upper / np.append(upper[0] / _BUCKET_RATIO, upper[:-1])),
-            gram=dense_gram(asked[np.ix_(starts, starts)], matrix.queries),
+            gram=dense_gram(gram[np.ix_(starts, starts)], matrix.queries),
         )
 
     @property
@@ -434,7 +465,10 @@ class SumBuckets:
         return np.append(self.starts[1:], len(self.limits))
 
     def factor(self, norm: int) -> Factor:
-        """Return the best strategy on the groups under the limits, for a norm of 1 or 2."""
+        """Return the best strategy on the groups under the limits.
+
+        For an L1 or L2 norm.
+        """
         limits = self.limits[self.stops - 1]
         dense, weights = whole_rows(
             _rows_of(self.gram.dense().tobytes(), limits.tobytes(), norm), limits, norm
@@ -442,20 +476,25 @@ class SumBuckets:
         return Factor((self.attribute,), Coarse(dense, self.starts, len(self.limits)), weights)
 
     def choices(self, covariance: FloatArray) -> "Choices":
-        """Return the estimates for every bucket at which the sum may stop, from the covariance of the groups."""
+        """Return the estimates for every bucket at which the sum may stop.
+
+        From the covariance of the groups.
+        """
         groups, gram, stops = np.arange(len(self.starts)), self.gram.dense(), []
         within = np.zeros((len(groups), len(self.ends)))
         within[groups, np.searchsorted(self.ends, groups, side="right")] = 1.0
         for last, end in enumerate(self.ends):
-            given, added = GivenNothing.of(covariance, groups < end), within[:, : last + 1].T
-            missing = given.carried @ (within / within.sum(axis=0))
-            totals = added @ (np.eye(len(groups)) - np.where(given.kept, 0.0, given.carried))
-            noise = np.sqrt(np.maximum(((added @ given.covariance) * added).sum(axis=1), 0.0))
+            constrained, added = GivenNothing.of(covariance, groups < end), within[:, : last + 1].T
+            missing = constrained.carried @ (within / within.sum(axis=0))
+            totals = added @ (
+                np.eye(len(groups)) - np.where(constrained.kept, 0.0, constrained.carried)
+            )
+            noise = np.sqrt(np.maximum(((added @ constrained.covariance) * added).sum(axis=1), 0.0))
             stops.append(
                 _Stop(
                     totals,
                     noise,
-                    float((given.covariance * gram).sum()),
+                    float((constrained.covariance * gram).sum()),
                     missing.T @ gram @ missing,
                 )
             )
@@ -479,7 +518,10 @@ class Choices(NamedTuple):
     stops: tuple[_Stop, ...]
 
     def kept(self, sums: FloatArray) -> Kept:
-        """Return the run of buckets with the least predicted squared error of all queries."""
+        """Return the run of buckets with the least predicted squared error.
+
+        Over all queries.
+        """
         # Drop buckets from above one after the other, and estimate the rest anew each time, so that
         # empty buckets do not blur the estimate.
         last, best = len(self.stops), len(self.stops) - 1
@@ -491,13 +533,13 @@ class Choices(NamedTuple):
             missing = self._missing(totals, mode, last)
             predicted = []
             for stop in range(mode, last + 1):
-                left = np.where(np.arange(len(missing)) > stop, missing, 0.0)
+                omitted = np.where(np.arange(len(missing)) > stop, missing, 0.0)
                 predicted.append(
-                    self.stops[stop].variance + float(left @ self.stops[stop].lost @ left)
+                    self.stops[stop].variance + float(omitted @ self.stops[stop].lost @ omitted)
                 )
             best = mode + int(np.argmin(predicted))
-        clear = totals[: mode + 1] > _STANDS_OUT * noise[: mode + 1]
-        begin = int(np.argmax(clear)) if clear[mode] else mode
+        is_clear = totals[: mode + 1] > _STANDS_OUT * noise[: mode + 1]
+        begin = int(np.argmax(is_clear)) if is_clear[mode] else mode
         missing = self._missing(self.stops[-1].totals @ sums, last, len(self.stops) - 1)
         missing[: last + 1] = 0.0
         missing[:begin] = np.maximum(totals[:begin], noise[:begin])
@@ -511,7 +553,10 @@ class Choices(NamedTuple):
         return Kept(first=int(cells[begin]), stop=int(cells[last + 1]), losses=losses)
 
     def _missing(self, totals: FloatArray, mode: int, last: int) -> FloatArray:
-        """Return the estimated sums of the buckets up to ``last``, from the one that stands out most."""
+        """Return the estimated sums of the buckets up to ``last``.
+
+        Starting from the bucket that stands out most.
+        """
         missing = np.zeros(len(self.stops))
         missing[mode : last + 1] = held(
             totals, self.stops[last].noise, self.buckets.spans[: last + 1], mode, _SURE
@@ -533,7 +578,10 @@ class KeptByGroup(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GroupBuckets:
-    """Buckets of a number up to a threshold, each about three times as high as the one before; the last holds all larger values, cut."""
+    """Buckets of a number up to a threshold.
+
+    Each is about three times as high as the one before. The last holds all larger values, clipped.
+    """
 
     attribute: str  # the number
     limits: IntArray  # the most that a row of each cell adds, in units, shape (n,)
@@ -542,7 +590,10 @@ class GroupBuckets:
 
     @staticmethod
     def of(attribute: str, edges: IntArray, threshold: int) -> "GroupBuckets":
-        """Return the buckets under a threshold, of cells with these upper edges in units."""
+        """Return the buckets under a threshold.
+
+        Upper edges of the cells are in units of the measure.
+        """
         cells = candidate_cells(edges)
         cells = cells[edges[cells] <= threshold]
         last = cells[candidate_cells(edges[cells], _GROUP_RATIO)]
@@ -554,7 +605,10 @@ class GroupBuckets:
         )
 
     def factor(self, norm: int) -> Factor:
-        """Return the sums of all buckets, each with noise in proportion to its end, for a norm of 1 or 2."""
+        """Return the sums of all buckets, with noise proportional to their ends.
+
+        For an L1 or L2 norm.
+        """
         weights = np.maximum(1, np.rint(HEAVIEST[norm] * (self.ends[0] / self.ends))).astype(
             np.int64
         )
@@ -565,7 +619,10 @@ class GroupBuckets:
         )
 
     def kept(self, sums: FloatArray, noise: FloatArray) -> KeptByGroup:
-        """Return how many buckets each group keeps for the least predicted squared error, from sums (groups, buckets) and their noise."""
+        """Return how many buckets each group keeps for the least error.
+
+        From sums of shape (groups, buckets) and their noise.
+        """
         # All groups are assumed to have the same profile over the buckets, that of their total, and
         # a share of it. Shares are estimated from each group's sums and shrunk to the mean as far
         # as noise explains their differences. Clear sums are taken as they are.
@@ -579,14 +636,14 @@ class GroupBuckets:
         shares = np.full(groups, 1 / groups)
         if precision > 0:
             single = sums @ weights / precision
-            apart = max(float(np.mean((single - 1 / groups) ** 2)) - 1 / precision, 0.0)
-            trust = apart / (apart + 1 / precision)
+            spread = max(float(np.mean((single - 1 / groups) ** 2)) - 1 / precision, 0.0)
+            trust = spread / (spread + 1 / precision)
             shares = np.sqrt((1 / groups + trust * (single - 1 / groups)) ** 2 + trust / precision)
-        clear = np.where(
+        denoised = np.where(
             sums > _clear(sums.size) * noise, np.sqrt(np.maximum(sums**2 - noise**2, 0.0)), 0.0
         )
         beyond = np.zeros((groups, len(noise) + 1))
-        beyond[:, :-1] = np.maximum(shares[:, None] * profile, clear)[:, ::-1].cumsum(axis=1)[
+        beyond[:, :-1] = np.maximum(shares[:, None] * profile, denoised)[:, ::-1].cumsum(axis=1)[
             :, ::-1
         ]
         buckets = np.argmin(beyond**2 + np.append(0.0, np.cumsum(noise**2)), axis=1)
@@ -596,14 +653,20 @@ class GroupBuckets:
 
 
 def _clear(count: int) -> float:
-    """Return the standard errors that none of so many sums of nothing is likely to exceed under Laplace noise."""
+    """Return the noise level that none of ``count`` empty sums likely exceeds.
+
+    In standard errors of Laplace noise.
+    """
     return math.log(count / (2 * _FALSE)) / math.sqrt(2)
 
 
 def choose_group_threshold(
     edges: IntArray, counts: FloatArray, groups: int, noise: Callable[[int], float], *, sure: float
 ) -> ThresholdChoice:
-    """Return the threshold with the least predicted squared error of the sums of groups that keep all buckets."""
+    """Return the threshold with the least predicted squared error of sums.
+
+    The groups keep all buckets.
+    """
     # k groups of one size share evenly what is cut, with the least sum of squares. As sizes are not
     # known yet, it is taken k^(1/3) times.
     gram, law = gram_of(Total(len(edges))), TailLaw(sure, _TAIL_INDEX)

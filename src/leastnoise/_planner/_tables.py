@@ -1,4 +1,6 @@
-"""Which tables to measure with what weight, when every attribute has its strategy: the programme that is diagonal in the residual basis.
+"""Weights of measured tables, given a strategy for each attribute.
+
+The optimisation is diagonal in the residual basis.
 
 With the notation of ``accuracy``: measuring the product of the attributes' strategies over a set S
 with weight theta adds theta^2 times the product of 1 / kappa_i over S without tau to lambda(tau),
@@ -81,12 +83,18 @@ def factor_along(domain: Domain, name: str, along: Mapping[str, Factor]) -> Fact
 
 
 def joint_table(workload: Workload, measure: str | None) -> Names:
-    """Return all attributes that counts (None) or sums of a measure are asked about, in the order of the domain."""
+    """Return the attributes of all queries of counts (None) or a measure.
+
+    In the order of the domain.
+    """
     return tuple(name for name in workload.domain.names if name in workload.used[measure])
 
 
 def with_joint(workload: Workload, along: Mapping[str, Factor]) -> dict[str | None, list[Names]]:
-    """Return the attribute sets that a workload asks about, by measure, and the joint one where it is not too large."""
+    """Return the attribute sets of a workload by measure, and the joint one.
+
+    The joint set is left out if it is too large.
+    """
     tables = {measure: list(sets) for measure, sets in workload.tables.items()}
     for measure, sets in tables.items():
         joint = joint_table(workload, measure)
@@ -102,7 +110,7 @@ def with_joint(workload: Workload, along: Mapping[str, Factor]) -> dict[str | No
 
 
 def checked(block: Block) -> Block:
-    """Return the block, or raise NotApplicable where its table is too large to be measured."""
+    """Return the block, or raise NotApplicable if its table is too large."""
     cells = max(block.rows, math.prod([factor.operator.size for factor in block.factors]))
     if not cells <= MOST_TABLE_CELLS:
         raise NotApplicable(
@@ -115,28 +123,35 @@ def checked(block: Block) -> Block:
 def residual_programme(
     products: Sequence[Product], factors: Mapping[str, Factor]
 ) -> tuple[Closure, FloatArray]:
-    """Return the residual spaces tau of the asked products, with kappa as sizes, and c(tau) over the product of kappa over tau."""
-    domain, asked = products[0].domain, numbered(products)
+    """Return the residual spaces tau of the workload with their sizes and c.
+
+    Sizes are kappa, and c(tau) is divided by the product of kappa over tau.
+    """
+    domain, query_index = products[0].domain, numbered(products)
     means, spreads = (
-        np.array([basis(factors[entry.name]).split_sums(entry.operator) for entry in asked.along])
+        np.array(
+            [basis(factors[entry.name]).split_sums(entry.operator) for entry in query_index.along]
+        )
         .reshape(-1, 2)
         .T
     )
-    positions = np.array([entry.position for entry in asked.along], dtype=np.int64)
+    positions = np.array([entry.position for entry in query_index.along], dtype=np.int64)
     importance = np.array([product.importance for product in products])
     # An attribute of one cell has no contrasts, so a product without it has the same answers.
     single = np.array(domain.shape)[positions] == 1
     terms = []
-    for where, rows in asked.widths:
+    for where, rows in query_index.widths:
         weights = importance[where] * np.where(single[rows], means[rows], 1.0).prod(axis=1)
-        for kept in (
+        for multi_valued in (
             np.unique(~single[rows], axis=0)
             if single.any()
             else np.ones((1, rows.shape[1]), dtype=bool)
         ):
-            some = (~single[rows] == kept).all(axis=1)
-            left = rows[some][:, kept]
-            terms.append(Terms(positions[left], spreads[left], means[left], weights[some]))
+            some = (~single[rows] == multi_valued).all(axis=1)
+            remaining = rows[some][:, multi_valued]
+            terms.append(
+                Terms(positions[remaining], spreads[remaining], means[remaining], weights[some])
+            )
     sums, kappa = subset_sums(terms, len(domain.names)), np.ones(len(domain.names))
     for at, name in enumerate(domain.names):
         if name in factors:
@@ -156,7 +171,9 @@ def weighted_strategy(
     limits: Limits | None = None,
     privacy: Privacy | None = None,
 ) -> Strategy:
-    """Return the given tables with the weights of least total squared error after recovery by least squares.
+    """Return the tables with the weights of least total squared error.
+
+    After recovery by least squares.
 
     Raises:
         NotApplicable: a table is too large.
@@ -165,8 +182,8 @@ def weighted_strategy(
     blocks: list[Block] = []
     matrices, coefficients = [], []
     for measure, sets in tables.items():
-        asked = {*chain.from_iterable(sets), *workload.used[measure]}
-        factors = {axis: factor_along(domain, axis, along) for axis in asked}
+        requested = {*chain.from_iterable(sets), *workload.used[measure]}
+        factors = {axis: factor_along(domain, axis, along) for axis in requested}
         blocks += [
             checked(Block(tuple([factors[axis] for axis in names]), Fraction(1), measure, limits))
             for names in sets
@@ -199,7 +216,7 @@ def weighted_strategy(
 def table_costs(
     domain: Domain, blocks: Sequence[Block], norm: int, privacy: Privacy | None
 ) -> FloatArray:
-    """Return the privacy cost of a unit of weight on every table, shape (tables,)."""
+    """Return the privacy cost of a unit of weight on each table, (tables,)."""
     cost = np.array([block_norm(domain, block, norm) for block in blocks], dtype=np.float64)
     if privacy is not None and privacy.max_per_cell is not None and norm == 2:
         bare = [
@@ -211,15 +228,18 @@ def table_costs(
 
 
 def weighed(name: str, blocks: Sequence[Block], cost: FloatArray, weights: Weights) -> Strategy:
-    """Return the weighted tables as a strategy, without those of a share of the budget so small that their noise could not be drawn."""
+    """Return the weighted tables as a strategy.
+
+    Tables with a share of the budget too small for the sampler are left out.
+    """
     shares = weights.theta * cost
     used = shares > _LEAST_SHARE * shares.max()
-    kept = tuple(
+    weighted_blocks = tuple(
         (block, float(weight))
         for block, weight, use in zip(blocks, weights.theta, used, strict=True)
         if use
     )
-    return Strategy(name, kept, error=weights.error)
+    return Strategy(name, weighted_blocks, error=weights.error)
 
 
 def reweighted_strategy(
@@ -235,11 +255,11 @@ def reweighted_strategy(
     tables: dict[str | None, list[Names]] = {}
     start: dict[str | None, list[float]] = {}
     for block in blocks:
-        apart = all(len(factor.attributes) == 1 for factor in block.factors)
-        alike = apart and all(
+        is_separable = all(len(factor.attributes) == 1 for factor in block.factors)
+        has_shared_factors = is_separable and all(
             along.setdefault(factor.attributes[0], factor) == factor for factor in block.factors
         )
-        if not alike or block.limits is not None or block.ends:
+        if not has_shared_factors or block.limits is not None or block.ends:
             raise NotApplicable(
                 "the strategy is none of tables with one strategy along every attribute"
             )
@@ -250,12 +270,15 @@ def reweighted_strategy(
             set(product.attributes) <= set(names) for names in tables.get(product.measure, [])
         ):
             raise NotApplicable(f"the strategy has no table that contains {product.name}")
-    asked = {measure: tables[measure] for measure in workload.tables}
-    return weighted_strategy(name, workload, along, asked, norm, start=start)
+    requested = {measure: tables[measure] for measure in workload.tables}
+    return weighted_strategy(name, workload, along, requested, norm, start=start)
 
 
 def identity(task: Task) -> Strategy:
-    """Measure every cell of the joint table of each measure (strategy I of Cormode et al., arXiv 1207.6096)."""
+    """Measure every cell of the joint table of each measure.
+
+    Strategy I of Cormode et al., arXiv 1207.6096.
+    """
     workload = task.workload
     tables = {measure: [joint_table(workload, measure)] for measure in workload.measures}
     return weighted_strategy("identity", workload, {}, tables, task.norm, privacy=task.privacy)
@@ -272,7 +295,10 @@ IDENTITY = Planner(
 
 
 def residual(task: Task) -> Strategy:
-    """Measure the residual spaces of all asked tables, each with its best share of the budget."""
+    """Measure the residual spaces of all requested tables.
+
+    Each with its best share of the budget.
+    """
     workload, domain = task.workload, task.workload.domain
     blocks: list[Block] = []
     errors, norms = [], []
@@ -285,9 +311,9 @@ def residual(task: Task) -> Strategy:
         for sets, sums in zip(
             closure.blocks, np.split(coefficient, closure.offsets[1:-1]), strict=True
         ):
-            asked = sets[sums > 0]
-            norm = (1 - 1 / sizes)[asked].prod(axis=1)
-            taus = asked.tolist()
+            requested = sets[sums > 0]
+            norm = (1 - 1 / sizes)[requested].prod(axis=1)
+            taus = requested.tolist()
             if task.privacy.max_per_cell is not None:
                 norm *= [
                     spread_share(
@@ -296,14 +322,17 @@ def residual(task: Task) -> Strategy:
                     for tau in taus
                 ]
             blocks += contrasts(domain, taus, measure)
-            errors.append(sums[sums > 0] * sizes[asked].prod(axis=1))
+            errors.append(sums[sums > 0] * sizes[requested].prod(axis=1))
             norms.append(domain.largest_value(measure) * np.sqrt(norm))
     weights = grouped_budgets(np.concatenate(errors), np.concatenate(norms), 2).theta.tolist()
     return Strategy("residual", tuple(zip(blocks, weights, strict=True)))
 
 
 def contrasts(domain: Domain, taus: Sequence[Sequence[int]], measure: str | None) -> list[Block]:
-    """Return a block of contrasts for every set of attributes, of counts (None) or of a measure."""
+    """Return a block of contrasts for every set of attributes.
+
+    Of counts (None) or of a measure.
+    """
     factors = {
         at: Factor((domain.names[at],), Contrasts(domain.shape[at]))
         for at in {*chain.from_iterable(taus)}
@@ -326,7 +355,9 @@ RESIDUAL = Planner(
 
 
 def measured_workload(task: Task, *, even: bool = False) -> Strategy:
-    """Measure every product of the workload, with the best split of the budget between them, or (``even``) all with the same noise.
+    """Measure every product of the workload.
+
+    With the best split of the budget, or with equal noise (``even``).
 
     Beside cells and groups of a level a hidden cell is measured too: it makes no row cost more.
 
@@ -362,7 +393,10 @@ def measured_workload(task: Task, *, even: bool = False) -> Strategy:
 
 
 def _weighted_rows(block: Block, norm: int) -> Block:
-    """Return a table along one attribute with the best weight for every query, where there are not too many."""
+    """Return a one-attribute table with the best weight for every query.
+
+    Only if there are not too many queries.
+    """
     factor = block.factors[0]
     if not factor.operator.rows * factor.operator.size <= _MOST_ENTRIES:
         return block
@@ -382,18 +416,20 @@ def _weighted_rows(block: Block, norm: int) -> Block:
 
 
 def _inverse_seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds of the matrix inverses that standard errors need, which no clock ends.
+    """Estimate the CPU seconds of the inverses that standard errors need.
+
+    No deadline ends them.
 
     Where an attribute is asked about in several ways, one of them is over the joint cells.
     """
-    known = {operator for _, _, operator in workload.along if operator.rows > 1} - {
+    operators = {operator for _, _, operator in workload.along if operator.rows > 1} - {
         Identity(workload.domain.kind(name).size) for name in workload.domain.names
     }
     inverses = sum(
         0.8 * (min(operator.rows, operator.size) / 1024) ** 3
         if operator.size <= MOST_DENSE
         else 0.3
-        for operator in known
+        for operator in operators
     )
     ways = {(name, operator) for name, _, operator in workload.along}
     cells = math.prod(workload.domain.kind(name).size for name in workload.attributes)
@@ -406,7 +442,7 @@ def _inverse_seconds(workload: Workload) -> float:
 
 
 def _workload_seconds(workload: Workload) -> float:
-    """Estimate the CPU seconds of the weights of single queries, and of the inverses for standard errors."""
+    """Estimate the CPU seconds of query weights and of inverses."""
     operators = workload.products[0].operators
     entries = (
         operators[0].rows * operators[0].size
@@ -443,7 +479,10 @@ WORKLOAD_EVEN = replace(
 def optimal_budgets(
     magnitudes: FloatArray, errors: FloatArray, norm: int, *, gap: float = 1e-6, steps: int = 20_000
 ) -> FloatArray:
-    """Return the best weights of queries without recovery by least squares, at privacy cost 1, shape (queries,)."""
+    """Return the best query weights without least squares recovery.
+
+    At privacy cost 1, shape (queries,).
+    """
     entries, root = (magnitudes, 3) if norm == 1 else (magnitudes**2, 2)
 
     def step(weights: FloatArray) -> tuple[FloatArray, float, FloatArray]:

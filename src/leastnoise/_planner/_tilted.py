@@ -1,4 +1,6 @@
-"""The residual spaces of all asked tables under Gaussian noise, with a strategy fitted to what is asked along every attribute.
+"""Residual spaces under Gaussian noise, with fitted strategies.
+
+One strategy is fitted to the queries along every attribute.
 
 As in ``residual`` every set tau of attributes is measured across all its totals, with noise of its
 own; along an attribute asked for by more than its cells by the rows and the tilt of ``_families``
@@ -65,7 +67,10 @@ class _Role:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Terms:
-    """All terms of all sums c(tau) as arrays, with an entry for every product and tau inside it."""
+    """All terms of all sums c(tau) as arrays.
+
+    There is an entry for every product and every tau inside it.
+    """
 
     taus: tuple[tuple[str | None, Names], ...]
     tau: IntArray  # position of the tau of each entry, shape (entries,)
@@ -105,7 +110,7 @@ class _Terms:
 
 
 def tilted(task: Task) -> Strategy:
-    """Measure the residual spaces of all asked tables, by rows that are fitted to the queries along each attribute."""
+    """Measure the residual spaces by rows fitted along each attribute."""
     workload, privacy = task.workload, task.privacy
     only_cells = not workload.beyond_cells and not workload.has_hidden
     roles, role_of = ([], {}) if only_cells else _roles(workload)
@@ -127,28 +132,28 @@ def tilted(task: Task) -> Strategy:
     norms: dict[int, float] = {}
     for number, role in enumerate(roles):
         if number in chosen:
-            whole = balanced_rounding(chosen[number], tops[number])
-            if not np.linalg.cond(whole[:, :-1] - whole[:, -1:].astype(float)) < 1e7:
+            rounded = balanced_rounding(chosen[number], tops[number])
+            if not np.linalg.cond(rounded[:, :-1] - rounded[:, -1:].astype(float)) < 1e7:
                 raise NotApplicable(
                     "the queries do not tell all cells apart, and there is no room for "
                     "coefficients that would; choose another strategy"
                 )
-            unseen = np.linalg.svd(whole.astype(float))[2][
+            unseen = np.linalg.svd(rounded.astype(float))[2][
                 -1
             ]  # proportional to the tilt of the rounded rows
             operators[number], norms[number] = (
-                Dense(whole),
-                math.sqrt(float((whole.astype(float) ** 2).sum(axis=0).max())),
+                Dense(rounded),
+                math.sqrt(float((rounded.astype(float) ** 2).sum(axis=0).max())),
             )
-            _put(role, values, unseen / unseen.sum(), whole / norms[number])
+            _put(role, values, unseen / unseen.sum(), rounded / norms[number])
         elif role.size > 1:
             operators[number], norms[number] = (
                 Contrasts(role.size),
                 math.sqrt((role.size - 1) / role.size),
             )
     blocks = []
-    for (measure, tau), asked in zip(terms.taus, terms.sums(values).tolist(), strict=True):
-        if not asked > 0:
+    for (measure, tau), coefficient in zip(terms.taus, terms.sums(values).tolist(), strict=True):
+        if not coefficient > 0:
             continue
         numbers = [role_of[measure, name] for name in tau]
         largest = workload.domain.largest_value(measure)
@@ -156,23 +161,23 @@ def tilted(task: Task) -> Strategy:
             Factor((name,), operators[number]) for name, number in zip(tau, numbers, strict=True)
         )
         height = largest * math.prod(norms[number] for number in numbers)
-        blocks.append((Block(factors, Fraction(1), measure), asked**0.25 / height))
+        blocks.append((Block(factors, Fraction(1), measure), coefficient**0.25 / height))
     return Strategy("tilted", tuple(blocks), error=terms.error(values))
 
 
 def _roles(workload: Workload) -> tuple[list[_Role], dict[Along, int]]:
-    """Return the roles, and the position of the role of every measure and attribute."""
-    asked: dict[Along, dict[Operator, None]] = {}
+    """Return the attribute groups, and the group of each measure's attribute."""
+    operators_along: dict[Along, dict[Operator, None]] = {}
     for product in workload:
         for name, operator in zip(product.attributes, product.operators, strict=True):
-            asked.setdefault((product.measure, name), {})[operator] = None
+            operators_along.setdefault((product.measure, name), {})[operator] = None
     roles: list[_Role] = []
-    known: dict[tuple[str | None, frozenset[Operator]], int] = {}
+    group_numbers: dict[tuple[str | None, frozenset[Operator]], int] = {}
     numbers: dict[Along, int] = {}
     slot = 1
-    for along, operators in asked.items():
+    for along, operators in operators_along.items():
         key = along[0], frozenset(operators)
-        if key not in known:
+        if key not in group_numbers:
             size, every = next(iter(operators)).size, tuple(operators)
             rich = size > 1 and any(operator != Identity(size) for operator in every)
             if rich and size > _MOST_CELLS:
@@ -181,10 +186,10 @@ def _roles(workload: Workload) -> tuple[list[_Role], dict[Along, int]]:
                     "cells are allowed"
                 )
             grams = tuple(gram_of(operator).dense() for operator in every) if rich else ()
-            known[key] = len(roles)
+            group_numbers[key] = len(roles)
             roles.append(_Role(size, every, grams, slot))
             slot += 2 * len(every)
-        numbers[along] = known[key]
+        numbers[along] = group_numbers[key]
     return roles, numbers
 
 
@@ -219,7 +224,10 @@ def _terms(workload: Workload, roles: Sequence[_Role], role_of: Mapping[Along, i
 
 
 def _start(roles: Sequence[_Role]) -> FloatArray:
-    """Return the values s and r of contrasts along all attributes, with equal noise for every cell."""
+    """Return the values s and r of plain contrasts along all attributes.
+
+    With equal noise for every cell.
+    """
     values = np.ones(1 + 2 * sum(len(role.asked) for role in roles))
     for role in roles:
         n = role.size
@@ -249,8 +257,8 @@ def _tilts(roles: Sequence[_Role], terms: _Terms, values: FloatArray) -> dict[in
     for number, role in enumerate(roles):
         if not role.grams:
             continue
-        base, apart = merged[number] = _merged(role, slopes)
-        if not np.ptp(apart) > 1e-12 * np.abs(apart).max():
+        base, across = merged[number] = _merged(role, slopes)
+        if not np.ptp(across) > 1e-12 * np.abs(across).max():
             raise NotApplicable(
                 "along an attribute with queries of its own only totals are asked for; ask for "
                 "total instead"
@@ -260,7 +268,7 @@ def _tilts(roles: Sequence[_Role], terms: _Terms, values: FloatArray) -> dict[in
         for at, pull in enumerate(_PULLS * float(np.trace(base)) / role.size):
             go_on()
             mean, dual = tilt(base, pull, dual)
-            best = rest(apart, mean, weights)
+            best = rest(across, mean, weights)
             weights = best.weights
             _put(role, values, mean, best.rows)
             curves[number][at] = values[role.values]
@@ -272,24 +280,26 @@ def _tilts(roles: Sequence[_Role], terms: _Terms, values: FloatArray) -> dict[in
         for point in curve:
             values[role.values] = point
             errors.append(terms.error(values))
-        base, apart = merged[number]
+        base, across = merged[number]
         pull = float(_PULLS[np.argmin(errors)] * np.trace(base)) / role.size
         mean, _ = tilt(base, pull, gap=1e-4)
-        chosen[number] = rest(apart, mean, gap=1e-6).rows
+        chosen[number] = rest(across, mean, gap=1e-6).rows
         _put(role, values, mean, chosen[number])
     return chosen
 
 
 def _merged(role: _Role, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return one weighted Gram matrix of what a role asks for the tilt, and one for the rows."""
+    """Return the weighted Gram matrices of a group, for the tilt and the rows."""
     if len(role.grams) == 1:
         return role.grams[0], role.grams[0]
     of_role = slopes[role.slot : role.slot + 2 * len(role.asked)]
-    along, apart = (np.tensordot(of_role[part::2], np.array(role.grams), axes=1) for part in (0, 1))
+    along, across = (
+        np.tensordot(of_role[part::2], np.array(role.grams), axes=1) for part in (0, 1)
+    )
     return sum(
-        (gram / np.trace(gram) for gram in (along, apart) if np.trace(gram) > 0),
-        np.zeros_like(apart),
-    ), apart
+        (gram / np.trace(gram) for gram in (along, across) if np.trace(gram) > 0),
+        np.zeros_like(across),
+    ), across
 
 
 def _tops(
@@ -300,7 +310,10 @@ def _tops(
     role_of: Mapping[Along, int],
     chosen: Mapping[int, FloatArray],
 ) -> dict[int, int]:
-    """Return for every fitted role the largest whole coefficient for which exact sums and noise scales have room."""
+    """Return the largest integer coefficient for each fitted group.
+
+    Exact sums and noise scales must have room.
+    """
     sums = terms.sums(values)
     if Noise.ROUNDED_GAUSSIAN not in NOISES[type(privacy.budget)]:
         raise NotApplicable("Gaussian noise does not give pure differential privacy")
@@ -320,12 +333,12 @@ def _tops(
         if not fitted or not math.isfinite(deviation):
             continue
         largest = domain.largest_value(measure)
-        others = math.prod(
+        other_cells = math.prod(
             domain.kind(name).size - 1
             for name, number in zip(tau, numbers, strict=True)
             if number not in chosen
         )
-        room = 61 - grid - math.log2(MOST_ROWS * largest * others)
+        room = 61 - grid - math.log2(MOST_ROWS * largest * other_cells)
         if len(fitted) < len(
             numbers
         ):  # the roots of the contrasts' norms need room too: the scale must stay below 2^29

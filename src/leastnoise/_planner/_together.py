@@ -1,4 +1,6 @@
-"""Counts and sums of one measure at the price of one: tables measured by the distances of values from both ends of the measure.
+"""Counts and sums of one measure for the cost of one.
+
+Tables are measured by the distances of values from both ends of the measure.
 
 Let R be the distance of the ends of a measure and m their middle. A row adds v - low to one end and
 high - v to the other, so both ends together cost what a count costs. If each has the variance s^2,
@@ -47,7 +49,7 @@ _Counts = Mapping[
 
 
 def together(planner: Planner, task: Task) -> Strategy:
-    """Return the strategy of a planner with counts and sums of a measure measured together.
+    """Return a planner's strategy with counts and sums measured jointly.
 
     Raises:
         NotApplicable: the planner cannot, or no table is asked for both.
@@ -60,64 +62,70 @@ def together(planner: Planner, task: Task) -> Strategy:
     parts: list[tuple[Weighted, Workload]] = []
     details: dict[str, Any] = {}
     counts: _Counts = {measure: task.workload.domain.count_of(measure) for measure in measures}
-    asked = [(measure, _at_ends(task.workload, measure, counts)) for measure in measures]
-    wanted = [
+    tables_at_ends = [(measure, _at_ends(task.workload, measure, counts)) for measure in measures]
+    parts_to_plan = [
         (measure, products)
-        for measure, products in [*asked, (None, _beside(task, counts))]
+        for measure, products in [*tables_at_ends, (None, _beside(task, counts))]
         if products
     ]
-    for measure, products in wanted:
+    for measure, products in parts_to_plan:
         part = Workload(task.workload.domain, tuple(products))
         subtask = replace(task, workload=part)
         try:
-            made = planner.strategy(subtask)
+            strategy = planner.strategy(subtask)
         except NotApplicable:
             if not task.workload.beyond_cells:
                 raise
             if not part.beyond_cells:
-                made = (MARGINALS if task.norm == 1 else RESIDUAL).propose(
+                strategy = (MARGINALS if task.norm == 1 else RESIDUAL).propose(
                     subtask
                 )  # cells alone need no fit
             elif len(part.products) == 1 < len(task.workload.products):
-                made = (P_IDENTITY if task.norm == 1 else GAUSSIAN_OPTIMUM).strategy(
+                strategy = (P_IDENTITY if task.norm == 1 else GAUSSIAN_OPTIMUM).strategy(
                     subtask
                 )  # for planners that need several tables
             else:
                 raise
-        details |= made.details
+        details |= strategy.details
         blocks = [
             (block if measure is None else replace(block, measure=measure, ends=True), weight)
-            for block, weight in made.blocks
+            for block, weight in strategy.blocks
         ]
-        alone = fit(task.workload.domain, task.privacy, task.noise, blocks)
+        measurements = fit(task.workload.domain, task.privacy, task.noise, blocks)
         covered = part.measures if measure is None else (measure, counts[measure])
         answered = Workload(
             task.workload.domain,
             tuple(product for product in task.workload if product.measure in covered),
         )
-        parts.append(([(block, 1 / float(block.scale)) for block in alone.blocks], answered))
+        parts.append(([(block, 1 / float(block.scale)) for block in measurements.blocks], answered))
     details.pop("unit_bound", None)  # it holds for counts alone
     return Strategy(planner.name, tuple(_balanced(task, parts)), details)
 
 
 def _counts(product: Product, importance: float, counted: str | None = None) -> Product:
-    """Return the same table of counts, of rows (None) or of the values of a measure, with this importance."""
+    """Return the same table of counts with this importance.
+
+    Of rows (None) or of the values of a measure.
+    """
     mantissa, exponent = math.frexp(math.sqrt(importance))
     weight = Fraction(round(mantissa * 2**_BITS)) * Fraction(2) ** (exponent - _BITS)
     return replace(product, measure=counted, weight=weight, target=None, size=None)
 
 
 def _at_ends(workload: Workload, measure: str, counts: _Counts) -> list[Product]:
-    """Return the tables of sums of a measure as counts, with the importance of sums and counts; measures may share the latter."""
+    """Return tables of sums as counts, with the importance of both.
+
+    Measures may share the counts.
+    """
     bounds = workload.domain.measure(measure)
-    apart = bounds.high_units - bounds.low_units
+    width = bounds.high_units - bounds.low_units
     shared = [*counts.values()].count(counts[measure])
     counted = {
         product.question[1:]: product.importance / shared
         for product in workload
         if product.measure == counts[measure]
     }
-    worth = apart**2 / 2 + 2 * middle(bounds) ** 2
+    worth = width**2 / 2 + 2 * middle(bounds) ** 2
     sums = workload.of(measure)
     return [
         _counts(product, product.importance * worth + 2 * counted.get(product.question[1:], 0.0))
@@ -126,7 +134,10 @@ def _at_ends(workload: Workload, measure: str, counts: _Counts) -> list[Product]
 
 
 def _beside(task: Task, counts: _Counts) -> list[Product]:
-    """Return what is measured beside both ends: all other tables, and under Gaussian noise the counts of the tables at both ends."""
+    """Return what is measured in addition to both ends.
+
+    All other tables, and under Gaussian noise the counts of the tables at both ends.
+    """
     workload = task.workload
     if task.norm == 1:
         tables_known = {
@@ -139,11 +150,11 @@ def _beside(task: Task, counts: _Counts) -> list[Product]:
             for product in workload
             if product.measure not in counts and product.question not in tables_known
         ]
-    others: list[Product] = []
+    products: list[Product] = []
     worth: dict[tuple[object, ...], tuple[Product, float, str | None]] = {}
     for product in workload:
         if product.measure not in counts and product.measure not in counts.values():
-            others.append(product)
+            products.append(product)
             continue
         counted = counts.get(product.measure, product.measure)
         often = (
@@ -161,11 +172,14 @@ def _beside(task: Task, counts: _Counts) -> list[Product]:
         _counts(product, importance, counted)
         for product, importance, counted in worth.values()
         if importance > 0
-    ] + others
+    ] + products
 
 
 def _balanced(task: Task, parts: Sequence[tuple[Weighted, Workload]]) -> Weighted:
-    """Return the blocks of all parts, with the weights of each part multiplied by a power of 2 such that the error is least."""
+    """Return the blocks of all parts with balanced weights.
+
+    Weights of a part are multiplied by the power of 2 that minimises the error.
+    """
 
     def joined(strengths: Sequence[float]) -> list[tuple[Block, float]]:
         return [
@@ -175,11 +189,13 @@ def _balanced(task: Task, parts: Sequence[tuple[Weighted, Workload]]) -> Weighte
         ]
 
     def error(blocks: Weighted, workload: Workload) -> float:
-        known = structures(workload, fit(task.workload.domain, task.privacy, task.noise, blocks))
-        if any(structure.solver_cells for structure in known.values()):
+        covariances = structures(
+            workload, fit(task.workload.domain, task.privacy, task.noise, blocks)
+        )
+        if any(structure.solver_cells for structure in covariances.values()):
             return math.inf
         return math.fsum(
-            product.importance * known[product.measure].total(product) for product in workload
+            product.importance * covariances[product.measure].total(product) for product in workload
         )
 
     def changed(part_number: int, strength: float) -> float:
@@ -194,9 +210,11 @@ def _balanced(task: Task, parts: Sequence[tuple[Weighted, Workload]]) -> Weighte
         task.workload.measures
     ):
         # The parts share only the budget, so the best split has a closed form.
-        alone = [error(part, answered) for part, answered in parts]
-        if all(0 < least < math.inf for least in alone):
-            return joined([math.log2(least) / (3 if task.norm == 1 else 4) for least in alone])
+        separate_errors = [error(part, answered) for part, answered in parts]
+        if all(0 < least < math.inf for least in separate_errors):
+            return joined(
+                [math.log2(least) / (3 if task.norm == 1 else 4) for least in separate_errors]
+            )
     blocks = [block for part, _ in parts for block, _ in part]
     factors = {factor for block in blocks for factor in block.factors}
     along = [name for factor in factors for name in factor.attributes]
@@ -218,7 +236,7 @@ def _balanced(task: Task, parts: Sequence[tuple[Weighted, Workload]]) -> Weighte
 
 
 def shared(task: Task, blocks: tuple[tuple[Block, float], ...]) -> tuple[tuple[Block, float], ...]:
-    """Return the same blocks, with the best split of the budget between counts of each unit and counts of rows."""
+    """Return the blocks with the best split between counts of units and rows."""
     if not any(product.of_units for product in task.workload):
         return blocks
     # At a small budget discrete noise is as continuous noise, for which the split is the same at
@@ -226,8 +244,8 @@ def shared(task: Task, blocks: tuple[tuple[Block, float], ...]) -> tuple[tuple[B
     largest = max(parameters(task.privacy.budget).values())
     small = task.privacy.share(Fraction(1, 8 * math.ceil(largest)))
     measured = fit(task.workload.domain, small, task.noise, blocks)
-    parts, known = list(views(measured)), structures(task.workload, measured)
-    if len(parts) == 1 or any(structure.solver_cells for structure in known.values()):
+    parts, covariances = list(views(measured)), structures(task.workload, measured)
+    if len(parts) == 1 or any(structure.solver_cells for structure in covariances.values()):
         return blocks
     # A weight m times as large has 1 / m^2 of the error and m, or m^2, times the cost.
     root = 3 if task.noise is Noise.DISCRETE_LAPLACE else 4
@@ -235,7 +253,7 @@ def shared(task: Task, blocks: tuple[tuple[Block, float], ...]) -> tuple[tuple[B
     for part in parts:
         of = {block.measure for block in part.blocks}
         error = math.fsum(
-            product.importance * known[product.measure].total(product)
+            product.importance * covariances[product.measure].total(product)
             for product in task.workload
             if product.measure in of
         )

@@ -1,4 +1,6 @@
-"""Two tables, each for a part of what is asked: a strategy along every attribute and for each part, recovered together by least squares.
+"""Two tables, each for a part of the workload.
+
+With a strategy along every attribute for each part, recovered together by least squares.
 
 One strategy along an attribute serves badly both queries about its cells and queries about groups
 of them: groups say nothing of their cells, and a sum of cells has the noise of all of them. So the
@@ -83,17 +85,20 @@ def union(task: Task) -> Strategy:
 
 
 def _partings(products: Sequence[Product], sizes: dict[str, int]) -> list[tuple[bool, ...]]:
-    """Return divisions of the products: those that ask the same query set (or nothing) along an attribute, against all others."""
+    """Return the candidate partitions of the products into two parts.
+
+    Products with the same query set (or none) along an attribute, against all others.
+    """
     sets: set[tuple[str, QuerySet | None]] = {
-        (name, asked)
+        (name, query_set)
         for product in products
-        for name, asked in zip(product.attributes, product.query_sets, strict=True)
+        for name, query_set in zip(product.attributes, product.query_sets, strict=True)
     }
     sets |= {(name, None) for name in sizes}
     partings = []
-    for name, asked in sorted(sets, key=repr):
+    for name, query_set in sorted(sets, key=repr):
         parting = tuple(
-            dict(zip(product.attributes, product.query_sets, strict=True)).get(name) == asked
+            dict(zip(product.attributes, product.query_sets, strict=True)).get(name) == query_set
             for product in products
         )
         if any(parting) and not all(parting):
@@ -108,15 +113,20 @@ def _partings(products: Sequence[Product], sizes: dict[str, int]) -> list[tuple[
 def _quick_errors(
     products: Sequence[Product], sizes: dict[str, int], norm: int
 ) -> Callable[[tuple[bool, ...]], float]:
-    """Return an estimate of the error of chosen products from one table of merged cells, to the power at which errors of tables add up."""
+    """Return an estimate of the error of products from one table.
+
+    Cells are merged; the error is raised to the power at which errors of tables add up.
+    """
     gram = cache(lambda operator: apply_gram(operator, np.eye(operator.size)))
 
     @cache
     def error(chosen: tuple[bool, ...]) -> float:
-        asked = [product for product, kept in zip(products, chosen, strict=True) if kept]
-        each = np.array([product.importance for product in asked])
+        selected = [
+            product for product, is_chosen in zip(products, chosen, strict=True) if is_chosen
+        ]
+        each = np.array([product.importance for product in selected])
         for name, size in sizes.items():
-            grams = [gram(operator) for operator in _along(asked, name, size)]
+            grams = [gram(operator) for operator in _along(selected, name, size)]
             _, group = merge_equal_cells(dense_gram(np.sum(grams, axis=0), 1))
             first = np.unique(group, return_index=True)[1]
             each = each * [float(matrix.diagonal()[first].sum()) for matrix in grams]
@@ -136,23 +146,23 @@ def _along(products: Sequence[Product], name: str, size: int) -> list[Operator]:
 def _table(
     products: Sequence[Product], sizes: dict[str, int], sweeps: Sequence[Fit], norm: int
 ) -> tuple[Factor, ...]:
-    """Return a table for some products: the strategy along every attribute is fitted in sweeps while the others are fixed."""
-    asked = {
+    """Fit a table for some products, attribute by attribute in sweeps."""
+    queries_along = {
         name: _along(products, name, sizes[name])
         for name in sizes
         if any(name in product.attributes for product in products)
     }
-    bits = min(20, _MOST_BITS // max(1, len(asked)))
+    bits = min(20, _MOST_BITS // max(1, len(queries_along)))
     factors: dict[str, Factor] = {}
     # The error of every product along each attribute, by which its Gram matrices along the others
     # are weighted.
-    error = {name: np.ones(len(products)) for name in asked}
+    error = {name: np.ones(len(products)) for name in queries_along}
     for fit in sweeps:
-        for name, operators in asked.items():
+        for name, operators in queries_along.items():
             go_on()
-            others = [error[other] for other in asked if other != name]
+            other_errors = [error[other] for other in queries_along if other != name]
             weights = np.prod(
-                np.array([*others, [product.importance for product in products]]), axis=0
+                np.array([*other_errors, [product.importance for product in products]]), axis=0
             )
             weighed = list(zip((weights / weights.max()).tolist(), operators, strict=True))
             factors[name] = fitted_to(fit, weighed, norm, bits).factor(name)
@@ -186,17 +196,25 @@ def _strategy(
             )
         blocks.append(block)
         heights.append(block_norm(workload.domain, block, norm))
-    known = pair_structure(sizes, [(block, 1.0) for block in blocks])
+    structure = pair_structure(sizes, [(block, 1.0) for block in blocks])
     first, second = (
-        term / height**2 for term, height in zip(pair_terms(known.axes), heights, strict=True)
+        term / height**2 for term, height in zip(pair_terms(structure.axes), heights, strict=True)
     )
-    asked = sum(product.importance * known.asked(product) for product in workload.products)
-    seen = known.information > 0
-    first, second, asked = first[seen], second[seen], np.asarray(asked)[seen]
+    error_factors = sum(
+        product.importance * structure.asked(product) for product in workload.products
+    )
+    is_measured = structure.information > 0
+    first, second, error_factors = (
+        first[is_measured],
+        second[is_measured],
+        np.asarray(error_factors)[is_measured],
+    )
 
     def error(share: float) -> float:
         return float(
-            (asked / (share ** (2 / norm) * first + (1 - share) ** (2 / norm) * second)).sum()
+            (
+                error_factors / (share ** (2 / norm) * first + (1 - share) ** (2 / norm) * second)
+            ).sum()
         )
 
     shares = 1 / (1 + np.geomspace(_LEAST_RATIO, 1 / _LEAST_RATIO, _RATIOS))

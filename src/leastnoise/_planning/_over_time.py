@@ -1,4 +1,6 @@
-"""Series: one plan for all periods of an attribute of dates, of which every release publishes the part that is over.
+"""Continual release: plan all periods at once, publish each as it ends.
+
+The periods are those of an attribute of dates.
 
 A series measures C (x) A: C along time, lower triangular, so that its rows can be drawn when their
 period is over; A what a planner finds for the other attributes. A release up to a period is an
@@ -47,7 +49,10 @@ _Others = tuple[str | None, tuple[str, ...], tuple[QuerySet, ...]]
 
 @dataclass(frozen=True, slots=True)
 class AlongTime:
-    """The [series] of a spec: its attribute of dates, and whether rows that come too late are dropped or count on arrival."""
+    """The [series] part of a spec.
+
+    Its attribute of dates, and whether late rows are dropped or counted on arrival.
+    """
 
     along: str
     late: str = "drop"
@@ -56,7 +61,10 @@ class AlongTime:
         one_of("late", self.late, LATE)
 
     def dates(self, domain: Domain) -> Dates:
-        """Return the attribute, or raise InputError if it does not consist of periods one after the other."""
+        """Return the attribute of dates.
+
+        Raises InputError if its cells are not consecutive periods.
+        """
         kind = domain.kind(one_of("along", self.along, domain.names))
         if not isinstance(kind, Dates) or kind.by in (*FOLDED, "hour"):
             raise refuse(
@@ -76,7 +84,10 @@ class AlongTime:
         return kind
 
     def privacy(self, privacy: Privacy, domain: Domain) -> Privacy:
-        """Return the privacy of a unit in all periods together, from that with its rows in each period."""
+        """Return the privacy of a unit over all periods.
+
+        From that with its rows in each period.
+        """
         if privacy.unit_column is None:
             return privacy
         if privacy.max_per_cell is not None:
@@ -92,19 +103,22 @@ class AlongTime:
 
 
 def series_of(plan: Plan) -> AlongTime | None:
-    """Return the series of a plan, or of the plan of one of its releases; None if it is neither."""
+    """Return the series of a plan or of one of its releases, else None."""
     facts = plan.details.get("series")
     return None if facts is None else AlongTime(facts["along"], facts["late"])
 
 
 def series_plan(workload: Workload, privacy: Privacy, series: AlongTime, search: Search) -> Plan:
-    """Return the plan for all periods: the best strategy along time, times that of a planner for the other attributes."""
+    """Return the plan for all periods of a series.
+
+    The best strategy along time, times that of a planner for the other attributes.
+    """
     series.dates(workload.domain)
     _check_asked(workload, series)
     workload = with_hidden_cells(workload)
     domain, along = workload.domain, series.along
-    asked = [product.operators[product.attributes.index(along)] for product in workload]
-    others = [_others(product, along) for product in workload]
+    operators = [product.operators[product.attributes.index(along)] for product in workload]
+    other_queries = [_others(product, along) for product in workload]
     noise = max(
         NOISES[type(privacy.budget)], key=lambda kind: kind.norm
     )  # Gaussian noise where the budget has it
@@ -112,9 +126,12 @@ def series_plan(workload: Workload, privacy: Privacy, series: AlongTime, search:
     in_all_periods = privacy.unit_column is not None  # a unit may have rows in each of them
 
     def along_time(errors: Mapping[_Others, float], bits: int) -> list[Factor]:
-        """Return strategies along time, for tables weighted by their errors along the other attributes."""
+        """Return strategies along time for weighted tables.
+
+        Tables are weighted by their errors along the other attributes.
+        """
         weights: dict[Operator, float] = {}
-        for product, operator, other in zip(workload, asked, others, strict=True):
+        for product, operator, other in zip(workload, operators, other_queries, strict=True):
             weights[operator] = weights.get(operator, 0.0) + product.importance * errors[other]
         weighted = [(weight, operator) for operator, weight in weights.items()]
         if noise.norm == 1:
@@ -129,14 +146,14 @@ def series_plan(workload: Workload, privacy: Privacy, series: AlongTime, search:
     most = [domain.largest_value(product.measure) ** 2 for product in workload]
     rows = {
         other: p.rows / operator.rows * square
-        for p, operator, other, square in zip(workload, asked, others, most, strict=True)
+        for p, operator, other, square in zip(workload, operators, other_queries, most, strict=True)
     }
     first = basis(along_time(rows, 20)[0 if in_all_periods else -1])
     rows_of_unit = privacy.max_rows if privacy.max_per_cell is None else privacy.max_per_cell.rows
     budget = PureDP(1) if noise.norm == 1 else ZCDP(Fraction(1, 2))
     of_period = Privacy(budget, unit_column=privacy.unit_column, max_rows=rows_of_unit)
     one_period = _of_one_period(
-        workload, along, [first.total_variance(operator) for operator in asked]
+        workload, along, [first.total_variance(operator) for operator in operators]
     )
     base = planned(one_period, of_period, search)
     if _room(base) < _LEAST_BITS and workload.has_hidden:
@@ -193,11 +210,11 @@ def _check_asked(workload: Workload, series: AlongTime) -> None:
         raise refuse(
             "[series] late", "arrival", '"drop" where sums, means or units are asked for', advice
         )
-    for asked in workload.statistics:
-        if asked.along.get(along) != identity():
+    for statistic in workload.statistics:
+        if statistic.along.get(along) != identity():
             raise refuse(
-                f"the groups of the {asked.name}",
-                asked.groups_name or "none",
+                f"the groups of the {statistic.name}",
+                statistic.groups_name or "none",
                 f"with {along} in by: one for each period",
             )
     if any(
@@ -228,24 +245,24 @@ def _check_asked(workload: Workload, series: AlongTime) -> None:
 
 def _others(product: Product, along: str) -> _Others:
     """Return what a table asks of the other attributes."""
-    kept = {
-        name: asked
-        for name, asked in zip(product.attributes, product.query_sets, strict=True)
+    other_sets = {
+        name: query_set
+        for name, query_set in zip(product.attributes, product.query_sets, strict=True)
         if name != along
     }
-    return product.measure, tuple(kept), tuple(kept.values())
+    return product.measure, tuple(other_sets), tuple(other_sets.values())
 
 
 def _of_one_period(workload: Workload, along: str, errors: list[float]) -> Workload:
-    """Return what is asked of the other attributes in a domain of one period, with tables weighted by their errors along time."""
+    """Return the queries of one period, weighted by their errors along time."""
     domain = _with_dates(workload.domain, along, 1)
     weights: dict[_Others, float] = {}
     for product, error in zip(workload, errors, strict=True):
         other = _others(product, along)
         weights[other] = weights.get(other, 0.0) + float(product.weight) ** 2 * error
     most, products = max(weights.values()), []
-    for (measure, names, asked), weight in weights.items():
-        sets = {along: identity(), **dict(zip(names, asked, strict=True))}
+    for (measure, names, query_sets), weight in weights.items():
+        sets = {along: identity(), **dict(zip(names, query_sets, strict=True))}
         ordered = tuple(name for name in domain.names if name in sets)
         share = Fraction(max(1, round(math.sqrt(weight / most) * 2**20)), 2**20)
         sets_of = tuple(sets[name] for name in ordered)
@@ -276,7 +293,10 @@ def _over_time(block: Block, timed: Factor, domain: Domain) -> Block:
 
 
 def up_to(plan: Plan, periods: int) -> Plan | None:
-    """Return the plan of the release up to a period, of the questions that can be answered then; None if there are none."""
+    """Return the plan of the release up to a period.
+
+    For the queries that can be answered then; None if there are none.
+    """
     series = series_of(plan)
     if series is None:
         raise InputError("This plan is no series; make it with [series] along = ... in the spec.")
@@ -318,32 +338,41 @@ def up_to(plan: Plan, periods: int) -> Plan | None:
 
 
 def _first_periods(product: Product, along: str, domain: Domain) -> Product | None:
-    """Return the questions of a table that end within the first periods; None if there are none."""
+    """Return the queries of a table that end within the first periods.
+
+    None if there are none.
+    """
     index, periods = product.attributes.index(along), domain.cells(along)
-    asked = product.query_sets[index]
-    if asked.kind == "change":
-        if asked.arguments[0][0] >= periods:
+    query_set = product.query_sets[index]
+    if query_set.kind == "change":
+        if query_set.arguments[0][0] >= periods:
             return None
-    elif asked.arguments:
-        kept = [
+    elif query_set.arguments:
+        arguments = [
             argument
             for argument, last in zip(
-                asked.arguments, last_cells(product.operators[index]), strict=True
+                query_set.arguments, last_cells(product.operators[index]), strict=True
             )
             if last < periods
         ]
-        if not kept:
+        if not arguments:
             return None
-        asked = QuerySet(
-            asked.kind,
-            tuple(argument[:periods] if asked.kind == "matrix" else argument for argument in kept),
+        query_set = QuerySet(
+            query_set.kind,
+            tuple(
+                argument[:periods] if query_set.kind == "matrix" else argument
+                for argument in arguments
+            ),
         )
-    sets = (*product.query_sets[:index], asked, *product.query_sets[index + 1 :])
+    sets = (*product.query_sets[:index], query_set, *product.query_sets[index + 1 :])
     return replace(product, domain=domain, query_sets=sets)
 
 
 def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
-    """Return for every period the typical error of each table's answers that end in it, when first published; None without answers."""
+    """Return each table's typical error at first publication, by period.
+
+    None for a period without answers.
+    """
     series = series_of(plan)
     if series is None:
         return {}
@@ -355,13 +384,13 @@ def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
     )
     columns = []
     for product, table in zip(plan.workload, plan.expected_error().tables, strict=True):
-        asked = product.operators[product.attributes.index(series.along)]
+        operator = product.operators[product.attributes.index(series.along)]
         sums, numbers = (
-            ending_variances(factor, asked, range(1, len(labels) + 1)),
-            np.bincount(last_cells(asked), minlength=len(labels)),
+            ending_variances(factor, operator, range(1, len(labels) + 1)),
+            np.bincount(last_cells(operator), minlength=len(labels)),
         )
         unit = (
-            table.rmse**2 * asked.rows / basis(factor).total_variance(asked)
+            table.rmse**2 * operator.rows / basis(factor).total_variance(operator)
         )  # the factor of the other attributes
         columns.append(
             [

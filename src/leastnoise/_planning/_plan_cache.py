@@ -1,4 +1,6 @@
-"""The cache of plans on disk. Plans are public: nothing of any data is written or read here.
+"""The cache of plans on disk.
+
+Plans are public: no data is read or written here.
 
 An entry is a file with the SHA-256 of its text, and the text. Its name is the SHA-256 of all that a
 plan follows from: the workload with its domain, budget and unit, the search, and the versions of
@@ -47,15 +49,18 @@ def folder() -> Path | None:
 def cache_file(
     workload: Workload, privacy: Privacy, search: Search, *further: object
 ) -> Path | None:
-    """Return the file of a plan; None where the cache is off, or the plan has very many tables."""
+    """Return the cache file of a plan.
+
+    None if the cache is off or the plan has very many tables.
+    """
     where = folder()
     if where is None or len(workload.products) > _MOST_TABLES:
         return None
-    asked = [workload.domain.to_json(), workload.to_json(), privacy.to_json()]
+    identity = [workload.domain.to_json(), workload.to_json(), privacy.to_json()]
     text = json.dumps(
         [
             versions(),
-            *asked,
+            *identity,
             search.strategy,
             search.seconds,
             search.impossible,
@@ -71,20 +76,23 @@ def kept_plan(
     path: Path | None, workload: Workload, privacy: Privacy, make: Callable[[], Plan]
 ) -> Plan:
     """Return the plan of an entry, or else make and keep it."""
-    kept = _read(path, lambda text: _checked(text, workload, privacy))
-    if kept is None:
-        kept = make()
-        _write(path, kept.to_json)
-    return kept
+    cached = _read(path, lambda text: _checked(text, workload, privacy))
+    if cached is None:
+        cached = make()
+        _write(path, cached.to_json)
+    return cached
 
 
 def best_tried(workload: Workload, privacy: Privacy, search: Search) -> Plan:
-    """Return the plan of the automatic choice; it is kept together with all others that were tried."""
-    kept = _read(
+    """Return the plan of the automatic choice, from the cache or new.
+
+    It is stored together with all other candidates.
+    """
+    cached = _read(
         cache_file(workload, privacy, search),
         lambda text: _checked(json.loads(text)[0]["plan"], workload, privacy),
     )
-    return kept or _tried(workload, privacy, search)[0]
+    return cached or _tried(workload, privacy, search)[0]
 
 
 def all_tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Candidate, ...]:
@@ -100,21 +108,24 @@ def all_tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Can
             Candidate(**{**entry, "plan": plan}) for entry, plan in zip(entries, plans, strict=True)
         )
 
-    kept = _read(cache_file(workload, privacy, search), read)
-    if kept is None or any(candidate.left_out for candidate in kept):
-        kept = _tried(workload, privacy, replace(search, every=True))[1]
-    return kept
+    cached = _read(cache_file(workload, privacy, search), read)
+    if cached is None or any(candidate.left_out for candidate in cached):
+        cached = _tried(workload, privacy, replace(search, every=True))[1]
+    return cached
 
 
 def _tried(
     workload: Workload, privacy: Privacy, search: Search
 ) -> tuple[Plan, tuple[Candidate, ...]]:
-    """Return the automatic choice and all that it tried; keep them unless the clock ended a search, which may find more another time."""
+    """Return the automatic choice and all candidates, and store them.
+
+    They are not stored if a deadline ended a search, which may find more another time.
+    """
     best, tried = choose(workload, privacy, search)
     if details := crowded(best, search):
         best = replace(best, details={**best.details, "crowded": details})
-    first, *others = sorted(tried, key=lambda candidate: candidate.rank)
-    candidates = replace(first, plan=best), *others
+    first, *other_candidates = sorted(tried, key=lambda candidate: candidate.rank)
+    candidates = replace(first, plan=best), *other_candidates
     if not any(candidate.ended for candidate in tried):
         entries = [
             {
@@ -133,17 +144,20 @@ def _tried(
 
 
 def _checked(text: str, workload: Workload, privacy: Privacy) -> Plan:
-    """Return the plan of an entry, checked like a plan from any file: it must be of what was asked, and its promise is computed again."""
-    made = Plan.from_json(text)
-    if made.workload.to_json() != workload.to_json() or made.domain != workload.domain:
+    """Return the plan of a cache entry, checked like any plan file.
+
+    It must be for the same workload, and its expected error is computed again.
+    """
+    plan = Plan.from_json(text)
+    if plan.workload.to_json() != workload.to_json() or plan.domain != workload.domain:
         raise InputError("The plan that was kept is of another workload.")
-    if made.privacy != privacy:
+    if plan.privacy != privacy:
         raise InputError("The plan that was kept is of another budget.")
-    made = replace(made, workload=workload)
+    plan = replace(plan, workload=workload)
     from leastnoise._mechanisms import mechanism_of  # slow to import, and not needed to make a plan
 
-    mechanism_of(made).ready(made)
-    return made
+    mechanism_of(plan).ready(plan)
+    return plan
 
 
 def _read(path: Path | None, read: Callable[[str], _Found]) -> _Found | None:
@@ -158,7 +172,7 @@ def _read(path: Path | None, read: Callable[[str], _Found]) -> _Found | None:
 
 
 def _write(path: Path | None, text_of: Callable[[], str]) -> None:
-    """Write an entry whole or not at all, and remove the oldest entries where all together are too large."""
+    """Write an entry atomically, and evict the oldest entries if needed."""
     if path is None:
         return
     text = text_of()
@@ -173,13 +187,13 @@ def _write(path: Path | None, text_of: Callable[[], str]) -> None:
             Path(draft).replace(path)
         except OSError:
             Path(draft).unlink(missing_ok=True)
-        known = sorted(
+        entries = sorted(
             ((entry.stat(), entry) for entry in path.parent.glob("*.json")),
             key=lambda pair: pair[0].st_mtime_ns,
             reverse=True,
         )
-        sizes = accumulate(stat.st_size for stat, _ in known)
-        for (_, old), total in zip(known, sizes, strict=True):
+        sizes = accumulate(stat.st_size for stat, _ in entries)
+        for (_, old), total in zip(entries, sizes, strict=True):
             if total > _MOST_BYTES:
                 old.unlink(missing_ok=True)
     except OSError:

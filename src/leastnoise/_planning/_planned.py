@@ -31,7 +31,10 @@ _LEVELS = "marginals"
 
 
 def per_cell(workload: Workload, rows: int, attributes: Sequence[str] | str | None) -> PerCell:
-    """Return the bound on a unit's rows in a cell of the named attributes, or without names of those that all tables have."""
+    """Return the bound on a unit's rows in a cell of some attributes.
+
+    Without names, the attributes that all tables have.
+    """
     if attributes is not None:
         return PerCell(rows, attributes)
     shared = set.intersection(*({*product.attributes} for product in workload))
@@ -46,7 +49,10 @@ def per_cell(workload: Workload, rows: int, attributes: Sequence[str] | str | No
 
 
 def _check_cell(workload: Workload, privacy: Privacy | Least) -> None:
-    """Raise InputError for a bound on the rows in a cell that no table gains from, or under which cells cannot hold ``max_rows``."""
+    """Raise InputError for a cell bound that helps no table.
+
+    Also if cells cannot hold ``max_rows`` under it.
+    """
     bound = privacy.max_per_cell
     if bound is None:
         return
@@ -67,7 +73,10 @@ def _check_cell(workload: Workload, privacy: Privacy | Least) -> None:
 
 
 def with_max_rows(privacy: Privacy | Least, size: str) -> Privacy | Least:
-    """Return the privacy with another number of rows of a unit, given as text; no more of them count in a cell."""
+    """Return the privacy with another number of rows of a unit.
+
+    The number is given as text. No more of them count in a cell.
+    """
     if privacy.unit_column is None:
         raise InputError(
             "--max-rows is for units of several rows; got a spec in which every row is a unit. "
@@ -137,23 +146,30 @@ def plan(
     ('identity', 3.68)
     """
     share = guard_share(guard)
-    asked, said = _asked(workload, budget)
-    privacy = said if isinstance(said, Least) else without_guard(said, share)
+    checked_workload, stated_budget = _asked(workload, budget)
+    privacy = (
+        stated_budget if isinstance(stated_budget, Least) else without_guard(stated_budget, share)
+    )
     search = (
         Search(strategy, seconds)
         if isinstance(strategy, str)
         else Search(OWN, seconds, own=own_planner(strategy))
     )
     with planning_shown(
-        progress, lambda: expected_seconds(asked, privacy, search, objective)
+        progress, lambda: expected_seconds(checked_workload, privacy, search, objective)
     ) as tell:
-        return planned(asked, privacy, replace(search, tell=tell), objective, checked_level(level))
+        return planned(
+            checked_workload, privacy, replace(search, tell=tell), objective, checked_level(level)
+        )
 
 
 def expected_seconds(
     workload: Workload, privacy: Privacy | Least, search: Search, objective: str = "total"
 ) -> float:
-    """Estimate the CPU seconds of planning; 0 for a mechanism that looks at the data."""
+    """Estimate the CPU seconds of planning.
+
+    0 for a data-dependent mechanism.
+    """
     if isinstance(privacy, Least):
         return balanced_seconds(workload, smallest(privacy), search)
     return (planning_seconds if objective == "total" else OBJECTIVES[objective][1])(
@@ -187,7 +203,7 @@ def planned(
     objective: str = "total",
     level: float = LEVEL,
 ) -> Plan:
-    """Return the plan for a workload, with public counts where the search has any."""
+    """Return the plan for a workload, with public counts if there are any."""
     one_of("objective", objective, ("total", *OBJECTIVES))
     workload = workload_to_plan(workload, search)
     _check_cell(workload, privacy)
@@ -214,11 +230,11 @@ def planned(
             "Leave it out.",
         )
     try:
-        made = _planned(workload, privacy, search, objective, level)
-        if not search.public or made.measurements is None:
-            return made
+        result = _planned(workload, privacy, search, objective, level)
+        if not search.public or result.measurements is None:
+            return result
         try:
-            return _with_public(made, search.public)
+            return _with_public(result, search.public)
         except UnsupportedQuery:
             if strategy == _LEVELS:
                 raise
@@ -274,7 +290,10 @@ def attributes_of_public_counts(public: Sequence[Mapping[str, Any]]) -> set[str]
 
 
 def _with_public(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
-    """Return the plan with answers that are estimated from public counts too, and its error then."""
+    """Return the plan with public counts used in the estimate.
+
+    Its expected error is computed again.
+    """
     from leastnoise._estimate import read_public  # slow to import
 
     if None not in made.workload.measures:
@@ -284,7 +303,8 @@ def _with_public(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
         )
     exact = [table.block for table in read_public(made.domain, public)]
     if any(
-        known.solver_cells for known in structures(made.workload, made.measured(), exact).values()
+        covariance.solver_cells
+        for covariance in structures(made.workload, made.measured(), exact).values()
     ):
         raise UnsupportedQuery("The measurements have no common form with the public counts.")
     return promised(
@@ -299,7 +319,10 @@ def _with_public(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
 def _planned(
     workload: Workload, privacy: Privacy | Least, search: Search, objective: str, level: float
 ) -> Plan:
-    """Return the plan, from the cache or new; its details name the objective where that is not the total squared error."""
+    """Return the plan from the cache, or a new one.
+
+    Its details name the objective if it is not the total squared error.
+    """
     if isinstance(privacy, Least):  # not cached: a plan cannot show that its budget is the least
         if objective != "total":
             raise refuse(
@@ -307,8 +330,8 @@ def _planned(
                 objective,
                 "left out where the budget is the least that keeps every target",
             )
-        made = least(workload, privacy, search)
-        return replace(made, details={**made.details, "objective": "least"})
+        result = least(workload, privacy, search)
+        return replace(result, details={**result.details, "objective": "least"})
     if (objective, search.strategy) == ("total", "auto"):
         return best_tried(workload, privacy, search)
 
@@ -317,8 +340,8 @@ def _planned(
 
         if objective == "total":
             return mechanism_for(search.strategy, workload).plan(workload, privacy, search)
-        made = OBJECTIVES[objective][0](workload, privacy, search, level)
-        return replace(made, details={**made.details, "objective": objective})
+        result = OBJECTIVES[objective][0](workload, privacy, search, level)
+        return replace(result, details={**result.details, "objective": objective})
 
     kept_at = (
         cache_file(workload, privacy, search, objective, level) if search.own is None else None
@@ -345,7 +368,9 @@ def compare(
     by_name: bool = False,
     own: Own = None,
 ) -> Comparison:
-    """Every strategy side by side, least expected error first; those that cannot be used come last, with the reason.
+    """Compare all strategies, least expected error first.
+
+    Those that do not apply come last, with the reason.
 
     Args:
         workload: what is asked.

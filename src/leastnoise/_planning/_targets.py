@@ -1,4 +1,6 @@
-"""Targets: the least budget that keeps them all, and plans whose largest ratio of error to target is least.
+"""Error targets: the least budget that meets all of them.
+
+Also plans with the least largest ratio of error to target.
 
 A goal is the error that a table, or means that follow from tables, may have. Balancing changes the
 weights of tables until the largest ratio of error to goal is least. Objectives are what a plan may
@@ -48,7 +50,9 @@ _CLEAR = 0.99
 
 @dataclass(frozen=True, slots=True)
 class MeanGoal:
-    """The target of means by group: the error that a mean may have in a group of the public size, whatever the mean is.
+    """The target of means by group, in a group of the public size.
+
+    It holds whatever the mean is.
 
     It limits both tables that the means follow from. With bounds low and high of the measure, the
     error of a mean m has the variance of S - m C over the size n. As S - m C is linear in m, S =
@@ -69,7 +73,10 @@ class MeanGoal:
     )  # of the interval whose half width is the error; None where it is the standard error
 
     def error(self, plan: Plan) -> float:
-        """Return the largest standard error of a mean by the delta method, or half the width of its interval, in the measure's amounts."""
+        """Return the largest standard error of a mean, by the delta method.
+
+        Or half the width of its interval; in amounts of the measure.
+        """
         measured, tables = plan.measured(), plan.expected_error().tables
         counts, sums = (tables[number] for number in self.tables)
         amounts = float(plan.domain.measure(self.asked.of).unit) / self.size
@@ -100,7 +107,10 @@ class Goal:
         return math.isfinite(self.most) or bool(self.means)
 
     def ratio(self, plan: Plan, number: int) -> float:
-        """Return squared error over squared target of the table, or of its means if that is larger; at most 1 where the goal is kept."""
+        """Return squared error over squared target; at most 1 if it is met.
+
+        Of the table, or of its means if that is larger.
+        """
         table, measured = plan.expected_error().tables[number], plan.measured()
         if self.level is None:
             error = table.rmse
@@ -117,7 +127,10 @@ class Goal:
         )
 
     def std(self, noise: Noise, number: int) -> float:
-        """Return the largest standard error with which the table keeps the goal, without half a step of the noise."""
+        """Return the largest standard error that meets the goal.
+
+        Without half a step of the noise.
+        """
         limits = [
             (self.most, self.level),
             *((mean.limits[mean.tables.index(number)], mean.level) for mean in self.means),
@@ -145,23 +158,26 @@ def goals_of(workload: Workload, level: float) -> tuple[Goal, ...]:
 def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
     """Return the goals of means, in the order of the statistics."""
     where, goals = {product.question: number for number, product in enumerate(workload)}, []
-    for asked in workload.statistics:
-        if asked.target is not None:
-            measure = workload.domain.measure(asked.of)
+    for statistic in workload.statistics:
+        if statistic.target is not None:
+            measure = workload.domain.measure(statistic.of)
             values, *_ = parts(measure)
             low, high = values.low_units, values.high_units
-            most, size = float(asked.target.most), float(asked.size or 0)
-            whole = most / float(measure.unit) * size
-            counts, sums = (where[product.question] for product in workload.tables_of(asked))
-            limits = 2 * whole / (high - low), whole * (abs(high) + abs(low)) / (high - low)
+            most, size = float(statistic.target.most), float(statistic.size or 0)
+            largest_sum_error = most / float(measure.unit) * size
+            counts, sums = (where[product.question] for product in workload.tables_of(statistic))
+            limits = (
+                2 * largest_sum_error / (high - low),
+                largest_sum_error * (abs(high) + abs(low)) / (high - low),
+            )
             goals.append(
                 MeanGoal(
-                    asked,
+                    statistic,
                     most,
                     size,
                     (counts, sums),
                     limits,
-                    level if asked.target.kind == "margin" else None,
+                    level if statistic.target.kind == "margin" else None,
                 )
             )
     return tuple(goals)
@@ -174,9 +190,9 @@ def _goal(product: Product, level: float, means: tuple[MeanGoal, ...] = ()) -> G
     most = float(product.target.most) / product.unit
     if product.target.kind == "margin" and most < 1:
         advice = "Half a step of the noise belongs to every interval, so that smaller margins leave no room for noise."
-        what = message("the margin of {table}", table=product.name)
+        margin_name = message("the margin of {table}", table=product.name)
         raise refuse(
-            what,
+            margin_name,
             str(product.target.most),
             message("at least {least}", least=f"{product.unit:g}"),
             advice,
@@ -185,7 +201,10 @@ def _goal(product: Product, level: float, means: tuple[MeanGoal, ...] = ()) -> G
 
 
 def ratios(goals: Sequence[Goal], plan: Plan) -> FloatArray:
-    """Return squared error over squared target of every table, shape (tables,); at most 1 where the goal is kept."""
+    """Return squared error over squared target of every table, (tables,).
+
+    At most 1 where the goal is met.
+    """
     return np.array([goal.ratio(plan, number) for number, goal in enumerate(goals)])
 
 
@@ -217,19 +236,22 @@ class Balanced:
     mean: float
 
 
-def _trial(plan: Plan, asked: Workload, goals: tuple[Goal, ...]) -> Balanced:
+def _trial(plan: Plan, workload: Workload, goals: tuple[Goal, ...]) -> Balanced:
     """Return a plan for some weights together with its ratios."""
-    counted, of_tables = _counted(asked, goals, plan.measured().noise), ratios(goals, plan)
+    counted, of_tables = _counted(workload, goals, plan.measured().noise), ratios(goals, plan)
     shares = np.array(counted) / math.fsum(counted)
     return Balanced(
-        plan, asked, goals, of_tables, shares, float(of_tables.max()), float(shares @ of_tables)
+        plan, workload, goals, of_tables, shares, float(of_tables.max()), float(shares @ of_tables)
     )
 
 
 def balanced(
     workload: Workload, privacy: Privacy, goals: Sequence[Goal], search: Search | None = None
 ) -> Balanced:
-    """Return the plan of least largest ratio among those that are tried; how many are tried does not depend on the machine."""
+    """Return the candidate plan with the least largest ratio.
+
+    How many plans are tried does not depend on the machine.
+    """
     search, finalists = search or Search(), list[Balanced]()
     for trial in _compared(even(workload, goals), privacy, tuple(goals), _ROUNDS, search)[
         :_FINALISTS
@@ -242,7 +264,10 @@ def balanced(
 
 
 def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
-    """Estimate the CPU seconds of `balanced`: a quick comparison, and the best strategies once more."""
+    """Estimate the CPU seconds of `balanced`.
+
+    A quick comparison, and the best strategies once more.
+    """
     quick = _quick(search, workload, privacy)
     first = planning_seconds(workload, privacy, quick)
     if search.strategy != "auto":
@@ -260,7 +285,10 @@ def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
 
 
 def _quick(search: Search, workload: Workload, privacy: Privacy) -> Search:
-    """Return the search in a part of its time, but with enough for the mostly best strategies, and likely ones that take at most half."""
+    """Return the search with a part of its time.
+
+    Enough for the strategies that are usually best, and for promising ones that take at most half.
+    """
     automatic, enough = [planner for planner in PLANNERS.values() if planner.automatic], 0.0
     for planner, noise in itertools.product(automatic, noises(privacy)):
         cost = planner.least_seconds(workload, noise.norm)
@@ -278,7 +306,10 @@ def _quick(search: Search, workload: Workload, privacy: Privacy) -> Search:
 def _compared(
     first: Workload, privacy: Privacy, goals: tuple[Goal, ...], rounds: int, search: Search
 ) -> list[Balanced]:
-    """Return the strategies that may be the best, each with its best weights, the least largest ratio first."""
+    """Return the strategies that may be the best, each with its best weights.
+
+    The least largest ratio comes first.
+    """
     candidates = choose(first, privacy, _quick(search, first, privacy))[1]
     tried = [
         _trial(candidate.plan, first, goals)
@@ -294,7 +325,9 @@ def _compared(
 
 
 def _moved(start: Balanced, rounds: int, search: Search) -> Balanced:
-    """Move the weights of one strategy until all ratios are equal, or smaller ones have no weight.
+    """Move table weights until all ratios are equal or weightless.
+
+    For one strategy.
 
     Where its tables cannot be reweighted, every round is a new search, and there are few.
     """
@@ -309,12 +342,12 @@ def _moved(start: Balanced, rounds: int, search: Search) -> Balanced:
             np.maximum(shares / shares.max(), _LEAST_WEIGHT**2),
             0.0,
         )
-        asked = _weighted(now.asked, now.goals, shares, noise)
+        workload = _weighted(now.asked, now.goals, shares, noise)
         try:
-            now = _trial(reweighted(now.plan, asked), asked, now.goals)
+            now = _trial(reweighted(now.plan, workload), workload, now.goals)
         except InputError:
-            seconds = _quick(search, asked, now.plan.privacy).seconds
-            searched = _searched(now, asked, search, seconds) if searches < _SEARCHES else None
+            seconds = _quick(search, workload, now.plan.privacy).seconds
+            searched = _searched(now, workload, search, seconds) if searches < _SEARCHES else None
             if searched is None:
                 break
             now, searches = searched, searches + 1
@@ -322,22 +355,30 @@ def _moved(start: Balanced, rounds: int, search: Search) -> Balanced:
     return best
 
 
-def _searched(trial: Balanced, asked: Workload, search: Search, *seconds: float) -> Balanced | None:
-    """Return what the strategy of a plan finds for other weights, perhaps in a part of the time; None where it cannot be used."""
+def _searched(
+    trial: Balanced, workload: Workload, search: Search, *seconds: float
+) -> Balanced | None:
+    """Return what the strategy of a plan finds for other weights.
+
+    Perhaps in a part of the time; None if it does not apply.
+    """
     try:
-        return _trial(searched_again(trial.plan, asked, search, *seconds), asked, trial.goals)
+        return _trial(searched_again(trial.plan, workload, search, *seconds), workload, trial.goals)
     except InputError:
         return None
 
 
 def answering(workload: Workload, plan: Plan, privacy: Privacy | None = None) -> Plan:
-    """Return a plan of the same measurements, perhaps rescaled to another budget, with its promise for another workload."""
+    """Return a plan of the same measurements for another workload.
+
+    Perhaps rescaled to another budget; its expected error is computed again.
+    """
     measured = plan.measured() if privacy is None else rescaled(plan.measured(), privacy)
     return promised(workload, measured, plan.strategy, details=plan.details_for(workload))
 
 
 def even(workload: Workload, goals: Sequence[Goal]) -> Workload:
-    """Return the workload with weights under which the ratios of all tables count alike."""
+    """Return the workload weighted so that all table ratios count alike."""
     return _weighted(
         workload, goals, np.array([float(goal.wanted) for goal in goals]), Noise.DISCRETE_LAPLACE
     )
@@ -346,7 +387,10 @@ def even(workload: Workload, goals: Sequence[Goal]) -> Workload:
 def _weighted(
     workload: Workload, goals: Sequence[Goal], shares: FloatArray, noise: Noise
 ) -> Workload:
-    """Return the workload whose weighted squared error is the sum of shares times ratios, up to a factor."""
+    """Return the workload whose error is the sum of shares times ratios.
+
+    Up to a factor.
+    """
     stds = np.array([goal.std(noise, number) for number, goal in enumerate(goals)])
     largest = np.array([workload.domain.largest_value(product.measure) for product in workload])
     weights = np.sqrt(shares / np.array([product.rows for product in workload])) * largest / stds
@@ -362,24 +406,32 @@ def _weighted(
     )
 
 
-def _counted(asked: Workload, goals: Sequence[Goal], noise: Noise) -> list[float]:
-    """Return the weight of every table's ratio in the weighted squared error; 0 where there is no goal."""
+def _counted(workload: Workload, goals: Sequence[Goal], noise: Noise) -> list[float]:
+    """Return the weight of every table's ratio in the squared error.
+
+    0 for a table without a goal.
+    """
     return [
         product.importance * product.rows * goal.std(noise, number) ** 2 if goal.wanted else 0.0
-        for number, (product, goal) in enumerate(zip(asked, goals, strict=True))
+        for number, (product, goal) in enumerate(zip(workload, goals, strict=True))
     ]
 
 
-def dual(asked: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noise) -> float:
-    """Return a lower bound of the largest ratio: that of the weighted squared error of tables with goals, over the sum of their weights.
+def dual(workload: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noise) -> float:
+    """Return a lower bound on the largest ratio.
+
+    It is the bound on the weighted squared error of tables with goals, over the sum of their
+    weights.
 
     It holds because a table's largest standard error is at least the root mean square, half a step
     of the noise at least nothing, and the ratio of a mean at least that of its tables, as
     `MeanGoal` says.
     """
-    wanted = tuple(product for product, goal in zip(asked, goals, strict=True) if goal.wanted)
-    return lower_bound(Workload(asked.domain, wanted), privacy, noise) / math.fsum(
-        _counted(asked, goals, noise)
+    products_with_goals = tuple(
+        product for product, goal in zip(workload, goals, strict=True) if goal.wanted
+    )
+    return lower_bound(Workload(workload.domain, products_with_goals), privacy, noise) / math.fsum(
+        _counted(workload, goals, noise)
     )
 
 
@@ -448,24 +500,30 @@ class Least:
 
 
 def stated(privacy: Privacy | Least) -> Privacy | None:
-    """Return the budget with neighbours and unit; None where it is still to be found."""
+    """Return the budget with neighbours and unit, None if it is to be found."""
     return None if isinstance(privacy, Least) else privacy
 
 
 def smallest(privacy: Privacy | Least) -> Privacy:
-    """Return the budget with neighbours and unit; a very small one in place of one that is still to be found."""
+    """Return the budget with neighbours and unit.
+
+    A very small one if it is still to be found.
+    """
     return privacy.privacy(SMALL) if isinstance(privacy, Least) else privacy
 
 
 def of_size(privacy: Privacy | Least, size: Exact) -> Privacy:
-    """Return the same kind of budget, unit and neighbours with another epsilon or rho."""
+    """Return the privacy with another epsilon or rho."""
     like = smallest(privacy)
     _, *delta = parameters(like.budget).values()
     return like.within(type(like.budget)(size, *delta))
 
 
 def least(workload: Workload, privacy: Least, search: Search | None = None) -> Plan:
-    """Return the plan for the least budget, of four decimal digits, at which one of the tried strategies keeps every target."""
+    """Return the plan for the least budget that meets every target.
+
+    The budget has four decimal digits; one of the candidate strategies meets the targets.
+    """
     goals, search = goals_of(workload, privacy.level), search or Search()
     of_size_one = privacy.privacy(Fraction(1))
     ratio = dual(even(workload, goals), goals, of_size_one, noises(of_size_one)[0])
@@ -505,7 +563,10 @@ def least(workload: Workload, privacy: Least, search: Search | None = None) -> P
 
 
 def _part(ratio: float, privacy: Privacy) -> float:
-    """Return the factor of epsilon or rho that makes a ratio of squared errors about 1: errors go as 1 / epsilon or 1 / sqrt(rho)."""
+    """Return the budget factor that makes a ratio of squared errors about 1.
+
+    Errors go as 1 / epsilon or 1 / sqrt(rho).
+    """
     return ratio if isinstance(privacy.budget, ZCDP) else math.sqrt(ratio)
 
 
@@ -521,25 +582,29 @@ def _rounded(size: float) -> Fraction:
 
 
 def worst(workload: Workload, privacy: Privacy, search: Search, level: float = LEVEL) -> Plan:
-    """Return the plan of least largest ratio of error to target, or without targets to the error that a table has if planned alone."""
+    """Return the plan with the least largest ratio of error to target.
+
+    Without targets, the ratio to the error that a table has if planned alone.
+    """
     if workload.has_targets:
         goals = goals_of(workload, level)
     else:
-        alone = {
-            question: choose(asked, privacy, search)[0]
-            for question, asked in _alone(workload).items()
+        single_plans = {
+            question: choose(single_workload, privacy, search)[0]
+            for question, single_workload in _alone(workload).items()
         }
         goals = tuple(
-            Goal(alone[product.question].expected_error().tables[0].rmse) for product in workload
+            Goal(single_plans[product.question].expected_error().tables[0].rmse)
+            for product in workload
         )
     return answering(workload, balanced(workload, privacy, goals, search).plan)
 
 
 def worst_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
     """Estimate the CPU seconds of `worst`."""
-    alone = [] if workload.has_targets else _alone(workload).values()
+    single_workloads = [] if workload.has_targets else _alone(workload).values()
     return balanced_seconds(workload, privacy, search) + sum(
-        planning_seconds(table, privacy, search) for table in alone
+        planning_seconds(table, privacy, search) for table in single_workloads
     )
 
 
@@ -549,11 +614,14 @@ def _alone(workload: Workload) -> dict[tuple[object, ...], Workload]:
 
 
 def relative(workload: Workload, privacy: Privacy, search: Search, _level: float = LEVEL) -> Plan:
-    """Return the plan of least total squared error relative to the public sizes of the tables."""
+    """Return the plan of least error relative to the public table sizes.
+
+    Total squared error.
+    """
     without = [product.name for product in workload if product.size is None]
     if without:
-        said = "The objective 'relative' needs a public size for every table; none is given for {tables}."
-        raise InputError(message(said, tables=quoted(", ".join(without))))
+        needs_size = "The objective 'relative' needs a public size for every table; none is given for {tables}."
+        raise InputError(message(needs_size, tables=quoted(", ".join(without))))
     products = tuple(
         replace(product, weight=product.weight / (product.size or 1)) for product in workload
     )
@@ -578,7 +646,10 @@ class Reached(NamedTuple):
 
 
 def reached(plan: Plan, level: float) -> tuple[Reached | None, ...]:
-    """Return for every table its target and promised error; None for a table without a target."""
+    """Return target and expected error of every table.
+
+    None for a table without a target.
+    """
     return tuple(
         None
         if product.target is None
@@ -592,19 +663,22 @@ def reached(plan: Plan, level: float) -> tuple[Reached | None, ...]:
 
 
 def reached_by_means(plan: Plan, level: float) -> tuple[Reached | None, ...]:
-    """Return for every statistic the target and promised error of its means in a group of the public size; None where it has no target."""
-    known = {goal.asked: goal for goal in mean_goals(plan.workload, level)}
+    """Return target and expected error of every mean.
+
+    In a group of the public size; None for a statistic without a target.
+    """
+    goals = {goal.asked: goal for goal in mean_goals(plan.workload, level)}
     return tuple(
         None
-        if asked.target is None
-        else Reached(asked.target.kind, known[asked].most, known[asked].error(plan))
-        for asked in plan.workload.statistics
+        if statistic.target is None
+        else Reached(statistic.target.kind, goals[statistic].most, goals[statistic].error(plan))
+        for statistic in plan.workload.statistics
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a table, or some tables together, cost as parts of the budget of a plan."""
+    """What some tables cost, as shares of the budget of a plan."""
 
     table: str
     alone: float  # the budget for these tables alone with the same errors
@@ -624,21 +698,28 @@ def prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
     products = plan.workload.products
     if not 2 <= len(products) <= MOST_PRICED:
         raise refuse("the number of tables to be priced", len(products), f"from 2 to {MOST_PRICED}")
-    known: Known = {}
+    cached_prices: Known = {}
     prices_of, search = [], search or Search()
     for number, product in enumerate(products):
         if search.tell is not None:
             search.tell(product.name)
-        prices_of.append(price(plan, (number,), replace(search, tell=None), known))
+        prices_of.append(price(plan, (number,), replace(search, tell=None), cached_prices))
     return tuple(prices_of)
 
 
 def price(
-    plan: Plan, numbers: Sequence[int], search: Search | None = None, known: Known | None = None
+    plan: Plan,
+    numbers: Sequence[int],
+    search: Search | None = None,
+    cached_prices: Known | None = None,
 ) -> Price:
     """Return the price of some tables of a plan together."""
-    count, apart, known = len(plan.workload.products), set(numbers), {} if known is None else known
-    if count <= len(apart):
+    count, chosen, cached_prices = (
+        len(plan.workload.products),
+        set(numbers),
+        {} if cached_prices is None else cached_prices,
+    )
+    if count <= len(chosen):
         raise InputError(
             "Tables have a price where there are others beside them; keep at least one more."
         )
@@ -646,13 +727,13 @@ def price(
         _part(
             _ratio(
                 plan,
-                [number for number in range(count) if (number in apart) is kept],
+                [number for number in range(count) if (number in chosen) is is_kept],
                 search or Search(),
-                known,
+                cached_prices,
             ),
             plan.privacy,
         )
-        for kept in (True, False)
+        for is_kept in (True, False)
     )
     return Price(
         ", ".join(plan.workload.products[number].name for number in numbers),
@@ -661,36 +742,45 @@ def price(
     )
 
 
-def _ratio(plan: Plan, kept: Sequence[int], search: Search, known: Known) -> float:
-    """Estimate the largest ratio of squared errors to those of a plan, if only some of its tables were asked."""
+def _ratio(plan: Plan, kept_tables: Sequence[int], search: Search, cached_prices: Known) -> float:
+    """Estimate the largest ratio of errors if only some tables were asked.
+
+    Ratio of squared errors to those of the plan.
+    """
     products, errors = (
         plan.workload.products,
         [table.rmse for table in plan.expected_error().tables],
     )
-    asked = Workload(plan.domain, tuple(products[number] for number in kept))
-    if len(kept) == 1:
-        question = asked.products[0].question
-        if question not in known:
-            known[question] = choose(asked, plan.privacy, search)[0].expected_error().tables[0].rmse
-        return (known[question] / errors[kept[0]]) ** 2
-    if frozenset(kept) not in known:
-        goals = tuple(Goal(errors[number]) for number in kept)
-        made = None
-        if len(kept) >= _NEARLY_ALL * len(
+    workload = Workload(plan.domain, tuple(products[number] for number in kept_tables))
+    if len(kept_tables) == 1:
+        question = workload.products[0].question
+        if question not in cached_prices:
+            cached_prices[question] = (
+                choose(workload, plan.privacy, search)[0].expected_error().tables[0].rmse
+            )
+        return (cached_prices[question] / errors[kept_tables[0]]) ** 2
+    if frozenset(kept_tables) not in cached_prices:
+        goals = tuple(Goal(errors[number]) for number in kept_tables)
+        smaller_plan = None
+        if len(kept_tables) >= _NEARLY_ALL * len(
             products
         ):  # few are left out, so the rest has nearly the same tables
             with suppress(InputError):
-                made = _moved(_trial(reweighted(plan, asked), asked, goals), 2, search)
+                smaller_plan = _moved(
+                    _trial(reweighted(plan, workload), workload, goals), 2, search
+                )
             with suppress(
                 InputError
                 # the strategy may not be for what is left, such as cells where prefix sums are left out
             ):
-                made = made or _trial(
+                smaller_plan = smaller_plan or _trial(
                     searched_again(
-                        plan, asked, search, _quick(search, asked, plan.privacy).seconds
+                        plan, workload, search, _quick(search, workload, plan.privacy).seconds
                     ),
-                    asked,
+                    workload,
                     goals,
                 )
-        known[frozenset(kept)] = (made or _compared(asked, plan.privacy, goals, 2, search)[0]).ratio
-    return known[frozenset(kept)]
+        cached_prices[frozenset(kept_tables)] = (
+            smaller_plan or _compared(workload, plan.privacy, goals, 2, search)[0]
+        ).ratio
+    return cached_prices[frozenset(kept_tables)]

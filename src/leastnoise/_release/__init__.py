@@ -1,4 +1,7 @@
-"""Answers with error bars, the manifest and the report of a release; written whole or not at all."""
+"""Answers with error bars, the manifest and the report of a release.
+
+Written atomically.
+"""
 
 from leastnoise._release._directory import (
     COLUMN,

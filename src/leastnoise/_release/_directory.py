@@ -1,4 +1,6 @@
-"""Directories that appear whole or not at all, their CSV files, and that of categories that were found privately.
+"""Directories that are published atomically, and their CSV files.
+
+Also that of categories that were found privately.
 
 A directory is written beside its place under another name, made durable, then renamed. What is
 published is made when the first file is written, so after counting: the times of directories and
@@ -37,7 +39,10 @@ _NEW = 60  # seconds
 
 
 def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """Write a CSV file; texts are made inert, lists of names are joined by " x ", and NaN is left empty."""
+    """Write a CSV file.
+
+    Texts are made inert, lists of names are joined by " x ", and NaN is left empty.
+    """
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         plain, quoted = (
             csv.writer(file, lineterminator="\n", quoting=rule)
@@ -63,7 +68,10 @@ def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object
 
 
 def file_name(table_id: str, name: str, tables: int) -> str:
-    """Return the name of a table's files without ending: its id, padded so that names sort, and its name."""
+    """Return the name of a table's files without ending.
+
+    Its id, padded so that names sort, and its name.
+    """
     words = (
         re.sub(r"[^a-z0-9_]+", "-", name.lower().replace(" x ", "-by-"))
         .strip("-")[:_LONGEST_NAME]
@@ -74,7 +82,10 @@ def file_name(table_id: str, name: str, tables: int) -> str:
 
 
 def inert_text(text: str) -> str:
-    """Put an apostrophe before a text that a spreadsheet could run as a formula (OWASP, CSV injection)."""
+    """Put an apostrophe before a text that a spreadsheet could run.
+
+    As a formula (OWASP, CSV injection).
+    """
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
@@ -84,7 +95,10 @@ def text_of_inert(text: str) -> str:
 
 
 def check_target(directory: str | os.PathLike[str]) -> Path:
-    """Check, before anything is spent, that a release can be written to a directory."""
+    """Check that a release can be written to a directory.
+
+    Before anything is spent.
+    """
     target = Path(os.path.abspath(Path(directory).expanduser()))  # noqa: PTH100 - resolve() would follow a link
     try:
         target.lstat()
@@ -111,7 +125,9 @@ def check_target(directory: str | os.PathLike[str]) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A directory that no other process writes to, and that `publish` renames to its target.
+    """A directory for this process only, renamed to its target at the end.
+
+    `publish` renames it.
 
     Attributes:
         partial: its path before it is published.
@@ -126,7 +142,10 @@ class Draft:
 
     @property
     def path(self) -> Path:
-        """The directory to write into; on first use it is made anew, so that its times do not tell how long counting took."""
+        """The directory to write into.
+
+        It is made again on first use, so that its times do not tell how long counting took.
+        """
         if len(self.locks) == 1:
             fresh = self.partial.with_name(f"{self.partial.name}.new")
             shutil.rmtree(fresh, ignore_errors=True)
@@ -182,7 +201,10 @@ def draft(target: Path) -> Iterator[Draft]:
 
 
 def _take(target: Path, above: Path) -> tuple[Path, int]:
-    """Make and lock the empty draft of a target in a folder above it; the system frees the lock when the process ends."""
+    """Create and lock the empty draft of a target in a folder above it.
+
+    The system frees the lock when the process ends.
+    """
     path = (
         above
         / f".leastnoise-{hashlib.sha256(os.fsencode(target.relative_to(above))).hexdigest()[:16]}"
@@ -221,7 +243,10 @@ def _take(target: Path, above: Path) -> tuple[Path, int]:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove the drafts that dead processes left for other targets, but no new ones: their processes may not have locked them yet."""
+    """Remove old drafts that dead processes left for other targets.
+
+    New ones stay: their processes may not have locked them yet.
+    """
     for path in folder.glob(".leastnoise-*"):
         with suppress(OSError):
             if time.time() - path.lstat().st_mtime < _NEW:
@@ -271,7 +296,10 @@ def _sync(path: Path) -> None:
 
 
 def list_files(directory: Path) -> list[dict[str, object]]:
-    """Path, size in bytes and SHA-256 of every file below a directory, sorted by path."""
+    """Return path, size in bytes and SHA-256 of every file below a directory.
+
+    Sorted by path.
+    """
     return [
         {
             "path": path.relative_to(directory).as_posix(),
@@ -319,7 +347,10 @@ class FoundCategories:
         return self.plan.kind.found(self.texts)
 
     def named(self) -> dict[str, Any]:
-        """The facts about the search for the manifest of a release that uses the categories; `Options.searches` is a list of them."""
+        """The facts about the search for the manifest of a release.
+
+        `Options.searches` is a list of them.
+        """
         return {"attribute": self.plan.attribute, "plan": self.plan.digest(), **self.receipt}
 
 

@@ -1,4 +1,6 @@
-"""Answers as one Excel workbook, and as SDMX-CSV 2.0 data messages (SDMX 3.0) with their structures as one SDMX-ML 3.0 message.
+"""Answers as an Excel workbook, and as SDMX-CSV with SDMX-ML.
+
+SDMX-CSV 2.0 data messages (SDMX 3.0), with their structures as one SDMX-ML 3.0 message.
 
 In SDMX every table is a data flow ``LEASTNOISE:Q7_SEX(1.0.0)`` of its own: its attributes are the
 dimensions, the answer is ``OBS_VALUE``, and attributes of the observation say how exact it is. In
@@ -60,7 +62,10 @@ def _with_margins(part: Part) -> Columns:
 
 
 class Workbook:
-    """The workbook of a release; a label is written as a text whatever it begins with, so that none becomes a formula."""
+    """The Excel workbook of a release.
+
+    A label is always written as a text, so that none becomes a formula.
+    """
 
     def __init__(self, release: Release, directory: Path) -> None:
         import xlsxwriter
@@ -147,7 +152,10 @@ class Workbook:
 
 
 def codes(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """Make ids of letters, digits, ``_`` and ``-`` as SDMX wants them, all different and none of them taken."""
+    """Return unique SDMX ids for names.
+
+    Of letters, digits, ``_`` and ``-``, none of them taken.
+    """
     ids, given = [], Names({each.lower() for each in taken})
     for name in names:
         plain = (
@@ -240,7 +248,7 @@ class Messages:
     flows: list[Flow] = field(default_factory=list)
 
     def add(self, part: Part, stem: str) -> None:
-        """Write a table, or means, quantiles or a distribution function, beside its other files."""
+        """Write a table or a statistic beside its other files."""
         flow, columns = _flow(part)
         self.flows.append(flow)
         path = self.directory / f"{stem}.sdmx.csv"
@@ -267,7 +275,10 @@ class Messages:
             yield [*begin, *key, *shown, status, *end]
 
     def close(self) -> None:
-        """Write the structures of all: concepts, code lists, structures and flows; every list of labels once."""
+        """Write the structures of all flows, every list of labels once.
+
+        Concepts, code lists, structures and flows.
+        """
         lists: dict[tuple[str, ...], tuple[str, str, list[tuple[str, str]]]] = {}
         dimensions = [dimension for flow in self.flows for dimension in flow.dimensions]
         names = list(dict.fromkeys(dimension.name for dimension in dimensions))

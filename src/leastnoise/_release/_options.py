@@ -1,4 +1,6 @@
-"""The options of a release beside its plan, and the checks of them before anything is paid.
+"""The options of a release besides its plan, and their checks.
+
+Checked before anything is paid.
 
 In the place of a table of all ranges that is too large to write, its cells and its prefix sums are
 written, from which every range follows. After the payment nothing here may fail or take hours:
@@ -34,7 +36,9 @@ _MOST_TABLES, _MOST_ANSWERS = 200, 1_000_000  # of a workbook, or of SDMX messag
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The options of a release beside its plan; all but the guard is post-processing, and costs nothing.
+    """The options of a release besides its plan.
+
+    All but the guard are post-processing, and cost nothing.
 
     The names are those of ``[output]`` in a spec, and ``guard`` of ``[plan]``; the manifest has
     them under ``options``.
@@ -181,7 +185,10 @@ class Options:
 
     @property
     def rounds(self) -> bool:
-        """Whether answers are rounded or small ones left out, so that tables no longer add up."""
+        """Whether answers are rounded or suppressed.
+
+        Then tables no longer add up.
+        """
         return self.round is not None or self.below is not None
 
     @property
@@ -190,7 +197,9 @@ class Options:
         return self.non_negative or self.integer or self.nnls or self.local_non_negative
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values, from which the same options are made; some that are not set are left out.
+        """Return JSON values from which the same options are made.
+
+        Some that are not set are left out.
 
         >>> Options(**Options(guard="1/100").to_json()) == Options(guard="1/100")
         True
@@ -244,13 +253,16 @@ def with_other(options: Options, domain: Domain) -> Names:
 
 
 def exact_rule(options: Options) -> tuple[Fraction, Fraction | None]:
-    """Return the step of rounding, 0 for none, and the bound below which answers are left out, None for none."""
+    """Return the rounding step and the suppression bound.
+
+    A step of 0 for none; a bound of None for none.
+    """
     step = Fraction(0) if options.round is None else exact_positive("round", options.round)
     return step, None if options.below is None else exact_positive("below", options.below)
 
 
 def rounding_words(options: Options, lang: Texts) -> str:
-    """Describe how answers were rounded, which were left out, and what that does to the error bars."""
+    """Describe rounding and suppression, and their effect on error bars."""
     step, least = exact_rule(options)
     parts = [lang.say("rounded", to=lang.plain(step), half=lang.plain(step / 2))] if step else []
     return " ".join(
@@ -259,7 +271,10 @@ def rounding_words(options: Options, lang: Texts) -> str:
 
 
 def written(products: Sequence[Product]) -> tuple[Product, ...]:
-    """Return the tables that are written: of those too large the cells, and behind all others their prefix sums."""
+    """Return the tables that are written.
+
+    The cells of tables that are too large, and last their prefix sums.
+    """
     cells = tuple(
         _instead(product, identity()) if is_large(product) else product for product in products
     )

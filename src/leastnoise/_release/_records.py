@@ -1,4 +1,6 @@
-"""Records that agree with a release, in the columns and spellings of its description, as a data frame or a file.
+"""Synthetic records that agree with a release.
+
+In the columns and spellings of its description, as a data frame or a file.
 
 A record holds one value for every attribute that counts were asked of: a category, a whole number,
 a date. Where an attribute is a bin or a period, a value is drawn evenly from within it; nothing was
@@ -67,12 +69,18 @@ class Records:
         return np.asarray(cells)
 
     def distance(self, table: Table) -> float:
-        """The root mean square difference between a table's answers and these counts, scaled to the rows that the release counted."""
+        """The RMS difference between a table's answers and these counts.
+
+        Scaled to the rows that the release counted.
+        """
         scaled = self.counts(table.product) * self.counted / len(self.codes)
         return float(np.sqrt(np.mean((scaled.reshape(-1) - table.answer.reshape(-1)) ** 2)))
 
     def columns(self) -> dict[str, Array]:
-        """Values by the names of columns; of several attributes made from one column the one with most cells is written."""
+        """Values by column name.
+
+        If several attributes are made from one column, the one with most cells is written.
+        """
         random = np.random.default_rng([self.seed, 1])
         names_of_columns: dict[str, str] = {}
         for name in sorted(
@@ -93,7 +101,10 @@ class Records:
 def make_records(
     outcome: Outcome, rows: int | None = None, seed: int = 0, *, units: bool = False
 ) -> Records:
-    """Records from a release; by default as many as it counted, and each by itself."""
+    """Draw records from a release.
+
+    By default as many as it counted, and each by itself.
+    """
     a_unit = _rows_a_unit(outcome) if units else 0.0
     workload = outcome.plan.workload
     measured, mixture = fitted_model(outcome.estimator(), workload.products)
@@ -120,7 +131,10 @@ def make_records(
 
 
 def _rows_a_unit(outcome: Outcome) -> float:
-    """Return the mean number of rows of a unit, by noisy counts of rows and of units."""
+    """Return the mean number of rows of a unit.
+
+    By noisy counts of rows and of units.
+    """
     total = marginals(outcome.plan.domain, ways=0).products[0]
     for product in outcome.plan.workload:
         if not product.attributes and isinstance(

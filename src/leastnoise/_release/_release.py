@@ -1,4 +1,7 @@
-"""A release: the answers to a workload with their error bars, computed from an observation alone."""
+"""A release: the answers to a workload with their error bars.
+
+Computed from an observation only.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -128,7 +131,10 @@ class Release:
 
     @property
     def library(self) -> str | None:
-        """The library of its data frames: that of the data, if these were a frame; None for the first that is installed."""
+        """The library of its data frames.
+
+        That of the data, if these were a frame; None for the first that is installed.
+        """
         return self.tables.library
 
     @property
@@ -138,7 +144,10 @@ class Release:
 
     @property
     def privacy(self) -> Privacy:
-        """The promise for all that is published: the plan's budget and, where there was a guard, its share."""
+        """The privacy of all that is published.
+
+        The plan's budget and, if there was a guard, its share.
+        """
         return with_guard(self.plan.privacy, guard_share(self.receipt.get("guard_share")))
 
     @property
@@ -163,7 +172,10 @@ class Release:
 
     @property
     def large(self) -> tuple[Product, ...]:
-        """The tables that were asked for and are too large to write; in their place are their cells and prefix sums."""
+        """The requested tables that are too large to write.
+
+        Their cells and prefix sums are written instead.
+        """
         return tuple(product for product in self.plan.workload if is_large(product))
 
     @property
@@ -195,7 +207,9 @@ class Release:
 
     @one_thread()
     def long(self, library: str | None = None) -> Any:
-        """All answers as one data frame: query, cell, answer, noise_std, low, high, and the optional columns.
+        """Return all answers as one data frame in long form.
+
+        Columns query, cell, answer, noise_std, low, high, and the optional ones.
 
         Args:
             library: pandas, polars or pyarrow; None for that of the data, or else the first that is
@@ -233,7 +247,9 @@ class Release:
         )
 
     def frame(self, table_id: str, library: str | None = None) -> Any:
-        """One table as a data frame: query, one key column an attribute, answer, noise_std, low, high.
+        """Return one table as a data frame.
+
+        Columns query, one key for each attribute, answer, noise_std, low, high.
 
         Args:
             table_id: such as ``q1``, or the table's name.
@@ -246,7 +262,9 @@ class Release:
         return self.tables[table_id].frame(library)
 
     def plot(self, table_id: str) -> Any:
-        """A table as an Altair chart, which notebooks show and which can be changed and saved further.
+        """Return a table as an Altair chart, which notebooks show.
+
+        It can be changed and saved.
 
         Args:
             table_id: such as ``q1``, or the table's name.
@@ -386,7 +404,9 @@ class Release:
         units: bool = False,
         library: str | None = None,
     ) -> Any:
-        """Records that agree with the release, as a data frame in the columns and spellings of its domain; they cost nothing.
+        """Return records that agree with the release, at no cost.
+
+        A data frame in the columns and spellings of its domain.
 
         A model of the tables is rounded to rows: the model of a release by the strategy ``model``,
         else one that is fitted to its answers. Where an attribute is a bin or a period, values are
@@ -416,7 +436,9 @@ class Release:
 
     @one_thread()
     def with_nnls(self) -> "Release":
-        """The same release with the biased columns ``answer_nnls`` and ``nnls_rmse`` beside the others; it costs nothing.
+        """Return the release with non-negative least squares columns, at no cost.
+
+        The biased columns ``answer_nnls`` and ``nnls_rmse`` stand beside the others.
 
         Raises:
             InputError: over 2^20 joint cells, or answers that are no linear estimates.
@@ -432,7 +454,9 @@ class Release:
         return build(self.outcome, replace(self.options, nnls=True), self.receipt, self.library)
 
     def sql(self, statement: str, library: str | None = None) -> Any:
-        """The answers of a SQL statement as a data frame with the columns that it names, and beside each answer its interval.
+        """Return the answers of a SQL statement as a data frame.
+
+        With the columns that it names, and beside each answer its interval.
 
         Args:
             statement: a SELECT, as `leastnoise.sql` takes it.
@@ -458,7 +482,10 @@ class Release:
         )
 
     def _numbers(self, asked: Workload) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Answer one column of a statement: as it was published if it was, else from the measurements."""
+        """Answer one column of a statement.
+
+        As it was published if it was, else from the measurements.
+        """
         before = asked_before(self.plan.workload, asked)
         if asked.statistics and before is None:
             raise InputError(
@@ -473,7 +500,9 @@ class Release:
 
     @one_thread()
     def covariance(self, table_id: str, other_id: str | None = None) -> FloatArray:
-        """The covariances of the noise in a table's answers, or of those of two tables; public, because the plan alone decides them.
+        """Return the noise covariances of one table's answers, or of two tables'.
+
+        Public, because they depend only on the plan.
 
         Args:
             table_id: such as ``q1``, or the table's name.
@@ -500,7 +529,10 @@ class Release:
         return self.covariances(*(self.workload.products[position] for position in positions))
 
     def covariances(self, first: Product, second: Product) -> FloatArray:
-        """The covariances of the noise in the answers of two products over the domain, asked for or not; see `covariance`."""
+        """Return the noise covariances of the answers of two products.
+
+        Products over the domain, requested or not; see `covariance`.
+        """
         check_linear(self.plan, ["covariances"], linear=self.finding.linear)
         measure = first.measure
         if measure not in self._structures:
@@ -548,7 +580,10 @@ def build(
     receipt: Mapping[str, Any] | None = None,
     library: str | None = None,
 ) -> Release:
-    """Make the release of an outcome; its tables are computed when they are taken or written."""
+    """Build the release of an outcome.
+
+    Its tables are computed when they are used or written.
+    """
     workload = Workload(outcome.plan.domain, written(outcome.plan.workload.products))
     asked = Options() if options is None else options
     ids = tuple(
@@ -656,7 +691,10 @@ def _check_whole_rounding(tables: Sequence[Product], options: Options) -> None:
 
 
 def check_linear(plan: Plan, asked: Sequence[str], *, linear: bool) -> None:
-    """Refuse options that need linear estimates, and non-negative least squares where counts are public, which it would change."""
+    """Raise for options that need linear estimates and do not have them.
+
+    Also for non-negative least squares with public counts, which it would change.
+    """
     if asked and not linear:
         raise InputError(
             f"{' and '.join(asked)} cannot be given by the strategy {plan.strategy!r}, whose "

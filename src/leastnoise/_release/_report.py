@@ -1,4 +1,7 @@
-"""The report: one HTML page for readers of a release, with a chart and the cells of every table; it loads nothing from elsewhere."""
+"""The report: one HTML page for readers of a release.
+
+With a chart and the cells of every table; it loads nothing from elsewhere.
+"""
 
 import base64
 import hashlib
@@ -163,7 +166,10 @@ def _title(release: Release, lang: Texts) -> str:
 
 
 def _asked(release: Release, most: int, lang: Texts) -> str:
-    """Join the names of the attributes that are asked about; of more than so many the last are counted."""
+    """Join the names of the attributes of the workload.
+
+    Of more than ``most`` names, the last are counted.
+    """
     asked = {name for product in release.workload for name in product.attributes}
     names = [name for name in release.plan.domain.names if name in asked]
     return lang.listed(
@@ -183,7 +189,10 @@ def _shortened(names: list[str], lang: Texts) -> str:
 
 
 def _what(release: Release, statistics: list[str], lang: Texts) -> str:
-    """Say what was asked: counts and sums, in how many tables, of which attributes, and the statistics made of them."""
+    """Describe the workload in a sentence.
+
+    Counts and sums, in how many tables, of which attributes, and the statistics made of them.
+    """
     products = release.workload.products
     sums = sorted({str(product.measure) for product in products if product.of_values})
     valued = sorted(str(product.values_of) for product in products if product.values_of is not None)
@@ -210,7 +219,10 @@ def _what(release: Release, statistics: list[str], lang: Texts) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the page says about a table or statistic beside its cells, kept so that each is estimated once."""
+    """What the page says about a table or statistic besides its cells.
+
+    Kept so that each is estimated once.
+    """
 
     product: Product  # of a statistic the first table that it is made of
     name: str
@@ -300,7 +312,9 @@ def _exactness(summary: Summary, lang: Texts) -> str:
 
 
 def _fit(exact: Sequence[Summary], beyond: Sequence[str], lang: Texts) -> list[str]:
-    """Say what tables can be used for, by the ratio of their typical margins to their typical answers.
+    """Return what tables can be used for.
+
+    By the ratio of their typical margins to their typical answers.
 
     Args:
         exact: the statistics and tables.
@@ -327,7 +341,10 @@ def _fit(exact: Sequence[Summary], beyond: Sequence[str], lang: Texts) -> list[s
 
 
 def _index(release: Release, seen: "Seen", lang: Texts) -> dict[str, Any]:
-    """Return the list of all tables with their margins, and how near the errors are to the least possible."""
+    """Return the list of all tables with their margins.
+
+    And how near the errors are to the least possible.
+    """
     rows = [
         (
             entry.query,
@@ -360,7 +377,10 @@ def _index(release: Release, seen: "Seen", lang: Texts) -> dict[str, Any]:
 
 
 def _levels(summaries: Sequence[Summary], lang: Texts) -> list[tuple[str, ...]]:
-    """Return the tables of one attribute for attributes with levels: name, number of groups, margins and largest groups."""
+    """Return the one-attribute tables of attributes with levels.
+
+    Name, number of groups, margins and largest groups.
+    """
     alone = [table for table in summaries if len(table.product.attributes) == 1]
     leveled = {
         (table.product.measure, table.product.attributes)
@@ -381,7 +401,10 @@ def _levels(summaries: Sequence[Summary], lang: Texts) -> list[tuple[str, ...]]:
 
 
 def _spent(release: Release, lang: Texts) -> list[tuple[str, str]]:
-    """Return the facts about the payment, the noise and the strategy, as pairs of a heading and a text."""
+    """Return the facts about payment, noise and strategy.
+
+    Pairs of a heading and a text.
+    """
     plan, privacy, finding, receipt = (
         release.plan,
         release.privacy,
@@ -438,7 +461,10 @@ def _spent(release: Release, lang: Texts) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A table on the page; ``drawn`` explains its picture, ``notes`` its picture and numbers."""
+    """A table on the page.
+
+    ``drawn`` explains its picture, ``notes`` its picture and numbers.
+    """
 
     id: str
     name: str
@@ -482,7 +508,10 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the page keeps of the tables, each of which is estimated once: all entries, and as many summaries and views as fit."""
+    """What the page keeps of the tables, each of which is estimated once.
+
+    All entries, and as many summaries and views as fit.
+    """
 
     entries: list[TableEntry]
     summaries: list[Summary]
@@ -491,7 +520,10 @@ class Seen:
 
 
 def views(release: Release, written: Iterable[tuple[Table, TableEntry]], lang: Texts) -> Seen:
-    """Collect the tables for the page as far as it can hold them; of the largest ones only the largest cells."""
+    """Collect the tables that fit on the page.
+
+    Of the largest ones only the largest cells.
+    """
     entries: list[TableEntry] = []
     summaries: list[Summary] = []
     shown: list[View] = []
@@ -539,7 +571,10 @@ def views(release: Release, written: Iterable[tuple[Table, TableEntry]], lang: T
 def _pictured(
     shown: list[View], charts: Mapping[str, tuple[dict[str, Any], str, str]], lang: Texts
 ) -> Iterator[View]:
-    """Yield the views with their pictures, as long as all of these together are not too large."""
+    """Yield the views with their pictures.
+
+    As long as all pictures together are not too large.
+    """
     described = [(f"c-{key}", name, alt) for key, (_, name, alt) in charts.items()]
     pictures = dict(
         zip(
@@ -565,7 +600,10 @@ def _captioned(
     release: Release,
     lang: Texts,
 ) -> View:
-    """Explain the chart of a view and its marks, which lines are not drawn, and which rows the answers count."""
+    """Explain the chart of a view and its marks.
+
+    Also which lines are not drawn, and which rows the answers count.
+    """
     keys = [f"how_{chart}", *([f"how_{chart}_marked"] if spec is not None and marked(spec) else [])]
     hidden, of = (
         vague(picture) if picture is not None and chart == "lines" else (),
@@ -579,7 +617,10 @@ def _captioned(
 
 
 def _statistic_view(release: Release, made: StatisticTable, lang: Texts) -> View:
-    """Show means, quantiles or a distribution function with intervals; of very many values the first."""
+    """Return the view of a statistic, with intervals.
+
+    Of very many values the first.
+    """
     cut = lang.say("rows_first", count=MOST_LARGEST, all=made.cells, file=made.id)
     return View(
         id=made.id,
@@ -596,7 +637,10 @@ def _statistic_view(release: Release, made: StatisticTable, lang: Texts) -> View
 
 
 def _statement_view(release: Release, number: int, lang: Texts) -> View:
-    """Show the answers of a SQL statement under its text: groups, and each answer with its interval."""
+    """Return the view of a SQL statement under its text.
+
+    Groups, and each answer with its interval.
+    """
     text, domain = release.options.statements[number - 1], release.plan.domain
     columns = release.answered(text)
     answers = [name for name in columns if {f"{name}_low", f"{name}_high"} <= {*columns}]
@@ -642,7 +686,10 @@ def _statement_view(release: Release, number: int, lang: Texts) -> View:
 
 
 def _view(release: Release, entry: TableEntry, table: Table, lang: Texts, *, whole: bool) -> View:
-    """Show the cells of a table, or its largest ones, with what it counts and how exact it is."""
+    """Return the view of a table, or of its largest cells.
+
+    With what it counts and how exact it is.
+    """
     product, unit = table.product, measured_words(table.product, lang)
     if (
         product.measure is not None
@@ -703,7 +750,10 @@ def _view(release: Release, entry: TableEntry, table: Table, lang: Texts, *, who
 
 
 def _sure(release: Release, table: Table, lang: Texts) -> str:
-    """Say how many of the largest cells are so for certain, by intervals that hold for all cells at once."""
+    """Say how many of the largest cells are certainly the largest.
+
+    By intervals that hold for all cells at once.
+    """
     shown = min(_LARGEST, table.cells)
     if not release.finding.linear:
         return lang.say("largest_unknown", count=shown)
@@ -729,7 +779,10 @@ def _sure(release: Release, table: Table, lang: Texts) -> str:
 
 
 def _alt(drawn: Picture, lang: Texts) -> str:
-    """Describe a chart in words: what it shows, and its largest and smallest cell."""
+    """Describe a chart in words.
+
+    What it shows, and its largest and smallest cell.
+    """
     flat, margins = (
         drawn.answer.reshape(-1),
         np.maximum(drawn.high - drawn.answer, drawn.answer - drawn.low).reshape(-1),
@@ -760,7 +813,10 @@ def write_series_page(
     tables: Sequence[Product],
     errors: Mapping[str, Sequence[float | None]],
 ) -> None:
-    """Write ``index.html`` of a series: the promised errors by period and table, None for a table that a period does not complete."""
+    """Write ``index.html`` of a series.
+
+    The expected errors by period and table, None for a table that a period does not complete.
+    """
     lang, published = (
         texts(options.language),
         [label for label in errors if (folder / label / "report.html").exists()],

@@ -1,4 +1,7 @@
-"""Means, quantiles, distribution functions and answers of SQL statements, computed from the tables of a release, with intervals."""
+"""Means, quantiles, distribution functions and SQL answers.
+
+Computed from the tables of a release, with intervals.
+"""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,7 +42,10 @@ def statement_of(workload: Workload, unit: str | None, text: str) -> Statement:
 
 
 def asked_before(workload: Workload, asked: Workload) -> int | None:
-    """Return the position of a column's statistic, or else of its table, in a workload; None where the workload lacks it."""
+    """Return the position of a column's statistic or table in a workload.
+
+    None if the workload lacks it.
+    """
     if asked.statistics:
         known = [replace(statistic, size=None, target=None) for statistic in workload.statistics]
         return known.index(asked.statistics[0]) if asked.statistics[0] in known else None
@@ -48,7 +54,10 @@ def asked_before(workload: Workload, asked: Workload) -> int | None:
 
 
 def check_statements(workload: Workload, unit: str | None, texts: Sequence[str]) -> None:
-    """Refuse statements that need a table or statistic which the plan lacks, before anything is paid."""
+    """Raise for statements that need a table or statistic the plan lacks.
+
+    Before anything is paid.
+    """
     for text in texts:
         statement = statement_of(workload, unit, text)
         for asked in (
@@ -65,7 +74,9 @@ def check_statements(workload: Workload, unit: str | None, texts: Sequence[str])
 
 
 def answered(statement: Statement, numbers: Numbers) -> Columns:
-    """Return the columns of SELECT by name, one row a group; beside an answer ``n`` stands its interval, ``n_low`` and ``n_high``.
+    """Return the columns of SELECT by name, one row for each group.
+
+    Beside an answer ``n`` stands its interval, ``n_low`` and ``n_high``.
 
     Guarantees: groups without rows are included; a column that is not in a set of groups is None
         there, as in SQL.
@@ -109,7 +120,10 @@ def answered(statement: Statement, numbers: Numbers) -> Columns:
 
 
 def _of_set(statement: Statement, grouping: Sequence[int], numbers: Numbers) -> list[list[Array]]:
-    """Return the arrays of every column for one set of groups: one for a key, three for an answer."""
+    """Return the arrays of every column for one set of groups.
+
+    One for a key, three for an answer.
+    """
     along = statement.group_keys(grouping, statement.condition)
     rows = [dict(zip(along, row, strict=True)) for row in product(*along.values())]
     made: list[list[Array]] = []
@@ -134,7 +148,10 @@ def _of_answers(
     along: Mapping[str, Sequence[object]],
     numbers: Numbers,
 ) -> list[Array]:
-    """Return the answer of every group and the ends of its interval; where FILTER leaves no cell, counts and sums are exactly 0."""
+    """Return the answer of every group and the ends of its interval.
+
+    If FILTER leaves no cell, counts and sums are exactly 0.
+    """
     keys_along = statement.group_keys(grouping, statement.condition_of(aggregate))
     wanted = [
         np.array([keys.index(key) if key in keys else -1 for key in along.get(name, keys)])
@@ -172,7 +189,10 @@ MOST_DOTS = 200
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class StatisticTable(Part):
-    """A computed statistic: a value with an interval for every group and, of quantiles and functions, for every share or cell."""
+    """A computed statistic with intervals, by group.
+
+    Of quantiles and functions, a value for every share or cell.
+    """
 
     statistic: Statistic
     domain: Domain
@@ -186,7 +206,10 @@ class StatisticTable(Part):
         return f"meta_{self.statistic.kind}{weighted}"
 
     def key_columns(self) -> list[str]:
-        """The columns of the keys; an attribute that is called as a column of numbers gets a number behind it."""
+        """The key columns.
+
+        A number is appended to a name that clashes with a column of numbers.
+        """
         if self.statistic.form.along:
             return key_columns(self.attributes, NUMBERS)
         names = key_columns(self.attributes[: len(self.statistic.by)], NUMBERS)
@@ -203,7 +226,10 @@ class StatisticTable(Part):
     def rows(
         self, most: int | None = None
     ) -> Iterator[tuple[tuple[str, ...], tuple[float, float, float]]]:
-        """Yield the first values (None for all): the labels of their keys, then value, low and high."""
+        """Yield the first values (None for all).
+
+        The labels of their keys, then value, low and high.
+        """
         numbers = zip(
             *(values.reshape(-1)[:most].tolist() for values in (self.values, self.low, self.high)),
             strict=True,
@@ -215,7 +241,10 @@ class StatisticTable(Part):
         return zip(zip(*keys, strict=True) if keys else [()], numbers, strict=True)
 
     def written(self, lang: Texts, most: int) -> list[list[str]]:
-        """The first rows as texts, with the digits that the noise leaves meaningful: keys, value, interval."""
+        """Return the first rows as texts with significant digits.
+
+        Keys, value, interval, with the digits that the noise leaves meaningful.
+        """
         form, groups = self.statistic.form, len(self.statistic.by)
         beyond = [self.further[name].reshape(-1) for name in BEYOND if form.at_shares]
         rows = []
@@ -229,7 +258,10 @@ class StatisticTable(Part):
         return rows
 
     def headings(self, lang: Texts) -> tuple[str, ...]:
-        """The headings of the keys; that of shares is no attribute, and is translated."""
+        """The headings of the keys.
+
+        That of shares is no attribute, and is translated.
+        """
         return (
             (*self.attributes[:-1], lang.say("col_share"))
             if self.statistic.form.at_shares
@@ -237,7 +269,10 @@ class StatisticTable(Part):
         )
 
     def chart(self, lang: Texts) -> str:
-        """The name of its chart: dots for means and quantiles, lines for functions, or what suits; empty for none."""
+        """The name of its chart, empty for none.
+
+        Dots for means and quantiles, lines for functions, or what suits.
+        """
         if self.statistic.form.along:
             chart = chart_for(self.picture(lang))
             return "" if chart is None or chart.name == "largest" else chart.name
@@ -316,7 +351,10 @@ class StatisticTable(Part):
 def shown_interval(
     lang: Texts, value: float, low: float, high: float, *, exact: bool
 ) -> tuple[str, str]:
-    """Write a value and its interval; ends of cells, as quantiles have, are exact and keep all digits."""
+    """Write a value and its interval.
+
+    Ends of cells, as quantiles have, are exact and keep all digits.
+    """
     if math.isnan(value):
         return lang.number(value), ""
     spread = (high - low) / 8
@@ -331,7 +369,10 @@ def shown_interval(
 
 @dataclass(eq=False, repr=False)
 class Statistics(LazySequence[StatisticTable]):
-    """The statistics of a release, each computed once, when it is first taken: by position, by id (``"s1"``) or by name."""
+    """The statistics of a release, each computed when first used.
+
+    By position, by id (``"s1"``) or by name.
+    """
 
     _called: ClassVar[str] = "statistic"
     source: HasLeastSquares
@@ -406,7 +447,10 @@ def _unit_name(domain: Domain, asked: Statistic) -> str:
 def _estimated(
     source: HasLeastSquares, asked: Statistic, level: float, workload: Workload
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Compute a statistic: the keys beside those of the groups, and labels, values, ends of intervals and further columns."""
+    """Compute a statistic.
+
+    Extra keys, labels, values, ends of intervals and further columns.
+    """
     if asked.kind == "means":
         mean = means(source, asked.of, by=asked.along, level=level)
         further = {"std_error": mean.std_error, "sum": mean.sums, mean.divisor: mean.counts}
@@ -465,7 +509,10 @@ def _estimated(
 
 
 def _published(made: dict[str, Any], options: Options) -> dict[str, Any]:
-    """Round the sums and counts beside means as the options ask, and leave out means of small groups; other statistics stay."""
+    """Round sums and counts beside means, and suppress means of small groups.
+
+    As the options ask; other statistics are unchanged.
+    """
     (step, least), further = exact_rule(options), made["further"]
     divisor = next((name for name in DIVISORS if name in further), None)
     if divisor is None:

@@ -1,4 +1,6 @@
-"""The tables of a release: one a product of the workload, computed when it is taken, and rounded as publication rules ask.
+"""The tables of a release, one for each product of the workload.
+
+Computed when used, and rounded as publication rules ask.
 
 Rounding and leaving out small answers protect nobody: the noise does. Both only take away from what
 a reader knows, so they cost nothing, and error bars get wider.
@@ -67,7 +69,10 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class Part:
-    """What tables and statistics share: a value and an interval for every combination of labels, as columns, frames and charts."""
+    """What tables and statistics share.
+
+    A value and an interval for every combination of labels, as columns, frames and charts.
+    """
 
     id: str
     name: str
@@ -84,15 +89,24 @@ class Part:
 
     @abstractmethod
     def key_columns(self) -> list[str]:
-        """The columns of the keys; one that is called as a column of numbers gets a number behind it."""
+        """The key columns.
+
+        A number is appended to a name that clashes with a column of numbers.
+        """
 
     @abstractmethod
     def numbers(self) -> Columns:
-        """The columns of numbers, flat in row-major order, without those that do not apply."""
+        """The columns of numbers, flat in row-major order.
+
+        Without those that do not apply.
+        """
 
     @abstractmethod
     def spec(self, lang: Texts) -> dict[str, Any] | None:
-        """The chart as a Vega-Lite specification; None for a single number, or too many."""
+        """The chart as a Vega-Lite specification.
+
+        None for a single number, or too many.
+        """
 
     @property
     def shown(self) -> tuple[tuple[str, ...], ...]:
@@ -109,7 +123,10 @@ class Part:
         return [axis.reshape(-1) for axis in np.indices(self.low.shape, dtype=np.int32)]
 
     def columns(self) -> Columns:
-        """The long form: ``query``, one column a key (int64 where every label is a whole number, else text), then `numbers`."""
+        """The long form: ``query``, one column for each key, then `numbers`.
+
+        A key is int64 if every label is a whole number, else text.
+        """
         keys = [
             label_array(along)[index]
             for along, index in zip(self.labels, self.indices(), strict=True)
@@ -125,7 +142,9 @@ class Part:
         return self.columns()
 
     def frame(self, library: str | None = None) -> Any:
-        """The columns as a data frame of pandas, polars or pyarrow; None for that of the data, or else the first that is installed.
+        """Return the columns as a data frame of pandas, polars or pyarrow.
+
+        None means the library of the data, or else the first that is installed.
 
         In a table, a key of numbers is followed by the ends of its cells, ``age_low`` and
         ``age_high``, and a key of periods by their first day or hour, ``month_start``.
@@ -133,7 +152,10 @@ class Part:
         return to_frame(self.framed(), library or self.library)
 
     def plot(self) -> Any:
-        """An Altair chart, which notebooks show: bars, lines, steps or shades with intervals, dots, or the largest cells."""
+        """Return an Altair chart, which notebooks show.
+
+        Bars, lines, steps or shades with intervals, dots, or the largest cells.
+        """
         spec = self.spec(texts())
         if spec is None:
             raise InputError(
@@ -145,7 +167,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class Table(Part):
-    """The answers to one product of the workload, in rows or in the measure's own unit."""
+    """The answers to one product of the workload.
+
+    In rows or in the measure's own unit.
+    """
 
     product: Product
     answer: FloatArray
@@ -161,12 +186,18 @@ class Table(Part):
 
     @property
     def rmse(self) -> float:
-        """Root of the mean variance of the answers, their estimated approximation error included."""
+        """The root of the mean variance of the answers.
+
+        Including their estimated approximation error.
+        """
         rest = 0.0 if self.approximation_std is None else np.nan_to_num(self.approximation_std)
         return math.sqrt(float(np.mean(self.noise_std**2 + rest**2)))
 
     def numbers(self) -> Columns:
-        """The columns of numbers, flat in row-major order, without those that do not apply."""
+        """The columns of numbers, flat in row-major order.
+
+        Without those that do not apply.
+        """
         unbiased = (self.answer, self.noise_std, self.approximation_std, self.low, self.high)
         values = (*unbiased, self.non_negative, self.integer, self.nnls, self.nnls_rmse, self.local)
         return {
@@ -177,27 +208,39 @@ class Table(Part):
 
     @property
     def typical_margin(self) -> float:
-        """How far an interval reaches: the root mean square over the table, in rows or the measure's own unit; NaN if all are left out."""
+        """The root mean square of the margins, NaN if all are suppressed.
+
+        In rows or the measure's own unit.
+        """
         known = self.margins[~np.isnan(self.margins)]
         return math.sqrt(float(np.mean(known**2))) if known.size else math.nan
 
     @property
     def largest_margin(self) -> float:
-        """How far the widest interval reaches, in rows or in the measure's own unit; NaN if all are left out."""
+        """The margin of the widest interval, NaN if all are suppressed.
+
+        In rows or in the measure's own unit.
+        """
         known = self.margins[~np.isnan(self.margins)]
         return float(known.max()) if known.size else math.nan
 
     @property
     def margins(self) -> FloatArray:
-        """How far the intervals reach from the answers, to the farther side where they differ; NaN where the answer is left out."""
+        """How far the intervals reach from the answers.
+
+        To the farther side if they differ; NaN if the answer is suppressed.
+        """
         return np.maximum(self.high - self.answer, self.answer - self.low)
 
     def key_columns(self) -> list[str]:
-        """The columns of the keys; one that is called as a column of numbers gets a number behind it."""
+        """The key columns.
+
+        A number is appended to a name that clashes with a column of numbers.
+        """
         return key_columns(self.product.keys, NUMBERS)
 
     def framed(self) -> Columns:
-        """`columns`, with the numbers and days that the labels of keys stand for beside them."""
+        """`columns`, with numbers and days for the labels of keys."""
         columns = self.columns()
         made: Columns = {"query": columns.pop("query")}
         names = Names({"query", *columns})
@@ -217,7 +260,10 @@ class Table(Part):
         return made | columns
 
     def rounded(self, to: Exact | None, below: Exact | None = None) -> "Rounded":
-        """Round to multiples of ``to`` and leave out answers below ``below``; margins grow by what that adds. It costs nothing."""
+        """Round to multiples of ``to``, and suppress answers below ``below``.
+
+        Margins grow by the rounding. It costs nothing.
+        """
         step = Fraction(0) if to is None else exact_positive("what answers are rounded to", to)
         least = None if below is None else exact_positive("below which answers are left out", below)
         given, std, half = self.answer.reshape(-1), self.noise_std.reshape(-1), float(step) / 2
@@ -283,7 +329,10 @@ class Table(Part):
         return html_facts(repr(self), rows)
 
     def cell_names(self) -> list[str]:
-        """One text a cell, such as ``sex=F, age <= 30``; ``total`` where no attribute is asked about."""
+        """One text for each cell, such as ``sex=F, age <= 30``.
+
+        ``total`` if there are no attributes.
+        """
         texts = [""]
         for name, labels in zip(self.product.keys, self.shown, strict=True):
             keys = [
@@ -295,7 +344,7 @@ class Table(Part):
 
 
 def published(table: Table, options: Options) -> Table:
-    """Round a table and leave out its small answers where the options ask for that.
+    """Round a table and suppress small answers, as the options ask.
 
     Guarantees: as `Rounded`; where an answer is left out, no other column tells more than that it
         is below the bound.
@@ -329,7 +378,9 @@ def published(table: Table, options: Options) -> Table:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rounded:
-    """A table after rounding and suppression; arrays are flat, one entry an answer in row-major order.
+    """A table after rounding and suppression.
+
+    Arrays are flat, one entry for each answer in row-major order.
 
     Guarantees: the interval of a cell, or where its answer is left out the bound ``high``, holds
         the true answer in at least the share of releases that is the table's level, because it
@@ -346,7 +397,10 @@ class Rounded:
     std_error: FloatArray
 
     def columns(self) -> dict[str, Array]:
-        """The table in long form: ``query``, one key column an attribute, answer, std_error, margin, low, high."""
+        """The table in long form.
+
+        Columns ``query``, one key for each attribute, answer, std_error, margin, low, high.
+        """
         keys = {
             name: values
             for name, values in self.table.columns().items()
@@ -362,7 +416,10 @@ class Rounded:
         return {**keys, **numbers}
 
     def frame(self, library: str | None = None) -> Any:
-        """The columns as a data frame of pandas, polars or pyarrow; None for that of the data, or else the first that is installed."""
+        """Return the columns as a data frame of pandas, polars or pyarrow.
+
+        None means the library of the data, or else the first that is installed.
+        """
         return to_frame(self.columns(), library or self.table.library)
 
     def words(self) -> str:
@@ -409,7 +466,10 @@ One = TypeVar("One", bound=Part)
 
 
 class LazySequence(Sequence[One], Generic[One]):
-    """The tables or the statistics of a release, each computed when it is taken: one by index, id or name, or a list by a slice."""
+    """The tables or statistics of a release, each computed when used.
+
+    One by index, id or name, or a list by a slice.
+    """
 
     _called: ClassVar[str]
     """What messages call one part."""
@@ -446,7 +506,9 @@ class LazySequence(Sequence[One], Generic[One]):
 
 @dataclass(eq=False, repr=False)
 class Tables(LazySequence[Table]):
-    """All tables of a release, each computed when it is taken, so that a release of any size fits in memory.
+    """All tables of a release, each computed when used.
+
+    So a release of any size fits in memory.
 
     Take them by position, by id (``"q1"``) or by name where only one table has it (``"sex x
     age"``).
@@ -470,7 +532,7 @@ class Tables(LazySequence[Table]):
 
     @cached_property
     def _of_measure(self) -> dict[str | None, tuple[list[Product], Product | None]]:
-        """By measure its products, and the product of which all others are sums, if there is one."""
+        """The products by measure, and the product that all others are sums of."""
         by_measure: dict[str | None, list[Product]] = {}
         for product in self.products:
             by_measure.setdefault(product.measure, []).append(product)
@@ -527,7 +589,10 @@ class Tables(LazySequence[Table]):
         return self._table(position, self.estimator.estimate(self.products[position]))
 
     def projection(self, product: Product) -> str:
-        """The name of the method that makes a table's answers non-negative, a key of `PROJECTIONS`."""
+        """The method that makes a table's answers non-negative.
+
+        A key of `PROJECTIONS`.
+        """
         finest = self._of_measure[product.measure][1]
         return (
             projection_method(product)
@@ -538,7 +603,10 @@ class Tables(LazySequence[Table]):
     def _biased(
         self, product: Product, values: FloatArray
     ) -> tuple[FloatArray | None, Array | None]:
-        """Return the non-negative answers and the whole ones, None for those that are not asked for."""
+        """Return the non-negative and the integer answers.
+
+        None for those that are not requested.
+        """
         options, public = self.options, self.public if product.measure is None else ()
         if not (options.non_negative or options.integer):
             return None, None
@@ -612,7 +680,9 @@ class Tables(LazySequence[Table]):
 
 
 def in_unit(product: Product, values: FloatArray) -> FloatArray:
-    """Counted multiples of a measure's unit as amounts: 12345 at the unit 0.01 is 123.45, correctly rounded.
+    """Return multiples of a measure's unit as amounts.
+
+    12345 at the unit 0.01 is 123.45, correctly rounded.
 
     Guarantees: the nearest double to the exact decimal, while products stay below 2^53: 12345 is
         divided by 100, not multiplied by 0.01.

@@ -1,4 +1,6 @@
-"""Texts for readers of a release: sentences and numbers by language, templates, names of tables and statistics, and axes of charts.
+"""Texts for readers of a release.
+
+Sentences and numbers by language, templates, names of tables and statistics, axes of charts.
 
 In files and commands, tables, statistics and keys have one name in every language.
 """
@@ -35,7 +37,10 @@ _LEFT_OUT = "\u2013"  # in the place of an answer that is not published
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Texts:
-    """The sentences of one language by key, and its error messages by their English templates."""
+    """The sentences of one language by key, and translated error messages.
+
+    Error messages are found by their English templates.
+    """
 
     language: str
     sentences: Mapping[str, str]
@@ -46,7 +51,10 @@ class Texts:
         return self.sentences[key] % {name: self.plain(value) for name, value in values.items()}
 
     def fault(self, sentence: str) -> str:
-        """Translate an error message; one that the catalogue lacks, which no form can cause, stays in English and is marked so."""
+        """Translate an error message.
+
+        One that the catalogue lacks, which no form can cause, stays in English and is marked so.
+        """
         return (
             str(sentence)
             if self.language == "en"
@@ -58,7 +66,10 @@ class Texts:
         return self.say(f"{key}_one" if count == 1 else f"{key}_many", count=count, **values)
 
     def plain(self, value: object) -> str:
-        """Write a number with separators and all digits that count; a text stays as it is."""
+        """Write a number with separators and all significant digits.
+
+        A text stays as it is.
+        """
         if isinstance(value, Fraction):
             return (
                 self.plain(int(value))
@@ -73,7 +84,10 @@ class Texts:
         return str(value)
 
     def local(self, text: str) -> str:
-        """Turn a number in English notation into that of the language, without leading zeros in a power of ten."""
+        """Localise a formatted number.
+
+        Without leading zeros in a power of ten.
+        """
         text = text.replace("e-0", "e-").replace("e+0", "e+")
         return text if self.language == "en" else text.translate(str.maketrans(",.", ".,"))
 
@@ -95,7 +109,10 @@ class Texts:
         )
 
     def number(self, value: float, spread: float = 1.0) -> str:
-        """Write a number with the digits that its margin leaves meaningful, and separators of thousands."""
+        """Write a number with the digits that its margin leaves meaningful.
+
+        With thousands separators.
+        """
         if math.isnan(value):
             return _LEFT_OUT
         decimals = max(0, 1 - math.floor(math.log10(spread))) if 0 < spread < 1 else 0
@@ -112,7 +129,10 @@ class Texts:
         return self.local(f"{short:,.{max(0, 2 - math.floor(math.log10(short)))}f}")
 
     def percent(self, share: float, digits: int = 6) -> str:
-        """Write a share as a percentage in so many digits; in more where six would round less than all up to 100."""
+        """Write a share as a percentage.
+
+        With more than ``digits`` digits if six would round a share below 100 up to 100.
+        """
         text = in_digits(float(f"{100 * share:.{digits}g}"))
         if digits == 6 and text == "100" and share < 1:
             text = format(100 * Decimal(repr(float(share))), "f").rstrip("0")
@@ -141,7 +161,10 @@ def texts(language: str = "en") -> Texts:
 
 
 def _worded(fault: str, table: Mapping[str, str]) -> str | None:
-    """Translate a message by a table of templates, its values that are messages or words included; None where the table lacks one."""
+    """Translate a message by a table of templates.
+
+    Including its values that are messages or words; None if the table lacks one.
+    """
     if not isinstance(fault, Message):
         return table.get(fault)
     texts_of = {
@@ -162,7 +185,10 @@ ENGLISH = texts("en")
 
 
 def filled(template: str, **values: Any) -> str:
-    """Fill in a template; every text is escaped, and a value that is missing is an error."""
+    """Fill in a template.
+
+    Every text is escaped, and a missing value is an error.
+    """
     # Readers of HTML and XML take a bare carriage return for the end of a line; here only texts
     # have one.
     return str(templates(TEMPLATES).get_template(template).render(**values)).replace("\r", "&#13;")
@@ -194,7 +220,10 @@ _WIDEST = 0.5  # an interval longer than this tells nothing
 
 
 def called(labels: Labels, names: Sequence[str], texts: Names) -> tuple[tuple[str, ...], ...]:
-    """Return the texts that people read for the labels along some attributes; the code follows where several codes share a text."""
+    """Return the display labels of the codes along some attributes.
+
+    The code is appended if several codes share a label.
+    """
     shown = []
     for along, name in zip_longest(labels, names):
         known, words = texts.get(str(name), {}), tuple(map(str, along))
@@ -218,7 +247,10 @@ def picture_of(
     privacy: Privacy | None,
     lang: Texts,
 ) -> Picture:
-    """Return what the chart of a table is drawn from: all cells, or numbers and dates without their cell of other values."""
+    """Return the picture that the chart of a table is drawn from.
+
+    All cells, or numbers and dates without their cell of other values.
+    """
     whole = Picture(
         name=table_words(product, lang),
         axes=axes(product, labels),
@@ -275,7 +307,10 @@ def _further_cells(kind: Kind, labels: Sequence[Label]) -> int:
 
 
 def axes(product: Product, labels: Labels) -> tuple[Axis, ...]:
-    """Return one axis an attribute, with as many keys as it has labels: ranges of numbers, dates, or else names."""
+    """Return one axis for each attribute.
+
+    With as many keys as it has labels: ranges of numbers, dates, or else names.
+    """
     made = []
     for name, attribute, queries, along in zip(
         product.keys, product.attributes, product.query_sets, labels, strict=True
@@ -326,7 +361,10 @@ def axes(product: Product, labels: Labels) -> tuple[Axis, ...]:
 
 
 def moment(label: str) -> str | None:
-    """Return the first day or hour of a period in ISO form; None for a label that is no period."""
+    """Return the first day or hour of a period in ISO form.
+
+    None for a label that is no period.
+    """
     period = _PERIOD.fullmatch(label)
     if period is None:
         return None
@@ -343,7 +381,10 @@ def moment(label: str) -> str | None:
 
 
 def _edges(kind: Kind) -> tuple[FloatArray, FloatArray] | None:
-    """Return the first and the last number of every cell, NaN for the cell of other values; None where cells are no numbers."""
+    """Return the first and the last number of every cell.
+
+    NaN for the cell of other values; None if cells are no numbers.
+    """
     if isinstance(kind, (Bins, Edges)):
         edges = np.array([float(edge) for edge in kind.edges])
         low, high = edges[:-1], edges[1:]
@@ -379,7 +420,10 @@ def table_words(product: Product, lang: Texts) -> str:
 
 
 def measured_words(product: Product, lang: Texts, key: str = "unit") -> str:
-    """Name what a table sums or counts: a measure, rows, units, or values of a measure."""
+    """Return the name of what a table sums or counts.
+
+    A measure, rows, units, or values of a measure.
+    """
     if product.of_values:
         return str(product.measure)
     if product.values_of is not None:
@@ -401,7 +445,10 @@ def statistic_words(statistic: Statistic, lang: Texts) -> str:
 
 
 class Share(NamedTuple):
-    """The share of rows that a limit cut, and the ends of its interval at the level of the release."""
+    """The share of rows that a limit cut, with its interval.
+
+    At the level of the release.
+    """
 
     share: float
     low: float
@@ -409,7 +456,9 @@ class Share(NamedTuple):
 
 
 def cut_share(receipt: Mapping[str, Any], level: float) -> Share | None:
-    """Return the share of rows that the limit on the rows of a unit cut, by the guard's noisy counts; None where the noise hides it.
+    """Return the share of rows that the row limit of units cut.
+
+    By the guard's noisy counts; None if the noise hides it.
 
     Of C rows cut and K kept, both with independent noise of standard errors s and t, |C - r K| <= z
     sqrt(s^2 + r^2 t^2) holds for the true r = cut / kept at the level. The interval has all r for
@@ -440,7 +489,10 @@ def cut_share(receipt: Mapping[str, Any], level: float) -> Share | None:
 
 
 def limit_words(privacy: Privacy, receipt: Mapping[str, Any], level: float, lang: Texts) -> str:
-    """Say in short that the answers count at most so many rows of a unit, and about how many rows were cut; empty without a limit."""
+    """Say that the answers count at most so many rows of a unit.
+
+    And about how many rows were cut; empty without a limit.
+    """
     if privacy.unit_column is None:
         return ""
     share, limit = (
@@ -455,7 +507,10 @@ def limit_words(privacy: Privacy, receipt: Mapping[str, Any], level: float, lang
 
 
 def unit_words(unit: str, privacy: Privacy | None, lang: Texts) -> str:
-    """Name what a table counts or sums, and the limit on the rows of a unit if there is one."""
+    """Name what a table counts or sums.
+
+    And the limit on the rows of a unit if there is one.
+    """
     if privacy is None or privacy.unit_column is None:
         return unit
     return lang.some("unit_of", privacy.max_rows, unit=unit, column=privacy.unit_column)

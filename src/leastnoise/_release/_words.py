@@ -1,4 +1,6 @@
-"""The sentences of manifest and report about a release: its promise, noise, intervals and their limits.
+"""The sentences of manifest and report about a release.
+
+Its privacy, noise, intervals and their limits.
 
 The catalogue has the texts; the functions here choose sentences and fill in their numbers.
 """
@@ -95,7 +97,10 @@ def promise(privacy: Privacy, lang: Texts = ENGLISH) -> str:
 
 
 def bet(privacy: Privacy) -> float:
-    """Return the largest chance to guess by the results which of two neighbouring, equally likely tables is the true one."""
+    """Return the largest chance to guess which of two tables is the true one.
+
+    By the results, for neighbouring and equally likely tables.
+    """
     budget = privacy.budget
     if isinstance(budget, ZCDP):
         rho = float(budget.rho)
@@ -108,7 +113,7 @@ def bet(privacy: Privacy) -> float:
 
 
 def bet_words(privacy: Privacy, lang: Texts = ENGLISH) -> str:
-    """Explain the budget as the chance to win a bet, in one sentence without formulas."""
+    """Explain the budget as the chance to win a bet, without formulas."""
     share = math.ceil(100 * bet(privacy) - 1e-9)
     unit = "row" if privacy.unit_column is None else "unit"
     difference = lang.say(f"bet_{unit}_{privacy.neighbours}", column=repr(privacy.unit_column))
@@ -131,7 +136,10 @@ def cost_words(cost: Cost, lang: Texts = ENGLISH) -> str:
 
 
 def goodness(plan: Plan) -> float | None:
-    """How many times the least possible error the plan's error is: the root of the total of squared errors over its lower bound."""
+    """Return how many times the least possible error the plan's error is.
+
+    The root of the total of squared errors over its lower bound.
+    """
     return None if plan.promise is None else plan.promise.times_least
 
 
@@ -224,7 +232,10 @@ def dropped_words(release: Release, lang: Texts = ENGLISH) -> str:
 
 
 def clipped(release: Release, lang: Texts = ENGLISH) -> list[str]:
-    """Say for which attributes values beyond the bounds were counted at the nearest bound, and what sums and means do with such values."""
+    """Say for which attributes values beyond the bounds were clipped.
+
+    And what sums and means do with such values.
+    """
     domain = release.plan.domain
     asked = {name for product in release.workload.products for name in product.attributes}
     names = [name for name in domain.names if name in asked and domain.kind(name).outside == "clip"]
@@ -235,7 +246,10 @@ def clipped(release: Release, lang: Texts = ENGLISH) -> list[str]:
 
 
 def values_words(workload: Workload, lang: Texts = ENGLISH) -> list[str]:
-    """Return a sentence for every measure: how sums and means clip its values, and how a row without a value counts."""
+    """Return a sentence for every measure.
+
+    How sums and means clip its values, and how a row without a value counts.
+    """
     known, summed = (
         workload.domain.measures,
         sorted({str(product.measure) for product in workload.products if product.of_values}),
@@ -267,7 +281,10 @@ def values_words(workload: Workload, lang: Texts = ENGLISH) -> list[str]:
 
 
 def sums_words(workload: Workload, lang: Texts = ENGLISH) -> list[str]:
-    """Return `values_words`, and for each sum the most that one row may add, which its noise has to hide."""
+    """Return `values_words`, and the most that one row may add to each sum.
+
+    The noise has to hide that.
+    """
     known, summed = (
         workload.domain.measures,
         sorted({str(product.measure) for product in workload.products if product.of_values}),
@@ -280,12 +297,15 @@ def sums_words(workload: Workload, lang: Texts = ENGLISH) -> list[str]:
 
 
 def of_words(release: Release, lang: Texts = ENGLISH) -> str:
-    """Say in short which rows the answers count, where a unit has a limit of rows; else nothing."""
+    """Say which rows the answers count, if a unit has a limit of rows."""
     return limit_words(release.privacy, release.receipt, release.level, lang)
 
 
 def cut_words(release: Release, lang: Texts = ENGLISH) -> str | None:
-    """Say what the limit on the rows of a unit does to all answers, and about how many rows it cut; None without a limit."""
+    """Say what the row limit of units does to all answers.
+
+    And about how many rows it cut; None without a limit.
+    """
     privacy, cut = release.privacy, cut_share(release.receipt, release.level)
     if privacy.unit_column is None:
         return None
@@ -308,7 +328,9 @@ def cut_words(release: Release, lang: Texts = ENGLISH) -> str | None:
 def guard_words(
     release: Release, lang: Texts = ENGLISH, unused_over: float | None = None
 ) -> str | None:
-    """Say how many rows the guard counted as kept (or read, where each row is a unit) and as used; None without a guard.
+    """Say how many rows the guard counted as kept (or read) and as used.
+
+    Read if each row is a unit; None without a guard.
 
     Rows used are among those kept: where noise makes them more, their count is shown for both.
     Where surely some rows were not used, at least about a percent, that is lang too.
@@ -399,7 +421,10 @@ def reduced_words(release: Release, lang: Texts = ENGLISH) -> str | None:
 
 
 def first_words(release: Release, lang: Texts = ENGLISH) -> list[str]:
-    """Return the warnings that come before any number: a limit may have cut over a tenth of the rows, or values dropped as many."""
+    """Return the warnings that come before any number.
+
+    A limit may have cut over a tenth of the rows, or values dropped as many.
+    """
     share = cut_share(release.receipt, release.level)
     cut = cut_words(release, lang) if share is None or share.share > MANY else None
     return [*filter(None, [cut, guard_words(release, lang, unused_over=MANY)])]
@@ -430,7 +455,7 @@ def interval_words(release: Release, lang: Texts = ENGLISH) -> str:
 
 
 def reading_words(release: Release, lang: Texts = ENGLISH) -> str:
-    """Say whether answers by least squares are rounded, may be below zero, and add up."""
+    """Say whether least squares answers are rounded, negative, additive."""
     options = release.options
     sentences = ["reading_exact"] * (not options.round) + ["reading_negative"] * (not options.below)
     return " ".join(
@@ -445,7 +470,10 @@ def reading_words(release: Release, lang: Texts = ENGLISH) -> str:
 
 
 def stated_words(plan: Plan) -> dict[str, str]:
-    """Return what a spec states about cells, which is not protected: by the key of a sentence its values."""
+    """Return the public facts that a spec states about cells.
+
+    Values by the key of a sentence.
+    """
 
     def cells(name: str, codes: Sequence[int]) -> str:
         labels = [str(plan.domain.kind(name).labels[code]) for code in codes]
@@ -464,7 +492,7 @@ def stated_words(plan: Plan) -> dict[str, str]:
 
 
 def limits(release: Release, lang: Texts = ENGLISH) -> list[str]:
-    """Return a sentence for every source of error that the intervals do not cover."""
+    """Return a sentence for every source of error outside the intervals."""
     plan = release.plan
     privacy, domain = plan.privacy, plan.domain
     sentences = [lang.say("limit_noise_rounded" if release.options.round else "limit_noise")]
@@ -499,7 +527,10 @@ def limits(release: Release, lang: Texts = ENGLISH) -> list[str]:
 
 
 def large_words(release: Release, product: Product, lang: Texts = ENGLISH) -> str:
-    """Say what is written in the place of a table that is too large, and how to get the rest of it."""
+    """Say what is written in place of a table that is too large.
+
+    And how to get the rest of it.
+    """
     asked = release.plan.workload.products
     large = [position for position, each in enumerate(asked) if is_large(each)]
     position = next(
@@ -517,7 +548,10 @@ def large_words(release: Release, product: Product, lang: Texts = ENGLISH) -> st
 
 
 def joined_words(release: Release, lang: Texts = ENGLISH) -> str | None:
-    """Say whose rows the second table held, or that it was taken as public; None if there was no second table."""
+    """Say whose rows the second table held, or that it was public.
+
+    None if there was no second table.
+    """
     second = release.receipt.get("joined")
     if not second:
         return None
@@ -529,7 +563,10 @@ def joined_words(release: Release, lang: Texts = ENGLISH) -> str | None:
 
 
 def notices_of_all(release: Release, lang: Texts = ENGLISH) -> list[str]:
-    """Return the notices for readers of any answer, later ones included: limits of rows, counts of units, a second table."""
+    """Return the notices for readers of any answer, later ones included.
+
+    Limits of rows, counts of units, a second table.
+    """
     units = [product for product in release.workload if product.of_units]
     sentences = [lang.say("unit_is", column=repr(release.privacy.unit_column))] if units else []
     for key, in_all in (("units_each", False), ("units_once", True)):
@@ -550,7 +587,10 @@ def notices_of_all(release: Release, lang: Texts = ENGLISH) -> list[str]:
 
 
 def notices(release: Release, lang: Texts = ENGLISH) -> list[str]:
-    """Return the notices for readers of the files: rounding, `notices_of_all`, and tables that are not written."""
+    """Return the notices for readers of the files.
+
+    Rounding, `notices_of_all`, and tables that are not written.
+    """
     large = [large_words(release, product, lang) for product in release.large]
     return [
         *filter(None, [reduced_words(release, lang), rounding_words(release.options, lang)]),
@@ -575,7 +615,10 @@ def not_additive_words(release: Release, lang: Texts = ENGLISH) -> list[str]:
 
 
 def post_processing_words(release: Release, lang: Texts = ENGLISH) -> list[str]:
-    """Explain the optional columns: first what holds for all of them, then a sentence or two a kind."""
+    """Explain the optional columns.
+
+    First what holds for all of them, then a sentence or two for each kind.
+    """
     options = release.options
     one_by_one = ["answer_non_negative"] * options.non_negative + [
         "answer_integer"

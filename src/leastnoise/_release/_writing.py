@@ -1,4 +1,7 @@
-"""Write the files of a release: answers in batches of bounded size (Parquet by Arrow, CSV by DuckDB), their index, and the manifest."""
+"""Write the files of a release: answers, their index, the manifest.
+
+Answers in batches of bounded size (Parquet by Arrow, CSV by DuckDB).
+"""
 
 import json
 import math
@@ -121,7 +124,10 @@ _MEANINGS = {
 
 @contextmanager
 def _formats(names: Sequence[str]) -> Iterator[tuple[bool, Any]]:
-    """Yield whether Parquet is written, and the database that writes CSV, None without CSV; making one takes longer than a small table."""
+    """Yield whether Parquet is written, and the database that writes CSV.
+
+    None without CSV; creating a database takes longer than writing a small table.
+    """
     opened: Any = nullcontext()
     if "csv" in names:
         import duckdb
@@ -134,7 +140,9 @@ def _formats(names: Sequence[str]) -> Iterator[tuple[bool, Any]]:
 def write_answers(
     release: Release, directory: Path
 ) -> Generator[tuple[Table, TableEntry], None, None]:
-    """Write all answers and the index ``tables.csv``; each table is estimated once, and yielded while a thread writes it.
+    """Write all answers and the index ``tables.csv``.
+
+    Each table is estimated once, and yielded while a thread writes it.
 
     Guarantees: memory for one table and one more for each core, or so many batches of about a
         million answers where tables share files.
@@ -180,7 +188,10 @@ def write_columns(columns: Columns, path: Path) -> None:
 
 
 def write_covariances(release: Release, directory: Path) -> None:
-    """Write the covariances of the tables that were asked for, one file a table and format, each pair of answers once."""
+    """Write the requested covariances of tables.
+
+    One file for each table and format, each pair of answers once.
+    """
     if not release.options.covariances:
         return
     (directory / "covariances").mkdir()
@@ -226,14 +237,20 @@ def _entry(release: Release, table: Table, stem: str) -> TableEntry:
 
 
 def statistic_file(release: Release, made: StatisticTable) -> str:
-    """The path of the files of a statistic below the release's directory, without ending."""
+    """Return the path of a statistic's files, without ending.
+
+    Below the release's directory.
+    """
     return f"answers/{file_name(made.id, made.name, len(release.statistics))}"
 
 
 def _one_by_one(
     release: Release, directory: Path, formats: tuple[bool, Any], beside: Beside
 ) -> Iterator[tuple[Table, str]]:
-    """Write one file for each table and format; where some table asks for a level, Parquet has a column of levels."""
+    """Write one file for each table and format.
+
+    If some table asks for a level, Parquet has a column of levels.
+    """
     leveled = any(product.keys != product.attributes for product in release.workload)
     for table in release.tables:
         stem, product = (
@@ -259,7 +276,10 @@ def _one_by_one(
 def _write_part(
     part: Part, stem: Path, formats: tuple[bool, Any], level: str | None = None
 ) -> None:
-    """Write a table or statistic: query, one column a key, and the numbers; one file a format."""
+    """Write a table or statistic, one file for each format.
+
+    Columns query, one for each key, and the numbers.
+    """
     texts: dict[str, Sequence[str]] = {"query": [part.id]}
     columns: dict[str, Array] = {"query": np.broadcast_to(np.int32(0), part.cells)}
     for axis, (column, labels) in enumerate(zip(part.key_columns(), part.labels, strict=True)):
@@ -275,7 +295,10 @@ def _write_part(
 def _batched(
     release: Release, directory: Path, formats: tuple[bool, Any], beside: Beside
 ) -> Iterator[tuple[Table, str]]:
-    """Write tables with equally many attributes into one folder, as parts of about a million answers."""
+    """Write tables with equally many attributes into one folder.
+
+    As parts of about a million answers.
+    """
     batches: dict[int, list[Table]] = {}
     parts: dict[int, int] = {}
 
@@ -302,13 +325,19 @@ def _batched(
 def _write_batch(
     tables: Sequence[Table], stem: Path, some: Sequence[str], formats: tuple[bool, Any]
 ) -> None:
-    """Write several tables with equally many attributes in long form: query, attribute_1, value_1, ..., and the numbers."""
+    """Write several tables with equally many attributes in long form.
+
+    Columns query, attribute_1, value_1, ..., and the numbers.
+    """
     texts: dict[str, list[str]] = {}
     sizes = [table.cells for table in tables]
     shapes = {table.answer.shape: table.indices() for table in tables}
 
     def first_positions(column: str, labels: Iterable[tuple[object, ...]]) -> Array:
-        """Return for each table the position of its first label among the texts of a column; equal labels are stored once."""
+        """Return for each table the position of its first label in a column.
+
+        Equal labels are stored once.
+        """
         distinct: dict[object, int] = {}
         known = texts.setdefault(column, [])
         for each in labels:
@@ -399,7 +428,10 @@ def _batches(
     names: Iterable[str],
     labelled: Callable[..., Any],
 ) -> Any:
-    """Return columns as a reader of Arrow batches of one row group each, made when they are taken."""
+    """Return columns as a reader of Arrow batches, created on demand.
+
+    One row group each.
+    """
     import pyarrow as pa
 
     known, named = {name: _strings(each) for name, each in texts.items()}, [*names]
@@ -429,7 +461,10 @@ def _labelled(texts: Any, codes: Any) -> Any:
 
 
 def _numbers(values: Array) -> Any:
-    """Return an Arrow array with NaN as null; made from buffers, because ``pyarrow.array`` imports pandas."""
+    """Return an Arrow array with NaN as null.
+
+    Made from buffers, because ``pyarrow.array`` imports pandas.
+    """
     import pyarrow as pa
 
     gone = np.isnan(values)
@@ -442,7 +477,10 @@ def _numbers(values: Array) -> Any:
 
 
 def _strings(texts: Sequence[str]) -> Any:
-    """Return texts as an Arrow array, without what UTF-8 cannot hold: after the payment nothing may fail for a label."""
+    """Return texts as an Arrow array, without what UTF-8 cannot hold.
+
+    After the payment nothing may fail because of a label.
+    """
     import pyarrow as pa
 
     coded = [text.encode("utf-8", "replace") for text in texts]
@@ -453,7 +491,10 @@ def _strings(texts: Sequence[str]) -> Any:
 
 
 def write_rounded(release: Release, directory: Path, to: Exact, below: Exact | None = None) -> None:
-    """Write every table, rounded, as CSV, and a README that says what that does to error bars."""
+    """Write every table, rounded, as CSV, with a README.
+
+    The README says what rounding does to error bars.
+    """
     dataset = release.receipt.get("dataset")
     title = f"# {markdown_text(dataset)}: rounded tables" if dataset else "# Rounded tables"
     lines = [title, ""]
@@ -472,7 +513,10 @@ def write_rounded(release: Release, directory: Path, to: Exact, below: Exact | N
 
 
 def check_records_file(path: Path) -> None:
-    """Refuse a file of records with an unknown ending, before anything is computed."""
+    """Raise for a file of records with an unknown ending.
+
+    Before anything is computed.
+    """
     if path.suffix not in (".csv", ".parquet"):
         raise refuse("the file of records", path.name, "a name that ends in .csv or .parquet")
 
@@ -528,7 +572,10 @@ def _write_measurements(release: Release, directory: Path) -> None:
 
 
 def finishing_seconds(plan: Plan, options: Options, *, written: bool = True) -> float:
-    """Estimate the CPU seconds of measuring, estimating and writing; 0 for a plan whose measurements are not known beforehand."""
+    """Estimate the CPU seconds of measuring, estimating and writing.
+
+    0 for a plan whose measurements depend on the data.
+    """
     if plan.measurements is None:
         return 0.0
     seconds = _NUMBER * sum(block.rows for block in plan.measurements.blocks)
@@ -544,7 +591,10 @@ def finishing_seconds(plan: Plan, options: Options, *, written: bool = True) -> 
 
 
 def measured_tables(measurements: Measurements) -> list[dict[str, Any]]:
-    """Return the facts about every measured block: attributes, number of queries, scale and variance."""
+    """Return the facts about every measured block.
+
+    Attributes, number of queries, scale and variance.
+    """
     return [
         {
             "attributes": list(block.attributes),
@@ -744,7 +794,7 @@ def _post_processing(release: Release) -> dict[str, Any]:
 
 
 def _answers(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
-    """Return the manifest's parts on the answers and on statistics, SQL and covariances, if any."""
+    """Return the manifest's part on answers, statistics, SQL, covariances."""
     options, of, plan = release.options, words.of_words(release), release.plan
     layout = (
         "one folder for every number of attributes, with parts of many tables each: query, "

@@ -1,4 +1,6 @@
-"""Which marginals to count together: one pass over the rows for a group of attributes, whose table then gives several smaller ones.
+"""Which marginals to count together.
+
+One pass over the rows counts a group of attributes, whose table gives several smaller ones.
 
 Not trusted: the kernel looks whether the table of a group has what it is asked for (A3 of
 PROOFS-kernel.md). It learns no more of the rows than the power of two above their number, which
@@ -35,7 +37,9 @@ class Group:
 
 
 def groups(wanted: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int) -> list[Group]:
-    """Cover attribute sets greedily by groups, so that each set is a member of exactly one group; sets are positions without repetition.
+    """Cover attribute sets greedily by groups.
+
+    Each set is a member of exactly one group; sets are positions without repetition.
 
     A group starts from the largest set that no group has yet and takes the attribute that completes
     the most other sets, as long as its table stays small beside the rows (summing it out must cost

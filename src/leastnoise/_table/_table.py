@@ -1,4 +1,6 @@
-"""The opaque handle on encoded private rows, and where these are kept: outside the handle, so that nothing in it leads to them.
+"""The opaque handle on encoded private rows.
+
+The rows are kept outside the handle, so that nothing in it leads to them.
 
 Filled by `Table` when it is made, opened by the kernel alone; the import contracts allow nobody
 else. The labels (T1 ...) refer to PROOFS-table.md beside this file.
@@ -104,7 +106,9 @@ def columns_of(handle: object, *kinds: type) -> Any:
 
 
 class Table(Immutable):
-    """Private rows, encoded: for each attribute a column of cell numbers, for each measure a column of whole units.
+    """Private rows, encoded as columns of cells and of whole units.
+
+    One column of cell numbers for each attribute, one of whole units for each measure.
 
     Made by `leastnoise._adapters` and opened by the kernel alone. It does not show how many rows it
     has, which is itself private, and it can be neither changed, compared nor pickled.
@@ -239,7 +243,9 @@ class Table(Immutable):
         max_per_cell: PerCell | None = None,
         usage: "Table | None" = None,
     ) -> "Table":
-        """The handle on rows that stay where they are, and of which marginals have been counted there.
+        """Return a handle on rows that stay where they are.
+
+        Their marginals have been counted there.
 
         A row that one of the attributes read drops is in no marginal. The tables have for a
         measure, or None for rows, and some attributes their marginal: int64, flat, row-major. The
@@ -291,7 +297,7 @@ class Table(Immutable):
         unit_column: str | None = None,
         max_rows: int = 1,
     ) -> "Table":
-        """The handle on keys that nobody could list beforehand, and on how many units have each.
+        """Return a handle on unlisted keys and the number of units of each.
 
         Args:
             domain: where the attribute is `Unknown`.
