@@ -378,7 +378,8 @@ class Privacy:
         Then their costs can be added.
 
         The bounds on the rows of a unit may differ: each cost holds for all rows that a unit has in
-        the source, counted or not (theorem 6 of PROOFS-accounting.md).
+        the source, counted or not (theorem 6 of PROOFS-accounting.md). So may the reading of ids:
+        ids that it merges are stated to belong to one person (E6 of PROOFS-adapters.md).
 
         >>> ln.Privacy(ln.PureDP(1)).same_unit(ln.Privacy(ln.PureDP(2), neighbours="replace"))
         False
