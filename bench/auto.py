@@ -25,19 +25,25 @@ THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 ADULT = (75, 16, 5, 2, 20)
 # What is asked, by name: along one attribute of so many cells, or of a domain.
 ASKED: dict[str, Callable[[Any, Any], Any]] = {
-    "prefix": lambda ln, n: ln.queries(ln.Domain(a=ln.Integers(0, n - 1)), a="prefix"),
-    "all_ranges": lambda ln, n: ln.queries(ln.Domain(a=ln.Integers(0, n - 1)), a="all_ranges"),
+    "prefix": lambda ln, n: ln.queries(
+        ln.Domain(a=ln.Integers(0, n - 1)).as_complete(), a="prefix"
+    ),
+    "all_ranges": lambda ln, n: ln.queries(
+        ln.Domain(a=ln.Integers(0, n - 1)).as_complete(), a="all_ranges"
+    ),
     "width32": lambda ln, n: ln.queries(
-        ln.Domain(a=ln.Integers(0, n - 1)), a={"ranges": [[low, low + 31] for low in range(n - 31)]}
+        ln.Domain(a=ln.Integers(0, n - 1)).as_complete(),
+        a={"ranges": [[low, low + 31] for low in range(n - 31)]},
     ),
     "cells_total": lambda ln, n: sum_of(
-        ln.queries(ln.Domain(a=ln.Integers(0, n - 1)), a=kind) for kind in ("identity", "total")
+        ln.queries(ln.Domain(a=ln.Integers(0, n - 1)).as_complete(), a=kind)
+        for kind in ("identity", "total")
     ),
     "prefix_prefix": lambda ln, n: ln.queries(
-        ln.Domain(a=ln.Coded(n), b=ln.Coded(n)), a="prefix", b="prefix"
+        ln.Domain(a=ln.Coded(n), b=ln.Coded(n)).as_complete(), a="prefix", b="prefix"
     ),
     "ranges_ranges": lambda ln, n: ln.queries(
-        ln.Domain(a=ln.Coded(n), b=ln.Coded(n)), a="all_ranges", b="all_ranges"
+        ln.Domain(a=ln.Coded(n), b=ln.Coded(n)).as_complete(), a="all_ranges", b="all_ranges"
     ),
     "adult_2way": lambda ln, sizes: ln.marginals(domain(ln, sizes), ways=2),
     "adult_3way": lambda ln, sizes: ln.marginals(domain(ln, sizes), ways=3),
@@ -143,7 +149,9 @@ CASES = {
 
 def domain(ln: Any, sizes: Any) -> Any:
     """Attributes of so many cells."""
-    return ln.Domain(**{f"x{place}": ln.Coded(size) for place, size in enumerate(sizes)})
+    return ln.Domain(
+        **{f"x{place}": ln.Coded(size) for place, size in enumerate(sizes)}
+    ).as_complete()
 
 
 def sum_of(parts: Any) -> Any:

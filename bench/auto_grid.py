@@ -85,7 +85,7 @@ def asked(case: dict[str, Any]) -> tuple[Any, Any]:
         name: ln.Integers(0, size - 1, levels={"group": {"width": 16}})
         for name, size in case["sizes"].items()
     }
-    domain = ln.Domain(kinds, measures={"pay": ln.Measure("pay", 0, 100)})
+    domain = ln.Domain(kinds, measures={"pay": ln.Measure("pay", 0, 100)}).as_complete()
     found = []
     for entry in case["entries"]:
         if entry["kind"] == "marginals":

@@ -41,7 +41,7 @@ def main() -> None:
     codes = {
         name: generator.integers(0, options.size, options.rows, dtype=np.uint16) for name in names
     }
-    table = Table(Domain({name: Coded(options.size) for name in names}), codes)
+    table = Table(Domain({name: Coded(options.size) for name in names}).as_complete(), codes)
     wanted = list(itertools.combinations(names, options.ways))
 
     connection = duckdb.connect()

@@ -87,7 +87,9 @@ def cubes(only: str) -> Iterator[str]:
 def plans(only: str) -> Iterator[str]:
     """The twelve workloads through the library."""
     for data, (shape, figures) in CUBES.items():
-        domain = ln.Domain({f"a{place}": ln.Coded(size) for place, size in enumerate(shape)})
+        domain = ln.Domain(
+            {f"a{place}": ln.Coded(size) for place, size in enumerate(shape)}
+        ).as_complete()
         for name, figure in figures.items():
             if only not in f"{data} Q{name} ":
                 continue

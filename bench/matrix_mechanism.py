@@ -74,7 +74,7 @@ class Case:
 
 def line(size: int) -> Domain:
     """One attribute of ``size`` cells."""
-    return Domain(x=Integers(0, size - 1))
+    return Domain(x=Integers(0, size - 1)).as_complete()
 
 
 def widths(size: int) -> QuerySet:
@@ -241,13 +241,13 @@ def several(name: str, schemas: Path) -> Workload:
     """A workload on several attributes, by its name in ``SEVERAL``."""
     if " x " in name.split(",", maxsplit=1)[0]:
         size = int(name.rsplit(" ", 1)[1])
-        plane = Domain(x=Integers(0, size - 1), y=Integers(0, size - 1))
+        plane = Domain(x=Integers(0, size - 1), y=Integers(0, size - 1)).as_complete()
         asked = prefix() if name.startswith("prefix") else all_ranges()
         return queries(plane, x=asked, y=asked)
     if name.startswith("Adult"):
         people = Domain(
             age=Coded(75), education=Coded(16), race=Coded(5), sex=Coded(2), hours=Coded(20)
-        )
+        ).as_complete()
         if "prefix" in name:
             return _pairs(people, ("age", "education", "hours"))
         return _summed(
@@ -258,12 +258,13 @@ def several(name: str, schemas: Path) -> Workload:
         )
     if name.startswith("10^8"):
         return marginals(
-            Domain({f"a{place}": Coded(10) for place in range(8)}), ways=int(name.split(", ")[1][0])
+            Domain({f"a{place}": Coded(10) for place in range(8)}).as_complete(),
+            ways=int(name.split(", ")[1][0]),
         )
     if name.startswith("CPS"):
         people = Domain(
             income=Coded(50), age=Coded(100), marital=Coded(7), race=Coded(4), sex=Coded(2)
-        )
+        ).as_complete()
         if "prefix" not in name:
             return marginals(people, upto=5)
         rest = ("marital", "race", "sex")
@@ -305,7 +306,7 @@ def census(schemas: Path, *, with_states: bool) -> Workload:
             name: Coded(size)
             for name, size in ({"state": 51} | sizes if with_states else sizes).items()
         }
-    )
+    ).as_complete()
 
     def choices(name: str, word: str) -> list[QuerySet | None]:
         if word in ("total", "identity", "identitytotal"):

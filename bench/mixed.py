@@ -40,7 +40,7 @@ def workload(shape: tuple[int, ...], rich: int, ways: tuple[int, ...], kind: str
     """All tables of some sizes, the first attributes asked for by one kind of queries, the others by their cells."""
     domain = ln.Domain(
         {f"a{i}": ln.Integers(0, n - 1) if i < rich else ln.Coded(n) for i, n in enumerate(shape)}
-    )
+    ).as_complete()
     products: list[Product] = []
     for sets in (itertools.combinations(range(len(shape)), k) for k in ways):
         for s in sets:

@@ -52,7 +52,7 @@ def main() -> None:
             connection.execute(f"COPY (SELECT {listed} FROM range({rows}) AS r(i)) TO '{file}'")
         domain = ln.Domain(
             {name: ln.Integers(0, size - 1) for name, size in zip(NAMES, SIZES, strict=True)}
-        )
+        ).as_complete()
         compare(
             f"Parquet, {options.rows} rows, {len(PAIRS)} tables",
             options.rounds,

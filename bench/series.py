@@ -30,7 +30,9 @@ START = dt.date(2024, 1, 1)
 
 def domain(days: int, groups: int = 1) -> ln.Domain:
     """Days from 2024 on, and groups."""
-    return ln.Domain(day=ln.Dates(START, START + dt.timedelta(days - 1)), group=ln.Coded(groups))
+    return ln.Domain(
+        day=ln.Dates(START, START + dt.timedelta(days - 1)), group=ln.Coded(groups)
+    ).as_complete()
 
 
 def workload(days: int, asked: Sequence[str], groups: int = 2) -> ln.Workload:

@@ -41,7 +41,7 @@ def main() -> None:
     options = parser.parse_args()
     domain = ln.Domain(
         {name: ln.Integers(0, size - 1) for name, size in zip(NAMES, SIZES, strict=True)}
-    )
+    ).as_complete()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         file = Path(folder, "rows.parquet")
         write(file, options.rows)

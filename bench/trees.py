@@ -72,7 +72,7 @@ def asked(shape: str) -> Any:
             name: ln.Coded(n, levels=levels(n, 4, 40, rng))
             for name, n in (("place", 300), ("job", 500), ("month", 60))
         }
-        domain = ln.Domain(trees)
+        domain = ln.Domain(trees).as_complete()
         pairs = [("place", "job"), ("place", "month"), ("job", "month")]
         sets = {
             name: ["identity", *(ln.level(one) for one in ("level 1", "level 2", "level 3"))]
@@ -96,7 +96,7 @@ def asked(shape: str) -> Any:
         else:
             given = levels(10_000, int(size), 2_000, rng)
             place, names = ln.Coded(10_000, levels=given), [*given]
-        domain = ln.Domain(place=place, sex=ln.Coded(2), age=ln.Coded(18))
+        domain = ln.Domain(place=place, sex=ln.Coded(2), age=ln.Coded(18)).as_complete()
         others = [dict.fromkeys(along, "identity") for along in ([], ["sex"], ["sex", "age"])]
         along = ["total", "identity", *(ln.level(name) for name in names)]
         products = [ln.queries(domain, place=one, **other) for other in others for one in along]

@@ -51,12 +51,17 @@ def _digits(value: float) -> float:
 
 
 def _shapes(ln: Any) -> dict[str, Any]:
-    small = ln.Domain(a=ln.Coded(3), b=ln.Integers(0, 7), measures={"pay": ln.Measure("pay", 0, 9)})
-    line, long = ln.Domain(x=ln.Integers(0, 63)), ln.Domain(x=ln.Integers(0, 599))
-    plane = ln.Domain(x=ln.Integers(0, 15), y=ln.Integers(0, 11), z=ln.Coded(4))
+    small = ln.Domain(
+        a=ln.Coded(3), b=ln.Integers(0, 7), measures={"pay": ln.Measure("pay", 0, 9)}
+    ).as_complete()
+    line, long = (
+        ln.Domain(x=ln.Integers(0, 63)).as_complete(),
+        ln.Domain(x=ln.Integers(0, 599)).as_complete(),
+    )
+    plane = ln.Domain(x=ln.Integers(0, 15), y=ln.Integers(0, 11), z=ln.Coded(4)).as_complete()
     several = ln.Domain(
         **{f"a{number}": ln.Coded(size) for number, size in enumerate((2, 3, 4, 5, 6))}
-    )
+    ).as_complete()
     ends = [[low * 7 % 40, low * 7 % 40 + 3 + low * 5 % 20] for low in range(17)]
     return {
         "tables": ln.marginals(small, upto=2),
@@ -169,7 +174,7 @@ def ledger() -> Iterator[tuple[str, Any]]:
 
     import leastnoise as ln
 
-    domain = ln.Domain(a=ln.Coded(3), b=ln.Integers(0, 7))
+    domain = ln.Domain(a=ln.Coded(3), b=ln.Integers(0, 7)).as_complete()
     rows = pd.DataFrame({"a": [0, 1, 2, 2] * 5, "b": [0, 1, 6, 7] * 5})
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)

@@ -78,7 +78,7 @@ def asked_along(size: int, seed: int = 5) -> tuple[Workload, Wholes, Wholes]:
     start = generator.integers(0, size, 200)
     stop = np.minimum(start + generator.geometric(1 / 8, 200), size - 1)
     ends = [np.unique(np.stack(pair, axis=1), axis=0) for pair in ((low, high), (start, stop))]
-    domain = Domain(cell=Integers(0, size - 1))
+    domain = Domain(cell=Integers(0, size - 1)).as_complete()
     sets = (
         *(ranges([tuple(pair) for pair in both.tolist()]) for both in ends),
         "prefix",
@@ -113,7 +113,7 @@ def along(case: Case, seed: int) -> Iterator[Row]:
             x.astype(np.float64),
         ]
         table = Table(
-            Domain(cell=Integers(0, size - 1)),
+            Domain(cell=Integers(0, size - 1)).as_complete(),
             {"cell": np.repeat(np.arange(size, dtype=np.int16), x)},
         )
         for strategy in case.strategies:
@@ -125,7 +125,7 @@ def along(case: Case, seed: int) -> Iterator[Row]:
 def plan_on(side: int, budget: Budget) -> tuple[Plan, Wholes, Wholes]:
     """A plan on two attributes, and the ranges asked for along each."""
     domain, generator = (
-        Domain(row=Integers(0, side - 1), column=Integers(0, side - 1)),
+        Domain(row=Integers(0, side - 1), column=Integers(0, side - 1)).as_complete(),
         np.random.default_rng(5),
     )
     ends = [
@@ -145,7 +145,7 @@ def plan_on(side: int, budget: Budget) -> tuple[Plan, Wholes, Wholes]:
 @lru_cache(maxsize=16)
 def plan_of_few(side: int, budget: Budget) -> Plan:
     """A plan on two attributes for each cell and each square of 2 x 2."""
-    domain = Domain(row=Integers(0, side - 1), column=Integers(0, side - 1))
+    domain = Domain(row=Integers(0, side - 1), column=Integers(0, side - 1)).as_complete()
     pairs, privacy = ranges([(first, first + 1) for first in range(side - 1)]), Privacy(budget)
     workload = queries(domain, row="identity", column="identity") + queries(
         domain, row=pairs, column=pairs

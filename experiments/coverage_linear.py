@@ -21,7 +21,9 @@ from leastnoise._workload import Product, Workload, marginals, mean_queries, que
 
 LEVEL = 0.95
 DOMAIN = mean_queries(
-    Domain(a=Coded(3), b=Integers(0, 15), c=Coded(2), measures={"pay": Measure("pay", 0, 40)}),
+    Domain(
+        a=Coded(3), b=Integers(0, 15), c=Coded(2), measures={"pay": Measure("pay", 0, 40)}
+    ).as_complete(),
     "pay",
 ).domain
 WORKLOADS: Mapping[str, Workload] = {

@@ -21,9 +21,11 @@ from leastnoise._workload import queries
 
 KINDS = ("prefix sums", "cells")
 CELLS, MOST = 64, 64_000
-PAY = Domain(pay=Bins(0, MOST, CELLS, closed="right"), measures={"pay": Measure("pay", 0, MOST)})
+PAY = Domain(
+    pay=Bins(0, MOST, CELLS, closed="right"), measures={"pay": Measure("pay", 0, MOST)}
+).as_complete()
 ASKED = queries(PAY, pay="prefix", sum="pay") + queries(PAY, pay="identity", sum="pay")
-EVERYBODY = Domain(all=["everybody"], pay=PAY.kind("pay"), measures=PAY.measures)
+EVERYBODY = Domain(all=["everybody"], pay=PAY.kind("pay"), measures=PAY.measures).as_complete()
 CUT_BY = queries(EVERYBODY, all="identity", pay="prefix", sum="pay") + queries(
     EVERYBODY, all="identity", pay="identity", sum="pay"
 )
@@ -32,7 +34,7 @@ GROUPED = Domain(
     group=[f"g{one}" for one in range(GROUPS)],
     pay=Bins(0, MOST, CELLS, closed="right"),
     measures=PAY.measures,
-)
+).as_complete()
 BUDGETS: tuple[Budget, ...] = (
     *(PureDP(epsilon) for epsilon in ("1/100", "1/50", "1/20", "1/10", "1")),
     *(ZCDP(rho) for rho in ("1/1000", "1/100", "1/10")),

@@ -161,7 +161,7 @@ def fourier_groups(
 
     The error counts the cells that exist, not those that the binary coding adds.
     """
-    domain = Domain({f"x{i}": Coded(n) for i, n in enumerate(shape)})
+    domain = Domain({f"x{i}": Coded(n) for i, n in enumerate(shape)}).as_complete()
     tables = [dict.fromkeys((domain.names[i] for i in target), identity()) for target in targets]
     asked = Workload(domain, tuple(queries(domain, table).products[0] for table in tables))
     groups = {}

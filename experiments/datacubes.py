@@ -125,7 +125,10 @@ def run(
 def _table(path: Path, shape: Sequence[int]) -> Table:
     with path.open(encoding="utf-8", newline="") as file:
         names = next(csv.reader(file))
-    return read(path, Domain({name: Coded(size) for name, size in zip(names, shape, strict=True)}))
+    return read(
+        path,
+        Domain({name: Coded(size) for name, size in zip(names, shape, strict=True)}).as_complete(),
+    )
 
 
 def _workload(

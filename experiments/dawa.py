@@ -161,7 +161,9 @@ def best_fixed(cells: int, asked: str) -> Plan:
     best = next(
         iter(
             candidates(
-                queries(Domain(cell=Integers(0, cells - 1)), cell=asked), Privacy(PureDP(1)), name
+                queries(Domain(cell=Integers(0, cells - 1)).as_complete(), cell=asked),
+                Privacy(PureDP(1)),
+                name,
             )
         )
     )
@@ -175,7 +177,7 @@ def planned(cells: int, asked: str, epsilon: str, strategy: str) -> Plan:
     """Our plan, which measures D where looking at the data does not help."""
     privacy, workload = (
         Privacy(PureDP(epsilon)),
-        queries(Domain(cell=Integers(0, cells - 1)), cell=asked),
+        queries(Domain(cell=Integers(0, cells - 1)).as_complete(), cell=asked),
     )
     reference = promised(workload, rescaled(best_fixed(cells, asked).measured(), privacy))
     return plan_dawa(workload, privacy, strategy, reference=reference)
@@ -184,7 +186,7 @@ def planned(cells: int, asked: str, epsilon: str, strategy: str) -> Plan:
 def errors(x: Wholes, epsilon: str, what: Size, seed: Sequence[int]) -> Errors:
     """The errors of all mechanisms that look at the data."""
     cells, found = len(x), Errors()
-    domain = Domain(cell=Integers(0, cells - 1))
+    domain = Domain(cell=Integers(0, cells - 1)).as_complete()
     table, product = (
         Table(domain, {"cell": np.repeat(np.arange(cells, dtype=np.int16), x)}),
         queries(domain, cell="identity").products[0],
@@ -211,7 +213,9 @@ def errors(x: Wholes, epsilon: str, what: Size, seed: Sequence[int]) -> Errors:
 def data_independent_errors(cells: int, epsilon: str, what: Size, seed: int) -> Errors:
     """The errors of D and of the mechanisms whose errors do not depend on the data: on no records at all."""
     found, empty = Errors(), np.zeros(cells, dtype=np.int64)
-    table = Table(Domain(cell=Integers(0, cells - 1)), {"cell": np.zeros(0, dtype=np.int16)})
+    table = Table(
+        Domain(cell=Integers(0, cells - 1)).as_complete(), {"cell": np.zeros(0, dtype=np.int16)}
+    )
     for trial in range(max(4, what.trials)):
         asked = {workload: ranges_of(workload, cells, [seed, trial]) for workload in WORKLOADS}
         for number, baseline in enumerate(ONE_DIMENSION):

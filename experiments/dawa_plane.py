@@ -168,7 +168,7 @@ def rectangles_of(workload: str, shape: tuple[int, int], seed: Sequence[int]) ->
 @lru_cache(maxsize=16)
 def best_fixed(shape: tuple[int, int]) -> Plan:
     """D: p-Identities for all ranges along both sides, at epsilon 1."""
-    domain = Domain(row=Integers(0, shape[0] - 1), column=Integers(0, shape[1] - 1))
+    domain = Domain(row=Integers(0, shape[0] - 1), column=Integers(0, shape[1] - 1)).as_complete()
     (found,) = candidates(
         queries(domain, row="all_ranges", column="all_ranges"), Privacy(PureDP(1)), "p_identity"
     )
@@ -198,7 +198,7 @@ def asked_along(workload: str, side: int) -> QuerySet:
 def planned(shape: tuple[int, int], epsilon: str) -> dict[str, Plan]:
     """Our plan for every workload; for rectangles of more queries than a release takes that for prefix sums, with D as its way out."""
     domain, privacy = (
-        Domain(row=Integers(0, shape[0] - 1), column=Integers(0, shape[1] - 1)),
+        Domain(row=Integers(0, shape[0] - 1), column=Integers(0, shape[1] - 1)).as_complete(),
         Privacy(PureDP(epsilon)),
     )
     prefixes = queries(domain, row="prefix", column="prefix")

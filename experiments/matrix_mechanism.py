@@ -80,7 +80,7 @@ def run(
 
 def line(size: int) -> Domain:
     """One ordered attribute."""
-    return Domain(x=Integers(0, size - 1))
+    return Domain(x=Integers(0, size - 1)).as_complete()
 
 
 def made(name: str, asked: Workload, budget: str, privacy: Privacy) -> tuple[Measurements, str]:

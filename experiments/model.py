@@ -129,7 +129,7 @@ def people(data: Path | None, name: str) -> People:
     kinds: dict[str, Any] = {
         one["name"].replace("-", "_"): Integers(0, one["size"] - 1) for one in known["attributes"]
     }
-    return People(Domain(**kinds), codes)
+    return People(Domain(**kinds).as_complete(), codes)
 
 
 def _coded(codes: Wholes) -> People:
@@ -137,7 +137,7 @@ def _coded(codes: Wholes) -> People:
     kinds: dict[str, Any] = {
         f"a{place}": Integers(0, int(column.max())) for place, column in enumerate(codes.T)
     }
-    return People(Domain(**kinds), codes)
+    return People(Domain(**kinds).as_complete(), codes)
 
 
 def made_up(name: str, rows: int = 20_000, attributes: int = 8, cells: int = 10) -> People:
@@ -168,7 +168,7 @@ def made_up(name: str, rows: int = 20_000, attributes: int = 8, cells: int = 10)
             mixed = (codes[:, place - 1] + codes[:, place - 2]) % cells
             codes[:, place] = mixed if place % 3 == 2 else random.integers(0, cells, rows)
     names: dict[str, Any] = {f"a{place}": Integers(0, cells - 1) for place in range(attributes)}
-    return People(Domain(**names), codes)
+    return People(Domain(**names).as_complete(), codes)
 
 
 def _of_many_codes(
@@ -196,7 +196,7 @@ def _of_many_codes(
         "code": Integers(0, many - 1),
         **{f"a{place}": Integers(0, 9) for place in range(others)},
     }
-    return People(Domain(**names), np.stack(columns, axis=1))
+    return People(Domain(**names).as_complete(), np.stack(columns, axis=1))
 
 
 def budget_of(epsilon: str, noise: str) -> Privacy:

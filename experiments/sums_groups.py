@@ -88,7 +88,7 @@ def setting_for(most: int, groups: int, epsilon: Fraction, *, growing: bool) -> 
         group=[f"g{one}" for one in range(groups)],
         pay=pay,
         measures={"amount": Measure("pay", 0, most)},
-    )
+    ).as_complete()
     return made_for(queries(domain, group="identity", sum="amount"), Privacy(PureDP(epsilon)))
 
 

@@ -276,7 +276,7 @@ def bucketed(sums: PrefixSums) -> tuple[SumBuckets, WholeRows]:
     high = int(sums.edges[-1])
     kind = Bins(0, high, len(sums.edges), closed="right")
     upto = np.arange(len(sums.edges)) <= sums.last[:, None]
-    domain = Domain(pay=kind, measures={"wages": Measure("pay", 0, high)})
+    domain = Domain(pay=kind, measures={"wages": Measure("pay", 0, high)}).as_complete()
     asked = queries(domain, pay={"matrix": upto.astype(int).tolist()}, sum="wages")
     found = SumBuckets.of(asked, "pay", sums.edges)
     factor = found.factor(1)

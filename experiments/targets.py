@@ -90,7 +90,7 @@ def drawn(generator: np.random.Generator) -> tuple[ln.Domain, list[Asked]]:
     domain = ln.Domain(
         {name: ln.Integers(0, int(generator.choice(SIZES)) - 1) for name in names},
         measures={"pay": pay},
-    )
+    ).as_complete()
     every = [chosen for ways in (1, 2) for chosen in itertools.combinations(names, ways)]
     places = generator.choice(
         len(every), size=generator.integers(1, min(4, len(every)) + 1), replace=False

@@ -75,7 +75,7 @@ def main() -> None:
     )
     levels = {f"groups of {WIDTH**above}": {"width": WIDTH**above} for above in (2, 1)}
     place = ln.Integers(0, WIDTH**LEVELS - 1, levels=levels)
-    asked = ln.queries(ln.Domain(place=place), place="identity")
+    asked = ln.queries(ln.Domain(place=place).as_complete(), place="identity")
     for name in levels:
         asked += ln.queries(asked.domain, place=ln.level(name))
     plans = {

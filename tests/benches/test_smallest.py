@@ -18,6 +18,7 @@ SMALLEST = [
     ("marginals", "--only", "Adult Q1 "),
     ("marginals", "--only", "ten^6"),
     ("matrix_mechanism", "--prefix-release", "64"),
+    ("missing", "--seconds", "1", "--cases", "5, 8, 16"),
     ("mixed", "--quick", "--only", "CPS   1 "),
     ("noise", "--draws", "100", "--reference-draws", "10", "--repeats", "1"),
     ("p_identity", "--quick", "--sizes"),

@@ -43,7 +43,7 @@ from table.reach import reachable
 
 DOMAIN = Domain(
     age=Integers(0, 3), pay=Integers(0, 3), measures={"amount": Measure("amount", 0, 100)}
-)
+).as_complete()
 
 
 def measured(
@@ -129,13 +129,13 @@ def written(value: object) -> list[str]:
     return found
 
 
-LINE = ln.Domain(age=ln.Integers(0, 15))
+LINE = ln.Domain(age=ln.Integers(0, 15)).as_complete()
 PLANE = ln.Domain(
     age=ln.Integers(0, 3),
     pay=ln.Integers(0, 3),
     sex=["F", "M"],
     measures={"amount": ln.Measure("pay", 0, 4)},
-)
+).as_complete()
 ASKED = (
     ln.queries(LINE, age="prefix"),
     ln.queries(PLANE, age="prefix", pay="prefix"),
@@ -221,7 +221,7 @@ def test_texts_of_other_classes_are_made_plain() -> None:
     domain = ln.Domain(
         {age: Integers(0, 3), Word("id"): ["a", "b"]},
         measures={Word("amount"): ln.Measure(Word("pay"), 0, 9)},
-    )
+    ).as_complete()
     privacy = Privacy(ZCDP(1), Word("add_remove"), Word("id"), 2, ln.PerCell(1, Word("age")))
     blocks = (
         Block((Factor((age,), Identity(4)),), Fraction(3)),
@@ -254,11 +254,14 @@ CELLS = of_another_class(Identity(2))
 @pytest.mark.parametrize(
     ("make", "what"),
     [
-        (lambda: ln.Domain(age=of_another_class(Integers(0, 3))), "the attribute 'age'"),
+        (
+            lambda: ln.Domain(age=of_another_class(Integers(0, 3))).as_complete(),
+            "the attribute 'age'",
+        ),
         (
             lambda: ln.Domain(
                 age=Integers(0, 3), measures={"m": of_another_class(ln.Measure("pay", 0, 9))}
-            ),
+            ).as_complete(),
             "the measure 'm'",
         ),
         (lambda: Privacy(of_another_class(PureDP(1))), "budget"),

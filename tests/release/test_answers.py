@@ -269,3 +269,13 @@ def test_intervals_of_levels_cover_at_every_level(of_levels, squares):
     for table in of_levels.tables:
         covered = np.abs(squares.answers(table.product, noise)) <= table.margins.reshape(-1, 1)
         assert 0.94 <= covered.mean() <= 0.97, table.name
+
+
+def test_sum_of_cells_leaves_out_what_its_table_leaves_out():
+    domain = ln.Domain(sex=["F", "M"], zone=["north", "south"])
+    workload = ln.marginals(domain, ways=2) + ln.marginals(domain, ways=1, of=["zone"])
+    rows = pd.DataFrame({"sex": ["F", "M", None] * 20, "zone": ["north", "south"] * 30})
+    release = ln.release(ln.plan(workload, ln.PureDP(1000)), rows, seed=1)
+    for where in ({"zone": ["north", "south"]}, {}):
+        assert release.sum("sex x zone", where).answer.sum() == pytest.approx(40, abs=0.1)
+    assert release.sum("zone").answer.sum() == pytest.approx(60, abs=0.1)

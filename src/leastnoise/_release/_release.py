@@ -392,6 +392,11 @@ class Release:
                     "at least one label, or a pair (low, high) of numbers",
                 )
             sets[name] = predicates([labels])
+        for name in product.attributes:
+            kind = self.plan.domain.kind(name)
+            if kind.hidden and name not in sets:
+                # The table leaves out the rows of the hidden cell, and so does the sum.
+                sets[name] = predicates([kind.labels])
         (table,) = self.answer(queries(self.plan.domain, sets, sum=product.measure), level=level)
         return table
 
